@@ -1,0 +1,3 @@
+//! DRAM buffer policies behind one request-level interface.
+#![forbid(unsafe_code)]
+#![deny(clippy::as_conversions)]

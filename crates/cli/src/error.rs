@@ -1,0 +1,80 @@
+//! Errors as a user meets them: what, where, which limit, what to do, and the exit code.
+
+use std::process::ExitCode;
+
+use miette::{GraphicalReportHandler, GraphicalTheme, miette};
+
+use crate::output::Global;
+
+/// Why the process ends, as its exit code (design.md, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The run failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The configuration cannot work.
+    Infeasible = 3,
+    /// The trace is bad or truncated.
+    BadTrace = 4,
+    /// The image, volume or socket is in use.
+    Busy = 5,
+    /// `check` could not run (fsck(8)).
+    CheckFailed = 8,
+}
+
+/// One error message with its code, help and exit code.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    exit: Exit,
+    code: &'static str,
+    message: String,
+    help: Option<String>,
+}
+
+impl CliError {
+    /// An error of the stable `code`, such as `config::unknown_key`.
+    pub(crate) fn new(exit: Exit, code: &'static str, message: impl std::fmt::Display) -> Self {
+        Self { exit, code, message: message.to_string(), help: None }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn help(mut self, help: impl std::fmt::Display) -> Self {
+        self.help = Some(help.to_string());
+        self
+    }
+
+    /// Prints the error on standard error and gives the exit code.
+    pub(crate) fn report(&self, global: &Global) -> ExitCode {
+        let report = match &self.help {
+            Some(help) => miette!(code = self.code, help = help.clone(), "{}", self.message),
+            None => miette!(code = self.code, "{}", self.message),
+        };
+        let theme = if global.colour_on_stderr() {
+            GraphicalTheme::unicode()
+        } else {
+            GraphicalTheme::unicode_nocolor()
+        };
+        let mut text = String::new();
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
+        match handler.render_report(&mut text, report.as_ref()) {
+            Ok(()) => eprint!("{text}"),
+            Err(_) => eprintln!("{}: {}", self.code, self.message),
+        }
+        self.exit.into()
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        // The discriminants are the documented exit codes.
+        match exit {
+            Exit::Failed => Self::from(1),
+            Exit::Usage => Self::from(2),
+            Exit::Infeasible => Self::from(3),
+            Exit::BadTrace => Self::from(4),
+            Exit::Busy => Self::from(5),
+            Exit::CheckFailed => Self::from(8),
+        }
+    }
+}

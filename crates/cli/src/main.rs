@@ -1,0 +1,55 @@
+//! The `onefold` command: parse, call, print.
+
+mod cmd;
+mod error;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::output::Global;
+
+/// Write every flash page once: simulate, serve and measure flash storage.
+#[derive(Debug, Parser)]
+#[command(name = "onefold", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Look into, convert and generate block traces
+    #[command(subcommand)]
+    Trace(cmd::trace::Trace),
+    /// Run a workload or a trace on a modelled SSD, in virtual time
+    #[command(subcommand)]
+    Sim(cmd::sim::Sim),
+    /// Create, serve, check and inspect an emulated SSD
+    #[command(subcommand)]
+    Ssd(cmd::ssd::Ssd),
+    /// Turn results into one self-contained HTML report
+    Report(cmd::report::Report),
+    /// Explain configuration keys and presets
+    #[command(subcommand)]
+    Config(cmd::config::Config),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    cli.global.start_logging();
+    let result = match cli.command {
+        Command::Trace(trace) => trace.run(&cli.global),
+        Command::Sim(sim) => sim.run(&cli.global),
+        Command::Ssd(ssd) => ssd.run(&cli.global),
+        Command::Report(report) => report.run(&cli.global),
+        Command::Config(config) => config.run(&cli.global),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => error.report(&cli.global),
+    }
+}

@@ -1,0 +1,130 @@
+//! Options every command has, and where its output goes: data on stdout, the rest on stderr.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::error::{CliError, Exit};
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Table,
+    /// One JSON object with a `schema` key.
+    Json,
+}
+
+/// When to colour messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// How to print the result
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "table",
+        value_name = "FORMAT",
+        id = "out_format"
+    )]
+    pub(crate) format: Format,
+    /// Write the result here instead of standard output
+    #[arg(short = 'o', long = "output", global = true, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Seed of everything random; printed in every result
+    #[arg(long, global = true, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Say more on standard error (repeat for more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Say only errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Colour of messages
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+impl Global {
+    /// Whether messages on standard error are coloured.
+    pub(crate) fn colour_on_stderr(&self) -> bool {
+        match self.color {
+            Colour::Auto => io::stderr().is_terminal(),
+            Colour::Always => true,
+            Colour::Never => false,
+        }
+    }
+
+    /// Whether a progress bar would help: a person is watching and did not ask for silence.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// Prints one line on standard error unless `--quiet`.
+    pub(crate) fn say(&self, line: impl std::fmt::Display) {
+        if !self.quiet {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Sends log records of the libraries to standard error.
+    pub(crate) fn start_logging(&self) {
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => tracing::Level::ERROR,
+            (false, 0) => tracing::Level::WARN,
+            (false, 1) => tracing::Level::INFO,
+            (false, _) => tracing::Level::DEBUG,
+        };
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(io::stderr)
+            .with_ansi(self.colour_on_stderr())
+            .with_target(false)
+            .init();
+    }
+
+    /// Writes the result to standard output, or to the file of `-o` in one step, so that a reader
+    /// never sees half of it.
+    pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
+        let written = match &self.output {
+            None => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+            }
+            Some(path) => {
+                let mut temporary = path.clone().into_os_string();
+                temporary.push(".part");
+                fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path))
+            }
+        };
+        match written {
+            // A closed pipe (`| head`) is the reader's choice, not an error.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => {
+                let place = self.output.as_ref().map_or_else(
+                    || "standard output".to_owned(),
+                    |path| path.display().to_string(),
+                );
+                Err(CliError::new(
+                    Exit::Failed,
+                    "output::write",
+                    format!("cannot write the result to {place}: {error}"),
+                ))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}

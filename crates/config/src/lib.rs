@@ -1,0 +1,1 @@
+//! TOML configuration and presets, turned into checked core types.

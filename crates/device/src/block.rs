@@ -1,0 +1,56 @@
+//! What every front end serves: one block device, shared by all connections.
+
+use std::time::Instant;
+
+use onefold_units::Status;
+
+/// When the answer to a request may be sent: at once, or not before an instant that the latency
+/// model computed. The work itself is done when the call returns.
+pub type Due = Option<Instant>;
+
+/// A run of bytes that are all mapped, or all unmapped (and so read as zeroes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Length of the run in bytes, at least 1.
+    pub len: u64,
+    /// Whether the device stores data for it.
+    pub mapped: bool,
+}
+
+/// A block device that several connections use at once.
+///
+/// Offsets and lengths are bytes at any alignment; the device reads and rewrites pages that a
+/// request covers in part. A range that leaves the device is [`Status::InvalidField`], checked
+/// before anything is done. A call returns when the data has moved; it never waits for modelled
+/// time, which is what the returned [`Due`] is for. Errors are never [`Status::Ok`].
+///
+/// `flush` makes everything durable that any earlier call, on any thread, has returned from
+/// (frontends.md, E1).
+pub trait BlockDevice: Send + Sync {
+    /// Size in bytes, fixed while the device is open.
+    fn size(&self) -> u64;
+
+    /// Fills `buf` from `offset`.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status>;
+
+    /// Stores `data` at `offset`; with `fua` durable on return.
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status>;
+
+    /// Makes every completed write durable. After a failure the device is poisoned.
+    fn flush(&self) -> Result<Due, Status>;
+
+    /// Discards the range: it reads as zeroes afterwards.
+    fn trim(&self, offset: u64, len: u64) -> Result<Due, Status>;
+
+    /// Makes the range read as zeroes; durable at the next flush, or on return with `fua`.
+    fn write_zeroes(
+        &self,
+        offset: u64,
+        len: u64,
+        may_unmap: bool,
+        fua: bool,
+    ) -> Result<Due, Status>;
+
+    /// The run of equal allocation state that starts at `offset`, at most `len` long.
+    fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status>;
+}

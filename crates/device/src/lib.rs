@@ -1,0 +1,4 @@
+//! Real-time driver: block devices backed by files, their statistics and their recording.
+mod block;
+
+pub use block::{BlockDevice, Due, Extent};

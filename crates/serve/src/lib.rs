@@ -1,0 +1,1 @@
+//! Front ends: NBD, FUSE, metrics.

@@ -1,0 +1,3 @@
+//! The SSD controller: command to buffer to FTL to flash.
+#![forbid(unsafe_code)]
+#![deny(clippy::as_conversions)]

@@ -1,0 +1,1 @@
+//! Reference models, closed forms and the crash driver (not published).

@@ -1,0 +1,49 @@
+//! The words of a block interface.
+
+/// What a host asks a block device to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Op {
+    /// Read bytes.
+    Read,
+    /// Write bytes.
+    Write,
+    /// Make every completed write durable.
+    Flush,
+    /// Discard: the range reads as zeroes from now on and holds no flash.
+    Trim,
+    /// Make the range read as zeroes. May deallocate like [`Op::Trim`].
+    WriteZeroes,
+}
+
+impl Op {
+    /// Every operation, in report order.
+    pub const ALL: [Self; 5] =
+        [Self::Read, Self::Write, Self::Flush, Self::Trim, Self::WriteZeroes];
+
+    /// Stable name in results and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Trim => "trim",
+            Self::WriteZeroes => "write_zeroes",
+        }
+    }
+}
+
+/// How a command ended, in the words that every front end can translate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Ok,
+    /// The range leaves the device, or the request is malformed.
+    InvalidField,
+    /// The device cannot take the write: no space is left that collection could free.
+    NoSpace,
+    /// The medium lost or refused the data.
+    MediaError,
+    /// The device stopped accepting commands after an I/O error of its backing store.
+    Poisoned,
+}
