@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use crate::error::{CliError, Exit};
 
 /// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people.
     Table,
@@ -59,6 +59,28 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// How to print the result.
+    pub(crate) fn format(&self) -> Format {
+        let json = self.formats.iter().rev().find(|name| is_output_format(name));
+        if json.is_some_and(|name| name == "json") { Format::Json } else { Format::Table }
+    }
+
+    /// The trace format the user named, if any; the trace reader judges the name.
+    pub(crate) fn trace_format(&self) -> Option<&str> {
+        self.formats.iter().rev().find(|name| !is_output_format(name)).map(String::as_str)
+    }
+
+    /// Refuses a trace format on a command that reads no trace.
+    pub(crate) fn expect_no_trace_format(&self) -> Result<(), CliError> {
+        self.trace_format().map_or(Ok(()), |name| {
+            Err(CliError::new(
+                Exit::Usage,
+                "usage::format",
+                format!("--format is `{name}`, expected table or json"),
+            ))
+        })
+    }
+
     /// Whether messages on standard error are coloured.
     pub(crate) fn colour_on_stderr(&self) -> bool {
         match self.color {
@@ -127,4 +149,8 @@ impl Global {
             Ok(()) => Ok(()),
         }
     }
+}
+
+fn is_output_format(name: &str) -> bool {
+    matches!(name, "table" | "json")
 }
