@@ -31,16 +31,10 @@ pub(crate) enum Colour {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// How to print the result
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value = "table",
-        value_name = "FORMAT",
-        id = "out_format"
-    )]
-    pub(crate) format: Format,
+    /// How to print the result: table or json. Where a trace is read, also its format (such as
+    /// `msr` or `mqsim:time=us`) if it should not be detected; may be given twice
+    #[arg(long = "format", global = true, value_name = "FORMAT")]
+    pub(crate) formats: Vec<String>,
     /// Write the result here instead of standard output
     #[arg(short = 'o', long = "output", global = true, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
