@@ -1,3 +1,7 @@
-//! Page mapping, garbage collection, power-off recovery.
+//! Page mapping, garbage collection and power-off recovery.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
+
+mod config;
+
+pub use config::{FtlConfig, VictimKind};

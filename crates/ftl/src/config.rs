@@ -1,0 +1,69 @@
+//! What can be chosen about the FTL.
+
+/// Victim policy of garbage collection (ssd.md 1.2). One policy, one file, one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VictimKind {
+    /// Fewest valid slots.
+    Greedy,
+    /// Largest (1 - u) / 2u x age.
+    CostBenefit,
+    /// Oldest.
+    Fifo,
+    /// Fewest valid slots among `d` drawn at random.
+    DChoices {
+        /// Candidates drawn, at least 1.
+        d: u32,
+    },
+    /// Any.
+    Random,
+}
+
+impl VictimKind {
+    /// Name in configuration, tables and errors.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::CostBenefit => "cost-benefit",
+            Self::Fifo => "fifo",
+            Self::DChoices { .. } => "d-choices",
+            Self::Random => "random",
+        }
+    }
+}
+
+/// Configuration of the FTL; shares are fractions of 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a device")]
+pub struct FtlConfig {
+    /// Logical capacity in mapping units.
+    pub logical_units: u64,
+    /// Map cache in bytes; `None` = the whole map is in DRAM.
+    pub map_cache_bytes: Option<u64>,
+    /// Victim policy.
+    pub victim: VictimKind,
+    /// Free share of a pool at which background collection starts.
+    pub gc_start: f64,
+    /// Free share of a pool at which a host write waits for collection.
+    pub gc_stop: f64,
+    /// Spread collection over the host writes that its space will serve.
+    pub gc_pacing: bool,
+    /// Collection writes to a frontier of its own.
+    pub separate_gc: bool,
+    /// Host write streams (placement ids), at least 1.
+    pub streams: u32,
+    /// Head and tail pages are programmed (true), or reverse map and superblock header live only
+    /// in the spare area (false).
+    pub metadata_pages: bool,
+    /// Share of the logical capacity written between two L2P checkpoints; 0 = only when the trim
+    /// log is full and at clean shutdown.
+    pub checkpoint: f64,
+    /// Bytes of NVRAM for the trim log.
+    pub trim_log_bytes: u64,
+    /// Difference of erase counts at which static wear levelling moves cold data; 0 = never.
+    pub wear_threshold: u32,
+    /// Erases a superblock survives; 0 = no limit.
+    pub endurance: u32,
+    /// Seed of random victims.
+    pub seed: u64,
+}

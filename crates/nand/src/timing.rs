@@ -1,0 +1,75 @@
+//! How long flash operations take (ssd.md 1.3).
+
+use onefold_units::Nanos;
+
+/// Latency of a cell operation by page type. Row `r` of a block has page type
+/// `r % types`: one entry for SLC, two for MLC (lower, upper), three for TLC, four for QLC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellTimes {
+    times: [Nanos; 4],
+    types: u32,
+}
+
+impl CellTimes {
+    /// Times by page type. `None` unless there are one to four.
+    #[must_use]
+    pub fn new(by_type: &[Nanos]) -> Option<Self> {
+        let types = u32::try_from(by_type.len()).ok().filter(|n| (1..=4).contains(n))?;
+        let mut times = [Nanos::ZERO; 4];
+        for (slot, time) in times.iter_mut().zip(by_type) {
+            *slot = *time;
+        }
+        Some(Self { times, types })
+    }
+
+    /// The time of page `row` of a block.
+    #[must_use]
+    #[inline]
+    pub fn of_row(&self, row: u32) -> Nanos {
+        if self.types == 1 {
+            return self.times[0];
+        }
+        self.times[onefold_units::convert::index(row % self.types)]
+    }
+
+    /// The times by page type.
+    pub fn iter(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.times.iter().copied().take(onefold_units::convert::index(self.types))
+    }
+}
+
+/// Latencies and rates of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of the flash chips")]
+pub struct TimingSpec {
+    /// Array read (tR) by page type.
+    pub read: CellTimes,
+    /// Program (tPROG) by page type.
+    pub program: CellTimes,
+    /// Block erase (tBERS).
+    pub erase: Nanos,
+    /// Channel rate in bytes per second; 0 = transfers take no time.
+    pub channel_rate: u64,
+    /// Host link rate in bytes per second, each direction; 0 = transfers take no time. The link
+    /// streams while the channel does (cut-through), so it adds time only when it is the bottleneck.
+    pub link_rate: u64,
+    /// Controller time per command; commands queue for it.
+    pub command: Nanos,
+    /// Controller time per 4 KiB page of a command; pages queue for it.
+    pub command_page: Nanos,
+    /// Firmware latency added to each read without occupying anything.
+    pub firmware_read: Nanos,
+    /// Firmware latency added to each write without occupying anything.
+    pub firmware_write: Nanos,
+    /// DRAM time per 4 KiB page served by the buffer.
+    pub dram_page: Nanos,
+    /// A die starts its next array read while the page before still waits for the channel.
+    pub cache_read: bool,
+    /// A die takes the data of its next program while the one before still runs.
+    pub cache_program: bool,
+    /// Planes of a die work independently, as with multi-plane commands.
+    pub plane_parallel: bool,
+    /// A host read overtakes queued programs, erases and GC of its die, by at most this much
+    /// work at a time; zero = first come, first served.
+    pub read_priority: Nanos,
+}
