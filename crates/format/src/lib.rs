@@ -1,3 +1,28 @@
-//! Bytes on media: encode, decode, checksums, versions, feature bits.
+//! Bytes on media: encode, decode, checksums, versions. `docs/spec.md` is the same in words.
+//!
+//! All integers are little-endian. Every record carries a crc32c over everything before it, and an
+//! erased area reads as all ones, which is told apart from damage.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
+#![deny(clippy::host_endian_bytes, clippy::big_endian_bytes)]
+
+mod bytes;
+mod checkpoint;
+mod head;
+mod image;
+mod spare;
+mod tail;
+mod trim;
+
+pub use checkpoint::{CheckpointLabel, Frontier, LABEL_VERSION, SyncMark};
+pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
+pub use image::{IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES};
+pub use spare::{SlotKind, SpareRecord, SpareState};
+pub use tail::{TAIL_RECORD_BYTES, TailRecord, decode_tail, encode_tail, tail_records_per_unit};
+pub use trim::{TRIM_RECORD_BYTES, TrimRecord};
+
+/// Checksum of every record and of user data: CRC-32C (Castagnoli).
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}

@@ -202,6 +202,12 @@ impl Geometry {
         self.dies
     }
 
+    /// Lanes of a superblock.
+    #[must_use]
+    pub const fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
     /// Superblocks of the array.
     #[must_use]
     pub const fn superblocks(&self) -> u32 {
@@ -300,12 +306,18 @@ impl Geometry {
     #[must_use]
     #[inline]
     pub fn locate(&self, superblock: SuperblockId, program: u32, part: u32) -> PageLocation {
-        let page = program * self.pages_per_program + part;
-        let (row, lane) = self.lane_divisor.split(page);
+        let (row, lane) = self.lane_divisor.split(program * self.pages_per_program + part);
+        PageLocation { row, ..self.lane(superblock, lane) }
+    }
+
+    /// Where the first page of a lane of a superblock lies.
+    #[must_use]
+    #[inline]
+    pub fn lane(&self, superblock: SuperblockId, lane: u32) -> PageLocation {
         let (plane, die) = match self.spec.span {
             Span::Device => self.die_divisor.split(lane),
             Span::Die => (lane, self.pool_of(superblock)),
         };
-        PageLocation { die, plane, channel: self.channel_divisor.split(die).1, row }
+        PageLocation { die, plane, channel: self.channel_divisor.split(die).1, row: 0 }
     }
 }

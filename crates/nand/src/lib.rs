@@ -3,10 +3,20 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod array;
+mod channel;
 mod fault;
 mod geometry;
+mod media;
+mod timelines;
 mod timing;
 
+pub use array::{At, Nand};
 pub use fault::FaultSpec;
 pub use geometry::{Geometry, GeometryError, GeometrySpec, PageLocation, Span};
+pub use media::{
+    ERASED_HEAD, ERASED_SPARE, HEAD_BYTES, Head, Media, MediaError, MemoryMedia, NullMedia,
+    SPARE_BYTES, Spare,
+};
+pub use timelines::{Delay, Grant, Timelines, Work, channel_time};
 pub use timing::{CellTimes, TimingSpec};

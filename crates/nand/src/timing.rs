@@ -40,7 +40,6 @@ impl CellTimes {
 
 /// Latencies and rates of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent switches of the flash chips")]
 pub struct TimingSpec {
     /// Array read (tR) by page type.
     pub read: CellTimes,
@@ -69,7 +68,8 @@ pub struct TimingSpec {
     pub cache_program: bool,
     /// Planes of a die work independently, as with multi-plane commands.
     pub plane_parallel: bool,
-    /// A host read overtakes queued programs, erases and GC of its die, by at most this much
-    /// work at a time; zero = first come, first served.
+    /// A host read overtakes queued programs, erases and collection of its die. Work that waits on
+    /// a die is postponed by at most this long in all before reads queue again; zero = first come,
+    /// first served.
     pub read_priority: Nanos,
 }

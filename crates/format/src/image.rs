@@ -1,0 +1,199 @@
+//! The label of an image file: what device it is, and where its parts lie.
+//!
+//! The label takes the first 64 KiB, and a second copy the next: magic 8 | version 2 | 0 2 | features
+//! 4 | uuid 16 | generation 8 | clean 1 | 0 3 | configuration length 4 | unit bytes 4 | superblocks 4
+//! | slots 4 | nvram bytes 8 | logical bytes 8 | configuration (TOML) | .. | crc 4.
+
+use crate::bytes::{Reader, Writer, checked_body, seal};
+
+/// Version of the image format.
+pub const IMAGE_VERSION: u64 = 1;
+
+/// Bytes of one copy of the label.
+pub const LABEL_BYTES: usize = 65_536;
+
+const MAGIC: &[u8; 8] = b"ONEFOLD\0";
+const FIXED_BYTES: usize = 76;
+const KNOWN_FEATURES: u64 = 0;
+
+/// Why a label cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// Not an image of ours.
+    #[error("this is not a Onefold image: the magic number at byte 0 is missing")]
+    NotAnImage,
+    /// Made by a newer Onefold.
+    #[error("the image has format version {found}, this Onefold reads version {expected}")]
+    Version {
+        /// Version found.
+        found: u64,
+        /// Version this build writes and reads.
+        expected: u64,
+    },
+    /// Needs something this build does not know.
+    #[error("the image needs features {unknown:#x} that this Onefold does not have")]
+    Features {
+        /// Unknown feature bits.
+        unknown: u64,
+    },
+    /// Checksum or contents are wrong.
+    #[error("the image label is damaged (checksum or contents of copy {copy} are wrong)")]
+    Damaged {
+        /// Which copy, 0 or 1.
+        copy: u32,
+    },
+}
+
+/// Label of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageLabel {
+    /// Identity of the device.
+    pub uuid: [u8; 16],
+    /// Counts label writes; the newer copy wins.
+    pub generation: u64,
+    /// The device was shut down cleanly.
+    pub clean: bool,
+    /// Bytes of a mapping unit.
+    pub unit_bytes: u32,
+    /// Superblocks of the array.
+    pub superblocks: u32,
+    /// Slots per superblock.
+    pub slots: u32,
+    /// Bytes of NVRAM.
+    pub nvram_bytes: u64,
+    /// Bytes the host sees.
+    pub logical_bytes: u64,
+    /// Resolved configuration, TOML.
+    pub config: String,
+}
+
+impl ImageLabel {
+    /// The bytes of one copy. `None` if the configuration does not fit.
+    #[must_use]
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let config = self.config.as_bytes();
+        if FIXED_BYTES + config.len() + 4 > LABEL_BYTES {
+            return None;
+        }
+        let mut bytes = vec![0; LABEL_BYTES];
+        let mut writer = Writer::new(&mut bytes);
+        writer.bytes(MAGIC);
+        writer.uint(IMAGE_VERSION, 2);
+        writer.uint(0, 2);
+        writer.uint(KNOWN_FEATURES, 4);
+        writer.bytes(&self.uuid);
+        writer.uint(self.generation, 8);
+        writer.uint(u64::from(self.clean), 1);
+        writer.uint(0, 3);
+        writer.uint(onefold_units::convert::u64_from(config.len()), 4);
+        writer.uint(u64::from(self.unit_bytes), 4);
+        writer.uint(u64::from(self.superblocks), 4);
+        writer.uint(u64::from(self.slots), 4);
+        writer.uint(self.nvram_bytes, 8);
+        writer.uint(self.logical_bytes, 8);
+        writer.bytes(config);
+        seal(&mut bytes);
+        Some(bytes)
+    }
+
+    /// Reads copy number `copy` of a label.
+    ///
+    /// # Errors
+    /// Tells apart what is no image, another version, unknown features, and damage.
+    pub fn decode(bytes: &[u8], copy: u32) -> Result<Self, ImageError> {
+        let mut reader = Reader::new(bytes);
+        if reader.bytes(MAGIC.len()) != Some(MAGIC) {
+            return Err(ImageError::NotAnImage);
+        }
+        let damaged = ImageError::Damaged { copy };
+        let found = reader.uint(2).ok_or_else(|| damaged.clone())?;
+        if found != IMAGE_VERSION {
+            return Err(ImageError::Version { found, expected: IMAGE_VERSION });
+        }
+        let sealed = bytes.get(..LABEL_BYTES).and_then(checked_body);
+        if sealed.is_none() {
+            return Err(damaged);
+        }
+        decode_fields(&mut reader).ok_or(damaged)?
+    }
+}
+
+fn decode_fields(reader: &mut Reader<'_>) -> Option<Result<ImageLabel, ImageError>> {
+    reader.uint(2)?;
+    let unknown = reader.uint(4)? & !KNOWN_FEATURES;
+    if unknown != 0 {
+        return Some(Err(ImageError::Features { unknown }));
+    }
+    let uuid = reader.bytes(16)?.try_into().ok()?;
+    let generation = reader.uint(8)?;
+    let clean = reader.u8()? == 1;
+    reader.uint(3)?;
+    let config_len = usize::try_from(reader.uint(4)?).ok()?;
+    let (unit_bytes, superblocks, slots) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let (nvram_bytes, logical_bytes) = (reader.uint(8)?, reader.uint(8)?);
+    let config = std::str::from_utf8(reader.bytes(config_len)?).ok()?.to_owned();
+    Some(Ok(ImageLabel {
+        uuid,
+        generation,
+        clean,
+        unit_bytes,
+        superblocks,
+        slots,
+        nvram_bytes,
+        logical_bytes,
+        config,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ImageError, ImageLabel, LABEL_BYTES};
+
+    fn label() -> ImageLabel {
+        ImageLabel {
+            uuid: [7; 16],
+            generation: 2,
+            clean: true,
+            unit_bytes: 4096,
+            superblocks: 10,
+            slots: 64,
+            nvram_bytes: 1 << 20,
+            logical_bytes: 1 << 30,
+            config: "[geometry]\n".to_owned(),
+        }
+    }
+
+    #[test]
+    fn there_and_back() {
+        let bytes = label().encode().unwrap();
+        assert_eq!(bytes.len(), LABEL_BYTES);
+        assert_eq!(ImageLabel::decode(&bytes, 0), Ok(label()));
+    }
+
+    #[test]
+    fn refusals_tell_what_is_wrong() {
+        let bytes = label().encode().unwrap();
+        assert_eq!(ImageLabel::decode(&[0; 512], 0), Err(ImageError::NotAnImage));
+        let mut newer = bytes.clone();
+        newer[8] = 9;
+        assert_eq!(
+            ImageLabel::decode(&newer, 0),
+            Err(ImageError::Version { found: 9, expected: 1 })
+        );
+        for at in (10..LABEL_BYTES).step_by(997) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(ImageLabel::decode(&damaged, 1), Err(ImageError::Damaged { copy: 1 }));
+        }
+        for len in [0, 8, 12, 100, LABEL_BYTES - 1] {
+            assert!(ImageLabel::decode(&bytes[..len], 0).is_err());
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_does_not_fit_is_refused() {
+        let long = ImageLabel { config: "x".repeat(LABEL_BYTES), ..label() };
+        assert_eq!(long.encode(), None);
+    }
+}

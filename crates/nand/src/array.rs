@@ -1,0 +1,244 @@
+//! The flash array: rules, faults and times around a medium.
+//!
+//! 1. A superblock is programmed in ascending order, each program once, after an erase.
+//! 2. Every operation takes its time on the timelines, unless the array is untimed.
+
+use onefold_units::convert::{index, u64_from};
+use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
+
+use crate::media::{Media, MediaError, Spare};
+use crate::{Delay, FaultSpec, Geometry, Grant, Timelines, TimingSpec, Work};
+
+/// When an operation is submitted, and when it may start at the earliest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// Time of the submission; never decreases.
+    pub now: Nanos,
+    /// Time from which the operation may start: its inputs are there.
+    pub ready: Nanos,
+    /// For whom it is done.
+    pub work: Work,
+}
+
+/// The flash array of one device.
+#[derive(Clone, Debug)]
+pub struct Nand<M> {
+    geometry: Geometry,
+    timelines: Timelines,
+    media: M,
+    timed: bool,
+    /// Next program of each superblock; `u32::MAX` where it has to be erased first.
+    next: Vec<u32>,
+    faults: Option<Box<Faults>>,
+    erases: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Faults {
+    spec: FaultSpec,
+    program: Rng,
+    erase: Rng,
+    read: Rng,
+    rot: Rng,
+}
+
+impl<M: Media> Nand<M> {
+    /// An array around an erased `media`. Recovery marks what it finds programmed with
+    /// [`Nand::close_short`].
+    #[must_use]
+    pub fn new(geometry: Geometry, timing: TimingSpec, faults: FaultSpec, media: M) -> Self {
+        let probabilities = [faults.program, faults.erase, faults.read, faults.bit_rot];
+        let injects = probabilities.iter().any(|p| *p > 0.0);
+        let seed = faults.seed;
+        Self {
+            geometry,
+            timelines: Timelines::new(&geometry, timing),
+            media,
+            timed: true,
+            next: vec![0; index(geometry.superblocks())],
+            faults: injects.then(|| {
+                Box::new(Faults {
+                    spec: faults,
+                    program: Rng::fork(seed, 11),
+                    erase: Rng::fork(seed, 12),
+                    read: Rng::fork(seed, 13),
+                    rot: Rng::fork(seed, 14),
+                })
+            }),
+            erases: 0,
+        }
+    }
+
+    /// The shape of the array.
+    #[must_use]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The timelines.
+    #[must_use]
+    pub const fn timelines(&self) -> &Timelines {
+        &self.timelines
+    }
+
+    /// The timelines, for controller and link work.
+    pub const fn timelines_mut(&mut self) -> &mut Timelines {
+        &mut self.timelines
+    }
+
+    /// The medium.
+    #[must_use]
+    pub const fn media(&self) -> &M {
+        &self.media
+    }
+
+    /// The medium, for headers, NVRAM and synchronisation.
+    pub const fn media_mut(&mut self) -> &mut M {
+        &mut self.media
+    }
+
+    /// Gives the medium back, as when power is lost.
+    #[must_use]
+    pub fn into_media(self) -> M {
+        self.media
+    }
+
+    /// Superblock erases so far.
+    #[must_use]
+    pub const fn erases(&self) -> u64 {
+        self.erases
+    }
+
+    /// Switches time off (preconditioning) or on again with idle timelines.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.timed = timed;
+        self.timelines.reset(&self.geometry);
+    }
+
+    /// Programs the next program of a superblock: one spare area per slot, and their data.
+    ///
+    /// # Errors
+    /// [`MediaError::ProgramFailed`] uses up the program; the caller writes elsewhere.
+    #[inline]
+    pub fn program(
+        &mut self,
+        at: At,
+        superblock: SuperblockId,
+        program: u32,
+        spares: &[Spare],
+        data: &[u8],
+    ) -> Result<Grant, MediaError> {
+        let next = &mut self.next[superblock.index()];
+        assert!(*next == program, "program {program} of {superblock:?}, expected {next} (rule 1)");
+        *next += 1;
+        let grant = self.time_program(at, superblock, program);
+        if let Some(faults) = &mut self.faults
+            && faults.program.unit() < faults.spec.program
+        {
+            return Err(MediaError::ProgramFailed);
+        }
+        if M::STORES {
+            let first = program * self.geometry.slots_per_program();
+            self.media.program(self.geometry.ppn(superblock, first), spares, data)?;
+        }
+        Ok(grant)
+    }
+
+    #[inline]
+    fn time_program(&mut self, at: At, superblock: SuperblockId, program: u32) -> Grant {
+        if !self.timed {
+            return Grant { done: at.now, delay: Delay::None };
+        }
+        let page_bytes = self.geometry.spec().page_bytes;
+        let mut all = Grant { done: at.now, delay: Delay::None };
+        for part in 0..self.geometry.pages_per_program() {
+            let place = self.geometry.locate(superblock, program, part);
+            let grant = self.timelines.program(at.now, at.ready, place, page_bytes, at.work);
+            all = Grant { done: all.done.max(grant.done), delay: all.delay.max(grant.delay) };
+        }
+        all
+    }
+
+    /// Reads one slot into `data` (a whole unit, or empty) and moves `bytes` of it over the
+    /// channel. Returns the spare area, too.
+    #[inline]
+    pub fn read(
+        &mut self,
+        at: At,
+        ppn: Ppn,
+        bytes: u32,
+        data: &mut [u8],
+    ) -> Result<(Grant, Spare), MediaError> {
+        let grant = self.time_read(at, ppn, bytes);
+        let spare = self.media.read(ppn, data)?;
+        if let Some(faults) = &mut self.faults {
+            if faults.read.unit() < faults.spec.read {
+                return Err(MediaError::Unreadable);
+            }
+            if faults.rot.unit() < faults.spec.bit_rot {
+                let at = faults.rot.below(u64_from(data.len()));
+                match data.get_mut(onefold_units::convert::index64(at)) {
+                    Some(byte) => *byte ^= 1,
+                    None => return Err(MediaError::Unreadable),
+                }
+            }
+        }
+        Ok((grant, spare))
+    }
+
+    #[inline]
+    fn time_read(&mut self, at: At, ppn: Ppn, bytes: u32) -> Grant {
+        if !self.timed {
+            return Grant { done: at.now, delay: Delay::None };
+        }
+        let (superblock, slot) = self.geometry.split(ppn);
+        let (program, _) = self.geometry.program_of(slot);
+        let page_bytes = self.geometry.spec().page_bytes;
+        if self.geometry.pages_per_program() == 1 {
+            let place = self.geometry.locate(superblock, program, 0);
+            return self.timelines.read(at.now, at.ready, place, bytes.min(page_bytes), at.work);
+        }
+        let mut all = Grant { done: at.now, delay: Delay::None };
+        for part in 0..bytes.div_ceil(page_bytes) {
+            let place = self.geometry.locate(superblock, program, part);
+            let grant = self.timelines.read(at.now, at.ready, place, page_bytes, at.work);
+            all = Grant { done: all.done.max(grant.done), delay: all.delay.max(grant.delay) };
+        }
+        all
+    }
+
+    /// Erases a superblock.
+    ///
+    /// # Errors
+    /// [`MediaError::EraseFailed`]: the superblock cannot be used any more.
+    pub fn erase(&mut self, at: At, superblock: SuperblockId) -> Result<(), MediaError> {
+        if self.timed {
+            self.time_erase(at, superblock);
+        }
+        self.erases += 1;
+        if let Some(faults) = &mut self.faults
+            && faults.erase.unit() < faults.spec.erase
+        {
+            return Err(MediaError::EraseFailed);
+        }
+        self.media.erase(superblock)?;
+        self.next[superblock.index()] = 0;
+        Ok(())
+    }
+
+    fn time_erase(&mut self, at: At, superblock: SuperblockId) {
+        let planes_apart = self.timelines.spec().plane_parallel;
+        for lane in 0..self.geometry.lanes() {
+            let place = self.geometry.lane(superblock, lane);
+            // One erase command covers all planes of a die, unless they work independently.
+            if place.plane == 0 || planes_apart {
+                self.timelines.erase(at.now, at.ready, place, at.work);
+            }
+        }
+    }
+
+    /// Marks how far a superblock was programmed before a power cut: it takes no more programs.
+    pub fn close_short(&mut self, superblock: SuperblockId) {
+        self.next[superblock.index()] = u32::MAX;
+    }
+}
