@@ -1,7 +1,64 @@
 //! DRAM buffer policies behind one request-level interface.
+//!
+//! The buffer stands between the host interface and the FTL. A [`Policy`] sees requests and answers
+//! with [`Actions`]: which slot serves a page, what has to be read from flash, which dirty entries
+//! become one flash page. It keeps metadata only; whoever calls it keeps the bytes of the slots and
+//! executes the actions in order.
+//!
+//! A policy that manages single entries is a [`Replacement`], one file in `policies`: it decides
+//! which list an entry is in and which one leaves; [`Cache`] does the rest (write-back, TRIM, FLUSH,
+//! FUA, partly written entries, statistics) in the same way for all of them.
+//!
+//! ```
+//! use onefold_buffer::{Action, Actions, BufferConfig, FtlView, PolicyKind, Req, new_policy};
+//! use onefold_units::{Lpn, Op};
+//!
+//! struct Unmapped;
+//! impl FtlView for Unmapped {
+//!     fn mapped(&self, _: Lpn) -> bool {
+//!         false
+//!     }
+//! }
+//!
+//! let config = BufferConfig { policy: PolicyKind::Lru, bytes: 2 * 4096, volatile: true };
+//! let mut buffer = new_policy(&config, 4096, 4096)?;
+//! let mut actions = Actions::new();
+//! for lpn in [7, 8, 9] {
+//!     buffer.request(&Req::new(Op::Write, Lpn::new(lpn), 1), &Unmapped, &mut actions);
+//! }
+//! // Page 9 took the slot of page 7, which was programmed first.
+//! let Action::Program { batch, .. } = actions.as_slice()[0] else { panic!("expected a program") };
+//! assert_eq!(actions.batch(batch)[0].lpn, Lpn::new(7));
+//! assert!(matches!(actions.as_slice()[1], Action::Store { lpn, .. } if lpn == Lpn::new(9)));
+//! # Ok::<(), onefold_buffer::BufferError>(())
+//! ```
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod actions;
+mod cache;
 mod config;
+mod cover;
+mod entries;
+mod error;
+mod index;
+mod list;
+mod policies;
+mod request;
+mod shape;
+mod slab;
+mod stats;
 
+pub use actions::{Action, Actions, Batch, Programmed, Slot, Stream};
+pub use cache::{Access, Cache, Replacement};
 pub use config::{BufferConfig, PolicyKind};
+pub use cover::PartMask;
+pub use entries::Entries;
+pub use error::{BufferError, Violation};
+pub use index::Index;
+pub use list::ListId;
+pub use policies::{Lru, new_policy};
+pub use request::{FtlView, Policy, Req};
+pub use shape::Shape;
+pub use slab::{Node, NodeId, Slab};
+pub use stats::{Accesses, Stats, TenantStats};

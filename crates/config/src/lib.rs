@@ -1,1 +1,43 @@
 //! TOML configuration and presets, turned into checked core types.
+//!
+//! A configuration is a stack of layers: the defaults of the key table (device `s1`), a preset, a
+//! file and what it extends, and `--set`. [`Config::load`] reads and checks it; [`Config::ssd`]
+//! gives the device, [`Config::to_toml`] the canonical form that images and results carry.
+//!
+//! ```
+//! use onefold_config::{Config, Sources};
+//!
+//! let sets = ["ftl.victim=fifo".to_owned(), "capacity.logical=0.8".to_owned()];
+//! let config = Config::load(&Sources { preset: Some("s1"), sets: &sets, ..Sources::default() })?;
+//! let ssd = config.ssd(0)?;
+//! assert_eq!(ssd.ftl.victim.name(), "fifo");
+//! assert_eq!(Config::from_canonical(&config.to_toml())?, config);
+//! # Ok::<(), onefold_config::ConfigError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod canonical;
+mod config;
+mod device;
+mod error;
+mod extent;
+mod key;
+mod layer;
+mod load;
+mod preset;
+mod problem;
+mod quantity;
+pub mod reference;
+mod run;
+mod suggest;
+mod tenant;
+mod value;
+
+pub use config::Config;
+pub use error::{ConfigError, Origin, TenantProblem};
+pub use extent::Extent;
+pub use load::Sources;
+pub use preset::{PRESETS, Preset};
+pub use problem::Problem;
+pub use run::{Align, Fit, Mode, Precondition, Run, Until};
+pub use tenant::{Load, Tenant};

@@ -67,7 +67,7 @@ mod tests {
             .map(|n| TailRecord {
                 kind: (n % 7 != 0).then_some(SlotKind::Data),
                 lpn: Lpn::new(n * 3),
-                seq: Seq::new(u64::from(n) << 40),
+                seq: Seq::new(u64::from(n) << 39),
             })
             .collect();
         let mut unit = vec![0; 4096];

@@ -34,7 +34,6 @@ impl VictimKind {
 
 /// Configuration of the FTL; shares are fractions of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent switches of a device")]
 pub struct FtlConfig {
     /// Logical capacity in mapping units.
     pub logical_units: u64,

@@ -274,6 +274,14 @@ impl Geometry {
         self.pool_divisor.split(superblock.raw()).1
     }
 
+    /// The pool of a superblock and its place in the pool.
+    #[must_use]
+    #[inline]
+    pub fn pool_and_place(&self, superblock: SuperblockId) -> (u32, u32) {
+        let (place, pool) = self.pool_divisor.split(superblock.raw());
+        (pool, place)
+    }
+
     /// The `at`-th superblock of a pool.
     #[must_use]
     pub const fn superblock_of_pool(&self, pool: u32, at: u32) -> SuperblockId {

@@ -69,6 +69,9 @@ pub trait Media {
     /// spare area.
     fn read(&mut self, ppn: Ppn, data: &mut [u8]) -> Result<Spare, MediaError>;
 
+    /// Reads the spare areas of all slots of a superblock.
+    fn read_spares(&mut self, superblock: SuperblockId) -> Result<Vec<Spare>, MediaError>;
+
     /// Programs the header of an erased superblock.
     fn program_head(&mut self, superblock: SuperblockId, head: &Head) -> Result<(), MediaError>;
 
@@ -104,6 +107,10 @@ impl Media for NullMedia {
     fn read(&mut self, _: Ppn, data: &mut [u8]) -> Result<Spare, MediaError> {
         data.fill(0);
         Ok(ERASED_SPARE)
+    }
+
+    fn read_spares(&mut self, _: SuperblockId) -> Result<Vec<Spare>, MediaError> {
+        Ok(Vec::new())
     }
 
     fn program_head(&mut self, _: SuperblockId, _: &Head) -> Result<(), MediaError> {
@@ -189,6 +196,11 @@ impl Media for MemoryMedia {
             _ => data.fill(0),
         }
         Ok(self.spares[ppn.index()])
+    }
+
+    fn read_spares(&mut self, superblock: SuperblockId) -> Result<Vec<Spare>, MediaError> {
+        let first = self.geometry.ppn(superblock, 0).index();
+        Ok(self.spares[first..first + index(self.geometry.slots())].to_vec())
     }
 
     fn program_head(&mut self, superblock: SuperblockId, head: &Head) -> Result<(), MediaError> {

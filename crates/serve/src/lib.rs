@@ -1,1 +1,12 @@
 //! Front ends: NBD, FUSE, metrics.
+//!
+//! A front end turns a protocol into calls of [`onefold_device::BlockDevice`]. [`Server`] starts
+//! the chosen ones for one device and stops them in good order.
+
+mod fuse;
+mod limits;
+pub mod nbd;
+mod server;
+
+pub use limits::Limits;
+pub use server::{Options, ServeError, Server, run};

@@ -1,1 +1,4 @@
 //! Virtual-time driver: workloads, metrics, reports.
+
+pub mod report;
+pub mod result;

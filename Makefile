@@ -1,0 +1,72 @@
+# Every target says what it does in `make help`. `make test` is what CI runs.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Seconds per fuzz target: 30 in CI, 0 (skipped) elsewhere unless set.
+FUZZ_SECONDS ?= $(if $(CI),30,0)
+# Budget of the crash campaign: short (part of `make test`) or full (100 kills).
+BUDGET ?= full
+# Where `make install` puts the binary: PREFIX/bin.
+PREFIX ?= $(HOME)/.local
+
+TEST_STEPS := setup-if-possible fmt clippy unit doc tidy fuzz-smoke crash-short
+
+.PHONY: help
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Build, run a recorded trace through two presets, mount an emulated SSD and cut it
+	scripts/demo.sh
+
+.PHONY: test
+test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, short crash campaign
+	@scripts/test.sh $(TEST_STEPS)
+
+.PHONY: bench
+bench: ## Speed of the simulator and of the served device on this machine
+	cargo bench --workspace
+
+.PHONY: crash-campaign
+crash-campaign: ## Kill a served device under load again and again (BUDGET=short|full)
+	scripts/crash-campaign.sh $(BUDGET)
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZ_SECONDS (300 unless set)
+	scripts/fuzz.sh $(if $(filter-out 0,$(FUZZ_SECONDS)),$(FUZZ_SECONDS),300)
+
+.PHONY: book
+book: ## Build the user guide as a book (needs mdbook: cargo install mdbook --locked)
+	@command -v mdbook >/dev/null || { echo "book: mdbook is missing: cargo install mdbook --locked" >&2; exit 1; }
+	mdbook build
+
+.PHONY: setup
+setup: ## Install the Debian packages that the tests of the served device use
+	scripts/setup.sh
+
+.PHONY: install
+install: ## Build the release binary and install it to PREFIX/bin (~/.local unless set)
+	cargo install --locked --path crates/cli --root $(PREFIX)
+
+# Steps of `make test`; each also works by itself.
+.PHONY: setup-if-possible fmt clippy unit doc tidy fuzz-smoke crash-short
+setup-if-possible:
+	@scripts/setup.sh --check || scripts/setup.sh \
+	  || echo "skipped: the tests that need the missing packages (each prints and counts its skip)"
+fmt:
+	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+clippy:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+unit:
+	cargo test --workspace --locked
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+tidy:
+	cargo xtask tidy
+fuzz-smoke:
+	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 30 s a target)"; \
+	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
+crash-short:
+	$(MAKE) --no-print-directory crash-campaign BUDGET=short

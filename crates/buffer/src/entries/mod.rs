@@ -1,0 +1,337 @@
+//! The buffered entries: lists, index, dirty parts, programs and their statistics.
+//!
+//! Terms. An *entry* is a mapping unit in the buffer; its node number is its *slot*. A *ghost* is a
+//! remembered key without a slot. An entry is *partial* if some of its parts are not valid. The
+//! *oldest* end of a list is where victims come from.
+//!
+//! Invariants, after every request:
+//! 1. Every node in use is in exactly one list, whose links and length counter agree.
+//! 2. Every node in a list is found under its key, and no other node is in the index.
+//! 3. Slots are in a list or free, never both: entries <= C.
+//! 4. dirty parts are valid parts; an entry has a valid part, a ghost has none.
+//! 5. The dirty counter of a list is the number of its entries with a dirty part.
+//! 6. Per tenant, pages written = overwritten + programmed + discarded + dirty.
+//! 7. A program has 1 to k entries of one stream, all complete and dirty before it.
+//! 8. A dirty entry leaves only by a program or a TRIM.
+
+mod check;
+mod program;
+
+use onefold_units::Lpn;
+use onefold_units::convert::{index, u32_from};
+
+use crate::cover::{Cover, full};
+use crate::{
+    Action, Actions, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
+};
+
+/// Counters of one list.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    len: u32,
+    dirty: u32,
+    stream: Stream,
+}
+
+/// The entries of one buffer, in the lists of its policy.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    shape: Shape,
+    slab: Slab,
+    index: Index,
+    lists: Vec<List>,
+    stats: Stats,
+    /// Entries of the program being made.
+    batch: Vec<NodeId>,
+    /// Entries of the range being trimmed, or those to flush.
+    found: Vec<NodeId>,
+    evicted: Vec<u32>,
+}
+
+impl Entries {
+    /// No entries. `ghosts` keys can be remembered without a slot.
+    #[must_use]
+    pub fn new(shape: Shape, ghosts: u32, lists: &[Stream]) -> Self {
+        let lists: Vec<List> =
+            lists.iter().map(|stream| List { len: 0, dirty: 0, stream: *stream }).collect();
+        assert!(lists.len() < usize::from(u8::MAX), "lists are numbered by a byte, 255 is none");
+        let sentinels = (0..u8::MAX).nth(lists.len()).unwrap_or_default();
+        Self {
+            shape,
+            slab: Slab::new(shape.slots(), ghosts, sentinels),
+            index: Index::new(shape.slots() + ghosts),
+            lists,
+            stats: Stats::default(),
+            batch: Vec::new(),
+            found: Vec::new(),
+            evicted: Vec::new(),
+        }
+    }
+
+    /// Sizes of the buffer.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The nodes and their order in the lists. Changes of lists go through `Entries`.
+    #[must_use]
+    pub const fn slab(&self) -> &Slab {
+        &self.slab
+    }
+
+    /// The policy's own bits of an entry or ghost.
+    #[inline]
+    pub fn aux_mut(&mut self, id: NodeId) -> &mut u16 {
+        &mut self.slab.node_mut(id).aux
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    #[inline]
+    pub(crate) const fn stats_mut(&mut self) -> &mut Stats {
+        &mut self.stats
+    }
+
+    /// Whether no slot is free.
+    #[must_use]
+    #[inline]
+    pub const fn is_full(&self) -> bool {
+        !self.slab.has_free_slot()
+    }
+
+    /// Entries (or ghosts) in a list.
+    #[must_use]
+    #[inline]
+    pub fn len(&self, list: ListId) -> u32 {
+        self.lists[usize::from(list.0)].len
+    }
+
+    /// Whether a list is empty.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self, list: ListId) -> bool {
+        self.len(list) == 0
+    }
+
+    /// Whether an entry has dirty parts.
+    #[must_use]
+    #[inline]
+    pub fn is_dirty(&self, id: NodeId) -> bool {
+        self.slab.node(id).dirty != 0
+    }
+
+    /// The entry with a slot.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, key: u32) -> Option<NodeId> {
+        self.index.find(&self.slab, key).filter(|id| !self.slab.is_ghost(*id))
+    }
+
+    /// The ghost of a key.
+    #[must_use]
+    #[inline]
+    pub fn find_ghost(&self, key: u32) -> Option<NodeId> {
+        self.index.find(&self.slab, key).filter(|id| self.slab.is_ghost(*id))
+    }
+
+    /// Inserts a key, of which no entry or ghost exists, at the newest end of a list.
+    ///
+    /// A slot must be free: policies make room first.
+    #[inline]
+    pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
+        let Some(id) = self.slab.take_slot(key) else {
+            panic!("invariant 3: no slot is free, the policy did not make room");
+        };
+        self.enter(list, id);
+        id
+    }
+
+    /// Remembers a key, of which no entry or ghost exists, at the newest end of a list. `None` if
+    /// all ghosts are in use.
+    pub fn insert_ghost(&mut self, list: ListId, key: u32) -> Option<NodeId> {
+        let id = self.slab.take_ghost(key)?;
+        self.enter(list, id);
+        Some(id)
+    }
+
+    #[inline]
+    fn enter(&mut self, list: ListId, id: NodeId) {
+        self.index.insert(&mut self.slab, id);
+        self.slab.push_newest(list, id);
+        self.lists[usize::from(list.0)].len += 1;
+    }
+
+    /// Moves an entry or ghost to the newest end of a list, its own or another one.
+    #[inline]
+    pub fn move_to_newest(&mut self, list: ListId, id: NodeId) {
+        if self.slab.node(id).list == list.0 {
+            self.slab.unlink(id);
+            self.slab.push_newest(list, id);
+            return;
+        }
+        self.leave_list(id);
+        self.slab.push_newest(list, id);
+        self.join_list(list, id);
+    }
+
+    /// Moves an entry or ghost to the oldest end of a list, its own or another one.
+    #[inline]
+    pub fn move_to_oldest(&mut self, list: ListId, id: NodeId) {
+        self.leave_list(id);
+        self.slab.push_oldest(list, id);
+        self.join_list(list, id);
+    }
+
+    #[inline]
+    fn leave_list(&mut self, id: NodeId) {
+        let node = self.slab.node(id);
+        let list = &mut self.lists[usize::from(node.list)];
+        list.len -= 1;
+        list.dirty -= u32::from(node.dirty != 0);
+        self.slab.unlink(id);
+    }
+
+    #[inline]
+    fn join_list(&mut self, list: ListId, id: NodeId) {
+        let dirty = u32::from(self.is_dirty(id));
+        let list = &mut self.lists[usize::from(list.0)];
+        list.len += 1;
+        list.dirty += dirty;
+    }
+
+    /// Removes an entry that is clean, or a ghost.
+    #[inline]
+    fn remove(&mut self, id: NodeId) {
+        self.leave_list(id);
+        self.index.remove(&mut self.slab, id);
+        self.slab.give_back(id);
+    }
+
+    /// Forgets a ghost.
+    pub fn remove_ghost(&mut self, id: NodeId) {
+        assert!(self.slab.is_ghost(id), "invariant 8: only ghosts leave without an action");
+        self.remove(id);
+    }
+
+    /// Serves a read: `true` if all that is needed was there, else asks for the missing parts.
+    #[inline]
+    pub(crate) fn load(&mut self, id: NodeId, cover: Cover, out: &mut Actions) -> bool {
+        let (lpn, slot) = self.place(id);
+        let full = full(&self.shape);
+        let node = self.slab.node_mut(id);
+        if cover.touched & !node.valid == 0 {
+            out.push(Action::Hit { lpn, slot });
+            return true;
+        }
+        let missing = PartMask::new(full & !node.valid);
+        node.valid = full;
+        out.push(Action::Fill { lpn, slot, missing });
+        false
+    }
+
+    /// Takes a write.
+    #[inline]
+    pub(crate) fn store(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
+        if cover.torn & !self.slab.node(id).valid != 0 {
+            self.stats.tenant_mut(tenant).pad_reads += 1;
+            self.complete(id, out);
+        }
+        let (lpn, slot) = self.place(id);
+        let node = self.slab.node_mut(id);
+        if node.dirty == 0 {
+            self.lists[usize::from(node.list)].dirty += 1;
+        } else {
+            let owner = self.stats.tenant_mut(node.tenant);
+            owner.overwritten += 1;
+            owner.dirty -= 1;
+        }
+        node.valid |= cover.touched;
+        node.dirty |= cover.touched;
+        node.tenant = tenant;
+        self.stats.tenant_mut(tenant).dirty += 1;
+        out.push(Action::Store { lpn, slot });
+    }
+
+    /// Loads the parts of an entry that are not valid, if any.
+    #[inline]
+    fn complete(&mut self, id: NodeId, out: &mut Actions) -> bool {
+        let (lpn, slot) = self.place(id);
+        let full = full(&self.shape);
+        let node = self.slab.node_mut(id);
+        let missing = full & !node.valid;
+        if missing == 0 {
+            return false;
+        }
+        node.valid = full;
+        out.push(Action::PadRead { lpn, slot, missing: PartMask::new(missing) });
+        true
+    }
+
+    #[inline]
+    fn place(&self, id: NodeId) -> (Lpn, Slot) {
+        (Lpn::new(self.slab.node(id).key), Slot::new(id.0))
+    }
+
+    /// Removes an entry or ghost because its page was trimmed.
+    pub(crate) fn discard(&mut self, id: NodeId, out: &mut Actions) {
+        if !self.slab.is_ghost(id) {
+            let (lpn, slot) = self.place(id);
+            out.push(Action::Drop { lpn, slot });
+            let node = self.slab.node(id);
+            if node.dirty != 0 {
+                let owner = self.stats.tenant_mut(node.tenant);
+                owner.trim_discards += 1;
+                owner.dirty -= 1;
+            }
+        }
+        self.remove(id);
+    }
+
+    /// The entries and ghosts in the range of a request, ascending. The list has to be given back.
+    ///
+    /// A range larger than the buffer is not looked up page by page: a whole-device TRIM costs no
+    /// more than a walk over the buffer.
+    pub(crate) fn take_found(&mut self, r: &Req) -> Vec<NodeId> {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        if r.n <= self.slab.capacity() {
+            found.extend(r.keys().filter_map(|key| self.index.find(&self.slab, key)));
+            return found;
+        }
+        let (first, last) = (r.lpn.raw(), r.lpn.raw().saturating_add(r.n - 1));
+        let inside = |id: &NodeId| {
+            self.slab.list_of(*id).is_some() && (first..=last).contains(&self.slab.node(*id).key)
+        };
+        found.extend((0..self.slab.capacity()).map(NodeId).filter(inside));
+        found.sort_unstable_by_key(|id| self.slab.node(*id).key);
+        found
+    }
+
+    pub(crate) fn give_back_found(&mut self, found: Vec<NodeId>) {
+        self.found = found;
+    }
+
+    /// The keys that the last [`Entries::evict`] removed, oldest first: for ghosts.
+    #[must_use]
+    pub fn evicted(&self) -> &[u32] {
+        &self.evicted
+    }
+
+    /// Counts nodes by kind, for tests of policies: (entries, ghosts).
+    #[must_use]
+    pub fn population(&self) -> (u32, u32) {
+        let nodes = (0..self.slab.capacity()).map(NodeId);
+        let used: Vec<NodeId> = nodes.filter(|id| self.slab.list_of(*id).is_some()).collect();
+        let ghosts = used.iter().filter(|id| self.slab.is_ghost(**id)).count();
+        (u32_from(used.len() - ghosts), u32_from(ghosts))
+    }
+
+    fn node_count(&self) -> usize {
+        index(self.slab.capacity())
+    }
+}

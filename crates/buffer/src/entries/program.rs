@@ -1,0 +1,120 @@
+//! How dirty entries get to flash: eviction, FLUSH and FUA.
+
+use onefold_units::convert::index;
+
+use super::Entries;
+use crate::shape::SCAN_MAX;
+use crate::{Action, Actions, ListId, NodeId, Programmed, Req, Stream};
+
+impl Entries {
+    /// Evicts the oldest entry of a list, and returns how many slots that freed.
+    ///
+    /// A clean victim leaves alone. A dirty one takes along the next dirty entries of the list, up
+    /// to one flash page, looking at `SCAN_MAX` entries (the victim included).
+    #[inline]
+    pub fn evict(&mut self, list: ListId, out: &mut Actions) -> u32 {
+        self.evicted.clear();
+        let Some(victim) = self.slab.oldest(list) else { return 0 };
+        if !self.is_dirty(victim) {
+            self.drop_clean(victim, out);
+            return 1;
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
+        batch.push(victim);
+        if self.shape.per_program() > 1 {
+            self.take_along(victim, &mut batch);
+        }
+        self.program(self.lists[usize::from(list.0)].stream, &batch, out);
+        let mut freed = 0;
+        for id in &batch {
+            self.evicted.push(self.slab.node(*id).key);
+            self.remove(*id);
+            freed += 1;
+        }
+        self.batch = batch;
+        freed
+    }
+
+    fn drop_clean(&mut self, id: NodeId, out: &mut Actions) {
+        let (lpn, slot) = self.place(id);
+        out.push(Action::Drop { lpn, slot });
+        self.evicted.push(lpn.raw());
+        self.remove(id);
+    }
+
+    fn take_along(&self, victim: NodeId, batch: &mut Vec<NodeId>) {
+        let k = index(self.shape.per_program());
+        let newer = std::iter::successors(self.slab.newer(victim), |id| self.slab.newer(*id));
+        for id in newer.take(index(SCAN_MAX) - 1) {
+            if batch.len() == k {
+                break;
+            }
+            if self.is_dirty(id) {
+                batch.push(id);
+            }
+        }
+    }
+
+    /// Programs one flash page; its entries become clean and complete (invariant 7).
+    fn program(&mut self, stream: Stream, batch: &[NodeId], out: &mut Actions) {
+        let k = index(self.shape.per_program());
+        assert!((1..=k).contains(&batch.len()), "invariant 7: a program of {} of {k}", batch.len());
+        for id in batch {
+            let padded = u64::from(self.complete(*id, out));
+            let node = self.slab.node_mut(*id);
+            assert!(node.dirty != 0, "invariant 7: entry {} is clean", node.key);
+            node.dirty = 0;
+            self.lists[usize::from(node.list)].dirty -= 1;
+            let owner = self.stats.tenant_mut(node.tenant);
+            owner.pad_reads += padded;
+            owner.pages_programmed += 1;
+            owner.dirty -= 1;
+        }
+        let first = self.stats.tenant_mut(self.slab.node(batch[0]).tenant);
+        first.programs += 1;
+        first.short_programs += u64::from(batch.len() < k);
+        let programmed = batch.iter().map(|id| self.place(*id));
+        out.program(stream, programmed.map(|(lpn, slot)| Programmed { lpn, slot }));
+    }
+
+    /// Programs the dirty entries of a list, oldest first. They stay, clean, where they are.
+    ///
+    /// The search runs from the newest end and stops at the last dirty entry, so after a recent
+    /// flush it is short however large the buffer is.
+    pub fn flush(&mut self, list: ListId, out: &mut Actions) {
+        let counters = self.lists[usize::from(list.0)];
+        let mut dirty = std::mem::take(&mut self.found);
+        dirty.clear();
+        let mut at = self.slab.newest(list);
+        while let Some(id) = at.filter(|_| dirty.len() < index(counters.dirty)) {
+            if self.is_dirty(id) {
+                dirty.push(id);
+            }
+            at = self.slab.older(id);
+        }
+        dirty.reverse();
+        for batch in dirty.chunks(index(self.shape.per_program())) {
+            self.program(counters.stream, batch, out);
+        }
+        self.found = dirty;
+    }
+
+    /// Programs the dirty entries of a request, ascending, stream by stream: the end of a FUA write.
+    pub(crate) fn program_request(&mut self, r: &Req, out: &mut Actions) {
+        let mut dirty = std::mem::take(&mut self.found);
+        for stream in Stream::ALL {
+            if self.lists.iter().all(|list| list.stream != stream) {
+                continue;
+            }
+            dirty.clear();
+            let stream_of = |id: NodeId| self.lists[usize::from(self.slab.node(id).list)].stream;
+            let entries = r.keys().filter_map(|key| self.find(key));
+            dirty.extend(entries.filter(|id| self.is_dirty(*id) && stream_of(*id) == stream));
+            for batch in dirty.chunks(index(self.shape.per_program())) {
+                self.program(stream, batch, out);
+            }
+        }
+        self.found = dirty;
+    }
+}

@@ -1,0 +1,120 @@
+//! Finds the node of a key.
+//!
+//! A chained hash table whose chains run through the nodes: 4 B per bucket and at least two
+//! buckets per node, so memory follows the buffer and not the device (buffer.md section 4 has the
+//! measurements behind this choice).
+
+use onefold_units::convert::{index, index64};
+
+use crate::slab::{NIL, NodeId, Slab};
+
+/// Odd and close to 2^32 / golden ratio: consecutive keys spread evenly over the buckets.
+const MULTIPLIER: u32 = 0x9E37_79B1;
+
+/// The hash table of one slab.
+#[derive(Clone, Debug)]
+pub struct Index {
+    heads: Box<[u32]>,
+    shift: u32,
+}
+
+impl Index {
+    /// An empty index for up to `nodes` keys.
+    #[must_use]
+    pub fn new(nodes: u32) -> Self {
+        let buckets = (u64::from(nodes) * 2).next_power_of_two().clamp(2, 1 << 31);
+        let shift = 32 - buckets.trailing_zeros();
+        Self { heads: vec![NIL; index64(buckets)].into_boxed_slice(), shift }
+    }
+
+    #[inline]
+    fn bucket(&self, key: u32) -> usize {
+        index(key.wrapping_mul(MULTIPLIER) >> self.shift)
+    }
+
+    /// The node of `key`.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, slab: &Slab, key: u32) -> Option<NodeId> {
+        let mut at = self.heads[self.bucket(key)];
+        while at != NIL {
+            let node = slab.node(NodeId(at));
+            if node.key == key {
+                return Some(NodeId(at));
+            }
+            at = node.chain;
+        }
+        None
+    }
+
+    /// Enters a node under its key, which must not be in the index.
+    #[inline]
+    pub fn insert(&mut self, slab: &mut Slab, id: NodeId) {
+        let node = slab.node_mut(id);
+        let bucket = self.bucket(node.key);
+        node.chain = std::mem::replace(&mut self.heads[bucket], id.0);
+    }
+
+    /// Removes a node. Does nothing if it is not in the index.
+    #[inline]
+    pub fn remove(&mut self, slab: &mut Slab, id: NodeId) {
+        let (key, chain) = (slab.node(id).key, slab.node(id).chain);
+        let bucket = self.bucket(key);
+        let mut at = self.heads[bucket];
+        if at == id.0 {
+            self.heads[bucket] = chain;
+            return;
+        }
+        while at != NIL {
+            let node = slab.node_mut(NodeId(at));
+            if node.chain == id.0 {
+                node.chain = chain;
+                return;
+            }
+            at = node.chain;
+        }
+    }
+
+    /// Counts the nodes by walking all chains, at most `limit` of them.
+    pub(crate) fn count(&self, slab: &Slab, limit: u32) -> u32 {
+        let mut count = 0;
+        for head in &self.heads {
+            let mut at = *head;
+            while at != NIL && count <= limit {
+                count += 1;
+                at = slab.node(NodeId(at)).chain;
+            }
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Index;
+    use crate::slab::Slab;
+    use onefold_units::Rng;
+    use onefold_units::convert::low32;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn agrees_with_a_map_under_collisions() {
+        let mut slab = Slab::new(64, 0, 1);
+        // 2 buckets for 64 nodes: long chains, removal from every position.
+        let mut table = Index::new(1);
+        let mut model = BTreeMap::new();
+        let mut rng = Rng::new(5);
+        for _ in 0..20_000 {
+            let key = low32(rng.below(100)).wrapping_mul(0x4000_0001);
+            assert_eq!(table.find(&slab, key), model.get(&key).copied());
+            if let Some(id) = model.remove(&key) {
+                table.remove(&mut slab, id);
+                slab.give_back(id);
+            } else if let Some(id) = slab.take_slot(key) {
+                table.insert(&mut slab, id);
+                model.insert(key, id);
+            }
+            assert_eq!(table.count(&slab, 100), u32::try_from(model.len()).unwrap());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What goes into a policy.
+
+use onefold_units::{Lpn, Nanos, Op};
+
+use crate::{Actions, Stats, Violation};
+
+/// One host request, in entries of the buffer (one entry = one mapping unit of the FTL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Req {
+    /// What is asked. [`Op::WriteZeroes`] is a write; a caller that deallocates sends
+    /// [`Op::Trim`].
+    pub op: Op,
+    /// Whether a write has to be in flash before it completes.
+    pub fua: bool,
+    /// Whose request it is; statistics are kept per tenant, decisions never depend on it.
+    pub tenant: u8,
+    /// First entry.
+    pub lpn: Lpn,
+    /// Entries touched; 0 for a flush.
+    pub n: u32,
+    /// Sectors of 512 B at the start of the first entry that the request does not touch.
+    pub head: u8,
+    /// Sectors of 512 B at the end of the last entry that the request does not touch.
+    pub tail: u8,
+    /// Arrival.
+    pub t: Nanos,
+}
+
+impl Req {
+    /// A request for `n` whole entries of tenant 0 at time 0.
+    #[must_use]
+    pub const fn new(op: Op, lpn: Lpn, n: u32) -> Self {
+        Self { op, fua: false, tenant: 0, lpn, n, head: 0, tail: 0, t: Nanos::ZERO }
+    }
+
+    /// The request as if it touched whole entries only (`partial = page`): how traces are counted.
+    #[must_use]
+    pub const fn whole_entries(self) -> Self {
+        Self { head: 0, tail: 0, ..self }
+    }
+
+    /// Entries inside the address space of 2^32 entries.
+    #[inline]
+    pub(crate) fn count(&self) -> u32 {
+        self.n.min((u32::MAX - self.lpn.raw()).saturating_add(1))
+    }
+
+    /// Their bare indices.
+    #[inline]
+    pub(crate) fn keys(&self) -> impl Iterator<Item = u32> + use<> {
+        let first = self.lpn.raw();
+        (0..self.count()).map(move |at| first + at)
+    }
+}
+
+/// What a policy may ask the FTL.
+pub trait FtlView {
+    /// Whether the entry holds data: written (to the buffer or to flash) and not trimmed since.
+    fn mapped(&self, lpn: Lpn) -> bool;
+}
+
+/// A buffer policy: metadata only. It never blocks, reads no clock and holds no data.
+///
+/// Calling order: [`Policy::request`], then execute all of `out` in order, then the next request.
+pub trait Policy {
+    /// Decides about one request and replaces the content of `out` by what has to be done.
+    ///
+    /// Pages are handled in ascending order. The program or drop that frees a slot precedes the
+    /// fill or store that reuses it, so a slot still holds its bytes when its program is executed.
+    fn request(&mut self, r: &Req, ftl: &dyn FtlView, out: &mut Actions);
+
+    /// Programs every dirty entry, volatile or not, and replaces the content of `out` by that: for a
+    /// clean shutdown, and for the capacitors of a power-loss-protected buffer. Entries stay, clean.
+    fn drain(&mut self, out: &mut Actions);
+
+    /// What was counted so far.
+    fn stats(&self) -> &Stats;
+
+    /// Bytes per bit of a [`crate::PartMask`].
+    fn part_bytes(&self) -> u32;
+
+    /// The number of slots: every [`crate::Slot`] is below it.
+    fn slots(&self) -> u32;
+
+    /// Checks every invariant. Takes time proportional to the buffer.
+    fn check(&self) -> Result<(), Violation>;
+}

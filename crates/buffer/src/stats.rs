@@ -1,0 +1,210 @@
+//! What a buffer counts. Pages here are entries of the buffer.
+
+use onefold_units::convert::float;
+
+/// Reads or writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// Requests.
+    pub requests: u64,
+    /// Requests all of whose pages hit.
+    pub full_hits: u64,
+    /// Pages accessed.
+    pub pages: u64,
+    /// Pages that hit. A read of a partly written page hits if all it asks for is there; a write
+    /// hits any buffered page.
+    pub hits: u64,
+    /// Bytes accessed in pages that hit.
+    pub bytes_hit: u64,
+}
+
+impl Accesses {
+    /// Pages that did not hit.
+    #[must_use]
+    pub const fn misses(&self) -> u64 {
+        self.pages - self.hits
+    }
+
+    /// Counts one request.
+    #[inline]
+    pub(crate) fn add(&mut self, pages: u64, hits: u64, bytes_hit: u64) {
+        self.requests += 1;
+        self.full_hits += u64::from(hits == pages && pages > 0);
+        self.pages += pages;
+        self.hits += hits;
+        self.bytes_hit += bytes_hit;
+    }
+
+    /// Hits per page accessed; 0 if there was none.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        if self.pages == 0 { 0.0 } else { float(self.hits) / float(self.pages) }
+    }
+
+    fn combine(&mut self, other: &Self, with: fn(&mut u64, u64)) {
+        with(&mut self.requests, other.requests);
+        with(&mut self.full_hits, other.full_hits);
+        with(&mut self.pages, other.pages);
+        with(&mut self.hits, other.hits);
+        with(&mut self.bytes_hit, other.bytes_hit);
+    }
+}
+
+/// Counters of one tenant. What leaves the buffer is counted for the tenant that wrote it last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantStats {
+    /// Reads.
+    pub reads: Accesses,
+    /// Writes.
+    pub writes: Accesses,
+    /// TRIM requests. Their pages are neither hits nor misses.
+    pub trim_requests: u64,
+    /// Pages of TRIM requests.
+    pub trim_pages: u64,
+    /// FLUSH requests, also those that a power-loss-protected buffer ignores.
+    pub flushes: u64,
+    /// FUA write requests, also those that a power-loss-protected buffer treats as plain writes.
+    pub fua_writes: u64,
+    /// Pages read from flash to serve reads (fills and bypasses), whether mapped or not.
+    pub flash_reads: u64,
+    /// Pages read from flash to complete partly written pages, whether mapped or not.
+    pub pad_reads: u64,
+    /// Pages programmed.
+    pub pages_programmed: u64,
+    /// Programs. One that mixes tenants counts for that of its first page.
+    pub programs: u64,
+    /// Programs that do not fill their flash page.
+    pub short_programs: u64,
+    /// Writes to pages that were dirty: absorbed.
+    pub overwritten: u64,
+    /// Dirty pages discarded by TRIM.
+    pub trim_discards: u64,
+    /// Dirty pages now in the buffer. A level, not a count.
+    pub dirty: u64,
+}
+
+impl TenantStats {
+    /// Reads and writes together.
+    #[must_use]
+    pub fn accesses(&self) -> Accesses {
+        let mut sum = self.reads;
+        sum.combine(&self.writes, |a, b| *a += b);
+        sum
+    }
+
+    /// Hits per page read or written.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        self.accesses().hit_ratio()
+    }
+
+    /// 1 - pages programmed / pages written; 0 if none was written.
+    #[must_use]
+    pub fn absorption(&self) -> f64 {
+        if self.writes.pages == 0 {
+            return 0.0;
+        }
+        1.0 - float(self.pages_programmed) / float(self.writes.pages)
+    }
+
+    /// What became of the pages written; equal to `writes.pages` at any time.
+    pub(crate) const fn accounted(&self) -> u64 {
+        self.overwritten + self.pages_programmed + self.trim_discards + self.dirty
+    }
+
+    /// Applies `with` to each counter, but not to the level `dirty`.
+    fn combine(&mut self, other: &Self, with: fn(&mut u64, u64)) {
+        self.reads.combine(&other.reads, with);
+        self.writes.combine(&other.writes, with);
+        with(&mut self.trim_requests, other.trim_requests);
+        with(&mut self.trim_pages, other.trim_pages);
+        with(&mut self.flushes, other.flushes);
+        with(&mut self.fua_writes, other.fua_writes);
+        with(&mut self.flash_reads, other.flash_reads);
+        with(&mut self.pad_reads, other.pad_reads);
+        with(&mut self.pages_programmed, other.pages_programmed);
+        with(&mut self.programs, other.programs);
+        with(&mut self.short_programs, other.short_programs);
+        with(&mut self.overwritten, other.overwritten);
+        with(&mut self.trim_discards, other.trim_discards);
+    }
+}
+
+/// Counters of all tenants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Grows up to the highest tenant seen, 256 at most.
+    tenants: Vec<TenantStats>,
+}
+
+impl Stats {
+    /// The counters of one tenant.
+    #[must_use]
+    pub fn tenant(&self, tenant: u8) -> TenantStats {
+        self.tenants.get(usize::from(tenant)).copied().unwrap_or_default()
+    }
+
+    /// The counters of tenants 0, 1, .. up to the highest one seen.
+    #[must_use]
+    pub fn tenants(&self) -> &[TenantStats] {
+        &self.tenants
+    }
+
+    /// The sum over all tenants.
+    #[must_use]
+    pub fn total(&self) -> TenantStats {
+        let mut sum = TenantStats::default();
+        for tenant in &self.tenants {
+            sum.combine(tenant, |a, b| *a += b);
+            sum.dirty += tenant.dirty;
+        }
+        sum
+    }
+
+    /// What was counted since `earlier`, an older state of the same statistics (after a warm-up,
+    /// for example). `dirty` stays the current level.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut delta = self.clone();
+        for (now, before) in delta.tenants.iter_mut().zip(&earlier.tenants) {
+            now.combine(before, |a, b| *a -= b);
+        }
+        delta
+    }
+
+    /// The counters of one tenant, to change.
+    #[inline]
+    pub fn tenant_mut(&mut self, tenant: u8) -> &mut TenantStats {
+        let at = usize::from(tenant);
+        if at >= self.tenants.len() {
+            self.tenants.resize(at + 1, TenantStats::default());
+        }
+        &mut self.tenants[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stats;
+
+    #[test]
+    fn sums_and_differences() {
+        let mut stats = Stats::default();
+        stats.tenant_mut(3).reads.pages = 8;
+        stats.tenant_mut(3).reads.hits = 2;
+        stats.tenant_mut(0).writes.pages = 4;
+        stats.tenant_mut(0).writes.hits = 4;
+        stats.tenant_mut(0).pages_programmed = 1;
+        stats.tenant_mut(0).dirty = 3;
+        assert_eq!(stats.tenants().len(), 4);
+        assert_eq!((stats.total().accesses().pages, stats.total().dirty), (12, 3));
+        assert!((stats.total().hit_ratio() - 0.5).abs() < 1e-12);
+        assert!((stats.tenant(0).absorption() - 0.75).abs() < 1e-12);
+        assert_eq!(stats.tenant(3).reads.misses(), 6);
+        assert!(stats.tenant(200).hit_ratio().abs() < 1e-12);
+        let earlier = stats.clone();
+        stats.tenant_mut(3).reads.pages += 5;
+        let delta = stats.since(&earlier);
+        assert_eq!((delta.total().reads.pages, delta.total().dirty), (5, 3));
+    }
+}

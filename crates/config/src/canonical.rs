@@ -1,0 +1,79 @@
+//! The canonical form of a configuration, which images and results carry.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value as Json};
+use sha2::{Digest, Sha256};
+
+use crate::config::Config;
+use crate::key::KEYS;
+use crate::tenant::TenantValues;
+use crate::value::Value;
+
+impl Config {
+    /// The canonical form: every key with its value, in the order of the reference. It reads back
+    /// as an equal configuration.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Writing to a string cannot fail.
+        let mut text = String::new();
+        let mut section = "";
+        for key in KEYS {
+            let value = &self.setting(key.path).value;
+            let (own_section, name) = key.split();
+            // Texts that are not given stay out; all other keys have a value.
+            if matches!(value, Value::Text(text) if text.is_empty()) {
+                continue;
+            }
+            if own_section != section {
+                let _ = write!(text, "\n[{own_section}]\n");
+                section = own_section;
+            }
+            let _ = writeln!(text, "{name} = {}", value.toml());
+        }
+        for tenant in &self.tenants {
+            text += "\n[[tenant]]\n";
+            for (name, value) in tenant.entries() {
+                let _ = writeln!(text, "{name} = {}", value.toml());
+            }
+        }
+        text
+    }
+
+    /// The canonical form as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        let mut root = Map::new();
+        for key in KEYS {
+            let value = &self.setting(key.path).value;
+            if matches!(value, Value::Text(text) if text.is_empty()) {
+                continue;
+            }
+            match key.split() {
+                ("", name) => {
+                    root.insert(name.to_owned(), value.json());
+                }
+                (section, name) => {
+                    let section = root.entry(section).or_insert_with(|| Json::Object(Map::new()));
+                    section[name] = value.json();
+                }
+            }
+        }
+        if !self.tenants.is_empty() {
+            let tenant = |values: &TenantValues| -> Json {
+                values.entries().map(|(name, value)| (name, value.json())).collect()
+            };
+            root.insert("tenant".to_owned(), self.tenants.iter().map(tenant).collect());
+        }
+        Json::Object(root)
+    }
+
+    /// SHA-256 of the canonical form, in hexadecimal.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        Sha256::digest(self.to_toml()).iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! A resolved configuration and its typed views.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use onefold_nand::CellTimes;
+use onefold_units::{Nanos, convert};
+
+use crate::error::{ConfigError, Origin, TenantProblem};
+use crate::key::{self, EXCLUSIVE, KEYS};
+use crate::layer::{Author, Layer};
+use crate::load::{self, Sources};
+use crate::run::{Align, Fit, Mode, Precondition, Run, Until};
+use crate::suggest;
+use crate::tenant::{self, Load, Tenant, TenantValues};
+use crate::value::Value;
+
+/// A value and who set it.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+/// A configuration in which every key has a value, and whose values fit together.
+///
+/// Two configurations are equal if their canonical forms are, wherever their values came from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    settings: BTreeMap<&'static str, Setting>,
+    pub(crate) tenants: Vec<TenantValues>,
+    trace_base: Option<PathBuf>,
+}
+
+impl PartialEq for Config {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_toml() == other.to_toml()
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration. Without file and preset it is `s1`.
+    ///
+    /// # Errors
+    /// Names the place, the key, what was found, and the limit.
+    pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+        let (name, layers) = load::layers(sources)?;
+        let mut config = Self::defaults();
+        for layer in &layers {
+            config.apply(layer)?;
+        }
+        config.finish(&name)
+    }
+
+    /// Reads the canonical form of [`Config::to_toml`]. Keys it does not have get their defaults,
+    /// so that forms of older versions stay readable.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn from_canonical(text: &str) -> Result<Self, ConfigError> {
+        let layer = Layer::parse(text, Author::Stored)?;
+        if let Some(extends) = layer.extends {
+            return Err(ConfigError::UnknownKey {
+                origin: extends.origin,
+                key: extends.path,
+                suggestion: None,
+            });
+        }
+        let mut config = Self::defaults();
+        config.apply(&layer)?;
+        config.finish("stored")
+    }
+
+    fn defaults() -> Self {
+        let settings = KEYS
+            .iter()
+            .map(|key| (key.path, Setting { value: key.default_value(), origin: Origin::Default }))
+            .collect();
+        Self { settings, tenants: Vec::new(), trace_base: None }
+    }
+
+    fn finish(mut self, name: &str) -> Result<Self, ConfigError> {
+        if self.name().is_empty() {
+            self.put("name", Value::Text(name.to_owned()), Origin::Default);
+        }
+        self.ssd(0)?;
+        self.tenants()?;
+        Ok(self)
+    }
+
+    fn apply(&mut self, layer: &Layer) -> Result<(), ConfigError> {
+        let mut given = BTreeMap::new();
+        for entry in &layer.entries {
+            let key = key::find(KEYS, &entry.path).ok_or_else(|| ConfigError::UnknownKey {
+                origin: entry.origin.clone(),
+                key: entry.path.clone(),
+                suggestion: suggest_key(&entry.path),
+            })?;
+            let value = key.kind.parse(&entry.raw).map_err(|problem| ConfigError::Value {
+                origin: entry.origin.clone(),
+                key: key.path.to_owned(),
+                found: entry.raw.to_string(),
+                problem: Box::new(problem),
+            })?;
+            given.insert(key.path, Setting { value, origin: entry.origin.clone() });
+        }
+        self.displace(&given)?;
+        self.lower_gc_stop(&given);
+        if given.contains_key("trace") {
+            self.trace_base.clone_from(&layer.base);
+        }
+        self.settings.append(&mut given);
+        if !layer.tenants.is_empty() {
+            let base = layer.base.as_deref();
+            let parse = |(at, entries): (usize, &Vec<_>)| TenantValues::parse(entries, at, base);
+            self.tenants = layer.tenants.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+        }
+        Ok(())
+    }
+
+    /// Clears the values that new ones displace.
+    fn displace(&mut self, given: &BTreeMap<&'static str, Setting>) -> Result<(), ConfigError> {
+        let set = |path| given.get(path).filter(|setting: &&Setting| !is_unset(&setting.value));
+        for (first, second) in EXCLUSIVE {
+            if let (Some(_), Some(setting)) = (set(first), set(second)) {
+                return Err(ConfigError::Exclusive {
+                    origin: setting.origin.clone(),
+                    first: first.to_owned(),
+                    second: second.to_owned(),
+                });
+            }
+            for (new, old) in [(first, second), (second, first)] {
+                // `channel = "0"` is a choice too: it says that transfers take no time.
+                let chosen = if new == "timing.channel" { given.get(new) } else { set(new) };
+                if let Some(setting) = chosen {
+                    let unset = match &self.setting(old).value {
+                        Value::Text(_) => Value::Text(String::new()),
+                        Value::Quantity(measure, _) => Value::Quantity(*measure, 0),
+                        other => other.clone(),
+                    };
+                    self.put(old, unset, setting.origin.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers the inherited foreground threshold of GC along with the background one, so that one
+    /// key suffices to start GC later. A layer that gives both is taken at its word.
+    fn lower_gc_stop(&mut self, given: &BTreeMap<&'static str, Setting>) {
+        let Some(Setting { value: Value::Real(start), origin }) = given.get("ftl.gc_start") else {
+            return;
+        };
+        if self.real("ftl.gc_stop") > *start {
+            self.put("ftl.gc_stop", Value::Real(*start), origin.clone());
+        }
+    }
+
+    pub(crate) fn put(&mut self, path: &'static str, value: Value, origin: Origin) {
+        self.settings.insert(path, Setting { value, origin });
+    }
+
+    pub(crate) fn setting(&self, path: &str) -> &Setting {
+        // Programmer error: callers name keys of the table, and `defaults` puts in all of them.
+        self.settings.get(path).unwrap_or_else(|| panic!("`{path}` is a key of the table"))
+    }
+
+    pub(crate) fn count(&self, path: &str) -> u64 {
+        match &self.setting(path).value {
+            Value::Count(count) => *count,
+            other => panic!("{path} is a count, not {other:?}"),
+        }
+    }
+
+    /// A count whose limit in the table fits 32 bits.
+    pub(crate) fn narrow(&self, path: &str) -> u32 {
+        convert::narrow(self.count(path))
+    }
+
+    pub(crate) fn real(&self, path: &str) -> f64 {
+        match &self.setting(path).value {
+            Value::Real(number) => *number,
+            other => panic!("{path} is a number, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn quantity(&self, path: &str) -> u64 {
+        match &self.setting(path).value {
+            Value::Quantity(_, value) => *value,
+            other => panic!("{path} is a quantity, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn time(&self, path: &str) -> Nanos {
+        Nanos::new(self.quantity(path))
+    }
+
+    pub(crate) fn cells(&self, path: &str) -> CellTimes {
+        let Value::Times(times) = &self.setting(path).value else {
+            panic!("{path} is a list of times");
+        };
+        let times: Vec<_> = times.iter().copied().map(Nanos::new).collect();
+        CellTimes::new(&times).expect("the table lets one to four times in")
+    }
+
+    pub(crate) fn flag(&self, path: &str) -> bool {
+        matches!(self.setting(path).value, Value::Flag(true))
+    }
+
+    pub(crate) fn word(&self, path: &str) -> &'static str {
+        match &self.setting(path).value {
+            Value::Word(word) => word,
+            other => panic!("{path} is a word, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn text(&self, path: &str) -> &str {
+        match &self.setting(path).value {
+            Value::Text(text) => text,
+            other => panic!("{path} is a text, not {other:?}"),
+        }
+    }
+
+    /// Name of the configuration in results.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("name")
+    }
+
+    /// The workload or trace of the file, if it names one.
+    #[must_use]
+    pub fn load_of_run(&self) -> Option<Load> {
+        tenant::load(self.text("workload"), self.text("trace"), self.trace_base.as_deref())
+    }
+
+    /// The same configuration with the workload or trace of the command line.
+    #[must_use]
+    pub fn with_load(mut self, load: &Load) -> Self {
+        let (workload, trace) = match load {
+            Load::Workload(text) => (text.clone(), String::new()),
+            Load::Trace(path) => (String::new(), path.display().to_string()),
+        };
+        self.put("workload", Value::Text(workload), Origin::Set);
+        self.put("trace", Value::Text(trace), Origin::Set);
+        self.trace_base = None;
+        self
+    }
+
+    /// The tenants, checked against the device.
+    ///
+    /// # Errors
+    /// Names the tenant that has nothing to do, leaves the device, or has another's name.
+    pub fn tenants(&self) -> Result<Vec<Tenant>, ConfigError> {
+        let logical = self.logical_bytes()?;
+        let streams = self.count("ftl.streams");
+        let mut tenants: Vec<Tenant> = Vec::with_capacity(self.tenants.len());
+        for values in &self.tenants {
+            let tenant = values.check(logical, streams)?;
+            if tenants.iter().any(|other| other.name == tenant.name) {
+                let problem = TenantProblem::Duplicate;
+                return Err(ConfigError::Tenant { name: tenant.name, problem });
+            }
+            tenants.push(tenant);
+        }
+        Ok(tenants)
+    }
+
+    /// Preconditioning.
+    #[must_use]
+    pub fn precondition(&self) -> Precondition {
+        Precondition {
+            fill: self.real("precondition.fill"),
+            overwrite: self.real("precondition.overwrite"),
+            until: match self.word("precondition.until") {
+                "steady" => Until::Steady,
+                _ => Until::Count,
+            },
+        }
+    }
+
+    /// How the run goes.
+    #[must_use]
+    pub fn run(&self) -> Run {
+        Run {
+            warmup: self.count("run.warmup"),
+            window: self.count("run.window"),
+            mode: match self.word("run.mode") {
+                "closed" => Mode::Closed,
+                _ => Mode::Open,
+            },
+            speedup: self.real("run.speedup"),
+            qd: self.narrow("run.qd"),
+            align: match self.word("run.align") {
+                "round" => Align::Round,
+                "drop" => Align::Drop,
+                _ => Align::Rmw,
+            },
+            fit: match self.word("run.fit") {
+                "compact" => Fit::Compact,
+                "wrap" => Fit::Wrap,
+                _ => Fit::Error,
+            },
+        }
+    }
+}
+
+/// Whether a value of an exclusive key says "not this one".
+fn is_unset(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => text.is_empty(),
+        Value::Quantity(_, value) => *value == 0,
+        _ => false,
+    }
+}
+
+fn suggest_key(found: &str) -> Option<String> {
+    let near = suggest::nearest(found, KEYS.iter().map(|key| key.path).chain(["extends"]));
+    // `victim=fifo` without its section is a common slip.
+    near.or_else(|| KEYS.iter().find(|key| key.split().1 == found).map(|key| key.path.to_owned()))
+}

@@ -1,0 +1,207 @@
+//! The device that a configuration describes, as the core's types.
+
+use onefold_buffer::{BufferConfig, PolicyKind};
+use onefold_ftl::{FtlConfig, VictimKind};
+use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
+use onefold_ssd::SsdConfig;
+use onefold_units::{Rng, convert};
+
+use crate::config::Config;
+use crate::error::{ConfigError, Origin};
+use crate::quantity::Measure;
+use crate::value::{Capacity, Value};
+
+impl Config {
+    /// The checked geometry.
+    ///
+    /// # Errors
+    /// Names the dimension that is out of range, or the limit that the whole array exceeds.
+    pub fn geometry(&self) -> Result<Geometry, ConfigError> {
+        let spec = GeometrySpec {
+            channels: self.narrow("geometry.channels"),
+            ways: self.narrow("geometry.ways"),
+            planes: self.narrow("geometry.planes"),
+            blocks: self.narrow("geometry.blocks"),
+            pages: self.narrow("geometry.pages"),
+            page_bytes: convert::narrow(self.quantity("geometry.page")),
+            unit_bytes: convert::narrow(self.quantity("ftl.indirection")),
+            span: match self.word("geometry.superblock") {
+                "device" => Span::Device,
+                _ => Span::Die,
+            },
+        };
+        Geometry::new(spec)
+            .map_err(|source| ConfigError::Geometry { name: self.name().to_owned(), source })
+    }
+
+    fn logical_units(&self, geometry: &Geometry) -> Result<u64, ConfigError> {
+        let (unit, total) = (u64::from(geometry.unit_bytes()), geometry.total_slots());
+        let setting = self.setting("capacity.logical");
+        let units = match setting.value {
+            Value::Capacity(Capacity::Bytes(bytes)) => bytes / unit,
+            Value::Capacity(Capacity::Fraction(fraction)) => {
+                convert::floor_u64(fraction * convert::float(total))
+            }
+            ref other => panic!("capacity.logical is a capacity, not {other:?}"),
+        };
+        if (1..total).contains(&units) {
+            return Ok(units);
+        }
+        Err(ConfigError::Capacity {
+            origin: setting.origin.clone(),
+            found: setting.value.toml(),
+            unit: Measure::Size.format(unit),
+            raw: Measure::Size.format(geometry.raw_bytes()),
+        })
+    }
+
+    /// Logical capacity in bytes, a multiple of the mapping unit.
+    ///
+    /// # Errors
+    /// As [`Config::ssd`].
+    pub fn logical_bytes(&self) -> Result<u64, ConfigError> {
+        let geometry = self.geometry()?;
+        Ok(self.logical_units(&geometry)? * u64::from(geometry.unit_bytes()))
+    }
+
+    /// The device. Everything random in it comes from `seed`.
+    ///
+    /// # Errors
+    /// Names the numbers that do not fit together. Whether the spare capacity suffices for GC is
+    /// judged by the device.
+    pub fn ssd(&self, seed: u64) -> Result<SsdConfig, ConfigError> {
+        let geometry = self.geometry()?;
+        self.check_order("ftl.gc_stop", "ftl.gc_start")?;
+        Ok(SsdConfig {
+            geometry,
+            timing: self.timing(),
+            ftl: self.ftl(self.logical_units(&geometry)?, seed),
+            buffer: self.buffer(),
+            faults: self.faults(seed),
+        })
+    }
+
+    fn check_order(&self, key: &'static str, limit_key: &'static str) -> Result<(), ConfigError> {
+        let (found, limit) = (self.real(key), self.real(limit_key));
+        if found <= limit {
+            return Ok(());
+        }
+        Err(ConfigError::Order {
+            origin: self.setting(key).origin.clone(),
+            key,
+            found: found.to_string(),
+            limit_key,
+            limit: limit.to_string(),
+        })
+    }
+
+    fn timing(&self) -> TimingSpec {
+        let transfer = self.quantity("timing.transfer");
+        let channel_rate = match transfer {
+            0 => self.quantity("timing.channel"),
+            // Rounded to the next byte per second: an error below 1e-6 for any real part.
+            nanos => (self.quantity("geometry.page") * 1_000_000_000 + nanos / 2) / nanos,
+        };
+        TimingSpec {
+            read: self.cells("timing.read"),
+            program: self.cells("timing.program"),
+            erase: self.time("timing.erase"),
+            channel_rate,
+            link_rate: self.quantity("timing.link"),
+            command: self.time("timing.command"),
+            command_page: self.time("timing.command_page"),
+            firmware_read: self.time("timing.firmware_read"),
+            firmware_write: self.time("timing.firmware_write"),
+            dram_page: self.time("timing.dram_page"),
+            cache_read: self.flag("timing.cache_read"),
+            cache_program: self.flag("timing.cache_program"),
+            plane_parallel: self.flag("timing.plane_parallel"),
+            read_priority: self.time("timing.read_priority"),
+        }
+    }
+
+    fn ftl(&self, logical_units: u64, seed: u64) -> FtlConfig {
+        FtlConfig {
+            logical_units,
+            map_cache_bytes: match self.setting("ftl.map_cache").value {
+                Value::MapCache(bytes) => bytes,
+                ref other => panic!("ftl.map_cache is a cache size, not {other:?}"),
+            },
+            victim: match self.word("ftl.victim") {
+                "cost-benefit" => VictimKind::CostBenefit,
+                "fifo" => VictimKind::Fifo,
+                "d-choices" => VictimKind::DChoices { d: self.narrow("ftl.d") },
+                "random" => VictimKind::Random,
+                _ => VictimKind::Greedy,
+            },
+            gc_start: self.real("ftl.gc_start"),
+            gc_stop: self.real("ftl.gc_stop"),
+            gc_pacing: self.flag("ftl.gc_pacing"),
+            separate_gc: self.flag("ftl.separate_gc"),
+            streams: self.narrow("ftl.streams"),
+            metadata_pages: self.word("ftl.metadata") == "pages",
+            checkpoint: self.real("ftl.checkpoint"),
+            trim_log_bytes: self.quantity("ftl.trim_log"),
+            wear_threshold: self.narrow("ftl.wear_threshold"),
+            endurance: self.narrow("ftl.endurance"),
+            seed: stream(seed, 1),
+        }
+    }
+
+    fn buffer(&self) -> BufferConfig {
+        BufferConfig {
+            policy: PolicyKind::Lru,
+            bytes: self.quantity("buffer.size"),
+            volatile: self.flag("buffer.volatile"),
+        }
+    }
+
+    fn faults(&self, seed: u64) -> FaultSpec {
+        FaultSpec {
+            program: self.real("faults.program"),
+            erase: self.real("faults.erase"),
+            read: self.real("faults.read"),
+            bit_rot: self.real("faults.bit_rot"),
+            bad_superblocks: self.narrow("faults.bad_superblocks"),
+            seed: stream(seed, 2),
+        }
+    }
+
+    /// The same device with a logical capacity of exactly `bytes`: `geometry.blocks` is changed so
+    /// that the share of spare capacity stays (at least) that of the configuration.
+    ///
+    /// # Errors
+    /// `bytes` is no multiple of the mapping unit, or needs more blocks than a plane may have.
+    pub fn with_logical_size(&self, bytes: u64) -> Result<Self, ConfigError> {
+        const MAX_BLOCKS: u64 = 1 << 24;
+        let geometry = self.geometry()?;
+        let unit = u64::from(geometry.unit_bytes());
+        let per_block = geometry.raw_bytes() / self.count("geometry.blocks");
+        let fraction = match self.setting("capacity.logical").value {
+            Value::Capacity(Capacity::Fraction(fraction)) => fraction,
+            _ => convert::float(self.logical_bytes()?) / convert::float(geometry.raw_bytes()),
+        };
+        // A billionth of a block is far below a byte; without it, rounding could cost a whole block.
+        let exact = convert::float(bytes) / fraction / convert::float(per_block);
+        let blocks = convert::floor_u64((exact - 1e-9).ceil());
+        if !bytes.is_multiple_of(unit) || !(1..=MAX_BLOCKS).contains(&blocks) {
+            return Err(ConfigError::LogicalSize {
+                found: Measure::Size.format(bytes),
+                unit: Measure::Size.format(unit),
+                blocks,
+                max: MAX_BLOCKS,
+            });
+        }
+        let mut config = self.clone();
+        config.put("geometry.blocks", Value::Count(blocks), Origin::Size);
+        config.put("capacity.logical", Value::Capacity(Capacity::Bytes(bytes)), Origin::Size);
+        config.ssd(0)?;
+        config.tenants()?;
+        Ok(config)
+    }
+}
+
+/// A seed of its own for each part of the device.
+fn stream(seed: u64, part: u64) -> u64 {
+    Rng::fork(seed, part).next_u64()
+}

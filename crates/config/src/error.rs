@@ -1,0 +1,310 @@
+//! What can be wrong with a configuration.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use onefold_nand::GeometryError;
+
+use crate::problem::Problem;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The key table.
+    Default,
+    /// A preset.
+    Preset {
+        /// Its name.
+        name: String,
+        /// Line in it.
+        line: usize,
+    },
+    /// A file.
+    File {
+        /// Its path as given.
+        path: PathBuf,
+        /// Line in it.
+        line: usize,
+    },
+    /// `--set`.
+    Set,
+    /// Another argument of the command.
+    Arguments,
+    /// A label or a result that carries its configuration.
+    Stored {
+        /// Line in it.
+        line: usize,
+    },
+    /// `--size` of a served device.
+    Size,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Preset { name, line } => write!(f, "preset {name}, line {line}"),
+            Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            Self::Set => f.write_str("--set"),
+            Self::Arguments => f.write_str("command line"),
+            Self::Stored { line } => write!(f, "stored configuration, line {line}"),
+            Self::Size => f.write_str("--size"),
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No such key.
+    #[error("{origin}: `{key}` is not a configuration key")]
+    UnknownKey {
+        /// Where it stands.
+        origin: Origin,
+        /// What was found.
+        key: String,
+        /// The key that was probably meant.
+        suggestion: Option<String>,
+    },
+    /// A value that its key does not accept.
+    #[error("{origin}: {key} is {found}, {problem}")]
+    Value {
+        /// Where it stands.
+        origin: Origin,
+        /// The key.
+        key: String,
+        /// What was found.
+        found: String,
+        /// What is wrong with it.
+        problem: Box<Problem>,
+    },
+    /// Two keys that exclude each other.
+    #[error("{origin}: both {first} and {second} are given, expected at most one")]
+    Exclusive {
+        /// Where the later one stands.
+        origin: Origin,
+        /// One key.
+        first: String,
+        /// The other key.
+        second: String,
+    },
+    /// No such preset.
+    #[error("there is no preset `{name}`")]
+    UnknownPreset {
+        /// What was found.
+        name: String,
+        /// The preset that was probably meant.
+        suggestion: Option<String>,
+    },
+    /// A preset of a device kind that does not exist yet.
+    #[error("preset {name} is a zoned device, and zoned presets come with the zoned device")]
+    ZonedPreset {
+        /// The preset.
+        name: &'static str,
+    },
+    /// Not TOML.
+    #[error("{origin}: not valid TOML: {message}")]
+    Syntax {
+        /// Where.
+        origin: Origin,
+        /// What the parser says.
+        message: String,
+    },
+    /// `--set` without `=`.
+    #[error("--set is `{text}`, expected KEY=VALUE")]
+    SetSyntax {
+        /// What was found.
+        text: String,
+    },
+    /// A file and a preset at once.
+    #[error("both a configuration file ({}) and preset {preset} are given", file.display())]
+    FileAndPreset {
+        /// The file.
+        file: PathBuf,
+        /// The preset.
+        preset: String,
+    },
+    /// A file cannot be read.
+    #[error("cannot read the configuration {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Files that extend each other.
+    #[error("`extends` goes round in a circle: {}", chain.join(" -> "))]
+    Cycle {
+        /// The files and presets, the first one repeated at the end.
+        chain: Vec<String>,
+    },
+    /// Too many files that extend each other.
+    #[error("`extends` goes {depth} levels deep, expected at most {max}")]
+    Depth {
+        /// What was found.
+        depth: usize,
+        /// Largest accepted value.
+        max: usize,
+    },
+    /// The numbers of the geometry do not fit together.
+    #[error("the geometry of `{name}` cannot work: {source}")]
+    Geometry {
+        /// Name of the configuration.
+        name: String,
+        /// Why.
+        source: GeometryError,
+    },
+    /// The logical capacity does not fit the flash.
+    #[error(
+        "{origin}: capacity.logical is {found}, expected at least one mapping unit of {unit} and \
+         less than the raw capacity of {raw}"
+    )]
+    Capacity {
+        /// Where it stands.
+        origin: Origin,
+        /// What was found.
+        found: String,
+        /// Mapping unit.
+        unit: String,
+        /// Raw capacity.
+        raw: String,
+    },
+    /// A value exceeds another one that bounds it.
+    #[error("{origin}: {key} is {found}, expected at most {limit_key}, which is {limit}")]
+    Order {
+        /// Where the value stands.
+        origin: Origin,
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// The key that bounds it.
+        limit_key: &'static str,
+        /// The value of that key.
+        limit: String,
+    },
+    /// A tenant that cannot run.
+    #[error("tenant `{name}`: {problem}")]
+    Tenant {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: TenantProblem,
+    },
+    /// No number of blocks gives the wanted size.
+    #[error(
+        "the size is {found}, expected a multiple of {unit} for which geometry.blocks stays \
+         within 1 to {max} (it would be {blocks})"
+    )]
+    LogicalSize {
+        /// What was asked for.
+        found: String,
+        /// The mapping unit.
+        unit: String,
+        /// Blocks per plane it would need.
+        blocks: u64,
+        /// Largest accepted number.
+        max: u64,
+    },
+}
+
+/// What is wrong with a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TenantProblem {
+    /// Nothing to run.
+    #[error("neither workload nor trace is given, expected one of them")]
+    NoLoad,
+    /// A name used twice.
+    #[error("the name is used twice")]
+    Duplicate,
+    /// A range that is empty or leaves the device.
+    #[error("range is {range}, expected a part of the {logical} of logical space")]
+    Range {
+        /// What was found.
+        range: String,
+        /// Logical capacity.
+        logical: String,
+    },
+    /// A stream the device does not have.
+    #[error("stream is {stream}, expected less than ftl.streams, which is {streams}")]
+    Stream {
+        /// What was found.
+        stream: u64,
+        /// Streams of the device.
+        streams: u64,
+    },
+}
+
+impl ConfigError {
+    /// Stable code of the error, such as `config::unknown_key`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownKey { .. } => "config::unknown_key",
+            Self::Value { .. } => "config::value",
+            Self::Exclusive { .. } => "config::exclusive",
+            Self::UnknownPreset { .. } => "config::unknown_preset",
+            Self::ZonedPreset { .. } => "config::zoned_preset",
+            Self::Syntax { .. } => "config::syntax",
+            Self::SetSyntax { .. } => "usage::set",
+            Self::FileAndPreset { .. } => "usage::file_and_preset",
+            Self::Read { .. } => "usage::config_file",
+            Self::Cycle { .. } | Self::Depth { .. } => "config::extends",
+            Self::Geometry { .. } => "config::geometry",
+            Self::Capacity { .. } => "config::capacity",
+            Self::Order { .. } => "config::order",
+            Self::Tenant { .. } => "config::tenant",
+            Self::LogicalSize { .. } => "config::size",
+        }
+    }
+
+    /// Whether the command line is wrong, rather than the configuration it leads to.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::SetSyntax { .. } | Self::FileAndPreset { .. } | Self::Read { .. })
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::UnknownKey { suggestion: Some(key), .. } => format!("did you mean `{key}`?"),
+            Self::UnknownKey { key, .. } if key.starts_with("tenant") => {
+                "tenants are [[tenant]] tables of a configuration file".to_owned()
+            }
+            Self::UnknownKey { .. } => "`onefold config explain` lists every key".to_owned(),
+            Self::Value { problem, .. } => problem.help(),
+            Self::Exclusive { first, second, .. } => format!("remove {first} or {second}"),
+            Self::UnknownPreset { suggestion: Some(name), .. } => format!("did you mean `{name}`?"),
+            Self::UnknownPreset { .. } | Self::ZonedPreset { .. } => {
+                "`onefold config presets` lists the presets of this version".to_owned()
+            }
+            Self::Syntax { .. } => "correct the file at that line".to_owned(),
+            Self::SetSyntax { .. } => "write, for example, --set ftl.victim=fifo".to_owned(),
+            Self::FileAndPreset { preset, .. } => {
+                format!(
+                    "write extends = \"preset:{preset}\" into the file and leave the preset out"
+                )
+            }
+            Self::Read { .. } => "check the path and its permissions".to_owned(),
+            Self::Cycle { .. } => "remove one of these `extends`".to_owned(),
+            Self::Depth { .. } => "merge some of the files".to_owned(),
+            Self::Geometry { .. } => "change the named key, for example with --set".to_owned(),
+            Self::Capacity { .. } => "lower capacity.logical, or raise geometry.blocks".to_owned(),
+            Self::Order { key, limit_key, .. } => format!("lower {key}, or raise {limit_key}"),
+            Self::Tenant { problem, .. } => match problem {
+                TenantProblem::NoLoad => "give the tenant a workload or a trace".to_owned(),
+                TenantProblem::Duplicate => "give each tenant a name of its own".to_owned(),
+                TenantProblem::Range { .. } => "write, for example, range = \"0..50%\"".to_owned(),
+                TenantProblem::Stream { .. } => "raise ftl.streams".to_owned(),
+            },
+            Self::LogicalSize { unit, .. } => {
+                format!("choose a size that is a multiple of {unit}, or another preset")
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The one table of configuration keys. Parsing, errors, the reference and the JSON Schema all
+//! come from here.
+
+use crate::quantity::Measure;
+use crate::value::{Kind, Raw, Value};
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// Section and name, such as `ftl.victim`.
+    pub(crate) path: &'static str,
+    /// What it accepts.
+    pub(crate) kind: Kind,
+    /// Default, written as for `--set`; empty = none.
+    pub(crate) default: &'static str,
+    /// What it means.
+    pub(crate) meaning: &'static str,
+}
+
+impl Key {
+    /// The default as a value.
+    pub(crate) fn default_value(&self) -> Value {
+        // Programmer error: a test parses every default.
+        self.kind.parse(&Raw::bare(self.default)).expect("defaults of the key table are valid")
+    }
+
+    /// Section and name within it; top-level keys have the section "".
+    pub(crate) fn split(&self) -> (&'static str, &'static str) {
+        self.path.split_once('.').unwrap_or(("", self.path))
+    }
+}
+
+const fn key(path: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
+    Key { path, kind, default, meaning }
+}
+
+const fn count(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+const fn real(min: f64, max: f64) -> Kind {
+    Kind::Real { min, max }
+}
+
+const fn words(words: &'static [&'static str]) -> Kind {
+    Kind::Choice { words, planned: &[] }
+}
+
+/// One hour; longer is a slip.
+const LONGEST: u64 = 3_600_000_000_000;
+const TIMES: Kind = Kind::Times { max: LONGEST };
+const TIME: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: LONGEST };
+/// 1 PB/s.
+const RATE: Kind = Kind::Quantity { measure: Measure::Rate, min: 0, max: 1_000_000_000_000_000 };
+const PAGE_SIZE: Kind = Kind::PowerOfTwo { min: 4096, max: 65_536 };
+const fn size(min: u64, max: u64) -> Kind {
+    Kind::Quantity { measure: Measure::Size, min, max }
+}
+/// A tenant may start a year late.
+const START: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: 365 * 24 * LONGEST };
+
+/// Keys whose new value displaces the other's: transfers have a rate or a time, a run has a
+/// workload or a trace.
+pub(crate) const EXCLUSIVE: [(&str, &str); 2] =
+    [("timing.channel", "timing.transfer"), ("workload", "trace")];
+
+/// Every key outside `[[tenant]]`, in the order of the canonical form.
+pub(crate) const KEYS: &[Key] = &[
+    key("name", Kind::Text, "", "Name in results. Default: the preset, or the name of the file."),
+    key(
+        "workload",
+        Kind::Text,
+        "",
+        "Generated workload, such as \"randwrite,bs=4KiB,qd=32,requests=1M\".",
+    ),
+    key("trace", Kind::Text, "", "Trace file to replay, relative to the configuration file."),
+    key("geometry.channels", count(1, 1024), "8", "Channels of the controller."),
+    key("geometry.ways", count(1, 1024), "2", "Dies per channel."),
+    key("geometry.planes", count(1, 64), "1", "Planes per die."),
+    key("geometry.blocks", count(1, 1 << 24), "256", "Blocks per plane."),
+    key("geometry.pages", count(1, 1 << 20), "256", "Flash pages per block."),
+    key("geometry.page", PAGE_SIZE, "4KiB", "Size of a flash page."),
+    key(
+        "geometry.superblock",
+        words(&["device", "die"]),
+        "die",
+        "What is erased together. device: the same block of every die; die: blocks of one die, with one write frontier per die.",
+    ),
+    key(
+        "capacity.logical",
+        Kind::Capacity,
+        "0.875",
+        "Capacity the host sees, as a fraction of the raw capacity or as a size. Rounded down to a mapping unit.",
+    ),
+    key(
+        "timing.read",
+        TIMES,
+        "40us",
+        "Array read of a flash page (tR), one time or one per page type.",
+    ),
+    key(
+        "timing.program",
+        TIMES,
+        "200us",
+        "Program of a flash page (tPROG), one time or one per page type.",
+    ),
+    key("timing.erase", TIME, "2ms", "Erase of a block (tBERS)."),
+    key(
+        "timing.channel",
+        RATE,
+        "400MB/s",
+        "Rate of a channel. 0: transfers take no time. Displaces timing.transfer.",
+    ),
+    key(
+        "timing.transfer",
+        TIME,
+        "0",
+        "Time a whole flash page takes on its channel, for sources that state a time and no rate. 0: use timing.channel, which it displaces otherwise.",
+    ),
+    key(
+        "timing.link",
+        RATE,
+        "4GB/s",
+        "Rate of the host link, each direction. 0: transfers take no time.",
+    ),
+    key("timing.command", TIME, "0", "Controller time per command; commands queue for it."),
+    key(
+        "timing.command_page",
+        TIME,
+        "0",
+        "Controller time per 4 KiB of a command; pages queue for it.",
+    ),
+    key(
+        "timing.firmware_read",
+        TIME,
+        "0",
+        "Latency added to each read without occupying anything.",
+    ),
+    key(
+        "timing.firmware_write",
+        TIME,
+        "0",
+        "Latency added to each write without occupying anything.",
+    ),
+    key("timing.dram_page", TIME, "1us", "DRAM time per 4 KiB served by the buffer."),
+    key(
+        "timing.cache_read",
+        Kind::Flag,
+        "false",
+        "A die starts its next array read while the page before waits for the channel.",
+    ),
+    key(
+        "timing.cache_program",
+        Kind::Flag,
+        "false",
+        "A die takes the data of its next program while the one before runs.",
+    ),
+    key(
+        "timing.plane_parallel",
+        Kind::Flag,
+        "false",
+        "Planes of a die work independently, as with multi-plane commands.",
+    ),
+    key(
+        "timing.read_priority",
+        TIME,
+        "0",
+        "Work of its die that a host read may overtake (queued programs, erases, GC). 0: first come, first served.",
+    ),
+    key(
+        "ftl.indirection",
+        PAGE_SIZE,
+        "4KiB",
+        "Mapping unit. A smaller write reads and rewrites the unit.",
+    ),
+    key(
+        "ftl.map_cache",
+        Kind::MapCache { min: 16_384 },
+        "all",
+        "DRAM for the map. all: the whole map; a size: demand-paged.",
+    ),
+    key(
+        "ftl.victim",
+        words(&["greedy", "cost-benefit", "fifo", "d-choices", "random"]),
+        "greedy",
+        "How GC chooses a victim superblock.",
+    ),
+    key("ftl.d", count(1, 1024), "10", "Candidates drawn by victim = \"d-choices\"."),
+    key(
+        "ftl.gc_start",
+        real(0.0, 0.9),
+        "0.05",
+        "Free share of a pool of superblocks at which GC starts.",
+    ),
+    key(
+        "ftl.gc_stop",
+        real(0.0, 0.9),
+        "0.01",
+        "Free share at which a host write waits for GC. At most ftl.gc_start, and lowered along with it.",
+    ),
+    key(
+        "ftl.gc_pacing",
+        Kind::Flag,
+        "true",
+        "Spread GC over the host writes that its space will serve.",
+    ),
+    key("ftl.separate_gc", Kind::Flag, "true", "GC writes to superblocks of its own."),
+    key("ftl.streams", count(1, 128), "1", "Host write streams (placement ids)."),
+    key(
+        "ftl.metadata",
+        words(&["pages", "oob"]),
+        "oob",
+        "pages: each superblock spends head and tail pages on its header and reverse map; oob: they cost no pages.",
+    ),
+    key(
+        "ftl.checkpoint",
+        real(0.0, 100.0),
+        "0.0",
+        "Drive writes between two checkpoints of the map. 0: only if the trim log is full, and at shutdown.",
+    ),
+    key("ftl.trim_log", size(4096, 1 << 30), "64KiB", "NVRAM for the trim log."),
+    key(
+        "ftl.wear_threshold",
+        count(0, 1_000_000),
+        "0",
+        "Difference of erase counts at which cold data is moved. 0: never.",
+    ),
+    key("ftl.endurance", count(0, 10_000_000), "0", "Erases a superblock survives. 0: no limit."),
+    key(
+        "ftl.remap",
+        Kind::Choice { words: &["none"], planned: &["gf", "gn", "ln", "lh", "opt"] },
+        "none",
+        "Mapping-consistency scheme of the remap command.",
+    ),
+    key("buffer.policy", words(&["lru"]), "lru", "Policy of the DRAM buffer."),
+    key("buffer.size", size(0, 1 << 40), "0", "Size of the DRAM buffer. 0: no buffer."),
+    key(
+        "buffer.volatile",
+        Kind::Flag,
+        "true",
+        "A power cut loses the buffer. false: it is protected, and flushes are free.",
+    ),
+    key("faults.program", real(0.0, 1.0), "0.0", "Probability that a program fails."),
+    key("faults.erase", real(0.0, 1.0), "0.0", "Probability that an erase fails."),
+    key("faults.read", real(0.0, 1.0), "0.0", "Probability that a read is uncorrectable."),
+    key(
+        "faults.bit_rot",
+        real(0.0, 1.0),
+        "0.0",
+        "Probability that a read returns flipped bits, which the checksum detects.",
+    ),
+    key(
+        "faults.bad_superblocks",
+        count(0, 1 << 24),
+        "0",
+        "Superblocks that are bad from the factory.",
+    ),
+    key(
+        "precondition.fill",
+        real(0.0, 100.0),
+        "1.0",
+        "Share of the logical space written sequentially before the run.",
+    ),
+    key(
+        "precondition.overwrite",
+        real(0.0, 1000.0),
+        "0.0",
+        "Drive writes of uniform random overwrites before the run.",
+    ),
+    key(
+        "precondition.until",
+        words(&["count", "steady"]),
+        "count",
+        "count: overwrite as much as said; steady: until the WAF of two windows differs by less than 1 %.",
+    ),
+    key("run.warmup", count(0, 1 << 53), "0", "Requests that are not measured."),
+    key("run.window", count(1, 1 << 53), "100000", "Requests per point of the time series."),
+    key(
+        "run.mode",
+        words(&["open", "closed"]),
+        "open",
+        "Replay of a trace. open: at its own times; closed: as fast as run.qd allows. Generators have a queue depth of their own.",
+    ),
+    key(
+        "run.speedup",
+        real(0.000_001, 1_000_000.0),
+        "1.0",
+        "Factor by which an open replay runs faster than the trace.",
+    ),
+    key("run.qd", count(1, 65_536), "32", "Requests in flight in a closed replay."),
+    key(
+        "run.align",
+        words(&["rmw", "round", "drop"]),
+        "rmw",
+        "Trace requests off the 4 KiB grid. rmw: partial pages are read first; round: widened to whole pages; drop: skipped and counted.",
+    ),
+    key(
+        "run.fit",
+        words(&["error", "compact", "wrap"]),
+        "error",
+        "Trace requests beyond the device. error: refused; compact: used pages are renumbered; wrap: modulo the capacity.",
+    ),
+];
+
+/// Keys of a `[[tenant]]` table.
+pub(crate) const TENANT_KEYS: &[Key] = &[
+    key("name", Kind::Text, "", "Name in results. Default: tenant0, tenant1, .."),
+    key("workload", Kind::Text, "", "Generated workload of this tenant."),
+    key("trace", Kind::Text, "", "Trace of this tenant, relative to the configuration file."),
+    key("range", Kind::Extent, "0..100%", "Part of the logical space, in sizes or percent."),
+    key("start", START, "0", "Virtual time at which it starts."),
+    key("speed", real(0.000_001, 1_000_000.0), "1.0", "Factor on the pace of its trace."),
+    key("weight", count(1, 1000), "1", "Share of the turns it gets among tenants that are ready."),
+    key("stream", count(0, 127), "0", "Write stream it uses, below ftl.streams."),
+];
+
+/// The key called `path`.
+pub(crate) fn find(keys: &'static [Key], path: &str) -> Option<&'static Key> {
+    keys.iter().find(|key| key.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EXCLUSIVE, KEYS, TENANT_KEYS, find};
+
+    #[test]
+    fn every_default_is_valid_and_every_key_explained() {
+        for key in KEYS.iter().chain(TENANT_KEYS) {
+            let value = key.default_value();
+            let again = key.kind.parse(&crate::value::Raw::bare(&value.toml())).unwrap();
+            assert_eq!(value, again, "{}", key.path);
+            assert!(key.meaning.ends_with(['.', '%']), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn keys_are_unique_and_grouped_by_section() {
+        let mut sections: Vec<&str> = KEYS.iter().map(|key| key.split().0).collect();
+        sections.dedup();
+        let mut sorted = sections.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sections.len(), sorted.len(), "each section stands in one piece");
+        let mut paths: Vec<&str> = KEYS.iter().map(|key| key.path).collect();
+        paths.sort_unstable();
+        assert!(paths.windows(2).all(|pair| pair[0] != pair[1]));
+        for (a, b) in EXCLUSIVE {
+            assert!(find(KEYS, a).is_some() && find(KEYS, b).is_some());
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The presets, embedded in the program.
+
+use crate::error::ConfigError;
+use crate::suggest;
+
+/// A named configuration of a device class. Its file says where each number comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Name, as in `--preset NAME`.
+    pub name: &'static str,
+    /// The TOML text.
+    pub text: &'static str,
+}
+
+impl Preset {
+    /// One line about it: the first line of its file.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
+    }
+}
+
+macro_rules! presets {
+    ($($name:literal),+ $(,)?) => {
+        /// Every preset, in the order of the documentation.
+        pub const PRESETS: &[Preset] = &[$(Preset {
+            name: $name,
+            text: include_str!(concat!("../../../presets/", $name, ".toml")),
+        }),+];
+    };
+}
+
+presets!(
+    "s1",
+    "mqsim-default",
+    "femu-bb",
+    "slc",
+    "mlc",
+    "tlc",
+    "qlc",
+    "qlc-16k",
+    "970pro",
+    "femu32",
+    "ssdsim256",
+    "jeong2021",
+    "sata-dramless",
+);
+
+/// Presets of zoned devices, which this version does not have.
+const ZONED: [&str; 4] = ["zns-proto", "zn540", "femu-zns", "choi2022"];
+
+/// The preset called `name`.
+pub(crate) fn find(name: &str) -> Result<&'static Preset, ConfigError> {
+    if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
+        return Ok(preset);
+    }
+    if let Some(name) = ZONED.iter().find(|zoned| **zoned == name) {
+        return Err(ConfigError::ZonedPreset { name });
+    }
+    let names = PRESETS.iter().map(|preset| preset.name);
+    Err(ConfigError::UnknownPreset {
+        name: name.to_owned(),
+        suggestion: suggest::nearest(name, names),
+    })
+}

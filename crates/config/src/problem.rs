@@ -1,0 +1,92 @@
+//! What can be wrong with one value.
+
+/// What is wrong with one value. The text continues "KEY is VALUE, ..".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Another kind of value is needed.
+    #[error("expected {what}")]
+    Expected {
+        /// Kind of value with an example.
+        what: String,
+    },
+    /// The number is out of range.
+    #[error("expected {min} to {max}")]
+    Range {
+        /// Smallest accepted value.
+        min: String,
+        /// Largest accepted value.
+        max: String,
+    },
+    /// A size, time or rate has no unit.
+    #[error("a number without a unit; expected {what}")]
+    NoUnit {
+        /// Kind of value with an example.
+        what: &'static str,
+        /// Accepted units.
+        units: String,
+    },
+    /// The unit does not exist.
+    #[error("`{unit}` is not a unit; expected one of {units}")]
+    UnknownUnit {
+        /// What was found.
+        unit: String,
+        /// Accepted units.
+        units: String,
+        /// The unit that was probably meant.
+        suggestion: Option<String>,
+    },
+    /// The value has more decimals than its smallest unit allows.
+    #[error("finer than {smallest}")]
+    TooFine {
+        /// The smallest unit.
+        smallest: &'static str,
+    },
+    /// The value does not fit 64 bits.
+    #[error("too large for a 64-bit number")]
+    TooLarge,
+    /// The word is none of the accepted ones.
+    #[error("expected one of {choices}")]
+    Choice {
+        /// Accepted words.
+        choices: String,
+        /// The word that was probably meant.
+        suggestion: Option<String>,
+    },
+    /// The value is planned, but this version does not have it.
+    #[error("which is not available in this version; expected {choices}")]
+    Unavailable {
+        /// Accepted words.
+        choices: String,
+    },
+    /// A size that has to be a power of two is not.
+    #[error("expected a power of two from {min} to {max}")]
+    PowerOfTwo {
+        /// Smallest accepted value.
+        min: String,
+        /// Largest accepted value.
+        max: String,
+    },
+}
+
+impl Problem {
+    /// What to do about it.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::Expected { what } => format!("write {what}"),
+            Self::Range { min, max } | Self::PowerOfTwo { min, max } => {
+                format!("choose a value from {min} to {max}")
+            }
+            Self::NoUnit { units, .. } => format!("add one of {units}"),
+            Self::UnknownUnit { suggestion: Some(unit), .. } => format!("did you mean `{unit}`?"),
+            Self::UnknownUnit { units, .. } => format!("use one of {units}"),
+            Self::TooFine { smallest } => format!("round it to a multiple of {smallest}"),
+            Self::TooLarge => "choose a smaller value".to_owned(),
+            Self::Choice { suggestion: Some(word), .. } => format!("did you mean `{word}`?"),
+            Self::Choice { choices, .. } | Self::Unavailable { choices } => {
+                format!("use {choices}")
+            }
+        }
+    }
+}

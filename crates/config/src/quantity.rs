@@ -1,0 +1,209 @@
+//! Numbers with units: sizes, times and rates, read strictly and written exactly.
+//!
+//! Values are integers in the smallest unit (bytes, nanoseconds, bytes per second). A text that is
+//! no whole number of them is refused instead of rounded.
+
+use crate::problem::Problem;
+use crate::suggest;
+
+/// What a number with a unit measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Bytes.
+    Size,
+    /// Nanoseconds.
+    Time,
+    /// Bytes per second.
+    Rate,
+}
+
+/// A unit and how many of the smallest unit it holds.
+type Unit = (&'static str, u64);
+
+const SIZES: &[Unit] = &[
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1000),
+    ("KB", 1000),
+];
+const TIMES: &[Unit] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)];
+const RATES: &[Unit] = &[
+    ("GB/s", 1_000_000_000),
+    ("MB/s", 1_000_000),
+    ("kB/s", 1000),
+    ("KB/s", 1000),
+    ("B/s", 1),
+    ("GiB/s", 1 << 30),
+    ("MiB/s", 1 << 20),
+    ("KiB/s", 1 << 10),
+];
+/// Units of canonical rates; the binary ones are only read.
+const DECIMAL_RATES: usize = 5;
+/// Units of canonical sizes; the decimal ones are only read.
+const BINARY_SIZES: usize = 5;
+
+impl Measure {
+    const fn units(self) -> &'static [Unit] {
+        match self {
+            Self::Size => SIZES,
+            Self::Time => TIMES,
+            Self::Rate => RATES,
+        }
+    }
+
+    /// The kind of value with an example, for messages.
+    pub(crate) const fn expectation(self) -> &'static str {
+        match self {
+            Self::Size => "a size with a unit, such as \"4KiB\"",
+            Self::Time => "a time with a unit, such as \"60us\"",
+            Self::Rate => "a rate with a unit, such as \"400MB/s\"",
+        }
+    }
+
+    /// The accepted units in one line.
+    pub(crate) fn unit_list(self) -> String {
+        self.units().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Reads `text`. Only zero may stand without a unit.
+    pub(crate) fn parse(self, text: &str) -> Result<u64, Problem> {
+        let text = text.trim();
+        let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let unit = unit.trim_start();
+        let (digits, decimals) = split_number(number)
+            .ok_or_else(|| Problem::Expected { what: self.expectation().to_owned() })?;
+        if unit.is_empty() {
+            if digits == 0 {
+                return Ok(0);
+            }
+            return Err(Problem::NoUnit { what: self.expectation(), units: self.unit_list() });
+        }
+        let factor = self.factor(unit)?;
+        let scale = 10_u128.pow(decimals);
+        let total = digits.checked_mul(u128::from(factor)).ok_or(Problem::TooLarge)?;
+        if total % scale != 0 {
+            return Err(Problem::TooFine { smallest: self.smallest() });
+        }
+        u64::try_from(total / scale).map_err(|_| Problem::TooLarge)
+    }
+
+    fn factor(self, unit: &str) -> Result<u64, Problem> {
+        let known = self.units().iter().find(|(name, _)| *name == unit);
+        known.map(|(_, factor)| *factor).ok_or_else(|| Problem::UnknownUnit {
+            unit: unit.to_owned(),
+            units: self.unit_list(),
+            suggestion: suggest::nearest(unit, self.units().iter().map(|(name, _)| *name)),
+        })
+    }
+
+    const fn smallest(self) -> &'static str {
+        match self {
+            Self::Size => "1 B",
+            Self::Time => "1 ns",
+            Self::Rate => "1 B/s",
+        }
+    }
+
+    /// The canonical text, which reads back as exactly `value`.
+    pub(crate) fn format(self, value: u64) -> String {
+        if value == 0 {
+            return "0".to_owned();
+        }
+        match self {
+            Self::Size => {
+                let (name, factor) = SIZES[..BINARY_SIZES]
+                    .iter()
+                    .find(|(_, factor)| value.is_multiple_of(*factor))
+                    .unwrap_or(&("B", 1));
+                format!("{}{name}", value / factor)
+            }
+            Self::Time => decimal(value, TIMES),
+            Self::Rate => decimal(value, &RATES[..DECIMAL_RATES]),
+        }
+    }
+}
+
+/// Digits without the point, and how many of them stand behind it.
+fn split_number(text: &str) -> Option<(u128, u32)> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if whole.is_empty() || part.contains('.') || (part.is_empty() && text.contains('.')) {
+        return None;
+    }
+    // 20 digits cover u64; more would only invite overflow.
+    if whole.len() + part.len() > 20 {
+        return None;
+    }
+    let decimals = u32::try_from(part.len()).ok()?;
+    format!("{whole}{part}").parse().ok().map(|digits| (digits, decimals))
+}
+
+/// `value` in the largest unit that is not larger than it, as an exact decimal.
+fn decimal(value: u64, units: &[Unit]) -> String {
+    let (name, factor) =
+        units.iter().find(|(_, factor)| value >= *factor).copied().unwrap_or(("", 1));
+    let (whole, rest) = (value / factor, value % factor);
+    if rest == 0 {
+        return format!("{whole}{name}");
+    }
+    let width = factor.ilog10() as usize;
+    let part = format!("{rest:0width$}");
+    format!("{whole}.{}{name}", part.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Measure;
+
+    #[test]
+    fn texts_become_exact_integers() {
+        let cases = [
+            (Measure::Size, "4KiB", 4096),
+            (Measure::Size, "1.5GiB", 3 << 29),
+            (Measure::Size, "300 GB", 300_000_000_000),
+            (Measure::Size, "0", 0),
+            (Measure::Time, "52.433us", 52_433),
+            (Measure::Time, "2ms", 2_000_000),
+            (Measure::Rate, "400MB/s", 400_000_000),
+            (Measure::Rate, "1GiB/s", 1 << 30),
+        ];
+        for (measure, text, expected) in cases {
+            assert_eq!(measure.parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn canonical_texts_are_short_and_exact() {
+        let cases = [
+            (Measure::Size, 4096, "4KiB"),
+            (Measure::Size, 4097, "4097B"),
+            (Measure::Size, 36 << 30, "36GiB"),
+            (Measure::Time, 29_760, "29.76us"),
+            (Measure::Time, 1_913_640, "1.91364ms"),
+            (Measure::Time, 7, "7ns"),
+            (Measure::Rate, 3_360_000_000, "3.36GB/s"),
+            (Measure::Rate, 0, "0"),
+        ];
+        for (measure, value, expected) in cases {
+            assert_eq!(measure.format(value), expected);
+            assert_eq!(measure.parse(expected).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn sloppy_texts_are_refused() {
+        for text in ["4096", "4K", "4kib", ".5GiB", "1.GiB", "1..5GiB", "-1GiB", "GiB", "", "1e3B"]
+        {
+            assert!(Measure::Size.parse(text).is_err(), "{text}");
+        }
+        assert!(Measure::Time.parse("0.5ns").is_err());
+        assert!(Measure::Size.parse("99999999999TiB").is_err());
+        assert!(Measure::Time.parse("60").is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! The reference of all keys: for `onefold config explain`, the documentation and editors.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::error::ConfigError;
+use crate::key::{KEYS, Key, TENANT_KEYS};
+use crate::preset::PRESETS;
+use crate::quantity::Measure;
+use crate::suggest;
+use crate::value::Kind;
+
+/// Everything there is to say about one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyReference {
+    /// Section and name.
+    pub key: String,
+    /// Kind of value.
+    pub kind: &'static str,
+    /// Default as TOML; empty = none.
+    pub default: String,
+    /// Accepted values.
+    pub limits: String,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+impl KeyReference {
+    fn new(prefix: &str, key: &Key) -> Self {
+        let default =
+            if key.default.is_empty() { String::new() } else { key.default_value().toml() };
+        Self {
+            key: format!("{prefix}{}", key.path),
+            kind: key.kind.name(),
+            default,
+            limits: key.kind.limits(),
+            meaning: key.meaning,
+        }
+    }
+
+    fn extends() -> Self {
+        Self {
+            key: "extends".to_owned(),
+            kind: "text",
+            default: String::new(),
+            limits: "preset:NAME or a file".to_owned(),
+            meaning: "What this file changes: a preset, or a file relative to this one. In files only.",
+        }
+    }
+
+    /// The reference as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        json!({
+            "key": self.key,
+            "type": self.kind,
+            "default": self.default,
+            "limits": self.limits,
+            "meaning": self.meaning,
+        })
+    }
+}
+
+/// Every key, in the order of the canonical form; `extends` first, tenants last.
+#[must_use]
+pub fn all() -> Vec<KeyReference> {
+    let keys = KEYS.iter().map(|key| KeyReference::new("", key));
+    let tenants = TENANT_KEYS.iter().map(|key| KeyReference::new("tenant.", key));
+    std::iter::once(KeyReference::extends()).chain(keys).chain(tenants).collect()
+}
+
+/// The keys with one of these names, or in one of these sections; all keys if there are none.
+///
+/// # Errors
+/// A name is neither a key nor a section.
+pub fn select(names: &[String]) -> Result<Vec<KeyReference>, ConfigError> {
+    let all = all();
+    let is_named = |key: &KeyReference, name: &str| {
+        key.key == name || key.key.split_once('.').is_some_and(|(section, _)| section == name)
+    };
+    for name in names {
+        if !all.iter().any(|key| is_named(key, name)) {
+            let sections = all.iter().filter_map(|key| key.key.split_once('.')).map(|pair| pair.0);
+            let candidates = all.iter().map(|key| key.key.as_str()).chain(sections);
+            return Err(ConfigError::UnknownKey {
+                origin: crate::Origin::Arguments,
+                key: name.clone(),
+                suggestion: suggest::nearest(name, candidates),
+            });
+        }
+    }
+    let wanted =
+        |key: &KeyReference| names.is_empty() || names.iter().any(|name| is_named(key, name));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+const INTRODUCTION: &str = "\
+# Configuration reference
+
+<!-- Generated from the key table: ONEFOLD_BLESS=1 cargo test -p onefold-config -->
+
+A configuration is a stack of layers, each of which overrides the one below: the defaults (device
+`s1`), what `extends` names, the file of `-c`, and `--set KEY=VALUE`. `onefold config show` prints
+the result, `onefold config presets` lists the presets ([presets.md](presets.md)), and `onefold
+config schema` prints a JSON Schema for editors.
+
+Sizes, times and rates are texts with a unit, such as `\"4KiB\"`, `\"60us\"` or `\"400MB/s\"`; only zero
+may stand without one. With `--set` the quotes can be left out: `--set timing.read=[50us,60us]`.
+
+Sizes take B, KiB, MiB, GiB, TiB (powers of 1024) and kB, MB, GB, TB (powers of 1000); times ns, us,
+ms, s; rates a size per second. A value finer than 1 B, 1 ns or 1 B/s is refused, not rounded.
+
+A `[[tenant]]` table describes one of several loads on the device; the tenants of a file replace
+those of what it extends.
+";
+
+const PRESETS_INTRODUCTION: &str = "\
+# Presets
+
+<!-- Generated from presets/: ONEFOLD_BLESS=1 cargo test -p onefold-config -->
+
+A preset is a configuration that ships with the program. Its file in `presets/` says where each
+number comes from and which are Onefold's own choice. `onefold config show --preset NAME` prints
+every key of a preset, `--set` changes one, and a file starts from one with `extends =
+\"preset:NAME\"`.
+
+| Preset | Device |
+|---|---|
+";
+
+const PRESETS_NOTES: &str = "
+`s1`, `mqsim-default` and `femu-bb` are compared with simulators and formulas that know no metadata
+on flash, so theirs costs no pages (`ftl.metadata = \"oob\"`, no checkpoints). The other presets
+stand for products and pay for head pages, tail pages and a checkpoint of the map every quarter of a
+drive write.
+
+`onefold ssd create --preset NAME --size SIZE` keeps everything of a preset but the number of
+blocks, so the share of spare capacity stays.
+
+Zoned presets (`zns-proto`, `zn540`, `femu-zns`, `choi2022`) come with the zoned device.
+";
+
+/// The reference as Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    // Writing to a string cannot fail.
+    let mut text = INTRODUCTION.to_owned();
+    let mut section = None;
+    for key in all() {
+        let (own, name) = key.key.split_once('.').unwrap_or(("", &key.key));
+        if section.as_deref() != Some(own) {
+            let title = match own {
+                "" => "Top level".to_owned(),
+                "tenant" => "`[[tenant]]`".to_owned(),
+                own => format!("`[{own}]`"),
+            };
+            let _ = write!(text, "\n## {title}\n\n");
+            text += "| Key | Type | Default | Accepted | Meaning |\n|---|---|---|---|---|\n";
+            section = Some(own.to_owned());
+        }
+        let default =
+            if key.default.is_empty() { "-".to_owned() } else { format!("`{}`", key.default) };
+        let _ = writeln!(
+            text,
+            "| `{name}` | {} | {default} | {} | {} |",
+            key.kind, key.limits, key.meaning
+        );
+    }
+    text
+}
+
+/// The presets as Markdown.
+#[must_use]
+pub fn presets_markdown() -> String {
+    // Writing to a string cannot fail.
+    let mut text = PRESETS_INTRODUCTION.to_owned();
+    for preset in PRESETS {
+        let _ = writeln!(text, "| `{}` | {} |", preset.name, preset.summary());
+    }
+    text += PRESETS_NOTES;
+    text
+}
+
+/// A JSON Schema (draft 2020-12) of configuration files.
+#[must_use]
+pub fn json_schema() -> Json {
+    let mut properties = Map::new();
+    properties.insert(
+        "extends".to_owned(),
+        json!({"type": "string", "minLength": 1, "description": KeyReference::extends().meaning}),
+    );
+    for key in KEYS {
+        match key.split() {
+            ("", name) => {
+                properties.insert(name.to_owned(), property(key));
+            }
+            (section, name) => {
+                let section = properties.entry(section).or_insert_with(|| object(&Map::new()));
+                section["properties"][name] = property(key);
+            }
+        }
+    }
+    let tenant = TENANT_KEYS.iter().map(|key| (key.path.to_owned(), property(key))).collect();
+    properties.insert("tenant".to_owned(), json!({"type": "array", "items": object(&tenant)}));
+    let mut schema = object(&properties);
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "Onefold configuration".into();
+    schema
+}
+
+fn object(properties: &Map<String, Json>) -> Json {
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+fn property(key: &Key) -> Json {
+    const NUMBER: &str = r"[0-9]+(\.[0-9]+)?";
+    let quantity =
+        |units: String| json!({"type": "string", "pattern": format!("^(0|{NUMBER} ?({units}))$")});
+    let size = || quantity(units(Measure::Size));
+    let time = || quantity(units(Measure::Time));
+    let mut schema = match key.kind {
+        Kind::Count { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Real { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
+        Kind::Quantity { measure, .. } => quantity(units(measure)),
+        Kind::PowerOfTwo { .. } => size(),
+        Kind::Times { .. } => json!({"anyOf": [
+            time(),
+            {"type": "array", "items": time(), "minItems": 1, "maxItems": 4},
+        ]}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Choice { words, .. } => json!({"enum": words}),
+        Kind::Text | Kind::Extent => json!({"type": "string"}),
+        Kind::Capacity => json!({"anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            size(),
+        ]}),
+        Kind::MapCache { .. } => json!({"anyOf": [{"const": "all"}, size()]}),
+    };
+    schema["description"] = key.meaning.into();
+    if !key.default.is_empty() {
+        schema["default"] = key.default_value().json();
+    }
+    schema
+}
+
+fn units(measure: Measure) -> String {
+    measure.unit_list().replace(", ", "|")
+}

@@ -1,0 +1,71 @@
+//! How a run goes: preconditioning, replay, measurement.
+
+/// Preconditioning of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precondition {
+    /// Drive writes, sequential.
+    pub fill: f64,
+    /// Drive writes, uniform random.
+    pub overwrite: f64,
+    /// When it ends.
+    pub until: Until,
+}
+
+/// When preconditioning ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// After the configured drive writes.
+    Count,
+    /// When the WAF of two windows differs by less than 1 %.
+    Steady,
+}
+
+/// How a run goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Run {
+    /// Requests that are not measured.
+    pub warmup: u64,
+    /// Requests per point of the time series.
+    pub window: u64,
+    /// Replay of traces.
+    pub mode: Mode,
+    /// Factor by which an open replay is faster than the trace.
+    pub speedup: f64,
+    /// Requests in flight in a closed replay.
+    pub qd: u32,
+    /// Requests off the 4 KiB grid.
+    pub align: Align,
+    /// Requests beyond the device.
+    pub fit: Fit,
+}
+
+/// Replay of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// At the times of the trace.
+    Open,
+    /// As fast as the queue depth allows.
+    Closed,
+}
+
+/// What happens to trace requests off the 4 KiB grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Partial pages are read before they are written.
+    Rmw,
+    /// Requests are widened to whole pages.
+    Round,
+    /// Requests are skipped and counted.
+    Drop,
+}
+
+/// What happens to trace requests beyond the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The run fails.
+    Error,
+    /// Used pages are renumbered from 0.
+    Compact,
+    /// Addresses wrap at the capacity.
+    Wrap,
+}

@@ -1,0 +1,366 @@
+//! Each way to be wrong, with the text a user sees.
+
+use std::fs;
+
+use onefold_config::{Config, ConfigError, Load, Mode, Sources, Until};
+use onefold_units::Nanos;
+use tempfile::TempDir;
+
+fn set(text: &str) -> Result<Config, ConfigError> {
+    let sets = [text.to_owned()];
+    Config::load(&Sources { sets: &sets, ..Sources::default() })
+}
+
+fn preset(name: &str) -> Result<Config, ConfigError> {
+    Config::load(&Sources { preset: Some(name), ..Sources::default() })
+}
+
+/// Loads `main.toml` of these files.
+fn files(texts: &[(&str, &str)]) -> (TempDir, Result<Config, ConfigError>) {
+    let folder = TempDir::new().unwrap();
+    for (name, text) in texts {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let file = Some(folder.path().join("main.toml"));
+    let result = Config::load(&Sources { file, ..Sources::default() });
+    (folder, result)
+}
+
+fn file(text: &str) -> Result<Config, ConfigError> {
+    files(&[("main.toml", text)]).1
+}
+
+/// Message without the temporary folder, and help.
+fn texts(result: Result<Config, ConfigError>) -> (String, String) {
+    let error = result.unwrap_err();
+    let message = error.to_string();
+    let from = message.find("main.toml").unwrap_or(0);
+    (message[from..].to_owned(), error.help())
+}
+
+#[test]
+fn set_values_take_the_type_of_their_key() {
+    let victim = set("ftl.victim=fifo").unwrap().ssd(0).unwrap().ftl.victim;
+    assert_eq!(victim.name(), "fifo");
+    let quoted = set("ftl.victim=\"fifo\"").unwrap();
+    assert_eq!(quoted, set("ftl.victim = fifo").unwrap());
+    let logical = |text| set(text).unwrap().logical_bytes().unwrap();
+    assert_eq!(logical("capacity.logical=0.5"), 2 << 30);
+    assert_eq!(logical("capacity.logical=3GiB"), 3 << 30);
+    assert_eq!(logical("capacity.logical=5000B"), 4096, "rounded down to a unit");
+    assert_eq!(set("geometry.page=16KiB").unwrap().ssd(0).unwrap().geometry.raw_bytes(), 16 << 30);
+    let read = set("timing.read=[50us, 60us]").unwrap().ssd(0).unwrap().timing.read;
+    assert_eq!(read.iter().collect::<Vec<_>>(), [Nanos::new(50_000), Nanos::new(60_000)]);
+    assert_eq!(
+        set("ftl.map_cache=2MiB").unwrap().ssd(0).unwrap().ftl.map_cache_bytes,
+        Some(2 << 20)
+    );
+    assert_eq!(set("ftl.map_cache=all").unwrap().ssd(0).unwrap().ftl.map_cache_bytes, None);
+    assert!(!set("ftl.separate_gc=false").unwrap().ssd(0).unwrap().ftl.separate_gc);
+    assert_eq!(set("run.window=10_000").unwrap().run().window, 10_000);
+    assert_eq!(set("run.mode=closed").unwrap().run().mode, Mode::Closed);
+    assert_eq!(set("precondition.until=steady").unwrap().precondition().until, Until::Steady);
+    let workload = set("workload=randwrite,bs=4KiB,qd=32,requests=1M").unwrap();
+    let expected = "randwrite,bs=4KiB,qd=32,requests=1M".to_owned();
+    assert_eq!(workload.load_of_run(), Some(Load::Workload(expected)));
+}
+
+#[test]
+fn the_last_set_wins() {
+    let sets = ["ftl.d=3".to_owned(), "ftl.victim=d-choices".to_owned(), "ftl.d=5".to_owned()];
+    let config = Config::load(&Sources { sets: &sets, ..Sources::default() }).unwrap();
+    let victim = config.ssd(0).unwrap().ftl.victim;
+    assert_eq!(victim, onefold_ftl::VictimKind::DChoices { d: 5 });
+}
+
+/// Value of `--set`, message, help.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "geometry.page=4096",
+        "--set: geometry.page is `4096`, a number without a unit; expected a size with a unit, such as \"4KiB\"",
+        "add one of TiB, GiB, MiB, KiB, B, TB, GB, MB, kB, KB",
+    ),
+    (
+        "geometry.page=4kib",
+        "--set: geometry.page is `4kib`, `kib` is not a unit; expected one of TiB, GiB, MiB, KiB, B, TB, GB, MB, kB, KB",
+        "did you mean `KiB`?",
+    ),
+    (
+        "geometry.page=12KiB",
+        "--set: geometry.page is `12KiB`, expected a power of two from 4KiB to 64KiB",
+        "choose a value from 4KiB to 64KiB",
+    ),
+    (
+        "timing.read=60usec",
+        "--set: timing.read is `60usec`, `usec` is not a unit; expected one of s, ms, us, ns",
+        "use one of s, ms, us, ns",
+    ),
+    (
+        "timing.erase=0.5ns",
+        "--set: timing.erase is `0.5ns`, finer than 1 ns",
+        "round it to a multiple of 1 ns",
+    ),
+    (
+        "timing.read=[1us,2us,3us,4us,5us]",
+        "--set: timing.read is [`1us`, `2us`, `3us`, `4us`, `5us`], expected a time such as \"60us\", or a list of 1 to 4 times by page type",
+        "write a time such as \"60us\", or a list of 1 to 4 times by page type",
+    ),
+    (
+        "timing.erase=2h",
+        "--set: timing.erase is `2h`, `h` is not a unit; expected one of s, ms, us, ns",
+        "did you mean `s`?",
+    ),
+    (
+        "timing.erase=7200s",
+        "--set: timing.erase is `7200s`, expected 0 to 3600s",
+        "choose a value from 0 to 3600s",
+    ),
+    (
+        "ftl.victim=greddy",
+        "--set: ftl.victim is `greddy`, expected one of greedy, cost-benefit, fifo, d-choices, random",
+        "did you mean `greedy`?",
+    ),
+    (
+        "ftl.remap=lh",
+        "--set: ftl.remap is `lh`, which is not available in this version; expected none",
+        "use none",
+    ),
+    (
+        "ftl.separate_gc=yes",
+        "--set: ftl.separate_gc is `yes`, expected true or false",
+        "write true or false",
+    ),
+    (
+        "geometry.channels=0",
+        "--set: geometry.channels is `0`, expected 1 to 1024",
+        "choose a value from 1 to 1024",
+    ),
+    (
+        "faults.read=1.5",
+        "--set: faults.read is `1.5`, expected 0 to 1",
+        "choose a value from 0 to 1",
+    ),
+    (
+        "faults.read=nan",
+        "--set: faults.read is `nan`, expected a number from 0 to 1",
+        "write a number from 0 to 1",
+    ),
+    (
+        "capacity.logical=1.5",
+        "--set: capacity.logical is `1.5`, expected a fraction of the raw capacity such as 0.875, or a size such as \"32GiB\"",
+        "write a fraction of the raw capacity such as 0.875, or a size such as \"32GiB\"",
+    ),
+    (
+        "capacity.logical=4GiB",
+        "--set: capacity.logical is \"4GiB\", expected at least one mapping unit of 4KiB and less than the raw capacity of 4GiB",
+        "lower capacity.logical, or raise geometry.blocks",
+    ),
+    (
+        "ftl.gc_stop=0.5",
+        "--set: ftl.gc_stop is 0.5, expected at most ftl.gc_start, which is 0.05",
+        "lower ftl.gc_stop, or raise ftl.gc_start",
+    ),
+    (
+        "ftl.victm=fifo",
+        "--set: `ftl.victm` is not a configuration key",
+        "did you mean `ftl.victim`?",
+    ),
+    ("victim=fifo", "--set: `victim` is not a configuration key", "did you mean `ftl.victim`?"),
+    (
+        "colour=red",
+        "--set: `colour` is not a configuration key",
+        "`onefold config explain` lists every key",
+    ),
+    (
+        "ftl.victim",
+        "--set is `ftl.victim`, expected KEY=VALUE",
+        "write, for example, --set ftl.victim=fifo",
+    ),
+    (
+        "geometry.blocks=16777216",
+        "the geometry of `s1` cannot work: the flash array has 68719476736 mapping units, expected at most 4294967040: use a coarser ftl.indirection or fewer blocks",
+        "change the named key, for example with --set",
+    ),
+];
+
+#[test]
+fn values_are_refused_with_limit_and_remedy() {
+    for (text, message, help) in REFUSED {
+        assert_eq!(texts(set(text)), ((*message).to_owned(), (*help).to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn one_key_suffices_to_start_gc_later() {
+    let ftl = set("ftl.gc_start=0.004").unwrap().ssd(0).unwrap().ftl;
+    assert_eq!((ftl.gc_start, ftl.gc_stop), (0.004, 0.004));
+    let sets = ["ftl.gc_start=0.004".to_owned(), "ftl.gc_stop=0.005".to_owned()];
+    let error = Config::load(&Sources { sets: &sets, ..Sources::default() }).unwrap_err();
+    assert_eq!(error.code(), "config::order", "both given, and in the wrong order");
+}
+
+#[test]
+fn only_the_command_line_is_a_usage_error() {
+    assert!(set("ftl.victim").unwrap_err().is_usage());
+    assert!(!set("ftl.victim=x").unwrap_err().is_usage());
+    let missing = Sources { file: Some("no/such.toml".into()), ..Sources::default() };
+    let error = Config::load(&missing).unwrap_err();
+    assert!(error.is_usage());
+    assert!(error.to_string().starts_with("cannot read the configuration no/such.toml: "));
+    let both = Sources { preset: Some("s1"), ..missing };
+    assert!(Config::load(&both).unwrap_err().is_usage());
+}
+
+#[test]
+fn unknown_and_zoned_presets_are_told_apart() {
+    let (message, help) = texts(preset("mqsim"));
+    assert_eq!(message, "there is no preset `mqsim`");
+    assert!(help.contains("config presets"), "{help}");
+    assert_eq!(texts(preset("fmeu32")).1, "did you mean `femu32`?");
+    for name in ["zn540", "zns-proto", "femu-zns", "choi2022"] {
+        let expected = format!(
+            "preset {name} is a zoned device, and zoned presets come with the zoned device"
+        );
+        assert_eq!(texts(preset(name)).0, expected);
+    }
+}
+
+#[test]
+fn errors_in_files_name_the_line() {
+    let cases = [
+        ("[ftl]\n\nvictm = \"fifo\"", "main.toml, line 3: `ftl.victm` is not a configuration key"),
+        (
+            "[ftl]\nvictim = 3",
+            "main.toml, line 2: ftl.victim is 3, expected one of greedy, cost-benefit, fifo, d-choices, random",
+        ),
+        (
+            "[geometry]\npage = 4096",
+            "main.toml, line 2: geometry.page is 4096, a number without a unit; expected a size with a unit, such as \"4KiB\"",
+        ),
+        (
+            "[geometri]\nblocks = 3",
+            "main.toml, line 2: `geometri.blocks` is not a configuration key",
+        ),
+        ("[geometri]", "main.toml, line 1: `geometri` is not a configuration key"),
+        ("geometry = 3", "main.toml, line 1: `geometry` is not a configuration key"),
+        (
+            "[capacity]\nlogical = \"0.8\"",
+            "main.toml, line 2: capacity.logical is \"0.8\", a number without a unit; expected a size with a unit, such as \"4KiB\"",
+        ),
+        (
+            "[run]\nqd = 1.5",
+            "main.toml, line 2: run.qd is 1.5, expected an integer from 1 to 65536",
+        ),
+        (
+            "[run]\nqd = 99999999999999999999",
+            "main.toml, line 2: run.qd is 99999999999999999999, expected 1 to 65536",
+        ),
+        ("extends = 3", "main.toml, line 1: extends is 3, expected \"preset:NAME\" or a file name"),
+        (
+            "workload = \"a\"\ntrace = \"b\"",
+            "main.toml, line 2: both workload and trace are given, expected at most one",
+        ),
+        (
+            "[timing]\nchannel = \"1MB/s\"\ntransfer = \"1us\"",
+            "main.toml, line 3: both timing.channel and timing.transfer are given, expected at most one",
+        ),
+        ("[[tenant]]\nsped = 2", "main.toml, line 2: `tenant.sped` is not a configuration key"),
+        (
+            "[[tenant]]\nrange = \"0-1\"",
+            "main.toml, line 2: tenant.range is \"0-1\", expected a range of sizes or percentages such as \"0..1GiB\" or \"25%..50%\"",
+        ),
+        ("tenant = 3", "main.toml, line 1: `tenant` is not a configuration key"),
+    ];
+    for (text, message) in cases {
+        assert_eq!(texts(file(text)).0, message, "{text}");
+    }
+    let (message, _) = texts(file("[ftl]\nvictim = "));
+    assert!(message.starts_with("main.toml, line 2: not valid TOML: "), "{message}");
+}
+
+#[test]
+fn files_extend_presets_and_files() {
+    let (_folder, config) = files(&[
+        ("main.toml", "extends = \"sub/base.toml\"\n[run]\nqd = 9\n"),
+        (
+            "sub/base.toml",
+            "extends = \"preset:tlc\"\ntrace = \"t.csv\"\n[run]\nqd = 8\nwindow = 5\n",
+        ),
+    ]);
+    let config = config.unwrap();
+    assert_eq!((config.name(), config.run().qd, config.run().window), ("main", 9, 5));
+    assert_eq!(config.ssd(0).unwrap().timing.read.of_row(1), Nanos::new(77_500));
+    let Some(Load::Trace(path)) = config.load_of_run() else { panic!("a trace") };
+    assert!(path.ends_with("sub/t.csv"), "{path:?} is relative to the file that names it");
+    assert_eq!(config.to_json()["trace"], "t.csv", "the form does not depend on the folder");
+}
+
+#[test]
+fn circles_are_refused() {
+    let (_folder, result) = files(&[
+        ("main.toml", "extends = \"b.toml\""),
+        ("b.toml", "extends = \"sub/../main.toml\""),
+        ("sub/x", ""),
+    ]);
+    let error = result.unwrap_err();
+    assert!(matches!(&error, ConfigError::Cycle { chain } if chain.len() == 3), "{error}");
+    let deep: Vec<(String, String)> =
+        (0..30).map(|i| (format!("f{i}.toml"), format!("extends = \"f{}.toml\"", i + 1))).collect();
+    let mut all = vec![("main.toml", "extends = \"f0.toml\"")];
+    all.extend(deep.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+    let error = files(&all).1.unwrap_err();
+    assert!(matches!(error, ConfigError::Depth { max: 16, .. }), "{error}");
+}
+
+#[test]
+fn tenants_are_typed_and_checked() {
+    let config = file(
+        "[ftl]\nstreams = 2\n\
+         [[tenant]]\nname = \"db\"\ntrace = \"a.csv\"\nrange = \"0..50%\"\nspeed = 2.0\nweight = 3\n\
+         [[tenant]]\nworkload = \"randread\"\nrange = \"50%..100%\"\nstart = \"1s\"\nstream = 1\n",
+    )
+    .unwrap();
+    let tenants = config.tenants().unwrap();
+    assert_eq!((tenants[0].name.as_str(), tenants[1].name.as_str()), ("db", "tenant1"));
+    assert!(matches!(&tenants[0].load, Load::Trace(path) if path.ends_with("a.csv")));
+    assert_eq!(tenants[0].weight, 3);
+    assert_eq!(tenants[1].start, Nanos::new(1_000_000_000));
+    assert_eq!(tenants[1].stream, 1);
+    let logical = config.logical_bytes().unwrap();
+    assert_eq!(tenants[1].range.resolve(logical), Some(logical / 2..logical));
+    let again = Config::from_canonical(&config.to_toml()).unwrap();
+    assert_eq!(again, config);
+    assert_eq!(again.tenants().unwrap().len(), 2);
+
+    let cases = [
+        (
+            "[[tenant]]\nname = \"a\"",
+            "tenant `a`: neither workload nor trace is given, expected one of them",
+        ),
+        (
+            "[[tenant]]\nworkload = \"w\"\nrange = \"0..4GiB\"",
+            "tenant `tenant0`: range is 0..4GiB, expected a part of the 3584MiB of logical space",
+        ),
+        (
+            "[[tenant]]\nworkload = \"w\"\nstream = 1",
+            "tenant `tenant0`: stream is 1, expected less than ftl.streams, which is 1",
+        ),
+        (
+            "[[tenant]]\nname = \"a\"\nworkload = \"w\"\n[[tenant]]\nname = \"a\"\nworkload = \"w\"",
+            "tenant `a`: the name is used twice",
+        ),
+    ];
+    for (text, message) in cases {
+        assert_eq!(texts(file(text)).0, message, "{text}");
+    }
+}
+
+#[test]
+fn the_command_line_can_replace_the_load() {
+    let config = set("workload=randread").unwrap();
+    let replaced = config.with_load(&Load::Trace("x/y.csv".into()));
+    assert_eq!(replaced.load_of_run(), Some(Load::Trace("x/y.csv".into())));
+    assert!(replaced.to_json().get("workload").is_none());
+}

@@ -1,0 +1,185 @@
+//! Every preset, the canonical form, and the documents that list them.
+
+use onefold_config::{Config, PRESETS, Sources, reference};
+use onefold_units::Nanos;
+use onefold_units::convert::float;
+
+fn load(preset: &str, sets: &[&str]) -> Config {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let sources = Sources { preset: Some(preset), sets: &sets, ..Sources::default() };
+    Config::load(&sources).unwrap_or_else(|error| panic!("{preset}: {error}"))
+}
+
+#[test]
+fn every_preset_is_feasible_and_documented() {
+    for preset in PRESETS {
+        let config = load(preset.name, &[]);
+        let ssd = config.ssd(7).unwrap();
+        let total = ssd.geometry.total_slots();
+        assert_eq!(config.name(), preset.name);
+        assert!(ssd.ftl.logical_units < total);
+        // Free superblocks above the GC threshold have to exist when the device is full, otherwise
+        // GC has nothing to gain.
+        let spare = 1.0 - float(ssd.ftl.logical_units) / float(total);
+        assert!(spare > ssd.ftl.gc_start, "{}: spare {spare}", preset.name);
+        assert!(preset.summary().len() > 20, "{} has a first line", preset.name);
+        let names_source = ["Source:", "Onefold's own", "FEMU's", "extends"];
+        assert!(names_source.iter().any(|word| preset.text.contains(word)), "{}", preset.name);
+    }
+}
+
+#[test]
+fn s1_is_the_default() {
+    let bare = Config::load(&Sources::default()).unwrap();
+    assert_eq!(bare, load("s1", &[]));
+    let ssd = bare.ssd(0).unwrap();
+    assert_eq!(ssd.geometry.raw_bytes(), 4 << 30);
+    assert_eq!(ssd.geometry.pools(), 16, "one pool per die");
+    assert_eq!(ssd.ftl.logical_units, 917_504);
+    assert_eq!(ssd.timing.channel_rate, 400_000_000);
+    assert_eq!(ssd.timing.link_rate, 4_000_000_000);
+    assert_eq!(ssd.timing.read.of_row(5), Nanos::new(40_000));
+    assert_eq!(ssd.ftl.map_cache_bytes, None);
+    assert_eq!(ssd.buffer.bytes, 0);
+    assert!(!ssd.ftl.metadata_pages);
+}
+
+#[test]
+fn presets_have_the_sizes_of_their_sources() {
+    let raw = |name| load(name, &[]).ssd(0).unwrap().geometry.raw_bytes();
+    let logical = |name| load(name, &[]).logical_bytes().unwrap();
+    assert_eq!(raw("mqsim-default"), 512 << 30);
+    assert_eq!(raw("femu-bb"), 16 << 30);
+    assert_eq!((logical("femu32"), raw("femu32")), (32 << 30, 36 << 30));
+    assert_eq!((logical("ssdsim256"), raw("ssdsim256")), (256 << 30, 288 << 30));
+    assert_eq!(logical("jeong2021"), 300 << 30);
+    let femu32 = load("femu32", &[]).ssd(0).unwrap().geometry;
+    assert_eq!((femu32.superblocks(), femu32.slots()), (576, 16_384));
+    let ssdsim = load("ssdsim256", &[]).ssd(0).unwrap();
+    assert_eq!((ssdsim.geometry.dies(), ssdsim.geometry.superblocks()), (32, 2304));
+    assert_eq!(ssdsim.timing.program.of_row(0), Nanos::new(500_000), "inherited from femu32");
+    let qlc = load("qlc-16k", &[]).ssd(0).unwrap();
+    assert_eq!(qlc.geometry.unit_bytes(), 16_384);
+    assert_eq!(qlc.timing.read.of_row(3), Nanos::new(169_600));
+}
+
+#[test]
+fn a_transfer_time_becomes_a_rate() {
+    // 16 KiB in 52.433 us.
+    assert_eq!(load("tlc", &[]).ssd(0).unwrap().timing.channel_rate, 312_474_968);
+    // A rate given later displaces the time of the preset, and the other way round.
+    let rate = |sets: &[&str]| load("tlc", sets).ssd(0).unwrap().timing.channel_rate;
+    assert_eq!(rate(&["timing.channel=800MB/s"]), 800_000_000);
+    assert_eq!(rate(&["timing.channel=0"]), 0);
+    let s1 = load("s1", &["timing.transfer=20us"]);
+    assert_eq!(s1.ssd(0).unwrap().timing.channel_rate, 204_800_000);
+}
+
+#[test]
+fn canonical_forms_read_back() {
+    for preset in PRESETS {
+        let config = load(preset.name, &["run.qd=7"]);
+        let text = config.to_toml();
+        let again = Config::from_canonical(&text).unwrap();
+        assert_eq!(again.to_toml(), text);
+        assert_eq!(again.ssd(3).unwrap(), config.ssd(3).unwrap());
+        assert_eq!(again.sha256(), config.sha256());
+        assert_eq!(again.name(), preset.name);
+        assert_eq!(again.run().qd, 7);
+    }
+    assert_ne!(load("s1", &[]).sha256(), load("s1", &["run.qd=7"]).sha256());
+    assert_eq!(load("s1", &[]).sha256().len(), 64);
+}
+
+#[test]
+fn forms_of_older_versions_get_defaults() {
+    let config = Config::from_canonical("name = \"old\"\n[geometry]\nblocks = 128\n").unwrap();
+    assert_eq!(config.name(), "old");
+    assert_eq!(config.ssd(0).unwrap().geometry.raw_bytes(), 2 << 30);
+    assert!(Config::from_canonical("extends = \"preset:s1\"").is_err());
+}
+
+#[test]
+fn json_has_the_values_of_the_canonical_form() {
+    let json = load("tlc", &["workload=randwrite,bs=4KiB,qd=32"]).to_json();
+    assert_eq!(json["name"], "tlc");
+    assert_eq!(json["workload"], "randwrite,bs=4KiB,qd=32");
+    assert_eq!(json["timing"]["read"][2], "106us");
+    assert_eq!(json["geometry"]["page"], "16KiB");
+    assert_eq!(json["capacity"]["logical"], 0.934);
+    assert_eq!(json["ftl"]["gc_pacing"], true);
+    assert!(json.get("trace").is_none());
+}
+
+#[test]
+fn served_devices_get_exactly_their_size() {
+    for preset in PRESETS {
+        let config = load(preset.name, &[]);
+        let share = |config: &Config| {
+            let ssd = config.ssd(0).unwrap();
+            let (logical, total) = (ssd.ftl.logical_units, ssd.geometry.total_slots());
+            u32::try_from(logical * 1_000_000 / total).unwrap()
+        };
+        let sized = config.with_logical_size(8 << 30).unwrap();
+        assert_eq!(sized.logical_bytes().unwrap(), 8 << 30, "{}", preset.name);
+        assert!(share(&sized) <= share(&config) + 1, "{}: spare capacity stays", preset.name);
+        let own = config.logical_bytes().unwrap();
+        let same = config.with_logical_size(own).unwrap().ssd(0).unwrap();
+        assert_eq!(same, config.ssd(0).unwrap(), "{}: its own size changes nothing", preset.name);
+        let fewer = sized.ssd(0).unwrap().geometry.spec().blocks - 1;
+        let smaller =
+            load(preset.name, &[&format!("geometry.blocks={fewer}")[..], "capacity.logical=8GiB"]);
+        assert!(share(&smaller) + 1 >= share(&config), "{}: no block too many", preset.name);
+        assert_eq!(Config::from_canonical(&sized.to_toml()).unwrap(), sized);
+    }
+    let s1 = load("s1", &[]);
+    for size in [0, 5000, u64::MAX / 4096 * 4096] {
+        let error = s1.with_logical_size(size).unwrap_err();
+        assert_eq!(error.code(), "config::size", "{error}");
+    }
+}
+
+#[test]
+fn seeds_reach_every_random_part() {
+    let config = load("s1", &[]);
+    let (a, b) = (config.ssd(1).unwrap(), config.ssd(2).unwrap());
+    assert_ne!(a.ftl.seed, b.ftl.seed);
+    assert_ne!(a.faults.seed, b.faults.seed);
+    assert_ne!(a.ftl.seed, a.faults.seed);
+}
+
+/// `docs/configuration.md` and `docs/presets.md` are written by `ONEFOLD_BLESS=1 cargo test`.
+#[test]
+fn documents_are_in_step() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for (name, text) in
+        [("configuration.md", reference::markdown()), ("presets.md", reference::presets_markdown())]
+    {
+        let path = docs.join(name);
+        if std::env::var_os("ONEFOLD_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == text,
+            "docs/{name} is out of date: ONEFOLD_BLESS=1 cargo test -p onefold-config"
+        );
+    }
+}
+
+#[test]
+fn the_schema_knows_every_key_and_its_default() {
+    let schema = reference::json_schema();
+    for key in reference::all() {
+        let pointer = match key.key.split_once('.') {
+            None => format!("/properties/{}", key.key),
+            Some(("tenant", name)) => format!("/properties/tenant/items/properties/{name}"),
+            Some((section, name)) => format!("/properties/{section}/properties/{name}"),
+        };
+        let property = schema.pointer(&pointer).unwrap_or_else(|| panic!("{pointer}"));
+        assert_eq!(property["description"], key.meaning);
+        assert_eq!(property.get("default").is_some(), !key.default.is_empty(), "{pointer}");
+    }
+    assert_eq!(schema["properties"]["ftl"]["properties"]["victim"]["enum"][0], "greedy");
+    assert_eq!(schema["additionalProperties"], false);
+}

@@ -1,0 +1,119 @@
+//! Recounting everything: the invariants of `ftl`, for tests and after runs.
+
+use onefold_nand::Media;
+use onefold_units::convert::{u32_from, u64_from};
+use onefold_units::{Ppn, SuperblockId};
+
+use crate::ftl::Ftl;
+use crate::layout::LOST;
+use crate::superblock::State;
+
+/// A broken invariant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Invariant 1.
+    #[error("unit {lpn} maps to slot {ppn}, which is not valid or belongs to unit {owner}")]
+    Mapping {
+        /// Unit.
+        lpn: u32,
+        /// Slot it maps to.
+        ppn: u32,
+        /// Unit that the reverse map names.
+        owner: u32,
+    },
+    /// Invariant 2, superblocks.
+    #[error("superblock {superblock} counts {counted} valid slots and has {found}")]
+    SuperblockCount {
+        /// Superblock.
+        superblock: u32,
+        /// Its counter.
+        counted: u32,
+        /// Its bits.
+        found: u32,
+    },
+    /// Invariant 2, pools.
+    #[error("pool {pool} counts {counted} valid slots and has {found}")]
+    PoolCount {
+        /// Pool.
+        pool: u32,
+        /// Its counter.
+        counted: u32,
+        /// The sum over its superblocks.
+        found: u32,
+    },
+    /// Valid slots that no unit maps to.
+    #[error("{valid} slots are valid, {mapped} units are mapped and {staged} wait for a program")]
+    Orphans {
+        /// Valid slots.
+        valid: u64,
+        /// Mapped units.
+        mapped: u64,
+        /// Slots kept valid until their successor is programmed.
+        staged: u64,
+    },
+    /// A free superblock holds data.
+    #[error("free superblock {superblock} has {valid} valid slots")]
+    FreeHoldsData {
+        /// Superblock.
+        superblock: u32,
+        /// Its valid slots.
+        valid: u32,
+    },
+}
+
+impl<M: Media> Ftl<M> {
+    /// Recounts everything. Takes time in proportion to the device.
+    ///
+    /// # Errors
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Violation> {
+        let mut mapped = 0;
+        for (lpn, &ppn) in (0..).zip(&self.map.l2p) {
+            if ppn < LOST {
+                mapped += 1;
+                self.check_mapping(lpn, ppn)?;
+            }
+        }
+        let mut pools = vec![0; self.pools.len()];
+        let mut valid = 0;
+        for (at, block) in (0..).zip(&self.superblocks) {
+            let superblock = SuperblockId::new(at);
+            let found = self.valid.count(superblock);
+            if found != block.valid {
+                let counted = block.valid;
+                return Err(Violation::SuperblockCount { superblock: at, counted, found });
+            }
+            if block.state == State::Free && found > 0 {
+                return Err(Violation::FreeHoldsData { superblock: at, valid: found });
+            }
+            let (pool, _) = self.place_in_pool(superblock);
+            pools[onefold_units::convert::index(pool)] += found;
+            valid += u64::from(found);
+        }
+        for (pool, (found, state)) in pools.into_iter().zip(&self.pools).enumerate() {
+            if found != state.valid {
+                let (pool, counted) = (u32_from(pool), state.valid);
+                return Err(Violation::PoolCount { pool, counted, found });
+            }
+        }
+        let replaced = self.frontiers.iter().flat_map(|frontier| &frontier.staged);
+        let staged = u64_from(replaced.filter(|unit| unit.replaces.is_some()).count());
+        if valid == mapped + staged {
+            Ok(())
+        } else {
+            Err(Violation::Orphans { valid, mapped, staged })
+        }
+    }
+
+    fn check_mapping(&self, lpn: u32, ppn: u32) -> Result<(), Violation> {
+        let at = Ppn::new(ppn);
+        let owner = self.map.p2l.get(at.index()).copied().unwrap_or(u32::MAX);
+        let (superblock, slot) = self.nand.geometry().split(at);
+        if owner == lpn && self.valid.get(superblock, slot) {
+            Ok(())
+        } else {
+            Err(Violation::Mapping { lpn, ppn, owner })
+        }
+    }
+}

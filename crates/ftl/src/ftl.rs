@@ -1,0 +1,303 @@
+//! The FTL: state and queries. Operations are in `write`, `read`, `gc`, `checkpoint`, `recovery`.
+//!
+//! Terms: *superblock*, *slot*, *program*, *pool* as in `onefold_nand::Geometry`; a *frontier* is an
+//! open superblock; a slot is *valid* while it holds the content of the logical unit mapped to it,
+//! or, until the slot that replaces it is programmed, the content before.
+//!
+//! 1. `l2p[lpn]` names a valid slot whose `p2l` is `lpn`, or nothing.
+//! 2. `valid` of a superblock is the number of its valid slots; `valid` of a pool the sum of those.
+//! 3. A superblock is erased only when it has no valid slot.
+//! 4. A slot's content is replaced only after its successor was programmed.
+//! 5. Sequence numbers grow with every mapping change of the host; collection keeps them.
+//! 6. The free superblocks of a pool never fall below `stop` but for collection itself.
+
+use onefold_format::checksum;
+use onefold_nand::{At, Media, Nand, Work};
+use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
+use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
+
+use crate::checkpoint::Checkpoints;
+use crate::frontier::Frontier;
+use crate::layout::{Layout, UNMAPPED};
+use crate::map_cache::MapCache;
+use crate::pool::Pool;
+use crate::stats::{FtlStats, SpaceMap, Wear};
+use crate::superblock::{Map, State, Superblock, ValidBits};
+use crate::trim_log::TrimLog;
+use crate::{ConfigError, FtlConfig};
+
+/// A page-mapping flash translation layer over one array.
+#[derive(Clone, Debug)]
+pub struct Ftl<M> {
+    pub(crate) config: FtlConfig,
+    pub(crate) layout: Layout,
+    pub(crate) nand: Nand<M>,
+    pub(crate) map: Map,
+    pub(crate) valid: ValidBits,
+    pub(crate) superblocks: Vec<Superblock>,
+    pub(crate) pools: Vec<Pool>,
+    /// Frontier `f` of pool `p` is at `p * layout.frontiers + f`.
+    pub(crate) frontiers: Vec<Frontier>,
+    /// Pool that takes the next host write.
+    pub(crate) turn: u32,
+    /// Last sequence number given out.
+    pub(crate) seq: u64,
+    /// Next epoch.
+    pub(crate) alloc: u64,
+    pub(crate) stats: FtlStats,
+    pub(crate) trim_log: TrimLog,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) map_cache: Option<MapCache>,
+    /// Latest completion of any program: what a flush waits for.
+    pub(crate) programmed_at: Nanos,
+    /// One unit of scratch for collection; empty where no bytes are stored.
+    pub(crate) scratch: Vec<u8>,
+    /// Checksum that binds superblock headers to this geometry.
+    pub(crate) geometry_id: u64,
+    /// Pools that collect, or have fewer free superblocks than `start`.
+    pub(crate) hungry: u32,
+}
+
+impl<M: Media> Ftl<M> {
+    /// A fresh FTL over an erased array.
+    ///
+    /// # Errors
+    /// The configuration cannot work on this geometry.
+    pub fn new(
+        nand: Nand<M>,
+        config: FtlConfig,
+        bad_superblocks: u32,
+    ) -> Result<Self, ConfigError> {
+        let mut ftl = Self::blank(nand, config)?;
+        ftl.retire_factory_bad(bad_superblocks)?;
+        for at in 0..u32_from(ftl.superblocks.len()) {
+            ftl.release(SuperblockId::new(at));
+        }
+        Ok(ftl)
+    }
+
+    /// An FTL with every superblock still unassigned.
+    pub(crate) fn blank(nand: Nand<M>, config: FtlConfig) -> Result<Self, ConfigError> {
+        let geometry = *nand.geometry();
+        let layout = Layout::new(&geometry, &config)?;
+        let pools = geometry.pools();
+        let per_pool = geometry.superblocks_per_pool();
+        let unit = index(geometry.unit_bytes());
+        let make_pool = |pool: u32| {
+            Pool::new(config.victim, per_pool, config.seed.wrapping_add(u64::from(pool)))
+        };
+        Ok(Self {
+            config,
+            layout,
+            map: Map::new(layout.units, geometry.total_slots()),
+            valid: ValidBits::new(geometry.superblocks(), geometry.slots()),
+            superblocks: vec![Superblock::FREE; index(geometry.superblocks())],
+            pools: (0..pools).map(make_pool).collect(),
+            frontiers: vec![Frontier::default(); index(pools * layout.frontiers)],
+            turn: 0,
+            seq: 0,
+            alloc: 1,
+            stats: FtlStats::default(),
+            trim_log: TrimLog::new(&layout),
+            checkpoints: Checkpoints::default(),
+            map_cache: config
+                .map_cache_bytes
+                .map(|bytes| MapCache::new(bytes, geometry.unit_bytes(), &layout)),
+            programmed_at: Nanos::ZERO,
+            scratch: if M::STORES { vec![0; unit] } else { Vec::new() },
+            geometry_id: geometry_id(&geometry),
+            hungry: 0,
+            nand,
+        })
+    }
+
+    /// Factory-bad superblocks are spread evenly, so that every pool loses about as many.
+    fn retire_factory_bad(&mut self, bad: u32) -> Result<(), ConfigError> {
+        let total = u64_from(self.superblocks.len());
+        if u64::from(bad) * 2 > total {
+            return Err(ConfigError::Count {
+                key: "faults.bad_superblocks",
+                value: u64::from(bad),
+                min: 0,
+                max: total / 2,
+            });
+        }
+        for n in 0..u64::from(bad) {
+            let at = narrow(n * total / u64::from(bad));
+            self.superblocks[index(at)].state = State::Retired;
+        }
+        let space = self.space();
+        if space.rho >= 1.0 {
+            return Err(ConfigError::NoSpace {
+                logical: space.logical_pages * 4096,
+                usable: space.usable_pages * 4096,
+                reserve: u64::from(self.layout.start),
+                superblocks: u64::from(self.nand.geometry().superblocks_per_pool()),
+            });
+        }
+        Ok(())
+    }
+
+    /// How the flash is divided up.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The flash array.
+    #[must_use]
+    pub const fn nand(&self) -> &Nand<M> {
+        &self.nand
+    }
+
+    /// The flash array, for controller and link time.
+    pub const fn nand_mut(&mut self) -> &mut Nand<M> {
+        &mut self.nand
+    }
+
+    /// Gives the medium back, as when power is lost.
+    #[must_use]
+    pub fn into_media(self) -> M {
+        self.nand.into_media()
+    }
+
+    /// Logical units of the host.
+    #[must_use]
+    pub const fn host_units(&self) -> u32 {
+        self.layout.host_units
+    }
+
+    /// Whether a unit is mapped. Lost units count as mapped: reading them is an error.
+    #[must_use]
+    pub fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.map.l2p[lpn.index()] != UNMAPPED
+    }
+
+    /// Loads the map entry of a unit that is about to be used, so that its cache line is there.
+    #[must_use]
+    #[inline]
+    pub fn touch(&self, lpn: Lpn) -> u32 {
+        self.map.l2p[lpn.index()]
+    }
+
+    /// Counters since the device was built.
+    #[must_use]
+    pub fn stats(&self) -> FtlStats {
+        FtlStats { erases: self.nand.erases(), ..self.stats }
+    }
+
+    /// Free superblocks over all pools.
+    #[must_use]
+    pub fn free_superblocks(&self) -> u32 {
+        self.pools.iter().map(Pool::free_count).sum()
+    }
+
+    /// Whether collection is at work.
+    #[must_use]
+    pub fn is_collecting(&self) -> bool {
+        self.hungry > 0
+    }
+
+    /// Latest completion of any program submitted so far.
+    #[must_use]
+    pub const fn programmed_at(&self) -> Nanos {
+        self.programmed_at
+    }
+
+    /// The device's map of its flash. T counts what holds data in the steady state: collection
+    /// keeps `start - 1/2` superblocks of a pool free (a victim is drained while its successor is
+    /// filled, so half of one counts as used), and frontiers beyond the first are half full.
+    #[must_use]
+    pub fn space(&self) -> SpaceMap {
+        let geometry = self.nand.geometry();
+        let count = |state: State| {
+            u32_from(self.superblocks.iter().filter(|block| block.state == state).count())
+        };
+        let (bad, checkpoint) = (count(State::Retired), count(State::Checkpoint));
+        let reserve = self.layout.start * geometry.pools();
+        let held = f64::from(geometry.superblocks()) - f64::from(bad + checkpoint + reserve);
+        let paced = if self.config.gc_pacing { 0.5 } else { 0.0 };
+        let partial = paced - f64::from(self.layout.frontiers - 1) * 0.5;
+        let full = held + partial * f64::from(geometry.pools());
+        let slots = floor_u64(full * f64::from(self.layout.data_slots()));
+        let usable_pages = slots * geometry.pages_per_unit();
+        let logical_pages = u64::from(self.layout.units) * geometry.pages_per_unit();
+        SpaceMap {
+            superblocks: geometry.superblocks(),
+            bad_superblocks: bad,
+            reserve_superblocks: reserve,
+            checkpoint_superblocks: checkpoint,
+            slots: geometry.slots(),
+            data_slots: self.layout.data_slots(),
+            usable_pages,
+            logical_pages,
+            rho: float(logical_pages) / float(usable_pages.max(1)),
+        }
+    }
+
+    /// Erases per superblock.
+    #[must_use]
+    pub fn wear(&self) -> Wear {
+        let erases = || self.superblocks.iter().map(|block| block.erases);
+        let sum: u64 = erases().map(u64::from).sum();
+        Wear {
+            min: erases().min().unwrap_or(0),
+            mean: float(sum) / float(u64_from(self.superblocks.len()).max(1)),
+            max: erases().max().unwrap_or(0),
+        }
+    }
+
+    /// How many closed superblocks have which share of valid slots, in `bins` equal bins.
+    #[must_use]
+    pub fn valid_histogram(&self, bins: usize) -> Vec<u64> {
+        let mut histogram = vec![0; bins];
+        let slots = self.layout.data_slots();
+        let closed = self.superblocks.iter().filter(|block| block.state == State::Closed);
+        for block in closed {
+            let bin = index(block.valid) * bins / index(slots);
+            if let Some(count) = histogram.get_mut(bin.min(bins.saturating_sub(1))) {
+                *count += 1;
+            }
+        }
+        histogram
+    }
+
+    /// Adds to the pages read, by cause.
+    pub(crate) fn count_read(&mut self, cause: onefold_units::Cause, pages: u64) {
+        self.stats.reads.add(cause, pages);
+    }
+
+    /// Pages programmed so far, by cause.
+    #[must_use]
+    pub const fn programs(&self) -> &CauseCounts {
+        &self.stats.programs
+    }
+
+    /// Switches time off (preconditioning) or on again with idle timelines.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.nand.set_timed(timed);
+        self.programmed_at = Nanos::ZERO;
+    }
+}
+
+/// Background work submitted at `now`.
+pub(crate) const fn background(now: Nanos) -> At {
+    At { now, ready: now, work: Work::Background }
+}
+
+/// Checksum of the numbers that decide where data lies.
+fn geometry_id(geometry: &onefold_nand::Geometry) -> u64 {
+    let spec = geometry.spec();
+    let numbers = [
+        spec.channels,
+        spec.ways,
+        spec.planes,
+        spec.blocks,
+        spec.pages,
+        spec.page_bytes,
+        spec.unit_bytes,
+        geometry.pools(),
+    ];
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    u64::from(checksum(&bytes))
+}

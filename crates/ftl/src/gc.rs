@@ -1,0 +1,388 @@
+//! Garbage collection: choosing a victim, draining it, erasing it, and how much of that a host write
+//! pays for (ssd.md 1.2).
+//!
+//! Background collection runs while a pool has fewer than `start` free superblocks. It is paced: a
+//! victim with v valid of c slots frees c - v slots, so each slot written to the pool owes
+//! v / (c - v) copies, and the next superblock is free just when it is needed. At `stop` a host
+//! write waits for a whole victim.
+
+use onefold_format::{SlotKind, SpareState, checksum};
+use onefold_nand::{At, Media, MediaError};
+use onefold_units::convert::{index, u32_from};
+use onefold_units::{Cause, Lpn, Nanos, Ppn, SuperblockId};
+
+use crate::FtlError;
+use crate::frontier::Entry;
+use crate::ftl::{Ftl, background};
+use crate::layout::RETIRED_BIT;
+use crate::pool::Collection;
+use crate::superblock::State;
+use crate::victim::Candidate;
+use crate::write::{Resume, Unit};
+
+/// Victims in a row that may free nothing before the emptiest is taken instead. Random policies
+/// draw full superblocks now and then; only a streak means that nothing else is left.
+const BARREN_MAX: u32 = 8;
+
+impl<M: Media> Ftl<M> {
+    /// Notes whether a pool needs collection.
+    pub(crate) fn judge_hunger(&mut self, pool: u32) {
+        let start = self.layout.start;
+        let pool = &mut self.pools[index(pool)];
+        let hungry = pool.collection.is_some() || pool.free_count() < start;
+        if hungry != pool.hungry {
+            pool.hungry = hungry;
+            if hungry {
+                self.hungry += 1;
+            } else {
+                self.hungry -= 1;
+            }
+        }
+    }
+
+    /// The share of collection that one write to `pool` owes.
+    pub(crate) fn collect_paced(&mut self, now: Nanos, pool: u32) -> Result<(), FtlError> {
+        if !self.pools[index(pool)].hungry {
+            return Ok(());
+        }
+        if !self.config.gc_pacing {
+            while self.pools[index(pool)].hungry && self.collect_one(now, pool)? {}
+            return Ok(());
+        }
+        if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
+            return Ok(());
+        }
+        let Some(running) = &mut self.pools[index(pool)].collection else { return Ok(()) };
+        running.credit += running.valid;
+        if running.gain == 0 {
+            return self.drain(now, pool, u32::MAX);
+        }
+        let copies = running.credit / running.gain;
+        running.credit %= running.gain;
+        self.drain(now, pool, copies)
+    }
+
+    /// Waits until a pool has more than `stop` free superblocks.
+    pub(crate) fn collect_until_above_stop(
+        &mut self,
+        now: Nanos,
+        pool: u32,
+    ) -> Result<(), FtlError> {
+        // Each round erases a victim; victims that free nothing are bounded by BARREN_MAX.
+        let rounds = 2 * self.nand.geometry().superblocks_per_pool() * (BARREN_MAX + 1);
+        for _ in 0..rounds {
+            if self.pools[index(pool)].free_count() > self.layout.stop {
+                return Ok(());
+            }
+            if !self.collect_one(now, pool)? {
+                return Err(FtlError::NoSpace);
+            }
+        }
+        Err(FtlError::NoSpace)
+    }
+
+    /// Collects in the time the device would be idle before `until`: up to `start` free superblocks.
+    pub fn collect_while_idle(&mut self, until: Nanos) -> Result<(), FtlError> {
+        const COPIES_AT_ONCE: u32 = 16;
+        while self.hungry > 0 {
+            let idle_at = self.nand.timelines().idle_at();
+            let Some(pool) = self.pools.iter().position(|pool| pool.hungry) else { break };
+            let pool = u32_from(pool);
+            let can = self.pools[index(pool)].collection.is_some() || self.begin(pool);
+            if idle_at >= until || !can {
+                break;
+            }
+            self.drain(idle_at, pool, COPIES_AT_ONCE)?;
+        }
+        Ok(())
+    }
+
+    /// Collects one victim to the end. `false` if there is none.
+    fn collect_one(&mut self, now: Nanos, pool: u32) -> Result<bool, FtlError> {
+        if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
+            return Ok(false);
+        }
+        self.drain(now, pool, u32::MAX)?;
+        Ok(true)
+    }
+
+    /// Picks the next victim of a pool. `false` if collecting any would free nothing.
+    fn begin(&mut self, pool: u32) -> bool {
+        let Some((place, cause)) = self.choose(pool) else { return false };
+        let superblock = self.nand.geometry().superblock_of_pool(pool, place);
+        let block = &mut self.superblocks[superblock.index()];
+        block.state = State::Collecting;
+        let valid = block.valid;
+        let gain = self.layout.data_slots().saturating_sub(valid);
+        let pool_state = &mut self.pools[index(pool)];
+        pool_state.victims.remove(place);
+        pool_state.barren = if gain == 0 { pool_state.barren + 1 } else { 0 };
+        let cursor = self.layout.data_begin;
+        pool_state.collection =
+            Some(Collection { victim: superblock, cursor, cause, valid, gain, credit: 0 });
+        self.judge_hunger(pool);
+        true
+    }
+
+    fn choose(&mut self, pool: u32) -> Option<(u32, Cause)> {
+        if let Some(place) = self.worn_apart(pool) {
+            return Some((place, Cause::Wear));
+        }
+        let geometry = *self.nand.geometry();
+        let (superblocks, seq) = (&self.superblocks, self.seq);
+        let capacity = self.layout.data_slots();
+        let about = |place: u32| {
+            let block = &superblocks[geometry.superblock_of_pool(pool, place).index()];
+            Candidate { valid: block.valid, capacity, age: seq - block.closed_at }
+        };
+        let state = &mut self.pools[index(pool)];
+        if state.barren < BARREN_MAX {
+            return state.victims.choose(about).map(|place| (place, Cause::Gc));
+        }
+        // Only a victim with an invalid slot makes progress now.
+        let gains = |place: &u32| {
+            let block = &superblocks[geometry.superblock_of_pool(pool, *place).index()];
+            block.state == State::Closed && block.valid < capacity
+        };
+        let places = (0..geometry.superblocks_per_pool()).filter(gains);
+        places.min_by_key(|place| (about(*place).valid, *place)).map(|place| (place, Cause::Gc))
+    }
+
+    /// Copies up to `copies` valid slots of the running victim, and erases it once none is left.
+    fn drain(&mut self, now: Nanos, pool: u32, copies: u32) -> Result<(), FtlError> {
+        let frontier = pool * self.layout.frontiers + self.layout.gc_frontier;
+        for _ in 0..copies {
+            let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
+            let victim = running.victim;
+            let Some(slot) = self.valid.next(victim, running.cursor) else {
+                return self.finish(now, pool, running);
+            };
+            if let Some(running) = &mut self.pools[index(pool)].collection {
+                running.cursor = slot + 1;
+            }
+            self.relocate(background(now), pool, frontier, victim, slot, running.cause)?;
+        }
+        let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
+        if self.valid.next(running.victim, running.cursor).is_none() {
+            return self.finish(now, pool, running);
+        }
+        Ok(())
+    }
+
+    /// Moves one valid slot to the collection frontier, with its sequence number.
+    #[inline]
+    fn relocate(
+        &mut self,
+        at: At,
+        pool: u32,
+        frontier: u32,
+        victim: SuperblockId,
+        slot: u32,
+        cause: Cause,
+    ) -> Result<(), FtlError> {
+        let ppn = self.nand.geometry().ppn(victim, slot);
+        let lpn = self.map.p2l[ppn.index()];
+        if self.map.stored(lpn) != Some(ppn) {
+            // Its successor is staged; finish() sees to it.
+            return Ok(());
+        }
+        let pages = self.nand.geometry().pages_per_unit();
+        self.stats.reads.add(cause, pages);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let unit_bytes = self.nand.geometry().unit_bytes();
+        let read = self.nand.read(at, ppn, unit_bytes, &mut scratch);
+        let moved = match read {
+            Ok((grant, spare)) => {
+                let (kind, seq) = judge_copy::<M>(&spare, &scratch);
+                let at = At { ready: grant.done, ..at };
+                let entry = Entry { kind, cause, pages };
+                let data = if kind == SlotKind::Lost { &[][..] } else { &scratch[..] };
+                let moved = self.append(at, pool, frontier, Unit { lpn, seq, entry, data });
+                if let Some(cache) = &mut self.map_cache {
+                    cache.mark_dirty(lpn / self.layout.entries_per_unit);
+                }
+                moved.map(|_| ())
+            }
+            Err(MediaError::Unreadable) => self.relocate_lost(at, pool, frontier, ppn, cause),
+            Err(error) => Err(error.into()),
+        };
+        self.scratch = scratch;
+        moved
+    }
+
+    /// The content of a slot is gone: a marker takes its place, so that reading the unit stays an
+    /// error and never turns into older data or zeroes.
+    fn relocate_lost(
+        &mut self,
+        at: At,
+        pool: u32,
+        frontier: u32,
+        ppn: Ppn,
+        cause: Cause,
+    ) -> Result<(), FtlError> {
+        self.stats.media_failures += 1;
+        let lpn = self.map.p2l[ppn.index()];
+        let seq = match self.nand.media_mut().read(ppn, &mut []) {
+            Ok(spare) => match SpareState::decode(&spare) {
+                SpareState::Programmed(record) => record.seq.raw(),
+                _ => self.seq,
+            },
+            Err(_) => self.seq,
+        };
+        let pages = self.nand.geometry().pages_per_unit();
+        let entry = Entry { kind: SlotKind::Lost, cause, pages };
+        self.append(at, pool, frontier, Unit { lpn, seq, entry, data: &[] })?;
+        if !M::STORES {
+            // Without bytes there is no marker to read: the map remembers it.
+            let ppn = self.map.stored(lpn);
+            self.map.l2p[index(lpn)] = crate::layout::LOST;
+            if let Some(ppn) = ppn.filter(|ppn| self.find_staged(*ppn).is_none()) {
+                self.invalidate(ppn);
+            }
+        }
+        Ok(())
+    }
+
+    /// The victim has been read through: erase it once everything it held is programmed elsewhere.
+    fn finish(&mut self, now: Nanos, pool: u32, running: Collection) -> Result<(), FtlError> {
+        let victim = running.victim;
+        let at = background(now);
+        if self.superblocks[victim.index()].valid > 0 {
+            let frontier = pool * self.layout.frontiers + self.layout.gc_frontier;
+            self.program_staged_surely(at, pool, frontier)?;
+        }
+        if self.superblocks[victim.index()].valid > 0 {
+            // Host writes that replace its slots are staged elsewhere.
+            self.program_all_staged(at)?;
+        }
+        assert!(
+            self.superblocks[victim.index()].valid == 0,
+            "{victim:?} is not empty (invariant 3)"
+        );
+        self.pools[index(pool)].collection = None;
+        self.superblocks[victim.index()].state = State::Free;
+        if self.erase(now, victim)? {
+            self.release(victim);
+        }
+        self.judge_hunger(pool);
+        Ok(())
+    }
+
+    /// Programs what every frontier has staged.
+    pub(crate) fn program_all_staged(&mut self, at: At) -> Result<Nanos, FtlError> {
+        let mut done = at.ready;
+        for frontier in 0..u32_from(self.frontiers.len()) {
+            let pool = frontier / self.layout.frontiers;
+            done = done.max(self.program_staged_surely(at, pool, frontier)?);
+        }
+        Ok(done)
+    }
+
+    /// Programs what a frontier has staged, on another superblock if the program fails.
+    fn program_staged_surely(
+        &mut self,
+        at: At,
+        pool: u32,
+        frontier: u32,
+    ) -> Result<Nanos, FtlError> {
+        loop {
+            match self.program_staged(at, pool, frontier) {
+                Ok(grant) => return Ok(grant.done),
+                Err(FtlError::Media(MediaError::ProgramFailed)) => {
+                    self.abandon(at, pool, frontier, Resume::All)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Erases a superblock without valid slots. `false` if it is worn out and retired.
+    pub(crate) fn erase(&mut self, now: Nanos, superblock: SuperblockId) -> Result<bool, FtlError> {
+        let (pool, _) = self.place_in_pool(superblock);
+        let block = &mut self.superblocks[superblock.index()];
+        block.erases += 1;
+        self.pools[index(pool)].erases += 1;
+        let worn = self.config.endurance > 0 && block.erases >= self.config.endurance;
+        let failing = block.failing;
+        let result = self.nand.erase(background(now), superblock);
+        let usable = match result {
+            Ok(()) => !worn && !failing,
+            Err(MediaError::EraseFailed) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let block = &mut self.superblocks[superblock.index()];
+        if usable {
+            block.dirty = false;
+            block.unverified = false;
+        } else {
+            block.state = State::Retired;
+        }
+        self.note_wear(superblock)?;
+        Ok(usable)
+    }
+
+    /// Keeps the wear of a superblock in NVRAM: an erase takes the header that would tell it.
+    pub(crate) fn note_wear(&mut self, superblock: SuperblockId) -> Result<(), FtlError> {
+        if M::STORES {
+            let block = &self.superblocks[superblock.index()];
+            let retired = if block.state == State::Retired { RETIRED_BIT } else { 0 };
+            let entry = (block.erases & !RETIRED_BIT) | retired;
+            let offset = self.layout.nvram.wear + u64::from(superblock.raw()) * 4;
+            self.nand.media_mut().nvram_write(offset, &entry.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Puts a superblock into the free list of its pool, unless it is out of use.
+    pub(crate) fn release(&mut self, superblock: SuperblockId) {
+        let block = &mut self.superblocks[superblock.index()];
+        if block.state == State::Retired {
+            return;
+        }
+        block.state = State::Free;
+        let erases = block.erases;
+        let (pool, place) = self.place_in_pool(superblock);
+        self.pools[index(pool)].push_free(place, erases);
+        self.judge_hunger(pool);
+    }
+
+    /// Static wear levelling: the least worn closed superblock, if it lags behind the most worn by
+    /// more than the threshold. Looked at once per eighth of the pool erased.
+    fn worn_apart(&mut self, pool: u32) -> Option<u32> {
+        let threshold = self.config.wear_threshold;
+        let per_pool = self.nand.geometry().superblocks_per_pool();
+        let state = &mut self.pools[index(pool)];
+        if threshold == 0 || state.erases < per_pool.div_ceil(8) {
+            return None;
+        }
+        state.erases = 0;
+        let geometry = *self.nand.geometry();
+        let block =
+            |place: u32| &self.superblocks[geometry.superblock_of_pool(pool, place).index()];
+        let most = (0..per_pool).map(|place| block(place).erases).max()?;
+        let closed = (0..per_pool).filter(|place| block(*place).state == State::Closed);
+        let coldest = closed.min_by_key(|place| (block(*place).erases, *place))?;
+        (most - block(coldest).erases > threshold).then_some(coldest)
+    }
+
+    /// Whether a unit is mapped, for the buffer (`FtlView`).
+    #[must_use]
+    pub fn is_stored(&self, lpn: Lpn) -> bool {
+        self.map.stored(lpn.raw()).is_some()
+    }
+}
+
+/// What a copied slot is now, and its sequence number: a copy whose checksum is wrong is lost.
+fn judge_copy<M: Media>(spare: &onefold_nand::Spare, data: &[u8]) -> (SlotKind, u64) {
+    if !M::STORES {
+        return (SlotKind::Data, 0);
+    }
+    match SpareState::decode(spare) {
+        SpareState::Programmed(record) => {
+            let whole = record.data_crc == 0 || record.data_crc == checksum(data);
+            let kind = if whole { record.kind } else { SlotKind::Lost };
+            (kind, record.seq.raw())
+        }
+        SpareState::Erased | SpareState::Damaged => (SlotKind::Lost, 0),
+    }
+}

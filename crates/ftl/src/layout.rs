@@ -1,0 +1,243 @@
+//! How a device's flash is divided up, and whether the configuration can work.
+
+use onefold_format::{CheckpointLabel, SyncMark, TRIM_RECORD_BYTES, tail_records_per_unit};
+use onefold_nand::Geometry;
+use onefold_units::convert::{float, floor_u64, narrow, u64_from};
+
+use crate::FtlConfig;
+
+/// Logical unit that nothing is mapped to.
+pub(crate) const UNMAPPED: u32 = u32::MAX;
+
+/// In a wear entry: the superblock is out of use.
+pub(crate) const RETIRED_BIT: u32 = 1 << 31;
+
+/// Logical unit whose content is known to be lost.
+pub(crate) const LOST: u32 = u32::MAX - 1;
+
+/// Why an FTL configuration cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A share is outside its range.
+    #[error("{key} is {value}, expected {min} to {max}")]
+    Share {
+        /// Configuration key.
+        key: &'static str,
+        /// What was found.
+        value: f64,
+        /// Smallest accepted value.
+        min: f64,
+        /// Largest accepted value.
+        max: f64,
+    },
+    /// A count is outside its range.
+    #[error("{key} is {value}, expected {min} to {max}")]
+    Count {
+        /// Configuration key.
+        key: &'static str,
+        /// What was found.
+        value: u64,
+        /// Smallest accepted value.
+        min: u64,
+        /// Largest accepted value.
+        max: u64,
+    },
+    /// The reserve and the logical capacity do not fit the flash.
+    #[error(
+        "capacity.logical is {logical} B, but {usable} B of flash are usable beside the reserve of \
+         {reserve} superblocks per pool (of {superblocks}): lower capacity.logical or ftl.gc_start, \
+         or add geometry.blocks"
+    )]
+    NoSpace {
+        /// Logical capacity in bytes.
+        logical: u64,
+        /// Usable bytes.
+        usable: u64,
+        /// Superblocks kept free or open per pool.
+        reserve: u64,
+        /// Superblocks per pool.
+        superblocks: u64,
+    },
+    /// Metadata leaves no room for data.
+    #[error(
+        "a superblock of {slots} mapping units has no room for data beside its head and tail \
+         pages: use more geometry.pages, or ftl.metadata = \"oob\""
+    )]
+    NoDataSlots {
+        /// Slots per superblock.
+        slots: u32,
+    },
+}
+
+/// Everything that follows from geometry and configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layout {
+    /// Logical units of the host.
+    pub(crate) host_units: u32,
+    /// Logical units including translation pages.
+    pub(crate) units: u32,
+    /// Map entries per unit.
+    pub(crate) entries_per_unit: u32,
+    /// First data slot of a superblock.
+    pub(crate) data_begin: u32,
+    /// End of the data slots.
+    pub(crate) data_end: u32,
+    /// Frontiers per pool: host streams, and one for collection if separate.
+    pub(crate) frontiers: u32,
+    /// Frontier of collection within a pool.
+    pub(crate) gc_frontier: u32,
+    /// Free superblocks of a pool below which background collection runs.
+    pub(crate) start: u32,
+    /// Free superblocks of a pool at which a host write waits for collection.
+    pub(crate) stop: u32,
+    /// Valid slots of a pool at which new host data goes to other pools.
+    pub(crate) pool_valid_max: u32,
+    /// Superblocks that one checkpoint takes.
+    pub(crate) checkpoint_superblocks: u32,
+    /// Where the parts of NVRAM lie.
+    pub(crate) nvram: NvramLayout,
+}
+
+/// Offsets in NVRAM, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NvramLayout {
+    pub(crate) mark: u64,
+    /// 4 B per superblock: erases, and [`RETIRED_BIT`].
+    pub(crate) wear: u64,
+    pub(crate) labels: [u64; 2],
+    pub(crate) label_bytes: u64,
+    pub(crate) trims: [u64; 2],
+    pub(crate) trim_records: u32,
+    pub(crate) bytes: u64,
+}
+
+impl Layout {
+    /// Checks `config` against `geometry`.
+    ///
+    /// # Errors
+    /// Names the key, the value and the limit.
+    pub fn new(geometry: &Geometry, config: &FtlConfig) -> Result<Self, ConfigError> {
+        check_ranges(config)?;
+        let entries_per_unit = geometry.unit_bytes() / 4;
+        let translation_units = match config.map_cache_bytes {
+            Some(_) => config.logical_units.div_ceil(u64::from(entries_per_unit)),
+            None => 0,
+        };
+        let (data_begin, data_end) = data_range(geometry, config)?;
+        let frontiers = config.streams + u32::from(config.separate_gc);
+        let per_pool = geometry.superblocks_per_pool();
+        let share = |share: f64| narrow(floor_u64((share * float(u64::from(per_pool))).ceil()));
+        // One superblock for collection to write to; one more where it shares the host's frontier,
+        // because a power cut then leaves host data in the superblock it had taken.
+        let stop = share(config.gc_stop).max(if config.separate_gc { 1 } else { 2 });
+        let start = share(config.gc_start).max(stop + 1);
+        let units = config.logical_units + translation_units;
+        let data_slots = data_end - data_begin;
+        let map_units = units.div_ceil(u64::from(entries_per_unit));
+        let checkpoint_superblocks = map_units.div_ceil(u64::from(data_slots));
+        let pools = u64::from(geometry.pools());
+        // A checkpoint is written while the one before it is kept.
+        let checkpoint_reserve = (2 * checkpoint_superblocks).div_ceil(pools);
+        let reserve = u64::from(start) + u64::from(frontiers) + checkpoint_reserve;
+        let usable = u64::from(per_pool).saturating_sub(reserve) * u64::from(data_slots) * pools;
+        if units >= usable {
+            return Err(ConfigError::NoSpace {
+                logical: config.logical_units * u64::from(geometry.unit_bytes()),
+                usable: usable * u64::from(geometry.unit_bytes()),
+                reserve,
+                superblocks: u64::from(per_pool),
+            });
+        }
+        let spare_units = (usable - units) / pools / 2;
+        let frontier_slots = pools * u64::from(frontiers + 1);
+        Ok(Self {
+            host_units: narrow(config.logical_units),
+            units: narrow(units),
+            entries_per_unit,
+            data_begin,
+            data_end,
+            frontiers,
+            gc_frontier: if config.separate_gc { config.streams } else { 0 },
+            start,
+            stop,
+            pool_valid_max: narrow(units.div_ceil(pools) + spare_units.max(1)),
+            checkpoint_superblocks: narrow(checkpoint_superblocks),
+            nvram: NvramLayout::new(geometry, frontier_slots, config.trim_log_bytes),
+        })
+    }
+
+    /// Slots for data per superblock.
+    pub(crate) const fn data_slots(&self) -> u32 {
+        self.data_end - self.data_begin
+    }
+
+    /// Bytes of NVRAM the device needs.
+    #[must_use]
+    pub const fn nvram_bytes(&self) -> u64 {
+        self.nvram.bytes
+    }
+}
+
+impl NvramLayout {
+    fn new(geometry: &Geometry, frontiers: u64, trim_log_bytes: u64) -> Self {
+        const BLOCK: u64 = 4096;
+        let superblocks = u64::from(geometry.superblocks());
+        let label_bytes =
+            CheckpointLabel::max_bytes(superblocks, frontiers).next_multiple_of(BLOCK);
+        let record = u64_from(TRIM_RECORD_BYTES);
+        let trim_records = (trim_log_bytes / 2 / record).max(1);
+        let trim_bytes = (trim_records * record).next_multiple_of(BLOCK);
+        let mark = 0;
+        let wear = mark + u64_from(SyncMark::BYTES).next_multiple_of(BLOCK);
+        let label = wear + (superblocks * 4).next_multiple_of(BLOCK);
+        let trims = label + 2 * label_bytes;
+        Self {
+            mark,
+            wear,
+            labels: [label, label + label_bytes],
+            label_bytes,
+            trims: [trims, trims + trim_bytes],
+            trim_records: narrow(trim_records),
+            bytes: trims + 2 * trim_bytes,
+        }
+    }
+}
+
+fn check_ranges(config: &FtlConfig) -> Result<(), ConfigError> {
+    for (key, value, min, max) in [
+        ("ftl.gc_start", config.gc_start, 0.0, 0.9),
+        ("ftl.gc_stop", config.gc_stop, 0.0, 0.9),
+        ("ftl.checkpoint", config.checkpoint, 0.0, 1000.0),
+    ] {
+        if !(min..=max).contains(&value) {
+            return Err(ConfigError::Share { key, value, min, max });
+        }
+    }
+    for (key, value, min, max) in [
+        ("ftl.streams", u64::from(config.streams), 1, 256),
+        ("capacity.logical", config.logical_units, 1, 0xFFFF_0000),
+        ("ftl.trim_log", config.trim_log_bytes, 4096, 1 << 34),
+    ] {
+        if !(min..=max).contains(&value) {
+            return Err(ConfigError::Count { key, value, min, max });
+        }
+    }
+    Ok(())
+}
+
+/// Data slots of a superblock: what head and tail pages leave.
+fn data_range(geometry: &Geometry, config: &FtlConfig) -> Result<(u32, u32), ConfigError> {
+    let slots = geometry.slots();
+    let program = geometry.slots_per_program();
+    // Whole programs only: a superblock whose slots are no multiple wastes the rest.
+    let whole = slots - slots % program;
+    let error = ConfigError::NoDataSlots { slots };
+    if !config.metadata_pages {
+        return if whole > 0 { Ok((0, whole)) } else { Err(error) };
+    }
+    let records = tail_records_per_unit(geometry.unit_bytes());
+    let tail = slots.div_ceil(records).next_multiple_of(program);
+    let end = whole.checked_sub(tail).filter(|end| *end > program).ok_or(error)?;
+    Ok((program, end))
+}

@@ -1,0 +1,65 @@
+//! A pool: superblocks with free list, victims and collection of their own.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use onefold_units::{Cause, SuperblockId};
+
+use crate::VictimKind;
+use crate::victim::Victims;
+
+/// State of one pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    /// Free superblocks, least worn first (dynamic wear levelling), ties to the lowest place.
+    free: BinaryHeap<Reverse<(u32, u32)>>,
+    pub(crate) victims: Victims,
+    /// Valid slots of all superblocks of the pool.
+    pub(crate) valid: u32,
+    pub(crate) collection: Option<Collection>,
+    /// Counted in `Ftl::hungry`.
+    pub(crate) hungry: bool,
+    /// Victims in a row that freed nothing.
+    pub(crate) barren: u32,
+    /// Erases since static wear levelling last looked.
+    pub(crate) erases: u32,
+}
+
+/// A victim being drained.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Collection {
+    pub(crate) victim: SuperblockId,
+    /// Next slot to look at.
+    pub(crate) cursor: u32,
+    pub(crate) cause: Cause,
+    /// Pacing: copies owed per slot gained are `valid` / `gain`.
+    pub(crate) valid: u32,
+    pub(crate) gain: u32,
+    pub(crate) credit: u32,
+}
+
+impl Pool {
+    pub(crate) fn new(kind: VictimKind, superblocks: u32, seed: u64) -> Self {
+        Self {
+            free: BinaryHeap::new(),
+            victims: Victims::new(kind, superblocks, seed),
+            valid: 0,
+            collection: None,
+            hungry: false,
+            barren: 0,
+            erases: 0,
+        }
+    }
+
+    pub(crate) fn free_count(&self) -> u32 {
+        onefold_units::convert::u32_from(self.free.len())
+    }
+
+    pub(crate) fn push_free(&mut self, at: u32, erases: u32) {
+        self.free.push(Reverse((erases, at)));
+    }
+
+    pub(crate) fn pop_free(&mut self) -> Option<u32> {
+        self.free.pop().map(|Reverse((_, at))| at)
+    }
+}

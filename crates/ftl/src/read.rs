@@ -1,0 +1,185 @@
+//! Reading units, the demand-paged map, flush.
+
+use onefold_format::{SlotKind, SpareState, SyncMark, checksum};
+use onefold_nand::{At, Delay, Grant, Media, MediaError, Work};
+use onefold_units::convert::index;
+use onefold_units::{Cause, Lpn, Nanos};
+
+use crate::FtlError;
+use crate::frontier::Entry;
+use crate::ftl::Ftl;
+use crate::layout::{LOST, UNMAPPED};
+use crate::map_cache::Access;
+use crate::superblock::State;
+use crate::write::Unit;
+
+impl<M: Media> Ftl<M> {
+    /// Reads one unit into `data` (a whole unit, or empty where no bytes are wanted) and moves
+    /// `bytes` of it to the controller. Unmapped units read as zeroes and cost no flash read.
+    ///
+    /// # Errors
+    /// [`FtlError::Unreadable`] if the content is lost or fails its checksum.
+    #[inline]
+    pub fn read(
+        &mut self,
+        at: At,
+        lpn: Lpn,
+        bytes: u32,
+        cause: Cause,
+        data: &mut [u8],
+    ) -> Result<Grant, FtlError> {
+        let lpn = lpn.raw();
+        let at = At { ready: self.translate(at, lpn, false)?, ..at };
+        let ppn = self.map.l2p[index(lpn)];
+        if ppn >= LOST {
+            data.fill(0);
+            return if ppn == UNMAPPED {
+                Ok(Grant { done: at.ready, delay: Delay::None })
+            } else {
+                Err(FtlError::Unreadable { lpn })
+            };
+        }
+        let ppn = onefold_units::Ppn::new(ppn);
+        if let Some((frontier, place)) = self.find_staged(ppn) {
+            return self.read_staged(at, frontier, place, data);
+        }
+        self.count_read(cause, u64::from(bytes.div_ceil(4096)));
+        match self.nand.read(at, ppn, bytes, data) {
+            Ok((grant, spare)) => {
+                if M::STORES && !is_intact(&spare, data) {
+                    self.stats.media_failures += 1;
+                    return Err(FtlError::Unreadable { lpn });
+                }
+                Ok(grant)
+            }
+            Err(MediaError::Unreadable) => {
+                self.stats.media_failures += 1;
+                Err(FtlError::Unreadable { lpn })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn read_staged(
+        &self,
+        at: At,
+        frontier: usize,
+        place: usize,
+        data: &mut [u8],
+    ) -> Result<Grant, FtlError> {
+        let open = &self.frontiers[frontier];
+        let staged = &open.staged[place];
+        if staged.entry.kind == SlotKind::Lost {
+            return Err(FtlError::Unreadable { lpn: staged.lpn });
+        }
+        let unit = index(self.nand.geometry().unit_bytes());
+        match open.staged_data.get(place * unit..(place + 1) * unit) {
+            Some(bytes) if !data.is_empty() => data.copy_from_slice(bytes),
+            _ => data.fill(0),
+        }
+        Ok(Grant { done: at.ready, delay: Delay::None })
+    }
+
+    /// Makes every completed write and trim durable: staged pages are programmed, the medium is
+    /// synchronised, and the mark says up to which epoch data is known to be whole.
+    ///
+    /// # Errors
+    /// What the medium reported; nothing may be assumed durable then.
+    pub fn flush(&mut self, at: At) -> Result<Nanos, FtlError> {
+        self.program_all_staged(at)?;
+        if M::STORES {
+            self.nand.media_mut().sync()?;
+            let mark = SyncMark { epoch: self.oldest_unverified() };
+            self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
+        }
+        Ok(self.programmed_at.max(at.ready))
+    }
+
+    /// Lowest epoch of a superblock whose data may not have reached the medium whole.
+    fn oldest_unverified(&self) -> u64 {
+        let open = self.superblocks.iter().filter(|block| {
+            block.unverified || matches!(block.state, State::Open | State::Checkpoint)
+        });
+        open.map(|block| block.epoch).min().unwrap_or(self.alloc)
+    }
+
+    /// Looks up the translation page of a unit: when its map entry is there. Differs from DFTL
+    /// (Gupta 2009): pages that collection moves dirty a translation page only if it is cached;
+    /// otherwise the new place is taken from the reverse map, as in recovery.
+    #[inline]
+    pub(crate) fn translate(&mut self, at: At, lpn: u32, dirty: bool) -> Result<Nanos, FtlError> {
+        if self.map_cache.is_none() {
+            return Ok(at.ready);
+        }
+        self.translate_cached(at, lpn, dirty)
+    }
+
+    fn translate_cached(&mut self, at: At, lpn: u32, dirty: bool) -> Result<Nanos, FtlError> {
+        let page = lpn / self.layout.entries_per_unit;
+        let Some(cache) = &mut self.map_cache else { return Ok(at.ready) };
+        let Access { hit, evicted } = cache.access(page, dirty);
+        if hit {
+            self.stats.map_hits += 1;
+            return Ok(at.ready);
+        }
+        self.stats.map_misses += 1;
+        if let Some(page) = evicted {
+            self.write_translation_page(at, page)?;
+        }
+        let Some(ppn) = self.map.stored(self.layout.host_units + page) else {
+            return Ok(at.ready);
+        };
+        if self.find_staged(ppn).is_some() {
+            return Ok(at.ready);
+        }
+        let unit_bytes = self.nand.geometry().unit_bytes();
+        self.count_read(Cause::Metadata, self.nand.geometry().pages_per_unit());
+        // The map in memory is the truth; the page on flash costs its time and can be lost.
+        let grant = self.nand.read(at, ppn, unit_bytes, &mut [])?.0;
+        Ok(grant.done)
+    }
+
+    /// Writes a dirty translation page back, to the collection frontier of the pool whose turn it is:
+    /// it is colder than host data.
+    fn write_translation_page(&mut self, at: At, page: u32) -> Result<(), FtlError> {
+        let pool = self.turn;
+        self.collect_until_above_stop(at.now, pool)?;
+        let frontier = pool * self.layout.frontiers + self.layout.gc_frontier;
+        let entries = self.layout.entries_per_unit;
+        let data = self.map_page(page, entries);
+        self.seq += 1;
+        let pages = self.nand.geometry().pages_per_unit();
+        let entry = Entry { kind: SlotKind::Data, cause: Cause::Metadata, pages };
+        let lpn = self.layout.host_units + page;
+        let at = At { work: Work::Background, ..at };
+        self.append(at, pool, frontier, Unit { lpn, seq: self.seq, entry, data: &data })?;
+        if self.hungry > 0 {
+            self.collect_paced(at.now, pool)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of one page of the map; empty where no bytes are stored.
+    pub(crate) fn map_page(&self, page: u32, entries: u32) -> Vec<u8> {
+        if !M::STORES {
+            return Vec::new();
+        }
+        let first = index(page) * index(entries);
+        let slice = self.map.l2p.iter().skip(first).take(index(entries));
+        let mut bytes: Vec<u8> = slice.flat_map(|entry| entry.to_le_bytes()).collect();
+        bytes.resize(index(entries) * 4, 0xFF);
+        bytes
+    }
+}
+
+/// Whether the spare area says that the slot holds what was read.
+fn is_intact(spare: &onefold_nand::Spare, data: &[u8]) -> bool {
+    match SpareState::decode(spare) {
+        SpareState::Programmed(record) => {
+            let readable = record.kind != SlotKind::Lost;
+            let carries = !data.is_empty() && record.data_crc != 0;
+            readable && (!carries || record.data_crc == checksum(data))
+        }
+        SpareState::Erased | SpareState::Damaged => false,
+    }
+}

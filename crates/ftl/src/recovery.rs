@@ -1,0 +1,457 @@
+//! Power-off recovery: rebuilding the map from what is on flash and in NVRAM (remap.md sections 7, 8).
+//!
+//! 1. The label of the newest checkpoint, the synchronisation mark, the wear table; the headers of
+//!    all superblocks.
+//! 2. The map pages of the checkpoint.
+//! 3. Every slot programmed after the cut is a *candidate*: slots of superblocks allocated since, and
+//!    those past the frontiers noted at the cut. Superblocks that may have been incomplete on the
+//!    medium at the power cut are verified slot by slot; slots that fail stay out, for ever: their
+//!    superblock is verified again after each power cut until it is erased.
+//! 4. Per unit, the highest sequence number among candidates and trim records wins; without any, the
+//!    entry of the checkpoint stands. Equal numbers are copies of collection: the older place wins,
+//!    so that an unfinished collection leaves a superblock without valid slots.
+//! 5. An entry that leads nowhere is reported and stays an error; it never becomes older data.
+//!
+//! Recovery writes nothing (but for a checkpoint if both areas of the trim log count), so it can be
+//! cut and repeated at will.
+
+use onefold_format::{
+    CheckpointLabel, HeadRecord, HeadState, SlotKind, SpareState, SuperblockKind, SyncMark,
+    TRIM_RECORD_BYTES, checksum, decode_tail, tail_records_per_unit,
+};
+use onefold_nand::{Media, MediaError, Nand};
+use onefold_units::convert::{index, low32, u32_from};
+use onefold_units::{Lpn, Nanos, Seq, SuperblockId};
+
+use crate::ftl::Ftl;
+use crate::layout::{LOST, RETIRED_BIT, UNMAPPED};
+use crate::superblock::State;
+use crate::trim_log::TrimLog;
+use crate::{ConfigError, FtlConfig, FtlError};
+
+/// What recovery found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Checkpoint it started from; 0 = none.
+    pub checkpoint: u64,
+    /// Superblocks whose slots were read.
+    pub scanned_superblocks: u32,
+    /// Slots considered.
+    pub candidates: u64,
+    /// Slots that a power cut left torn, or that fail their checksum.
+    pub torn_slots: u64,
+    /// Trim records applied.
+    pub trim_records: u64,
+    /// Mapped units.
+    pub mapped_units: u64,
+    /// Units whose content is lost: reading them is an error.
+    pub lost_units: u64,
+}
+
+/// Why a device cannot be recovered.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecoverError {
+    /// The configuration cannot work on this geometry.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The medium failed.
+    #[error(transparent)]
+    Ftl(#[from] FtlError),
+}
+
+impl From<MediaError> for RecoverError {
+    fn from(error: MediaError) -> Self {
+        Self::Ftl(error.into())
+    }
+}
+
+/// One slot that may hold the content of a unit.
+struct Candidate {
+    lpn: u32,
+    seq: u64,
+    slot: u32,
+}
+
+struct Recovery<M> {
+    ftl: Ftl<M>,
+    heads: Vec<Option<HeadRecord>>,
+    mark: SyncMark,
+    /// Winning sequence number by unit; 0 = the checkpoint's entry stands.
+    best: Vec<u64>,
+    report: RecoveryReport,
+}
+
+impl<M: Media> Ftl<M> {
+    /// Rebuilds the FTL of a device from its medium.
+    ///
+    /// # Errors
+    /// The configuration does not fit the array, or the medium failed.
+    pub fn recover(
+        nand: Nand<M>,
+        config: FtlConfig,
+    ) -> Result<(Self, RecoveryReport), RecoverError> {
+        let ftl = Self::blank(nand, config)?;
+        let units = ftl.map.l2p.len();
+        let mut recovery = Recovery {
+            ftl,
+            heads: Vec::new(),
+            mark: SyncMark::default(),
+            best: vec![0; units],
+            report: RecoveryReport::default(),
+        };
+        recovery.read_nvram()?;
+        recovery.read_heads()?;
+        recovery.load_checkpoint()?;
+        recovery.apply_candidates()?;
+        recovery.apply_trims()?;
+        recovery.rebuild();
+        let Recovery { mut ftl, report, .. } = recovery;
+        if ftl.trim_log.both_count() {
+            ftl.checkpoint_now(Nanos::ZERO)?;
+        }
+        Ok((ftl, report))
+    }
+}
+
+impl<M: Media> Recovery<M> {
+    fn read_nvram(&mut self) -> Result<(), RecoverError> {
+        let nvram = self.ftl.layout.nvram;
+        let media = self.ftl.nand.media_mut();
+        let mut mark = [0; SyncMark::BYTES];
+        media.nvram_read(nvram.mark, &mut mark)?;
+        self.mark = SyncMark::decode(&mark);
+        let mut newest = CheckpointLabel::default();
+        for offset in nvram.labels {
+            let mut bytes = vec![0; onefold_units::convert::index64(nvram.label_bytes)];
+            media.nvram_read(offset, &mut bytes)?;
+            if let Some(label) = CheckpointLabel::decode(&bytes)
+                && label.generation > newest.generation
+            {
+                newest = label;
+            }
+        }
+        self.report.checkpoint = newest.generation;
+        self.ftl.seq = newest.seq.raw();
+        self.ftl.alloc = newest.alloc.max(1);
+        self.ftl.checkpoints.label = newest;
+        let mut wear = vec![0; self.ftl.superblocks.len() * 4];
+        media.nvram_read(nvram.wear, &mut wear)?;
+        let (entries, _) = wear.as_chunks::<4>();
+        for (block, entry) in self.ftl.superblocks.iter_mut().zip(entries) {
+            let entry = u32::from_le_bytes(*entry);
+            block.erases = entry & !RETIRED_BIT;
+            if entry & RETIRED_BIT != 0 {
+                block.state = State::Retired;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_heads(&mut self) -> Result<(), RecoverError> {
+        for at in 0..u32_from(self.ftl.superblocks.len()) {
+            let superblock = SuperblockId::new(at);
+            let bytes = self.ftl.nand.media_mut().read_head(superblock)?;
+            let head = HeadState::decode(&bytes, superblock, self.ftl.geometry_id);
+            let clean = head == HeadState::Erased && self.is_blank(superblock)?;
+            if !clean {
+                self.ftl.nand.close_short(superblock);
+                self.ftl.superblocks[superblock.index()].dirty = true;
+            }
+            let opened = match head {
+                HeadState::Opened(head) => Some(head),
+                HeadState::Erased | HeadState::Damaged => None,
+            };
+            if let Some(head) = opened {
+                let block = &mut self.ftl.superblocks[superblock.index()];
+                block.epoch = head.epoch;
+                block.erases = block.erases.max(head.erases);
+                self.ftl.alloc = self.ftl.alloc.max(head.epoch + 1);
+                self.ftl.seq = self.ftl.seq.max(head.seq.raw());
+            }
+            self.heads.push(opened);
+        }
+        Ok(())
+    }
+
+    /// Whether every slot of a superblock without header is erased: an erase may have been cut.
+    fn is_blank(&mut self, superblock: SuperblockId) -> Result<bool, RecoverError> {
+        let spares = self.ftl.nand.media_mut().read_spares(superblock)?;
+        Ok(spares.iter().all(|spare| SpareState::decode(spare) == SpareState::Erased))
+    }
+
+    fn head(&self, superblock: SuperblockId, kind: SuperblockKind) -> Option<HeadRecord> {
+        self.heads.get(superblock.index()).copied().flatten().filter(|head| head.kind == kind)
+    }
+
+    /// Step 2. A map page that is missing or damaged makes its units lost, unless a candidate wins.
+    fn load_checkpoint(&mut self) -> Result<(), RecoverError> {
+        let label = self.ftl.checkpoints.label.clone();
+        if label.generation == 0 {
+            return Ok(());
+        }
+        let entries = self.ftl.layout.entries_per_unit;
+        self.ftl.map.l2p.fill(LOST);
+        for superblock in label.superblocks {
+            if self.head(superblock, SuperblockKind::Checkpoint).is_none() {
+                continue;
+            }
+            let spares = self.ftl.nand.media_mut().read_spares(superblock)?;
+            for (slot, spare) in (0..).zip(&spares) {
+                let SpareState::Programmed(record) = SpareState::decode(spare) else { continue };
+                let ours = record.kind == SlotKind::Map && record.seq == Seq::new(label.generation);
+                if !ours {
+                    continue;
+                }
+                let Some(bytes) = self.read_verified(superblock, slot, record.data_crc)? else {
+                    continue;
+                };
+                let first = index(record.lpn.raw()) * index(entries);
+                let (words, _) = bytes.as_chunks::<4>();
+                let map = self.ftl.map.l2p.iter_mut().skip(first);
+                for (entry, word) in map.zip(words) {
+                    *entry = u32::from_le_bytes(*word);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The data of a slot, if its checksum is right.
+    fn read_verified(
+        &mut self,
+        superblock: SuperblockId,
+        slot: u32,
+        data_crc: u32,
+    ) -> Result<Option<Vec<u8>>, RecoverError> {
+        let mut bytes = vec![0; index(self.ftl.nand.geometry().unit_bytes())];
+        let ppn = self.ftl.nand.geometry().ppn(superblock, slot);
+        match self.ftl.nand.media_mut().read(ppn, &mut bytes) {
+            Ok(_) => Ok((checksum(&bytes) == data_crc).then_some(bytes)),
+            Err(MediaError::Unreadable) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Steps 3 and 4.
+    fn apply_candidates(&mut self) -> Result<(), RecoverError> {
+        let mut order: Vec<(u64, u32)> = (0..)
+            .zip(&self.heads)
+            .filter_map(|(at, head)| {
+                let head = head.filter(|head| head.kind == SuperblockKind::Data)?;
+                Some((head.epoch, at))
+            })
+            .collect();
+        order.sort_unstable();
+        for (epoch, at) in order {
+            let superblock = SuperblockId::new(at);
+            let Some(first) = self.first_candidate(superblock, epoch) else { continue };
+            self.report.scanned_superblocks += 1;
+            for candidate in self.candidates(superblock, epoch, first)? {
+                self.consider(superblock, &candidate);
+            }
+        }
+        Ok(())
+    }
+
+    /// First slot of a superblock that was programmed after the cut, if any.
+    fn first_candidate(&self, superblock: SuperblockId, epoch: u64) -> Option<u32> {
+        let label = &self.ftl.checkpoints.label;
+        if label.generation == 0 || epoch >= label.alloc {
+            return Some(0);
+        }
+        let frontier = label.frontiers.iter().find(|cut| cut.superblock == superblock);
+        frontier.map(|cut| cut.slots)
+    }
+
+    fn consider(&mut self, superblock: SuperblockId, candidate: &Candidate) {
+        self.report.candidates += 1;
+        let Some(best) = self.best.get_mut(index(candidate.lpn)) else {
+            self.report.torn_slots += 1;
+            return;
+        };
+        if candidate.seq > *best {
+            *best = candidate.seq;
+            let ppn = self.ftl.nand.geometry().ppn(superblock, candidate.slot);
+            self.ftl.map.l2p[index(candidate.lpn)] = ppn.raw();
+        }
+    }
+
+    fn candidates(
+        &mut self,
+        superblock: SuperblockId,
+        epoch: u64,
+        first: u32,
+    ) -> Result<Vec<Candidate>, RecoverError> {
+        let whole = epoch < self.mark.epoch;
+        if whole
+            && self.ftl.config.metadata_pages
+            && let Some(candidates) = self.tail_candidates(superblock, first)?
+        {
+            return Ok(candidates);
+        }
+        let spares = self.ftl.nand.media_mut().read_spares(superblock)?;
+        let mut candidates = Vec::new();
+        for (slot, spare) in (0..).zip(&spares).skip(index(first)) {
+            let record = match SpareState::decode(spare) {
+                SpareState::Erased => continue,
+                SpareState::Damaged => {
+                    self.report.torn_slots += 1;
+                    continue;
+                }
+                SpareState::Programmed(record) if record.epoch_low != low32(epoch) => continue,
+                SpareState::Programmed(record) => record,
+            };
+            if matches!(record.kind, SlotKind::Tail | SlotKind::Filler | SlotKind::Map) {
+                continue;
+            }
+            // A number that was given out is never given out again, whatever became of its slot.
+            self.ftl.seq = self.ftl.seq.max(record.seq.raw());
+            let carries = record.kind == SlotKind::Data && record.data_crc != 0;
+            let verify = !whole && carries;
+            if verify && self.read_verified(superblock, slot, record.data_crc)?.is_none() {
+                self.report.torn_slots += 1;
+                self.ftl.superblocks[superblock.index()].unverified = true;
+                continue;
+            }
+            candidates.push(Candidate { lpn: record.lpn.raw(), seq: record.seq.raw(), slot });
+        }
+        Ok(candidates)
+    }
+
+    /// The candidates of a superblock from its tail pages. `None` if they are not whole.
+    fn tail_candidates(
+        &mut self,
+        superblock: SuperblockId,
+        first: u32,
+    ) -> Result<Option<Vec<Candidate>>, RecoverError> {
+        let geometry = *self.ftl.nand.geometry();
+        let per_unit = tail_records_per_unit(geometry.unit_bytes());
+        let (begin, end) = (self.ftl.layout.data_begin, self.ftl.layout.data_end);
+        let mut candidates = Vec::new();
+        let mut slot = begin;
+        let mut tail_slot = end;
+        let mut unit = vec![0; index(geometry.unit_bytes())];
+        while slot < end {
+            let count = per_unit.min(end - slot);
+            let ppn = geometry.ppn(superblock, tail_slot);
+            let spare = match self.ftl.nand.media_mut().read(ppn, &mut unit) {
+                Ok(spare) => spare,
+                Err(MediaError::Unreadable) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let epoch = self.ftl.superblocks[superblock.index()].epoch;
+            let tail = match SpareState::decode(&spare) {
+                SpareState::Programmed(record) => {
+                    record.kind == SlotKind::Tail && record.epoch_low == low32(epoch)
+                }
+                SpareState::Erased | SpareState::Damaged => false,
+            };
+            let Some(records) = tail.then(|| decode_tail(&unit, count)).flatten() else {
+                return Ok(None);
+            };
+            for record in records {
+                let data = matches!(record.kind, Some(SlotKind::Data | SlotKind::Lost));
+                self.ftl.seq = self.ftl.seq.max(record.seq.raw());
+                if data && slot >= first {
+                    let (lpn, seq) = (record.lpn.raw(), record.seq.raw());
+                    candidates.push(Candidate { lpn, seq, slot });
+                }
+                slot += 1;
+            }
+            tail_slot += 1;
+        }
+        Ok(Some(candidates))
+    }
+
+    fn apply_trims(&mut self) -> Result<(), RecoverError> {
+        let covered = self.ftl.checkpoints.label.seq;
+        let mut used = [0; 2];
+        let mut newest = (Seq::default(), 0);
+        for (which, end) in used.iter_mut().enumerate() {
+            let (offset, capacity) = self.ftl.trim_log.area(which);
+            let mut bytes = vec![0; index(capacity) * TRIM_RECORD_BYTES];
+            self.ftl.nand.media_mut().nvram_read(offset, &mut bytes)?;
+            for (place, record) in (1..).zip(TrimLog::decode(&bytes)) {
+                let Some(record) = record.filter(|record| record.seq > covered) else { continue };
+                *end = place;
+                newest = newest.max((record.seq, which));
+                self.ftl.seq = self.ftl.seq.max(record.seq.raw());
+                self.report.trim_records += 1;
+                self.unmap_before(record.seq, record.lpn, record.count);
+            }
+        }
+        self.ftl.trim_log.resume(used, newest.1);
+        Ok(())
+    }
+
+    fn unmap_before(&mut self, seq: Seq, lpn: Lpn, count: u32) {
+        let range = lpn.index()..index(lpn.raw().saturating_add(count));
+        let end = range.end.min(self.best.len());
+        for lpn in range.start..end {
+            if seq.raw() > self.best[lpn] {
+                self.best[lpn] = seq.raw();
+                self.ftl.map.l2p[lpn] = UNMAPPED;
+            }
+        }
+    }
+
+    /// Rebuilds everything else from the map, and says what every superblock is.
+    fn rebuild(&mut self) {
+        let total = self.ftl.nand.geometry().total_slots();
+        for lpn in 0..u32_from(self.ftl.map.l2p.len()) {
+            let entry = self.ftl.map.l2p[index(lpn)];
+            if entry == UNMAPPED {
+                continue;
+            }
+            let leads_somewhere = u64::from(entry) < total && self.accept(lpn, entry);
+            if leads_somewhere {
+                self.report.mapped_units += 1;
+            } else {
+                self.ftl.map.l2p[index(lpn)] = LOST;
+                self.report.lost_units += 1;
+            }
+        }
+        for at in 0..u32_from(self.ftl.superblocks.len()) {
+            self.assign(SuperblockId::new(at));
+        }
+    }
+
+    /// Enters a mapping into the tables. `false` if its superblock holds no data any more (step 5).
+    fn accept(&mut self, lpn: u32, entry: u32) -> bool {
+        let ppn = onefold_units::Ppn::new(entry);
+        let (superblock, slot) = self.ftl.nand.geometry().split(ppn);
+        let Some(head) = self.head(superblock, SuperblockKind::Data) else { return false };
+        // The checkpoint's entry, but the superblock was allocated anew: whatever the unit was, it
+        // is not there.
+        let label = &self.ftl.checkpoints.label;
+        let from_checkpoint = self.best[index(lpn)] == 0;
+        if from_checkpoint && head.epoch >= label.alloc {
+            return false;
+        }
+        if self.ftl.valid.get(superblock, slot) {
+            return false;
+        }
+        let (pool, _) = self.ftl.place_in_pool(superblock);
+        self.ftl.point(pool, superblock, slot, lpn);
+        true
+    }
+
+    fn assign(&mut self, superblock: SuperblockId) {
+        let (pool, _) = self.ftl.place_in_pool(superblock);
+        let block = &mut self.ftl.superblocks[superblock.index()];
+        let holds_checkpoint = self.ftl.checkpoints.label.superblocks.contains(&superblock);
+        if block.valid > 0 {
+            if block.state == State::Retired {
+                block.failing = true;
+            }
+            self.ftl.make_candidate(pool, superblock);
+        } else if block.state == State::Retired {
+            // Stays out of use.
+        } else if holds_checkpoint {
+            block.state = State::Checkpoint;
+        } else {
+            self.ftl.release(superblock);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What the FTL counted, and how its flash is divided.
+
+use onefold_units::{Cause, CauseCounts};
+
+/// Counters since the device was built, in 4 KiB pages unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FtlStats {
+    /// Pages programmed, by cause.
+    pub programs: CauseCounts,
+    /// Pages read from flash, by cause: `user`, `gc`, `wear`, `metadata` (translation pages, tails),
+    /// `padding` (old data of a read-modify-write).
+    pub reads: CauseCounts,
+    /// Superblock erases.
+    pub erases: u64,
+    /// Flash reads and programs that failed.
+    pub media_failures: u64,
+    /// Map-cache hits.
+    pub map_hits: u64,
+    /// Map-cache misses.
+    pub map_misses: u64,
+    /// Checkpoints committed.
+    pub checkpoints: u64,
+    /// Records appended to the trim log.
+    pub trim_records: u64,
+}
+
+impl FtlStats {
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            programs: self.programs.since(&earlier.programs),
+            reads: self.reads.since(&earlier.reads),
+            erases: self.erases - earlier.erases,
+            media_failures: self.media_failures - earlier.media_failures,
+            map_hits: self.map_hits - earlier.map_hits,
+            map_misses: self.map_misses - earlier.map_misses,
+            checkpoints: self.checkpoints - earlier.checkpoints,
+            trim_records: self.trim_records - earlier.trim_records,
+        }
+    }
+
+    /// Pages moved or written inside the device, beyond what the host asked for.
+    #[must_use]
+    pub fn internal_pages(&self) -> u64 {
+        self.programs.total() - self.programs.of(Cause::User)
+    }
+}
+
+/// The device's map of its flash (ssd.md 1.1 and 3.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpaceMap {
+    /// Superblocks of the array.
+    pub superblocks: u32,
+    /// Superblocks out of use.
+    pub bad_superblocks: u32,
+    /// Superblocks that collection keeps free, over all pools.
+    pub reserve_superblocks: u32,
+    /// Superblocks that hold checkpoints now.
+    pub checkpoint_superblocks: u32,
+    /// Slots of a superblock.
+    pub slots: u32,
+    /// Slots of a superblock that hold data.
+    pub data_slots: u32,
+    /// T: 4 KiB pages that hold data in the steady state, without reserved ones.
+    pub usable_pages: u64,
+    /// U: 4 KiB pages of the logical space (translation pages included, if any).
+    pub logical_pages: u64,
+    /// U / T.
+    pub rho: f64,
+}
+
+/// Wear of the device, in erases per superblock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wear {
+    /// Fewest.
+    pub min: u32,
+    /// Mean.
+    pub mean: f64,
+    /// Most.
+    pub max: u32,
+}

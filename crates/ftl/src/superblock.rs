@@ -1,0 +1,140 @@
+//! The table of superblocks.
+
+use onefold_units::convert::index;
+use onefold_units::{Ppn, SuperblockId};
+
+/// What a superblock is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// In the free list of its pool.
+    Free,
+    /// A frontier fills it.
+    Open,
+    /// Full, or closed short: a candidate for collection.
+    Closed,
+    /// The victim of collection.
+    Collecting,
+    /// Holds pages of a checkpoint.
+    Checkpoint,
+    /// Worn out or bad; never used again.
+    Retired,
+}
+
+/// One superblock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Superblock {
+    /// Slots that hold the current content of a logical unit.
+    pub(crate) valid: u32,
+    pub(crate) state: State,
+    /// A program failed in it: retire it once it is empty.
+    pub(crate) failing: bool,
+    /// It has to be erased before it is opened (after recovery).
+    pub(crate) dirty: bool,
+    /// It holds slots that failed verification: keep verifying it (recovery, step 3).
+    pub(crate) unverified: bool,
+    pub(crate) erases: u32,
+    /// Number of its allocation among all allocations.
+    pub(crate) epoch: u64,
+    /// Sequence number when it was closed; its age for victim policies.
+    pub(crate) closed_at: u64,
+}
+
+impl Superblock {
+    pub(crate) const FREE: Self = Self {
+        valid: 0,
+        state: State::Free,
+        failing: false,
+        dirty: false,
+        unverified: false,
+        erases: 0,
+        epoch: 0,
+        closed_at: 0,
+    };
+}
+
+/// Which slots are valid: one bit each, whole words per superblock.
+#[derive(Clone, Debug)]
+pub(crate) struct ValidBits {
+    words: Vec<u64>,
+    per_superblock: usize,
+}
+
+impl ValidBits {
+    pub(crate) fn new(superblocks: u32, slots: u32) -> Self {
+        let per_superblock = index(slots.div_ceil(64));
+        Self { words: vec![0; per_superblock * index(superblocks)], per_superblock }
+    }
+
+    #[inline]
+    fn place(&self, superblock: SuperblockId, slot: u32) -> (usize, u64) {
+        (superblock.index() * self.per_superblock + index(slot / 64), 1 << (slot % 64))
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, superblock: SuperblockId, slot: u32) {
+        let (word, bit) = self.place(superblock, slot);
+        self.words[word] |= bit;
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self, superblock: SuperblockId, slot: u32) {
+        let (word, bit) = self.place(superblock, slot);
+        debug_assert!(self.words[word] & bit != 0, "slot {slot} of {superblock:?} is not valid");
+        self.words[word] &= !bit;
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, superblock: SuperblockId, slot: u32) -> bool {
+        let (word, bit) = self.place(superblock, slot);
+        self.words[word] & bit != 0
+    }
+
+    /// The first valid slot at or after `from`.
+    #[inline]
+    pub(crate) fn next(&self, superblock: SuperblockId, from: u32) -> Option<u32> {
+        let first = superblock.index() * self.per_superblock;
+        let mut at = index(from / 64);
+        let mut mask = u64::MAX << (from % 64);
+        while at < self.per_superblock {
+            let word = self.words[first + at] & mask;
+            if word != 0 {
+                let base = onefold_units::convert::u32_from(at) * 64;
+                return Some(base + word.trailing_zeros());
+            }
+            mask = u64::MAX;
+            at += 1;
+        }
+        None
+    }
+
+    /// Number of valid slots, by counting.
+    pub(crate) fn count(&self, superblock: SuperblockId) -> u32 {
+        let first = superblock.index() * self.per_superblock;
+        self.words[first..first + self.per_superblock].iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+/// The two directions of the mapping.
+#[derive(Clone, Debug)]
+pub(crate) struct Map {
+    /// Physical slot by logical unit, or [`crate::layout::UNMAPPED`], or [`crate::layout::LOST`].
+    pub(crate) l2p: Vec<u32>,
+    /// Logical unit by physical slot; meaningful where the slot is valid.
+    pub(crate) p2l: Vec<u32>,
+}
+
+impl Map {
+    pub(crate) fn new(units: u32, slots: u64) -> Self {
+        Self {
+            l2p: vec![crate::layout::UNMAPPED; index(units)],
+            p2l: vec![0; onefold_units::convert::index64(slots)],
+        }
+    }
+
+    /// Where `lpn` is stored, if anywhere.
+    #[inline]
+    pub(crate) fn stored(&self, lpn: u32) -> Option<Ppn> {
+        let ppn = self.l2p[index(lpn)];
+        (ppn < crate::layout::LOST).then(|| Ppn::new(ppn))
+    }
+}

@@ -1,0 +1,306 @@
+//! The file system: a directory with one file of fixed size.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use onefold_device::edge::Edge;
+use onefold_device::{BlockDevice, Due};
+use onefold_units::{Op, Status};
+
+use super::timer::ReplyTimer;
+
+/// Name of the file.
+const NAME: &str = "disk";
+const ROOT: INodeNo = INodeNo::ROOT;
+const FILE: INodeNo = INodeNo(2);
+/// Nothing about the file ever changes.
+const TTL: Duration = Duration::from_secs(3600);
+const MAX_WRITE: u32 = 1 << 20;
+const MAX_BACKGROUND: u16 = 128;
+/// Read buffers up to this size are kept by each thread.
+const KEEP_BYTES: usize = 2 << 20;
+
+/// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE`: a discard, or write-zeroes that may unmap.
+const PUNCH_HOLE: i32 = 0x03;
+/// `FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE`: write-zeroes that keeps the space.
+const ZERO_RANGE: i32 = 0x11;
+
+thread_local! {
+    /// Each thread reads into its own buffer.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) struct Disk<D: BlockDevice> {
+    edge: Arc<Edge<D>>,
+    size: u64,
+    read_only: bool,
+    timer: Arc<ReplyTimer>,
+    owner: (u32, u32),
+    born: SystemTime,
+}
+
+impl<D: BlockDevice + 'static> Disk<D> {
+    pub(super) fn new(edge: Edge<D>, read_only: bool, timer: Arc<ReplyTimer>) -> Self {
+        Self {
+            size: edge.size(),
+            edge: Arc::new(edge),
+            read_only,
+            timer,
+            owner: (
+                rustix::process::geteuid().as_raw(),
+                rustix::process::getegid().as_raw(),
+            ),
+            born: SystemTime::now(),
+        }
+    }
+
+    fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size, nlink) = match inode {
+            ROOT => (FileType::Directory, 0o500, 0, 2),
+            FILE if self.read_only => (FileType::RegularFile, 0o400, self.size, 1),
+            FILE => (FileType::RegularFile, 0o600, self.size, 1),
+            _ => return None,
+        };
+        Some(FileAttr {
+            ino: inode,
+            size,
+            blocks: size.div_ceil(512),
+            atime: self.born,
+            mtime: self.born,
+            ctime: self.born,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+
+    /// Replies now, or when the answer is due.
+    fn reply(&self, op: Op, due: Due, send: impl FnOnce() + Send + 'static) {
+        let Some(due) = due else { return send() };
+        let edge = Arc::clone(&self.edge);
+        edge.delayed(op);
+        let later = move || {
+            send();
+            edge.replied(op);
+        };
+        self.timer.at(due, Box::new(later));
+    }
+
+    fn finish(&self, op: Op, result: Result<Due, Status>, reply: ReplyEmpty) {
+        match result {
+            Ok(due) => self.reply(op, due, move || reply.ok()),
+            Err(status) => reply.error(errno(status)),
+        }
+    }
+
+    /// The part of `offset..offset + len` that lies in the file.
+    fn clamp(&self, offset: u64, len: u64) -> u64 {
+        len.min(self.size.saturating_sub(offset))
+    }
+}
+
+fn errno(status: Status) -> Errno {
+    match status {
+        Status::InvalidField => Errno::EINVAL,
+        Status::NoSpace => Errno::ENOSPC,
+        Status::Ok | Status::MediaError | Status::Poisoned => Errno::EIO,
+    }
+}
+
+impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // Each call fails with the nearest value the kernel takes.
+        if let Err(nearest) = config.set_max_write(MAX_WRITE) {
+            let _ = config.set_max_write(nearest);
+        }
+        if let Err(nearest) = config.set_max_background(MAX_BACKGROUND) {
+            let _ = config.set_max_background(nearest);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(FILE).filter(|_| parent == ROOT && name == NAME) {
+            Some(attributes) => reply.entry(&TTL, &attributes, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(inode) {
+            Some(attributes) => reply.attr(&TTL, &attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// Times may be set to no effect; a size or an owner may not.
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let resized = size.is_some_and(|size| size != self.size);
+        match self.attributes(inode) {
+            None => reply.error(Errno::ENOENT),
+            Some(_) if resized || mode.is_some() || uid.is_some() || gid.is_some() => {
+                reply.error(Errno::EPERM);
+            }
+            Some(attributes) => reply.attr(&TTL, &attributes),
+        }
+    }
+
+    fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if inode == FILE {
+            // Not DIRECT_IO: users that map the file or read ahead keep the page cache.
+            reply.opened(FileHandle(0), FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
+        } else {
+            reply.error(Errno::EISDIR);
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let len = self.clamp(offset, u64::from(size));
+        if len == 0 {
+            return reply.data(&[]);
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(onefold_units::convert::index64(len), 0);
+            match self.edge.read(offset, buffer) {
+                Ok(None) => reply.data(buffer),
+                Ok(due) => {
+                    let data = std::mem::take(buffer);
+                    self.reply(Op::Read, due, move || reply.data(&data));
+                }
+                Err(status) => reply.error(errno(status)),
+            }
+            if buffer.capacity() > KEEP_BYTES {
+                *buffer = Vec::new();
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if self.read_only {
+            return reply.error(Errno::EROFS);
+        }
+        let Ok(len) = u32::try_from(data.len()) else { return reply.error(Errno::EINVAL) };
+        if self.clamp(offset, u64::from(len)) != u64::from(len) {
+            return reply.error(Errno::ENOSPC);
+        }
+        match self.edge.write(offset, data, false) {
+            Ok(due) => self.reply(Op::Write, due, move || reply.written(len)),
+            Err(status) => reply.error(errno(status)),
+        }
+    }
+
+    /// Sent at every close; it promises nothing.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.finish(Op::Flush, self.edge.flush(), reply);
+    }
+
+    /// The loop device sends write-zeroes as a punched hole, so a punched hole has to read as
+    /// zeroes after a power cut too: it is never a plain trim.
+    fn fallocate(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let may_unmap = match mode {
+            PUNCH_HOLE => true,
+            ZERO_RANGE => false,
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        if inode != FILE {
+            return reply.error(Errno::EISDIR);
+        }
+        if self.read_only {
+            return reply.error(Errno::EROFS);
+        }
+        // What lies behind the end of the file does not exist and stays so.
+        let len = self.clamp(offset, length);
+        if len == 0 {
+            return reply.ok();
+        }
+        self.finish(Op::WriteZeroes, self.edge.write_zeroes(offset, len, may_unmap, false), reply);
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if inode != ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let entries = [
+            (ROOT, FileType::Directory, "."),
+            (ROOT, FileType::Directory, ".."),
+            (FILE, FileType::RegularFile, NAME),
+        ];
+        for (next, (inode, kind, name)) in (1..).zip(entries) {
+            if next > offset && reply.add(inode, next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}

@@ -1,0 +1,109 @@
+//! FUSE file: one directory with the file `disk`, to be mounted through a loop device
+//! (frontends.md, section 3).
+//!
+//! The crate `fuser` changes its interface with every release, so only this module knows it.
+
+mod disk;
+mod timer;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fuser::{Config, MountOption, Session, SessionUnmounter};
+use onefold_device::BlockDevice;
+use onefold_device::edge::{Edge, Frontend};
+use rustix::mount::UnmountFlags;
+
+use disk::Disk;
+use timer::ReplyTimer;
+
+/// Threads that handle requests. With a loop device two reach twice the rate of one.
+const THREADS: usize = 2;
+
+/// A mounted FUSE file system.
+pub(crate) struct Mount {
+    mountpoint: PathBuf,
+    unmounter: SessionUnmounter,
+    session: Option<JoinHandle<io::Result<()>>>,
+    timer: Arc<ReplyTimer>,
+}
+
+impl Mount {
+    /// Mounts the device as the file `disk` in the directory `mountpoint`.
+    pub(crate) fn new<D: BlockDevice + 'static>(
+        edge: &Edge<D>,
+        mountpoint: &Path,
+        read_only: bool,
+    ) -> io::Result<Self> {
+        // Also tells a missing directory before anything is mounted.
+        let mountpoint = mountpoint.canonicalize()?;
+        let timer = ReplyTimer::start()?;
+        let disk = Disk::new(edge.client(Frontend::Fuse), read_only, Arc::clone(&timer));
+        let mut session = Session::new(disk, &mountpoint, &config(read_only))?;
+        let unmounter = session.unmount_callable();
+        let thread =
+            std::thread::Builder::new().name("fuse".into()).spawn(move || session.run())?;
+        Ok(Self { mountpoint, unmounter, session: Some(thread), timer })
+    }
+
+    /// Unmounts and waits for the requests that are executed, at the latest until `deadline`. A
+    /// file system that is busy is detached, so that it disappears with its last user.
+    pub(crate) fn finish(&mut self, deadline: Instant) {
+        let Some(session) = self.session.take() else { return };
+        if !session.is_finished() {
+            self.unmount();
+        }
+        while !session.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if session.is_finished() {
+            if let Ok(Err(error)) = session.join() {
+                tracing::warn!(%error, "the FUSE session ended with an error");
+            }
+        } else {
+            tracing::warn!(
+                mountpoint = %self.mountpoint.display(),
+                "the FUSE file is still in use; its users will see I/O errors"
+            );
+        }
+        self.timer.stop();
+    }
+
+    fn unmount(&mut self) {
+        match rustix::mount::unmount(&self.mountpoint, UnmountFlags::empty()) {
+            Ok(()) => return,
+            Err(rustix::io::Errno::BUSY) => {
+                tracing::warn!(
+                    mountpoint = %self.mountpoint.display(),
+                    "the FUSE file is in use (a loop device?): detaching it"
+                );
+                let _ = rustix::mount::unmount(&self.mountpoint, UnmountFlags::DETACH);
+                return;
+            }
+            // Without privileges the mount helper has to do it.
+            Err(_) => {}
+        }
+        if let Err(error) = self.unmounter.unmount() {
+            tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "cannot unmount");
+        }
+    }
+}
+
+fn config(read_only: bool) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("onefold".into()),
+        MountOption::Subtype("onefold".into()),
+        MountOption::NoExec,
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::DefaultPermissions,
+        if read_only { MountOption::RO } else { MountOption::RW },
+    ];
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    config
+}

@@ -1,0 +1,362 @@
+//! One connection: a thread that receives many requests at once, executes them in place, and sends
+//! their replies together.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use onefold_device::BlockDevice;
+use onefold_device::edge::Edge;
+use onefold_units::Op;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::execute::{Scratch, execute};
+use super::input::Input;
+use super::parse::{CloseReason, Command, Export, Machine, Output, Request, Step};
+use super::registry::{ConnectionError, Membership, Registry};
+use super::timer::Delayed;
+
+/// Replies are sent at the latest when this many bytes wait.
+const BATCH_BYTES: usize = 1 << 20;
+/// Memory of a connection that is not charged to the shared budget.
+const FREE_BYTES: usize = 4 << 20;
+/// A reply due sooner than this is waited for by looking at the clock: a sleep would end late.
+const SPIN: Duration = Duration::from_micros(60);
+/// How long a connection sleeps that waits for the shared budget.
+const BUDGET_WAIT: Duration = Duration::from_millis(1);
+/// How long a closing connection tries to deliver its last words.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Why the loop goes on waiting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Want {
+    /// This many bytes of input are needed.
+    Input(usize),
+    /// Replies have to leave first: a limit is reached.
+    Room,
+    /// Memory of the shared budget.
+    Budget,
+    /// Nothing more is read; the connection ends when its replies are sent.
+    Nothing,
+}
+
+pub(super) struct Connection<D> {
+    edge: Edge<D>,
+    socket: Arc<OwnedFd>,
+    registry: Arc<Registry>,
+    member: Membership,
+    machine: Machine,
+    input: Input,
+    out: Output,
+    delayed: Delayed,
+    scratch: Scratch,
+    /// End of the handshake or of the last words.
+    deadline: Option<Instant>,
+    charged: usize,
+    reading: bool,
+    slack_set: bool,
+}
+
+impl<D: BlockDevice> Connection<D> {
+    pub(super) fn new(
+        edge: Edge<D>,
+        export: Export,
+        socket: Arc<OwnedFd>,
+        registry: Arc<Registry>,
+        member: Membership,
+    ) -> Self {
+        let mut out = Output::default();
+        let machine = Machine::new(export, &mut out);
+        let deadline = Instant::now().checked_add(registry.limits.handshake);
+        Self {
+            edge,
+            socket,
+            registry,
+            member,
+            machine,
+            input: Input::new(),
+            out,
+            delayed: Delayed::default(),
+            scratch: Scratch::default(),
+            deadline,
+            charged: 0,
+            reading: true,
+            slack_set: false,
+        }
+    }
+
+    /// The table that the connection is in.
+    pub(super) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry)
+    }
+
+    /// Serves the connection until it ends.
+    pub(super) fn run(mut self) -> Result<(), ConnectionError> {
+        loop {
+            self.settle_budget();
+            let want = self.work()?;
+            self.release();
+            let sent = self.send()?;
+            if want == Want::Nothing && self.out.is_empty() && self.delayed.len() == 0 {
+                return Ok(());
+            }
+            // What was sent may have made the room that was wanted.
+            if want != Want::Room || !sent {
+                self.wait(want)?;
+            }
+        }
+    }
+
+    /// Handles everything that is whole in the input.
+    fn work(&mut self) -> Result<Want, ConnectionError> {
+        if self.registry.stopping() {
+            self.machine.shut_down();
+        }
+        loop {
+            if self.out.len() >= BATCH_BYTES {
+                return Ok(Want::Room);
+            }
+            match self.machine.step(self.input.data(), &mut self.out) {
+                // The rest of that request will never come.
+                Step::Need(_) if !self.reading => return Ok(Want::Nothing),
+                Step::Need(bytes) => return Ok(self.want_input(bytes)),
+                Step::Consumed(bytes) => self.input.consume(bytes),
+                Step::Negotiated(bytes) => {
+                    self.input.consume(bytes);
+                    self.deadline = None;
+                    self.member.begin_transmission();
+                }
+                Step::Execute { consumed, request, payload } => {
+                    if self.member.abandoned() {
+                        return Err(ConnectionError::Lost);
+                    }
+                    if let Some(want) = self.obstacle(&request) {
+                        return Ok(want);
+                    }
+                    self.execute(&request, payload);
+                    self.input.consume(consumed);
+                }
+                Step::Disconnect => {
+                    self.reading = false;
+                    return Ok(Want::Nothing);
+                }
+                Step::Close(CloseReason::Aborted) => return Ok(self.last_words()),
+                Step::Close(reason) => {
+                    tracing::warn!(%reason, "NBD connection closed");
+                    self.last_words();
+                    self.delayed = Delayed::default();
+                    self.send()?;
+                    return Err(ConnectionError::Protocol);
+                }
+            }
+        }
+    }
+
+    fn want_input(&mut self, bytes: usize) -> Want {
+        let growth = self.input.growth(bytes);
+        if growth == 0 || self.charge(growth) { Want::Input(bytes) } else { Want::Budget }
+    }
+
+    fn last_words(&mut self) -> Want {
+        if self.reading {
+            self.reading = false;
+            self.deadline = Instant::now().checked_add(LAST_WORDS);
+        }
+        Want::Nothing
+    }
+
+    /// What has to happen before `request` may be executed.
+    fn obstacle(&mut self, request: &Request) -> Option<Want> {
+        let limits = &self.registry.limits;
+        let Command::Read { len, .. } = request.command else {
+            return (self.delayed.len() >= limits.requests).then_some(Want::Room);
+        };
+        let reply = onefold_units::convert::index(len);
+        let waiting = self.delayed.bytes() + self.out.len();
+        if self.delayed.len() >= limits.requests || (waiting > 0 && waiting + reply > limits.bytes)
+        {
+            return Some(Want::Room);
+        }
+        // A reply may need its memory twice: in the queue and, if delayed or in pieces, beside it.
+        let needed = 2 * reply;
+        (needed > FREE_BYTES / 4 && !self.charge(needed)).then_some(Want::Budget)
+    }
+
+    /// Takes memory from the shared budget for what comes next.
+    fn charge(&mut self, more: usize) -> bool {
+        let total = (self.used() + more).saturating_sub(FREE_BYTES);
+        let missing = total.saturating_sub(self.charged);
+        let granted = missing == 0 || self.registry.budget.try_take(missing);
+        if granted {
+            self.charged += missing;
+        }
+        granted
+    }
+
+    fn used(&self) -> usize {
+        self.input.capacity() + self.out.capacity() + self.delayed.bytes()
+    }
+
+    fn settle_budget(&mut self) {
+        let surplus = self.charged.saturating_sub(self.used().saturating_sub(FREE_BYTES));
+        if surplus > 0 {
+            self.registry.budget.give_back(surplus);
+            self.charged -= surplus;
+        }
+    }
+
+    fn execute(&mut self, request: &Request, payload: std::ops::Range<usize>) {
+        let mark = self.out.mark();
+        let due = execute(
+            &self.edge,
+            self.machine.reply_style(),
+            request,
+            &self.input.data()[payload],
+            &mut self.out,
+            &mut self.scratch,
+        );
+        let Some(due) = due else { return };
+        let op = operation(&request.command);
+        if let Some(op) = op {
+            self.edge.delayed(op);
+        }
+        self.delayed.push(due, op, self.out.since(mark));
+        self.out.truncate(mark);
+        if !self.slack_set {
+            self.slack_set = true;
+            // Without it the kernel lets sleeps end up to 50 us late. A refusal costs precision
+            // only.
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        }
+    }
+
+    fn release(&mut self) {
+        if self.delayed.len() > 0 {
+            let edge = &self.edge;
+            self.delayed.release(Instant::now(), &mut self.out, |op| edge.replied(op));
+        }
+    }
+
+    /// Sends as much as the socket takes. Says whether that was anything.
+    fn send(&mut self) -> Result<bool, ConnectionError> {
+        let mut sent = false;
+        while !self.out.is_empty() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::send(&*self.socket, self.out.pending(), flags) {
+                Ok(count) => {
+                    self.out.sent(count);
+                    sent = true;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(self.lost()),
+            }
+        }
+        Ok(sent)
+    }
+
+    fn lost(&self) -> ConnectionError {
+        if self.registry.stopping() { ConnectionError::Stopped } else { ConnectionError::Lost }
+    }
+
+    /// Waits until there is something to do, receiving input if it is wanted.
+    fn wait(&mut self, want: Want) -> Result<(), ConnectionError> {
+        let idle = self.out.is_empty() && self.delayed.len() == 0 && self.deadline.is_none();
+        match want {
+            Want::Input(bytes) if idle => self.receive(bytes, RecvFlags::empty()),
+            Want::Input(bytes) if self.due_soon() => {
+                self.receive(bytes, RecvFlags::DONTWAIT)
+            }
+            _ if self.due_soon() => {
+                std::hint::spin_loop();
+                Ok(())
+            }
+            _ => self.sleep(want),
+        }
+    }
+
+    /// Whether the next reply is due so soon that sleeping would miss it.
+    fn due_soon(&self) -> bool {
+        let horizon = Instant::now() + SPIN;
+        self.delayed.next_due().is_some_and(|due| due <= horizon)
+    }
+
+    fn sleep(&mut self, want: Want) -> Result<(), ConnectionError> {
+        let now = Instant::now();
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            return Err(ConnectionError::Timeout);
+        }
+        let mut events = PollFlags::empty();
+        if matches!(want, Want::Input(_)) {
+            events |= PollFlags::IN;
+        }
+        if !self.out.is_empty() {
+            events |= PollFlags::OUT;
+        }
+        let timeout = self.timeout(want, now).and_then(|time| Timespec::try_from(time).ok());
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), events)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Err(self.lost()),
+        }
+        let news = fds[0].revents();
+        if news.intersects(PollFlags::ERR | PollFlags::HUP) && !news.contains(PollFlags::IN) {
+            return Err(self.lost());
+        }
+        match want {
+            Want::Input(bytes) if news.contains(PollFlags::IN) => {
+                self.receive(bytes, RecvFlags::DONTWAIT)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How long a sleep may last.
+    fn timeout(&self, want: Want, now: Instant) -> Option<Duration> {
+        let due = self.delayed.next_due().map(|due| due.checked_sub(SPIN).unwrap_or(due));
+        let first = due.into_iter().chain(self.deadline).min();
+        let time = first.map(|first| first.saturating_duration_since(now));
+        if want == Want::Budget {
+            Some(time.map_or(BUDGET_WAIT, |time| time.min(BUDGET_WAIT)))
+        } else {
+            time
+        }
+    }
+
+    /// Receives what is there, waiting for it unless told otherwise.
+    fn receive(&mut self, need: usize, flags: RecvFlags) -> Result<(), ConnectionError> {
+        let room = self.input.room(need);
+        match rustix::net::recv(&*self.socket, room, flags) {
+            Ok((_, 0)) if self.registry.stopping() => {
+                self.reading = false;
+                Ok(())
+            }
+            Ok((_, 0)) => Err(ConnectionError::Lost),
+            Ok((_, count)) => {
+                self.input.received(count);
+                Ok(())
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(_) => Err(self.lost()),
+        }
+    }
+}
+
+fn operation(command: &Command) -> Option<Op> {
+    match command {
+        Command::Read { .. } => Some(Op::Read),
+        Command::Write { .. } => Some(Op::Write),
+        Command::Flush => Some(Op::Flush),
+        Command::Trim { .. } => Some(Op::Trim),
+        Command::WriteZeroes { .. } => Some(Op::WriteZeroes),
+        Command::BlockStatus { .. } => None,
+    }
+}
+
+impl<D> Drop for Connection<D> {
+    fn drop(&mut self) {
+        self.registry.budget.give_back(self.charged);
+    }
+}

@@ -1,0 +1,221 @@
+//! Option haggling: one option and its data in, replies out.
+
+use super::cursor::Cursor;
+use super::output::Output;
+use super::wire::{self, MAX_NAME, MAX_PAYLOAD, answer, info, option};
+use super::{CloseReason, Export};
+
+/// What was negotiated so far.
+#[derive(Debug, Default)]
+pub(super) struct Negotiated {
+    pub no_zeroes: bool,
+    pub structured: bool,
+    /// The export name for which `base:allocation` was chosen.
+    pub allocation_for: Option<Vec<u8>>,
+}
+
+/// Where an option leads.
+pub(super) enum Next {
+    /// To the next option.
+    Option,
+    /// To transmission; says whether BLOCK_STATUS may be used.
+    Transmission { allocation: bool },
+    /// To the end.
+    Close(CloseReason),
+}
+
+/// Replies to one option.
+struct Answers<'a> {
+    out: &'a mut Output,
+    option: u32,
+}
+
+impl Answers<'_> {
+    fn send(&mut self, kind: u32, parts: &[&[u8]]) {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        self.out.put(&wire::OPTION_REPLY.to_be_bytes());
+        self.out.put(&self.option.to_be_bytes());
+        self.out.put(&kind.to_be_bytes());
+        // Everything sent here is a name of at most 4 KiB or smaller.
+        self.out.put(&u32::try_from(len).unwrap_or(0).to_be_bytes());
+        for part in parts {
+            self.out.put(part);
+        }
+    }
+
+    fn ack(&mut self) -> Next {
+        self.send(answer::ACK, &[]);
+        Next::Option
+    }
+
+    fn refuse(&mut self, kind: u32, why: &str) -> Next {
+        self.send(kind, &[why.as_bytes()]);
+        Next::Option
+    }
+}
+
+impl Export {
+    /// Whether the device is known by this name; the empty name means the default export.
+    fn is_named(&self, name: &[u8]) -> bool {
+        name.is_empty() || name == self.name.as_bytes()
+    }
+}
+
+/// Answers one option.
+pub(super) fn handle(
+    number: u32,
+    data: &[u8],
+    export: &Export,
+    state: &mut Negotiated,
+    out: &mut Output,
+) -> Next {
+    let mut answers = Answers { out, option: number };
+    match number {
+        option::EXPORT_NAME => export_name(data, export, state, answers.out),
+        option::ABORT => {
+            answers.ack();
+            Next::Close(CloseReason::Aborted)
+        }
+        option::LIST => list(data, export, &mut answers),
+        option::INFO | option::GO => info_or_go(data, export, state, &mut answers),
+        option::STRUCTURED_REPLY if data.is_empty() => {
+            state.structured = true;
+            answers.ack()
+        }
+        option::STRUCTURED_REPLY => answers.refuse(answer::ERR_INVALID, "expected no data"),
+        option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
+            meta_context(data, export, state, &mut answers)
+        }
+        _ => answers.refuse(answer::ERR_UNSUP, "option is not supported"),
+    }
+}
+
+fn export_name(data: &[u8], export: &Export, state: &Negotiated, out: &mut Output) -> Next {
+    if !export.is_named(data) {
+        // This old option has no way to say no.
+        return Next::Close(CloseReason::UnknownExport);
+    }
+    out.put(&export.size.to_be_bytes());
+    out.put(&export.transmission_flags(state.structured).to_be_bytes());
+    if !state.no_zeroes {
+        out.extend(124).fill(0);
+    }
+    Next::Transmission { allocation: allocation(state, data) }
+}
+
+fn list(data: &[u8], export: &Export, answers: &mut Answers<'_>) -> Next {
+    if !data.is_empty() {
+        return answers.refuse(answer::ERR_INVALID, "expected no data");
+    }
+    let len = u32::try_from(export.name.len()).unwrap_or(0);
+    answers.send(answer::SERVER, &[&len.to_be_bytes(), export.name.as_bytes()]);
+    answers.ack()
+}
+
+/// The name and the kinds of information asked for, or `None` if malformed.
+fn info_request(data: &[u8]) -> Option<(&[u8], bool)> {
+    let mut cursor = Cursor::new(data);
+    let name = cursor.string()?;
+    let mut wants_name = false;
+    for _ in 0..cursor.u16()? {
+        wants_name |= cursor.u16()? == info::NAME;
+    }
+    cursor.is_empty().then_some((name, wants_name))
+}
+
+fn info_or_go(
+    data: &[u8],
+    export: &Export,
+    state: &Negotiated,
+    answers: &mut Answers<'_>,
+) -> Next {
+    let Some((name, wants_name)) = info_request(data) else {
+        return answers.refuse(answer::ERR_INVALID, "malformed request for information");
+    };
+    if let Err((kind, why)) = known(name, export) {
+        return answers.refuse(kind, why);
+    }
+    let flags = export.transmission_flags(state.structured);
+    answers.send(
+        answer::INFO,
+        &[&info::EXPORT.to_be_bytes(), &export.size.to_be_bytes(), &flags.to_be_bytes()],
+    );
+    if wants_name {
+        answers.send(answer::INFO, &[&info::NAME.to_be_bytes(), export.name.as_bytes()]);
+    }
+    answers.send(
+        answer::INFO,
+        &[
+            &info::BLOCK_SIZE.to_be_bytes(),
+            &wire::MIN_BLOCK.to_be_bytes(),
+            &wire::PREFERRED_BLOCK.to_be_bytes(),
+            &MAX_PAYLOAD.to_be_bytes(),
+        ],
+    );
+    answers.ack();
+    if answers.option == option::GO {
+        Next::Transmission { allocation: allocation(state, name) }
+    } else {
+        Next::Option
+    }
+}
+
+fn known(name: &[u8], export: &Export) -> Result<(), (u32, &'static str)> {
+    if name.len() > MAX_NAME {
+        Err((answer::ERR_TOO_BIG, "export name is longer than 4096 bytes"))
+    } else if export.is_named(name) {
+        Ok(())
+    } else {
+        Err((answer::ERR_UNKNOWN, "no export has this name"))
+    }
+}
+
+/// Contexts belong to the export name they were asked for.
+fn allocation(state: &Negotiated, name: &[u8]) -> bool {
+    state.structured && state.allocation_for.as_deref() == Some(name)
+}
+
+/// The export name, the number of queries and whether one of them selects `base:allocation`.
+fn context_request(data: &[u8], listing: bool) -> Option<(&[u8], bool)> {
+    let mut cursor = Cursor::new(data);
+    let name = cursor.string()?;
+    let queries = cursor.u32()?;
+    // A listing without a query means everything, a selection without a query nothing.
+    let mut selected = listing && queries == 0;
+    for _ in 0..queries {
+        let query = cursor.string()?;
+        selected |= query == wire::ALLOCATION || (listing && query == b"base:");
+    }
+    cursor.is_empty().then_some((name, selected))
+}
+
+fn meta_context(
+    data: &[u8],
+    export: &Export,
+    state: &mut Negotiated,
+    answers: &mut Answers<'_>,
+) -> Next {
+    let listing = answers.option == option::LIST_META_CONTEXT;
+    if !listing {
+        // A new selection replaces the old one, even when it fails.
+        state.allocation_for = None;
+    }
+    if !state.structured {
+        return answers.refuse(answer::ERR_INVALID, "ask for structured replies first");
+    }
+    let Some((name, selected)) = context_request(data, listing) else {
+        return answers.refuse(answer::ERR_INVALID, "malformed list of contexts");
+    };
+    if let Err((kind, why)) = known(name, export) {
+        return answers.refuse(kind, why);
+    }
+    if selected {
+        // A listing carries no id that could be used.
+        let id = if listing { 0 } else { wire::ALLOCATION_ID };
+        answers.send(answer::META_CONTEXT, &[&id.to_be_bytes(), wire::ALLOCATION]);
+        if !listing {
+            state.allocation_for = Some(name.to_vec());
+        }
+    }
+    answers.ack()
+}

@@ -1,0 +1,504 @@
+//! The result of a run: the JSON object `onefold.sim/1` (design.md, section 5; docs/results.md).
+//!
+//! Fields stand in the order in which they are printed. Keys are only ever added, so that a reader
+//! of version 1 reads every later result of version 1: unknown keys are ignored, and keys younger
+//! than the first release may be absent. Times are nanoseconds, pages are 4 KiB, floats are finite.
+
+mod causes;
+mod human;
+mod labels;
+mod rows;
+mod summary;
+mod table;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+pub use causes::ByCause;
+pub(crate) use human::{bytes, count, duration, percent, share, si, significant, trimmed};
+pub use labels::labels;
+pub(crate) use rows::{Row, causes, rows, version};
+pub use summary::{
+    CcdfPoint, DelaySummaries, LatencyByDelay, LatencyCcdf, LatencySummaries, LatencySummary,
+};
+pub use table::table;
+
+/// Name and version of the result format, as its key `schema`.
+pub const SCHEMA: &str = "onefold.sim/1";
+/// The part of [`SCHEMA`] before the version.
+const SCHEMA_FAMILY: &str = "onefold.sim/";
+/// The version in [`SCHEMA`].
+const SCHEMA_VERSION: u64 = 1;
+/// Bytes of a page in every count of pages.
+pub const PAGE_BYTES: u64 = 4096;
+/// Most points of one latency distribution.
+pub const CCDF_POINTS_MAX: usize = 200;
+/// Bins of the histogram of valid slots.
+pub const VALID_BINS: usize = 20;
+
+/// Everything one run reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The program that ran.
+    pub onefold: Program,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// Whether the run was interrupted: every number then describes the part before.
+    #[serde(default)]
+    pub partial: bool,
+    /// The complete configuration, defaults included.
+    pub config: serde_json::Value,
+    /// SHA-256 of the configuration in canonical form, in hexadecimal.
+    #[serde(default)]
+    pub config_sha256: String,
+    /// The trace; `null` if a generated workload ran.
+    pub trace: Option<TraceSource>,
+    /// What the host asked for.
+    pub host: Host,
+    /// The DRAM buffer.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// What flash did.
+    pub flash: Flash,
+    /// The flash translation layer.
+    pub ftl: Ftl,
+    /// Write amplification: pages programmed for any cause / pages the host wrote; 0 without writes.
+    #[serde(serialize_with = "finite")]
+    pub waf: f64,
+    /// Latency by operation.
+    pub latency_ns: LatencySummaries,
+    /// Virtual time from the first measured request to the last completion.
+    pub virtual_ns: u64,
+    /// User CPU seconds of the measured part.
+    #[serde(default, serialize_with = "finite")]
+    pub cpu_s: f64,
+    /// Host pages plus pages moved internally.
+    #[serde(default)]
+    pub page_ops: u64,
+    /// The generated workload as it was asked for; `null` if a trace ran.
+    #[serde(default)]
+    pub workload: Option<String>,
+    /// The modelled device.
+    #[serde(default)]
+    pub device: Device,
+    /// Latency by operation and by what the request waited for.
+    #[serde(default)]
+    pub latency_by_delay: LatencyByDelay,
+    /// Latency distribution: the share of requests slower than a time.
+    #[serde(default)]
+    pub latency_ccdf: LatencyCcdf,
+    /// Counters per window of requests.
+    #[serde(default)]
+    pub series: Series,
+    /// State of the superblocks at the end.
+    #[serde(default)]
+    pub superblocks: Superblocks,
+    /// Laws every run must obey, as measured.
+    #[serde(default)]
+    pub checks: Checks,
+    /// One entry per tenant; empty unless several ran.
+    #[serde(default)]
+    pub tenants: Vec<Tenant>,
+    /// How the device was prepared; `null` if it was fresh.
+    #[serde(default)]
+    pub precondition: Option<Precondition>,
+    /// The demand-paged map; `null` if the whole map is in DRAM.
+    #[serde(default)]
+    pub map_cache: Option<MapCache>,
+    /// What a reader should know before trusting the numbers.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// The program that wrote a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Program {
+    /// Version of Onefold.
+    pub version: String,
+    /// Commit it was built from; empty if unknown.
+    pub commit: String,
+}
+
+/// The trace of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TraceSource {
+    /// Path as given.
+    pub path: String,
+    /// Name of the format it was read in.
+    pub format: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Requests read from it.
+    pub requests: u64,
+}
+
+/// What the host asked for in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Read requests.
+    pub read_requests: u64,
+    /// Write requests.
+    pub write_requests: u64,
+    /// Trim requests.
+    pub trim_requests: u64,
+    /// Flush requests.
+    pub flush_requests: u64,
+    /// Pages read.
+    pub read_pages: u64,
+    /// Pages written.
+    pub write_pages: u64,
+    /// Pages trimmed.
+    pub trim_pages: u64,
+}
+
+impl Host {
+    /// Requests of every kind.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        [self.read_requests, self.write_requests, self.trim_requests, self.flush_requests]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// The DRAM buffer of the device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Buffer {
+    /// Name of the policy.
+    pub policy: String,
+    /// Pages read from the buffer.
+    pub read_hits: u64,
+    /// Pages read from flash.
+    pub read_misses: u64,
+    /// Pages written over a buffered page.
+    pub write_hits: u64,
+    /// Pages written that were not buffered.
+    pub write_misses: u64,
+    /// Hits / (hits + misses) of reads and writes together; 0 without accesses.
+    #[serde(serialize_with = "finite")]
+    pub hit_ratio: f64,
+}
+
+impl Buffer {
+    /// Buffered accesses: none if the device has no buffer.
+    pub(crate) fn accesses(&self) -> u64 {
+        [self.read_hits, self.read_misses, self.write_hits, self.write_misses]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// What flash did in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Flash {
+    /// Pages programmed, by cause.
+    pub program_pages: ByCause,
+    /// Pages read, by cause.
+    pub read_pages: ByCause,
+    /// Superblocks erased.
+    pub erases: u64,
+    /// Erase counts of the superblocks over the life of the device.
+    pub wear: Wear,
+}
+
+/// Erase counts over all superblocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wear {
+    /// Fewest erases of a superblock.
+    pub min: u64,
+    /// Erases per superblock.
+    #[serde(serialize_with = "finite")]
+    pub mean: f64,
+    /// Most erases of a superblock.
+    pub max: u64,
+}
+
+/// The flash translation layer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ftl {
+    /// Logical pages / usable pages (ssd.md, 1.1).
+    #[serde(serialize_with = "finite")]
+    pub rho: f64,
+    /// Physical pages that can hold host data, without reserved ones.
+    pub usable_pages: u64,
+    /// Pages the host can address.
+    pub logical_pages: u64,
+    /// Superblocks kept free for garbage collection.
+    pub reserve_superblocks: u64,
+    /// Slots taken by head, tail and translation pages.
+    pub metadata_slots: u64,
+    /// Superblocks of the device.
+    pub superblocks: u64,
+    /// Superblocks out of service.
+    pub bad_superblocks: u64,
+    /// Slots for data in one superblock.
+    pub data_slots: u64,
+    /// Name of the victim policy.
+    pub victim: String,
+}
+
+/// The modelled device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Device {
+    /// Preset the configuration extends; `null` if none.
+    pub preset: Option<String>,
+    /// Name for tables and plots.
+    pub name: String,
+    /// Bytes the host can address.
+    pub logical_bytes: u64,
+    /// Bytes of flash.
+    pub raw_bytes: u64,
+}
+
+/// Counters per window of requests, in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Series {
+    /// Requests of one window.
+    pub window_requests: u64,
+    /// One point per window; the last may cover fewer requests.
+    pub points: Vec<SeriesPoint>,
+}
+
+/// One window of requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeriesPoint {
+    /// Virtual time of the last completion of the window, since the start of the measured part.
+    pub virtual_ns: u64,
+    /// Pages the host wrote in the window.
+    pub host_write_pages: u64,
+    /// Pages programmed in the window, by cause.
+    pub program_pages: ByCause,
+    /// Write amplification of the window; 0 if the host wrote nothing in it.
+    #[serde(serialize_with = "finite")]
+    pub waf: f64,
+    /// Mean read latency of the window; 0 without reads.
+    #[serde(serialize_with = "finite")]
+    pub read_mean_ns: f64,
+    /// Mean write latency of the window; 0 without writes.
+    #[serde(serialize_with = "finite")]
+    pub write_mean_ns: f64,
+    /// Free superblocks at the end of the window.
+    pub free_superblocks: u64,
+}
+
+/// State of the superblocks at the end of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Superblocks {
+    /// Superblocks by their share of valid slots, in [`VALID_BINS`] equal bins from 0 to 1.
+    pub valid_histogram: Vec<u64>,
+    /// Slots of one superblock.
+    pub slots: u64,
+}
+
+/// Laws every run must obey, as measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Checks {
+    /// Little's law; `null` if too few requests completed.
+    pub littles_law: Option<LittlesLaw>,
+}
+
+/// Little's law: requests in flight = completion rate x latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LittlesLaw {
+    /// Mean requests in flight, integrated over virtual time.
+    #[serde(serialize_with = "finite")]
+    pub in_flight_mean: f64,
+    /// Completions per ns x mean latency in ns.
+    #[serde(serialize_with = "finite")]
+    pub rate_x_latency: f64,
+    /// |difference| / `in_flight_mean`.
+    #[serde(serialize_with = "finite")]
+    pub relative_error: f64,
+}
+
+/// One of several tenants, in the shapes of the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tenant {
+    /// Name of the tenant.
+    pub name: String,
+    /// What it asked for.
+    pub host: Host,
+    /// Its latency by operation.
+    pub latency_ns: LatencySummaries,
+    /// Its use of the DRAM buffer.
+    pub buffer: Buffer,
+}
+
+/// How the device was prepared before the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Precondition {
+    /// Share of the logical space written sequentially.
+    #[serde(serialize_with = "finite")]
+    pub fill: f64,
+    /// Drive writes of random overwrites.
+    #[serde(serialize_with = "finite")]
+    pub overwrite_drive_writes: f64,
+    /// Write amplification of the last window of preconditioning.
+    #[serde(serialize_with = "finite")]
+    pub waf_last: f64,
+    /// User CPU seconds it took.
+    #[serde(serialize_with = "finite")]
+    pub cpu_s: f64,
+}
+
+/// The cache of a demand-paged map.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MapCache {
+    /// Lookups answered from DRAM.
+    pub hits: u64,
+    /// Lookups that read a translation page.
+    pub misses: u64,
+}
+
+/// Why a text is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultError {
+    /// Nothing to read.
+    #[error(
+        "the file is empty, expected one JSON object of schema {SCHEMA}; write it with `onefold sim run --format json -o FILE`"
+    )]
+    Empty,
+    /// The JSON ends too early.
+    #[error(
+        "the JSON ends in the middle (line {line}, column {column}): the file is truncated or still being written; run it again"
+    )]
+    Truncated {
+        /// Line of the end.
+        line: usize,
+        /// Column of the end.
+        column: usize,
+    },
+    /// The text is not JSON.
+    #[error(
+        "not JSON: {source}; expected one object of schema {SCHEMA} as `onefold sim run --format json` prints it"
+    )]
+    NotJson {
+        /// What the parser found, and where.
+        source: serde_json::Error,
+    },
+    /// JSON, but no result of Onefold.
+    #[error(
+        "the JSON has no key `schema`, expected \"{SCHEMA}\": not a result of `onefold sim run`"
+    )]
+    NoSchema,
+    /// A result of something else.
+    #[error("schema is \"{found}\", expected \"{SCHEMA}\": not a result of `onefold sim run`")]
+    OtherSchema {
+        /// The schema of the text.
+        found: String,
+    },
+    /// A result of a later Onefold.
+    #[error(
+        "schema is \"{found}\", this version reads up to \"{SCHEMA}\"; upgrade Onefold to read it"
+    )]
+    NewerSchema {
+        /// The schema of the text.
+        found: String,
+    },
+    /// The right schema, but a key is missing or of another type.
+    #[error("not a complete result of schema {SCHEMA}: {source}")]
+    Shape {
+        /// Which key, and where.
+        source: serde_json::Error,
+    },
+}
+
+impl RunResult {
+    /// The result as indented JSON with a final line break, keys in documented order.
+    ///
+    /// Floats are always finite: an undefined ratio is 0 and an infinite one the largest float.
+    #[must_use]
+    pub fn to_json_pretty(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self)
+            .expect("a result has only string keys, so it has a JSON form");
+        text.push('\n');
+        text
+    }
+
+    /// Reads what [`RunResult::to_json_pretty`] wrote, of this or a later minor version.
+    pub fn from_json(text: &str) -> Result<Self, ResultError> {
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
+            return Err(ResultError::Empty);
+        }
+        check_schema(text)?;
+        serde_json::from_str(text).map_err(broken)
+    }
+
+    /// The name of the device for tables and plots.
+    #[must_use]
+    pub fn device_name(&self) -> &str {
+        let preset = self.device.preset.as_deref().unwrap_or_default();
+        [self.device.name.as_str(), preset].into_iter().find(|s| !s.is_empty()).unwrap_or("custom")
+    }
+
+    /// What drove the run: the trace's file name or the workload.
+    #[must_use]
+    pub fn source_name(&self) -> String {
+        match (&self.trace, &self.workload) {
+            (Some(trace), _) if !trace.path.is_empty() => {
+                let name = trace.path.rsplit('/').next().unwrap_or_default();
+                if name.is_empty() { trace.path.clone() } else { name.to_owned() }
+            }
+            (_, Some(workload)) => workload.clone(),
+            _ => "unknown".to_owned(),
+        }
+    }
+}
+
+/// The one key that has to be right before the others mean anything.
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<String>,
+}
+
+fn check_schema(text: &str) -> Result<(), ResultError> {
+    let head: Head = serde_json::from_str(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => ResultError::NoSchema,
+        _ => broken(error),
+    })?;
+    let found = head.schema.ok_or(ResultError::NoSchema)?;
+    let version = found.strip_prefix(SCHEMA_FAMILY).and_then(|v| v.parse::<u64>().ok());
+    match version {
+        Some(SCHEMA_VERSION) => Ok(()),
+        Some(version) if version > SCHEMA_VERSION => Err(ResultError::NewerSchema { found }),
+        _ => Err(ResultError::OtherSchema { found }),
+    }
+}
+
+fn broken(error: serde_json::Error) -> ResultError {
+    match error.classify() {
+        serde_json::error::Category::Eof => {
+            ResultError::Truncated { line: error.line(), column: error.column() }
+        }
+        serde_json::error::Category::Data => ResultError::Shape { source: error },
+        _ => ResultError::NotJson { source: error },
+    }
+}
+
+/// Writes a float that every JSON reader accepts: JSON has no NaN and no infinity.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) };
+    serializer.serialize_f64(value)
+}

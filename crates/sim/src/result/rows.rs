@@ -1,0 +1,167 @@
+//! The rows of a summary, shared by the text table and the HTML report.
+
+use onefold_units::Cause;
+use onefold_units::convert::float;
+
+use super::human::{bytes, count, duration, percent, share, si, significant};
+use super::{LatencySummary, PAGE_BYTES, RunResult};
+
+/// One row: what it shows and one text per run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Heading under which the row stands.
+    pub(crate) group: &'static str,
+    /// What the row shows.
+    pub(crate) label: String,
+    /// One value per run; `-` where a run has none.
+    pub(crate) values: Vec<String>,
+}
+
+/// Every row that says something about at least one of the runs.
+pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
+    let mut rows = Rows { runs, rows: Vec::new() };
+    rows.setup();
+    rows.host();
+    rows.flash();
+    rows.latency("read", |run| &run.latency_ns.read);
+    rows.latency("write", |run| &run.latency_ns.write);
+    rows.speed();
+    rows.origin();
+    rows.rows
+}
+
+struct Rows<'a> {
+    runs: &'a [RunResult],
+    rows: Vec<Row>,
+}
+
+impl Rows<'_> {
+    /// A row in every table.
+    fn row(&mut self, group: &'static str, label: &str, value: impl Fn(&RunResult) -> String) {
+        let values = self.runs.iter().map(value).collect();
+        self.rows.push(Row { group, label: label.to_owned(), values });
+    }
+
+    /// A row that is left out if no run has a value.
+    fn row_if_any(
+        &mut self,
+        group: &'static str,
+        label: &str,
+        value: impl Fn(&RunResult) -> Option<String>,
+    ) {
+        let values: Vec<Option<String>> = self.runs.iter().map(value).collect();
+        if values.iter().any(Option::is_some) {
+            let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            let values = values.into_iter().map(or_dash).collect();
+            self.rows.push(Row { group, label: label.to_owned(), values });
+        }
+    }
+
+    fn setup(&mut self) {
+        self.row("setup", "device", |run| run.device_name().to_owned());
+        self.row_if_any("setup", "capacity", |run| {
+            (run.device.logical_bytes > 0).then(|| bytes(run.device.logical_bytes))
+        });
+        self.row("setup", "trace or workload", RunResult::source_name);
+        self.row_if_any("setup", "partial", |run| run.partial.then(|| "interrupted".to_owned()));
+        self.row_if_any("setup", "warnings", |run| {
+            (!run.warnings.is_empty()).then(|| run.warnings.len().to_string())
+        });
+    }
+
+    fn host(&mut self) {
+        self.row("host", "requests", |run| count(run.host.requests()));
+        self.row("host", "pages read", |run| count(run.host.read_pages));
+        self.row("host", "pages written", |run| count(run.host.write_pages));
+        self.row_if_any("host", "pages trimmed", |run| positive(run.host.trim_pages));
+        self.row_if_any("host", "buffer hit ratio", |run| {
+            (run.buffer.accesses() > 0).then(|| percent(run.buffer.hit_ratio))
+        });
+        self.row_if_any("host", "map cache hit ratio", |run| {
+            let cache = run.map_cache.as_ref()?;
+            let hits = float(cache.hits);
+            Some(percent(share(hits, hits + float(cache.misses))))
+        });
+    }
+
+    fn flash(&mut self) {
+        self.row_if_any("flash", "WAF", |run| {
+            (run.host.write_pages > 0).then(|| significant(run.waf, 4))
+        });
+        for cause in causes(self.runs) {
+            self.row("flash", &format!("pages programmed, {cause}"), |run| {
+                count(run.flash.program_pages.of(&cause))
+            });
+        }
+        self.row("flash", "pages programmed", |run| count(run.flash.program_pages.total()));
+        self.row("flash", "pages read from flash", |run| count(run.flash.read_pages.total()));
+        self.row("flash", "erases", |run| count(run.flash.erases));
+    }
+
+    fn latency(&mut self, operation: &str, of: fn(&RunResult) -> &LatencySummary) {
+        let group = "latency";
+        let mut add = |name: &str, value: fn(&LatencySummary) -> f64| {
+            self.row_if_any(group, &format!("{operation} latency {name}"), |run| {
+                (of(run).count > 0).then(|| duration(value(of(run))))
+            });
+        };
+        add("mean", |latency| latency.mean);
+        add("p50", |latency| float(latency.p50));
+        add("p99", |latency| float(latency.p99));
+        add("p99.9", |latency| float(latency.p999));
+    }
+
+    fn speed(&mut self) {
+        let group = "speed";
+        self.row_if_any(group, "IOPS", |run| {
+            (run.virtual_ns > 0).then(|| si(per_second(float(run.host.requests()), run)))
+        });
+        self.row_if_any(group, "read throughput", |run| throughput(run.host.read_pages, run));
+        self.row_if_any(group, "write throughput", |run| throughput(run.host.write_pages, run));
+        self.row(group, "virtual time", |run| duration(float(run.virtual_ns)));
+        self.row(group, "CPU time", |run| duration(run.cpu_s * 1e9));
+        self.row_if_any(group, "page operations per CPU second", |run| {
+            (run.cpu_s > 0.0).then(|| si(share(float(run.page_ops), run.cpu_s)))
+        });
+    }
+
+    fn origin(&mut self) {
+        self.row("origin", "seed", |run| run.seed.to_string());
+        self.row("origin", "version", |run| version(run));
+    }
+}
+
+/// Version and, if known, commit of the program that ran.
+pub(crate) fn version(run: &RunResult) -> String {
+    let commit: String = run.onefold.commit.chars().take(12).collect();
+    let text = format!("{} {commit}", run.onefold.version);
+    text.trim().to_owned()
+}
+
+/// The causes at least one run programmed pages for, in report order.
+pub(crate) fn causes(runs: &[RunResult]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut names: Vec<&str> = Cause::ALL.into_iter().map(Cause::name).collect();
+    names.extend(runs.iter().flat_map(|run| run.flash.program_pages.iter().map(|(name, _)| name)));
+    for cause in names {
+        let programmed = runs.iter().any(|run| run.flash.program_pages.of(cause) > 0);
+        if programmed && !found.iter().any(|name| name == cause) {
+            found.push(cause.to_owned());
+        }
+    }
+    found
+}
+
+fn positive(value: u64) -> Option<String> {
+    (value > 0).then(|| count(value))
+}
+
+fn per_second(amount: f64, run: &RunResult) -> f64 {
+    share(amount * 1e9, float(run.virtual_ns))
+}
+
+/// Host throughput in virtual time; MB are 10^6 bytes.
+fn throughput(pages: u64, run: &RunResult) -> Option<String> {
+    let rate = per_second(float(pages) * float(PAGE_BYTES), run) / 1e6;
+    (pages > 0 && run.virtual_ns > 0).then(|| format!("{} MB/s", significant(rate, 3)))
+}

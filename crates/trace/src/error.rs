@@ -1,0 +1,179 @@
+//! What can be wrong with a trace. Every text says what was found and what was expected.
+
+use thiserror::Error;
+
+use crate::Format;
+
+/// The bytes are not the trace they should be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A line of a text format.
+    #[error("line {line}, column {column} (byte {byte}): found `{found}`, expected {expected} ({})", .format.name())]
+    Line {
+        /// The format being read.
+        format: Format,
+        /// Line number, from 1.
+        line: u64,
+        /// Column in bytes, from 1.
+        column: u64,
+        /// Offset of that column in the decompressed file.
+        byte: u64,
+        /// The text there.
+        found: String,
+        /// What belongs there.
+        expected: &'static str,
+    },
+    /// A line longer than any format has.
+    #[error("line {line} (byte {byte}) is longer than {limit} bytes: not a {} trace", .format.name())]
+    LineTooLong {
+        /// The format being read.
+        format: Format,
+        /// Line number, from 1.
+        line: u64,
+        /// Offset of its start.
+        byte: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A record of a binary format.
+    #[error("record {record} at byte {byte}: {problem} ({})", .format.name())]
+    Record {
+        /// The format being read.
+        format: Format,
+        /// Record number, from 1.
+        record: u64,
+        /// Offset of its start.
+        byte: u64,
+        /// Found and expected.
+        problem: BinaryProblem,
+    },
+    /// The file ends inside a record.
+    #[error("the file ends at byte {byte} inside a record that needs {missing} more bytes ({})", .format.name())]
+    Truncated {
+        /// The format being read.
+        format: Format,
+        /// Length of the file.
+        byte: u64,
+        /// Bytes that are missing.
+        missing: u64,
+    },
+    /// The format has no byte stream reader.
+    #[error("{} files are columns, not a stream; open them as a file", .0.name())]
+    NotAStream(Format),
+    /// The format says neither read nor write.
+    #[error(
+        "oracleGeneral has no read/write flag, so every request would be a read; allow it only for \
+         cache studies"
+    )]
+    NoReadWriteFlag,
+}
+
+/// What is wrong with a binary record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BinaryProblem {
+    /// The magic number.
+    #[error("magic is {found:#010x}, expected {expected:#010x}")]
+    Magic {
+        /// The number there.
+        found: u32,
+        /// The number that belongs there.
+        expected: u32,
+    },
+    /// The version.
+    #[error("version is {found}, expected {expected}")]
+    Version {
+        /// The version there.
+        found: u32,
+        /// The version this reader knows.
+        expected: u32,
+    },
+    /// A checksum.
+    #[error("checksum is {found:#010x}, expected {expected:#010x}")]
+    Checksum {
+        /// The checksum stored.
+        found: u32,
+        /// The checksum of the bytes.
+        expected: u32,
+    },
+    /// A size field.
+    #[error("{what} is {found}, expected {expected}")]
+    Size {
+        /// Which field.
+        what: &'static str,
+        /// The size there.
+        found: u64,
+        /// The size that belongs there.
+        expected: u64,
+    },
+    /// A code that names nothing.
+    #[error("{what} is {found}, which names nothing")]
+    Code {
+        /// Which field.
+        what: &'static str,
+        /// The code there.
+        found: u64,
+    },
+    /// The request leaves the 64-bit address space or is implausibly long.
+    #[error("request of {len} bytes at {offset} is empty, longer than 4 GiB or ends past 2^64")]
+    Range {
+        /// Offset in bytes.
+        offset: u64,
+        /// Length in bytes.
+        len: u64,
+    },
+    /// A time.
+    #[error("time {found} does not fit nanoseconds in 64 bits")]
+    Time {
+        /// The time there.
+        found: u64,
+    },
+}
+
+/// The format could not be recognised.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DetectError {
+    /// Nothing to look at.
+    #[error("the file is empty, expected a trace")]
+    Empty,
+    /// Two formats fit.
+    #[error("the file could be {} or {}; say which with --format", .0.name(), .1.name())]
+    Ambiguous(Format, Format),
+    /// No format fits.
+    #[error(
+        "no known trace format fits at least 95 % of the first lines (`{first}`); if you know the \
+         format, name it with --format"
+    )]
+    Unknown {
+        /// Start of the file.
+        first: String,
+    },
+}
+
+/// A format override that says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The format.
+    #[error("trace format is `{found}`, expected one of {}", crate::Format::names())]
+    Format {
+        /// The name given.
+        found: String,
+    },
+    /// A part after the format.
+    #[error("trace format option is `{found}`, expected time=ns|us|ms|s, addr=bytes|512 or read=0|1")]
+    Option {
+        /// The text given.
+        found: String,
+    },
+    /// The option means nothing in this format.
+    #[error("{} has no use for `{option}`", .format.name())]
+    Unused {
+        /// The format named.
+        format: Format,
+        /// The option.
+        option: &'static str,
+    },
+}

@@ -1,0 +1,197 @@
+//! A trace on a device smaller than its addresses.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::{Layout, Record};
+
+/// Size of the regions that `compact` renumbers.
+pub const TOUCH_REGION_BYTES: u64 = 1 << 20;
+
+/// The trace does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// Too large.
+    #[error(
+        "the trace needs {needed} bytes, the device has {device}; use a larger device, --fit compact \
+         (needs {compact} bytes) or --fit wrap"
+    )]
+    TooLarge {
+        /// Bytes the trace needs.
+        needed: u64,
+        /// Bytes of the device.
+        device: u64,
+        /// Bytes the trace needs with its regions renumbered.
+        compact: u64,
+    },
+}
+
+/// A set of 1 MiB regions as disjoint runs, so that one huge request costs one entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionSet {
+    /// First region of a run to one past its last. Runs neither overlap nor touch.
+    runs: BTreeMap<u64, u64>,
+    last: (u64, u64),
+}
+
+impl RegionSet {
+    /// Adds the regions of a request.
+    #[inline]
+    pub fn touch(&mut self, offset: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        let first = offset / TOUCH_REGION_BYTES;
+        let end = (offset.saturating_add(len) - 1) / TOUCH_REGION_BYTES + 1;
+        if self.last.0 > first || self.last.1 < end {
+            self.insert(first, end);
+        }
+    }
+
+    fn insert(&mut self, first: u64, end: u64) {
+        let (mut first, mut end) = (first, end);
+        // Swallow every run that overlaps or touches [first, end).
+        while let Some((&start, &stop)) = self.runs.range(..=end).next_back() {
+            if stop < first {
+                break;
+            }
+            first = first.min(start);
+            end = end.max(stop);
+            self.runs.remove(&start);
+        }
+        self.runs.insert(first, end);
+        self.last = (first, end);
+    }
+
+    /// Bytes of all regions.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let regions: u64 = self.runs.iter().map(|(first, end)| end - first).sum();
+        regions.saturating_mul(TOUCH_REGION_BYTES)
+    }
+}
+
+/// A run of touched regions and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    from: u64,
+    end: u64,
+    to: u64,
+}
+
+/// Touched regions in address order, renumbered without gaps: `--fit compact`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Regions {
+    runs: Vec<Run>,
+    total: u64,
+}
+
+impl Regions {
+    /// The regions of all devices as laid out. Offsets are bytes of the laid-out space.
+    #[must_use]
+    pub fn new(sets: &[RegionSet], layout: &Layout) -> Self {
+        let mut regions = Self::default();
+        for (dev, set) in (0_u16..).zip(sets) {
+            let base = layout.base(dev);
+            for (first, end) in &set.runs {
+                let from = base.saturating_add(first.saturating_mul(TOUCH_REGION_BYTES));
+                let end = base.saturating_add(end.saturating_mul(TOUCH_REGION_BYTES));
+                regions.runs.push(Run { from, end, to: regions.total });
+                regions.total = regions.total.saturating_add(end - from);
+            }
+        }
+        regions
+    }
+
+    /// Bytes of the renumbered space.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Moves a record to the renumbered space. Reads and writes stay whole, because all their
+    /// regions are touched; a trim becomes one record per run it meets.
+    pub fn map(&self, record: &Record, mut out: impl FnMut(Record)) {
+        if record.len == 0 {
+            out(record.clone());
+            return;
+        }
+        let first = self.runs.partition_point(|run| run.end <= record.offset);
+        for run in self.runs.get(first..).unwrap_or_default() {
+            if run.from >= record.end() {
+                break;
+            }
+            let from = record.offset.max(run.from);
+            let end = record.end().min(run.end);
+            let mut piece = record.clone();
+            piece.offset = run.to + (from - run.from);
+            piece.len = end - from;
+            out(piece);
+        }
+    }
+}
+
+/// Takes offsets modulo the device: `--fit wrap`. A request over the end becomes two; one longer
+/// than the device is cut to it.
+pub fn wrap(record: &Record, device_bytes: u64, mut out: impl FnMut(Record)) {
+    if record.len == 0 || device_bytes == 0 {
+        let mut moved = record.clone();
+        moved.offset = record.offset.checked_rem(device_bytes).unwrap_or(0);
+        out(moved);
+        return;
+    }
+    let offset = record.offset % device_bytes;
+    let len = record.len.min(device_bytes);
+    let head = len.min(device_bytes - offset);
+    let mut piece = record.clone();
+    (piece.offset, piece.len) = (offset, head);
+    if head == len && len == record.len {
+        out(piece);
+        return;
+    }
+    // Digests count pages of the whole request and would be wrong on its pieces.
+    piece.digests = None;
+    out(piece.clone());
+    if len > head {
+        (piece.offset, piece.len) = (0, len - head);
+        out(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RegionSet, Regions, TOUCH_REGION_BYTES, wrap};
+    use crate::{Layout, Record, TraceOp};
+
+    const MIB: u64 = TOUCH_REGION_BYTES;
+
+    fn pieces(regions: &Regions, offset: u64, len: u64) -> Vec<(u64, u64)> {
+        let mut pieces = Vec::new();
+        regions.map(&Record::new(0, TraceOp::Trim, offset, len), |r| pieces.push((r.offset, r.len)));
+        pieces
+    }
+
+    #[test]
+    fn touched_regions_are_renumbered_in_order() {
+        let mut set = RegionSet::default();
+        for (offset, len) in [(9 * MIB, 5), (3 * MIB - 1, 2), (10 * MIB, MIB)] {
+            set.touch(offset, len);
+        }
+        assert_eq!(set.bytes(), 4 * MIB);
+        let regions = Regions::new(&[set], &Layout::new(&[11 * MIB]).unwrap());
+        assert_eq!(pieces(&regions, 3 * MIB - 1, 2), [(MIB - 1, 2)]);
+        assert_eq!(pieces(&regions, 10 * MIB, 7), [(3 * MIB, 7)]);
+        assert_eq!(pieces(&regions, 0, 10 * MIB), [(0, 2 * MIB), (2 * MIB, MIB)]);
+        assert_eq!(pieces(&regions, 5 * MIB, MIB), []);
+    }
+
+    #[test]
+    fn wrapping_splits_at_the_end() {
+        let mut pieces = Vec::new();
+        wrap(&Record::new(0, TraceOp::Write, 95, 10), 100, |r| pieces.push((r.offset, r.len)));
+        wrap(&Record::new(0, TraceOp::Write, 205, 10), 100, |r| pieces.push((r.offset, r.len)));
+        assert_eq!(pieces, [(95, 5), (0, 5), (5, 10)]);
+    }
+}

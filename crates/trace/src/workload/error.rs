@@ -1,0 +1,159 @@
+//! What can be wrong with a workload specification.
+
+use super::Pattern;
+
+/// Why a workload specification was refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// Nothing was given.
+    #[error("the workload is empty, expected a pattern such as `randwrite,bs=4KiB,qd=32`")]
+    Empty,
+    /// The first word names no pattern.
+    #[error(
+        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw or mix",
+        hint(*.nearest)
+    )]
+    UnknownPattern {
+        /// The word.
+        found: String,
+        /// The pattern it may be a misspelling of.
+        nearest: Option<&'static str>,
+    },
+    /// A key that does not exist.
+    #[error(
+        "unknown workload key `{key}`{}; the keys are {}",
+        hint(*.nearest),
+        super::KEYS.join(", ")
+    )]
+    UnknownKey {
+        /// The key as written.
+        key: String,
+        /// The key it may be a misspelling of.
+        nearest: Option<&'static str>,
+    },
+    /// A key without a value.
+    #[error("workload key `{key}` has no value; write `{key}=VALUE`")]
+    MissingValue {
+        /// The key.
+        key: &'static str,
+    },
+    /// A key given twice.
+    #[error("workload key `{key}` is given twice; keep one")]
+    DuplicateKey {
+        /// The key.
+        key: &'static str,
+    },
+    /// A value that is no number, or has the wrong unit or shape.
+    #[error("`{key}={value}` is malformed: expected {expected}")]
+    Malformed {
+        /// The key.
+        key: &'static str,
+        /// The value as written.
+        value: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// A word of a list of choices that does not exist.
+    #[error("`{key}={value}` is unknown{}; use {choices}", hint(*.nearest))]
+    UnknownChoice {
+        /// The key.
+        key: &'static str,
+        /// The word as written.
+        value: String,
+        /// The choice it may be a misspelling of.
+        nearest: Option<&'static str>,
+        /// Every choice.
+        choices: &'static str,
+    },
+    /// A number outside its limits.
+    #[error("`{key}={value}` is out of limits: expected {limits}")]
+    OutOfLimits {
+        /// The key.
+        key: &'static str,
+        /// The value as written.
+        value: String,
+        /// The limits.
+        limits: &'static str,
+    },
+    /// A size that does not consist of 512 B sectors.
+    #[error(
+        "`{key}` is {bytes} bytes, expected a multiple of 512 that is not 0; \
+         note that KB is 1000 bytes and KiB is 1024"
+    )]
+    NotSectors {
+        /// The key.
+        key: &'static str,
+        /// The size.
+        bytes: u64,
+    },
+    /// Reads and trims are more than all requests.
+    #[error("read_share {read} and trim_share {trim} add up to more than 1; lower one of them")]
+    SharesExceedOne {
+        /// Share of reads.
+        read: f64,
+        /// Share of trims.
+        trim: f64,
+    },
+    /// Two keys that contradict each other.
+    #[error("`{first}` and `{second}` exclude each other; keep one")]
+    Exclusive {
+        /// One key.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// A key that means something only beside another.
+    #[error("`{key}` needs `{needs}`; add it or drop `{key}`")]
+    Needs {
+        /// The key.
+        key: &'static str,
+        /// What has to be given too.
+        needs: &'static str,
+    },
+    /// A key that means nothing for the pattern.
+    #[error(
+        "`{key}` has no meaning for the pattern `{}`; drop it or choose another",
+        .pattern.name()
+    )]
+    NotForPattern {
+        /// The key.
+        key: &'static str,
+        /// The pattern.
+        pattern: Pattern,
+    },
+    /// A length in drive writes for a workload that never writes.
+    #[error("`drive_writes` never ends: the workload writes nothing; use `requests` or `bytes`")]
+    NeverWrites,
+    /// The range leaves the device.
+    #[error("the range ends at byte {end}, but the device has {device} bytes; lower `range`")]
+    RangeBeyondDevice {
+        /// First byte after the range.
+        end: u64,
+        /// Size of the device in bytes.
+        device: u64,
+    },
+    /// The range holds no request.
+    #[error(
+        "the range holds {range} bytes after rounding inwards to `align`, \
+         less than one request of {request} bytes; raise `range` or lower `bs`"
+    )]
+    RangeTooSmall {
+        /// Bytes of the range.
+        range: u64,
+        /// Bytes of the largest request.
+        request: u64,
+    },
+    /// More positions than the generator can number.
+    #[error("the range has {found} units of `align`, expected at most {limit}; raise `align`")]
+    TooManyUnits {
+        /// Units of the range.
+        found: u64,
+        /// The most this workload can use.
+        limit: u64,
+    },
+}
+
+fn hint(nearest: Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |word| format!(", did you mean `{word}`?"))
+}

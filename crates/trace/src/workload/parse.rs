@@ -1,0 +1,379 @@
+//! The specification language. Every value is checked here, before any device is known.
+
+use onefold_units::convert::{floor_u64, narrow};
+
+use super::WorkloadError;
+use super::spec::{
+    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, RangeSpec, Workload,
+};
+use super::values::{Entry, nearest, real};
+
+/// Every key, in the order of the module's table.
+pub(super) const KEYS: [&str; 17] = [
+    "bs",
+    "align",
+    "range",
+    "dist",
+    "scatter",
+    "qd",
+    "rate",
+    "arrival",
+    "requests",
+    "bytes",
+    "drive_writes",
+    "read_share",
+    "trim_share",
+    "fua_share",
+    "flush_every",
+    "seed",
+    "fresh",
+];
+
+const DISTRIBUTIONS: [&str; 5] = ["uniform", "zipf", "hotcold", "pareto", "gaussian"];
+const DEFAULT_REQUESTS: u64 = 1_000_000;
+const DEFAULT_BYTES: u32 = 4096;
+const DEFAULT_PARETO: f64 = 0.2;
+const DEFAULT_SIGMA: f64 = 0.1;
+/// Limits of the values; the texts of the errors repeat them.
+const MAX_REQUEST: u64 = 1 << 30;
+const MAX_DEPTH: u64 = 65_536;
+const MAX_RATE: u64 = 1_000_000_000;
+const MAX_WEIGHT: u32 = 1_000_000;
+const MAX_SIZES: usize = 64;
+const MAX_DRIVE_WRITES: f64 = 1e6;
+
+impl Workload {
+    /// Reads a specification such as `randwrite,bs=4KiB,qd=32,requests=10M`.
+    ///
+    /// ```
+    /// use onefold_trace::workload::Workload;
+    ///
+    /// let workload = Workload::parse("randread,qd=8,requests=2").unwrap();
+    /// assert_eq!(
+    ///     workload.canonical(),
+    ///     "randread,bs=4KiB,align=4KiB,range=0-100%,dist=uniform,qd=8,requests=2"
+    /// );
+    /// let mut requests = workload.instantiate(1 << 30, 42).unwrap();
+    /// assert_eq!(requests.by_ref().count(), 2);
+    ///
+    /// let error = Workload::parse("randread,qdepth=8").unwrap_err();
+    /// assert!(error.to_string().starts_with("unknown workload key `qdepth`"));
+    /// ```
+    pub fn parse(spec: &str) -> Result<Self, WorkloadError> {
+        let mut words = spec.split(',').map(str::trim);
+        let pattern = pattern(words.next().unwrap_or_default())?;
+        let keys = Keys::collect(words)?;
+        keys.refuse_contradictions(pattern)?;
+        let sizes = keys.sizes()?;
+        let distribution = keys.distribution()?;
+        let workload = Self {
+            pattern,
+            align: keys.align(&sizes)?,
+            sizes,
+            range: keys.range()?,
+            scatter: keys.scatter(distribution)?,
+            distribution,
+            pacing: keys.pacing()?,
+            length: keys.length()?,
+            read_share: keys.share("read_share", pattern.default_read_share())?,
+            trim_share: keys.share("trim_share", pattern.default_trim_share())?,
+            fua_share: keys.share("fua_share", 0.0)?,
+            flush_every: keys.find("flush_every").map(|entry| entry.positive()).transpose()?,
+            seed: keys.find("seed").map(|entry| entry.count()).transpose()?,
+            fresh: keys.find("fresh").map_or(Ok(false), |entry| entry.boolean())?,
+        };
+        workload.refuse_impossible_shares(&keys)
+    }
+
+    fn refuse_impossible_shares(mut self, keys: &Keys<'_>) -> Result<Self, WorkloadError> {
+        // A default gives way to a share the user asked for.
+        if keys.find("trim_share").is_none() {
+            self.trim_share = self.trim_share.min(1.0 - self.read_share);
+        }
+        if keys.find("read_share").is_none() && self.pattern.mixes_reads() {
+            self.read_share = self.read_share.min(1.0 - self.trim_share);
+        }
+        let (read, trim) = (self.read_share, self.trim_share);
+        // Decimal shares that add up to 1 may exceed it by a rounding error.
+        if read + trim > 1.0 + 1e-9 {
+            return Err(WorkloadError::SharesExceedOne { read, trim });
+        }
+        if matches!(self.length, Length::DriveWrites(_)) && self.read_share >= 1.0 {
+            return Err(WorkloadError::NeverWrites);
+        }
+        Ok(self)
+    }
+}
+
+impl std::str::FromStr for Workload {
+    type Err = WorkloadError;
+
+    fn from_str(spec: &str) -> Result<Self, WorkloadError> {
+        Self::parse(spec)
+    }
+}
+
+fn pattern(word: &str) -> Result<Pattern, WorkloadError> {
+    if word.is_empty() {
+        return Err(WorkloadError::Empty);
+    }
+    Pattern::ALL.into_iter().find(|pattern| pattern.name() == word).ok_or_else(|| {
+        WorkloadError::UnknownPattern {
+            found: word.to_owned(),
+            nearest: nearest(word, &Pattern::ALL.map(Pattern::name)),
+        }
+    })
+}
+
+struct Keys<'a>(Vec<Entry<'a>>);
+
+impl<'a> Keys<'a> {
+    fn collect(words: impl Iterator<Item = &'a str>) -> Result<Self, WorkloadError> {
+        let mut keys = Self(Vec::new());
+        for word in words.filter(|word| !word.is_empty()) {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let name = name.trim();
+            let Some(key) = KEYS.into_iter().find(|key| *key == name) else {
+                return Err(WorkloadError::UnknownKey {
+                    key: name.to_owned(),
+                    nearest: nearest(name, &KEYS),
+                });
+            };
+            if keys.find(key).is_some() {
+                return Err(WorkloadError::DuplicateKey { key });
+            }
+            // `fresh` alone is a flag.
+            let value = if word == "fresh" { "true" } else { value.trim() };
+            if value.is_empty() {
+                return Err(WorkloadError::MissingValue { key });
+            }
+            keys.0.push(Entry { key, value });
+        }
+        Ok(keys)
+    }
+
+    fn find(&self, key: &str) -> Option<Entry<'a>> {
+        self.0.iter().find(|entry| entry.key == key).copied()
+    }
+
+    fn refuse_contradictions(&self, pattern: Pattern) -> Result<(), WorkloadError> {
+        for (first, second) in [
+            ("qd", "rate"),
+            ("requests", "bytes"),
+            ("requests", "drive_writes"),
+            ("bytes", "drive_writes"),
+        ] {
+            if self.find(first).is_some() && self.find(second).is_some() {
+                return Err(WorkloadError::Exclusive { first, second });
+            }
+        }
+        for (key, means_something) in [
+            ("dist", !pattern.is_sequential()),
+            ("scatter", !pattern.is_sequential()),
+            ("read_share", pattern.mixes_reads()),
+            ("trim_share", pattern.writes()),
+            ("fua_share", pattern.writes()),
+            ("flush_every", pattern.writes()),
+            ("fresh", pattern.writes()),
+            ("drive_writes", pattern.writes()),
+        ] {
+            if !means_something && self.find(key).is_some() {
+                return Err(WorkloadError::NotForPattern { key, pattern });
+            }
+        }
+        if self.find("arrival").is_some() && self.find("rate").is_none() {
+            return Err(WorkloadError::Needs { key: "arrival", needs: "rate" });
+        }
+        Ok(())
+    }
+
+    fn sizes(&self) -> Result<Vec<BlockSize>, WorkloadError> {
+        let Some(entry) = self.find("bs") else {
+            return Ok(vec![BlockSize { bytes: DEFAULT_BYTES, weight: 1 }]);
+        };
+        if !entry.value.contains([':', '/']) {
+            return Ok(vec![BlockSize { bytes: request_bytes(entry, entry.value)?, weight: 1 }]);
+        }
+        let sizes: Result<Vec<_>, _> =
+            entry.value.split('/').map(|part| weighted_size(entry, part)).collect();
+        let sizes = sizes?;
+        if sizes.len() > MAX_SIZES {
+            return Err(entry.out_of("at most 64 sizes"));
+        }
+        // One size needs no weight, and the canonical form shows none.
+        if let [only] = sizes.as_slice() {
+            return Ok(vec![BlockSize { weight: 1, ..*only }]);
+        }
+        Ok(sizes)
+    }
+
+    fn align(&self, sizes: &[BlockSize]) -> Result<u32, WorkloadError> {
+        match self.find("align") {
+            Some(entry) => request_bytes(entry, entry.value),
+            None => Ok(sizes.iter().map(|size| size.bytes).min().unwrap_or(DEFAULT_BYTES)),
+        }
+    }
+
+    fn range(&self) -> Result<RangeSpec, WorkloadError> {
+        let Some(entry) = self.find("range") else { return Ok(RangeSpec::ALL) };
+        let (start, end) = entry.value.split_once('-').unwrap_or(("0", entry.value));
+        let range = RangeSpec { start: bound(entry, start)?, end: bound(entry, end)? };
+        let forward = match (range.start, range.end) {
+            (Bound::Bytes(start), Bound::Bytes(end))
+            | (Bound::Micropercent(start), Bound::Micropercent(end)) => start < end,
+            // Comparable only once the device is known.
+            _ => true,
+        };
+        if forward { Ok(range) } else { Err(entry.out_of("an end that lies behind the start")) }
+    }
+
+    fn distribution(&self) -> Result<Distribution, WorkloadError> {
+        let Some(entry) = self.find("dist") else { return Ok(Distribution::Uniform) };
+        let (name, argument) = match entry.value.split_once(':') {
+            Some((name, argument)) => (name, Some(argument)),
+            None => (entry.value, None),
+        };
+        match (name, argument) {
+            ("uniform", None) => Ok(Distribution::Uniform),
+            ("zipf", Some(theta)) => zipf(entry, theta),
+            ("hotcold", Some(shares)) => hot_cold(entry, shares),
+            ("pareto", argument) => pareto(entry, argument),
+            ("gaussian", argument) => gaussian(entry, argument),
+            ("uniform", Some(_)) => Err(entry.malformed("`uniform` without a parameter")),
+            ("zipf", None) => Err(entry.malformed("an exponent: `zipf:0.99`")),
+            ("hotcold", None) => Err(entry.malformed("two shares: `hotcold:0.2/0.8`")),
+            _ => Err(WorkloadError::UnknownChoice {
+                key: entry.key,
+                value: entry.value.to_owned(),
+                nearest: nearest(name, &DISTRIBUTIONS),
+                choices: "uniform, zipf:THETA, hotcold:F/R, pareto:H or gaussian:SIGMA",
+            }),
+        }
+    }
+
+    fn scatter(&self, distribution: Distribution) -> Result<bool, WorkloadError> {
+        let Some(entry) = self.find("scatter") else { return Ok(distribution.scatters()) };
+        if distribution == Distribution::Uniform {
+            return Err(WorkloadError::Needs { key: "scatter", needs: "a skewed dist" });
+        }
+        entry.boolean()
+    }
+
+    fn pacing(&self) -> Result<Pacing, WorkloadError> {
+        if let Some(entry) = self.find("rate") {
+            let rate = entry.count()?;
+            if !(1..=MAX_RATE).contains(&rate) {
+                return Err(entry.out_of("1 to 1G requests per second"));
+            }
+            return Ok(Pacing::Open { rate, arrival: self.arrival()? });
+        }
+        let Some(entry) = self.find("qd") else { return Ok(Pacing::Closed { depth: 1 }) };
+        let depth = entry.count()?;
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            return Err(entry.out_of("1 to 65536 requests in flight"));
+        }
+        Ok(Pacing::Closed { depth: narrow(depth) })
+    }
+
+    fn arrival(&self) -> Result<Arrival, WorkloadError> {
+        let Some(entry) = self.find("arrival") else { return Ok(Arrival::Poisson) };
+        match entry.value {
+            "poisson" => Ok(Arrival::Poisson),
+            "fixed" => Ok(Arrival::Fixed),
+            other => Err(WorkloadError::UnknownChoice {
+                key: entry.key,
+                value: other.to_owned(),
+                nearest: nearest(other, &["poisson", "fixed"]),
+                choices: "poisson or fixed",
+            }),
+        }
+    }
+
+    fn length(&self) -> Result<Length, WorkloadError> {
+        if let Some(entry) = self.find("requests") {
+            return Ok(Length::Requests(entry.positive()?));
+        }
+        if let Some(entry) = self.find("bytes") {
+            return Ok(Length::Bytes(entry.sectors(entry.value)?));
+        }
+        let Some(entry) = self.find("drive_writes") else {
+            return Ok(Length::Requests(DEFAULT_REQUESTS));
+        };
+        let times = entry.real(entry.value)?;
+        if times > 0.0 && times <= MAX_DRIVE_WRITES {
+            Ok(Length::DriveWrites(times))
+        } else {
+            Err(entry.out_of("above 0, at most 1000000 drive writes"))
+        }
+    }
+
+    fn share(&self, key: &str, default: f64) -> Result<f64, WorkloadError> {
+        self.find(key).map_or(Ok(default), |entry| entry.share(entry.value))
+    }
+}
+
+fn request_bytes(entry: Entry<'_>, text: &str) -> Result<u32, WorkloadError> {
+    let bytes = entry.sectors(text)?;
+    if bytes > MAX_REQUEST { Err(entry.out_of("at most 1GiB")) } else { Ok(narrow(bytes)) }
+}
+
+fn weighted_size(entry: Entry<'_>, part: &str) -> Result<BlockSize, WorkloadError> {
+    let expected = "sizes with whole weights such as 4KiB:70/64KiB:30";
+    let (size, weight) = part.split_once(':').ok_or_else(|| entry.malformed(expected))?;
+    let weight: u32 = weight.trim().parse().map_err(|_| entry.malformed(expected))?;
+    if !(1..=MAX_WEIGHT).contains(&weight) {
+        return Err(entry.out_of("weights from 1 to 1000000"));
+    }
+    Ok(BlockSize { bytes: request_bytes(entry, size.trim())?, weight })
+}
+
+fn bound(entry: Entry<'_>, text: &str) -> Result<Bound, WorkloadError> {
+    let text = text.trim();
+    if let Some(percent) = text.strip_suffix('%') {
+        let expected = "two ends such as 0-50% or 1GiB-2GiB, or a length";
+        let percent = real(percent).ok_or_else(|| entry.malformed(expected))?;
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(entry.out_of("percentages from 0 to 100"));
+        }
+        return Ok(Bound::Micropercent(floor_u64(percent * 1e6 + 0.5)));
+    }
+    // Zero needs no unit, also in `0-50%`.
+    if text == "0" { Ok(Bound::Bytes(0)) } else { entry.sectors(text).map(Bound::Bytes) }
+}
+
+fn zipf(entry: Entry<'_>, theta: &str) -> Result<Distribution, WorkloadError> {
+    let theta = entry.real(theta)?;
+    if (0.0..=10.0).contains(&theta) {
+        Ok(Distribution::Zipf { theta })
+    } else {
+        Err(entry.out_of("an exponent from 0 to 10"))
+    }
+}
+
+fn hot_cold(entry: Entry<'_>, shares: &str) -> Result<Distribution, WorkloadError> {
+    let (addresses, requests) =
+        shares.split_once('/').ok_or_else(|| entry.malformed("two shares: `hotcold:0.2/0.8`"))?;
+    let (addresses, requests) = (entry.share(addresses)?, entry.share(requests)?);
+    if addresses <= 0.0 || addresses >= 1.0 {
+        return Err(entry.out_of("a share of the addresses between 0 and 1, neither of them"));
+    }
+    Ok(Distribution::HotCold { addresses, requests })
+}
+
+fn pareto(entry: Entry<'_>, h: Option<&str>) -> Result<Distribution, WorkloadError> {
+    let h = h.map_or(Ok(DEFAULT_PARETO), |text| entry.share(text))?;
+    if (0.001..=0.5).contains(&h) {
+        Ok(Distribution::Pareto { h })
+    } else {
+        Err(entry.out_of("a share from 0.001 to 0.5"))
+    }
+}
+
+fn gaussian(entry: Entry<'_>, sigma: Option<&str>) -> Result<Distribution, WorkloadError> {
+    let sigma = sigma.map_or(Ok(DEFAULT_SIGMA), |text| entry.share(text))?;
+    if sigma >= 1e-6 {
+        Ok(Distribution::Gaussian { sigma })
+    } else {
+        Err(entry.out_of("a share of the range from 0.000001 to 1"))
+    }
+}

@@ -1,0 +1,49 @@
+//! Trace readers: any bytes in any format are records or an error, and it does not matter in which
+//! pieces they arrive. The first byte is the format, the second the size of the pieces, the third
+//! the options.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use onefold_fuzz::choice;
+use onefold_trace::{
+    Event, Format, FormatSpec, OnBadLine, ReadError, ReadOptions, Reader, Record, Summary, detect,
+};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((format, rest)) = choice(data) else { return };
+    let Some((piece, rest)) = choice(rest) else { return };
+    let Some((options, bytes)) = choice(rest) else { return };
+    let _ = detect(bytes, options & 4 == 4);
+    let spec = FormatSpec::new(Format::ALL[usize::from(format) % Format::ALL.len()]);
+    let options = ReadOptions {
+        on_bad_line: if options & 1 == 1 { OnBadLine::Skip } else { OnBadLine::Fail },
+        event: if options & 2 == 2 { Event::Queue } else { Event::Issue },
+        cache_study: true,
+    };
+    let whole = read(spec, options, bytes, bytes.len());
+    let pieces = read(spec, options, bytes, usize::from(piece));
+    match (whole, pieces) {
+        (Ok(whole), Ok(pieces)) => {
+            assert_eq!(whole, pieces);
+            // No format says a record in less than a byte.
+            assert!(whole.0.len() <= bytes.len());
+        }
+        (Err(whole), Err(pieces)) => assert_eq!(whole.to_string(), pieces.to_string()),
+        (whole, pieces) => panic!("whole {whole:?}, in pieces {pieces:?}"),
+    }
+});
+
+fn read(
+    spec: FormatSpec,
+    options: ReadOptions,
+    bytes: &[u8],
+    piece: usize,
+) -> Result<(Vec<Record>, Summary), ReadError> {
+    let mut reader = Reader::new(spec, options)?;
+    let mut records = Vec::new();
+    for part in bytes.chunks(piece.max(1)) {
+        reader.push(part, &mut records)?;
+    }
+    reader.finish(&mut records)?;
+    Ok((records, reader.summary()))
+}

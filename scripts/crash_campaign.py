@@ -1,0 +1,254 @@
+"""Kill a served device under load and verify what it promised.
+
+Several connections write, zero and flush blocks at random; every block carries its number and its
+version. Then the server dies by SIGKILL, is started again on the same image, and every block is
+read back. A block may hold any version from the last durable one to the last one issued, and
+nothing else: not an older one, not a mixture, not another block's.
+
+What is durable follows the contract of the device: a flush covers every write that was acknowledged
+before the flush was sent, on any connection; a FUA write covers itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import nbd
+
+BLOCK = 4096
+CONNECTIONS = 4
+READY_SECONDS = 60.0
+HEADER = struct.Struct("<8sQQQ")
+MAGIC = b"OFCAMPGN"
+
+
+def content(seed: int, block: int, version: int) -> bytes:
+    """Bytes of a version of a block; version 0 is a block never written, which reads as zeroes."""
+    if version == 0:
+        return bytes(BLOCK)
+    return HEADER.pack(MAGIC, seed, block, version) * (BLOCK // HEADER.size)
+
+
+class Model:
+    """What was issued, acknowledged and made durable for every block. Guarded by one lock."""
+
+    def __init__(self, blocks: int, seed: int) -> None:
+        self.seed = seed
+        self.lock = threading.Lock()
+        self.durable = [0] * blocks
+        self.acknowledged = [0] * blocks
+        self.issued = [0] * blocks
+        # What was issued before the last restart and not found then is lost for good.
+        self.lost_below = [0] * blocks
+        # Versions that were written as zeroes, per block; all others carry data.
+        self.zeroed: list[set[int]] = [set() for _ in range(blocks)]
+        self.flushes = 0
+        self.writes = 0
+
+    def bytes_of(self, block: int, version: int) -> bytes:
+        return bytes(BLOCK) if version in self.zeroed[block] else content(self.seed, block, version)
+
+    def issue(self, first: int, count: int, *, zero: bool) -> list[int]:
+        with self.lock:
+            for block in range(first, first + count):
+                self.issued[block] += 1
+                if zero:
+                    self.zeroed[block].add(self.issued[block])
+            return self.issued[first : first + count]
+
+    def acknowledge(self, first: int, versions: list[int], *, durable: bool) -> None:
+        with self.lock:
+            self.writes += 1
+            for block, version in enumerate(versions, first):
+                self.acknowledged[block] = version
+                if durable:
+                    self.durable[block] = version
+
+    def before_flush(self) -> list[int]:
+        with self.lock:
+            return self.acknowledged.copy()
+
+    def after_flush(self, covered: list[int]) -> None:
+        with self.lock:
+            self.flushes += 1
+            self.durable = [max(a, b) for a, b in zip(self.durable, covered, strict=True)]
+
+    def verify(self, block: int, found: bytes) -> str | None:
+        """Say what is wrong with a block, and take what is there as the new truth."""
+        durable, issued = self.durable[block], self.issued[block]
+        # The newest first, as it is the likeliest.
+        newer = range(issued, max(durable, self.lost_below[block]), -1)
+        for version in (*newer, durable):
+            if found == self.bytes_of(block, version):
+                # Version numbers go on, so that an old version never looks like a new one.
+                self.durable[block] = self.acknowledged[block] = version
+                self.lost_below[block] = issued
+                return None
+        magic, seed, number, version = HEADER.unpack_from(found)
+        what = (
+            f"version {version} of block {number} (seed {seed})"
+            if magic == MAGIC
+            else ("zeroes" if not any(found) else "foreign bytes")
+        )
+        return (
+            f"block {block} holds {what}, expected version {self.durable[block]} (durable) to "
+            f"{self.issued[block]} (issued) of block {block}"
+        )
+
+
+def work(uri: str, model: Model, blocks: range, rng: random.Random, stop: threading.Event) -> None:
+    """Write, zero and flush one connection's blocks until the server is gone."""
+    handle = nbd.NBD()
+    handle.connect_uri(uri)
+    try:
+        while not stop.is_set():
+            if rng.random() < 0.05:
+                covered = model.before_flush()
+                handle.flush()
+                model.after_flush(covered)
+                continue
+            count = min(rng.choice((1, 1, 1, 4, 16)), len(blocks))
+            first = rng.randrange(blocks.start, blocks.stop - count + 1)
+            zero = rng.random() < 0.05
+            fua = rng.random() < 0.05
+            flags = nbd.CMD_FLAG_FUA if fua else 0
+            versions = model.issue(first, count, zero=zero)
+            if zero:
+                handle.zero(count * BLOCK, first * BLOCK, flags)
+            else:
+                data = b"".join(content(model.seed, b, v) for b, v in enumerate(versions, first))
+                handle.pwrite(data, first * BLOCK, flags)
+            model.acknowledge(first, versions, durable=fua)
+    except nbd.Error as error:
+        # The server was killed; before that, an error is a failure.
+        if not stop.is_set():
+            print(f"crash campaign: a request failed before the kill: {error}", file=sys.stderr)
+            os._exit(1)
+
+
+class Server:
+    """A served device as a child process."""
+
+    def __init__(self, command: list[str], socket: Path, log: Path) -> None:
+        socket.unlink(missing_ok=True)
+        self.log = log
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        deadline = time.monotonic() + READY_SECONDS
+        while not self.answers(f"nbd+unix:///?socket={socket}"):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                sys.stderr.write(log.read_text(errors="replace")[-4000:])
+                sys.exit(f"crash campaign: the server does not answer: {' '.join(command)}")
+            time.sleep(0.02)
+
+    @staticmethod
+    def answers(uri: str) -> bool:
+        handle = nbd.NBD()
+        try:
+            handle.connect_uri(uri)
+            handle.shutdown()
+        except nbd.Error:
+            return False
+        return True
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def verify_all(uri: str, model: Model) -> None:
+    handle = nbd.NBD()
+    handle.connect_uri(uri)
+    span = 256
+    problems = []
+    for first in range(0, len(model.issued), span):
+        count = min(span, len(model.issued) - first)
+        data = bytes(handle.pread(count * BLOCK, first * BLOCK))
+        for at in range(count):
+            problem = model.verify(first + at, data[at * BLOCK : (at + 1) * BLOCK])
+            if problem is not None:
+                problems.append(problem)
+    handle.shutdown()
+    if problems:
+        print("\n".join(problems[:10]), file=sys.stderr)
+        sys.exit(f"crash campaign: {len(problems)} blocks are wrong, seed {model.seed}")
+
+
+def load_and_kill(server: Server, uri: str, model: Model, rng: random.Random) -> None:
+    stop = threading.Event()
+    share = len(model.issued) // CONNECTIONS
+    threads = []
+    for number in range(CONNECTIONS):
+        blocks = range(number * share, (number + 1) * share)
+        own = random.Random(rng.random())
+        thread = threading.Thread(target=work, args=(uri, model, blocks, own, stop))
+        thread.start()
+        threads.append(thread)
+    time.sleep(rng.uniform(0.05, 0.8))
+    stop.set()
+    server.kill()
+    for thread in threads:
+        thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--onefold", type=Path, required=True, help="the onefold binary")
+    parser.add_argument("--folder", type=Path, required=True, help="for image, socket and log")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--preset", default="s1")
+    parser.add_argument("--size", default="256MiB", help="of the device")
+    parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
+    parser.add_argument(
+        "--server", help="another server's command line, {socket} filled in; tests this program"
+    )
+    options = parser.parse_args()
+
+    image = options.folder / "disk.img"
+    socket = options.folder / "disk.sock"
+    log = options.folder / "server.log"
+    uri = f"nbd+unix:///?socket={socket}"
+    onefold = [str(options.onefold), "ssd"]
+    if options.server:
+        command = options.server.format(socket=socket).split()
+    else:
+        create = [*onefold, "create", str(image), "--preset", options.preset, "--size", options.size]
+        subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
+        command = [*onefold, "serve", str(image), "--nbd", f"unix:{socket}", "--latency", "none"]
+
+    rng = random.Random(options.seed)
+    model = Model(options.span, options.seed)
+    for kill in range(1, options.kills + 1):
+        server = Server(command, socket, log)
+        if kill > 1:
+            verify_all(uri, model)
+        load_and_kill(server, uri, model, rng)
+    server = Server(command, socket, log)
+    verify_all(uri, model)
+    server.kill()
+    if not options.server:
+        # fsck(8): 0 clean, 1 repaired.
+        checked = subprocess.run([*onefold, "check", str(image)], check=False, capture_output=True)
+        if checked.returncode not in (0, 1):
+            sys.stderr.buffer.write(checked.stdout + checked.stderr)
+            sys.exit(f"crash campaign: check says {checked.returncode}, seed {options.seed}")
+    print(
+        f"crash campaign ok: {options.kills} kills, {model.writes} acknowledged writes, "
+        f"{model.flushes} flushes, every durable block intact, seed {options.seed}"
+    )
+
+
+if __name__ == "__main__":
+    main()

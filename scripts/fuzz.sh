@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Fuzzes on stable Rust: builds the targets of fuzz/ with coverage and runs each for some seconds.
+#
+#   scripts/fuzz.sh [SECONDS] [TARGET...]      30 s each, every target, unless said otherwise
+#
+# Seeds are in fuzz/corpus/TARGET; what a run finds goes to fuzz/target/corpus/TARGET. On a crash it
+# prints the command that repeats it and exits with 1.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+  -h | --help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  [0-9]*) seconds=$1; shift ;;
+  *) seconds=30 ;;
+esac
+case "$seconds" in
+  *[!0-9]*) echo "fuzz: seconds are $seconds, expected a whole number" >&2; exit 2 ;;
+esac
+
+mapfile -t known < <(cd fuzz/targets && for file in *.rs; do echo "${file%.rs}"; done)
+targets=("${@:-${known[@]}}")
+[ $# -gt 0 ] || targets=("${known[@]}")
+for target in "${targets[@]}"; do
+  if [ ! -f "fuzz/targets/$target.rs" ]; then
+    echo "fuzz: no target $target, expected one of: ${known[*]}" >&2
+    exit 2
+  fi
+done
+
+if ! command -v c++ >/dev/null; then
+  echo "skipped: fuzzing (libFuzzer needs a C++ compiler; apt-get install g++)"
+  exit 0
+fi
+
+# --target keeps build scripts and procedural macros free of coverage.
+triple=$(rustc --version --verbose | sed -n 's/^host: //p')
+export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+-Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing"
+cargo build --release --locked --manifest-path fuzz/Cargo.toml --target "$triple" --bins || exit 1
+
+failed=0
+for target in "${targets[@]}"; do
+  binary=fuzz/target/$triple/release/$target
+  found=fuzz/target/corpus/$target
+  artifacts=fuzz/target/artifacts/$target/
+  log=fuzz/target/$target.log
+  mkdir -p "$found" "$artifacts"
+  seeds=()
+  [ -d "fuzz/corpus/$target" ] && seeds=("fuzz/corpus/$target")
+  if "$binary" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
+    -artifact_prefix="$artifacts" "$found" "${seeds[@]}" >"$log" 2>&1 </dev/null; then
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    coverage=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1)
+    printf 'fuzz %-16s ok: %s inputs in %s s, %s\n' "$target" "${runs:-?}" "$seconds" "${coverage:-cov: ?}"
+  else
+    failed=1
+    input=$(grep -o 'Test unit written to .*' "$log" | tail -n 1 | sed 's/^Test unit written to //')
+    tail -n 40 "$log"
+    printf 'fuzz %-16s FAILED\n' "$target"
+    printf 'reproduce: %s %s\n' "$binary" "${input:-(no input was written; see $log)}"
+  fi
+done
+exit $failed
