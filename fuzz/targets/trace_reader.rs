@@ -5,6 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use onefold_fuzz::choice;
+use onefold_trace::oft::{Encoder, Header};
 use onefold_trace::{
     Event, Format, FormatSpec, OnBadLine, ReadError, ReadOptions, Reader, Record, Summary, detect,
 };
@@ -27,6 +28,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(whole, pieces);
             // No format says a record in less than a byte.
             assert!(whole.0.len() <= bytes.len());
+            native(whole.0, usize::from(piece));
         }
         (Err(whole), Err(pieces)) => assert_eq!(whole.to_string(), pieces.to_string()),
         (whole, pieces) => panic!("whole {whole:?}, in pieces {pieces:?}"),
@@ -46,4 +48,25 @@ fn read(
     }
     reader.finish(&mut records)?;
     Ok((records, reader.summary()))
+}
+
+/// What any format says, the native format says as well; a damaged native file is no panic.
+fn native(records: Vec<Record>, at: usize) {
+    let mut encoder = Encoder::new(Header::unknown());
+    let mut file = encoder.header().to_vec();
+    for record in &records {
+        encoder.push(record, &mut file);
+    }
+    encoder.finish(&mut file);
+    let spec = FormatSpec::new(Format::Oft);
+    let again = read(spec, ReadOptions::default(), &file, file.len()).expect("our own file");
+    let without_digests = |record: Record| Record { digests: None, ..record };
+    let written: Vec<Record> = records.into_iter().map(without_digests).collect();
+    assert_eq!(again.0, written);
+
+    let place = at * 7919 % file.len();
+    file[place] ^= 0x40;
+    let _ = read(spec, ReadOptions::default(), &file, 1000);
+    file.truncate(place);
+    let _ = read(spec, ReadOptions::default(), &file, 1000);
 }

@@ -4,16 +4,20 @@
 //! Counts the CPU time of the thread where Linux tells it, so other programs disturb little.
 //!
 //! `cargo run --release -p onefold-buffer --example speed`
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/common/unmapped.rs"]
+mod unmapped;
+#[path = "../tests/common/zipf.rs"]
+mod zipf;
 
 use std::io::Write;
 
-use common::{ENTRY, Unmapped, Zipf};
 use onefold_buffer::{Actions, BufferConfig, PolicyKind, Req, new_policy};
 use onefold_units::convert::float;
 use onefold_units::{Lpn, Op, Rng};
+use unmapped::Unmapped;
+use zipf::Zipf;
 
+const ENTRY: u32 = 4096;
 const PAGES_LOG2: u32 = 22;
 const REQUESTS: u32 = 20_000_000;
 const SLOTS: u64 = 32_768;

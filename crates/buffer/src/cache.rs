@@ -70,7 +70,7 @@ impl<R: Replacement> Cache<R> {
         let covers = Covers::new(r, self.entries.shape());
         let (mut hits, mut sectors) = (0, 0);
         for (at, key) in (0..).zip(r.keys()) {
-            let cover = covers.at(at);
+            let cover = covers.at(at, self.entries.shape());
             let id = match self.entries.find(key) {
                 Some(id) => {
                     self.replacement.hit(&mut self.entries, id, Access::Read, out);
@@ -93,7 +93,7 @@ impl<R: Replacement> Cache<R> {
         let covers = Covers::new(r, self.entries.shape());
         let (mut hits, mut sectors) = (0, 0);
         for (at, key) in (0..).zip(r.keys()) {
-            let cover = covers.at(at);
+            let cover = covers.at(at, self.entries.shape());
             let id = match self.entries.find(key) {
                 Some(id) => {
                     self.replacement.hit(&mut self.entries, id, Access::Write, out);

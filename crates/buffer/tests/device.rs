@@ -1,11 +1,11 @@
 //! The actions, executed on bytes: what the host reads is what it wrote, at any time and after a
 //! power cut that follows a FLUSH or a FUA write.
 
-mod common;
 #[path = "common/streams.rs"]
 mod streams;
+#[path = "common/unmapped.rs"]
+mod unmapped;
 
-use common::Unmapped;
 use onefold_buffer::{
     Action, Actions, BufferConfig, PartMask, Policy, PolicyKind, Req, Slot, new_policy,
 };
@@ -13,6 +13,7 @@ use onefold_units::convert::{index, u32_from};
 use onefold_units::{Lpn, Op};
 use proptest::prelude::*;
 use streams::{Case, PAGES, case};
+use unmapped::Unmapped;
 
 /// Which write a sector holds; 0 = none.
 type Sector = u32;

@@ -1,19 +1,20 @@
 //! LRU against a naive model: every action and every counter.
 
-mod common;
 #[path = "common/streams.rs"]
 mod streams;
+#[path = "common/unmapped.rs"]
+mod unmapped;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use common::Unmapped;
 use onefold_buffer::{
     Action, Actions, BufferConfig, PartMask, PolicyKind, Req, TenantStats, new_policy,
 };
 use onefold_units::Op;
 use proptest::prelude::*;
 use streams::{Case, case};
+use unmapped::Unmapped;
 
 /// An action without slots.
 #[derive(Clone, Debug, PartialEq, Eq)]

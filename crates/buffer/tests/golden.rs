@@ -1,21 +1,53 @@
 //! Exact counts on the golden traces of the buffer specification, section 6.
 
-mod common;
+#[path = "common/traces.rs"]
+mod traces;
+#[path = "common/unmapped.rs"]
+mod unmapped;
+#[path = "common/zipf.rs"]
+mod zipf;
 
-use common::{G2, Unmapped, buffer, g1};
-use onefold_buffer::{Actions, Stats};
+use onefold_buffer::{Actions, BufferConfig, Policy, PolicyKind, Req, Stats, new_policy};
 use onefold_units::convert::{float, index};
 use onefold_units::{Lpn, Op};
+use traces::{G2, g1};
+use unmapped::Unmapped;
+
+/// A buffer of `slots` entries of 4 KiB, `k` of them in a flash page.
+fn buffer(slots: u32, k: u32, volatile: bool) -> Box<dyn Policy + Send> {
+    let bytes = u64::from(slots) * 4096;
+    let config = BufferConfig { policy: PolicyKind::Lru, bytes, volatile };
+    new_policy(&config, 4096, k * 4096).unwrap()
+}
 
 fn read_all(keys: &[u32], slots: u32) -> Stats {
     let mut policy = buffer(slots, 1, true);
     let mut out = Actions::new();
     for key in keys {
-        let r = onefold_buffer::Req::new(Op::Read, Lpn::new(*key), 1);
+        let r = Req::new(Op::Read, Lpn::new(*key), 1);
         policy.request(&r, &Unmapped, &mut out);
     }
     policy.check().unwrap();
     policy.stats().clone()
+}
+
+/// Adds to one element of a Fenwick tree.
+fn add(tree: &mut [i64], at: usize, by: i64) {
+    let mut at = at + 1;
+    while at < tree.len() {
+        tree[at] += by;
+        at += at & at.wrapping_neg();
+    }
+}
+/// Sum of the elements before one.
+fn sum(tree: &[i64], before: usize) -> i64 {
+    let mut at = before;
+    let mut sum = 0;
+    while at > 0 {
+        sum += tree[at];
+        at &= at - 1;
+    }
+    sum
 }
 
 /// Hits of LRU at every size at once: `hits[d]` reads had stack distance d, so a buffer of C
@@ -25,22 +57,6 @@ fn stack_distances(keys: &[u32]) -> Vec<u64> {
     let mut tree = vec![0_i64; keys.len() + 1];
     let mut last: Vec<Option<usize>> = vec![None; 100_000];
     let mut hits = vec![0; 100_000];
-    fn add(tree: &mut [i64], at: usize, by: i64) {
-        let mut at = at + 1;
-        while at < tree.len() {
-            tree[at] += by;
-            at += at & at.wrapping_neg();
-        }
-    }
-    fn sum(tree: &[i64], before: usize) -> i64 {
-        let mut at = before;
-        let mut sum = 0;
-        while at > 0 {
-            sum += tree[at];
-            at &= at - 1;
-        }
-        sum
-    }
     for (now, key) in keys.iter().enumerate() {
         if let Some(then) = last[index(*key)].replace(now) {
             let distance = sum(&tree, now) - sum(&tree, then + 1);
@@ -102,7 +118,7 @@ fn tenants_only_split_the_counts() {
     let (mut out, mut tagged_out) = (Actions::new(), Actions::new());
     for (tenant, r) in [0, 7, 255, 7, 1].into_iter().cycle().zip(&trace.requests) {
         one.request(r, &Unmapped, &mut out);
-        many.request(&onefold_buffer::Req { tenant, ..*r }, &Unmapped, &mut tagged_out);
+        many.request(&Req { tenant, ..*r }, &Unmapped, &mut tagged_out);
         assert_eq!(out.as_slice(), tagged_out.as_slice());
     }
     many.check().unwrap();

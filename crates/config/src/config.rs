@@ -233,15 +233,16 @@ impl Config {
         tenant::load(self.text("workload"), self.text("trace"), self.trace_base.as_deref())
     }
 
-    /// The same configuration with the workload or trace of the command line.
+    /// The same configuration with the workload or trace of the command line. Control characters of
+    /// a path are left out, as they are from every text of the canonical form.
     #[must_use]
     pub fn with_load(mut self, load: &Load) -> Self {
         let (workload, trace) = match load {
             Load::Workload(text) => (text.clone(), String::new()),
             Load::Trace(path) => (String::new(), path.display().to_string()),
         };
-        self.put("workload", Value::Text(workload), Origin::Set);
-        self.put("trace", Value::Text(trace), Origin::Set);
+        self.put("workload", Value::Text(load::printable(&workload)), Origin::Set);
+        self.put("trace", Value::Text(load::printable(&trace)), Origin::Set);
         self.trace_base = None;
         self
     }

@@ -124,6 +124,6 @@ fn parent(extends: &Entry) -> Result<Parent, ConfigError> {
 }
 
 /// A name that can stand in any output.
-fn printable(name: &str) -> String {
+pub(crate) fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).collect()
 }

@@ -363,4 +363,6 @@ fn the_command_line_can_replace_the_load() {
     let replaced = config.with_load(&Load::Trace("x/y.csv".into()));
     assert_eq!(replaced.load_of_run(), Some(Load::Trace("x/y.csv".into())));
     assert!(replaced.to_json().get("workload").is_none());
+    let odd = set("name=x").unwrap().with_load(&Load::Trace("a\n\"b\\.csv".into()));
+    assert_eq!(Config::from_canonical(&odd.to_toml()).unwrap(), odd);
 }

@@ -13,6 +13,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let size = arguments.next().map_or(Ok(1 << 30), |bytes| bytes.parse())?;
     let mut options = Options::new("memory");
     options.nbd.push(endpoint);
-    run(Edge::new(memory::MemoryDevice::new(size)), &options)?;
+    run(Edge::new(memory::MemoryDevice::new(size)), &options, |_| {})?;
     Ok(())
 }

@@ -5,8 +5,10 @@
 
 mod fuse;
 mod limits;
+mod metrics;
 pub mod nbd;
+mod notify;
 mod server;
 
 pub use limits::Limits;
-pub use server::{Options, ServeError, Server, run};
+pub use server::{Options, ServeError, Server, record, run};

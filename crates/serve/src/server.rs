@@ -1,20 +1,25 @@
 //! Starting and stopping the front ends of one device.
 
 use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::Edge;
+use onefold_device::edge::{DeviceStats, Edge, Frontend, Recorded, Recorder};
 use onefold_units::Status;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use thiserror::Error;
 
-use crate::Limits;
+use crate::fuse::Mount;
+use crate::metrics::{self, Live};
 use crate::nbd::parse::Export;
 use crate::nbd::{self, Endpoint, ListenError, Listener, Registry, Stop};
+use crate::notify::notify;
+use crate::Limits;
 
 /// What to serve and how.
 #[derive(Clone, Debug)]
@@ -26,6 +31,12 @@ pub struct Options {
     pub read_only: bool,
     /// Where NBD clients may connect.
     pub nbd: Vec<Endpoint>,
+    /// Serve NBD on the sockets that the service manager passed (`LISTEN_FDS`) too.
+    pub inherit_sockets: bool,
+    /// Directory in which the device appears as the file `disk`.
+    pub fuse: Option<PathBuf>,
+    /// Address of the metrics.
+    pub metrics: Option<SocketAddr>,
     /// Allow addresses that other machines can reach, although clients are not authenticated.
     pub insecure_listen: bool,
     /// Limits.
@@ -40,6 +51,9 @@ impl Options {
             name: name.into(),
             read_only: false,
             nbd: Vec::new(),
+            inherit_sockets: false,
+            fuse: None,
+            metrics: None,
             insecure_listen: false,
             limits: Limits::default(),
         }
@@ -50,9 +64,43 @@ impl Options {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
+    /// No front end was chosen.
+    #[error("nothing to serve on; choose an NBD endpoint or a FUSE directory")]
+    NoFrontend,
+    /// The name of the device cannot be an export name.
+    #[error("the device name has {bytes} bytes, expected 1 to 4096")]
+    Name {
+        /// Its length.
+        bytes: usize,
+    },
     /// A socket could not be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The FUSE file system could not be mounted.
+    #[error(
+        "cannot mount on {mountpoint}: {source}; expected an empty directory, /dev/fuse, and \
+         either root or the program fusermount3"
+    )]
+    Mount {
+        /// Where.
+        mountpoint: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file for the recording could not be made. An existing file is not overwritten.
+    #[error("cannot record to {path}: {source}; choose a file that does not exist yet")]
+    Record {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The recording ended early.
+    #[error("the recording is incomplete: {source}; what was written before can be read")]
+    Recording {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused something.
     #[error("cannot {action}: {source}")]
     Io {
@@ -69,6 +117,13 @@ pub enum ServeError {
     },
 }
 
+/// Starts a recording into a new file.
+pub fn record(path: &Path, device: &Recorded) -> Result<Recorder, ServeError> {
+    let failed = |source| ServeError::Record { path: path.to_owned(), source };
+    let file = std::fs::File::create_new(path).map_err(failed)?;
+    Recorder::start(Box::new(file), device).map_err(failed)
+}
+
 /// The running front ends of one device.
 pub struct Server<D: BlockDevice> {
     edge: Edge<D>,
@@ -76,21 +131,29 @@ pub struct Server<D: BlockDevice> {
     stop: Arc<Stop>,
     accepting: Vec<JoinHandle<()>>,
     endpoints: Vec<Endpoint>,
+    mount: Option<Mount>,
+    metrics: Option<metrics::Endpoint>,
     limits: Limits,
 }
 
-impl<D: BlockDevice + 'static> Server<D> {
+impl<D: BlockDevice + DeviceStats + 'static> Server<D> {
     /// Starts the front ends. On failure none is left running.
     pub fn start(edge: Edge<D>, options: &Options) -> Result<Self, ServeError> {
-        let listeners = options
-            .nbd
-            .iter()
-            .map(|endpoint| Listener::bind(endpoint, options.insecure_listen))
-            .collect::<Result<Vec<_>, _>>()?;
-        let stop = Stop::new().map_err(io_error("create an event descriptor"))?;
+        let bytes = options.name.len();
+        if !(1..=4096).contains(&bytes) {
+            return Err(ServeError::Name { bytes });
+        }
+        // Everything that may be refused comes first, and accepting clients last.
+        let listeners = listeners(options)?;
+        if listeners.is_empty() && options.fuse.is_none() {
+            return Err(ServeError::NoFrontend);
+        }
+        let registry = Arc::new(Registry::new(options.limits.clone()));
         let mut server = Self {
-            registry: Arc::new(Registry::new(options.limits.clone())),
-            stop,
+            metrics: start_metrics(&edge, &registry, options)?,
+            mount: mount(&edge, options)?,
+            registry,
+            stop: Stop::new().map_err(io_error("create an event descriptor"))?,
             accepting: Vec::new(),
             endpoints: Vec::new(),
             limits: options.limits.clone(),
@@ -114,27 +177,45 @@ impl<D: BlockDevice + 'static> Server<D> {
         self.accepting.push(thread);
         Ok(())
     }
+}
 
+impl<D: BlockDevice> Server<D> {
     /// Where NBD clients may connect, with the ports that the system chose.
     #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// Ends all connections, then flushes the device.
+    /// Address of the metrics, with the port that the system chose.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(metrics::Endpoint::address)
+    }
+
+    /// The device with its counters.
+    #[must_use]
+    pub fn edge(&self) -> &Edge<D> {
+        &self.edge
+    }
+
+    /// Ends all connections, flushes the device, and ends the recording.
     pub fn stop(mut self) -> Result<(), ServeError> {
         self.shut_down();
-        self.edge.flush().map(drop).map_err(|status| ServeError::Flush { status })
+        let flushed = self.edge.flush().map(drop);
+        let recorded = self.edge.recorder().map_or(Ok(()), |r| r.finish().map(drop));
+        flushed.map_err(|status| ServeError::Flush { status })?;
+        recorded.map_err(|source| ServeError::Recording { source })
     }
-}
 
-impl<D: BlockDevice> Server<D> {
     fn shut_down(&mut self) {
         let deadline = Instant::now() + self.limits.drain;
         nbd::finish(&self.registry, &self.stop, deadline);
         for thread in self.accepting.drain(..) {
             // A panic there was reported by the panic hook; the rest still has to stop.
             let _ = thread.join();
+        }
+        if let Some(mut mount) = self.mount.take() {
+            mount.finish(deadline);
         }
     }
 }
@@ -145,15 +226,63 @@ impl<D: BlockDevice> Drop for Server<D> {
     }
 }
 
+fn listeners(options: &Options) -> Result<Vec<Listener>, ServeError> {
+    let insecure = options.insecure_listen;
+    let mut listeners = options
+        .nbd
+        .iter()
+        .map(|endpoint| Listener::bind(endpoint, insecure))
+        .collect::<Result<Vec<_>, _>>()?;
+    if options.inherit_sockets {
+        listeners.extend(nbd::inherited(insecure)?);
+    }
+    Ok(listeners)
+}
+
+fn mount<D: BlockDevice + 'static>(
+    edge: &Edge<D>,
+    options: &Options,
+) -> Result<Option<Mount>, ServeError> {
+    let Some(mountpoint) = &options.fuse else { return Ok(None) };
+    Mount::new(edge, mountpoint, options.read_only)
+        .map(Some)
+        .map_err(|source| ServeError::Mount { mountpoint: mountpoint.clone(), source })
+}
+
+fn start_metrics<D: BlockDevice + DeviceStats + 'static>(
+    edge: &Edge<D>,
+    registry: &Arc<Registry>,
+    options: &Options,
+) -> Result<Option<metrics::Endpoint>, ServeError> {
+    let Some(address) = options.metrics else { return Ok(None) };
+    let live = Live {
+        edge: edge.client(Frontend::Local),
+        registry: Arc::clone(registry),
+        start: Instant::now(),
+    };
+    metrics::Endpoint::start(address, options.insecure_listen, Box::new(live)).map(Some)
+}
+
 fn io_error(action: &'static str) -> impl Fn(io::Error) -> ServeError {
     move |source| ServeError::Io { action, source }
 }
 
-/// Serves a device until SIGTERM or SIGINT comes, then stops in good order.
-pub fn run<D: BlockDevice + 'static>(edge: Edge<D>, options: &Options) -> Result<(), ServeError> {
+/// Serves a device until SIGTERM or SIGINT comes, then stops in good order: replies in flight are
+/// sent, connections are closed within 5 s even if clients hang, the device is flushed and the
+/// recording is ended. A service manager is told when the device can be used and when it stops.
+///
+/// `ready` is called when the device can be used.
+pub fn run<D: BlockDevice + DeviceStats + 'static>(
+    edge: Edge<D>,
+    options: &Options,
+    ready: impl FnOnce(&Server<D>),
+) -> Result<(), ServeError> {
     // Before anything can be seen of the server, so that no signal finds it unprepared.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(io_error("watch for signals"))?;
     let server = Server::start(edge, options)?;
+    ready(&server);
+    notify("READY=1\n");
     signals.forever().next();
+    notify("STOPPING=1\n");
     server.stop()
 }

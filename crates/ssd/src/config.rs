@@ -18,3 +18,66 @@ pub struct SsdConfig {
     /// Injected faults.
     pub faults: FaultSpec,
 }
+
+/// A small device for documentation and tests: 2 channels x 2 dies, 64 blocks of 64 pages of 4 KiB,
+/// timings of preset `s1`, three quarters of it visible, no buffer.
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "the numbers are fixed and checked by every test")]
+pub fn example_config() -> SsdConfig {
+    use onefold_buffer::PolicyKind;
+    use onefold_ftl::VictimKind;
+    use onefold_nand::{CellTimes, GeometrySpec, Span};
+    use onefold_units::Nanos;
+
+    let geometry = Geometry::new(GeometrySpec {
+        channels: 2,
+        ways: 2,
+        planes: 1,
+        blocks: 64,
+        pages: 64,
+        page_bytes: 4096,
+        unit_bytes: 4096,
+        span: Span::Device,
+    });
+    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]);
+    let (Ok(geometry), Some(read), Some(program)) = (geometry, cell(40_000), cell(200_000)) else {
+        unreachable!("fixed numbers")
+    };
+    SsdConfig {
+        geometry,
+        timing: TimingSpec {
+            read,
+            program,
+            erase: Nanos::new(2_000_000),
+            channel_rate: 400_000_000,
+            link_rate: 0,
+            command: Nanos::ZERO,
+            command_page: Nanos::ZERO,
+            firmware_read: Nanos::ZERO,
+            firmware_write: Nanos::ZERO,
+            dram_page: Nanos::new(1000),
+            cache_read: false,
+            cache_program: false,
+            plane_parallel: false,
+            read_priority: Nanos::ZERO,
+        },
+        ftl: FtlConfig {
+            logical_units: geometry.total_slots() * 3 / 4,
+            map_cache_bytes: None,
+            victim: VictimKind::Greedy,
+            gc_start: 0.05,
+            gc_stop: 0.0,
+            gc_pacing: true,
+            separate_gc: true,
+            streams: 1,
+            metadata_pages: false,
+            checkpoint: 0.0,
+            trim_log_bytes: 65_536,
+            wear_threshold: 0,
+            endurance: 0,
+            seed: 0,
+        },
+        buffer: BufferConfig { policy: PolicyKind::Lru, bytes: 0, volatile: true },
+        faults: FaultSpec::default(),
+    }
+}

@@ -1,7 +1,30 @@
 //! The SSD controller: command to buffer to FTL to flash.
+//!
+//! ```
+//! use onefold_nand::NullMedia;
+//! use onefold_units::{Nanos, Op};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let config = onefold_ssd::example_config();
+//! let mut ssd = onefold_ssd::Ssd::new(config, NullMedia)?;
+//! let write = onefold_ssd::Command::new(Op::Write, 0, 4096);
+//! let done = ssd.submit(Nanos::ZERO, &write, onefold_ssd::Payload::None)?;
+//! assert_eq!(done.at, Nanos::new(10_240 + 200_000)); // channel, then program
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod buffered;
+mod command;
 mod config;
+mod error;
+mod span;
+mod ssd;
+mod stats;
 
-pub use config::SsdConfig;
+pub use command::{Command, Completion, Payload, SsdError};
+pub use config::{SsdConfig, example_config};
+pub use error::BuildError;
+pub use ssd::Ssd;
+pub use stats::HostStats;

@@ -17,9 +17,11 @@ impl Layout {
     #[must_use]
     pub fn new(end_bytes: &[u64]) -> Option<Self> {
         let mut layout = Self::default();
-        // One device is not rounded up: it may be as large as the address space.
-        if let [end] = end_bytes {
-            return Some(Self { bases: vec![0], total: *end });
+        // A single device is not rounded up: it may be as large as the address space.
+        let mut used = end_bytes.iter().filter(|end| **end > 0);
+        if let (only, None) = (used.next(), used.next()) {
+            let total = only.copied().unwrap_or(0);
+            return Some(Self { bases: vec![0; end_bytes.len()], total });
         }
         for end in end_bytes {
             layout.bases.push(layout.total);

@@ -99,6 +99,17 @@ impl Reader {
         }
     }
 
+    /// The number of the device called `name`, once a record of it was read.
+    #[must_use]
+    pub fn device_number(&self, name: &str) -> Option<u16> {
+        let names = match &self.engine {
+            Engine::Lines(lines) => lines.context.devices.names(),
+            Engine::Records(records) => records.context.devices.names(),
+            Engine::Oft(_) => return name.strip_prefix("ns").and_then(|n| n.parse().ok()),
+        };
+        names.iter().position(|known| known == name).and_then(|at| u16::try_from(at).ok())
+    }
+
     /// Everything else the trace told.
     #[must_use]
     pub fn summary(&self) -> Summary {

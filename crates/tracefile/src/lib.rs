@@ -1,1 +1,20 @@
 //! Trace files on disk: decompression, sorting, Parquet, conversion.
+//!
+//! [`TraceSource`] opens any trace and gives its records in time order, with times from 0 and, if
+//! wanted, all devices in one address space. [`create`] writes traces.
+
+mod error;
+mod hash;
+mod input;
+mod open;
+mod options;
+mod output;
+mod parquet;
+mod plausible;
+mod sorted;
+mod source;
+
+pub use error::TraceFileError;
+pub use options::{Fit, Merge, Options, Shift};
+pub use output::{OutputFormat, TraceWriter, create};
+pub use source::{Meta, TraceSource};

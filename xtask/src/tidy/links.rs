@@ -6,7 +6,7 @@ use super::tree::Tree;
 /// Every relative link in a Markdown file has a target.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, text) in tree.files().filter(|(path, _)| path.ends_with(".md")) {
+    for (path, text) in tree.files().filter(|(path, _)| is_document(path)) {
         let mut fenced = false;
         for (number, line) in text.lines().enumerate() {
             fenced ^= line.trim_start().starts_with("```");
@@ -22,6 +22,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         }
     }
     problems
+}
+
+fn is_document(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, extension)| extension == "md")
 }
 
 /// Relative link targets of a line, without their anchors.

@@ -4,6 +4,9 @@
 //! counters, which outlive it in the totals.
 
 mod counters;
+mod recorder;
+mod ring;
+mod stats;
 
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +16,15 @@ use onefold_units::{Op, PAGE_BYTES, Status};
 
 pub use counters::{BUCKETS, EdgeCounts, Frontend, FrontendCounts, OpCounts, bucket_limit_ns};
 use counters::{Counters, Ended, Retired};
+use recorder::Finished;
+pub use recorder::{RecordCounts, Recorded, Recorder};
+pub use stats::{DeviceSnapshot, DeviceStats};
 
 use crate::block::{BlockDevice, Due, Extent};
 
 struct Shared<D> {
     device: D,
+    recorder: Option<Recorder>,
     clients: Mutex<Vec<(Frontend, Arc<Counters>)>>,
     retired: Retired,
     next_client: AtomicU16,
@@ -39,8 +46,18 @@ pub struct Edge<D> {
 impl<D: BlockDevice> Edge<D> {
     /// Puts the edge in front of a device. The handle counts as [`Frontend::Local`].
     pub fn new(device: D) -> Self {
+        Self::open(device, None)
+    }
+
+    /// The same, recording every request.
+    pub fn with_recorder(device: D, recorder: Recorder) -> Self {
+        Self::open(device, Some(recorder))
+    }
+
+    fn open(device: D, recorder: Option<Recorder>) -> Self {
         let shared = Arc::new(Shared {
             device,
+            recorder,
             clients: Mutex::default(),
             retired: Retired::default(),
             next_client: AtomicU16::new(0),
@@ -65,6 +82,12 @@ impl<D: BlockDevice> Edge<D> {
     #[must_use]
     pub fn device(&self) -> &D {
         &self.shared.device
+    }
+
+    /// The recorder, if requests are recorded.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.shared.recorder.as_ref()
     }
 
     /// Number of this client in recordings; wraps after 65,536 clients.
@@ -96,23 +119,52 @@ impl<D: BlockDevice> Edge<D> {
 
     fn count(
         &self,
-        op: Op,
-        range: (u64, u64),
-        fua: bool,
+        what: What,
         run: impl FnOnce(&D) -> Result<Due, Status>,
     ) -> Result<Due, Status> {
-        let (offset, bytes) = range;
+        let What { op, offset, len, fua, no_unmap } = what;
         self.counters.begin(op);
         let start = Instant::now();
         let result = run(&self.shared.device);
         let now = Instant::now();
+        self.counters.over(op);
         let due = result.ok().flatten().filter(|due| *due > now);
         let took = nanos(due.unwrap_or(now).saturating_duration_since(start));
-        let unaligned = (offset | bytes) % PAGE_BYTES != 0;
-        self.counters.end(&Ended { op, bytes, nanos: took, failed: result.is_err(), unaligned });
-        self.counters.over(op);
-        let _ = fua;
+        let unaligned = (offset | len) % PAGE_BYTES != 0;
+        let ended = Ended { op, bytes: len, nanos: took, failed: result.is_err(), unaligned };
+        self.counters.end(&ended);
+        if let Some(recorder) = &self.shared.recorder {
+            let (status, client) = (result.err().unwrap_or(Status::Ok), self.client);
+            let latency_ns = took;
+            recorder.record(&Finished {
+                op,
+                offset,
+                len,
+                fua,
+                no_unmap,
+                status,
+                start,
+                latency_ns,
+                client,
+            });
+        }
         result.map(|_| due)
+    }
+}
+
+/// A request as it enters.
+#[derive(Clone, Copy)]
+struct What {
+    op: Op,
+    offset: u64,
+    len: u64,
+    fua: bool,
+    no_unmap: bool,
+}
+
+impl What {
+    fn new(op: Op, offset: u64, len: u64) -> Self {
+        Self { op, offset, len, fua: false, no_unmap: false }
     }
 }
 
@@ -139,20 +191,21 @@ impl<D: BlockDevice> BlockDevice for Edge<D> {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
         let len = u64::try_from(buf.len()).map_err(|_| Status::InvalidField)?;
-        self.count(Op::Read, (offset, len), false, |device| device.read(offset, buf))
+        self.count(What::new(Op::Read, offset, len), |device| device.read(offset, buf))
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
         let len = u64::try_from(data.len()).map_err(|_| Status::InvalidField)?;
-        self.count(Op::Write, (offset, len), fua, |device| device.write(offset, data, fua))
+        let what = What { fua, ..What::new(Op::Write, offset, len) };
+        self.count(what, |device| device.write(offset, data, fua))
     }
 
     fn flush(&self) -> Result<Due, Status> {
-        self.count(Op::Flush, (0, 0), false, BlockDevice::flush)
+        self.count(What::new(Op::Flush, 0, 0), BlockDevice::flush)
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
-        self.count(Op::Trim, (offset, len), false, |device| device.trim(offset, len))
+        self.count(What::new(Op::Trim, offset, len), |device| device.trim(offset, len))
     }
 
     fn write_zeroes(
@@ -162,8 +215,8 @@ impl<D: BlockDevice> BlockDevice for Edge<D> {
         may_unmap: bool,
         fua: bool,
     ) -> Result<Due, Status> {
-        let range = (offset, len);
-        self.count(Op::WriteZeroes, range, fua, |d| d.write_zeroes(offset, len, may_unmap, fua))
+        let what = What { fua, no_unmap: !may_unmap, ..What::new(Op::WriteZeroes, offset, len) };
+        self.count(what, |device| device.write_zeroes(offset, len, may_unmap, fua))
     }
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -259,6 +259,8 @@ impl Writer {
         self.shared.rings().retain(|ring| {
             // Asked before the ring is emptied: a thread that is gone adds nothing after that.
             let orphan = Arc::strong_count(ring) == 1;
+            // What that thread did before it let go of the ring is seen below.
+            fence(Acquire);
             dropped += ring.take_dropped();
             ring.drain(|entry| {
                 records += 1;

@@ -132,14 +132,14 @@ impl Listener {
     }
 
     /// Takes over a socket that the service manager opened.
-    pub(crate) fn inherit_unix(listener: UnixListener) -> Result<Self, ListenError> {
+    fn inherit_unix(listener: UnixListener) -> Result<Self, ListenError> {
         let path = listener.local_addr().ok().and_then(|a| a.as_pathname().map(Path::to_owned));
         let endpoint = Endpoint::Unix(path.unwrap_or_default());
         Self::inherit(Socket::Unix(listener), endpoint)
     }
 
     /// Takes over a socket that the service manager opened.
-    pub(crate) fn inherit_tcp(
+    fn inherit_tcp(
         listener: TcpListener,
         insecure: bool,
     ) -> Result<Self, ListenError> {
@@ -156,6 +156,11 @@ impl Listener {
         if !stream || !sockopt::socket_acceptconn(fd).unwrap_or(false) {
             return Err(ListenError::WrongSocket);
         }
+        let nonblocking = match &socket {
+            Socket::Unix(listener) => listener.set_nonblocking(true),
+            Socket::Tcp(listener) => listener.set_nonblocking(true),
+        };
+        nonblocking.map_err(|source| ListenError::Io { endpoint: endpoint.clone(), source })?;
         Ok(Self { socket, path: None, endpoint })
     }
 
@@ -204,6 +209,27 @@ impl Listener {
                 Ok((stream.into(), peer))
             }
         }
+    }
+}
+
+/// The sockets that the service manager opened for this process (sd_listen_fds(3)).
+pub(crate) fn inherited(insecure: bool) -> Result<Vec<Listener>, ListenError> {
+    let mut passed = listenfd::ListenFd::from_env();
+    (0..passed.len()).map(|index| inherit(&mut passed, index, insecure)).collect()
+}
+
+fn inherit(
+    passed: &mut listenfd::ListenFd,
+    index: usize,
+    insecure: bool,
+) -> Result<Listener, ListenError> {
+    // Each of the two refuses what is not a listening stream socket of its family.
+    if let Ok(Some(listener)) = passed.take_tcp_listener(index) {
+        return Listener::inherit_tcp(listener, insecure);
+    }
+    match passed.take_unix_listener(index) {
+        Ok(Some(listener)) => Listener::inherit_unix(listener),
+        _ => Err(ListenError::WrongSocket),
     }
 }
 

@@ -20,7 +20,7 @@ use onefold_device::edge::{Edge, Frontend};
 
 pub use execute::{Scratch, execute};
 pub use listener::{BadEndpoint, Endpoint, ListenError};
-pub(crate) use listener::{Listener, Stop};
+pub(crate) use listener::{Listener, Stop, inherited};
 pub use registry::ConnectionError;
 pub(crate) use registry::Registry;
 

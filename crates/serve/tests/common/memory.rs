@@ -2,6 +2,7 @@
 
 use std::sync::RwLock;
 
+use onefold_device::edge::DeviceStats;
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::Status;
 
@@ -13,14 +14,14 @@ struct Inner {
 }
 
 /// Bytes and one bit per page.
-pub struct MemoryDevice {
+pub(crate) struct MemoryDevice {
     size: u64,
     inner: RwLock<Inner>,
 }
 
 impl MemoryDevice {
     /// A device that is all zeroes and holes.
-    pub fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64) -> Self {
         let bytes = vec![0; usize::try_from(size).unwrap()];
         let mapped = vec![false; usize::try_from(size.div_ceil(PAGE)).unwrap()];
         Self { size, inner: RwLock::new(Inner { bytes, mapped }) }
@@ -32,6 +33,8 @@ impl MemoryDevice {
         Ok(usize::try_from(offset).unwrap()..usize::try_from(end).unwrap())
     }
 }
+
+impl DeviceStats for MemoryDevice {}
 
 impl BlockDevice for MemoryDevice {
     fn size(&self) -> u64 {

@@ -7,7 +7,7 @@ use super::markup::Markup;
 use super::plot::{
     Axis, Bar, BarPlot, Line, LinePlot, Segment, StackedBar, StackedPlot, hatch_swatch, line_swatch,
 };
-use super::sections::duration;
+use super::sections::{duration, table_class};
 use crate::result::{CcdfPoint, RunResult, SeriesPoint, count, percent, share, si, significant};
 
 /// Width of a plot over the whole page, in pixels.
@@ -109,7 +109,7 @@ pub(super) fn waf_over_time(page: &mut Markup, runs: &[RunResult], labels: &[Str
         let plot = LinePlot {
             title: "Write amplification over virtual time".to_owned(),
             size: (FULL, HEIGHT),
-            x: Axis::time("virtual time", greatest_x(&lines)),
+            x: Axis::time_span("virtual time", greatest_x(&lines)),
             y: Axis::number("WAF", greatest_y(&lines)),
             lines,
         };
@@ -136,7 +136,7 @@ pub(super) fn latency_over_time(page: &mut Markup, runs: &[RunResult], labels: &
             let plot = LinePlot {
                 title: format!("Mean latency over virtual time: {name}"),
                 size: panel_size(wide),
-                x: Axis::time("virtual time", greatest_x(&lines)),
+                x: Axis::time_span("virtual time", greatest_x(&lines)),
                 y: Axis::time("mean latency", greatest_y(&lines)),
                 lines,
             };
@@ -359,7 +359,7 @@ fn stacked_bar(run: &RunResult, label: &str, causes: &[String], relative: bool) 
 fn cause_table(page: &mut Markup, runs: &[RunResult], labels: &[String], causes: &[String]) {
     let class = "scroll";
     page.open("div", &[("class", &class)]);
-    page.open("table", &[]);
+    page.open("table", &[("class", &table_class(runs.len()))]);
     page.within("thead", &[], |head| {
         head.within("tr", &[], |row| {
             row.element("th", &[("scope", &"col")], "pages programmed");
@@ -373,7 +373,7 @@ fn cause_table(page: &mut Markup, runs: &[RunResult], labels: &[String], causes:
             let cell = |run: &RunResult| {
                 let pages = run.flash.program_pages.of(cause);
                 let of_all = share(float(pages), float(run.flash.program_pages.total()));
-                (count(pages), percent(of_all))
+                (count(pages), one_decimal(of_all))
             };
             cause_row(body, cause, runs.iter().map(cell));
         }
@@ -384,6 +384,14 @@ fn cause_table(page: &mut Markup, runs: &[RunResult], labels: &[String], causes:
     page.close();
 }
 
+/// A share in a column of shares: all with the same digits.
+fn one_decimal(share: f64) -> String {
+    if share > 0.0 && share < 0.0005 {
+        return "< 0.1 %".to_owned();
+    }
+    format!("{:.1} %", share * 100.0)
+}
+
 fn cause_row(body: &mut Markup, name: &str, cells: impl Iterator<Item = (String, String)>) {
     let class = if name == "total" { "total" } else { "cause" };
     body.within("tr", &[("class", &class)], |row| {
@@ -391,9 +399,7 @@ fn cause_row(body: &mut Markup, name: &str, cells: impl Iterator<Item = (String,
         for (pages, share) in cells {
             row.within("td", &[("class", &"number")], |cell| {
                 cell.text(&pages);
-                if !share.is_empty() {
-                    cell.element("span", &[("class", &"share")], &share);
-                }
+                cell.element("span", &[("class", &"share")], &share);
             });
         }
     });

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::result::{RunResult, labels};
 
-pub use markup::Markup;
+pub use markup::{Attributes, Markup};
 
 /// Most runs whose colours and line patterns differ; more share them in turn.
 pub const STYLES: usize = 8;

@@ -5,7 +5,7 @@ use onefold_units::convert::float;
 use super::markup::Markup;
 use super::page;
 use super::plot::line_swatch;
-use crate::result::{Row, RunResult, bytes, count, rows, significant, version};
+use crate::result::{Row, RunResult, bytes, count, rows, significant, trimmed, version};
 
 /// A duration with the sign of micro.
 pub(super) fn duration(ns: f64) -> String {
@@ -98,10 +98,12 @@ fn device(run: &RunResult) -> String {
     let mut text = run.device_name().to_owned();
     if run.device.raw_bytes > 0 {
         let (logical, raw) = (bytes(run.device.logical_bytes), bytes(run.device.raw_bytes));
-        text.push_str(&format!(", {logical} logical of {raw} flash"));
+        let piece = format!(", {logical} logical of {raw} flash");
+        text.push_str(&piece);
     }
     if !run.ftl.victim.is_empty() {
-        text.push_str(&format!(", {} garbage collection", run.ftl.victim));
+        let piece = format!(", {} garbage collection", run.ftl.victim);
+        text.push_str(&piece);
     }
     text
 }
@@ -110,11 +112,21 @@ fn preparation(run: &RunResult) -> String {
     run.precondition.as_ref().map_or_else(
         || "fresh device".to_owned(),
         |done| {
-            let fill = significant(done.fill, 3);
-            let overwrites = significant(done.overwrite_drive_writes, 3);
+            let fill = trimmed(done.fill, 3);
+            let overwrites = trimmed(done.overwrite_drive_writes, 3);
             format!("filled x {fill}, overwritten x {overwrites}")
         },
     )
+}
+
+/// How wide the columns of a table are.
+pub(super) fn table_class(columns: usize) -> &'static str {
+    match columns {
+        0 | 1 => "few",
+        2 => "pair",
+        3..=5 => "some",
+        _ => "many",
+    }
 }
 
 /// Every number side by side.
@@ -128,7 +140,7 @@ pub(super) fn summary(page: &mut Markup, runs: &[RunResult], labels: &[String]) 
                     only CPU time depends on the machine that ran the simulation.";
         page.element("p", &[("class", &"note")], note);
         page.open("div", &[("class", &"scroll")]);
-        page.open("table", &[]);
+        page.open("table", &[("class", &table_class(runs.len()))]);
         page.within("thead", &[], |head| {
             head.within("tr", &[], |row| {
                 row.element("th", &[("scope", &"col")], "");
@@ -150,7 +162,11 @@ pub(super) fn summary(page: &mut Markup, runs: &[RunResult], labels: &[String]) 
 }
 
 fn summary_row(page: &mut Markup, row: &Row, first_of_group: bool) {
-    let class = if first_of_group { "first" } else { "next" };
+    let mut class =
+        if row.group == "setup" || row.group == "origin" { "words" } else { "numbers" }.to_owned();
+    if first_of_group {
+        class.push_str(" first");
+    }
     page.within("tr", &[("class", &class)], |cells| {
         cells.element("th", &[("scope", &"row")], &row.label);
         for value in &row.values {

@@ -17,7 +17,7 @@ fn plots<'a>(page: &'a Document<'_>) -> Vec<Node<'a, 'a>> {
 }
 
 fn text_of(node: Node<'_, '_>) -> String {
-    node.descendants().filter_map(|inner| inner.is_text().then(|| inner.text())).flatten().collect()
+    node.descendants().filter(Node::is_text).filter_map(|inner| inner.text()).collect()
 }
 
 fn with_class<'a>(node: Node<'a, 'a>, class: &str) -> Vec<Node<'a, 'a>> {

@@ -127,7 +127,7 @@ impl Rows<'_> {
 
     fn origin(&mut self) {
         self.row("origin", "seed", |run| run.seed.to_string());
-        self.row("origin", "version", |run| version(run));
+        self.row("origin", "version", version);
     }
 }
 

@@ -33,7 +33,8 @@ pub fn table(runs: &[RunResult]) -> String {
     for (n, run) in (1..).zip(runs) {
         for warning in &run.warnings {
             let of_run = if runs.len() > 1 { format!(" (run {n})") } else { String::new() };
-            text.push_str(&format!("\nwarning{of_run}: {}\n", printable_text(warning)));
+            let piece = format!("\nwarning{of_run}: {}\n", printable_text(warning));
+            text.push_str(&piece);
         }
     }
     text
@@ -69,9 +70,11 @@ fn push_line(
     cells: &[String],
     widths: &[usize],
 ) {
-    text.push_str(&format!("{label:label_width$}"));
+    let piece = format!("{label:label_width$}");
+    text.push_str(&piece);
     for (cell, width) in cells.iter().zip(widths) {
-        text.push_str(&format!("{GAP}{cell:>width$}"));
+        let piece = format!("{GAP}{cell:>width$}");
+        text.push_str(&piece);
     }
     text.push('\n');
 }

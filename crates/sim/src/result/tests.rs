@@ -201,7 +201,9 @@ fn collect_undocumented(value: &serde_json::Value, text: &str, missing: &mut Vec
             }
         }
         serde_json::Value::Array(items) => {
-            items.iter().for_each(|item| collect_undocumented(item, text, missing));
+            for item in items {
+                collect_undocumented(item, text, missing);
+            }
         }
         _ => {}
     }

@@ -74,8 +74,8 @@ pub(crate) fn line_format(format: Format) -> Option<Box<dyn LineFormat>> {
 pub(crate) fn record_format(format: Format) -> Option<Box<dyn RecordFormat>> {
     Some(match format {
         Format::Blktrace => Box::new(blktrace::Blktrace::default()),
-        Format::Vscsi1 => Box::new(vscsi::Vscsi::VERSION_1),
-        Format::Vscsi2 => Box::new(vscsi::Vscsi::VERSION_2),
+        Format::Vscsi1 => Box::new(Vscsi::VERSION_1),
+        Format::Vscsi2 => Box::new(Vscsi::VERSION_2),
         Format::OracleGeneral => Box::new(oracle_general::OracleGeneral),
         _ => return None,
     })

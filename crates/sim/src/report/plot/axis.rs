@@ -1,7 +1,7 @@
 //! An axis: scale, ticks, title with unit.
 
 use super::scale::{Scale, Tick};
-use crate::result::{count, duration, si, trimmed};
+use crate::result::{duration, si, trimmed};
 
 /// One axis of a plot.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Axis {
 }
 
 /// About how many ticks an axis has.
-const TICKS: u32 = 5;
+const TICKS: u32 = 7;
 /// Labels a logarithmic axis has room for.
 const POWER_LABELS: u32 = 8;
 
@@ -45,6 +45,16 @@ impl Axis {
         })
     }
 
+    /// Virtual time from 0, ending where the data ends and not at the next round time.
+    #[must_use]
+    pub fn time_span(title: &str, max_ns: f64) -> Self {
+        let mut axis = Self::time(title, max_ns);
+        axis.scale = Scale::from_zero(max_ns);
+        let end = axis.scale.high() * (1.0 + 1e-9);
+        axis.ticks.retain(|tick| tick.at <= end);
+        axis
+    }
+
     /// Times on a logarithmic scale.
     #[must_use]
     pub fn time_log(title: &str, min_ns: f64, max_ns: f64) -> Self {
@@ -71,7 +81,8 @@ impl Axis {
     fn logarithmic(title: &str, scale: Scale, label: impl Fn(f64) -> String) -> Self {
         let (powers, every) = scale.powers(POWER_LABELS);
         let numbered = powers.iter().enumerate();
-        let text = |n: usize, at: f64| if n % every == 0 { label(at) } else { String::new() };
+        let text =
+            |n: usize, at: f64| if n.is_multiple_of(every) { label(at) } else { String::new() };
         let ticks = numbered.map(|(n, &at)| Tick { at, label: text(n, at) }).collect();
         Self { title: title.to_owned(), scale, ticks }
     }
@@ -84,11 +95,6 @@ fn compact(text: &str) -> String {
     format!("{number} {}", unit.replace("us", "\u{b5}s"))
 }
 
-/// A count with separators, for tooltips.
-pub(super) fn exact(value: u64) -> String {
-    count(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::Axis;
@@ -99,12 +105,15 @@ mod tests {
 
     #[test]
     fn labels_carry_round_numbers_and_units() {
-        assert_eq!(labels(&Axis::number("WAF", 6.4)), ["0", "2", "4", "6", "8"]);
+        assert_eq!(labels(&Axis::number("WAF", 9.4)), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(&Axis::number("WAF", 1.0)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(&Axis::share("valid", 1.0)), ["0", "20", "40", "60", "80", "100"]);
         let time = Axis::time("virtual time", 80e9);
         assert_eq!(time.title, "virtual time (s)");
         assert_eq!(labels(&time), ["0", "20", "40", "60", "80"]);
+        let span = Axis::time_span("virtual time", 73e9);
+        assert_eq!(labels(&span), ["0", "20", "40", "60"]);
+        assert!((span.scale.position(36.5e9) - 0.5).abs() < 1e-9);
         let log = Axis::time_log("latency", 40_000.0, 3e7);
         assert_eq!(labels(&log), ["10 \u{b5}s", "100 \u{b5}s", "1 ms", "10 ms", "100 ms"]);
         let share = Axis::share_log("slower", 1e-3);

@@ -99,7 +99,8 @@ fn path(points: impl Iterator<Item = Option<(f64, f64)>>) -> String {
         if let Some((x, y)) = point {
             let command = if pen_down { 'L' } else { 'M' };
             path.push(command);
-            path.push_str(&format!("{} {}", px(x), px(y)));
+            let piece = format!("{} {}", px(x), px(y));
+            path.push_str(&piece);
             if !pen_down {
                 path.push_str("h0");
             }

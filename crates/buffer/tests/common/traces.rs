@@ -1,66 +1,22 @@
-//! Golden traces of the buffer specification, and small helpers.
-#![expect(dead_code, reason = "each test program uses its part")]
+//! Golden traces of the buffer specification, section 6.
 
-use onefold_buffer::{BufferConfig, FtlView, Policy, PolicyKind, Req, new_policy};
-use onefold_units::convert::{float, floor_u64, low32};
+use onefold_buffer::Req;
+use onefold_units::convert::low32;
 use onefold_units::{Lpn, Op, Rng};
 
-pub(crate) const ENTRY: u32 = 4096;
-
-/// An FTL that maps nothing.
-pub(crate) struct Unmapped;
-
-impl FtlView for Unmapped {
-    fn mapped(&self, _: Lpn) -> bool {
-        false
-    }
-}
-
-/// A buffer of `slots` entries of 4 KiB, `k` of them in a flash page.
-pub(crate) fn buffer(slots: u32, k: u32, volatile: bool) -> Box<dyn Policy + Send> {
-    let bytes = u64::from(slots) * u64::from(ENTRY);
-    let config = BufferConfig { policy: PolicyKind::Lru, bytes, volatile };
-    new_policy(&config, ENTRY, k * ENTRY).unwrap()
-}
+use crate::zipf::Zipf;
 
 /// FNV-1a-64 of 32-bit words, little-endian.
-pub(crate) struct Fnv(pub(crate) u64);
+struct Fnv(u64);
 
 impl Fnv {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self(0xCBF2_9CE4_8422_2325)
     }
 
-    pub(crate) fn add(&mut self, word: u32) {
+    fn add(&mut self, word: u32) {
         for byte in word.to_le_bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-        }
-    }
-}
-
-/// Zipf 1.0 ranks by rejection-inversion, as buffer.md section 6 writes it.
-pub(crate) struct Zipf {
-    count: f64,
-    a: f64,
-    b: f64,
-    c: f64,
-}
-
-impl Zipf {
-    pub(crate) fn new(count: u64) -> Self {
-        let count = float(count);
-        let a = f64::ln(1.5) - 1.0;
-        Self { count, a, b: f64::ln(count + 0.5), c: 2.0 - 2.5 * f64::exp(-0.5) }
-    }
-
-    pub(crate) fn key(&self, rng: &mut Rng) -> u32 {
-        loop {
-            let u = self.b + rng.unit() * (self.a - self.b);
-            let x = u.exp();
-            let k = (x + 0.5).floor().clamp(1.0, self.count);
-            if k - x <= self.c || u >= (k + 0.5).ln() - 1.0 / k {
-                return low32(floor_u64(k) - 1);
-            }
         }
     }
 }
@@ -71,7 +27,9 @@ pub(crate) fn g1() -> Vec<u32> {
     let mut rng = Rng::new(42);
     let keys: Vec<u32> = (0..1_000_000).map(|_| zipf.key(&mut rng)).collect();
     let mut fnv = Fnv::new();
-    keys.iter().for_each(|key| fnv.add(*key));
+    for key in &keys {
+        fnv.add(*key);
+    }
     assert_eq!(keys[..6], [12, 14_425, 3_427, 1_548, 63_099, 2]);
     assert_eq!(fnv.0, 0x57A7_DEBB_8843_AFE7, "the keys of G1 differ: see ln and exp");
     keys
@@ -160,7 +118,9 @@ impl G2 {
                 Op::Write => 1,
                 _ => 2,
             };
-            [op, r.lpn.raw(), r.n].into_iter().for_each(|word| fnv.add(word));
+            for word in [op, r.lpn.raw(), r.n] {
+                fnv.add(word);
+            }
         }
         assert_eq!((self.requests.len(), fnv.0), (56_383, 0xD748_EB89_FAEC_6E4A));
     }

@@ -1,0 +1,73 @@
+//! `/api/v1/stats`.
+
+use onefold_device::edge::{DeviceSnapshot, Frontend, FrontendCounts};
+use onefold_units::Op;
+use serde_json::{Map, Value, json};
+
+use super::Snapshot;
+
+pub(super) fn encode(snapshot: &Snapshot) -> String {
+    let frontends: Map<String, Value> = Frontend::ALL
+        .into_iter()
+        .map(|f| (f.name().to_owned(), frontend(snapshot.edge.frontend(f))))
+        .collect();
+    let errors: Map<String, Value> =
+        snapshot.nbd_errors.iter().map(|(kind, n)| (kind.name().to_owned(), (*n).into())).collect();
+    let value = json!({
+        "schema": "onefold.stats/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_s": snapshot.uptime_s,
+        "frontends": frontends,
+        "nbd": { "connections": snapshot.nbd_connections, "connection_errors": errors },
+        "recording": snapshot.recording.map(|r| json!({
+            "records": r.records,
+            "dropped": r.dropped,
+        })),
+        "device": snapshot.device.as_ref().map(device),
+    });
+    format!("{value}\n")
+}
+
+fn frontend(counts: &FrontendCounts) -> Value {
+    let mut value: Map<String, Value> = Op::ALL
+        .into_iter()
+        .map(|op| {
+            let c = counts.op(op);
+            let count = json!({
+                "requests": c.requests,
+                "bytes": c.bytes,
+                "errors": c.errors,
+                "inflight": c.inflight,
+                "total_ns": c.nanos,
+            });
+            (op.name().to_owned(), count)
+        })
+        .collect();
+    value.insert("unaligned".into(), counts.unaligned.into());
+    Value::Object(value)
+}
+
+fn device(device: &DeviceSnapshot) -> Value {
+    let causes: Map<String, Value> = device
+        .nand_written_pages
+        .iter()
+        .map(|(cause, pages)| (cause.name().to_owned(), pages.into()))
+        .collect();
+    json!({
+        "host_written_bytes": device.host_written_bytes,
+        "nand_written_pages": causes,
+        "write_amplification": device.write_amplification,
+        "free_superblocks": device.free_superblocks,
+        "gc_active": device.gc_active,
+        "erases": device.erases,
+        "buffer": {
+            "read_hits": device.buffer_read_hits,
+            "read_misses": device.buffer_read_misses,
+            "write_hits": device.buffer_write_hits,
+            "write_misses": device.buffer_write_misses,
+        },
+        "unflushed_bytes": device.unflushed_bytes,
+        "flush_ns": device.flush_ns,
+        "recovery_ns": device.recovery_ns,
+    })
+}

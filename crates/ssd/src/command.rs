@@ -1,0 +1,82 @@
+//! What a host asks, and what it gets back.
+
+use onefold_nand::Delay;
+use onefold_units::{Nanos, Op, Status};
+
+/// One command of a block namespace. Offsets and lengths are bytes, at any alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What to do.
+    pub op: Op,
+    /// A write is durable when it completes.
+    pub fua: bool,
+    /// Whose command it is, for statistics.
+    pub tenant: u8,
+    /// Placement id of a write.
+    pub stream: u16,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; 0 for a flush.
+    pub len: u64,
+}
+
+impl Command {
+    /// A command of tenant 0 without placement.
+    #[must_use]
+    pub const fn new(op: Op, offset: u64, len: u64) -> Self {
+        Self { op, fua: false, tenant: 0, stream: 0, offset, len }
+    }
+}
+
+/// The bytes that go with a command.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// None: the command is counted and timed only.
+    None,
+    /// Where a read puts them; as long as the command.
+    Read(&'a mut [u8]),
+    /// What a write stores; as long as the command.
+    Write(&'a [u8]),
+    /// Zeroes.
+    Zeroes,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// When it completes.
+    pub at: Nanos,
+    /// Why it waited, if it did.
+    pub delay: Delay,
+}
+
+/// Why a command failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SsdError {
+    /// The range leaves the device, or is empty.
+    #[error("bytes {offset} to {offset} + {len} are not inside the device of {capacity} B")]
+    OutOfRange {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// Capacity in bytes.
+        capacity: u64,
+    },
+    /// The flash translation layer failed.
+    #[error(transparent)]
+    Ftl(#[from] onefold_ftl::FtlError),
+}
+
+impl SsdError {
+    /// The error in the words of a block interface.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::OutOfRange { .. } => Status::InvalidField,
+            Self::Ftl(onefold_ftl::FtlError::NoSpace) => Status::NoSpace,
+            Self::Ftl(_) => Status::MediaError,
+        }
+    }
+}

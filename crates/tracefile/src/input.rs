@@ -1,0 +1,119 @@
+//! Records of a file in file order, whatever the format.
+
+use std::path::{Path, PathBuf};
+
+use onefold_trace::{
+    Event, Format, FormatSpec, HEAD_BYTES, OnBadLine, ReadOptions, Reader, Record, Summary, detect,
+};
+
+use crate::error::TraceFileError;
+use crate::open::{Bytes, Compression};
+use crate::options::Options;
+use crate::parquet::ParquetReader;
+
+/// Bytes decompressed at once.
+const CHUNK: usize = 1 << 18;
+
+/// One pass over a trace file.
+#[derive(Debug)]
+pub(crate) struct Input {
+    path: PathBuf,
+    pub(crate) spec: FormatSpec,
+    pub(crate) compression: Compression,
+    pub(crate) tar: bool,
+    device: Option<String>,
+    stream: Stream,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Bytes { bytes: Bytes, reader: Box<Reader>, buffer: Vec<u8>, finished: bool },
+    Parquet(Box<ParquetReader>),
+}
+
+impl Input {
+    /// Opens a file and decides on its format.
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
+        let mut bytes = Bytes::open(path)?;
+        let head = bytes.peek(HEAD_BYTES)?;
+        let complete = head.len() < HEAD_BYTES;
+        let detected = detect(head, complete);
+        let spec = match (options.format, detected) {
+            // An empty file is no trace of any format.
+            (Some(spec), detected) if detected != Err(onefold_trace::DetectError::Empty) => spec,
+            (_, Ok(format)) => FormatSpec::new(format),
+            (_, Err(source)) => {
+                return Err(TraceFileError::Detect { path: path.to_path_buf(), source });
+            }
+        };
+        let (compression, tar) = (bytes.compression, bytes.tar);
+        let stream = if spec.format == Format::Parquet {
+            Stream::Parquet(Box::new(ParquetReader::open(path)?))
+        } else {
+            let reader = Reader::new(spec, read_options(options))
+                .map_err(|source| TraceFileError::Read { path: path.to_path_buf(), source })?;
+            Stream::Bytes {
+                bytes,
+                reader: Box::new(reader),
+                buffer: vec![0; CHUNK],
+                finished: false,
+            }
+        };
+        Ok(Self {
+            path: path.to_path_buf(),
+            spec,
+            compression,
+            tar,
+            device: options.device.clone(),
+            stream,
+        })
+    }
+
+    /// Appends further records of the chosen device; false at the end of the file.
+    pub(crate) fn next(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceFileError> {
+        let before = out.len();
+        let more = match &mut self.stream {
+            Stream::Parquet(parquet) => parquet.next(out)?,
+            Stream::Bytes { bytes, reader, buffer, finished } => {
+                if *finished {
+                    return Ok(false);
+                }
+                let count = bytes.read(buffer)?;
+                let result = if count == 0 {
+                    *finished = true;
+                    reader.finish(out)
+                } else {
+                    reader.push(&buffer[..count], out)
+                };
+                result.map_err(|source| TraceFileError::Read { path: self.path.clone(), source })?;
+                true
+            }
+        };
+        if let Some(device) = &self.device {
+            let wanted = match &self.stream {
+                Stream::Parquet(parquet) => parquet.device_number(device),
+                Stream::Bytes { reader, .. } => reader.device_number(device),
+            };
+            let mut at = 0;
+            out.retain(|record| {
+                at += 1;
+                at <= before || Some(record.dev) == wanted
+            });
+        }
+        Ok(more)
+    }
+
+    /// What the file told besides records; complete at its end.
+    pub(crate) fn summary(&self) -> Summary {
+        match &self.stream {
+            Stream::Bytes { reader, .. } => reader.summary(),
+            Stream::Parquet(parquet) => parquet.summary(),
+        }
+    }
+}
+
+const fn read_options(options: &Options) -> ReadOptions {
+    let on_bad_line: OnBadLine = options.on_bad_line;
+    let event: Event = options.event;
+    ReadOptions { on_bad_line, event, cache_study: options.cache_study }
+}

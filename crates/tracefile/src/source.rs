@@ -1,0 +1,389 @@
+//! A trace file as a source of requests.
+
+use std::path::{Path, PathBuf};
+
+use onefold_trace::{
+    FitError, FormatSpec, Layout, Record, Regions, Scan, ShapeOptions, Shaper, Summary, TraceOp,
+    order,
+};
+
+use crate::error::TraceFileError;
+use crate::hash::sha256;
+use crate::input::Input;
+use crate::options::{Fit, Merge, Options, Shift};
+use crate::plausible;
+use crate::sorted::Sorted;
+
+/// Names listed in an error.
+const NAMES_LISTED: usize = 20;
+
+/// What is known about a trace before its records are used.
+#[derive(Clone, Debug)]
+pub struct Meta {
+    /// The file.
+    pub path: PathBuf,
+    /// Format and overrides.
+    pub spec: FormatSpec,
+    /// One line that says how the file is read; to be shown before any run.
+    pub interpretation: String,
+    /// SHA-256 of the file as it lies on disk.
+    pub sha256: String,
+    /// Names of the devices by number.
+    pub devices: Vec<String>,
+    /// Time of t = 0 in nanoseconds since 1970, where the trace knows it.
+    pub epoch_unix_ns: Option<u64>,
+    /// Requests, before lines are merged.
+    pub requests: u64,
+    /// Lines skipped.
+    pub skipped_lines: u64,
+    /// Records the recorder lost.
+    pub dropped_records: u64,
+    /// Records behind an earlier record's time, in the file.
+    pub out_of_order: u64,
+    /// The largest unit all times are multiples of.
+    pub time_resolution_ns: u64,
+    /// The trace has no times: only a closed loop makes sense.
+    pub untimed: bool,
+    /// Whether writes carry digests.
+    pub has_digests: bool,
+    /// Bytes of the address space that holds every request: as laid out if [`Options::flat`], else
+    /// of the largest device.
+    pub end_bytes: u64,
+    /// Size of the recorded device, where the trace says it.
+    pub device_bytes: Option<u64>,
+    /// Bytes subtracted from every offset.
+    pub shift_bytes: u64,
+    /// What `--shift auto` would subtract.
+    pub shift_proposal: Option<u64>,
+    /// What a user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Records of a trace file, sorted and shaped.
+///
+/// ```no_run
+/// use onefold_tracefile::{Options, TraceSource};
+///
+/// let mut source = TraceSource::open("hm_0.csv.gz".as_ref(), &Options::default())?;
+/// eprintln!("{}", source.meta().interpretation);
+/// let mut batch = Vec::new();
+/// while source.next_batch(&mut batch)? {
+///     for record in &batch { /* run it */ }
+/// }
+/// # Ok::<(), onefold_tracefile::TraceFileError>(())
+/// ```
+#[derive(Debug)]
+pub struct TraceSource {
+    meta: Meta,
+    options: Options,
+    scan: Scan,
+    layout: Option<Layout>,
+    sorted: Sorted,
+    shaper: Shaper,
+    raw: Vec<Record>,
+    finished: bool,
+}
+
+impl TraceSource {
+    /// Opens a trace: reads it once to check it, to learn its size and whether it is sorted.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
+        Self::open_with_window(path, options, order::WINDOW_RECORDS)
+    }
+
+    /// [`TraceSource::open`] with another limit of the sort in memory.
+    pub fn open_with_window(
+        path: &Path,
+        options: &Options,
+        window: usize,
+    ) -> Result<Self, TraceFileError> {
+        let first = first_pass(path, options, window)?;
+        let FirstPass { input, scan, summary, records, reads, writes } = first;
+        let layout = Layout::new(&scan.end_bytes).filter(|_| options.flat);
+        if options.flat && layout.is_none() {
+            return Err(TraceFileError::AddressSpace {
+                path: path.to_path_buf(),
+                devices: scan.end_bytes.len(),
+            });
+        }
+        let mut meta = meta(path, options, &input, &scan, summary)?;
+        meta.end_bytes = layout.as_ref().map_or_else(
+            || scan.end_bytes.iter().copied().max().unwrap_or(0),
+            Layout::total,
+        );
+        meta.warnings.extend(plausible::one_direction(reads, writes));
+        let split = meta.split_requests;
+        let meta = meta.meta;
+        let shaper = Shaper::new(shape_options(options, &meta, split));
+        let spec_options = Options { format: Some(meta.spec), ..options.clone() };
+        let sorted = match records {
+            Some(mut records) => {
+                order::sort(&mut records);
+                Sorted::Memory(records.into_iter())
+            }
+            None if scan.out_of_order == 0 => {
+                Sorted::Stream(Box::new(Input::open(path, &spec_options)?))
+            }
+            None => {
+                let input = Input::open(path, &spec_options)?;
+                Sorted::spill(input, path, scan.with_digests > 0, window)?
+            }
+        };
+        Ok(Self {
+            meta,
+            options: options.clone(),
+            scan,
+            layout,
+            sorted,
+            shaper,
+            raw: Vec::new(),
+            finished: false,
+        })
+    }
+
+    /// What is known about the trace.
+    #[must_use]
+    pub const fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The options it was opened with.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Replaces `out` with the next requests in time order; false when there are none left.
+    pub fn next_batch(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceFileError> {
+        out.clear();
+        while out.is_empty() && !self.finished {
+            self.raw.clear();
+            let more = self.sorted.next(&mut self.raw)?;
+            for record in self.raw.drain(..) {
+                self.shaper.push(record, out);
+            }
+            if !more {
+                self.shaper.finish(out);
+                self.finished = true;
+            }
+        }
+        if let Some(layout) = &self.layout {
+            for record in &mut *out {
+                record.offset = record.offset.saturating_add(layout.base(record.dev));
+                record.dev = 0;
+            }
+        }
+        Ok(!out.is_empty())
+    }
+
+    /// Gaps cut so far, and the time cut.
+    #[must_use]
+    pub const fn jumps(&self) -> (u64, u64) {
+        (self.shaper.jumps(), self.shaper.cut_ns())
+    }
+
+    /// Lines merged into an earlier one so far.
+    #[must_use]
+    pub const fn merged(&self) -> u64 {
+        self.shaper.merged()
+    }
+
+    /// The touched 1 MiB regions of a flat trace, for `--fit compact`.
+    #[must_use]
+    pub fn regions(&self) -> Regions {
+        let layout = self.layout.clone().unwrap_or_default();
+        Regions::new(&self.scan.regions, &layout)
+    }
+
+    /// Judges whether the trace fits a device, by the policy: the bytes it will address.
+    pub fn fit(&self, fit: Fit, device_bytes: u64) -> Result<u64, TraceFileError> {
+        let compact = self.regions().total();
+        let needed = match fit {
+            Fit::Error => self.meta.end_bytes,
+            Fit::Compact => compact,
+            Fit::Wrap => self.meta.end_bytes.min(device_bytes),
+        };
+        if needed <= device_bytes {
+            return Ok(needed);
+        }
+        let source = FitError::TooLarge { needed, device: device_bytes, compact };
+        Err(TraceFileError::Fit { path: self.meta.path.clone(), source })
+    }
+}
+
+struct FirstPass {
+    input: Input,
+    scan: Scan,
+    summary: Summary,
+    /// All records, if they are few enough.
+    records: Option<Vec<Record>>,
+    reads: u64,
+    writes: u64,
+}
+
+fn first_pass(
+    path: &Path,
+    options: &Options,
+    window: usize,
+) -> Result<FirstPass, TraceFileError> {
+    let mut input = Input::open(path, options)?;
+    let mut scan = Scan::new();
+    let mut kept = Vec::new();
+    let mut keep = true;
+    let mut scanned = 0;
+    let (mut reads, mut writes) = (0, 0);
+    // What the clock does after cuts, in file order: an estimate good enough for plausibility.
+    let (mut last, mut duration) = (None::<u64>, 0_u64);
+    loop {
+        let more = input.next(&mut kept)?;
+        for record in kept.get(scanned..).unwrap_or_default() {
+            scan.add(record);
+            reads += u64::from(record.op == TraceOp::Read);
+            writes += u64::from(record.op == TraceOp::Write);
+            let gap = last.map_or(0, |last| record.t_ns.saturating_sub(last));
+            if gap <= options.max_gap_ns {
+                duration = duration.saturating_add(gap);
+            }
+            last = last.max(Some(record.t_ns));
+        }
+        keep &= kept.len() <= window;
+        if !keep {
+            kept.clear();
+        }
+        scanned = kept.len();
+        if !more {
+            break;
+        }
+    }
+    let summary = input.summary();
+    if scan.requests == 0 {
+        return Err(no_requests(path, options, &summary));
+    }
+    plausible::check(&scan, duration, path)?;
+    Ok(FirstPass { input, scan, summary, records: keep.then_some(kept), reads, writes })
+}
+
+fn no_requests(path: &Path, options: &Options, summary: &Summary) -> TraceFileError {
+    let path = path.to_path_buf();
+    match &options.device {
+        Some(found) if !summary.devices.contains(found) && !summary.devices.is_empty() => {
+            let known = summary.devices.iter().take(NAMES_LISTED).cloned().collect();
+            TraceFileError::Device { path, found: found.clone(), known }
+        }
+        _ => TraceFileError::Empty { path },
+    }
+}
+
+struct Draft {
+    meta: Meta,
+    split_requests: bool,
+}
+
+impl std::ops::Deref for Draft {
+    type Target = Meta;
+    fn deref(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl std::ops::DerefMut for Draft {
+    fn deref_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+}
+
+fn meta(
+    path: &Path,
+    options: &Options,
+    input: &Input,
+    scan: &Scan,
+    summary: Summary,
+) -> Result<Draft, TraceFileError> {
+    let sha256 = sha256(path).map_err(TraceFileError::io(path, "read"))?;
+    let mut warnings = summary.warnings;
+    if input.tar {
+        warnings.push("a tar header was skipped; only the first file of the archive is read".into());
+    }
+    if summary.skipped_lines > 0 {
+        warnings.push(format!("{} lines were skipped", summary.skipped_lines));
+    }
+    let shift_proposal = scan.shift_proposal();
+    let shift_bytes = match options.shift {
+        Shift::None => 0,
+        Shift::Auto => shift_proposal.unwrap_or(0),
+        Shift::Bytes(bytes) => bytes,
+    };
+    let mut meta = Meta {
+        path: path.to_path_buf(),
+        spec: input.spec,
+        interpretation: String::new(),
+        sha256,
+        devices: summary.devices,
+        epoch_unix_ns: summary.epoch_base_ns.map(|base| base.saturating_add(scan.first_ns)),
+        requests: scan.requests,
+        skipped_lines: summary.skipped_lines,
+        dropped_records: summary.dropped_records,
+        out_of_order: scan.out_of_order,
+        time_resolution_ns: scan.time_resolution_ns(),
+        untimed: summary.untimed,
+        has_digests: scan.with_digests > 0,
+        end_bytes: 0,
+        device_bytes: summary.device_bytes,
+        shift_bytes,
+        shift_proposal,
+        warnings,
+    };
+    meta.interpretation = interpretation(&meta, options, input);
+    Ok(Draft { meta, split_requests: summary.split_requests })
+}
+
+/// `msr-hm_0.csv: MSR CSV, FILETIME 100 ns, bytes, 1 device (hm_0), 1,000 requests`.
+fn interpretation(meta: &Meta, options: &Options, input: &Input) -> String {
+    let name = meta.path.file_name().unwrap_or(meta.path.as_os_str()).to_string_lossy();
+    let mut text = format!("{name}: {}", meta.spec.meaning());
+    if input.compression != crate::open::Compression::None {
+        text.push_str(&format!(" ({})", input.compression.name()));
+    }
+    match (&options.device, meta.devices.as_slice()) {
+        (Some(device), devices) => {
+            text.push_str(&format!(", device {device} of {}", devices.len()));
+        }
+        (None, []) => {}
+        (None, [device]) => text.push_str(&format!(", 1 device ({device})")),
+        (None, devices) => text.push_str(&format!(", {} devices", devices.len())),
+    }
+    if meta.untimed {
+        text.push_str(", no times");
+    }
+    if meta.shift_bytes > 0 {
+        text.push_str(&format!(", shifted by {} bytes", meta.shift_bytes));
+    }
+    let noun = if meta.requests == 1 { "request" } else { "requests" };
+    text.push_str(&format!(", {} {noun}", grouped(meta.requests)));
+    text
+}
+
+/// A number with commas between thousands.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn shape_options(options: &Options, meta: &Meta, split_requests: bool) -> ShapeOptions {
+    ShapeOptions {
+        merge_ns: match options.merge {
+            Merge::Auto => split_requests.then_some(0),
+            Merge::Off => None,
+            Merge::Within(ns) => Some(ns),
+        },
+        max_gap_ns: options.max_gap_ns,
+        spread_tick_ns: options.spread_ties.then_some(meta.time_resolution_ns),
+        shift_bytes: meta.shift_bytes,
+    }
+}
