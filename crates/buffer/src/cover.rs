@@ -67,7 +67,7 @@ impl<'a> Covers<'a> {
     #[inline]
     pub(crate) fn new(r: &'a Req, shape: &Shape) -> Self {
         let cut = r.head != 0 || r.tail != 0;
-        Self { r, full: full(shape), sectors: shape.entry_sectors(), cut }
+        Self { r, full: shape.full(), sectors: shape.entry_sectors(), cut }
     }
 
     /// The cover of the entry number `at` of the request.
@@ -87,12 +87,6 @@ impl<'a> Covers<'a> {
     }
 }
 
-/// All parts of an entry.
-#[inline]
-pub(crate) fn full(shape: &Shape) -> u16 {
-    bits(0, shape.entry_sectors() / shape.part_sectors())
-}
-
 fn cover(sectors: Range<u32>, shape: &Shape) -> Cover {
     assert!(
         sectors.start < sectors.end && sectors.end <= shape.entry_sectors(),
@@ -106,7 +100,7 @@ fn cover(sectors: Range<u32>, shape: &Shape) -> Cover {
 }
 
 /// Ones at `from..to`, at most 16.
-fn bits(from: u32, to: u32) -> u16 {
+pub(crate) fn bits(from: u32, to: u32) -> u16 {
     let below = |n: u32| if n >= 16 { u16::MAX } else { (1 << n) - 1 };
     below(to) & !below(from)
 }

@@ -2,6 +2,7 @@
 
 use onefold_units::convert::narrow;
 
+use crate::cover::bits;
 use crate::{BufferConfig, BufferError};
 
 /// Largest number of entries in one flash page, and of entries scanned for one.
@@ -22,6 +23,8 @@ pub struct Shape {
     entry_bytes: u32,
     per_program: u32,
     part_sectors: u32,
+    /// One bit per part. Kept, because every page needs it and a division is slower than a list.
+    full: u16,
     volatile: bool,
 }
 
@@ -48,8 +51,14 @@ impl Shape {
             return Err(BufferError::TooLarge { bytes, entries, most: ENTRIES_MAX });
         }
         let part_sectors = (entry_bytes / 16 / 512).max(1);
-        let volatile = config.volatile;
-        Ok(Self { slots: narrow(entries), entry_bytes, per_program, part_sectors, volatile })
+        Ok(Self {
+            slots: narrow(entries),
+            entry_bytes,
+            per_program,
+            part_sectors,
+            full: bits(0, entry_bytes / 512 / part_sectors),
+            volatile: config.volatile,
+        })
     }
 
     /// Entries the buffer holds: C.
@@ -81,6 +90,12 @@ impl Shape {
     #[must_use]
     pub const fn entry_sectors(&self) -> u32 {
         self.entry_bytes / 512
+    }
+
+    /// All parts of an entry.
+    #[inline]
+    pub(crate) const fn full(&self) -> u16 {
+        self.full
     }
 
     /// Whether the content is lost at a power cut.

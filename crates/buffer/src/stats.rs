@@ -177,9 +177,14 @@ impl Stats {
     pub fn tenant_mut(&mut self, tenant: u8) -> &mut TenantStats {
         let at = usize::from(tenant);
         if at >= self.tenants.len() {
-            self.tenants.resize(at + 1, TenantStats::default());
+            self.grow(at + 1);
         }
         &mut self.tenants[at]
+    }
+
+    #[cold]
+    fn grow(&mut self, tenants: usize) {
+        self.tenants.resize(tenants, TenantStats::default());
     }
 }
 

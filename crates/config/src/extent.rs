@@ -29,6 +29,12 @@ impl Extent {
         Some(Self { from: Bound::parse(from)?, to: Bound::parse(to)? })
     }
 
+    /// All of a device of `logical_bytes`.
+    #[must_use]
+    pub const fn whole(logical_bytes: u64) -> Self {
+        Self { from: Bound::Bytes(0), to: Bound::Bytes(logical_bytes) }
+    }
+
     /// The bytes of this part on a device of `logical_bytes`, in whole 4 KiB pages. `None` if it is
     /// empty or ends beyond the device.
     #[must_use]

@@ -1,5 +1,19 @@
 //! Real-time driver: block devices backed by files, their statistics and their recording.
-mod block;
-pub mod edge;
+//!
+//! An [`Image`] is a file that holds an emulated SSD; [`SsdDevice`] runs it as a [`BlockDevice`];
+//! [`check()`] looks at one without changing it.
 
+mod backing;
+mod block;
+mod check;
+pub mod edge;
+mod image;
+mod media;
+mod ssd;
+
+pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent};
+pub use check::{CheckReport, LISTED_MAX, check, inspect};
+pub use image::{DeviceError, Image};
+pub use media::FileMedia;
+pub use ssd::{Latency, OpenOptions, Opened, SsdDetails, SsdDevice};

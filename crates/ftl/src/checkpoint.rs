@@ -191,6 +191,8 @@ impl<M: Media> Ftl<M> {
     /// Commits: everything the label names is durable before the label is. Then the checkpoint
     /// before goes.
     fn commit(&mut self, now: Nanos, dump: Dump) -> Result<(), FtlError> {
+        // Entries dumped late may lead to staged slots; what those replace is known nowhere else.
+        self.program_all_staged(background(now))?;
         if M::STORES {
             self.nand.media_mut().sync()?;
             let copy = self.layout.nvram.labels[index64(dump.label.generation % 2)];

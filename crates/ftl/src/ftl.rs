@@ -125,6 +125,8 @@ impl<M: Media> Ftl<M> {
         for n in 0..u64::from(bad) {
             let at = narrow(n * total / u64::from(bad));
             self.superblocks[index(at)].state = State::Retired;
+            // A medium that fails here fails the first write, too.
+            let _ = self.note_wear(SuperblockId::new(at));
         }
         let space = self.space();
         if space.rho >= 1.0 {

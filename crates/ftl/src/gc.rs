@@ -234,11 +234,8 @@ impl<M: Media> Ftl<M> {
         self.append(at, pool, frontier, Unit { lpn, seq, entry, data: &[] })?;
         if !M::STORES {
             // Without bytes there is no marker to read: the map remembers it.
-            let ppn = self.map.stored(lpn);
+            self.unmap(lpn);
             self.map.l2p[index(lpn)] = crate::layout::LOST;
-            if let Some(ppn) = ppn.filter(|ppn| self.find_staged(*ppn).is_none()) {
-                self.invalidate(ppn);
-            }
         }
         Ok(())
     }

@@ -135,8 +135,14 @@ impl<M: Media> Ftl<M> {
         let unit_bytes = self.nand.geometry().unit_bytes();
         self.count_read(Cause::Metadata, self.nand.geometry().pages_per_unit());
         // The map in memory is the truth; the page on flash costs its time and can be lost.
-        let grant = self.nand.read(at, ppn, unit_bytes, &mut [])?.0;
-        Ok(grant.done)
+        match self.nand.read(at, ppn, unit_bytes, &mut []) {
+            Ok((grant, _)) => Ok(grant.done),
+            Err(MediaError::Unreadable) => {
+                self.stats.media_failures += 1;
+                Ok(at.ready)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes a dirty translation page back, to the collection frontier of the pool whose turn it is:

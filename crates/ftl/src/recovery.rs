@@ -8,8 +8,9 @@
 //!    medium at the power cut are verified slot by slot; slots that fail stay out, for ever: their
 //!    superblock is verified again after each power cut until it is erased.
 //! 4. Per unit, the highest sequence number among candidates and trim records wins; without any, the
-//!    entry of the checkpoint stands. Equal numbers are copies of collection: the older place wins,
-//!    so that an unfinished collection leaves a superblock without valid slots.
+//!    entry of the checkpoint stands. Equal numbers are copies of collection: the older place wins
+//!    (that of the checkpoint is the oldest) if it is intact, so that an unfinished collection
+//!    leaves a superblock without valid slots, and an unfinished erase loses nothing.
 //! 5. An entry that leads nowhere is reported and stays an error; it never becomes older data.
 //!
 //! Recovery writes nothing (but for a checkpoint if both areas of the trim log count), so it can be
@@ -20,7 +21,7 @@ use onefold_format::{
     TRIM_RECORD_BYTES, checksum, decode_tail, tail_records_per_unit,
 };
 use onefold_nand::{Media, MediaError, Nand};
-use onefold_units::convert::{index, low32, u32_from};
+use onefold_units::convert::{index, low32, u32_from, u64_from};
 use onefold_units::{Lpn, Nanos, Seq, SuperblockId};
 
 use crate::ftl::Ftl;
@@ -133,7 +134,9 @@ impl<M: Media> Recovery<M> {
         }
         self.report.checkpoint = newest.generation;
         self.ftl.seq = newest.seq.raw();
-        self.ftl.alloc = newest.alloc.max(1);
+        // Epochs below the mark count as whole: none of them may be given out again, even if the
+        // superblock that had it is erased by now.
+        self.ftl.alloc = newest.alloc.max(self.mark.epoch).max(1);
         self.ftl.checkpoints.label = newest;
         let mut wear = vec![0; self.ftl.superblocks.len() * 4];
         media.nvram_read(nvram.wear, &mut wear)?;
@@ -171,6 +174,10 @@ impl<M: Media> Recovery<M> {
             }
             self.heads.push(opened);
         }
+        // A power cut of the host may have taken headers whose slots are still there. The next life
+        // of their superblocks must not have the same epoch, or an erase that is lost as well
+        // revives them. Between two synchronisations a superblock is opened at most once.
+        self.ftl.alloc += 2 * u64_from(self.ftl.superblocks.len());
         Ok(())
     }
 
@@ -248,7 +255,7 @@ impl<M: Media> Recovery<M> {
             let Some(first) = self.first_candidate(superblock, epoch) else { continue };
             self.report.scanned_superblocks += 1;
             for candidate in self.candidates(superblock, epoch, first)? {
-                self.consider(superblock, &candidate);
+                self.consider(superblock, &candidate)?;
             }
         }
         Ok(())
@@ -264,17 +271,61 @@ impl<M: Media> Recovery<M> {
         frontier.map(|cut| cut.slots)
     }
 
-    fn consider(&mut self, superblock: SuperblockId, candidate: &Candidate) {
+    fn consider(
+        &mut self,
+        superblock: SuperblockId,
+        candidate: &Candidate,
+    ) -> Result<(), RecoverError> {
         self.report.candidates += 1;
-        let Some(best) = self.best.get_mut(index(candidate.lpn)) else {
+        let lpn = index(candidate.lpn);
+        let Some(&best) = self.best.get(lpn) else {
             self.report.torn_slots += 1;
-            return;
+            return Ok(());
         };
-        if candidate.seq > *best {
-            *best = candidate.seq;
-            let ppn = self.ftl.nand.geometry().ppn(superblock, candidate.slot);
-            self.ftl.map.l2p[index(candidate.lpn)] = ppn.raw();
+        if candidate.seq < best {
+            return Ok(());
         }
+        // Only an intact older copy wins: its superblock may be half erased.
+        let is_copy = (best == 0 || best == candidate.seq)
+            && self.holds(self.ftl.map.l2p[lpn], candidate, best == 0)?;
+        self.best[lpn] = candidate.seq;
+        if !is_copy {
+            let ppn = self.ftl.nand.geometry().ppn(superblock, candidate.slot);
+            self.ftl.map.l2p[lpn] = ppn.raw();
+        }
+        Ok(())
+    }
+
+    /// Whether the map entry `entry` leads to an intact slot with the content of `candidate`. An
+    /// entry `from_checkpoint` into a slot that is a candidate itself does not count.
+    fn holds(
+        &mut self,
+        entry: u32,
+        candidate: &Candidate,
+        from_checkpoint: bool,
+    ) -> Result<bool, RecoverError> {
+        if u64::from(entry) >= self.ftl.nand.geometry().total_slots() {
+            return Ok(false);
+        }
+        let ppn = onefold_units::Ppn::new(entry);
+        let (superblock, slot) = self.ftl.nand.geometry().split(ppn);
+        let Some(head) = self.head(superblock, SuperblockKind::Data) else { return Ok(false) };
+        let first = self.first_candidate(superblock, head.epoch);
+        if from_checkpoint && first.is_some_and(|first| slot >= first) {
+            return Ok(false);
+        }
+        let spare = match self.ftl.nand.media_mut().read(ppn, &mut []) {
+            Ok(spare) => spare,
+            Err(MediaError::Unreadable) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let SpareState::Programmed(record) = SpareState::decode(&spare) else { return Ok(false) };
+        let same = matches!(record.kind, SlotKind::Data | SlotKind::Lost)
+            && record.epoch_low == low32(head.epoch)
+            && (record.lpn.raw(), record.seq.raw()) == (candidate.lpn, candidate.seq);
+        let carries = record.kind == SlotKind::Data && record.data_crc != 0;
+        Ok(same
+            && (!carries || self.read_verified(superblock, slot, record.data_crc)?.is_some()))
     }
 
     fn candidates(
@@ -414,6 +465,9 @@ impl<M: Media> Recovery<M> {
         }
         for at in 0..u32_from(self.ftl.superblocks.len()) {
             self.assign(SuperblockId::new(at));
+        }
+        for pool in 0..self.ftl.nand.geometry().pools() {
+            self.ftl.judge_hunger(pool);
         }
     }
 

@@ -48,7 +48,7 @@ impl<M: Media> Ftl<M> {
         Ok(())
     }
 
-    fn unmap(&mut self, lpn: u32) {
+    pub(crate) fn unmap(&mut self, lpn: u32) {
         let stored = self.map.stored(lpn);
         self.map.l2p[index(lpn)] = UNMAPPED;
         let Some(ppn) = stored else { return };

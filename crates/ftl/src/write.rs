@@ -95,6 +95,10 @@ impl<M: Media> Ftl<M> {
             return Ok(());
         }
         self.collect_until_above_stop(at.now, pool)?;
+        if self.frontiers[index(frontier)].superblock.is_some() {
+            // Collection shares this frontier and has opened it.
+            return Ok(());
+        }
         self.open(at, pool, frontier)
     }
 
@@ -280,10 +284,15 @@ impl<M: Media> Ftl<M> {
     ) -> Result<Grant, FtlError> {
         let slot = self.frontiers[index(frontier)].next;
         let replaces = self.point(pool, superblock, slot, unit.lpn);
+        let unit_bytes = index(self.nand.geometry().unit_bytes());
         let open = &mut self.frontiers[index(frontier)];
         open.next = slot + 1;
+        if !unit.data.is_empty() {
+            // Units before it may carry no bytes: markers of lost ones.
+            open.staged_data.resize(open.staged.len() * unit_bytes, 0);
+            open.staged_data.extend_from_slice(unit.data);
+        }
         open.staged.push(Staged { lpn: unit.lpn, seq: unit.seq, entry: unit.entry, replaces });
-        open.staged_data.extend_from_slice(unit.data);
         if open.next - open.programmed < self.nand.geometry().slots_per_program() {
             return Ok(Grant { done: at.ready, delay: Delay::None });
         }
@@ -307,7 +316,11 @@ impl<M: Media> Ftl<M> {
         staged.seq = unit.seq;
         staged.entry = unit.entry;
         if !unit.data.is_empty() {
-            open.staged_data[place * unit_bytes..][..unit_bytes].copy_from_slice(unit.data);
+            let end = (place + 1) * unit_bytes;
+            if open.staged_data.len() < end {
+                open.staged_data.resize(end, 0);
+            }
+            open.staged_data[end - unit_bytes..end].copy_from_slice(unit.data);
         }
         Some(Grant { done: at.ready, delay: Delay::None })
     }

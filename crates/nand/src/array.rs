@@ -31,6 +31,7 @@ pub struct Nand<M> {
     next: Vec<u32>,
     faults: Option<Box<Faults>>,
     erases: u64,
+    programs: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +67,7 @@ impl<M: Media> Nand<M> {
                 })
             }),
             erases: 0,
+            programs: 0,
         }
     }
 
@@ -109,6 +111,13 @@ impl<M: Media> Nand<M> {
         self.erases
     }
 
+    /// 4 KiB pages programmed so far, failed programs included.
+    #[must_use]
+    pub fn programmed_pages(&self) -> u64 {
+        let slots = u64::from(self.geometry.slots_per_program());
+        self.programs * slots * self.geometry.pages_per_unit()
+    }
+
     /// Switches time off (preconditioning) or on again with idle timelines.
     pub fn set_timed(&mut self, timed: bool) {
         self.timed = timed;
@@ -131,6 +140,7 @@ impl<M: Media> Nand<M> {
         let next = &mut self.next[superblock.index()];
         assert!(*next == program, "program {program} of {superblock:?}, expected {next} (rule 1)");
         *next += 1;
+        self.programs += 1;
         let grant = self.time_program(at, superblock, program);
         if let Some(faults) = &mut self.faults
             && faults.program.unit() < faults.spec.program

@@ -1,4 +1,21 @@
 //! Virtual-time driver: workloads, metrics, reports.
+//!
+//! [`simulate`] runs one configuration to one [`result::RunResult`]. It is single-threaded and
+//! deterministic: the same setup and seed give the same result, apart from CPU time.
 
+mod cpu;
+mod engine;
+mod error;
+mod in_flight;
+mod metrics;
+mod outcome;
+mod precondition;
 pub mod report;
 pub mod result;
+mod series;
+mod source;
+mod tenant;
+
+pub use engine::{Control, Setup, simulate};
+pub use error::SimError;
+pub use precondition::Preconditioned;

@@ -7,7 +7,9 @@
 mod causes;
 mod human;
 mod labels;
+mod read;
 mod rows;
+mod series;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -18,7 +20,9 @@ use serde::{Deserialize, Serialize, Serializer};
 pub use causes::ByCause;
 pub(crate) use human::{bytes, count, duration, percent, share, si, significant, trimmed};
 pub use labels::labels;
+pub use read::ResultError;
 pub(crate) use rows::{Row, causes, rows, version};
+pub use series::{Series, SeriesPoint};
 pub use summary::{
     CcdfPoint, DelaySummaries, LatencyByDelay, LatencyCcdf, LatencySummaries, LatencySummary,
 };
@@ -26,10 +30,6 @@ pub use table::table;
 
 /// Name and version of the result format, as its key `schema`.
 pub const SCHEMA: &str = "onefold.sim/1";
-/// The part of [`SCHEMA`] before the version.
-const SCHEMA_FAMILY: &str = "onefold.sim/";
-/// The version in [`SCHEMA`].
-const SCHEMA_VERSION: u64 = 1;
 /// Bytes of a page in every count of pages.
 pub const PAGE_BYTES: u64 = 4096;
 /// Most points of one latency distribution.
@@ -261,39 +261,6 @@ pub struct Device {
     pub raw_bytes: u64,
 }
 
-/// Counters per window of requests, in the order of time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Series {
-    /// Requests of one window.
-    pub window_requests: u64,
-    /// One point per window; the last may cover fewer requests.
-    pub points: Vec<SeriesPoint>,
-}
-
-/// One window of requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SeriesPoint {
-    /// Virtual time of the last completion of the window, since the start of the measured part.
-    pub virtual_ns: u64,
-    /// Pages the host wrote in the window.
-    pub host_write_pages: u64,
-    /// Pages programmed in the window, by cause.
-    pub program_pages: ByCause,
-    /// Write amplification of the window; 0 if the host wrote nothing in it.
-    #[serde(serialize_with = "finite")]
-    pub waf: f64,
-    /// Mean read latency of the window; 0 without reads.
-    #[serde(serialize_with = "finite")]
-    pub read_mean_ns: f64,
-    /// Mean write latency of the window; 0 without writes.
-    #[serde(serialize_with = "finite")]
-    pub write_mean_ns: f64,
-    /// Free superblocks at the end of the window.
-    pub free_superblocks: u64,
-}
-
 /// State of the superblocks at the end of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -369,60 +336,6 @@ pub struct MapCache {
     pub misses: u64,
 }
 
-/// Why a text is no result.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResultError {
-    /// Nothing to read.
-    #[error(
-        "the file is empty, expected one JSON object of schema {SCHEMA}; write it with `onefold sim run --format json -o FILE`"
-    )]
-    Empty,
-    /// The JSON ends too early.
-    #[error(
-        "the JSON ends in the middle (line {line}, column {column}): the file is truncated or still being written; run it again"
-    )]
-    Truncated {
-        /// Line of the end.
-        line: usize,
-        /// Column of the end.
-        column: usize,
-    },
-    /// The text is not JSON.
-    #[error(
-        "not JSON: {source}; expected one object of schema {SCHEMA} as `onefold sim run --format json` prints it"
-    )]
-    NotJson {
-        /// What the parser found, and where.
-        source: serde_json::Error,
-    },
-    /// JSON, but no result of Onefold.
-    #[error(
-        "the JSON has no key `schema`, expected \"{SCHEMA}\": not a result of `onefold sim run`"
-    )]
-    NoSchema,
-    /// A result of something else.
-    #[error("schema is \"{found}\", expected \"{SCHEMA}\": not a result of `onefold sim run`")]
-    OtherSchema {
-        /// The schema of the text.
-        found: String,
-    },
-    /// A result of a later Onefold.
-    #[error(
-        "schema is \"{found}\", this version reads up to \"{SCHEMA}\"; upgrade Onefold to read it"
-    )]
-    NewerSchema {
-        /// The schema of the text.
-        found: String,
-    },
-    /// The right schema, but a key is missing or of another type.
-    #[error("not a complete result of schema {SCHEMA}: {source}")]
-    Shape {
-        /// Which key, and where.
-        source: serde_json::Error,
-    },
-}
-
 impl RunResult {
     /// The result as indented JSON with a final line break, keys in documented order.
     ///
@@ -433,16 +346,6 @@ impl RunResult {
             .expect("a result has only string keys, so it has a JSON form");
         text.push('\n');
         text
-    }
-
-    /// Reads what [`RunResult::to_json_pretty`] wrote, of this or a later minor version.
-    pub fn from_json(text: &str) -> Result<Self, ResultError> {
-        let text = text.trim_start_matches('\u{feff}');
-        if text.trim().is_empty() {
-            return Err(ResultError::Empty);
-        }
-        check_schema(text)?;
-        serde_json::from_str(text).map_err(broken)
     }
 
     /// The name of the device for tables and plots.
@@ -463,36 +366,6 @@ impl RunResult {
             (_, Some(workload)) => workload.clone(),
             _ => "unknown".to_owned(),
         }
-    }
-}
-
-/// The one key that has to be right before the others mean anything.
-#[derive(Deserialize)]
-struct Head {
-    schema: Option<String>,
-}
-
-fn check_schema(text: &str) -> Result<(), ResultError> {
-    let head: Head = serde_json::from_str(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => ResultError::NoSchema,
-        _ => broken(error),
-    })?;
-    let found = head.schema.ok_or(ResultError::NoSchema)?;
-    let version = found.strip_prefix(SCHEMA_FAMILY).and_then(|v| v.parse::<u64>().ok());
-    match version {
-        Some(SCHEMA_VERSION) => Ok(()),
-        Some(version) if version > SCHEMA_VERSION => Err(ResultError::NewerSchema { found }),
-        _ => Err(ResultError::OtherSchema { found }),
-    }
-}
-
-fn broken(error: serde_json::Error) -> ResultError {
-    match error.classify() {
-        serde_json::error::Category::Eof => {
-            ResultError::Truncated { line: error.line(), column: error.column() }
-        }
-        serde_json::error::Category::Data => ResultError::Shape { source: error },
-        _ => ResultError::NotJson { source: error },
     }
 }
 

@@ -22,7 +22,6 @@ pub struct SsdConfig {
 /// A small device for documentation and tests: 2 channels x 2 dies, 64 blocks of 64 pages of 4 KiB,
 /// timings of preset `s1`, three quarters of it visible, no buffer.
 #[must_use]
-#[expect(clippy::missing_panics_doc, reason = "the numbers are fixed and checked by every test")]
 pub fn example_config() -> SsdConfig {
     use onefold_buffer::PolicyKind;
     use onefold_ftl::VictimKind;

@@ -47,7 +47,7 @@ impl<M: Media> Ssd<M> {
     pub fn new(config: SsdConfig, media: M) -> Result<Self, BuildError> {
         let nand = Nand::new(config.geometry, config.timing, config.faults, media);
         let ftl = Ftl::new(nand, config.ftl, config.faults.bad_superblocks)?;
-        Self::assemble(config, ftl)
+        Self::assemble(&config, ftl)
     }
 
     /// A device whose medium was used before, after a power cut or a clean shutdown.
@@ -58,10 +58,10 @@ impl<M: Media> Ssd<M> {
         let nand = Nand::new(config.geometry, config.timing, config.faults, media);
         let (mut ftl, report) = Ftl::recover(nand, config.ftl)?;
         ftl.set_timed(true);
-        Ok((Self::assemble(config, ftl)?, report))
+        Ok((Self::assemble(&config, ftl)?, report))
     }
 
-    fn assemble(config: SsdConfig, ftl: Ftl<M>) -> Result<Self, BuildError> {
+    fn assemble(config: &SsdConfig, ftl: Ftl<M>) -> Result<Self, BuildError> {
         let unit = config.geometry.unit_bytes();
         let page = config.geometry.spec().page_bytes.max(unit);
         let buffer = match config.buffer {
@@ -69,7 +69,7 @@ impl<M: Media> Ssd<M> {
             ref buffer => Some(Buffered::new(new_policy(buffer, unit, page)?, M::STORES, unit)),
         };
         Ok(Self {
-            config,
+            config: *config,
             capacity: u64::from(ftl.host_units()) * u64::from(unit),
             unit: u64::from(unit),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
@@ -143,7 +143,7 @@ impl<M: Media> Ssd<M> {
         let times = Times { now, ready };
         match command.op {
             Op::Read => self.read(times, span, command, payload),
-            Op::Write => self.write(times, span, command, payload),
+            Op::Write => self.write(times, span, command, &payload),
             Op::Flush => self.flush(times),
             Op::Trim | Op::WriteZeroes => self.trim(times, span, command),
         }
@@ -221,14 +221,14 @@ impl<M: Media> Ssd<M> {
         times: Times,
         span: Span,
         command: &Command,
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
     ) -> Result<Completion, SsdError> {
         let arrived = self.ftl.nand_mut().timelines_mut().link_in(times.ready, span.len);
         let times = Times { ready: arrived, ..times };
         let mut grant = if self.buffer.is_some() {
-            self.write_buffered(times, span, command, &payload)?
+            self.write_buffered(times, span, command, payload)?
         } else {
-            self.write_through(times, span, command, &payload)?
+            self.write_through(times, span, command, payload)?
         };
         if command.fua {
             // A protected buffer holds the data already; the medium still has to be told.

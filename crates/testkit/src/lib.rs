@@ -1,2 +1,13 @@
 //! Reference models, closed forms and the crash driver (not published).
+#![forbid(unsafe_code)]
+
 pub mod closed_forms;
+mod borrowed;
+mod cut_media;
+mod host_journal;
+mod model;
+mod seeds;
+
+pub use cut_media::{Cut, CutMedia, Power};
+pub use model::{Model, Wrong, fill, stamp_of};
+pub use seeds::{Reproduce, budget, chosen_seed, for_each_seed};

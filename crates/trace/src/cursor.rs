@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
                 value
                     .checked_mul(10)
                     .and_then(|value| value.checked_add(u64::from(digit)))
-                    .ok_or(Self::expected_at(start, what))?
+                    .ok_or(Expected { at: start, what })?
             };
             digits += 1;
         }
@@ -182,7 +182,7 @@ impl<'a> Cursor<'a> {
         whole
             .checked_mul(power(digits))
             .and_then(|whole| whole.checked_add(fraction * power(left)))
-            .ok_or(Self::expected_at(start, what))
+            .ok_or(Expected { at: start, what })
     }
 
     /// `0x` and hexadecimal digits.

@@ -25,6 +25,9 @@ const BYTES_ALIGN: u64 = 512;
 /// A size above this many "sectors" would be more than 4 MiB: probably bytes.
 const SECTORS_MAX: u64 = 8_192;
 
+/// Whether a line fits a format.
+type Rule = fn(&[u8]) -> bool;
+
 /// Names the format of a file that starts with `head`; `complete` tells that this is all of it.
 pub fn detect(head: &[u8], complete: bool) -> Result<Format, DetectError> {
     if head.is_empty() {
@@ -40,7 +43,7 @@ pub fn detect(head: &[u8], complete: bool) -> Result<Format, DetectError> {
     if let Some(found) = disksim_or_ioda(&lines) {
         return found;
     }
-    let rules: [(Format, fn(&[u8]) -> bool); 12] = [
+    let rules: [(Format, Rule); 12] = [
         (Format::Blkparse, is_blkparse),
         (Format::Fiu, is_fiu),
         (Format::Appdedupe, is_appdedupe),
@@ -55,11 +58,12 @@ pub fn detect(head: &[u8], complete: bool) -> Result<Format, DetectError> {
         (Format::OnefoldCsv, is_onefold_csv),
     ];
     for (at, (format, rule)) in rules.iter().enumerate() {
-        let fitting = fitting(&lines, rule);
+        let fitting = fitting(&lines, *rule);
         if !enough(fitting, &lines) {
             continue;
         }
-        let rival = rules.iter().skip(at + 1).find(|(_, other)| self::fitting(&lines, other) == fitting);
+        let rival =
+            rules.iter().skip(at + 1).find(|(_, other)| self::fitting(&lines, *other) == fitting);
         return rival
             .map_or(Ok(*format), |(other, _)| Err(DetectError::Ambiguous(*format, *other)));
     }
@@ -143,7 +147,7 @@ fn marked(lines: &[&[u8]]) -> Option<Format> {
     holds(b" connection=").then_some(Format::NbdkitLog)
 }
 
-fn fitting(lines: &[&[u8]], rule: &fn(&[u8]) -> bool) -> u64 {
+fn fitting(lines: &[&[u8]], rule: Rule) -> u64 {
     u64_from(lines.iter().filter(|line| rule(line)).count())
 }
 
@@ -194,7 +198,7 @@ fn is_integer(field: &[u8]) -> bool {
 fn is_decimal(field: &[u8]) -> bool {
     field.first().is_some_and(u8::is_ascii_digit)
         && field.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        && field.iter().filter(|byte| **byte == b'.').count() <= 1
+        && field.splitn(3, |byte| *byte == b'.').count() <= 2
 }
 
 fn parse(field: &[u8]) -> Option<u64> {

@@ -163,7 +163,9 @@ pub enum SpecError {
         found: String,
     },
     /// A part after the format.
-    #[error("trace format option is `{found}`, expected time=ns|us|ms|s, addr=bytes|512 or read=0|1")]
+    #[error(
+        "trace format option is `{found}`, expected time=ns|us|ms|s, addr=bytes|512 or read=0|1"
+    )]
     Option {
         /// The text given.
         found: String,

@@ -169,7 +169,8 @@ mod tests {
 
     fn pieces(regions: &Regions, offset: u64, len: u64) -> Vec<(u64, u64)> {
         let mut pieces = Vec::new();
-        regions.map(&Record::new(0, TraceOp::Trim, offset, len), |r| pieces.push((r.offset, r.len)));
+        regions
+            .map(&Record::new(0, TraceOp::Trim, offset, len), |r| pieces.push((r.offset, r.len)));
         pieces
     }
 

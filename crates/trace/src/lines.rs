@@ -44,7 +44,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(spec: &FormatSpec, options: &ReadOptions) -> Self {
+    pub(crate) fn new(spec: FormatSpec, options: ReadOptions) -> Self {
         let defaults = spec.format.defaults();
         let addr = spec.addr.or(defaults.addr).map_or(1, crate::AddrUnit::bytes);
         Self {
@@ -126,16 +126,12 @@ pub(crate) struct LineReader {
 }
 
 impl LineReader {
-    pub(crate) fn new(
-        spec: FormatSpec,
-        options: &ReadOptions,
-        format: Box<dyn LineFormat>,
-    ) -> Self {
+    pub(crate) fn new(spec: FormatSpec, options: ReadOptions, format: Box<dyn LineFormat>) -> Self {
         Self {
             spec,
             on_bad_line: options.on_bad_line,
             format,
-            context: Context::new(&spec, options),
+            context: Context::new(spec, options),
             carry: Vec::new(),
             line: 0,
             byte: 0,

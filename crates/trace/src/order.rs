@@ -32,8 +32,7 @@ where
 {
     /// Takes the first record of every run.
     pub fn new(runs: Vec<R>) -> Result<Self, E> {
-        let mut merge =
-            Self { heads: BinaryHeap::new(), next: vec![None; runs.len()], runs };
+        let mut merge = Self { heads: BinaryHeap::new(), next: vec![None; runs.len()], runs };
         for run in 0..merge.runs.len() {
             merge.refill(run)?;
         }

@@ -66,9 +66,9 @@ impl Reader {
         let engine = if spec.format == Format::Oft {
             Engine::Oft(Box::new(Decoder::new()))
         } else if let Some(format) = line_format(spec.format) {
-            Engine::Lines(Box::new(LineReader::new(spec, &options, format)))
+            Engine::Lines(Box::new(LineReader::new(spec, options, format)))
         } else if let Some(format) = record_format(spec.format) {
-            Engine::Records(Box::new(RecordReader::new(spec, &options, format)))
+            Engine::Records(Box::new(RecordReader::new(spec, options, format)))
         } else {
             return Err(ReadError::NotAStream(spec.format));
         };

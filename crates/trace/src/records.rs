@@ -40,14 +40,14 @@ pub(crate) struct RecordReader {
 impl RecordReader {
     pub(crate) fn new(
         spec: FormatSpec,
-        options: &ReadOptions,
+        options: ReadOptions,
         format: Box<dyn RecordFormat>,
     ) -> Self {
         Self {
             spec,
             on_bad_line: options.on_bad_line,
             format,
-            context: Context::new(&spec, options),
+            context: Context::new(spec, options),
             carry: Vec::new(),
             records: 0,
             byte: 0,

@@ -55,15 +55,7 @@ impl Shaper {
     /// A shaper of one trace.
     #[must_use]
     pub const fn new(options: ShapeOptions) -> Self {
-        Self {
-            options,
-            open: None,
-            ties: Vec::new(),
-            clock: None,
-            jumps: 0,
-            cut_ns: 0,
-            merged: 0,
-        }
+        Self { options, open: None, ties: Vec::new(), clock: None, jumps: 0, cut_ns: 0, merged: 0 }
     }
 
     /// Gaps cut so far.

@@ -12,7 +12,7 @@ pub enum Format {
     Fiu,
     /// Lines of the application-aware deduplication traces.
     Appdedupe,
-    /// Storage Performance Council, as the UMass traces.
+    /// Storage Performance Council, as the `UMass` traces.
     Spc,
     /// SYSTOR '17.
     Systor,
@@ -40,9 +40,9 @@ pub enum Format {
     NbdkitLog,
     /// fio I/O log, version 2 or 3.
     FioIolog,
-    /// VMware vSCSI, 32-byte records.
+    /// `VMware` vSCSI, 32-byte records.
     Vscsi1,
-    /// VMware vSCSI, 40-byte records.
+    /// `VMware` vSCSI, 40-byte records.
     Vscsi2,
     /// vSCSI as CSV.
     VscsiCsv,
@@ -150,7 +150,6 @@ impl Format {
                 (Some(TimeUnit::S), Some(AddrUnit::Sectors), None)
             }
             Self::Systor | Self::K5cloud => (Some(TimeUnit::S), Some(AddrUnit::Bytes), None),
-            Self::Alibaba => (Some(TimeUnit::Us), Some(AddrUnit::Bytes), None),
             Self::Tencent => (Some(TimeUnit::S), Some(AddrUnit::Sectors), Some(0)),
             Self::Ssdsim | Self::Mqsim => (Some(TimeUnit::Ns), Some(AddrUnit::Sectors), Some(1)),
             Self::Disksim => (Some(TimeUnit::Ms), Some(AddrUnit::Sectors), Some(1)),
@@ -159,7 +158,7 @@ impl Format {
             Self::OracleGeneral => (Some(TimeUnit::S), Some(AddrUnit::Sectors), None),
             // FILETIME, which no unit names.
             Self::Msr => (None, Some(AddrUnit::Bytes), None),
-            Self::FioIolog => (Some(TimeUnit::Us), Some(AddrUnit::Bytes), None),
+            Self::Alibaba | Self::FioIolog => (Some(TimeUnit::Us), Some(AddrUnit::Bytes), None),
             Self::Blkparse
             | Self::Blktrace
             | Self::Tracefs

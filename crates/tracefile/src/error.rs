@@ -118,6 +118,6 @@ impl TraceFileError {
     /// Whether the trace is at fault, not the machine: exit code 4.
     #[must_use]
     pub const fn is_bad_trace(&self) -> bool {
-        !matches!(self, Self::Io { action: "write", .. })
+        !matches!(self, Self::Io { .. })
     }
 }

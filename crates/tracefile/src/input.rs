@@ -85,7 +85,8 @@ impl Input {
                 } else {
                     reader.push(&buffer[..count], out)
                 };
-                result.map_err(|source| TraceFileError::Read { path: self.path.clone(), source })?;
+                result
+                    .map_err(|source| TraceFileError::Read { path: self.path.clone(), source })?;
                 true
             }
         };

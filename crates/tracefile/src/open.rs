@@ -82,8 +82,7 @@ impl Bytes {
             Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
         };
         let path = path.to_path_buf();
-        let mut bytes =
-            Self { stream, head: Vec::new(), at: 0, compression, tar: false, path };
+        let mut bytes = Self { stream, head: Vec::new(), at: 0, compression, tar: false, path };
         bytes.skip_tar()?;
         Ok(bytes)
     }
@@ -93,8 +92,7 @@ impl Bytes {
         if self.head.len() < count {
             let have = self.head.len();
             self.head.resize(count, 0);
-            let found =
-                fill(&mut self.stream, &mut self.head[have..]).map_err(|e| self.failed(e));
+            let found = fill(&mut self.stream, &mut self.head[have..]).map_err(|e| self.failed(e));
             self.head.truncate(have + *found.as_ref().unwrap_or(&0));
             found?;
         }

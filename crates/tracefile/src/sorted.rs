@@ -60,7 +60,8 @@ impl Sorted {
         digests: bool,
         run_records: usize,
     ) -> Result<Self, TraceFileError> {
-        let failed = |action| move |source| TraceFileError::io(&std::env::temp_dir(), action)(source);
+        let failed =
+            |action| move |source| TraceFileError::io(&std::env::temp_dir(), action)(source);
         let mut file = tempfile::tempfile().map_err(failed("write"))?;
         let mut spans = Vec::new();
         let mut end = 0_u64;
@@ -72,8 +73,8 @@ impl Sorted {
                 let rest = records.split_off(records.len().min(run_records));
                 order::sort(&mut records);
                 let start = end;
-                end += write_run(&mut file, &records, digests, &mut bytes)
-                    .map_err(failed("write"))?;
+                end +=
+                    write_run(&mut file, &records, digests, &mut bytes).map_err(failed("write"))?;
                 spans.push((start, end));
                 records = rest;
             }

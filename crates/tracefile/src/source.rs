@@ -59,6 +59,33 @@ pub struct Meta {
     pub warnings: Vec<String>,
 }
 
+impl Meta {
+    /// Metadata of records that come from no file but from `words`, a workload.
+    #[must_use]
+    pub fn generated(words: &str) -> Self {
+        Self {
+            path: PathBuf::from(words),
+            spec: FormatSpec::new(onefold_trace::Format::Oft),
+            interpretation: words.to_owned(),
+            sha256: String::new(),
+            devices: vec!["generated".to_owned()],
+            epoch_unix_ns: None,
+            requests: 0,
+            skipped_lines: 0,
+            dropped_records: 0,
+            out_of_order: 0,
+            time_resolution_ns: 1,
+            untimed: false,
+            has_digests: false,
+            end_bytes: 0,
+            device_bytes: None,
+            shift_bytes: 0,
+            shift_proposal: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
 /// Records of a trace file, sorted and shaped.
 ///
 /// ```no_run
@@ -105,14 +132,11 @@ impl TraceSource {
                 devices: scan.end_bytes.len(),
             });
         }
-        let mut meta = meta(path, options, &input, &scan, summary)?;
-        meta.end_bytes = layout.as_ref().map_or_else(
-            || scan.end_bytes.iter().copied().max().unwrap_or(0),
-            Layout::total,
-        );
+        let (mut meta, split) = meta(path, options, &input, &scan, summary)?;
+        meta.end_bytes = layout
+            .as_ref()
+            .map_or_else(|| scan.end_bytes.iter().copied().max().unwrap_or(0), Layout::total);
         meta.warnings.extend(plausible::one_direction(reads, writes));
-        let split = meta.split_requests;
-        let meta = meta.meta;
         let shaper = Shaper::new(shape_options(options, &meta, split));
         let spec_options = Options { format: Some(meta.spec), ..options.clone() };
         let sorted = match records {
@@ -220,11 +244,7 @@ struct FirstPass {
     writes: u64,
 }
 
-fn first_pass(
-    path: &Path,
-    options: &Options,
-    window: usize,
-) -> Result<FirstPass, TraceFileError> {
+fn first_pass(path: &Path, options: &Options, window: usize) -> Result<FirstPass, TraceFileError> {
     let mut input = Input::open(path, options)?;
     let mut scan = Scan::new();
     let mut kept = Vec::new();
@@ -273,35 +293,19 @@ fn no_requests(path: &Path, options: &Options, summary: &Summary) -> TraceFileEr
     }
 }
 
-struct Draft {
-    meta: Meta,
-    split_requests: bool,
-}
-
-impl std::ops::Deref for Draft {
-    type Target = Meta;
-    fn deref(&self) -> &Meta {
-        &self.meta
-    }
-}
-
-impl std::ops::DerefMut for Draft {
-    fn deref_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-}
-
+/// The metadata, and whether the format splits requests into lines.
 fn meta(
     path: &Path,
     options: &Options,
     input: &Input,
     scan: &Scan,
     summary: Summary,
-) -> Result<Draft, TraceFileError> {
+) -> Result<(Meta, bool), TraceFileError> {
     let sha256 = sha256(path).map_err(TraceFileError::io(path, "read"))?;
     let mut warnings = summary.warnings;
     if input.tar {
-        warnings.push("a tar header was skipped; only the first file of the archive is read".into());
+        warnings
+            .push("a tar header was skipped; only the first file of the archive is read".into());
     }
     if summary.skipped_lines > 0 {
         warnings.push(format!("{} lines were skipped", summary.skipped_lines));
@@ -333,7 +337,7 @@ fn meta(
         warnings,
     };
     meta.interpretation = interpretation(&meta, options, input);
-    Ok(Draft { meta, split_requests: summary.split_requests })
+    Ok((meta, summary.split_requests))
 }
 
 /// `msr-hm_0.csv: MSR CSV, FILETIME 100 ns, bytes, 1 device (hm_0), 1,000 requests`.
@@ -341,25 +345,30 @@ fn interpretation(meta: &Meta, options: &Options, input: &Input) -> String {
     let name = meta.path.file_name().unwrap_or(meta.path.as_os_str()).to_string_lossy();
     let mut text = format!("{name}: {}", meta.spec.meaning());
     if input.compression != crate::open::Compression::None {
-        text.push_str(&format!(" ({})", input.compression.name()));
+        append(&mut text, format_args!(" ({})", input.compression.name()));
     }
     match (&options.device, meta.devices.as_slice()) {
         (Some(device), devices) => {
-            text.push_str(&format!(", device {device} of {}", devices.len()));
+            append(&mut text, format_args!(", device {device} of {}", devices.len()));
         }
         (None, []) => {}
-        (None, [device]) => text.push_str(&format!(", 1 device ({device})")),
-        (None, devices) => text.push_str(&format!(", {} devices", devices.len())),
+        (None, [device]) => append(&mut text, format_args!(", 1 device ({device})")),
+        (None, devices) => append(&mut text, format_args!(", {} devices", devices.len())),
     }
     if meta.untimed {
         text.push_str(", no times");
     }
     if meta.shift_bytes > 0 {
-        text.push_str(&format!(", shifted by {} bytes", meta.shift_bytes));
+        append(&mut text, format_args!(", shifted by {} bytes", meta.shift_bytes));
     }
     let noun = if meta.requests == 1 { "request" } else { "requests" };
-    text.push_str(&format!(", {} {noun}", grouped(meta.requests)));
+    append(&mut text, format_args!(", {} {noun}", grouped(meta.requests)));
     text
+}
+
+fn append(text: &mut String, words: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = std::fmt::Write::write_fmt(text, words);
 }
 
 /// A number with commas between thousands.

@@ -1,9 +1,6 @@
 //! The invariants of the module head, checked one by one.
 
-use onefold_units::convert::u32_from;
-
 use super::Entries;
-use crate::cover::full;
 use crate::{ListId, NodeId, Violation};
 
 /// What a walk over one list finds.
@@ -31,7 +28,7 @@ impl Entries {
                 return Err(Violation::DirtyCount { list: at, found, counted });
             }
         }
-        let indexed = self.index.count(&self.slab, u32_from(self.node_count()));
+        let indexed = self.index.count(&self.slab, self.slab.capacity());
         if indexed != listed {
             return Err(Violation::IndexSize { indexed, listed });
         }
@@ -72,7 +69,7 @@ impl Entries {
             return Err(Violation::Unfindable { key, node: id.raw() });
         }
         let (valid, dirty) = (node.valid, node.dirty);
-        let in_range = valid & !full(&self.shape) == 0 && dirty & !valid == 0;
+        let in_range = valid & !self.shape.full() == 0 && dirty & !valid == 0;
         if !in_range || (valid == 0) != self.slab.is_ghost(id) {
             return Err(Violation::Masks { key, valid, dirty });
         }

@@ -18,9 +18,8 @@ mod check;
 mod program;
 
 use onefold_units::Lpn;
-use onefold_units::convert::{index, u32_from};
 
-use crate::cover::{Cover, full};
+use crate::cover::Cover;
 use crate::{
     Action, Actions, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
 };
@@ -222,7 +221,7 @@ impl Entries {
     #[inline]
     pub(crate) fn load(&mut self, id: NodeId, cover: Cover, out: &mut Actions) -> bool {
         let (lpn, slot) = self.place(id);
-        let full = full(&self.shape);
+        let full = self.shape.full();
         let node = self.slab.node_mut(id);
         if cover.touched & !node.valid == 0 {
             out.push(Action::Hit { lpn, slot });
@@ -261,7 +260,7 @@ impl Entries {
     #[inline]
     fn complete(&mut self, id: NodeId, out: &mut Actions) -> bool {
         let (lpn, slot) = self.place(id);
-        let full = full(&self.shape);
+        let full = self.shape.full();
         let node = self.slab.node_mut(id);
         let missing = full & !node.valid;
         if missing == 0 {
@@ -320,18 +319,5 @@ impl Entries {
     #[must_use]
     pub fn evicted(&self) -> &[u32] {
         &self.evicted
-    }
-
-    /// Counts nodes by kind, for tests of policies: (entries, ghosts).
-    #[must_use]
-    pub fn population(&self) -> (u32, u32) {
-        let nodes = (0..self.slab.capacity()).map(NodeId);
-        let used: Vec<NodeId> = nodes.filter(|id| self.slab.list_of(*id).is_some()).collect();
-        let ghosts = used.iter().filter(|id| self.slab.is_ghost(**id)).count();
-        (u32_from(used.len() - ghosts), u32_from(ghosts))
-    }
-
-    fn node_count(&self) -> usize {
-        index(self.slab.capacity())
     }
 }

@@ -30,7 +30,8 @@ impl Report {
         let runs = self.runs.iter().map(|path| read_run(path)).collect::<Result<Vec<_>, _>>()?;
         global.emit(&render(&runs))?;
         if let Some(path) = &global.output {
-            let what = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+            let what =
+                if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
             global.say(format_args!("report of {what}: {}", path.display()));
         }
         Ok(ExitCode::SUCCESS)

@@ -1,19 +1,158 @@
 //! `onefold sim`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use onefold_config::Load;
+use onefold_sim::result::{Program, RunResult, table};
+use onefold_sim::{Control, Setup, SimError, simulate};
 
-use crate::error::CliError;
-use crate::output::Global;
+use crate::cmd::config::ConfigArgs;
+use crate::cmd::trace::{ReadArgs, trace_error};
+use crate::error::{CliError, Exit};
+use crate::output::{Format, Global};
 
 /// Subcommands of `onefold sim`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Sim {}
+pub(crate) enum Sim {
+    /// Run a trace or a workload on a modelled SSD, in virtual time
+    Run(RunArgs),
+}
+
+/// Arguments of `onefold sim run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Replay this trace (plain, gzip, zstd or xz)
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    trace: Option<PathBuf>,
+    /// Run a generated workload, such as "randwrite,bs=4KiB,qd=32,requests=10M"
+    #[arg(long, value_name = "SPEC")]
+    workload: Option<String>,
+    /// What to do with a trace larger than the device [default: run.fit, error]
+    #[arg(long, value_enum, value_name = "HOW")]
+    fit: Option<FitName>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// How a trace is brought onto the device.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FitName {
+    /// Refuse it
+    Error,
+    /// Renumber the touched 1 MiB regions without gaps
+    Compact,
+    /// Take offsets modulo the device
+    Wrap,
+}
+
+impl FitName {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Compact => "compact",
+            Self::Wrap => "wrap",
+        }
+    }
+}
 
 impl Sim {
     /// Runs the command.
-    pub(crate) fn run(self, _global: &Global) -> Result<ExitCode, CliError> {
-        match self {}
+    pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        match self {
+            Self::Run(args) => args.run(global),
+        }
+    }
+}
+
+impl RunArgs {
+    fn run(mut self, global: &Global) -> Result<ExitCode, CliError> {
+        if let Some(fit) = self.fit {
+            self.config.sets.push(format!("run.fit={}", fit.word()));
+        }
+        let mut config = self.config.load()?;
+        if let Some(path) = &self.trace {
+            config = config.with_load(&Load::Trace(path.clone()));
+        } else if let Some(text) = &self.workload {
+            config = config.with_load(&Load::Workload(text.clone()));
+        }
+        if self.trace.is_none() && config.load_of_run().is_none_or(|load| !is_trace(&load)) {
+            global.expect_no_trace_format()?;
+        }
+        let trace_options = self.read.options(global, true)?;
+        let setup = Setup { config, trace_options, seed: global.seed, program: program() };
+        let result = watch(&setup, global)?;
+        if result.partial {
+            global.say("interrupted: the result covers the part that was run and says so");
+        }
+        for warning in &result.warnings {
+            global.say(format!("warning: {warning}"));
+        }
+        let text = match global.format() {
+            Format::Json => result.to_json_pretty() + "\n",
+            Format::Table => table(std::slice::from_ref(&result)),
+        };
+        global.emit(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+const fn is_trace(load: &Load) -> bool {
+    matches!(load, Load::Trace(_))
+}
+
+/// Version and commit of this program.
+pub(crate) fn program() -> Program {
+    Program {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("ONEFOLD_COMMIT").to_owned(),
+    }
+}
+
+/// Runs with a progress line on a terminal, until the end or Ctrl-C.
+fn watch(setup: &Setup, global: &Global) -> Result<RunResult, CliError> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let registered = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt.clone());
+    if let Err(error) = registered {
+        global.say(format!("Ctrl-C will not keep partial results: {error}"));
+    }
+    let bar = if global.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {per_sec}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let progress = |done: u64| bar.set_position(done);
+    let say = |line: &str| global.say(line);
+    let control =
+        Control { interrupt: Some(&interrupt), progress: Some(&progress), say: Some(&say) };
+    let result = simulate(setup, &control);
+    bar.finish_and_clear();
+    Ok(result?)
+}
+
+impl From<SimError> for CliError {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Config(error) => error.into(),
+            SimError::Trace(error) => trace_error(&error),
+            SimError::Build(_) => Self::new(Exit::Infeasible, "config::infeasible", &error),
+            SimError::Workload { .. } => {
+                Self::new(Exit::Infeasible, "workload::spec", &error)
+                    .help("see `onefold help sim run` and docs/simulate.md for the workload language")
+            }
+            SimError::NoLoad | SimError::TwoLoads => Self::new(Exit::Usage, "run::load", &error),
+            SimError::Untimed { .. } => Self::new(Exit::Infeasible, "run::untimed", &error),
+            SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),
+            SimError::Empty { .. } => Self::new(Exit::BadTrace, "run::empty", &error),
+            SimError::Device { .. } => Self::new(Exit::Failed, "run::device", &error),
+            _ => Self::new(Exit::Failed, "run::failed", &error),
+        }
     }
 }

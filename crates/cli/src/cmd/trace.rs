@@ -1,19 +1,75 @@
 //! `onefold trace`.
 
+mod convert;
+mod generate;
+mod info;
+mod options;
+
+pub(crate) use options::ReadArgs;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use onefold_tracefile::TraceFileError;
 
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::Global;
 
 /// Subcommands of `onefold trace`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Trace {}
+pub(crate) enum Trace {
+    /// Say what traces hold and how they are read
+    Info(info::Info),
+    /// Write a trace in another format
+    Convert(convert::Convert),
+    /// Write a part of a trace: a time window, a device, every n-th page
+    Sample(convert::Sample),
+    /// Write a synthetic workload as a trace
+    Generate(generate::Generate),
+}
 
 impl Trace {
     /// Runs the command.
-    pub(crate) fn run(self, _global: &Global) -> Result<ExitCode, CliError> {
-        match self {}
+    pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        match self {
+            Self::Info(info) => info.run(global),
+            Self::Convert(convert) => convert.run(global),
+            Self::Sample(sample) => sample.run(global),
+            Self::Generate(generate) => generate.run(global),
+        }
+    }
+}
+
+/// The error of a trace file as the user meets it.
+pub(crate) fn trace_error(error: &TraceFileError) -> CliError {
+    let exit = if error.is_bad_trace() { Exit::BadTrace } else { Exit::Failed };
+    let (code, help) = match error {
+        TraceFileError::Io { .. } => ("trace::io", None),
+        TraceFileError::Compressed { .. } => {
+            ("trace::compressed", Some("copy or download the file again"))
+        }
+        TraceFileError::Detect { .. } => {
+            ("trace::format", Some("name the format: --format msr, --format mqsim:time=us .."))
+        }
+        TraceFileError::Read { .. } => (
+            "trace::bad_line",
+            Some(
+                "if the format is right, --on-bad-line skip leaves such lines out and counts them",
+            ),
+        ),
+        TraceFileError::Parquet { .. } => ("trace::parquet", None),
+        TraceFileError::Empty { .. } => {
+            ("trace::empty", Some("check that the file is a trace and the right --event is chosen"))
+        }
+        TraceFileError::Device { .. } => ("trace::device", None),
+        TraceFileError::AddressSpace { .. } => ("trace::address_space", None),
+        TraceFileError::Implausible { .. } => ("trace::implausible", None),
+        TraceFileError::Fit { .. } => ("trace::fit", None),
+        _ => ("trace::error", None),
+    };
+    let shown = CliError::new(exit, code, error);
+    match help {
+        Some(help) => shown.help(help),
+        None => shown,
     }
 }

@@ -1,5 +1,6 @@
 //! The HTML report: one self-contained file with inline CSS and SVG, no scripts, no requests.
 
+mod breakdown;
 mod figures;
 mod markup;
 mod page;
@@ -7,6 +8,7 @@ pub mod plot;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use crate::result::{RunResult, labels};
 
@@ -23,10 +25,12 @@ pub fn render(runs: &[RunResult]) -> String {
     page::html(&page::title(runs), |page| {
         sections::header(page, runs, &labels);
         sections::summary(page, runs, &labels);
-        figures::traffic(page, runs, &labels);
+        traffic::flash(page, runs, &labels);
         figures::waf_over_time(page, runs, &labels);
         figures::latency_ccdf(page, runs, &labels);
         figures::latency_over_time(page, runs, &labels);
+        breakdown::delays(page, runs, &labels);
+        breakdown::tenants(page, runs, &labels);
         figures::valid_histogram(page, runs, &labels);
         sections::details(page, runs, &labels);
     })

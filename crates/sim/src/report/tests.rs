@@ -2,9 +2,10 @@
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-use super::render;
+use super::plot::{Axis, Bar, BarPlot};
+use super::{Markup, render};
 use crate::result::tests::{MINIMAL, sample};
-use crate::result::{CcdfPoint, RunResult};
+use crate::result::{CcdfPoint, LatencySummary, RunResult, Tenant};
 
 /// Parses the whole page as XML, which it is on purpose.
 fn parsed(html: &str) -> Document<'_> {
@@ -224,4 +225,46 @@ fn a_partial_run_is_marked() {
     let html = render(&[run]);
     assert!(html.contains("Partial: the run was interrupted."));
     assert!(!render(&[sample()]).contains("Partial"));
+}
+
+#[test]
+fn delays_and_tenants_have_their_tables() {
+    let mut run = sample();
+    assert!(!render(&[run.clone()]).contains("Tenants"));
+    let waited = LatencySummary { count: 30, mean: 2_000_000.0, ..LatencySummary::default() };
+    run.latency_by_delay.read.none = LatencySummary { count: 70, ..waited.clone() };
+    run.latency_by_delay.read.background = waited.clone();
+    let mut tenant = Tenant { name: "<db>".to_owned(), ..Tenant::default() };
+    tenant.latency_ns.write = waited;
+    run.tenants = vec![tenant];
+    let html = render(&[run]);
+    let page = parsed(&html);
+    let rows: Vec<String> = page
+        .descendants()
+        .filter(|node| node.has_tag_name("tr"))
+        .map(|row| row.children().map(text_of).collect::<Vec<_>>().join("|"))
+        .collect();
+    assert!(rows.contains(&"s1|read|background|30|30 %|2.00 ms|0|0|0".to_owned()), "{rows:?}");
+    assert!(rows.contains(&"s1|<db>|0|0|-|-|2.00 ms|0".to_owned()), "{rows:?}");
+}
+
+/// The bytes of a small plot: a change of the drawing has to be a decision.
+#[test]
+fn a_small_plot_is_drawn_as_reviewed() {
+    let plot = BarPlot {
+        title: "two bars".to_owned(),
+        size: (200.0, 120.0),
+        x: Axis::share("valid", 1.0),
+        y: Axis::number("count", 2.0),
+        style: 3,
+        bars: vec![
+            Bar { from: 0.0, to: 0.5, height: 2.0, tip: "first".to_owned() },
+            Bar { from: 0.5, to: 1.0, height: 1.0, tip: "second".to_owned() },
+        ],
+    };
+    let mut markup = Markup::new();
+    plot.draw(&mut markup);
+    let drawn = markup.finish();
+    let expected = include_str!("golden/two_bars.svg");
+    assert!(drawn == expected, "review and save as golden/two_bars.svg:\n{drawn}");
 }

@@ -64,11 +64,7 @@ impl LineFormat for FioIolog {
 }
 
 impl FioIolog {
-    fn wait(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        context: &mut Context,
-    ) -> Result<Taken, Expected> {
+    fn wait(&mut self, cursor: &mut Cursor<'_>, context: &mut Context) -> Result<Taken, Expected> {
         cursor.gap()?;
         let place = *cursor;
         let us = cursor.integer("a wait in us")?;

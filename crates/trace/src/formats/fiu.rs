@@ -46,7 +46,7 @@ impl LineFormat for Fiu {
         cursor.gap()?;
         cursor.integer("a minor number")?;
         let key = from_major.get(..from_major.len() - cursor.rest().len()).unwrap_or_default();
-        let dev = if ours { context.device(b"0 0")? } else { context.device_named(key, name)? };
+        let dev = if ours { context.device(b"0,0")? } else { context.device_named(key, name)? };
         cursor.gap()?;
         let digest = content(cursor)?;
         cursor.end()?;

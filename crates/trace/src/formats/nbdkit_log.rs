@@ -52,8 +52,9 @@ impl LineFormat for NbdkitLog {
         }
         let place = *cursor;
         let asked = arguments(cursor)?;
-        let offset = asked.offset.or((op == TraceOp::Flush).then_some(0));
-        let len = asked.count.or((op == TraceOp::Flush).then_some(0));
+        let nowhere = (op == TraceOp::Flush).then_some(0);
+        let offset = asked.offset.or(nowhere);
+        let len = asked.count.or(nowhere);
         if offset.is_none() || len.is_none() {
             return Err(place.expected("offset= and count="));
         }

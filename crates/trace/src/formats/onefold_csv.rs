@@ -41,7 +41,8 @@ impl LineFormat for OnefoldCsv {
         cursor.comma()?;
         let flags = flags(cursor)?;
         cursor.comma()?;
-        let lat_ns = if cursor.take(b"-1") { None } else { Some(cursor.integer("a latency or -1")?) };
+        let lat_ns =
+            if cursor.take(b"-1") { None } else { Some(cursor.integer("a latency or -1")?) };
         cursor.end()?;
         let mut record = request(&place, t_ns, op, offset, len)?;
         record.flags = flags;

@@ -3,11 +3,11 @@
 //! It has no read/write flag, so a [`crate::Reader`] takes it only for cache studies: every request
 //! is a read of the object's number times 512 B.
 
+use crate::Record;
 use crate::TraceOp;
 use crate::error::BinaryProblem;
 use crate::lines::{Context, Taken};
 use crate::records::{RecordFormat, binary_request, u32_at, u64_at};
-use crate::Record;
 
 #[derive(Debug)]
 pub(crate) struct OracleGeneral;

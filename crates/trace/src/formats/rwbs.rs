@@ -29,10 +29,9 @@ impl Rwbs {
             [b'R', ..] => TraceOp::Read,
             [b'D', ..] => TraceOp::Trim,
             // No data and a preflush: the flush of an empty request.
-            [b'N', ..] if preflush => TraceOp::Flush,
+            [] | [b'N' | b'S' | b'M' | b'A', ..] if preflush => TraceOp::Flush,
             [b'N', ..] => TraceOp::WriteZeroes,
             [b'F', ..] => TraceOp::Flush,
-            [] | [b'S' | b'M' | b'A', ..] if preflush => TraceOp::Flush,
             _ => return None,
         };
         let mut flags = Flags::NONE;

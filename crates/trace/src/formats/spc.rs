@@ -1,6 +1,6 @@
 //! Storage Performance Council: `ASU,LBA,size,opcode,timestamp[,more]`; each ASU is a device.
 //!
-//! Source: "SPC Trace File Format Specification" revision 1.0.1; the UMass traces use 512 B LBAs.
+//! Source: "SPC Trace File Format Specification" revision 1.0.1; the `UMass` traces use 512 B LBAs.
 
 use crate::cursor::{Cursor, Expected};
 use crate::lines::{Context, LineFormat, Taken, request};

@@ -36,7 +36,7 @@ impl LineFormat for Systor {
         let t_ns = cursor.decimal(context.digits, "a time in seconds")?;
         cursor.comma()?;
         // Without a header the first line tells: a response starts with a digit.
-        let columns = *self.columns.get_or_insert(match cursor.peek() {
+        let columns = *self.columns.get_or_insert_with(|| match cursor.peek() {
             Some(b'0'..=b'9') => Columns::ResponseSecond,
             _ => Columns::ResponseLast,
         });

@@ -47,9 +47,10 @@ impl LineFormat for Tracefs {
         if matches!(kind, Kind::Issue | Kind::Queue) && kind != wanted {
             return Ok(Taken::Nothing);
         }
-        let time_at = cursor.line().get(..before).and_then(|head| {
-            head.iter().rposition(|byte| *byte == b' ')
-        });
+        let time_at = cursor
+            .line()
+            .get(..before)
+            .and_then(|head| head.iter().rposition(|byte| *byte == b' '));
         cursor.skip(time_at.map_or(0, |at| at + 1));
         let t_ns = cursor.decimal(DIGITS, "a time in seconds")?;
         *cursor = Cursor::new(cursor.line());

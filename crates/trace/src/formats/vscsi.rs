@@ -1,4 +1,4 @@
-//! VMware vSCSI: binary records of version 1 and 2, and a CSV of them.
+//! `VMware` vSCSI: binary records of version 1 and 2, and a CSV of them.
 //!
 //! Version 1, 32 B: sn u32, len u32, nSG u32, cmd u16, ver u16, lbn u64, `ts_us` u64. Version 2,
 //! 40 B: cmd u16, ver u16, sn u32, len u32, nSG u32, lbn u64, ts u64, rt u64. ver >> 8 is the

@@ -68,11 +68,12 @@ const fn middle(bucket: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{Gaps, bucket, middle};
+    use onefold_units::convert::u64_from;
 
     #[test]
     fn every_value_is_near_its_bucket() {
         for value in (0..5_000).chain((0..64).map(|bit| (1_u64 << bit) + 17)).chain([u64::MAX]) {
-            let near = middle(bucket(value) as u64);
+            let near = middle(u64_from(bucket(value)));
             assert!(near.abs_diff(value) <= value / 64, "{value} became {near}");
         }
     }

@@ -227,7 +227,11 @@ impl Info {
     /// 1 - distinct written pages / written pages.
     #[must_use]
     pub fn rewrite_share(&self) -> f64 {
-        if self.write_pages == 0 { 0.0 } else { 1.0 - ratio(self.written_pages(), self.write_pages) }
+        if self.write_pages == 0 {
+            0.0
+        } else {
+            1.0 - ratio(self.written_pages(), self.write_pages)
+        }
     }
 
     /// Share of page writes that went to the most written 1 / `part` of the written pages, at least

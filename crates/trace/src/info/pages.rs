@@ -122,6 +122,7 @@ fn for_each_group(first: u64, count: u64, mut visit: impl FnMut(u64, u64, u64)) 
 #[cfg(test)]
 mod tests {
     use super::{Gaps, PageTable};
+    use onefold_units::convert::u64_from;
     use std::collections::BTreeMap;
 
     #[test]
@@ -143,8 +144,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(table.touched(), touched.len() as u64);
-        assert_eq!(table.written(), writes.len() as u64);
+        assert_eq!(table.touched(), u64_from(touched.len()));
+        assert_eq!(table.written(), u64_from(writes.len()));
         let mut by_count = BTreeMap::new();
         table.count_writes(&mut by_count);
         let total: u64 = by_count.iter().map(|(count, pages)| u64::from(*count) * pages).sum();

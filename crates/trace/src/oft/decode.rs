@@ -23,6 +23,9 @@ const ZERO_TAIL_MAX: usize = 1 << 20;
 /// Digests that may wait for their records: invariant 2 bounds them by the writes of one block.
 const DIGESTS_MAX: usize = 1 << 26;
 
+/// Places that look like a block that are tried behind a damaged one.
+const LATER_BLOCKS_TRIED: usize = 256;
+
 /// Decodes a pushed byte stream.
 #[derive(Debug)]
 pub(crate) struct Decoder {
@@ -127,7 +130,8 @@ impl Decoder {
                     found: 0,
                     expected: 64,
                 });
-                let header = header.and_then(Header::decode).map_err(|problem| self.bad(problem))?;
+                let header =
+                    header.and_then(Header::decode).map_err(|problem| self.bad(problem))?;
                 self.header = Some(header);
             } else {
                 match self.block(piece, out) {
@@ -167,9 +171,7 @@ impl Decoder {
     }
 
     fn block(&mut self, block: &[u8], out: &mut Vec<Record>) -> Result<(), Damage> {
-        if !block.starts_with(&BLOCK_MAGIC)
-            || u32_at(block, 28) != checksum(block)
-        {
+        if !block.starts_with(&BLOCK_MAGIC) || u32_at(block, 28) != checksum(block) {
             return Err(Damage::Torn);
         }
         let payload = block.get(BLOCK_HEADER_BYTES..).unwrap_or_default();
@@ -196,10 +198,9 @@ impl Decoder {
                 self.ended = true;
                 Ok(())
             }
-            _ => Err(Damage::Bad(BinaryProblem::Code {
-                what: "block kind",
-                found: u64::from(kind),
-            })),
+            _ => {
+                Err(Damage::Bad(BinaryProblem::Code { what: "block kind", found: u64::from(kind) }))
+            }
         }
     }
 
@@ -260,6 +261,9 @@ impl Decoder {
             });
         }
         self.give_out(out);
+        if self.has_later_block() {
+            return Err(self.bad(self.problem(&self.carry)));
+        }
         if !self.carry.is_empty() {
             self.warnings.push(format!(
                 "the last block, {} bytes at byte {}, is torn and was dropped",
@@ -275,13 +279,20 @@ impl Decoder {
         Ok(())
     }
 
+    /// Whether a whole block follows the damaged one, which then was not the last (invariant 4): a
+    /// damaged length may hide it.
+    fn has_later_block(&self) -> bool {
+        let magics = self.carry.windows(BLOCK_MAGIC.len()).enumerate().skip(1);
+        magics
+            .filter(|(_, window)| *window == BLOCK_MAGIC)
+            .take(LATER_BLOCKS_TRIED)
+            .filter_map(|(at, _)| self.carry.get(at..))
+            .filter_map(|rest| rest.get(..self.wanted(rest)))
+            .any(|block| u32_at(block, 28) == checksum(block))
+    }
+
     const fn bad(&self, problem: BinaryProblem) -> ReadError {
-        ReadError::Record {
-            format: Format::Oft,
-            record: self.blocks + 1,
-            byte: self.byte,
-            problem,
-        }
+        ReadError::Record { format: Format::Oft, record: self.blocks + 1, byte: self.byte, problem }
     }
 }
 
@@ -304,7 +315,7 @@ fn decode_record(bytes: &[u8; RECORD_BYTES]) -> Result<Record, BinaryProblem> {
         (word(0), word(1), word(2), word(3), word(4), word(5));
     let code = low8(packed);
     let op = TraceOp::from_code(code)
-        .ok_or(BinaryProblem::Code { what: "operation", found: u64::from(code) })?;
+        .ok_or_else(|| BinaryProblem::Code { what: "operation", found: u64::from(code) })?;
     let low16 = |value: u64| u16::try_from(low32(value) & 0xFFFF).unwrap_or_default();
     if offset.checked_add(len).is_none() || (op.is_data() && (len == 0 || len > DATA_BYTES_MAX)) {
         return Err(BinaryProblem::Range { offset, len });

@@ -77,13 +77,7 @@ impl Header {
     /// A header that knows nothing.
     #[must_use]
     pub const fn unknown() -> Self {
-        Self {
-            flags: 0,
-            epoch_unix_ns: 0,
-            device_bytes: 0,
-            device_uuid: [0; 16],
-            lba_bytes: 512,
-        }
+        Self { flags: 0, epoch_unix_ns: 0, device_bytes: 0, device_uuid: [0; 16], lba_bytes: 512 }
     }
 
     /// The bytes of the header.

@@ -71,9 +71,7 @@ impl WriteFormat {
     const fn can(self, op: TraceOp) -> bool {
         match self {
             Self::Oft => true,
-            Self::OnefoldCsv => {
-                !matches!(op, TraceOp::Remap | TraceOp::Append | TraceOp::Zone)
-            }
+            Self::OnefoldCsv => !matches!(op, TraceOp::Remap | TraceOp::Append | TraceOp::Zone),
             Self::FioIolog => {
                 matches!(op, TraceOp::Read | TraceOp::Write | TraceOp::Flush | TraceOp::Trim)
             }
@@ -209,9 +207,8 @@ impl Writer {
         let losses = &mut self.losses;
         let csv = self.format == WriteFormat::OnefoldCsv;
         let off_grid = |value: u64| !value.is_multiple_of(SECTOR_BYTES);
-        losses.widened += u64::from(
-            self.format.sectors() && (off_grid(record.offset) || off_grid(record.len)),
-        );
+        losses.widened +=
+            u64::from(self.format.sectors() && (off_grid(record.offset) || off_grid(record.len)));
         losses.times += u64::from(!record.t_ns.is_multiple_of(self.format.tick_ns()));
         let keeps_latency = match self.format {
             WriteFormat::OnefoldCsv | WriteFormat::Oft => true,

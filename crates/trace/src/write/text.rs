@@ -62,7 +62,8 @@ fn name(record: &Record, devices: &[String]) -> String {
 }
 
 pub(super) fn msr(record: &Record, epoch_unix_ns: u64, devices: &[String], out: &mut Vec<u8>) {
-    let ticks = UNIX_EPOCH_TICKS.saturating_add(epoch_unix_ns.saturating_add(record.t_ns) / TICK_NS);
+    let ticks =
+        UNIX_EPOCH_TICKS.saturating_add(epoch_unix_ns.saturating_add(record.t_ns) / TICK_NS);
     let name = name(record, devices).replace([',', ' '], "_");
     // The names of MSR end in a disk number; others get one.
     let (host, disk) = match name.rsplit_once('_') {

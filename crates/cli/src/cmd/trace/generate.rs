@@ -1,0 +1,104 @@
+//! `onefold trace generate`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use onefold_trace::workload::{Pacing, Request, Workload, WorkloadError};
+use onefold_trace::{Flags, Record, TraceOp};
+use onefold_tracefile::{Meta, create};
+use onefold_units::Op;
+
+use super::convert::{Target, output, report};
+use super::trace_error;
+use crate::error::{CliError, Exit};
+use crate::output::Global;
+
+/// Requests generated at once.
+const BATCH: usize = 4_096;
+
+/// Options of `trace generate`.
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// Workload, such as `randwrite,bs=4KiB,rate=10000,requests=1M`; without `rate` all requests
+    /// are at time 0 and make sense in a closed loop only
+    #[arg(value_name = "SPEC")]
+    spec: String,
+    /// Size of the device in bytes; powers such as 4GiB too
+    #[arg(long, default_value = "1GiB", value_name = "BYTES")]
+    size: String,
+    #[command(flatten)]
+    to: Target,
+}
+
+impl Generate {
+    pub(crate) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let path = output(global)?;
+        let format = self.to.format()?;
+        let bytes = size(&self.size)?;
+        let workload = Workload::parse(&self.spec).map_err(|error| wrong(&error))?;
+        let mut generator =
+            workload.instantiate(bytes, global.seed).map_err(|error| wrong(&error))?;
+        if matches!(workload.pacing(), Pacing::Closed { .. }) {
+            global.say("the workload has no rate: all requests are at time 0");
+        }
+        let words = format!("size={bytes} seed={}", global.seed);
+        let failed = |error| trace_error(&error);
+        let mut writer =
+            create(path, format, &Meta::generated(&self.spec), &words).map_err(failed)?;
+        let mut requests = 0_u64;
+        let mut batch = vec![Request::EMPTY; BATCH];
+        while let made @ 1.. = generator.fill(&mut batch) {
+            for request in batch.iter().take(made) {
+                writer.push(&record(request)).map_err(failed)?;
+                requests += 1;
+            }
+        }
+        let losses = writer.finish().map_err(failed)?;
+        report(global, path, requests, &losses);
+        global.say(format_args!("seed {}", global.seed));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn record(request: &Request) -> Record {
+    let op = match request.op {
+        Op::Read => TraceOp::Read,
+        Op::Write => TraceOp::Write,
+        Op::Flush => TraceOp::Flush,
+        Op::Trim => TraceOp::Trim,
+        Op::WriteZeroes => TraceOp::WriteZeroes,
+    };
+    let t_ns = request.at.map_or(0, onefold_units::Nanos::get);
+    let mut record = Record::new(t_ns, op, request.offset, u64::from(request.len));
+    if request.fua {
+        record.flags = Flags::FUA;
+    }
+    record
+}
+
+fn wrong(error: &WorkloadError) -> CliError {
+    CliError::new(Exit::Usage, "usage::workload", error)
+}
+
+/// A size with an optional binary or decimal unit.
+fn size(text: &str) -> Result<u64, CliError> {
+    let wrong = || {
+        let words = format!("--size is `{text}`, expected bytes such as 1048576, 512MiB or 4GiB");
+        CliError::new(Exit::Usage, "usage::value", words)
+    };
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale: u64 = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
+}

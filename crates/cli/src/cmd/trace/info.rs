@@ -1,0 +1,206 @@
+//! `onefold trace info`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use onefold_trace::{Info as Counts, TraceOp};
+use onefold_tracefile::TraceSource;
+use serde_json::{Map, Value, json};
+
+use super::options::ReadArgs;
+use super::trace_error;
+use crate::error::CliError;
+use crate::output::{Format, Global};
+
+/// Bytes of a page.
+const PAGE: u64 = 4_096;
+
+/// Options of `trace info`.
+#[derive(Debug, Args)]
+pub(crate) struct Info {
+    /// Trace files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+impl Info {
+    pub(crate) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let mut text = String::new();
+        for file in &self.files {
+            let found = describe(file, &self.read, global)?;
+            match global.format() {
+                Format::Json => {
+                    let object: Map<String, Value> =
+                        found.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+                    text.push_str(&Value::Object(object).to_string());
+                    text.push('\n');
+                }
+                Format::Table => text.push_str(&table(&found)),
+            }
+        }
+        global.emit(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Keys and values, in the order of the manual.
+type Numbers = Vec<(&'static str, Value)>;
+
+/// Reads a trace once and describes it.
+fn describe(file: &Path, read: &ReadArgs, global: &Global) -> Result<Numbers, CliError> {
+    let options = read.options(global, false)?;
+    let mut source = TraceSource::open(file, &options).map_err(|error| trace_error(&error))?;
+    global.say(&source.meta().interpretation);
+    let mut counts = Counts::new();
+    let mut batch = Vec::new();
+    while source.next_batch(&mut batch).map_err(|error| trace_error(&error))? {
+        for record in &batch {
+            counts.add(record);
+        }
+    }
+    for warning in &source.meta().warnings {
+        global.say(format_args!("warning: {warning}"));
+    }
+    Ok(numbers(&source, &counts))
+}
+
+/// All numbers of a trace; keys are only ever added.
+fn numbers(source: &TraceSource, counts: &Counts) -> Numbers {
+    let meta = source.meta();
+    let of = |op| counts.of(op);
+    let mean = |op| {
+        let count = of(op);
+        count.bytes.checked_div(count.requests)
+    };
+    let digests = counts.digest_pages();
+    let share = |part: u64, whole: u64| (whole > 0).then(|| ratio(part, whole));
+    let sizes: Vec<Value> = counts
+        .top_sizes()
+        .into_iter()
+        .map(|(bytes, requests)| json!({"bytes": bytes, "requests": requests}))
+        .collect();
+    vec![
+        ("schema", json!("onefold.trace_info/1")),
+        ("path", json!(meta.path.display().to_string())),
+        ("format", json!(meta.spec.format.name())),
+        ("interpretation", json!(meta.interpretation)),
+        ("sha256", json!(meta.sha256)),
+        ("devices", json!(meta.devices)),
+        ("epoch", json!(meta.epoch_unix_ns)),
+        ("time_resolution_ns", json!(meta.time_resolution_ns)),
+        ("timed", json!(!meta.untimed)),
+        ("requests", json!(counts.requests())),
+        ("reads", json!(of(TraceOp::Read).requests)),
+        ("writes", json!(of(TraceOp::Write).requests)),
+        ("trims", json!(of(TraceOp::Trim).requests)),
+        ("flushes", json!(of(TraceOp::Flush).requests)),
+        ("zeroes", json!(of(TraceOp::WriteZeroes).requests)),
+        (
+            "other",
+            json!(
+                of(TraceOp::Remap).requests
+                    + of(TraceOp::Append).requests
+                    + of(TraceOp::Zone).requests
+            ),
+        ),
+        ("skipped_lines", json!(meta.skipped_lines)),
+        ("dropped_records", json!(meta.dropped_records)),
+        ("merged_lines", json!(source.merged())),
+        ("read_bytes", json!(of(TraceOp::Read).bytes)),
+        ("write_bytes", json!(of(TraceOp::Write).bytes)),
+        ("trim_bytes", json!(of(TraceOp::Trim).bytes)),
+        ("zero_bytes", json!(of(TraceOp::WriteZeroes).bytes)),
+        ("mean_read_bytes", json!(mean(TraceOp::Read))),
+        ("mean_write_bytes", json!(mean(TraceOp::Write))),
+        ("sizes", json!(sizes)),
+        ("duration_ns", json!(counts.duration_ns())),
+        ("iops_mean", json!(counts.iops_mean())),
+        ("iops_peak_1s", json!(counts.iops_peak_1s())),
+        ("out_of_order", json!(meta.out_of_order)),
+        ("jumps", json!(source.jumps().0)),
+        ("jumps_cut_ns", json!(source.jumps().1)),
+        ("tie_share", json!(counts.tie_share())),
+        ("read_pages", json!(counts.read_pages())),
+        ("write_pages", json!(counts.write_pages())),
+        ("footprint_bytes", json!(counts.touched_pages() * PAGE)),
+        ("write_footprint_bytes", json!(counts.written_pages() * PAGE)),
+        ("max_end_bytes", json!(counts.max_end_bytes())),
+        ("rewrite_share", json!(counts.rewrite_share())),
+        ("top1_write_share", json!(counts.top_write_share(100))),
+        ("top20_write_share", json!(counts.top_write_share(5))),
+        (
+            "rewrite_gap_ns",
+            json!({"p50": counts.rewrite_gap_ns(0.5), "p90": counts.rewrite_gap_ns(0.9)}),
+        ),
+        ("sequential_share", json!(share(counts.sequential(), counts.data_requests()))),
+        ("unaligned_share", json!(share(counts.unaligned(), counts.data_requests()))),
+        ("multi_page_share", json!(share(counts.multi_page(), counts.data_requests()))),
+        ("shift_proposal", json!(meta.shift_proposal)),
+        (
+            "flushes_per_write",
+            json!(share(of(TraceOp::Flush).requests, of(TraceOp::Write).requests)),
+        ),
+        ("fua_share", json!(counts.fua_share())),
+        ("queue_depth_mean", json!(counts.queue_depth_mean())),
+        ("duplicate_share", json!(share(counts.duplicate_pages(), digests))),
+        ("distinct_digests", json!((digests > 0).then(|| counts.distinct_digests()))),
+        ("same_lba_same_content", json!((digests > 0).then(|| counts.same_lba_same_content()))),
+        ("warnings", json!(meta.warnings)),
+        ("suggested_preset", json!(suggested_preset(counts.max_end_bytes()))),
+    ]
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    onefold_units::convert::float(part) / onefold_units::convert::float(whole)
+}
+
+/// The smallest preset whose logical space holds every address.
+fn suggested_preset(end_bytes: u64) -> Option<&'static str> {
+    const GIB: u64 = 1 << 30;
+    match end_bytes {
+        // 0.875 of 4 GiB raw.
+        0..=3_758_096_384 => Some("s1"),
+        _ if end_bytes <= 32 * GIB => Some("femu32"),
+        // 512 GiB raw with 7 % over-provisioning.
+        _ if end_bytes <= 478 * GIB => Some("mqsim-default"),
+        _ => None,
+    }
+}
+
+/// The same numbers for people: one key per line.
+fn table(found: &Numbers) -> String {
+    let mut text = String::new();
+    let width = found.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    for (key, value) in found {
+        let shown = match value {
+            Value::Null => "-".to_owned(),
+            Value::String(value) => value.clone(),
+            Value::Number(number) if number.is_f64() => {
+                format!("{:.4}", number.as_f64().unwrap_or(0.0))
+            }
+            Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
+            Value::Object(_) => plain(value),
+            value => value.to_string(),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key:width$}  {shown}");
+    }
+    text.push('\n');
+    text
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(value) => value.clone(),
+        Value::Object(pairs) => pairs
+            .iter()
+            .map(|(key, value)| format!("{key} {}", plain(value)))
+            .collect::<Vec<_>>()
+            .join(" "),
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,130 @@
+//! How a trace is read, on the command line.
+
+use clap::{Args, ValueEnum};
+use onefold_trace::{Event, FormatSpec, OnBadLine};
+use onefold_tracefile::{Merge, Options, Shift};
+
+use crate::error::{CliError, Exit};
+use crate::output::Global;
+
+/// What to do about bad lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BadLine {
+    /// Stop and say where
+    Fail,
+    /// Count them and go on
+    Skip,
+}
+
+/// Event of a block-layer trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventName {
+    /// Issued to the driver: what the device sees
+    #[value(name = "D")]
+    Issue,
+    /// Queued: before merging
+    #[value(name = "Q")]
+    Queue,
+}
+
+/// Options of every command that reads a trace.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// What to do about a line that cannot be read
+    #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
+    pub(crate) on_bad_line: BadLine,
+    /// Device to take, or all
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    pub(crate) device: String,
+    /// Event of a block-layer trace that is the request
+    #[arg(long, value_enum, default_value = "D", value_name = "EVENT")]
+    pub(crate) event: EventName,
+    /// Lines that are one request: auto, off, or a time such as 1ms
+    #[arg(long, default_value = "auto", value_name = "TIME")]
+    pub(crate) merge: String,
+    /// Cut longer gaps between requests to nothing, such as 30d, 12h, 500ms
+    #[arg(long, default_value = "30d", value_name = "TIME")]
+    pub(crate) max_gap: String,
+    /// Subtract from every offset: none, auto (the commonest offset modulo 4 KiB) or bytes
+    #[arg(long, default_value = "none", value_name = "BYTES")]
+    pub(crate) shift: String,
+    /// Space requests of equal times evenly inside the tick of the trace's clock
+    #[arg(long)]
+    pub(crate) spread_ties: bool,
+    /// Allow formats that cannot tell reads from writes
+    #[arg(long)]
+    pub(crate) cache_study: bool,
+}
+
+impl ReadArgs {
+    /// The options of the reader.
+    pub(crate) fn options(&self, global: &Global, flat: bool) -> Result<Options, CliError> {
+        let format = match global.trace_format() {
+            None => None,
+            Some(text) => Some(FormatSpec::parse(text).map_err(|error| {
+                CliError::new(Exit::Usage, "usage::format", format!("--format: {error}"))
+            })?),
+        };
+        Ok(Options {
+            format,
+            on_bad_line: match self.on_bad_line {
+                BadLine::Fail => OnBadLine::Fail,
+                BadLine::Skip => OnBadLine::Skip,
+            },
+            event: match self.event {
+                EventName::Issue => Event::Issue,
+                EventName::Queue => Event::Queue,
+            },
+            cache_study: self.cache_study,
+            device: (self.device != "all").then(|| self.device.clone()),
+            max_gap_ns: time("--max-gap", &self.max_gap)?,
+            merge: match self.merge.as_str() {
+                "auto" => Merge::Auto,
+                "off" => Merge::Off,
+                text => Merge::Within(time("--merge", text)?),
+            },
+            shift: match self.shift.as_str() {
+                "none" => Shift::None,
+                "auto" => Shift::Auto,
+                text => Shift::Bytes(
+                    text.parse()
+                        .map_err(|_| usage("--shift", text, "none, auto or a number of bytes"))?,
+                ),
+            },
+            spread_ties: self.spread_ties,
+            flat,
+        })
+    }
+
+    /// The options in words, for the metadata of a converted trace.
+    pub(crate) fn words(&self) -> String {
+        format!(
+            "device={} event={:?} merge={} max_gap={} shift={} spread_ties={}",
+            self.device, self.event, self.merge, self.max_gap, self.shift, self.spread_ties
+        )
+    }
+}
+
+fn usage(option: &str, found: &str, expected: &str) -> CliError {
+    let text = format!("{option} is `{found}`, expected {expected}");
+    CliError::new(Exit::Usage, "usage::value", text)
+}
+
+/// A time with its unit in nanoseconds.
+pub(crate) fn time(option: &str, text: &str) -> Result<u64, CliError> {
+    let wrong =
+        || usage(option, text, "a time with a unit, such as 30d, 12h, 1s, 5ms, 10us or 0ns");
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let scale: u64 = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
+}

@@ -1,0 +1,240 @@
+//! Image files: making them, opening them, their label.
+//!
+//! 1. A file without a whole label is no image: the label is written last when an image is made.
+//! 2. The two copies of the label are written in turn, so that one of them is whole at any time.
+//! 3. While a device is open for writing its label says that it was not shut down cleanly.
+
+mod error;
+mod layout;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use onefold_format::{ImageError, ImageLabel, LABEL_BYTES};
+use onefold_ftl::Layout;
+use onefold_nand::NullMedia;
+use onefold_ssd::{Ssd, SsdConfig};
+use onefold_units::convert::u64_from;
+
+use crate::backing::{self, Access, Backing};
+pub use error::DeviceError;
+pub(crate) use layout::FileLayout;
+
+/// An open and locked image file.
+#[derive(Debug)]
+pub struct Image {
+    path: PathBuf,
+    label: ImageLabel,
+    layout: FileLayout,
+    backing: Arc<Backing>,
+}
+
+impl Image {
+    /// Makes an image of a blank device. `config` is what the device is built from, `text` the
+    /// canonical form of the same configuration, which the label carries.
+    ///
+    /// # Errors
+    /// Whatever is at `path` already stays as it is. After any other error no file is left.
+    pub fn create(path: &Path, config: SsdConfig, text: String) -> Result<Self, DeviceError> {
+        let label = blank_label(path, config, text)?;
+        let layout = FileLayout::new(&label).ok_or(DeviceError::TooLarge)?;
+        let backing = Backing::create_new(path).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => DeviceError::Exists { path: path.to_owned() },
+            _ => io_error(path, "create")(source),
+        })?;
+        let mut image = Self { path: path.to_owned(), label, layout, backing: backing.into() };
+        let made = image.write_blank();
+        if made.is_err() {
+            // Only what was made here goes; the first error is what counts.
+            let _ = std::fs::remove_file(path);
+        }
+        made.map(|()| image)
+    }
+
+    fn write_blank(&mut self) -> Result<(), DeviceError> {
+        let failed = |action| io_error(&self.path, action);
+        self.backing.try_lock(Access::Exclusive).map_err(failed("lock"))?;
+        // Holes read as zeroes, which is what an erased device is on file.
+        self.backing.set_size(self.layout.bytes).map_err(failed("size"))?;
+        self.backing.sync().map_err(failed("write"))?;
+        backing::sync_directory_of(&self.path).map_err(failed("write the directory of"))?;
+        // Both copies, so that one whole label is left if the first update is cut.
+        self.write_label(true)?;
+        self.write_label(true)
+    }
+
+    /// Opens an image and locks it.
+    ///
+    /// # Errors
+    /// It is in use, no image, from another version, damaged or truncated. Nothing is changed.
+    pub fn open(path: &Path, access: Access) -> Result<Self, DeviceError> {
+        let backing = Backing::open(path, access).map_err(io_error(path, "open"))?;
+        let size = backing.size().map_err(io_error(path, "open"))?;
+        let Some(found) = size else {
+            return Err(DeviceError::NotAFile { path: path.to_owned() });
+        };
+        if !backing.try_lock(access).map_err(io_error(path, "lock"))? {
+            return Err(DeviceError::Busy { path: path.to_owned() });
+        }
+        let label = read_label(path, &backing)?;
+        let damaged = || DeviceError::Labels { path: path.to_owned() };
+        let layout = FileLayout::new(&label).ok_or_else(damaged)?;
+        if found < layout.bytes {
+            let expected = layout.bytes;
+            return Err(DeviceError::Truncated { path: path.to_owned(), found, expected });
+        }
+        Ok(Self { path: path.to_owned(), label, layout, backing: backing.into() })
+    }
+
+    /// Where the image is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The label; [`ImageLabel::config`] is the configuration to build the device from.
+    #[must_use]
+    pub const fn label(&self) -> &ImageLabel {
+        &self.label
+    }
+
+    /// Size of the file in bytes.
+    #[must_use]
+    pub const fn file_bytes(&self) -> u64 {
+        self.layout.bytes
+    }
+
+    /// Bytes the file takes on disk.
+    pub fn allocated_bytes(&self) -> Result<u64, DeviceError> {
+        self.backing.allocated().map_err(io_error(&self.path, "read"))
+    }
+
+    pub(crate) const fn layout(&self) -> &FileLayout {
+        &self.layout
+    }
+
+    pub(crate) fn backing(&self) -> Arc<Backing> {
+        Arc::clone(&self.backing)
+    }
+
+    /// Checks that a device built from `config` is the one the label describes.
+    pub(crate) fn expect(&self, config: &SsdConfig) -> Result<(), DeviceError> {
+        let expected = describe(&self.path, config)?;
+        let label = &self.label;
+        let pairs = [
+            ("B per mapping unit", label.unit_bytes.into(), expected.unit_bytes.into()),
+            ("superblocks", label.superblocks.into(), expected.superblocks.into()),
+            ("slots per superblock", label.slots.into(), expected.slots.into()),
+            ("B of NVRAM", label.nvram_bytes, expected.nvram_bytes),
+            ("B of logical capacity", label.logical_bytes, expected.logical_bytes),
+        ];
+        match pairs.into_iter().find(|(_, label, config)| label != config) {
+            None => Ok(()),
+            Some((what, label, config)) => {
+                Err(DeviceError::Mismatch { path: self.path.clone(), what, label, config })
+            }
+        }
+    }
+
+    /// Writes the next generation of the label and makes it durable, after everything before it.
+    pub(crate) fn write_label(&mut self, clean: bool) -> Result<(), DeviceError> {
+        let generation = self.label.generation + 1;
+        let label = ImageLabel { generation, clean, ..self.label.clone() };
+        let bytes = label.encode().ok_or_else(|| long_config(&label.config))?;
+        let offset = (generation % 2) * u64_from(LABEL_BYTES);
+        let write = || {
+            self.backing.sync()?;
+            self.backing.write_at(offset, &bytes)?;
+            self.backing.sync()
+        };
+        write().map_err(io_error(&self.path, "write the label of"))?;
+        self.label = label;
+        Ok(())
+    }
+}
+
+fn blank_label(path: &Path, config: SsdConfig, text: String) -> Result<ImageLabel, DeviceError> {
+    // Tells everything that does not fit together before there is a file.
+    Ssd::new(config, NullMedia)
+        .map_err(|source| DeviceError::Build { path: path.to_owned(), source })?;
+    let mut uuid = [0; 16];
+    rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| io_error(path, "find a random identity for")(error.into()))?;
+    // Version 4, variant 1 of RFC 9562.
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    let label = ImageLabel { uuid, clean: true, config: text, ..describe(path, &config)? };
+    if label.encode().is_none() {
+        return Err(long_config(&label.config));
+    }
+    Ok(label)
+}
+
+/// The numbers of the label of a device.
+fn describe(path: &Path, config: &SsdConfig) -> Result<ImageLabel, DeviceError> {
+    let geometry = &config.geometry;
+    let layout = Layout::new(geometry, &config.ftl)
+        .map_err(|source| DeviceError::Build { path: path.to_owned(), source: source.into() })?;
+    Ok(ImageLabel {
+        uuid: [0; 16],
+        generation: 0,
+        clean: false,
+        unit_bytes: geometry.unit_bytes(),
+        superblocks: geometry.superblocks(),
+        slots: geometry.slots(),
+        nvram_bytes: layout.nvram_bytes(),
+        logical_bytes: config.ftl.logical_units * u64::from(geometry.unit_bytes()),
+        config: String::new(),
+    })
+}
+
+fn long_config(config: &str) -> DeviceError {
+    DeviceError::LongConfig { bytes: config.len(), max: LABEL_BYTES - 80 }
+}
+
+/// The newest whole copy of the label.
+fn read_label(path: &Path, backing: &Backing) -> Result<ImageLabel, DeviceError> {
+    let copies = [0, 1].map(|copy| read_copy(backing, copy));
+    match copies {
+        [Ok(first), Ok(second)] if second.generation > first.generation => Ok(second),
+        [Ok(whole), _] | [_, Ok(whole)] => Ok(whole),
+        [Err(first), Err(second)] => Err(refusal(path, first, second)),
+    }
+}
+
+/// What to say if no copy can be used: what both agree on, or the one that says more than "damaged".
+fn refusal(path: &Path, first: LabelError, second: LabelError) -> DeviceError {
+    let path = path.to_owned();
+    match (first, second) {
+        (LabelError::Io(source), _) | (_, LabelError::Io(source)) => {
+            DeviceError::Io { path, action: "read the label of", source }
+        }
+        (LabelError::Format(first), LabelError::Format(second)) => match (first, second) {
+            (source @ (ImageError::Version { .. } | ImageError::Features { .. }), _)
+            | (_, source @ (ImageError::Version { .. } | ImageError::Features { .. }))
+            | (source @ ImageError::NotAnImage, ImageError::NotAnImage) => {
+                DeviceError::Label { path, source }
+            }
+            _ => DeviceError::Labels { path },
+        },
+    }
+}
+
+enum LabelError {
+    Io(io::Error),
+    Format(ImageError),
+}
+
+fn read_copy(backing: &Backing, copy: u32) -> Result<ImageLabel, LabelError> {
+    let mut bytes = vec![0; LABEL_BYTES];
+    match backing.read_at(u64::from(copy) * u64_from(LABEL_BYTES), &mut bytes) {
+        // A file that is too short holds no label.
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(LabelError::Io(error)),
+        _ => ImageLabel::decode(&bytes, copy).map_err(LabelError::Format),
+    }
+}
+
+pub(crate) fn io_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> DeviceError {
+    move |source| DeviceError::Io { path: path.to_owned(), action, source }
+}

@@ -1,0 +1,94 @@
+//! What a device tells about itself.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use onefold_ftl::{FtlStats, SpaceMap, Wear};
+use onefold_nand::Media;
+use onefold_ssd::{HostStats, Ssd};
+use onefold_units::convert::{float, u64_from};
+use onefold_units::{Cause, Lpn, PAGE_BYTES};
+
+use super::SsdDevice;
+use crate::edge::{DeviceSnapshot, DeviceStats};
+
+/// Bins of [`SsdDetails::valid_histogram`].
+const BINS: usize = 20;
+
+/// Everything that is known of a device, taken at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SsdDetails {
+    /// Bytes the host sees.
+    pub logical_bytes: u64,
+    /// How the flash is divided up.
+    pub space: SpaceMap,
+    /// Erases per superblock.
+    pub wear: Wear,
+    /// Superblocks that are erased and free.
+    pub free_superblocks: u32,
+    /// 4 KiB pages of the host that are stored.
+    pub mapped_pages: u64,
+    /// Closed superblocks by their share of valid slots, in equal bins from empty to full.
+    pub valid_histogram: Vec<u64>,
+    /// Counters of the flash since the device was opened.
+    pub ftl: FtlStats,
+    /// Counters of the host since the device was opened.
+    pub host: HostStats,
+}
+
+impl SsdDetails {
+    pub(crate) fn of<M: Media>(ssd: &Ssd<M>) -> Self {
+        let ftl = ssd.ftl();
+        let mapped = (0..ftl.host_units()).filter(|unit| ftl.is_mapped(Lpn::new(*unit))).count();
+        let unit_pages = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
+        Self {
+            logical_bytes: ssd.capacity(),
+            space: ftl.space(),
+            wear: ftl.wear(),
+            free_superblocks: ftl.free_superblocks(),
+            mapped_pages: u64_from(mapped) * unit_pages,
+            valid_histogram: ftl.valid_histogram(BINS),
+            ftl: ftl.stats(),
+            host: *ssd.host_stats(),
+        }
+    }
+}
+
+impl SsdDevice {
+    /// Everything that is known of the device; `None` once it is closed. Counts the whole map, so
+    /// it takes milliseconds per GiB.
+    #[must_use]
+    pub fn details(&self) -> Option<SsdDetails> {
+        self.shared.state().ssd.as_ref().map(SsdDetails::of)
+    }
+}
+
+/// Pages programmed for any cause / pages the user wrote.
+fn write_amplification(ftl: &FtlStats) -> Option<f64> {
+    let user = ftl.programs.of(Cause::User);
+    (user > 0).then(|| float(ftl.programs.total()) / float(user))
+}
+
+impl DeviceStats for SsdDevice {
+    fn snapshot(&self) -> Option<DeviceSnapshot> {
+        let shared = &*self.shared;
+        let state = shared.state();
+        let ssd = state.ssd.as_ref()?;
+        let ftl = ssd.ftl().stats();
+        let buffer = ssd.buffer().map(|policy| *policy.stats()).unwrap_or_default();
+        Some(DeviceSnapshot {
+            host_written_bytes: shared.host_written.load(Relaxed),
+            nand_written_pages: ftl.programs,
+            write_amplification: write_amplification(&ftl),
+            free_superblocks: ssd.ftl().free_superblocks().into(),
+            gc_active: ssd.ftl().is_collecting(),
+            erases: ftl.erases,
+            buffer_read_hits: buffer.read_hits,
+            buffer_read_misses: buffer.read_misses,
+            buffer_write_hits: buffer.write_hits,
+            buffer_write_misses: buffer.write_misses,
+            unflushed_bytes: shared.unflushed.load(Relaxed),
+            flush_ns: shared.flush_ns.load(Relaxed),
+            recovery_ns: u64::try_from(shared.recovery.as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+}

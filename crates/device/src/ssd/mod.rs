@@ -1,0 +1,276 @@
+//! An emulated SSD in an image file, in real time.
+//!
+//! One lock guards the device; a request holds it while its bytes move. Terms: a *round* is one
+//! flush of the device. Rounds never overlap.
+//!
+//! 1. A flush that arrives is answered by a round that begins after it arrived (frontends.md, E1).
+//! 2. A round holds the lock while staged data is written and while the mark is, but not while the
+//!    file is synchronised: other requests go on meanwhile.
+//! 3. After a failed access to the file the device answers `Poisoned` until it is opened again.
+
+mod details;
+mod open;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use onefold_ftl::FtlError;
+use onefold_nand::MediaError;
+use onefold_ssd::{Command, Payload, Ssd, SsdError};
+use onefold_units::convert::u64_from;
+use onefold_units::{Nanos, Op, Status};
+
+pub use details::SsdDetails;
+pub use open::{Opened, OpenOptions};
+
+use crate::backing::Backing;
+use crate::block::{BlockDevice, Due, Extent};
+use crate::image::{DeviceError, Image};
+use crate::media::FileMedia;
+
+/// Most bytes that one question for an extent looks at, so that it holds the lock for microseconds.
+const EXTENT_MAX: u64 = 1 << 30;
+
+/// When requests are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latency {
+    /// Not before the modelled device would.
+    Model,
+    /// At once.
+    None,
+}
+
+struct State {
+    /// `None` once the device is closed.
+    ssd: Option<Ssd<FileMedia>>,
+    image: Image,
+    /// Time of the last command: submission times never decrease.
+    now: Nanos,
+}
+
+#[derive(Debug, Default)]
+struct Rounds {
+    /// Rounds that succeeded or failed.
+    ended: u64,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    rounds: Mutex<Rounds>,
+    /// Rounds that have begun to collect what they write. Changes under both locks.
+    begun: AtomicU64,
+    poisoned: AtomicBool,
+    backing: Arc<Backing>,
+    size: u64,
+    uuid: [u8; 16],
+    latency: Latency,
+    start: Instant,
+    host_written: AtomicU64,
+    unflushed: AtomicU64,
+    flush_ns: AtomicU64,
+    recovery: Duration,
+}
+
+/// A handle of an emulated SSD; copies are the same device.
+///
+/// Dropping all handles without [`SsdDevice::close`] is a power cut.
+#[derive(Clone)]
+pub struct SsdDevice {
+    shared: Arc<Shared>,
+}
+
+impl SsdDevice {
+    /// Identity of the device.
+    #[must_use]
+    pub fn uuid(&self) -> [u8; 16] {
+        self.shared.uuid
+    }
+
+    /// Ends the device in good order: everything is written, and the next opening has nothing to
+    /// recover. Requests after that are answered with [`Status::Poisoned`].
+    pub fn close(&self) -> Result<(), DeviceError> {
+        let mut state = self.shared.state();
+        let path = || state.image.path().to_owned();
+        if self.shared.poisoned.load(Relaxed) {
+            return Err(DeviceError::Poisoned { path: path() });
+        }
+        let now = self.shared.now(state.now);
+        let Some(mut ssd) = state.ssd.take() else { return Ok(()) };
+        self.shared.poisoned.store(true, Relaxed);
+        let down = ssd.shut_down(now).and_then(|()| {
+            ssd.ftl_mut().nand_mut().media_mut().settle().map_err(|e| FtlError::from(e).into())
+        });
+        down.map_err(|source| DeviceError::Close { path: path(), source })?;
+        state.image.write_label(true)
+    }
+
+    fn submit(&self, command: &Command, payload: Payload<'_>) -> Result<Due, Status> {
+        let shared = &*self.shared;
+        let mut state = shared.usable()?;
+        let due = shared.submit(&mut state, command, payload)?;
+        if command.op == Op::Write {
+            shared.host_written.fetch_add(command.len, Relaxed);
+        }
+        Ok(due)
+    }
+
+    /// Notes that bytes were acknowledged that no flush has covered.
+    fn unflushed(&self, bytes: u64, fua: bool) {
+        if !fua {
+            self.shared.unflushed.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
+        let inside = offset.checked_add(len).is_some_and(|end| end <= self.shared.size);
+        if inside && len > 0 { Ok(()) } else { Err(Status::InvalidField) }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|broken| {
+            // A panic left the device in an unknown state: as after an error of the file.
+            self.poisoned.store(true, Relaxed);
+            broken.into_inner()
+        })
+    }
+
+    fn usable(&self) -> Result<MutexGuard<'_, State>, Status> {
+        let state = self.state();
+        if self.poisoned.load(Relaxed) { Err(Status::Poisoned) } else { Ok(state) }
+    }
+
+    fn now(&self, last: Nanos) -> Nanos {
+        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Nanos::new(now).max(last)
+    }
+
+    fn submit(
+        &self,
+        state: &mut State,
+        command: &Command,
+        payload: Payload<'_>,
+    ) -> Result<Due, Status> {
+        let now = self.now(state.now);
+        state.now = now;
+        let Some(ssd) = &mut state.ssd else { return Err(Status::Poisoned) };
+        let done = ssd.submit(now, command, payload).map_err(|error| self.judge(&error))?;
+        Ok(match self.latency {
+            Latency::Model => self.start.checked_add(Duration::from_nanos(done.at.get())),
+            Latency::None => None,
+        })
+    }
+
+    /// The status of an error; poisons the device if its file failed.
+    fn judge(&self, error: &SsdError) -> Status {
+        if let SsdError::Ftl(FtlError::Media(MediaError::Backing { .. })) = error {
+            self.poison(error);
+        }
+        error.status()
+    }
+
+    fn poison(&self, error: &dyn std::fmt::Display) {
+        if !self.poisoned.swap(true, Relaxed) {
+            tracing::error!(%error, "the image file failed; the device stops until it is reopened");
+        }
+    }
+
+    /// Makes everything durable that was acknowledged before the call.
+    fn flush(&self) -> Result<Due, Status> {
+        let arrived = self.begun.load(Relaxed);
+        let mut rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner);
+        if rounds.ended > arrived {
+            // A round that began after this flush arrived has ended meanwhile (invariant 1).
+            return if self.poisoned.load(Relaxed) { Err(Status::Poisoned) } else { Ok(None) };
+        }
+        let begin = Instant::now();
+        let result = self.round();
+        rounds.ended = self.begun.load(Relaxed);
+        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.flush_ns.store(took, Relaxed);
+        result
+    }
+
+    /// One flush of the device (invariant 2).
+    fn round(&self) -> Result<Due, Status> {
+        let mut state = self.usable()?;
+        self.begun.fetch_add(1, Relaxed);
+        let covered = self.unflushed.load(Relaxed);
+        state.media()?.postpone_sync();
+        let due = self.submit(&mut state, &Command::new(Op::Flush, 0, 0), Payload::None);
+        let (ticket, mark) = state.media()?.begin_sync();
+        let due = due?;
+        drop(state);
+        let synced = self.backing.sync();
+        let mut state = self.state();
+        let media = state.media()?;
+        let ended = match synced {
+            Ok(()) => media.synced(ticket, mark),
+            Err(error) => Err(media.fail(&error)),
+        };
+        if let Err(error) = ended {
+            self.poison(&error);
+            return Err(Status::MediaError);
+        }
+        self.unflushed.fetch_sub(covered, Relaxed);
+        Ok(due)
+    }
+}
+
+impl State {
+    fn media(&mut self) -> Result<&mut FileMedia, Status> {
+        let ssd = self.ssd.as_mut().ok_or(Status::Poisoned)?;
+        Ok(ssd.ftl_mut().nand_mut().media_mut())
+    }
+}
+
+impl BlockDevice for SsdDevice {
+    fn size(&self) -> u64 {
+        self.shared.size
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        let len = u64_from(buf.len());
+        self.submit(&Command::new(Op::Read, offset, len), Payload::Read(buf))
+    }
+
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
+        let len = u64_from(data.len());
+        let command = Command { fua, ..Command::new(Op::Write, offset, len) };
+        let due = self.submit(&command, Payload::Write(data))?;
+        self.unflushed(len, fua);
+        Ok(due)
+    }
+
+    fn flush(&self) -> Result<Due, Status> {
+        self.shared.flush()
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.submit(&Command::new(Op::Trim, offset, len), Payload::None)
+    }
+
+    /// The device deallocates whole units whether or not it may: they read as zeroes either way,
+    /// and space is set aside by capacity, not by allocation.
+    fn write_zeroes(
+        &self,
+        offset: u64,
+        len: u64,
+        _may_unmap: bool,
+        fua: bool,
+    ) -> Result<Due, Status> {
+        let command = Command::new(Op::WriteZeroes, offset, len);
+        let due = self.submit(&command, Payload::Zeroes)?;
+        if fua { Ok(due.max(self.flush()?)) } else { Ok(due) }
+    }
+
+    fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
+        self.check_range(offset, len)?;
+        let state = self.shared.usable()?;
+        let ssd = state.ssd.as_ref().ok_or(Status::Poisoned)?;
+        let (mapped, len) = ssd.extent(offset, len.min(EXTENT_MAX));
+        Ok(Extent { len, mapped })
+    }
+}

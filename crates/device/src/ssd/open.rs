@@ -1,0 +1,83 @@
+//! Opening the device of an image.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use onefold_ftl::RecoveryReport;
+use onefold_ssd::{Ssd, SsdConfig};
+use onefold_units::Nanos;
+
+use super::{Latency, Rounds, Shared, SsdDevice, State};
+use crate::image::{DeviceError, Image};
+use crate::media::FileMedia;
+
+/// How to run the device of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// When requests are answered.
+    pub latency: Latency,
+}
+
+impl OpenOptions {
+    /// Answers by `latency`.
+    #[must_use]
+    pub const fn new(latency: Latency) -> Self {
+        Self { latency }
+    }
+}
+
+/// A device that was opened, and how.
+pub struct Opened {
+    /// The device.
+    pub device: SsdDevice,
+    /// What recovery found.
+    pub recovery: RecoveryReport,
+    /// The device had been shut down cleanly.
+    pub was_clean: bool,
+    /// The configuration says that the buffer survives a power cut, which the memory of a process
+    /// does not: the device was made to treat it as volatile.
+    pub buffer_made_volatile: bool,
+}
+
+impl SsdDevice {
+    /// Recovers the device of an image that is open for writing. `config` is the configuration of
+    /// [`Image::label`].
+    ///
+    /// # Errors
+    /// `config` is not that of the label, or the file failed.
+    pub fn open(
+        mut image: Image,
+        mut config: SsdConfig,
+        options: OpenOptions,
+    ) -> Result<Opened, DeviceError> {
+        let buffer_made_volatile = config.buffer.bytes > 0 && !config.buffer.volatile;
+        config.buffer.volatile = true;
+        image.expect(&config)?;
+        let was_clean = image.label().clean;
+        let begin = Instant::now();
+        let media = FileMedia::new(&image, config.geometry);
+        let (ssd, recovery) = Ssd::recover(config, media).map_err(|source| {
+            DeviceError::Build { path: image.path().to_owned(), source }
+        })?;
+        image.write_label(false)?;
+        let shared = Shared {
+            rounds: Mutex::new(Rounds::default()),
+            begun: AtomicU64::new(0),
+            poisoned: AtomicBool::new(false),
+            backing: image.backing(),
+            size: ssd.capacity(),
+            uuid: image.label().uuid,
+            latency: options.latency,
+            recovery: begin.elapsed(),
+            start: Instant::now(),
+            host_written: AtomicU64::new(0),
+            unflushed: AtomicU64::new(0),
+            flush_ns: AtomicU64::new(0),
+            state: Mutex::new(State { ssd: Some(ssd), image, now: Nanos::ZERO }),
+        };
+        let device = Self { shared: Arc::new(shared) };
+        Ok(Opened { device, recovery, was_clean, buffer_made_volatile })
+    }
+}

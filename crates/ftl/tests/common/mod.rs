@@ -1,0 +1,226 @@
+//! Devices small enough that every corner is reached, and what is done to them.
+
+use onefold_ftl::{ConfigError, Ftl, FtlConfig, FtlError, Layout, RecoveryReport, VictimKind};
+use onefold_nand::{
+    At, CellTimes, FaultSpec, Geometry, GeometrySpec, Media, Nand, Span, TimingSpec, Work,
+};
+use onefold_units::convert::{float, floor_u64, index, index64, low32, narrow, u64_from};
+use onefold_units::{Cause, Lpn, Nanos, Rng};
+
+/// A device to be built, and built again from its medium.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) geometry: Geometry,
+    pub(crate) config: FtlConfig,
+    pub(crate) faults: FaultSpec,
+}
+
+pub(crate) const VICTIMS: [VictimKind; 5] = [
+    VictimKind::Greedy,
+    VictimKind::CostBenefit,
+    VictimKind::Fifo,
+    VictimKind::DChoices { d: 3 },
+    VictimKind::Random,
+];
+
+pub(crate) fn spec(blocks: u32, pages: u32, page_bytes: u32, unit_bytes: u32) -> GeometrySpec {
+    GeometrySpec {
+        channels: 1,
+        ways: 1,
+        planes: 1,
+        blocks,
+        pages,
+        page_bytes,
+        unit_bytes,
+        span: Span::Device,
+    }
+}
+
+pub(crate) fn plain_config() -> FtlConfig {
+    FtlConfig {
+        logical_units: 1,
+        map_cache_bytes: None,
+        victim: VictimKind::Greedy,
+        gc_start: 0.0,
+        gc_stop: 0.0,
+        gc_pacing: true,
+        separate_gc: true,
+        streams: 1,
+        metadata_pages: false,
+        checkpoint: 0.0,
+        trim_log_bytes: 4096,
+        wear_threshold: 0,
+        endurance: 0,
+        seed: 1,
+    }
+}
+
+impl Setup {
+    /// The device with `share` of its possible capacity as logical capacity.
+    pub(crate) fn new(spec: GeometrySpec, config: FtlConfig, share: f64) -> Option<Self> {
+        let geometry = Geometry::new(spec).unwrap();
+        let units = u64::from(geometry.superblocks()) * u64::from(geometry.slots());
+        let mut config = FtlConfig { logical_units: units, ..config };
+        while let Err(error) = Layout::new(&geometry, &config) {
+            config.logical_units = match error {
+                ConfigError::NoSpace { usable, .. } => {
+                    (usable / u64::from(geometry.unit_bytes())).min(config.logical_units) - 1
+                }
+                _ => return None,
+            };
+            if config.logical_units < 2 {
+                return None;
+            }
+        }
+        // Less than what is possible by at least a superblock per pool: the device has to progress
+        // with filled-up flash pages, too.
+        let pools = u64::from(geometry.pools());
+        let most = config.logical_units.saturating_sub(pools * u64::from(geometry.slots()));
+        config.logical_units = floor_u64(float(most) * share);
+        if config.logical_units < 4 {
+            return None;
+        }
+        Some(Self { geometry, config, faults: FaultSpec::default() })
+    }
+
+    /// A random small device.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        loop {
+            if let Some(setup) = Self::try_random(rng) {
+                return setup;
+            }
+        }
+    }
+
+    fn try_random(rng: &mut Rng) -> Option<Self> {
+        let (page_bytes, unit_bytes) = *pick(
+            rng,
+            &[(4096, 4096), (4096, 4096), (8192, 4096), (16384, 4096), (4096, 8192), (8192, 8192)],
+        );
+        let spec = GeometrySpec {
+            channels: *pick(rng, &[1, 2]),
+            ways: *pick(rng, &[1, 1, 2]),
+            planes: *pick(rng, &[1, 1, 2]),
+            blocks: 10 + low32(rng.below(8)),
+            pages: *pick(rng, &[2, 3, 4, 8]),
+            page_bytes,
+            unit_bytes,
+            span: if rng.below(2) == 0 { Span::Device } else { Span::Die },
+        };
+        let geometry = Geometry::new(spec).ok()?;
+        if geometry.total_slots() > 400 || geometry.slots() < 4 {
+            return None;
+        }
+        let config = FtlConfig {
+            map_cache_bytes: *pick(rng, &[None, None, Some(4096), Some(65536)]),
+            victim: *pick(rng, &VICTIMS),
+            gc_start: *pick(rng, &[0.0, 0.0, 0.2, 0.3]),
+            gc_stop: *pick(rng, &[0.0, 0.0, 0.1]),
+            gc_pacing: rng.below(3) > 0,
+            separate_gc: rng.below(2) == 0,
+            streams: *pick(rng, &[1, 1, 2]),
+            metadata_pages: rng.below(2) == 0,
+            checkpoint: *pick(rng, &[0.0, 0.1, 0.5]),
+            wear_threshold: *pick(rng, &[0, 0, 2]),
+            seed: rng.next_u64(),
+            ..plain_config()
+        };
+        Self::new(spec, config, *pick(rng, &[0.4, 0.7, 0.9]))
+    }
+
+    pub(crate) fn nvram_bytes(&self) -> u64 {
+        Layout::new(&self.geometry, &self.config).unwrap().nvram_bytes()
+    }
+
+    pub(crate) fn nand<M: Media>(&self, media: M) -> Nand<M> {
+        let mut nand = Nand::new(self.geometry, timing(), self.faults, media);
+        nand.set_timed(false);
+        nand
+    }
+
+    pub(crate) fn build<M: Media>(&self, media: M) -> Ftl<M> {
+        Ftl::new(self.nand(media), self.config, self.faults.bad_superblocks).unwrap()
+    }
+
+    /// `None` where power failed during recovery: the medium is then in `lost`.
+    pub(crate) fn recover<M: Media>(
+        &self,
+        media: M,
+    ) -> Result<(Ftl<M>, RecoveryReport), onefold_ftl::RecoverError> {
+        Ftl::recover(self.nand(media), self.config)
+    }
+
+    pub(crate) fn units(&self) -> u32 {
+        narrow(self.config.logical_units)
+    }
+
+    pub(crate) fn unit(&self) -> Vec<u8> {
+        vec![0; index(self.geometry.unit_bytes())]
+    }
+}
+
+pub(crate) fn timing() -> TimingSpec {
+    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]).unwrap();
+    TimingSpec {
+        read: cell(40_000),
+        program: cell(200_000),
+        erase: Nanos::new(2_000_000),
+        channel_rate: 400_000_000,
+        link_rate: 0,
+        command: Nanos::ZERO,
+        command_page: Nanos::ZERO,
+        firmware_read: Nanos::ZERO,
+        firmware_write: Nanos::ZERO,
+        dram_page: Nanos::ZERO,
+        cache_read: false,
+        cache_program: false,
+        plane_parallel: false,
+        read_priority: Nanos::ZERO,
+    }
+}
+
+pub(crate) fn pick<'a, T>(rng: &mut Rng, items: &'a [T]) -> &'a T {
+    &items[index64(rng.below(u64_from(items.len())))]
+}
+
+pub(crate) const AT: At = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
+
+/// What a host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Write { lpn: u32, stream: u32 },
+    Trim { lpn: u32, count: u32 },
+    Read { lpn: u32 },
+    Flush,
+    Checkpoint,
+}
+
+impl Op {
+    pub(crate) fn random(rng: &mut Rng, setup: &Setup) -> Self {
+        let units = u64::from(setup.units());
+        // Half of the traffic goes to an eighth of the units, so that staged units are rewritten.
+        let range = if rng.below(2) == 0 { units } else { units.div_ceil(8) };
+        let lpn = low32(rng.below(range));
+        let stream = low32(rng.below(u64::from(setup.config.streams)));
+        match rng.below(100) {
+            0..72 => Self::Write { lpn, stream },
+            72..84 => {
+                let count = (1 + low32(rng.below(4))).min(setup.units() - lpn);
+                Self::Trim { lpn, count }
+            }
+            84..93 => Self::Read { lpn },
+            93..99 => Self::Flush,
+            _ => Self::Checkpoint,
+        }
+    }
+}
+
+pub(crate) fn read<M: Media>(
+    ftl: &mut Ftl<M>,
+    setup: &Setup,
+    lpn: u32,
+) -> Result<Vec<u8>, FtlError> {
+    let mut data = setup.unit();
+    ftl.read(AT, Lpn::new(lpn), setup.geometry.unit_bytes(), Cause::User, &mut data)?;
+    Ok(data)
+}

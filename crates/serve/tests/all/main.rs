@@ -1,0 +1,13 @@
+//! Tests of the front ends: the protocol without sockets, the server with our own client, and the
+//! clients that users have.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod clients;
+mod fuse;
+mod handshake;
+mod metrics;
+mod model;
+mod requests;
+mod server;

@@ -1,0 +1,346 @@
+//! The run: requests of all tenants in order of time, through the device, into the metrics.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
+use onefold_ftl::FtlStats;
+use onefold_nand::NullMedia;
+use onefold_ssd::{Command, HostStats, Payload, Ssd};
+use onefold_trace::workload::{Pacing, Request, Workload};
+use onefold_tracefile::{Options, TraceSource};
+use onefold_units::{Nanos, Op};
+
+use crate::SimError;
+use crate::cpu::thread_cpu_s;
+use crate::in_flight::InFlight;
+use crate::outcome;
+use crate::precondition::{Preconditioned, precondition};
+use crate::result::RunResult;
+use crate::series::Recorder;
+use crate::source::{Replay, Source};
+use crate::tenant::{Outstanding, Pace, Tenant};
+
+/// What to simulate.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Device, preconditioning, replay, and the loads.
+    pub config: Config,
+    /// How trace files are read.
+    pub trace_options: Options,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Version and commit, for the result.
+    pub program: crate::result::Program,
+}
+
+/// Lets the caller watch and stop a run.
+#[derive(Default)]
+pub struct Control<'a> {
+    /// Set to end the run; the result then covers what was done and says so.
+    pub interrupt: Option<&'a AtomicBool>,
+    /// Called now and then with the number of requests done.
+    pub progress: Option<&'a dyn Fn(u64)>,
+    /// Called with what the user should read before the run: how traces are understood.
+    pub say: Option<&'a dyn Fn(&str)>,
+}
+
+/// Everything a finished run leaves behind.
+pub(crate) struct Finished {
+    pub(crate) ssd: Ssd<NullMedia>,
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) series: Recorder,
+    pub(crate) baseline: Baseline,
+    pub(crate) preconditioned: Preconditioned,
+    pub(crate) partial: bool,
+    pub(crate) cpu_s: f64,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) trace: Option<crate::result::TraceSource>,
+}
+
+/// Counters when measuring began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Baseline {
+    pub(crate) ftl: FtlStats,
+    pub(crate) host: HostStats,
+    pub(crate) buffer: Option<onefold_buffer::Stats>,
+    pub(crate) at: u64,
+}
+
+/// Runs a setup in virtual time.
+///
+/// # Errors
+/// The configuration, a trace or a workload is wrong, or the device failed.
+pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
+    let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
+    let mut gathered = Gathered::default();
+    let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
+    let preconditioned = precondition(&mut ssd, &setup.config.precondition(), setup.seed)?;
+    let run = setup.config.run();
+    let mut engine = Engine {
+        finished: Finished {
+            baseline: Baseline { ftl: ssd.ftl().stats(), ..Baseline::default() },
+            ssd,
+            tenants,
+            series: Recorder::new(run.window),
+            preconditioned,
+            partial: false,
+            cpu_s: 0.0,
+            warnings: gathered.warnings,
+            trace: gathered.trace,
+        },
+        warmup: run.warmup,
+        done: 0,
+        last_time: 0,
+        touched: 0,
+    };
+    engine.run(control)?;
+    outcome::result(setup, engine.finished)
+}
+
+struct Engine {
+    finished: Finished,
+    warmup: u64,
+    /// Requests done, warm-up included.
+    done: u64,
+    last_time: u64,
+    /// Keeps the loads of `Ssd::touch` alive.
+    touched: u64,
+}
+
+/// Requests between two looks at the interrupt flag.
+const INTERRUPT_EVERY: u64 = 8192;
+
+impl Engine {
+    fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+        let begin = thread_cpu_s();
+        if self.warmup == 0 {
+            self.begin_measuring();
+        }
+        let mut look = INTERRUPT_EVERY;
+        while let Some((tenant, request, now)) = self.next()? {
+            self.issue(tenant, &request, now)?;
+            if self.done == look {
+                look += INTERRUPT_EVERY;
+                if let Some(progress) = control.progress {
+                    progress(self.done);
+                }
+                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                    self.finished.partial = true;
+                    break;
+                }
+            }
+        }
+        std::hint::black_box(self.touched);
+        self.finished.cpu_s = thread_cpu_s() - begin;
+        Ok(())
+    }
+
+    /// The tenant whose turn it is: earliest first, then the one that had least of its share.
+    #[inline]
+    fn next(&mut self) -> Result<Option<(usize, Request, u64)>, SimError> {
+        let ssd = &self.finished.ssd;
+        let mut best: Option<(usize, Request, u64)> = None;
+        let mut best_share = 0;
+        for (at, tenant) in self.finished.tenants.iter_mut().enumerate() {
+            let Some(request) = tenant.peek()? else { continue };
+            if tenant.at_batch_start() {
+                self.touched = self.touched.wrapping_add(ssd.touch(tenant.upcoming()));
+            }
+            let time = tenant.next_time(&request);
+            let share = tenant.issued / u64::from(tenant.weight);
+            let earlier = best
+                .as_ref()
+                .is_none_or(|(_, _, first)| time < *first || (time == *first && share < best_share));
+            if earlier {
+                best = Some((at, request, time));
+                best_share = share;
+            }
+        }
+        Ok(best)
+    }
+
+    #[inline]
+    fn issue(&mut self, tenant: usize, request: &Request, now: u64) -> Result<(), SimError> {
+        // Times of a trace may lie before work already submitted by another tenant.
+        let now = now.max(self.last_time);
+        self.last_time = now;
+        let finished = &mut self.finished;
+        let load = &mut finished.tenants[tenant];
+        let command = Command {
+            op: request.op,
+            fua: request.fua,
+            tenant: u8::try_from(tenant).unwrap_or(u8::MAX),
+            stream: load.stream,
+            offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
+            len: u64::from(request.len),
+        };
+        let done = match finished.ssd.submit(Nanos::new(now), &command, Payload::None) {
+            Ok(completion) => completion,
+            Err(source) => return Err(self.failed(&command, source)),
+        };
+        let at = done.at.get();
+        load.issued(now, at);
+        if self.done >= self.warmup {
+            load.metrics.record(request.op, done.delay, at - now);
+            if finished.tenants.len() > 1 {
+                self.count_for_tenant(tenant, &command);
+            }
+        }
+        self.done += 1;
+        let measured = self.done.saturating_sub(self.warmup);
+        if self.done == self.warmup {
+            self.begin_measuring();
+        } else if measured == self.finished.series.next() {
+            self.take_window(now);
+        }
+        Ok(())
+    }
+
+    fn count_for_tenant(&mut self, tenant: usize, command: &Command) {
+        let end = command.offset + command.len;
+        let pages =
+            if command.len == 0 { 0 } else { end.div_ceil(4096) - command.offset / 4096 };
+        self.finished.tenants[tenant].host.count(command.op, pages);
+    }
+
+    fn take_window(&mut self, now: u64) {
+        let finished = &mut self.finished;
+        let metrics: Vec<_> = finished.tenants.iter().map(|tenant| &tenant.metrics).collect();
+        finished.series.take(now, &finished.ssd, &metrics);
+    }
+
+    fn begin_measuring(&mut self) {
+        let finished = &mut self.finished;
+        finished.baseline = Baseline {
+            ftl: finished.ssd.ftl().stats(),
+            host: *finished.ssd.host_stats(),
+            buffer: finished.ssd.buffer().map(|buffer| buffer.stats().clone()),
+            at: self.last_time,
+        };
+        finished.series.begin(self.last_time, &finished.ssd);
+    }
+
+    fn failed(&self, command: &Command, source: onefold_ssd::SsdError) -> SimError {
+        let what =
+            format!("{} of {} B at byte {}", command.op.name(), command.len, command.offset);
+        SimError::Device { request: self.done, what, source }
+    }
+}
+
+/// The tenants of the configuration, or its single load as one tenant over the whole device.
+fn specs(config: &Config, capacity: u64) -> Result<Vec<TenantSpec>, SimError> {
+    let tenants = config.tenants()?;
+    match config.load_of_run() {
+        None => Ok(tenants),
+        Some(_) if !tenants.is_empty() => Err(SimError::TwoLoads),
+        Some(load) => Ok(vec![TenantSpec {
+            name: "host".to_owned(),
+            load,
+            range: Extent::whole(capacity),
+            start: Nanos::ZERO,
+            speed: 1.0,
+            weight: 1,
+            stream: 0,
+        }]),
+    }
+}
+
+/// Turns loads into tenants.
+#[derive(Default)]
+struct Gathered {
+    warnings: Vec<String>,
+    trace: Option<crate::result::TraceSource>,
+}
+
+impl Gathered {
+    fn tenants(
+        &mut self,
+        setup: &Setup,
+        capacity: u64,
+        control: &Control<'_>,
+    ) -> Result<Vec<Tenant>, SimError> {
+        let run = setup.config.run();
+        let mut tenants = Vec::new();
+        for (at, spec) in specs(&setup.config, capacity)?.into_iter().enumerate() {
+            let name = spec.name.clone();
+            let range = spec.range.resolve(capacity);
+            let range = range.ok_or(SimError::Range { name, capacity })?;
+            let bytes = range.end - range.start;
+            let seed = setup.seed.wrapping_add(u64::try_from(at).unwrap_or(0));
+            let (source, pace) = match &spec.load {
+                Load::Workload(text) => workload(text, bytes, seed, &spec)?,
+                Load::Trace(path) => self.trace(path, setup, &run, bytes, &spec, control)?,
+            };
+            let mut tenant = Tenant::new(spec.name, source, pace, range.start);
+            tenant.stream = u16::try_from(spec.stream).unwrap_or(0);
+            tenant.weight = spec.weight.max(1);
+            if tenant.peek()?.is_none() {
+                return Err(SimError::Empty { name: tenant.name });
+            }
+            tenants.push(tenant);
+        }
+        if tenants.is_empty() {
+            return Err(SimError::NoLoad);
+        }
+        Ok(tenants)
+    }
+
+    fn trace(
+        &mut self,
+        path: &Path,
+        setup: &Setup,
+        run: &Run,
+        bytes: u64,
+        spec: &TenantSpec,
+        control: &Control<'_>,
+    ) -> Result<(Source, Pace), SimError> {
+        let trace = TraceSource::open(path, &setup.trace_options)?;
+        let meta = trace.meta();
+        if let Some(say) = control.say {
+            say(&meta.interpretation);
+        }
+        self.warnings.extend(meta.warnings.iter().cloned());
+        if meta.untimed && run.mode == Mode::Open {
+            return Err(SimError::Untimed { path: PathBuf::from(path) });
+        }
+        self.trace.get_or_insert_with(|| crate::result::TraceSource {
+            path: path.display().to_string(),
+            format: meta.spec.format.name().to_owned(),
+            sha256: meta.sha256.clone(),
+            requests: meta.requests,
+        });
+        let pace = match run.mode {
+            Mode::Open => {
+                open(spec.start.get(), spec.speed * run.speedup)
+            }
+            Mode::Closed => closed(run.qd, spec.start.get()),
+        };
+        let replay = Replay::new(trace, run.fit, run.align, bytes)?;
+        Ok((Source::Trace(Box::new(replay)), pace))
+    }
+}
+
+fn workload(
+    text: &str,
+    bytes: u64,
+    seed: u64,
+    spec: &TenantSpec,
+) -> Result<(Source, Pace), SimError> {
+    let fail = |source| SimError::Workload { text: text.to_owned(), source };
+    let workload = Workload::parse(text).map_err(fail)?;
+    let generator = workload.instantiate(bytes, seed).map_err(fail)?;
+    let pace = match workload.pacing() {
+        Pacing::Closed { depth } => closed(depth, spec.start.get()),
+        Pacing::Open { .. } => open(spec.start.get(), spec.speed),
+    };
+    Ok((Source::Generator(Box::new(generator)), pace))
+}
+
+fn closed(depth: u32, start: u64) -> Pace {
+    Pace::Closed(InFlight::new(usize::try_from(depth).unwrap_or(usize::MAX), start))
+}
+
+fn open(start: u64, speed: f64) -> Pace {
+    Pace::Open { start, speed, outstanding: Outstanding::default() }
+}

@@ -1,0 +1,76 @@
+//! Why a simulation could not run.
+
+use std::path::PathBuf;
+
+use onefold_config::ConfigError;
+use onefold_ssd::{BuildError, SsdError};
+use onefold_trace::workload::WorkloadError;
+use onefold_tracefile::TraceFileError;
+
+/// Errors of [`crate::simulate`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The configuration contradicts itself.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The device cannot be built from the configuration.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The workload text is wrong.
+    #[error("workload `{text}`: {source}")]
+    Workload {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        source: WorkloadError,
+    },
+    /// The trace cannot be used.
+    #[error(transparent)]
+    Trace(#[from] TraceFileError),
+    /// Nothing was asked for.
+    #[error(
+        "nothing to run: name a trace (--trace FILE) or a workload (--workload \
+         \"randwrite,bs=4KiB,qd=32,requests=1M\")"
+    )]
+    NoLoad,
+    /// A load of its own and tenants.
+    #[error("a workload or trace for the whole device excludes [[tenant]] tables: give one of them")]
+    TwoLoads,
+    /// Open-loop replay of a trace without times.
+    #[error(
+        "{path} has no times, so it cannot be replayed at its own pace: \
+         use --set run.mode=closed --set run.qd=32"
+    )]
+    Untimed {
+        /// The trace.
+        path: PathBuf,
+    },
+    /// The load held no request.
+    #[error("{name} holds no request that the device can serve: a run of nothing proves nothing")]
+    Empty {
+        /// Name of the load.
+        name: String,
+    },
+    /// The tenant's range does not lie on the device.
+    #[error("the range of tenant {name} is empty or leaves the device of {capacity} B")]
+    Range {
+        /// Name of the tenant.
+        name: String,
+        /// Capacity in bytes.
+        capacity: u64,
+    },
+    /// The device failed.
+    #[error("request {request} ({what}) failed: {source}")]
+    Device {
+        /// Number of the request, from 0.
+        request: u64,
+        /// The request in words.
+        what: String,
+        /// What happened.
+        source: SsdError,
+    },
+    /// A law every run obeys was broken: a defect of the simulator.
+    #[error("the run broke a law of accounting: {0}")]
+    Law(String),
+}

@@ -1,0 +1,231 @@
+//! From a finished run to its result, and the laws it has to obey (ssd.md 3.3).
+
+use onefold_buffer::TenantStats;
+use onefold_ssd::HostStats;
+use onefold_units::convert::u64_from;
+
+use crate::SimError;
+use crate::engine::{Finished, Setup};
+use crate::metrics::Metrics;
+use crate::result::{
+    Buffer, ByCause, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf,
+    LatencySummaries, LittlesLaw, MapCache, Precondition, RunResult, SCHEMA, Superblocks,
+    VALID_BINS, Wear,
+};
+use crate::series::ratio;
+use crate::tenant::{Pace, Tenant};
+
+/// Builds the result.
+pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
+    let littles_law = littles_law(&mut run.tenants)?;
+    check_laws(&run)?;
+    let ftl = run.ssd.ftl().stats().since(&run.baseline.ftl);
+    let host = run.ssd.host_stats().since(&run.baseline.host);
+    let mut metrics = Metrics::new();
+    for tenant in &run.tenants {
+        metrics.add(&tenant.metrics);
+    }
+    let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
+    let space = run.ssd.ftl().space();
+    let config = &setup.config;
+    let page_ops = host.pages() + ftl.internal_pages();
+    Ok(RunResult {
+        schema: SCHEMA.to_owned(),
+        onefold: setup.program.clone(),
+        seed: setup.seed,
+        partial: run.partial,
+        config: config.to_json(),
+        config_sha256: config.sha256(),
+        trace: run.trace.clone(),
+        host: host_result(&host),
+        buffer: buffer_result(&run),
+        flash: Flash {
+            program_pages: ByCause::from(&ftl.programs),
+            read_pages: ByCause::from(&ftl.reads),
+            erases: ftl.erases,
+            wear: wear(&run),
+        },
+        ftl: Ftl {
+            rho: space.rho,
+            usable_pages: space.usable_pages,
+            logical_pages: space.logical_pages,
+            reserve_superblocks: u64::from(space.reserve_superblocks),
+            metadata_slots: u64::from(space.slots - space.data_slots),
+            superblocks: u64::from(space.superblocks),
+            bad_superblocks: u64::from(space.bad_superblocks),
+            data_slots: u64::from(space.data_slots),
+            victim: run.ssd.config().ftl.victim.name().to_owned(),
+        },
+        waf: ratio(u128::from(ftl.programs.total()), u128::from(host.write_pages)),
+        latency_ns: latency(&metrics),
+        virtual_ns: last_done.saturating_sub(run.baseline.at),
+        cpu_s: run.cpu_s,
+        page_ops,
+        workload: workload(setup),
+        device: Device {
+            preset: None,
+            name: config.name().to_owned(),
+            logical_bytes: run.ssd.capacity(),
+            raw_bytes: run.ssd.config().geometry.raw_bytes(),
+        },
+        latency_by_delay: LatencyByDelay {
+            read: metrics.read.summaries(),
+            write: metrics.write.summaries(),
+        },
+        latency_ccdf: LatencyCcdf {
+            read: metrics.read.total().ccdf(),
+            write: metrics.write.total().ccdf(),
+        },
+        series: run.series.finish(),
+        superblocks: Superblocks {
+            valid_histogram: run.ssd.ftl().valid_histogram(VALID_BINS),
+            slots: u64::from(space.data_slots),
+        },
+        checks: Checks { littles_law: Some(littles_law) },
+        tenants: tenants(&run),
+        precondition: preconditioned(setup, &run),
+        map_cache: (ftl.map_hits + ftl.map_misses > 0)
+            .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
+        warnings: run.warnings,
+    })
+}
+
+fn host_result(host: &HostStats) -> Host {
+    Host {
+        read_requests: host.read_requests,
+        write_requests: host.write_requests,
+        trim_requests: host.trim_requests,
+        flush_requests: host.flush_requests,
+        read_pages: host.read_pages,
+        write_pages: host.write_pages,
+        trim_pages: host.trim_pages,
+    }
+}
+
+fn latency(metrics: &Metrics) -> LatencySummaries {
+    LatencySummaries {
+        read: metrics.read.total().summary(),
+        write: metrics.write.total().summary(),
+        trim: metrics.trim.total().summary(),
+        flush: metrics.flush.total().summary(),
+    }
+}
+
+fn hits(stats: &TenantStats, policy: &str) -> Buffer {
+    Buffer {
+        policy: policy.to_owned(),
+        read_hits: stats.reads.hits,
+        read_misses: stats.reads.misses(),
+        write_hits: stats.writes.hits,
+        write_misses: stats.writes.misses(),
+        hit_ratio: stats.hit_ratio(),
+    }
+}
+
+fn buffer_result(run: &Finished) -> Buffer {
+    let policy = run.ssd.config().buffer.policy.name();
+    match run.buffer_stats() {
+        Some(stats) => hits(&stats.total(), policy),
+        None => Buffer { policy: "none".to_owned(), ..Buffer::default() },
+    }
+}
+
+impl Finished {
+    /// What the buffer counted since measuring began.
+    fn buffer_stats(&self) -> Option<onefold_buffer::Stats> {
+        let now = self.ssd.buffer()?.stats();
+        let before = self.baseline.buffer.as_ref();
+        Some(before.map_or_else(|| now.clone(), |before| now.since(before)))
+    }
+}
+
+fn wear(run: &Finished) -> Wear {
+    let wear = run.ssd.ftl().wear();
+    Wear { min: u64::from(wear.min), mean: wear.mean, max: u64::from(wear.max) }
+}
+
+fn workload(setup: &Setup) -> Option<String> {
+    match setup.config.load_of_run() {
+        Some(onefold_config::Load::Workload(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
+    if run.tenants.len() < 2 {
+        return Vec::new();
+    }
+    let policy = run.ssd.config().buffer.policy.name();
+    let stats = run.buffer_stats();
+    let each = run.tenants.iter().enumerate();
+    each.map(|(at, tenant)| {
+        let number = u8::try_from(at).unwrap_or(u8::MAX);
+        let buffer = stats.as_ref().map(|stats| hits(&stats.tenant(number), policy));
+        crate::result::Tenant {
+            name: tenant.name.clone(),
+            host: host_result(&tenant.host),
+            latency_ns: latency(&tenant.metrics),
+            buffer: buffer.unwrap_or_default(),
+        }
+    })
+    .collect()
+}
+
+fn preconditioned(setup: &Setup, run: &Finished) -> Option<Precondition> {
+    let asked = setup.config.precondition();
+    let done = run.preconditioned;
+    (asked.fill > 0.0 || done.overwrite_drive_writes > 0.0).then_some(Precondition {
+        fill: asked.fill,
+        overwrite_drive_writes: done.overwrite_drive_writes,
+        waf_last: done.waf_last,
+        cpu_s: done.cpu_s,
+    })
+}
+
+/// The mean number of requests in flight equals rate x mean latency. Both sides are counted apart.
+fn littles_law(tenants: &mut [Tenant]) -> Result<LittlesLaw, SimError> {
+    let first = tenants.iter().filter_map(|tenant| tenant.first_at).min().unwrap_or(0);
+    let last = tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
+    let time = u128::from(last.saturating_sub(first)).max(1);
+    let mut integral = 0;
+    for tenant in &mut *tenants {
+        let depth = match &tenant.pace {
+            Pace::Closed(in_flight) => u64_from(in_flight.depth()),
+            Pace::Open { .. } => 0,
+        };
+        // A closed loop shorter than its depth never filled it.
+        integral += tenant.in_flight_integral(depth.min(tenant.issued));
+    }
+    let latencies: u128 = tenants.iter().map(|tenant| tenant.latency_sum).sum();
+    let (in_flight_mean, rate_x_latency) = (ratio(integral, time), ratio(latencies, time));
+    let relative_error = (in_flight_mean - rate_x_latency).abs() / rate_x_latency.max(1e-12);
+    let short = tenants.iter().any(|tenant| match &tenant.pace {
+        Pace::Closed(in_flight) => tenant.issued < u64_from(in_flight.depth()),
+        Pace::Open { .. } => false,
+    });
+    if relative_error > 1e-6 && latencies > 0 && !short {
+        return Err(SimError::Law(format!(
+            "Little's law: {in_flight_mean} requests in flight, rate x latency = {rate_x_latency}"
+        )));
+    }
+    Ok(LittlesLaw { in_flight_mean, rate_x_latency, relative_error })
+}
+
+/// Conservation: requests in = requests out, programs = sum over causes, maps inverse, counts right.
+fn check_laws(run: &Finished) -> Result<(), SimError> {
+    let issued: u64 = run.tenants.iter().map(|tenant| tenant.issued).sum();
+    let executed = run.ssd.host_stats().requests();
+    if issued != executed {
+        return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
+    }
+    run.ssd.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
+    let ftl = run.ssd.ftl();
+    let counted = ftl.programs().total();
+    let programmed = ftl.nand().programmed_pages();
+    if counted != programmed {
+        return Err(SimError::Law(format!(
+            "{counted} pages counted by cause, {programmed} programmed"
+        )));
+    }
+    Ok(())
+}

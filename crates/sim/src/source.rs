@@ -1,0 +1,170 @@
+//! Where requests come from: a generator, or a trace file shaped for the device.
+
+use onefold_config::{Align, Fit as ConfigFit};
+use onefold_trace::workload::{Generator, Request};
+use onefold_trace::{Record, Regions, TraceOp};
+use onefold_tracefile::{Fit, TraceSource};
+use onefold_units::{Nanos, Op, PAGE_BYTES};
+
+use crate::SimError;
+
+/// Requests fetched at once: enough to load their map entries side by side.
+pub(crate) const BATCH: usize = 64;
+
+/// A stream of requests in order of time.
+pub(crate) enum Source {
+    Generator(Box<Generator>),
+    Trace(Box<Replay>),
+}
+
+/// A trace on its way to the device.
+pub(crate) struct Replay {
+    trace: TraceSource,
+    records: Vec<Record>,
+    next: usize,
+    fit: Shape,
+    align: Align,
+    /// Requests that did not fit one call of `fill`.
+    backlog: std::collections::VecDeque<Request>,
+    pub(crate) skipped: u64,
+}
+
+/// How addresses are brought onto the device.
+enum Shape {
+    AsIs,
+    Compact(Regions),
+    Wrap(u64),
+}
+
+impl Source {
+    /// Fills `out` as far as requests are left, and returns how many there were.
+    #[inline]
+    pub(crate) fn fill(&mut self, out: &mut [Request]) -> Result<usize, SimError> {
+        match self {
+            Self::Generator(generator) => Ok(generator.fill(out)),
+            Self::Trace(replay) => replay.fill(out),
+        }
+    }
+}
+
+impl Replay {
+    pub(crate) fn new(
+        trace: TraceSource,
+        fit: ConfigFit,
+        align: Align,
+        range_bytes: u64,
+    ) -> Result<Self, SimError> {
+        let shape = match fit {
+            ConfigFit::Error => Shape::AsIs,
+            ConfigFit::Compact => Shape::Compact(trace.regions()),
+            ConfigFit::Wrap => Shape::Wrap(range_bytes),
+        };
+        let policy = match fit {
+            ConfigFit::Error => Fit::Error,
+            ConfigFit::Compact => Fit::Compact,
+            ConfigFit::Wrap => Fit::Wrap,
+        };
+        trace.fit(policy, range_bytes)?;
+        Ok(Self {
+            trace,
+            records: Vec::new(),
+            next: 0,
+            fit: shape,
+            align,
+            backlog: std::collections::VecDeque::new(),
+            skipped: 0,
+        })
+    }
+
+    pub(crate) const fn trace(&self) -> &TraceSource {
+        &self.trace
+    }
+
+    fn fill(&mut self, out: &mut [Request]) -> Result<usize, SimError> {
+        let mut filled = 0;
+        while let Some(place) = out.get_mut(filled) {
+            if let Some(request) = self.backlog.pop_front() {
+                *place = request;
+                filled += 1;
+            } else if !self.shape_next()? {
+                break;
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Turns the next record into requests. False when there are none left.
+    fn shape_next(&mut self) -> Result<bool, SimError> {
+        if self.next >= self.records.len() {
+            self.next = 0;
+            if !self.trace.next_batch(&mut self.records)? {
+                return Ok(false);
+            }
+        }
+        let record = &self.records[self.next];
+        self.next += 1;
+        let (align, backlog, skipped) = (self.align, &mut self.backlog, &mut self.skipped);
+        let mut push = |record: Record| push_aligned(&record, align, backlog, skipped);
+        match &self.fit {
+            Shape::AsIs => push_aligned(record, align, backlog, skipped),
+            Shape::Compact(regions) => regions.map(record, push),
+            Shape::Wrap(bytes) => onefold_trace::wrap(record, *bytes, &mut push),
+        }
+        Ok(true)
+    }
+}
+
+/// Largest request of the engine; longer ones (discards may exceed 4 GiB) become several.
+const LEN_MAX: u64 = 1 << 30;
+
+fn push_aligned(
+    record: &Record,
+    align: Align,
+    backlog: &mut std::collections::VecDeque<Request>,
+    skipped: &mut u64,
+) {
+    let Some(op) = host_op(record.op) else {
+        *skipped += 1;
+        return;
+    };
+    let mut offset = record.offset;
+    let mut end = record.offset.saturating_add(record.len);
+    let aligned = offset.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES);
+    if !aligned && op != Op::Flush {
+        match align {
+            Align::Rmw => {}
+            Align::Round => {
+                offset -= offset % PAGE_BYTES;
+                end = end.next_multiple_of(PAGE_BYTES);
+            }
+            Align::Drop => {
+                *skipped += 1;
+                return;
+            }
+        }
+    }
+    let fua = record.flags.has(onefold_trace::Flags::FUA);
+    let at = Some(Nanos::new(record.t_ns));
+    if op == Op::Flush {
+        backlog.push_back(Request { op, fua: false, len: 0, offset: 0, at });
+        return;
+    }
+    while offset < end {
+        let len = (end - offset).min(LEN_MAX);
+        let len32 = u32::try_from(len).unwrap_or(u32::MAX);
+        backlog.push_back(Request { op, fua, len: len32, offset, at });
+        offset += len;
+    }
+}
+
+/// The command of a block namespace; remap and zone operations belong to other devices.
+const fn host_op(op: TraceOp) -> Option<Op> {
+    match op {
+        TraceOp::Read => Some(Op::Read),
+        TraceOp::Write => Some(Op::Write),
+        TraceOp::Flush => Some(Op::Flush),
+        TraceOp::Trim => Some(Op::Trim),
+        TraceOp::WriteZeroes => Some(Op::WriteZeroes),
+        TraceOp::Remap | TraceOp::Append | TraceOp::Zone => None,
+    }
+}

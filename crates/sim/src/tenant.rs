@@ -1,0 +1,175 @@
+//! One load on the device: its requests, its pace, its part of the address space, its metrics.
+
+use onefold_ssd::HostStats;
+use onefold_trace::workload::Request;
+
+use crate::SimError;
+use crate::in_flight::InFlight;
+use crate::metrics::Metrics;
+use crate::source::{BATCH, Source};
+
+/// How a tenant issues requests.
+pub(crate) enum Pace {
+    /// A new request as soon as one of `depth` is done.
+    Closed(InFlight),
+    /// At its own times, divided by `speed`.
+    Open { start: u64, speed: f64, outstanding: Outstanding },
+}
+
+/// The number of requests in flight in an open loop, and its integral over time.
+#[derive(Debug, Default)]
+pub(crate) struct Outstanding {
+    done: std::collections::BinaryHeap<std::cmp::Reverse<u64>>,
+    pub(crate) integral: u128,
+    since: u64,
+}
+
+impl Outstanding {
+    fn advance(&mut self, now: u64) {
+        while let Some(&std::cmp::Reverse(done)) = self.done.peek() {
+            if done > now {
+                break;
+            }
+            self.accumulate(done);
+            self.done.pop();
+        }
+        self.accumulate(now);
+    }
+
+    fn accumulate(&mut self, until: u64) {
+        let span = u128::from(until.saturating_sub(self.since));
+        self.integral += span * u128::try_from(self.done.len()).unwrap_or(u128::MAX);
+        self.since = self.since.max(until);
+    }
+
+    fn issue(&mut self, now: u64, done: u64) {
+        self.advance(now);
+        self.done.push(std::cmp::Reverse(done));
+    }
+
+    fn finish(&mut self) {
+        self.advance(u64::MAX - 1);
+    }
+}
+
+/// One load.
+pub(crate) struct Tenant {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) pace: Pace,
+    /// First byte of its range.
+    pub(crate) base: u64,
+    pub(crate) stream: u16,
+    pub(crate) weight: u32,
+    pub(crate) metrics: Metrics,
+    pub(crate) host: HostStats,
+    /// Requests issued.
+    pub(crate) issued: u64,
+    /// Sum of all latencies, for Little's law.
+    pub(crate) latency_sum: u128,
+    pub(crate) first_at: Option<u64>,
+    pub(crate) last_issue: u64,
+    pub(crate) last_done: u64,
+    batch: [Request; BATCH],
+    filled: usize,
+    at: usize,
+}
+
+impl Tenant {
+    pub(crate) fn new(name: String, source: Source, pace: Pace, base: u64) -> Self {
+        Self {
+            name,
+            source,
+            pace,
+            base,
+            stream: 0,
+            weight: 1,
+            metrics: Metrics::new(),
+            host: HostStats::default(),
+            issued: 0,
+            latency_sum: 0,
+            first_at: None,
+            last_issue: 0,
+            last_done: 0,
+            batch: [Request::EMPTY; BATCH],
+            filled: 0,
+            at: 0,
+        }
+    }
+
+    /// The next request, and whether it is the first of a fresh batch. `None` at the end.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<Option<Request>, SimError> {
+        if self.at == self.filled {
+            self.filled = self.source.fill(&mut self.batch)?;
+            self.at = 0;
+        }
+        Ok(self.batch[..self.filled].get(self.at).copied())
+    }
+
+    /// Whether the next request begins a batch.
+    #[inline]
+    pub(crate) const fn at_batch_start(&self) -> bool {
+        self.at == 0
+    }
+
+    /// Offsets on the device of the requests fetched and not issued yet.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = u64> + '_ {
+        self.batch[self.at..self.filled].iter().map(|request| request.offset + self.base)
+    }
+
+    /// When the next request is issued.
+    #[inline]
+    pub(crate) fn next_time(&self, request: &Request) -> u64 {
+        match &self.pace {
+            Pace::Closed(in_flight) => in_flight.earliest(),
+            Pace::Open { start, speed, .. } => {
+                let at = request.at.map_or(0, onefold_units::Nanos::get);
+                start + scaled(at, *speed)
+            }
+        }
+    }
+
+    /// The next request was issued at `now` and completes at `done`.
+    #[inline]
+    pub(crate) fn issued(&mut self, now: u64, done: u64) {
+        self.at += 1;
+        self.issued += 1;
+        self.latency_sum += u128::from(done - now);
+        if self.first_at.is_none() {
+            self.first_at = Some(now);
+        }
+        self.last_issue = now;
+        self.last_done = self.last_done.max(done);
+        match &mut self.pace {
+            Pace::Closed(in_flight) => in_flight.replace_earliest(done),
+            Pace::Open { outstanding, .. } => outstanding.issue(now, done),
+        }
+    }
+
+    /// Requests in flight, integrated over time from the first request to the last completion. This
+    /// is counted without looking at latencies, so that Little's law says something.
+    pub(crate) fn in_flight_integral(&mut self, depth: u64) -> u128 {
+        let first = self.first_at.unwrap_or(0);
+        match &mut self.pace {
+            Pace::Closed(in_flight) => {
+                let full = u128::from(depth) * u128::from(self.last_issue - first);
+                full + u128::from(in_flight.remaining_after(self.last_issue))
+            }
+            Pace::Open { outstanding, .. } => {
+                outstanding.finish();
+                outstanding.integral
+            }
+        }
+    }
+}
+
+/// A time of the trace at another pace. Speed 1 keeps every nanosecond.
+#[expect(clippy::float_cmp, reason = "exactly 1 means untouched")]
+fn scaled(ns: u64, speed: f64) -> u64 {
+    if speed == 1.0 {
+        ns
+    } else {
+        onefold_units::convert::floor_u64(onefold_units::convert::float(ns) / speed)
+    }
+}

@@ -1,0 +1,148 @@
+//! What a device with a volatile part may answer after a power cut.
+
+use onefold_units::convert::{index, u64_from};
+
+/// Why an answer is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// The content is not one the host ever wrote as a whole.
+    #[error("unit {lpn} holds a mixture of contents, or that of another unit")]
+    Mixed {
+        /// The unit.
+        lpn: u32,
+    },
+    /// The content is older or newer than it may be.
+    #[error("unit {lpn} holds version {found}, expected one of {expected:?}")]
+    Version {
+        /// The unit.
+        lpn: u32,
+        /// What was read; 0 = zeroes.
+        found: u64,
+        /// What would be right.
+        expected: Vec<u64>,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    /// Durable version; 0 = zeroes.
+    stable: u64,
+    /// Versions since, oldest first.
+    later: Vec<u64>,
+}
+
+/// The reference: per unit, the durable version and those that came after it.
+#[derive(Clone, Debug)]
+pub struct Model {
+    units: Vec<Unit>,
+    version: u64,
+    trims_are_durable: bool,
+}
+
+impl Model {
+    /// A device of zeroes. `trims_are_durable`: a completed trim survives the modelled power cut.
+    #[must_use]
+    pub fn new(units: u32, trims_are_durable: bool) -> Self {
+        Self { units: vec![Unit::default(); index(units)], version: 0, trims_are_durable }
+    }
+
+    /// A write is about to be issued: its version.
+    pub fn write(&mut self, lpn: u32) -> u64 {
+        self.version += 1;
+        self.units[index(lpn)].later.push(self.version);
+        self.version
+    }
+
+    /// A trim of `lpns` is about to be issued.
+    pub fn trim_begins(&mut self, lpns: std::ops::Range<u32>) {
+        for unit in &mut self.units[index(lpns.start)..index(lpns.end)] {
+            unit.later.push(0);
+        }
+    }
+
+    /// It is complete.
+    pub fn trim_completes(&mut self, lpns: std::ops::Range<u32>) {
+        if self.trims_are_durable {
+            for unit in &mut self.units[index(lpns.start)..index(lpns.end)] {
+                *unit = Unit::default();
+            }
+        }
+    }
+
+    /// A flush, or a checkpoint, is complete: everything acknowledged is durable.
+    pub fn flushed(&mut self) {
+        for unit in &mut self.units {
+            if let Some(newest) = unit.later.pop() {
+                unit.later.clear();
+                unit.stable = newest;
+            }
+        }
+    }
+
+    /// The newest version of a unit.
+    #[must_use]
+    pub fn newest(&self, lpn: u32) -> u64 {
+        let unit = &self.units[index(lpn)];
+        unit.later.last().copied().unwrap_or(unit.stable)
+    }
+
+    /// Checks what a running device read.
+    ///
+    /// # Errors
+    /// It is not the newest version.
+    pub fn check_running(&self, lpn: u32, data: &[u8]) -> Result<(), Wrong> {
+        let found = stamp_of(lpn, data).ok_or(Wrong::Mixed { lpn })?;
+        let newest = self.newest(lpn);
+        if found == newest {
+            Ok(())
+        } else {
+            Err(Wrong::Version { lpn, found, expected: vec![newest] })
+        }
+    }
+
+    /// Checks what a recovered device read, and takes it for the durable version from now on.
+    ///
+    /// # Errors
+    /// It is neither the durable version nor one that came after it.
+    pub fn settle(&mut self, lpn: u32, data: &[u8]) -> Result<(), Wrong> {
+        let found = stamp_of(lpn, data).ok_or(Wrong::Mixed { lpn })?;
+        let unit = &mut self.units[index(lpn)];
+        if found == unit.stable || unit.later.contains(&found) {
+            *unit = Unit { stable: found, later: Vec::new() };
+            return Ok(());
+        }
+        let mut expected = vec![unit.stable];
+        expected.extend(&unit.later);
+        Err(Wrong::Version { lpn, found, expected })
+    }
+}
+
+/// Fills a unit with the stamp of a version, so that any mixture is noticed.
+pub fn fill(lpn: u32, version: u64, data: &mut [u8]) {
+    let (words, _) = data.as_chunks_mut::<16>();
+    let stamp = stamp(lpn, version);
+    words.fill(stamp);
+}
+
+fn stamp(lpn: u32, version: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&version.to_le_bytes());
+    bytes[8..12].copy_from_slice(&lpn.to_le_bytes());
+    bytes[12..].copy_from_slice(b"unit");
+    bytes
+}
+
+/// The version a unit was filled with; 0 for zeroes, `None` for anything else.
+#[must_use]
+pub fn stamp_of(lpn: u32, data: &[u8]) -> Option<u64> {
+    if data.iter().all(|byte| *byte == 0) {
+        return Some(0);
+    }
+    let (words, _) = data.as_chunks::<16>();
+    let first = words.first()?;
+    let version = first.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))?;
+    let whole = u64_from(words.len()) * 16 == u64_from(data.len());
+    let expected = stamp(lpn, version);
+    (whole && words.iter().all(|word| *word == expected)).then_some(version)
+}

@@ -1,0 +1,57 @@
+//! Which seeds a random test runs, and how a failure is repeated.
+
+/// The one seed to run, from `ONEFOLD_SEED`.
+#[must_use]
+pub fn chosen_seed() -> Option<u64> {
+    std::env::var("ONEFOLD_SEED").ok()?.parse().ok()
+}
+
+/// How many seeds to run: `ONEFOLD_SEEDS`, or `default`.
+#[must_use]
+pub fn budget(default: u64) -> u64 {
+    std::env::var("ONEFOLD_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+/// Prints how to repeat a run if the test panics in it.
+#[derive(Debug)]
+pub struct Reproduce {
+    seed: u64,
+    package: &'static str,
+    test: &'static str,
+    case: &'static str,
+}
+
+impl Reproduce {
+    /// Guards the run of `seed` in test function `case` of the test file `test`.
+    #[must_use]
+    pub const fn new(
+        seed: u64,
+        package: &'static str,
+        test: &'static str,
+        case: &'static str,
+    ) -> Self {
+        Self { seed, package, test, case }
+    }
+}
+
+impl Drop for Reproduce {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Self { seed, package, test, case } = self;
+            eprintln!("reproduce: ONEFOLD_SEED={seed} cargo test -p {package} --test {test} {case}");
+        }
+    }
+}
+
+/// Runs `run` for the chosen seed, or for seeds `0..budget(default)`.
+pub fn for_each_seed(
+    (package, test, case): (&'static str, &'static str, &'static str),
+    default: u64,
+    mut run: impl FnMut(u64),
+) {
+    let seeds = chosen_seed().map_or(0..budget(default), |seed| seed..seed + 1);
+    for seed in seeds {
+        let _guard = Reproduce::new(seed, package, test, case);
+        run(seed);
+    }
+}
