@@ -1,7 +1,7 @@
 //! Reading units, the demand-paged map, flush.
 
 use onefold_format::{SlotKind, SpareState, SyncMark, checksum};
-use onefold_nand::{At, Delay, Grant, Media, MediaError, Work};
+use onefold_nand::{At, Delay, Grant, Media, MediaError, Work, zero};
 use onefold_units::convert::index;
 use onefold_units::{Cause, Lpn, Nanos};
 
@@ -32,7 +32,7 @@ impl<M: Media> Ftl<M> {
         let at = At { ready: self.translate(at, lpn, false)?, ..at };
         let ppn = self.map.l2p[index(lpn)];
         if ppn >= LOST {
-            data.fill(0);
+            zero(data);
             return if ppn == UNMAPPED {
                 Ok(Grant { done: at.ready, delay: Delay::None })
             } else {
@@ -75,7 +75,7 @@ impl<M: Media> Ftl<M> {
         let unit = index(self.nand.geometry().unit_bytes());
         match open.staged_data.get(place * unit..(place + 1) * unit) {
             Some(bytes) if !data.is_empty() => data.copy_from_slice(bytes),
-            _ => data.fill(0),
+            _ => zero(data),
         }
         Ok(Grant { done: at.ready, delay: Delay::None })
     }

@@ -6,7 +6,7 @@
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
 
-use crate::media::{Media, MediaError, Spare};
+use crate::media::{ERASED_SPARE, Media, MediaError, Spare};
 use crate::{Delay, FaultSpec, Geometry, Grant, Timelines, TimingSpec, Work};
 
 /// When an operation is submitted, and when it may start at the earliest.
@@ -180,7 +180,7 @@ impl<M: Media> Nand<M> {
         data: &mut [u8],
     ) -> Result<(Grant, Spare), MediaError> {
         let grant = self.time_read(at, ppn, bytes);
-        let spare = self.media.read(ppn, data)?;
+        let spare = if M::STORES { self.media.read(ppn, data)? } else { ERASED_SPARE };
         if let Some(faults) = &mut self.faults {
             if faults.read.unit() < faults.spec.read {
                 return Err(MediaError::Unreadable);

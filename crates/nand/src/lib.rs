@@ -16,7 +16,7 @@ pub use fault::FaultSpec;
 pub use geometry::{Geometry, GeometryError, GeometrySpec, PageLocation, Span};
 pub use media::{
     ERASED_HEAD, ERASED_SPARE, HEAD_BYTES, Head, Media, MediaError, MemoryMedia, NullMedia,
-    SPARE_BYTES, Spare,
+    SPARE_BYTES, Spare, zero,
 };
 pub use timelines::{Delay, Grant, Timelines, Work, channel_time};
 pub use timing::{CellTimes, TimingSpec};

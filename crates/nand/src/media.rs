@@ -91,6 +91,15 @@ pub trait Media {
     fn sync(&mut self) -> Result<(), MediaError>;
 }
 
+/// Fills with zeroes. The test is for speed: filling the empty slice of a simulation without bytes
+/// costs a hundred nanoseconds on processors with masked stores, which fault on its address.
+#[inline]
+pub fn zero(data: &mut [u8]) {
+    if !data.is_empty() {
+        data.fill(0);
+    }
+}
+
 /// Keeps nothing: for simulations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullMedia;
@@ -105,7 +114,7 @@ impl Media for NullMedia {
 
     #[inline]
     fn read(&mut self, _: Ppn, data: &mut [u8]) -> Result<Spare, MediaError> {
-        data.fill(0);
+        zero(data);
         Ok(ERASED_SPARE)
     }
 

@@ -93,8 +93,8 @@ impl<M: Media> Ssd<M> {
         payload: &mut Payload<'_>,
     ) -> Result<Grant, SsdError> {
         let (first, n) = span.units();
-        let head = (span.offset - first * span.unit) / 512;
-        let tail = ((first + n) * span.unit - (span.offset + span.len)) / 512;
+        let head = (span.offset - (first << span.shift)) / 512;
+        let tail = (((first + n) << span.shift) - (span.offset + span.len)) / 512;
         let req = Req {
             op,
             fua: command.fua,
@@ -151,7 +151,7 @@ impl<M: Media> Ssd<M> {
     }
 
     fn run_without_payload(&mut self, times: Times) -> Result<Nanos, SsdError> {
-        let span = Span { offset: 0, len: 0, unit: self.unit };
+        let span = Span { offset: 0, len: 0, shift: self.unit_shift };
         let mut request = Request { span, stream: 0, payload: &mut Payload::None };
         Ok(self.run_actions(times, &mut request)?.done)
     }
@@ -213,14 +213,9 @@ impl<M: Media> Ssd<M> {
     }
 
     fn part(request: &Request<'_, '_>, lpn: Lpn) -> Option<Part> {
+        let (first, count) = request.span.units();
         let unit = u64::from(lpn.raw());
-        let start = unit * request.span.unit;
-        let begin = request.span.offset.max(start);
-        let end = (request.span.offset + request.span.len).min(start + request.span.unit);
-        let sub = Span { offset: begin, len: end.checked_sub(begin)?, unit: request.span.unit };
-        let mut part = sub.parts().next()?;
-        part.at = onefold_units::convert::index64(begin - request.span.offset);
-        Some(part)
+        (first..first + count).contains(&unit).then(|| request.span.part(unit))
     }
 
     /// DRAM time of one unit's part.

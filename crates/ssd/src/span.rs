@@ -26,12 +26,12 @@ impl Part {
     }
 }
 
-/// A byte range of a device with units of `unit` bytes.
+/// A byte range of a device with units of 2^`shift` bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    pub(crate) unit: u64,
+    pub(crate) shift: u32,
 }
 
 impl Span {
@@ -44,33 +44,46 @@ impl Span {
         (self.offset + self.len).div_ceil(4096) - self.offset / 4096
     }
 
+    /// Bytes of a unit.
+    #[inline]
+    pub(crate) const fn unit(&self) -> u64 {
+        1 << self.shift
+    }
+
     /// Units touched: first and count.
-    pub(crate) fn units(&self) -> (u64, u64) {
-        let first = self.offset / self.unit;
-        (first, (self.offset + self.len).div_ceil(self.unit) - first)
+    #[inline]
+    pub(crate) const fn units(&self) -> (u64, u64) {
+        let first = self.offset >> self.shift;
+        let end = (self.offset + self.len + (self.unit() - 1)) >> self.shift;
+        (first, end - first)
     }
 
     /// Units covered completely: first and count.
-    pub(crate) fn whole_units(&self) -> (u64, u64) {
-        let first = self.offset.div_ceil(self.unit);
-        let end = (self.offset + self.len) / self.unit;
+    pub(crate) const fn whole_units(&self) -> (u64, u64) {
+        let first = (self.offset + (self.unit() - 1)) >> self.shift;
+        let end = (self.offset + self.len) >> self.shift;
         (first, end.saturating_sub(first))
     }
 
+    /// The part in one unit that the range touches.
+    #[inline]
+    pub(crate) fn part(&self, unit: u64) -> Part {
+        let start = unit << self.shift;
+        let begin = self.offset.max(start) - start;
+        let end = (self.offset + self.len).min(start + self.unit()) - start;
+        Part {
+            lpn: Lpn::new(narrow(unit)),
+            begin: narrow(begin),
+            end: narrow(end),
+            at: index64((start + begin) - self.offset),
+        }
+    }
+
     /// The parts in ascending order.
+    #[inline]
     pub(crate) fn parts(self) -> impl Iterator<Item = Part> {
         let (first, count) = self.units();
-        (first..first + count).map(move |unit| {
-            let start = unit * self.unit;
-            let begin = self.offset.max(start) - start;
-            let end = (self.offset + self.len).min(start + self.unit) - start;
-            Part {
-                lpn: Lpn::new(narrow(unit)),
-                begin: narrow(begin),
-                end: narrow(end),
-                at: index64((start + begin) - self.offset),
-            }
-        })
+        (first..first + count).map(move |unit| self.part(unit))
     }
 
     /// The parts of the range that cover a unit incompletely: at most two byte ranges.
@@ -80,7 +93,8 @@ impl Span {
         if count == 0 {
             return [Some((self.offset, self.len)), None];
         }
-        let (head, tail) = (first * self.unit - self.offset, end - (first + count) * self.unit);
+        let (head, tail) =
+            ((first << self.shift) - self.offset, end - ((first + count) << self.shift));
         [(head > 0).then_some((self.offset, head)), (tail > 0).then_some((end - tail, tail))]
     }
 }
@@ -90,7 +104,7 @@ mod tests {
     use super::Span;
 
     fn span(offset: u64, len: u64) -> Span {
-        Span { offset, len, unit: 16_384 }
+        Span { offset, len, shift: 14 }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use onefold_buffer::{BufferConfig, FtlView, Policy, new_policy};
 use onefold_ftl::{Ftl, RecoveryReport};
-use onefold_nand::{At, Delay, Grant, Media, Nand, Work};
+use onefold_nand::{At, Delay, Grant, Media, Nand, Work, zero};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
@@ -21,6 +21,8 @@ pub struct Ssd<M> {
     pub(crate) host: HostStats,
     pub(crate) capacity: u64,
     pub(crate) unit: u64,
+    /// log2 of `unit`.
+    pub(crate) unit_shift: u32,
     /// One unit; empty where no bytes are stored.
     pub(crate) scratch: Vec<u8>,
 }
@@ -72,6 +74,7 @@ impl<M: Media> Ssd<M> {
             config: *config,
             capacity: u64::from(ftl.host_units()) * u64::from(unit),
             unit: u64::from(unit),
+            unit_shift: unit.trailing_zeros(),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
             ftl,
             buffer,
@@ -136,7 +139,7 @@ impl<M: Media> Ssd<M> {
         if self.ftl.is_collecting() && now > self.ftl.programmed_at() {
             self.ftl.collect_while_idle(now)?;
         }
-        let span = Span { offset: command.offset, len: command.len, unit: self.unit };
+        let span = Span { offset: command.offset, len: command.len, shift: self.unit_shift };
         let pages = span.pages();
         self.host.count(command.op, pages);
         let ready = self.ftl.nand_mut().timelines_mut().command(now, pages);
@@ -306,7 +309,7 @@ impl<M: Media> Ssd<M> {
             let bytes = narrow(self.unit);
             ready = self.ftl.read(times.host(), part.lpn, bytes, Cause::Padding, unit)?.done;
         } else {
-            unit.fill(0);
+            zero(unit);
         }
         if let Some(target) = unit.get_mut(index(part.begin)..index(part.end)) {
             match data {
@@ -343,7 +346,7 @@ impl<M: Media> Ssd<M> {
     ) -> Result<Completion, SsdError> {
         let mut all = Grant { done: times.ready, delay: Delay::None };
         for (offset, len) in span.edges().into_iter().flatten() {
-            let edge = Span { offset, len, unit: self.unit };
+            let edge = Span { offset, len, shift: self.unit_shift };
             all = join(all, self.zero_edge(times, edge, command)?);
         }
         let (first, count) = span.whole_units();
@@ -413,7 +416,7 @@ impl<M: Media> Ssd<M> {
     pub fn touch(&self, offsets: impl Iterator<Item = u64>) -> u64 {
         let capacity = self.capacity;
         let inside = offsets.filter(|offset| *offset < capacity);
-        inside.map(|offset| u64::from(self.ftl.touch(Lpn::new(narrow(offset / self.unit))))).sum()
+        inside.map(|offset| u64::from(self.ftl.touch(Lpn::new(narrow(offset >> self.unit_shift))))).sum()
     }
 }
 

@@ -26,7 +26,7 @@ use crate::image::{FileLayout, Image};
 const SPARES_AT_ONCE: usize = 16;
 
 /// A synchronisation that happens outside the device's lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
 /// Where the FTL keeps its synchronisation mark (docs/spec.md, section 6).
@@ -86,6 +86,11 @@ impl FileMedia {
         self.owed = false;
         self.syncs += 1;
         (Ticket(self.syncs), self.mark.take())
+    }
+
+    /// The newest ticket.
+    pub(crate) const fn newest_ticket(&self) -> Ticket {
+        Ticket(self.syncs)
     }
 
     /// The file was synchronised, which began at `ticket`.

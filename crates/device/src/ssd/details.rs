@@ -74,7 +74,7 @@ impl DeviceStats for SsdDevice {
         let state = shared.state();
         let ssd = state.ssd.as_ref()?;
         let ftl = ssd.ftl().stats();
-        let buffer = ssd.buffer().map(|policy| *policy.stats()).unwrap_or_default();
+        let buffer = ssd.buffer().map(|policy| policy.stats().total()).unwrap_or_default();
         Some(DeviceSnapshot {
             host_written_bytes: shared.host_written.load(Relaxed),
             nand_written_pages: ftl.programs,
@@ -82,10 +82,10 @@ impl DeviceStats for SsdDevice {
             free_superblocks: ssd.ftl().free_superblocks().into(),
             gc_active: ssd.ftl().is_collecting(),
             erases: ftl.erases,
-            buffer_read_hits: buffer.read_hits,
-            buffer_read_misses: buffer.read_misses,
-            buffer_write_hits: buffer.write_hits,
-            buffer_write_misses: buffer.write_misses,
+            buffer_read_hits: buffer.reads.hits,
+            buffer_read_misses: buffer.reads.misses(),
+            buffer_write_hits: buffer.writes.hits,
+            buffer_write_misses: buffer.writes.misses(),
             unflushed_bytes: shared.unflushed.load(Relaxed),
             flush_ns: shared.flush_ns.load(Relaxed),
             recovery_ns: u64::try_from(shared.recovery.as_nanos()).unwrap_or(u64::MAX),

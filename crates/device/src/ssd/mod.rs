@@ -1,11 +1,13 @@
 //! An emulated SSD in an image file, in real time.
 //!
-//! One lock guards the device; a request holds it while its bytes move. Terms: a *round* is one
-//! flush of the device. Rounds never overlap.
+//! One lock guards the device; a request holds it while its bytes move. What has to be durable takes
+//! a *ticket* under that lock, and then waits for a synchronisation of the file.
 //!
-//! 1. A flush that arrives is answered by a round that begins after it arrived (frontends.md, E1).
-//! 2. A round holds the lock while staged data is written and while the mark is, but not while the
-//!    file is synchronised: other requests go on meanwhile.
+//! 1. A ticket is covered by any synchronisation that begins after it was given out; what was
+//!    acknowledged before a flush arrived was written before the flush has its ticket, on whatever
+//!    connection it came (frontends.md, E1).
+//! 2. Nobody holds the lock of the device while waiting for one, so other requests go on; all that
+//!    wait for the same share one.
 //! 3. After a failed access to the file the device answers `Poisoned` until it is opened again.
 
 mod details;
@@ -27,7 +29,7 @@ pub use open::{Opened, OpenOptions};
 use crate::backing::Backing;
 use crate::block::{BlockDevice, Due, Extent};
 use crate::image::{DeviceError, Image};
-use crate::media::FileMedia;
+use crate::media::{FileMedia, Ticket};
 
 /// Most bytes that one question for an extent looks at, so that it holds the lock for microseconds.
 const EXTENT_MAX: u64 = 1 << 30;
@@ -49,17 +51,10 @@ struct State {
     now: Nanos,
 }
 
-#[derive(Debug, Default)]
-struct Rounds {
-    /// Rounds that succeeded or failed.
-    ended: u64,
-}
-
 struct Shared {
     state: Mutex<State>,
-    rounds: Mutex<Rounds>,
-    /// Rounds that have begun to collect what they write. Changes under both locks.
-    begun: AtomicU64,
+    /// The last ticket that a synchronisation of the file covers.
+    synced: Mutex<Ticket>,
     poisoned: AtomicBool,
     backing: Arc<Backing>,
     size: u64,
@@ -91,24 +86,27 @@ impl SsdDevice {
     /// recover. Requests after that are answered with [`Status::Poisoned`].
     pub fn close(&self) -> Result<(), DeviceError> {
         let mut state = self.shared.state();
-        let path = || state.image.path().to_owned();
+        let Some(mut ssd) = state.ssd.take() else { return Ok(()) };
+        let path = state.image.path().to_owned();
         if self.shared.poisoned.load(Relaxed) {
-            return Err(DeviceError::Poisoned { path: path() });
+            return Err(DeviceError::Poisoned { path });
         }
         let now = self.shared.now(state.now);
-        let Some(mut ssd) = state.ssd.take() else { return Ok(()) };
         self.shared.poisoned.store(true, Relaxed);
         let down = ssd.shut_down(now).and_then(|()| {
             ssd.ftl_mut().nand_mut().media_mut().settle().map_err(|e| FtlError::from(e).into())
         });
-        down.map_err(|source| DeviceError::Close { path: path(), source })?;
+        down.map_err(|source| DeviceError::Close { path, source })?;
         state.image.write_label(true)
     }
 
     fn submit(&self, command: &Command, payload: Payload<'_>) -> Result<Due, Status> {
         let shared = &*self.shared;
-        let mut state = shared.usable()?;
-        let due = shared.submit(&mut state, command, payload)?;
+        let due = if command.fua {
+            shared.submit_durably(command, payload)?
+        } else {
+            shared.submit(&mut *shared.usable()?, command, payload)?
+        };
         if command.op == Op::Write {
             shared.host_written.fetch_add(command.len, Relaxed);
         }
@@ -177,45 +175,59 @@ impl Shared {
         }
     }
 
-    /// Makes everything durable that was acknowledged before the call.
-    fn flush(&self) -> Result<Due, Status> {
-        let arrived = self.begun.load(Relaxed);
-        let mut rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner);
-        if rounds.ended > arrived {
-            // A round that began after this flush arrived has ended meanwhile (invariant 1).
-            return if self.poisoned.load(Relaxed) { Err(Status::Poisoned) } else { Ok(None) };
-        }
-        let begin = Instant::now();
-        let result = self.round();
-        rounds.ended = self.begun.load(Relaxed);
-        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.flush_ns.store(took, Relaxed);
-        result
-    }
-
-    /// One flush of the device (invariant 2).
-    fn round(&self) -> Result<Due, Status> {
+    /// Executes a flush or a FUA write and waits until what it wrote is durable.
+    fn submit_durably(&self, command: &Command, payload: Payload<'_>) -> Result<Due, Status> {
         let mut state = self.usable()?;
-        self.begun.fetch_add(1, Relaxed);
-        let covered = self.unflushed.load(Relaxed);
         state.media()?.postpone_sync();
-        let due = self.submit(&mut state, &Command::new(Op::Flush, 0, 0), Payload::None);
+        let due = self.submit(&mut state, command, payload);
         let (ticket, mark) = state.media()?.begin_sync();
         let due = due?;
         drop(state);
-        let synced = self.backing.sync();
+        let synced = self.sync_file(ticket);
         let mut state = self.state();
         let media = state.media()?;
         let ended = match synced {
             Ok(()) => media.synced(ticket, mark),
             Err(error) => Err(media.fail(&error)),
         };
-        if let Err(error) = ended {
-            self.poison(&error);
-            return Err(Status::MediaError);
+        match ended {
+            Ok(()) => Ok(due),
+            Err(error) => {
+                self.poison(&error);
+                Err(Status::MediaError)
+            }
         }
-        self.unflushed.fetch_sub(covered, Relaxed);
-        Ok(due)
+    }
+
+    /// Waits until a synchronisation covers `ticket` (invariants 1 and 2).
+    fn sync_file(&self, ticket: Ticket) -> std::io::Result<()> {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if *synced >= ticket {
+            return Ok(());
+        }
+        // Everything that waits for the lock by now has its ticket and is covered.
+        let newest = self.state().media().map_or(ticket, |media| media.newest_ticket());
+        self.backing.sync()?;
+        *synced = newest;
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<Due, Status> {
+        let begin = Instant::now();
+        let covered = self.unflushed.load(Relaxed);
+        let result = self.submit_durably(&Command::new(Op::Flush, 0, 0), Payload::None);
+        match &result {
+            Ok(_) => {
+                // Two flushes at once may have seen the same bytes.
+                let less = |bytes: u64| Some(bytes.saturating_sub(covered));
+                let _ = self.unflushed.fetch_update(Relaxed, Relaxed, less);
+            }
+            // What is durable is unknown from now on (frontends.md, E7).
+            Err(status) => self.poison(&format_args!("a flush failed with {status:?}")),
+        }
+        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.flush_ns.store(took, Relaxed);
+        result
     }
 }
 

@@ -8,7 +8,7 @@ use onefold_ftl::RecoveryReport;
 use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::Nanos;
 
-use super::{Latency, Rounds, Shared, SsdDevice, State};
+use super::{Latency, Shared, SsdDevice, State};
 use crate::image::{DeviceError, Image};
 use crate::media::FileMedia;
 
@@ -63,8 +63,7 @@ impl SsdDevice {
         })?;
         image.write_label(false)?;
         let shared = Shared {
-            rounds: Mutex::new(Rounds::default()),
-            begun: AtomicU64::new(0),
+            synced: Mutex::default(),
             poisoned: AtomicBool::new(false),
             backing: image.backing(),
             size: ssd.capacity(),

@@ -1,0 +1,45 @@
+//! Where the traces of the tests are.
+#![allow(dead_code, reason = "each test binary uses a part")]
+#![expect(clippy::allow_attributes, reason = "whether code is dead depends on the binary")]
+
+use std::path::{Path, PathBuf};
+
+use onefold_trace::Record;
+use onefold_tracefile::{Options, TraceSource};
+
+/// Root of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A trace that is committed.
+pub(crate) fn committed(name: &str) -> PathBuf {
+    root().join("traces").join(name)
+}
+
+/// A trace that may only be used locally, if it is there.
+pub(crate) fn local(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("ONEFOLD_TRACES")
+        .map_or_else(|| root().join("../shared/traces"), PathBuf::from);
+    Some(folder.join(name)).filter(|path| path.exists())
+}
+
+/// A trace from either place.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    Some(committed(name)).filter(|path| path.exists()).or_else(|| local(name))
+}
+
+/// All records of a source.
+pub(crate) fn drain(source: &mut TraceSource) -> Vec<Record> {
+    let mut all = Vec::new();
+    let mut batch = Vec::new();
+    while source.next_batch(&mut batch).unwrap() {
+        all.append(&mut batch);
+    }
+    all
+}
+
+/// All records of a file.
+pub(crate) fn records(path: &Path, options: &Options) -> Vec<Record> {
+    drain(&mut TraceSource::open(path, options).unwrap())
+}
