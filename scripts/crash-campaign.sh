@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Kills a served device with SIGKILL under load, again and again, and verifies after every restart
-# that what was acknowledged as durable is there. `short` is part of `make test`.
+# that what was acknowledged as durable is there, and that `ssd check` finds no damage. Half of the
+# kills hit a device with small pages and no metadata on flash, half one with everything: 16 KiB
+# pages, head and tail pages, checkpoints, wear levelling and a write buffer.
+# `short` is part of `make test`.
 #
-#   scripts/crash-campaign.sh [short|full] [SEED]
+#   scripts/crash-campaign.sh [short|full|KILLS] [SEED]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case "${1:-full}" in
-  short) kills=5 ;;
+  short) kills=6 ;;
   full) kills=100 ;;
-  *) sed -n '2,5p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+  '' | *[!0-9]*) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+  *) kills=$1 ;;
 esac
 seed=${2:-$((RANDOM * 32768 + RANDOM))}
 
@@ -22,11 +26,29 @@ if [ -z "$python" ]; then
   echo "skipped: crash campaign (python3-libnbd is missing; make setup installs it)"
   exit 0
 fi
-cargo build --release --locked --package onefold
-folder=$(mktemp --directory)
-trap 'rm -rf "$folder"' EXIT
-if ! "$python" scripts/crash_campaign.py --onefold target/release/onefold --folder "$folder" \
-  --kills "$kills" --seed "$seed"; then
-  echo "reproduce: scripts/crash-campaign.sh ${1:-full} $seed" >&2
-  exit 1
+onefold=${ONEFOLD:-}
+if [ -z "$onefold" ]; then
+  cargo build --release --locked --package onefold
+  onefold=target/release/onefold
 fi
+folder=$(mktemp --directory)
+# The campaign ends its own servers; one that is left is a child of a dead campaign.
+trap 'rm -rf "$folder"' EXIT
+
+# Kills a device that the remaining arguments describe, in a folder of its own.
+campaign() {
+  local name=$1 count=$2
+  shift 2
+  mkdir "$folder/$name"
+  if ! "$python" scripts/crash_campaign.py --onefold "$onefold" --folder "$folder/$name" \
+    --kills "$count" --seed "$seed" "$@"; then
+    echo "reproduce: scripts/crash-campaign.sh $kills $seed (device \`$name\`)" >&2
+    exit 1
+  fi
+}
+
+campaign small $(((kills + 1) / 2)) --preset s1 --size 80MiB --set geometry.channels=2 \
+  --set geometry.ways=1 --set geometry.pages=64
+campaign all $((kills / 2)) --preset tlc --size 80MiB --set geometry.channels=2 \
+  --set geometry.ways=1 --set geometry.pages=64 --set capacity.logical=0.8 \
+  --set buffer.size=1MiB

@@ -1,6 +1,6 @@
 """Kill a served device under load and verify what it promised.
 
-Several connections write, zero and flush blocks at random; every block carries its number and its
+Several connections write, zero, trim and flush blocks at random; every block carries its number and its
 version. Then the server dies by SIGKILL, is started again on the same image, and every block is
 read back. A block may hold any version from the last durable one to the last one issued, and
 nothing else: not an older one, not a mixture, not another block's.
@@ -106,7 +106,7 @@ class Model:
 
 
 def work(uri: str, model: Model, blocks: range, rng: random.Random, stop: threading.Event) -> None:
-    """Write, zero and flush one connection's blocks until the server is gone."""
+    """Write, zero, trim and flush one connection's blocks until the server is gone."""
     handle = nbd.NBD()
     handle.connect_uri(uri)
     try:
@@ -118,12 +118,15 @@ def work(uri: str, model: Model, blocks: range, rng: random.Random, stop: thread
                 continue
             count = min(rng.choice((1, 1, 1, 4, 16)), len(blocks))
             first = rng.randrange(blocks.start, blocks.stop - count + 1)
-            zero = rng.random() < 0.05
+            # Trims are checked like zeroes: the record of a trim is as durable as a write.
+            kind = rng.choices(("write", "zero", "trim"), (18, 1, 1))[0]
             fua = rng.random() < 0.05
             flags = nbd.CMD_FLAG_FUA if fua else 0
-            versions = model.issue(first, count, zero=zero)
-            if zero:
+            versions = model.issue(first, count, zero=kind != "write")
+            if kind == "zero":
                 handle.zero(count * BLOCK, first * BLOCK, flags)
+            elif kind == "trim":
+                handle.trim(count * BLOCK, first * BLOCK, flags)
             else:
                 data = b"".join(content(model.seed, b, v) for b, v in enumerate(versions, first))
                 handle.pwrite(data, first * BLOCK, flags)
@@ -202,6 +205,14 @@ def load_and_kill(server: Server, uri: str, model: Model, rng: random.Random) ->
         thread.join()
 
 
+def check(onefold: list[str], image: Path, seed: int) -> None:
+    """Let `ssd check` look at the image that the killed server left."""
+    checked = subprocess.run([*onefold, "check", str(image)], check=False, capture_output=True)
+    if checked.returncode != 0:
+        sys.stderr.buffer.write(checked.stdout + checked.stderr)
+        sys.exit(f"crash campaign: check says {checked.returncode}, seed {seed}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--onefold", type=Path, required=True, help="the onefold binary")
@@ -209,7 +220,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--preset", default="s1")
-    parser.add_argument("--size", default="256MiB", help="of the device")
+    parser.add_argument("--size", default="80MiB", help="of the device")
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE, as in ssd create")
     parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
     parser.add_argument(
         "--server", help="another server's command line, {socket} filled in; tests this program"
@@ -225,6 +237,7 @@ def main() -> None:
         command = options.server.format(socket=socket).split()
     else:
         create = [*onefold, "create", str(image), "--preset", options.preset, "--size", options.size]
+        create += [word for pair in options.set for word in ("--set", pair)]
         subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
         command = [*onefold, "serve", str(image), "--nbd", f"unix:{socket}", "--latency", "none"]
 
@@ -235,15 +248,16 @@ def main() -> None:
         if kill > 1:
             verify_all(uri, model)
         load_and_kill(server, uri, model, rng)
+        if not options.server:
+            check(onefold, image, options.seed)
     server = Server(command, socket, log)
     verify_all(uri, model)
-    server.kill()
+    server.process.terminate()
+    code = server.process.wait()
     if not options.server:
-        # fsck(8): 0 clean, 1 repaired.
-        checked = subprocess.run([*onefold, "check", str(image)], check=False, capture_output=True)
-        if checked.returncode not in (0, 1):
-            sys.stderr.buffer.write(checked.stdout + checked.stderr)
-            sys.exit(f"crash campaign: check says {checked.returncode}, seed {options.seed}")
+        if code != 0:
+            sys.exit(f"crash campaign: the server ended with {code} on SIGTERM")
+        check(onefold, image, options.seed)
     print(
         f"crash campaign ok: {options.kills} kills, {model.writes} acknowledged writes, "
         f"{model.flushes} flushes, every durable block intact, seed {options.seed}"

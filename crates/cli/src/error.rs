@@ -44,6 +44,12 @@ impl CliError {
         self
     }
 
+    /// The same error with another exit code, where a command has codes of its own.
+    pub(crate) fn exit_with(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
     /// Prints the error on standard error and gives the exit code.
     pub(crate) fn report(&self, global: &Global) -> ExitCode {
         let report = match &self.help {

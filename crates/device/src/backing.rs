@@ -56,7 +56,7 @@ impl Backing {
     /// Size in bytes, or `None` if it is not a regular file.
     pub(crate) fn size(&self) -> io::Result<Option<u64>> {
         let metadata = self.file.metadata()?;
-        Ok(metadata.is_file().then(|| metadata.len()))
+        Ok(metadata.is_file().then_some(metadata.len()))
     }
 
     /// Bytes that the file takes on disk.

@@ -50,7 +50,7 @@ impl CheckReport {
 /// The image cannot be read or is not the device of `config`. Damage is not an error.
 pub fn check(
     image: &Image,
-    config: SsdConfig,
+    config: &SsdConfig,
     progress: Option<&mut dyn FnMut(u64, u64)>,
 ) -> Result<CheckReport, DeviceError> {
     let (mut ssd, recovery) = look(image, config)?;
@@ -76,7 +76,7 @@ pub fn check(
 /// As [`check`].
 pub fn inspect(
     image: &Image,
-    config: SsdConfig,
+    config: &SsdConfig,
 ) -> Result<(SsdDetails, RecoveryReport), DeviceError> {
     let (ssd, recovery) = look(image, config)?;
     Ok((SsdDetails::of(&ssd), recovery))
@@ -84,9 +84,10 @@ pub fn inspect(
 
 fn look(
     image: &Image,
-    mut config: SsdConfig,
+    config: &SsdConfig,
 ) -> Result<(Ssd<Overlay>, RecoveryReport), DeviceError> {
-    image.expect(&config)?;
+    image.expect(config)?;
+    let mut config = *config;
     // Injected faults belong to the modelled device, not to its check.
     config.faults = onefold_nand::FaultSpec::default();
     let media = FileMedia::new(image, config.geometry);

@@ -7,7 +7,7 @@
 //! write waits for a whole victim.
 
 use onefold_format::{SlotKind, SpareState, checksum};
-use onefold_nand::{At, Media, MediaError};
+use onefold_nand::{At, ERASED_SPARE, Media, MediaError};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Cause, Lpn, Nanos, Ppn, SuperblockId};
 
@@ -182,7 +182,8 @@ impl<M: Media> Ftl<M> {
     ) -> Result<(), FtlError> {
         let ppn = self.nand.geometry().ppn(victim, slot);
         let lpn = self.map.p2l[ppn.index()];
-        if self.map.stored(lpn) != Some(ppn) {
+        let can_stage = self.nand.geometry().slots_per_program() > 1;
+        if can_stage && self.map.stored(lpn) != Some(ppn) {
             // Its successor is staged; finish() sees to it.
             return Ok(());
         }
@@ -190,14 +191,20 @@ impl<M: Media> Ftl<M> {
         self.stats.reads.add(cause, pages);
         let mut scratch = std::mem::take(&mut self.scratch);
         let unit_bytes = self.nand.geometry().unit_bytes();
-        let read = self.nand.read(at, ppn, unit_bytes, &mut scratch);
+        let mut spare = ERASED_SPARE;
+        let read = self.nand.read(at, ppn, unit_bytes, &mut scratch, &mut spare);
         let moved = match read {
-            Ok((grant, spare)) => {
+            Ok(grant) => {
                 let (kind, seq) = judge_copy::<M>(&spare, &scratch);
                 let at = At { ready: grant.done, ..at };
                 let entry = Entry { kind, cause, pages };
                 let data = if kind == SlotKind::Lost { &[][..] } else { &scratch[..] };
-                let moved = self.append(at, pool, frontier, Unit { lpn, seq, entry, data });
+                let moved = self.append(
+                    at,
+                    pool,
+                    frontier,
+                    Unit { lpn, seq, entry, data, moves_from: Some(ppn) },
+                );
                 if let Some(cache) = &mut self.map_cache {
                     cache.mark_dirty(lpn / self.layout.entries_per_unit);
                 }
@@ -231,7 +238,12 @@ impl<M: Media> Ftl<M> {
         };
         let pages = self.nand.geometry().pages_per_unit();
         let entry = Entry { kind: SlotKind::Lost, cause, pages };
-        self.append(at, pool, frontier, Unit { lpn, seq, entry, data: &[] })?;
+        self.append(
+            at,
+            pool,
+            frontier,
+            Unit { lpn, seq, entry, data: &[], moves_from: Some(ppn) },
+        )?;
         if !M::STORES {
             // Without bytes there is no marker to read: the map remembers it.
             self.unmap(lpn);

@@ -128,9 +128,11 @@ impl Layout {
         let frontiers = config.streams + u32::from(config.separate_gc);
         let per_pool = geometry.superblocks_per_pool();
         let share = |share: f64| narrow(floor_u64((share * float(u64::from(per_pool))).ceil()));
-        // One superblock for collection to write to; one more where it shares the host's frontier,
-        // because a power cut then leaves host data in the superblock it had taken.
-        let stop = share(config.gc_stop).max(if config.separate_gc { 1 } else { 2 });
+        // One superblock for collection to write to; one more where host data may get into it
+        // (a shared frontier, or a staged copy that is rewritten in place), because a power cut then
+        // leaves the superblock that collection had taken in use.
+        let mixes = !config.separate_gc || geometry.slots_per_program() > 1;
+        let stop = share(config.gc_stop).max(if mixes { 2 } else { 1 });
         let start = share(config.gc_start).max(stop + 1);
         let units = config.logical_units + translation_units;
         let data_slots = data_end - data_begin;

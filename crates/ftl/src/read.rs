@@ -1,7 +1,7 @@
 //! Reading units, the demand-paged map, flush.
 
 use onefold_format::{SlotKind, SpareState, SyncMark, checksum};
-use onefold_nand::{At, Delay, Grant, Media, MediaError, Work, zero};
+use onefold_nand::{At, Delay, ERASED_SPARE, Grant, Media, MediaError, Work, zero};
 use onefold_units::convert::index;
 use onefold_units::{Cause, Lpn, Nanos};
 
@@ -44,8 +44,9 @@ impl<M: Media> Ftl<M> {
             return self.read_staged(at, frontier, place, data);
         }
         self.count_read(cause, u64::from(bytes.div_ceil(4096)));
-        match self.nand.read(at, ppn, bytes, data) {
-            Ok((grant, spare)) => {
+        let mut spare = ERASED_SPARE;
+        match self.nand.read(at, ppn, bytes, data, &mut spare) {
+            Ok(grant) => {
                 if M::STORES && !is_intact(&spare, data) {
                     self.stats.media_failures += 1;
                     return Err(FtlError::Unreadable { lpn });
@@ -135,8 +136,8 @@ impl<M: Media> Ftl<M> {
         let unit_bytes = self.nand.geometry().unit_bytes();
         self.count_read(Cause::Metadata, self.nand.geometry().pages_per_unit());
         // The map in memory is the truth; the page on flash costs its time and can be lost.
-        match self.nand.read(at, ppn, unit_bytes, &mut []) {
-            Ok((grant, _)) => Ok(grant.done),
+        match self.nand.read(at, ppn, unit_bytes, &mut [], &mut { ERASED_SPARE }) {
+            Ok(grant) => Ok(grant.done),
             Err(MediaError::Unreadable) => {
                 self.stats.media_failures += 1;
                 Ok(at.ready)
@@ -158,7 +159,12 @@ impl<M: Media> Ftl<M> {
         let entry = Entry { kind: SlotKind::Data, cause: Cause::Metadata, pages };
         let lpn = self.layout.host_units + page;
         let at = At { work: Work::Background, ..at };
-        self.append(at, pool, frontier, Unit { lpn, seq: self.seq, entry, data: &data })?;
+        self.append(
+            at,
+            pool,
+            frontier,
+            Unit { lpn, seq: self.seq, entry, data: &data, moves_from: None },
+        )?;
         if self.hungry > 0 {
             self.collect_paced(at.now, pool)?;
         }

@@ -10,11 +10,15 @@
 //! 4. Per unit, the highest sequence number among candidates and trim records wins; without any, the
 //!    entry of the checkpoint stands. Equal numbers are copies of collection: the older place wins
 //!    (that of the checkpoint is the oldest) if it is intact, so that an unfinished collection
-//!    leaves a superblock without valid slots, and an unfinished erase loses nothing.
+//!    leaves a superblock without valid slots, and an unfinished erase loses nothing. A superblock
+//!    all of whose winners have copies elsewhere gives way to them, so that a finished collection
+//!    does, too.
 //! 5. An entry that leads nowhere is reported and stays an error; it never becomes older data.
 //!
 //! Recovery writes nothing (but for a checkpoint if both areas of the trim log count), so it can be
 //! cut and repeated at will.
+
+use std::collections::BTreeMap;
 
 use onefold_format::{
     CheckpointLabel, HeadRecord, HeadState, SlotKind, SpareState, SuperblockKind, SyncMark,
@@ -80,6 +84,8 @@ struct Recovery<M> {
     mark: SyncMark,
     /// Winning sequence number by unit; 0 = the checkpoint's entry stands.
     best: Vec<u64>,
+    /// Units that won with the older of two equal copies, and the place of the newer.
+    copies: BTreeMap<u32, u32>,
     report: RecoveryReport,
 }
 
@@ -99,6 +105,7 @@ impl<M: Media> Ftl<M> {
             heads: Vec::new(),
             mark: SyncMark::default(),
             best: vec![0; units],
+            copies: BTreeMap::new(),
             report: RecoveryReport::default(),
         };
         recovery.read_nvram()?;
@@ -106,6 +113,7 @@ impl<M: Media> Ftl<M> {
         recovery.load_checkpoint()?;
         recovery.apply_candidates()?;
         recovery.apply_trims()?;
+        recovery.leave_drained();
         recovery.rebuild();
         let Recovery { mut ftl, report, .. } = recovery;
         if ftl.trim_log.both_count() {
@@ -289,11 +297,34 @@ impl<M: Media> Recovery<M> {
         let is_copy = (best == 0 || best == candidate.seq)
             && self.holds(self.ftl.map.l2p[lpn], candidate, best == 0)?;
         self.best[lpn] = candidate.seq;
-        if !is_copy {
-            let ppn = self.ftl.nand.geometry().ppn(superblock, candidate.slot);
+        let ppn = self.ftl.nand.geometry().ppn(superblock, candidate.slot);
+        if is_copy {
+            self.copies.insert(candidate.lpn, ppn.raw());
+        } else {
+            self.copies.remove(&candidate.lpn);
             self.ftl.map.l2p[lpn] = ppn.raw();
         }
         Ok(())
+    }
+
+    /// A superblock whose current content has copies elsewhere, all of it, was about to be erased or
+    /// half is: the copies take over, as if the erase had been completed.
+    fn leave_drained(&mut self) {
+        let geometry = *self.ftl.nand.geometry();
+        let total = geometry.total_slots();
+        let place = |entry: u32| geometry.split(onefold_units::Ppn::new(entry)).0.index();
+        let mut uncopied = vec![0_u32; self.ftl.superblocks.len()];
+        for (lpn, entry) in (0..).zip(&self.ftl.map.l2p) {
+            if u64::from(*entry) < total && !self.copies.contains_key(&lpn) {
+                uncopied[place(*entry)] += 1;
+            }
+        }
+        for (lpn, copy) in &self.copies {
+            let entry = &mut self.ftl.map.l2p[index(*lpn)];
+            if u64::from(*entry) < total && uncopied[place(*entry)] == 0 {
+                *entry = *copy;
+            }
+        }
     }
 
     /// Whether the map entry `entry` leads to an intact slot with the content of `candidate`. An
@@ -324,8 +355,7 @@ impl<M: Media> Recovery<M> {
             && record.epoch_low == low32(head.epoch)
             && (record.lpn.raw(), record.seq.raw()) == (candidate.lpn, candidate.seq);
         let carries = record.kind == SlotKind::Data && record.data_crc != 0;
-        Ok(same
-            && (!carries || self.read_verified(superblock, slot, record.data_crc)?.is_some()))
+        Ok(same && (!carries || self.read_verified(superblock, slot, record.data_crc)?.is_some()))
     }
 
     fn candidates(

@@ -30,6 +30,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) seq: u64,
     pub(crate) entry: Entry,
     pub(crate) data: &'a [u8],
+    /// The slot it leaves, where the caller knows it: a lookup is a cache miss.
+    pub(crate) moves_from: Option<Ppn>,
 }
 
 impl<M: Media> Ftl<M> {
@@ -55,7 +57,7 @@ impl<M: Media> Ftl<M> {
         let at = At { ready: self.translate(at, lpn, true)?, ..at };
         self.seq += 1;
         let entry = Entry { kind: SlotKind::Data, cause: Cause::User, pages };
-        let unit = Unit { lpn, seq: self.seq, entry, data };
+        let unit = Unit { lpn, seq: self.seq, entry, data, moves_from: None };
         if let Some(grant) = self.rewrite_staged(at, unit) {
             return Ok(grant);
         }
@@ -249,15 +251,20 @@ impl<M: Media> Ftl<M> {
         unit: Unit<'_>,
     ) -> Result<Grant, FtlError> {
         let slot = self.frontiers[index(frontier)].next;
-        let spare = self.spare(superblock, unit.entry.kind, unit.lpn, unit.seq, unit.data);
-        let grant = self.nand.program(at, superblock, slot, &[spare], unit.data)?;
+        let grant = if M::STORES {
+            let spare = self.spare(superblock, unit.entry.kind, unit.lpn, unit.seq, unit.data);
+            self.nand.program(at, superblock, slot, &[spare], unit.data)?
+        } else {
+            self.nand.program(at, superblock, slot, &[], &[])?
+        };
         self.programmed_at = self.programmed_at.max(grant.done);
         let pages = self.nand.geometry().pages_per_unit();
         self.stats.programs.add(unit.entry.cause, unit.entry.pages);
         if unit.entry.pages < pages {
             self.stats.programs.add(Cause::Padding, pages - unit.entry.pages);
         }
-        let old = self.point(pool, superblock, slot, unit.lpn);
+        let old = unit.moves_from.or_else(|| self.map.stored(unit.lpn));
+        self.point(pool, superblock, slot, unit.lpn);
         if let Some(old) = old {
             self.invalidate(old);
         }
@@ -283,7 +290,8 @@ impl<M: Media> Ftl<M> {
         unit: Unit<'_>,
     ) -> Result<Grant, FtlError> {
         let slot = self.frontiers[index(frontier)].next;
-        let replaces = self.point(pool, superblock, slot, unit.lpn);
+        let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn));
+        self.point(pool, superblock, slot, unit.lpn);
         let unit_bytes = index(self.nand.geometry().unit_bytes());
         let open = &mut self.frontiers[index(frontier)];
         open.next = slot + 1;
@@ -423,24 +431,16 @@ impl<M: Media> Ftl<M> {
         self.frontiers[index(frontier)].staged = staged;
     }
 
-    /// Points a logical unit at a slot and returns where it pointed before.
+    /// Points a logical unit at a slot, which is valid now.
     #[inline]
-    pub(crate) fn point(
-        &mut self,
-        pool: u32,
-        superblock: SuperblockId,
-        slot: u32,
-        lpn: u32,
-    ) -> Option<Ppn> {
+    pub(crate) fn point(&mut self, pool: u32, superblock: SuperblockId, slot: u32, lpn: u32) {
         let ppn = self.nand.geometry().ppn(superblock, slot);
         self.map.p2l[ppn.index()] = lpn;
         self.valid.set(superblock, slot);
         let block = &mut self.superblocks[superblock.index()];
         block.valid += 1;
         self.pools[index(pool)].valid += 1;
-        let old = self.map.stored(lpn);
         self.map.l2p[index(lpn)] = ppn.raw();
-        old
     }
 
     /// A slot holds no current content any more.
@@ -568,7 +568,8 @@ impl<M: Media> Ftl<M> {
             if unit.entry.kind == SlotKind::Filler {
                 continue;
             }
-            let again = Unit { lpn: unit.lpn, seq: unit.seq, entry: unit.entry, data: bytes };
+            let Staged { lpn, seq, entry, .. } = *unit;
+            let again = Unit { lpn, seq, entry, data: bytes, moves_from: None };
             self.append(at, pool, frontier, again)?;
         }
         Ok(())

@@ -6,7 +6,7 @@
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Ppn, Rng, SuperblockId};
 
-use crate::media::{ERASED_SPARE, Media, MediaError, Spare};
+use crate::media::{Media, MediaError, Spare};
 use crate::{Delay, FaultSpec, Geometry, Grant, Timelines, TimingSpec, Work};
 
 /// When an operation is submitted, and when it may start at the earliest.
@@ -170,7 +170,7 @@ impl<M: Media> Nand<M> {
     }
 
     /// Reads one slot into `data` (a whole unit, or empty) and moves `bytes` of it over the
-    /// channel. Returns the spare area, too.
+    /// channel. The spare area goes to `spare`, which stays as it is where no bytes are stored.
     #[inline]
     pub fn read(
         &mut self,
@@ -178,22 +178,33 @@ impl<M: Media> Nand<M> {
         ppn: Ppn,
         bytes: u32,
         data: &mut [u8],
-    ) -> Result<(Grant, Spare), MediaError> {
+        spare: &mut Spare,
+    ) -> Result<Grant, MediaError> {
         let grant = self.time_read(at, ppn, bytes);
-        let spare = if M::STORES { self.media.read(ppn, data)? } else { ERASED_SPARE };
-        if let Some(faults) = &mut self.faults {
-            if faults.read.unit() < faults.spec.read {
-                return Err(MediaError::Unreadable);
-            }
-            if faults.rot.unit() < faults.spec.bit_rot {
-                let at = faults.rot.below(u64_from(data.len()));
-                match data.get_mut(onefold_units::convert::index64(at)) {
-                    Some(byte) => *byte ^= 1,
-                    None => return Err(MediaError::Unreadable),
-                }
+        if M::STORES {
+            *spare = self.media.read(ppn, data)?;
+        }
+        if self.faults.is_some() {
+            self.fail_read(data)?;
+        }
+        Ok(grant)
+    }
+
+    /// Draws read faults.
+    #[cold]
+    fn fail_read(&mut self, data: &mut [u8]) -> Result<(), MediaError> {
+        let Some(faults) = &mut self.faults else { return Ok(()) };
+        if faults.read.unit() < faults.spec.read {
+            return Err(MediaError::Unreadable);
+        }
+        if faults.rot.unit() < faults.spec.bit_rot {
+            let at = faults.rot.below(u64_from(data.len()));
+            match data.get_mut(onefold_units::convert::index64(at)) {
+                Some(byte) => *byte ^= 1,
+                None => return Err(MediaError::Unreadable),
             }
         }
-        Ok((grant, spare))
+        Ok(())
     }
 
     #[inline]

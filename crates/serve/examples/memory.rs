@@ -1,6 +1,13 @@
 //! Serves memory through NBD: the cost of the front end alone, for `scripts/bench-nbd.sh`.
 //!
-//! `cargo run --release -p onefold-serve --example memory -- unix:/tmp/memory.sock 1073741824`
+//! `cargo run --release -p onefold-serve --example memory -- unix:/tmp/memory.sock 1073741824 50`
+//! serves 1 GiB and delays every reply by 50 us.
+use std::time::{Duration, Instant};
+
+use onefold_device::edge::DeviceStats;
+use onefold_device::{BlockDevice, Due, Extent};
+use onefold_units::Status;
+
 use onefold_device::edge::Edge;
 use onefold_serve::{Options, run};
 
@@ -11,8 +18,59 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let endpoint = arguments.next().ok_or("expected: memory ENDPOINT [BYTES]")?.parse()?;
     let size = arguments.next().map_or(Ok(1 << 30), |bytes| bytes.parse())?;
+    let delay_us = arguments.next().map_or(Ok(0), |micros| micros.parse())?;
     let mut options = Options::new("memory");
     options.nbd.push(endpoint);
-    run(Edge::new(memory::MemoryDevice::new(size)), &options, |_| {})?;
+    let delay = Duration::from_micros(delay_us);
+    let device = Delayed { memory: memory::MemoryDevice::new(size), delay };
+    run(Edge::new(device), &options, |_| {})?;
     Ok(())
+}
+
+/// Memory whose replies are due a fixed time after the request, if that is not zero.
+struct Delayed {
+    memory: memory::MemoryDevice,
+    delay: Duration,
+}
+
+impl Delayed {
+    fn due(&self) -> Due {
+        (!self.delay.is_zero()).then(|| Instant::now() + self.delay)
+    }
+}
+
+impl DeviceStats for Delayed {}
+
+impl BlockDevice for Delayed {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        let due = self.due();
+        self.memory.read(offset, buf)?;
+        Ok(due)
+    }
+
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
+        let due = self.due();
+        self.memory.write(offset, data, fua)?;
+        Ok(due)
+    }
+
+    fn flush(&self) -> Result<Due, Status> {
+        self.memory.flush()
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.memory.trim(offset, len)
+    }
+
+    fn write_zeroes(&self, offset: u64, len: u64, unmap: bool, fua: bool) -> Result<Due, Status> {
+        self.memory.write_zeroes(offset, len, unmap, fua)
+    }
+
+    fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
+        self.memory.extent(offset, len)
+    }
 }

@@ -3,6 +3,8 @@
 //! A front end turns a protocol into calls of [`onefold_device::BlockDevice`]. [`Server`] starts
 //! the chosen ones for one device and stops them in good order.
 
+#![forbid(unsafe_code)]
+
 mod fuse;
 mod limits;
 mod metrics;

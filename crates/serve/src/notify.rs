@@ -1,4 +1,4 @@
-//! Messages to the service manager (sd_notify(3)).
+//! Messages to the service manager (`sd_notify(3)`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,10 +8,10 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Tells the service manager `state`, if there is one.
 pub(crate) fn notify(state: &str) {
-    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET") {
-        if let Err(error) = send(&socket, state) {
-            tracing::warn!(%error, "cannot notify the service manager");
-        }
+    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
+        && let Err(error) = send(&socket, state)
+    {
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }
 

@@ -14,12 +14,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use thiserror::Error;
 
+use crate::Limits;
 use crate::fuse::Mount;
 use crate::metrics::{self, Live};
 use crate::nbd::parse::Export;
 use crate::nbd::{self, Endpoint, ListenError, Listener, Registry, Stop};
 use crate::notify::notify;
-use crate::Limits;
 
 /// What to serve and how.
 #[derive(Clone, Debug)]

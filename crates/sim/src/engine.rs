@@ -140,6 +140,14 @@ impl Engine {
     #[inline]
     fn next(&mut self) -> Result<Option<(usize, Request, u64)>, SimError> {
         let ssd = &self.finished.ssd;
+        if let [tenant] = self.finished.tenants.as_mut_slice() {
+            let Some(request) = tenant.peek()? else { return Ok(None) };
+            if tenant.at_batch_start() {
+                self.touched = self.touched.wrapping_add(ssd.touch(tenant.upcoming()));
+            }
+            let time = tenant.next_time(&request);
+            return Ok(Some((0, request, time)));
+        }
         let mut best: Option<(usize, Request, u64)> = None;
         let mut best_share = 0;
         for (at, tenant) in self.finished.tenants.iter_mut().enumerate() {
@@ -149,9 +157,9 @@ impl Engine {
             }
             let time = tenant.next_time(&request);
             let share = tenant.issued / u64::from(tenant.weight);
-            let earlier = best
-                .as_ref()
-                .is_none_or(|(_, _, first)| time < *first || (time == *first && share < best_share));
+            let earlier = best.as_ref().is_none_or(|(_, _, first)| {
+                time < *first || (time == *first && share < best_share)
+            });
             if earlier {
                 best = Some((at, request, time));
                 best_share = share;
@@ -199,8 +207,7 @@ impl Engine {
 
     fn count_for_tenant(&mut self, tenant: usize, command: &Command) {
         let end = command.offset + command.len;
-        let pages =
-            if command.len == 0 { 0 } else { end.div_ceil(4096) - command.offset / 4096 };
+        let pages = if command.len == 0 { 0 } else { end.div_ceil(4096) - command.offset / 4096 };
         self.finished.tenants[tenant].host.count(command.op, pages);
     }
 
@@ -222,8 +229,7 @@ impl Engine {
     }
 
     fn failed(&self, command: &Command, source: onefold_ssd::SsdError) -> SimError {
-        let what =
-            format!("{} of {} B at byte {}", command.op.name(), command.len, command.offset);
+        let what = format!("{} of {} B at byte {}", command.op.name(), command.len, command.offset);
         SimError::Device { request: self.done, what, source }
     }
 }
@@ -311,9 +317,7 @@ impl Gathered {
             requests: meta.requests,
         });
         let pace = match run.mode {
-            Mode::Open => {
-                open(spec.start.get(), spec.speed * run.speedup)
-            }
+            Mode::Open => open(spec.start.get(), spec.speed * run.speedup),
             Mode::Closed => closed(run.qd, spec.start.get()),
         };
         let replay = Replay::new(trace, run.fit, run.align, bytes)?;

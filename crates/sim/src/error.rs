@@ -35,7 +35,9 @@ pub enum SimError {
     )]
     NoLoad,
     /// A load of its own and tenants.
-    #[error("a workload or trace for the whole device excludes [[tenant]] tables: give one of them")]
+    #[error(
+        "a workload or trace for the whole device excludes [[tenant]] tables: give one of them"
+    )]
     TwoLoads,
     /// Open-loop replay of a trace without times.
     #[error(

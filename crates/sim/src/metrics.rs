@@ -163,9 +163,7 @@ impl Metrics {
     pub(crate) fn sums(&self) -> [(u128, u64); 2] {
         [&self.read, &self.write].map(|by_delay| {
             let parts = by_delay.parts.iter();
-            parts.fold((0, 0), |(sum, count), part| {
-                (sum + part.sum, count + part.histogram.len())
-            })
+            parts.fold((0, 0), |(sum, count), part| (sum + part.sum, count + part.histogram.len()))
         })
     }
 }

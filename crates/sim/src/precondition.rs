@@ -7,8 +7,8 @@ use onefold_ssd::Ssd;
 use onefold_units::convert::{float, floor_u64, narrow};
 use onefold_units::{Lpn, Nanos, Rng};
 
-use crate::cpu::thread_cpu_s;
 use crate::SimError;
+use crate::cpu::thread_cpu_s;
 
 /// What preconditioning did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

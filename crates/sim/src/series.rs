@@ -79,12 +79,7 @@ impl Recorder {
 }
 
 impl Window {
-    fn take<M: Media>(
-        now: u64,
-        ssd: &Ssd<M>,
-        host: &HostStats,
-        sums: &[(u128, u64); 2],
-    ) -> Self {
+    fn take<M: Media>(now: u64, ssd: &Ssd<M>, host: &HostStats, sums: &[(u128, u64); 2]) -> Self {
         Self {
             virtual_ns: now,
             ftl: ssd.ftl().stats(),

@@ -3,6 +3,7 @@
 //! Requests wait in file order until their completion is seen or [`WINDOW`] younger requests wait
 //! behind them, so memory is bounded and the order never changes.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use onefold_units::convert::{index64, u64_from};
@@ -26,13 +27,30 @@ struct Open {
     requeued: bool,
 }
 
+/// Requests of one key, oldest first. Mostly there is one, which needs no allocation.
+#[derive(Debug)]
+struct Queue {
+    first: Open,
+    more: VecDeque<Open>,
+}
+
+impl Queue {
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+        std::iter::once(&mut self.first).chain(&mut self.more)
+    }
+
+    fn len(&self) -> usize {
+        1 + self.more.len()
+    }
+}
+
 /// Requests waiting for their completions, found by a key of the format.
 #[derive(Debug)]
 pub(crate) struct Pairing<K> {
     waiting: VecDeque<Waiting>,
     /// Number of the first waiting request.
     first: u64,
-    open: BTreeMap<K, VecDeque<Open>>,
+    open: BTreeMap<K, Queue>,
     opens: usize,
     /// Completions of no known request.
     pub(crate) orphans: u64,
@@ -56,14 +74,21 @@ impl<K> Default for Pairing<K> {
 impl<K: Ord + Clone> Pairing<K> {
     /// A request was issued.
     pub(crate) fn issue(&mut self, key: K, record: Record, out: &mut Vec<Record>) {
-        let queue = self.open.entry(key).or_default();
-        if let Some(open) = queue.iter_mut().find(|open| open.requeued) {
-            open.requeued = false;
-            self.requeued += 1;
-            return;
-        }
         let number = self.first + u64_from(self.waiting.len());
-        queue.push_back(Open { number, requeued: false });
+        let new = Open { number, requeued: false };
+        match self.open.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(Queue { first: new, more: VecDeque::new() });
+            }
+            Entry::Occupied(mut place) => {
+                if let Some(open) = place.get_mut().iter_mut().find(|open| open.requeued) {
+                    open.requeued = false;
+                    self.requeued += 1;
+                    return;
+                }
+                place.get_mut().more.push_back(new);
+            }
+        }
         self.opens += 1;
         self.waiting.push_back(Waiting { record, done: false });
         self.release(WINDOW, out);
@@ -89,11 +114,13 @@ impl<K: Ord + Clone> Pairing<K> {
             self.orphans += 1;
             return;
         };
-        let open = queue.pop_front();
-        if queue.is_empty() {
-            self.open.remove(key);
+        let open = queue.first;
+        match queue.more.pop_front() {
+            Some(next) => queue.first = next,
+            None => {
+                self.open.remove(key);
+            }
         }
-        let Some(open) = open else { return };
         self.opens -= 1;
         if let Some(place) = open.number.checked_sub(self.first)
             && let Some(waiting) = self.waiting.get_mut(index64(place))
@@ -129,10 +156,15 @@ impl<K: Ord + Clone> Pairing<K> {
     fn forget_released(&mut self) {
         let first = self.first;
         self.open.retain(|_, queue| {
-            queue.retain(|open| open.number >= first);
-            !queue.is_empty()
+            queue.more.retain(|open| open.number >= first);
+            if queue.first.number >= first {
+                return true;
+            }
+            let next = queue.more.pop_front();
+            queue.first = next.unwrap_or(queue.first);
+            next.is_some()
         });
-        self.opens = self.open.values().map(VecDeque::len).sum();
+        self.opens = self.open.values().map(Queue::len).sum();
     }
 }
 

@@ -45,7 +45,10 @@ fn msr() {
 fn fiu() {
     let md5 = "88b93b628d84082186026d9da044f173";
     let text = format!("89966527950584 4253 nfsd 508516672 8 W 6 0 {md5}\n");
-    assert_eq!(rows(Format::Fiu, &text), [(89_966_527_950_584, Write, 0, 260_360_536_064, 4_096, None)]);
+    assert_eq!(
+        rows(Format::Fiu, &text),
+        [(89_966_527_950_584, Write, 0, 260_360_536_064, 4_096, None)]
+    );
     // Homes: eight digests per 4 KiB. Equal contents have equal digests, others not.
     let line = |last: &str| format!("5 1 p 8 8 W 6 0 {}{last}\n", md5.repeat(7));
     let text = line(md5) + &line(md5) + &line(&md5.replace('8', "9"));
@@ -73,10 +76,7 @@ fn appdedupe_diskmon_spc() {
     let text = "0,303567,3584,w,0.000000\n1, 240840, 3072, R, 0.026214, extra\n";
     assert_eq!(
         rows(Format::Spc, text),
-        [
-            (0, Write, 0, 155_426_304, 3_584, None),
-            (26_214_000, Read, 1, 123_310_080, 3_072, None),
-        ]
+        [(0, Write, 0, 155_426_304, 3_584, None), (26_214_000, Read, 1, 123_310_080, 3_072, None),]
     );
 }
 
@@ -85,8 +85,7 @@ fn systor_in_both_column_orders() {
     let first = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                  1455592390.001234000,0.000500000,W,1,4096,8192\n\
                  1455592390.002000000,0.000100000,,1,0,0\n";
-    let expected =
-        [(1_455_592_390_001_234_000, Write, 0, 4_096, 8_192, Some(500_000))];
+    let expected = [(1_455_592_390_001_234_000, Write, 0, 4_096, 8_192, Some(500_000))];
     assert_eq!(rows(Format::Systor, first), expected);
     let last = "Timestamp,IOType,LUN,Offset,Size,Response\n\
                 1455592390.001234000,W,1,4096,8192,0.000500000\n";
@@ -99,7 +98,8 @@ fn systor_in_both_column_orders() {
 
 #[test]
 fn clouds() {
-    let text = "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n";
+    let text =
+        "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n";
     assert_eq!(
         rows(Format::Alibaba, text),
         [
@@ -182,7 +182,7 @@ fn blkparse() {
 /// One event of blktrace, in either byte order.
 fn event(little: bool, t: u64, sector: u64, bytes: u32, action: u32, pdu: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut u32s = |out: &mut Vec<u8>, value: u32| {
+    let u32s = |out: &mut Vec<u8>, value: u32| {
         out.extend(if little { value.to_le_bytes() } else { value.to_be_bytes() });
     };
     let u64s = |out: &mut Vec<u8>, value: u64| {
@@ -332,7 +332,8 @@ fn vscsi() {
 
 #[test]
 fn onefold_csv() {
-    let text = "t_ns,op,sector512,nsect,flags,lat_ns\n0,R,8,8,A,65000\n5,W,0,16,SMF,-1\n7,F,0,0,,9\n";
+    let text =
+        "t_ns,op,sector512,nsect,flags,lat_ns\n0,R,8,8,A,65000\n5,W,0,16,SMF,-1\n7,F,0,0,,9\n";
     assert_eq!(
         rows(Format::OnefoldCsv, text),
         [
@@ -348,10 +349,7 @@ fn onefold_csv() {
 #[test]
 fn oracle_general_is_refused_unless_it_is_a_cache_study() {
     let spec = FormatSpec::new(Format::OracleGeneral);
-    assert!(matches!(
-        Reader::new(spec, ReadOptions::default()),
-        Err(ReadError::NoReadWriteFlag)
-    ));
+    assert!(matches!(Reader::new(spec, ReadOptions::default()), Err(ReadError::NoReadWriteFlag)));
     let mut file = 3_u32.to_le_bytes().to_vec();
     file.extend(9_u64.to_le_bytes());
     file.extend(4_096_u32.to_le_bytes());

@@ -1,7 +1,9 @@
 //! OFT: the bytes, and what a kill leaves.
 
 use onefold_trace::oft::{BLOCK_RECORDS, Encoder, FLAG_DIGESTS, Header};
-use onefold_trace::{BinaryProblem, Flags, Format, FormatSpec, ReadError, Record, TraceOp, read_all};
+use onefold_trace::{
+    BinaryProblem, Flags, Format, FormatSpec, ReadError, Record, TraceOp, read_all,
+};
 
 fn spec() -> FormatSpec {
     FormatSpec::new(Format::Oft)
@@ -49,8 +51,16 @@ fn golden_bytes() {
     let block = "4f4654420100010030000000110000000000000009000000000000";
     assert_eq!(&hex[128..128 + block.len()], block);
     // The record.
-    let body = ["1100000000000000", "ffffffffffffffff", "0020000000000000", "0018000000000000",
-        "0600000000000000", "01030300040005", "00"].concat();
+    let body = [
+        "1100000000000000",
+        "ffffffffffffffff",
+        "0020000000000000",
+        "0018000000000000",
+        "0600000000000000",
+        "01030300040005",
+        "00",
+    ]
+    .concat();
     assert_eq!(&hex[192..192 + 96], body);
     // Its digests, kind 2, then the end, kind 3.
     assert_eq!(&hex[288..288 + 24], "4f4654420200020020000000");

@@ -2,8 +2,8 @@
 
 use onefold_trace::oft::{Encoder, FLAG_DIGESTS, Header};
 use onefold_trace::{
-    Flags, Format, FormatSpec, OnBadLine, ReadOptions, Reader, Record, TraceOp, WriteFormat, Writer,
-    detect, read_all,
+    Flags, Format, FormatSpec, OnBadLine, ReadOptions, Reader, Record, TraceOp, WriteFormat,
+    Writer, detect, read_all,
 };
 use proptest::prelude::*;
 
@@ -51,21 +51,23 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 fn record() -> impl Strategy<Value = Record> {
     let numbers = (0..1_u64 << 40, 0..1_u64 << 40, 1..200_u64, any::<Option<u32>>(), any::<u64>());
     let small = (0..8_u8, any::<u8>(), any::<u16>(), any::<u16>(), 0..4_u16, any::<bool>());
-    (numbers, small).prop_map(|((t_ns, offset, len, lat, aux), (op, flags, status, client, dev, d))| {
-        let op = TraceOp::from_code(op).unwrap();
-        let mut record = Record::new(t_ns, op, offset, len * 512);
-        record.lat_ns = lat.map(u64::from);
-        record.aux = aux;
-        record.flags = Flags::from_bits(flags);
-        (record.status, record.client, record.dev) = (status, client, dev);
-        if op == TraceOp::Write && d {
-            let (first, pages) = record.pages();
-            // A digest of 0 means unknown; 1 is as good as any other.
-            record.digests =
-                Some((0..pages).map(|n| (1 + u128::from(first + n)).to_le_bytes()).collect());
-        }
-        record
-    })
+    (numbers, small).prop_map(
+        |((t_ns, offset, len, lat, aux), (op, flags, status, client, dev, d))| {
+            let op = TraceOp::from_code(op).unwrap();
+            let mut record = Record::new(t_ns, op, offset, len * 512);
+            record.lat_ns = lat.map(u64::from);
+            record.aux = aux;
+            record.flags = Flags::from_bits(flags);
+            (record.status, record.client, record.dev) = (status, client, dev);
+            if op == TraceOp::Write && d {
+                let (first, pages) = record.pages();
+                // A digest of 0 means unknown; 1 is as good as any other.
+                record.digests =
+                    Some((0..pages).map(|n| (1 + u128::from(first + n)).to_le_bytes()).collect());
+            }
+            record
+        },
+    )
 }
 
 fn encode(records: &[Record], flushes: usize) -> Vec<u8> {

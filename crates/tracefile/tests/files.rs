@@ -78,11 +78,8 @@ fn formats_of_simulators_keep_reads_and_writes() {
             .filter(|record| record.op.is_data())
             .map(key)
             .collect();
-        let after: Vec<_> = records(&to, &apart())
-            .iter()
-            .filter(|record| record.op.is_data())
-            .map(key)
-            .collect();
+        let after: Vec<_> =
+            records(&to, &apart()).iter().filter(|record| record.op.is_data()).map(key).collect();
         assert!(before == after, "{format}");
     }
 }
@@ -174,7 +171,7 @@ fn bad_files_are_refused_with_one_reason() {
     let ns = Options { format: FormatSpec::parse("alibaba:time=s").ok(), ..apart() };
     let mut slow = String::new();
     for n in 0..2_000_u64 {
-        slow.push_str(&format!("1,W,4096,4096,{}\n", n * 2_000_000_u64));
+        slow.extend(["1,W,4096,4096,", &(n * 2_000_000).to_string(), "\n"]);
     }
     let long = open(slow.as_bytes(), &ns).to_string();
     assert!(long.contains("the duration is"), "{long}");

@@ -6,10 +6,16 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use common::{committed, find, records};
+use common::{committed, local, records};
 use onefold_trace::{Format, FormatSpec, Info, Scan, TraceOp};
 use onefold_tracefile::{Merge, Options, Shift, TraceSource};
+
+/// A trace from either place.
+fn find(name: &str) -> Option<PathBuf> {
+    Some(committed(name)).filter(|path| path.exists()).or_else(|| local(name))
+}
 
 /// One row of the table in `traces/README.md`.
 struct Golden {
@@ -174,17 +180,20 @@ fn count(path: &std::path::Path, options: &Options) -> (TraceSource, Info) {
     let mut info = Info::new();
     let mut batch = Vec::new();
     while source.next_batch(&mut batch).unwrap() {
-        batch.iter().for_each(|record| info.add(record));
+        for record in &batch {
+            info.add(record);
+        }
     }
     (source, info)
 }
+
+use TraceOp::{Flush, Read, Trim, Write, WriteZeroes};
 
 fn check(golden: &Golden, path: &std::path::Path) {
     let (source, info) = count(path, &raw());
     let name = golden.file;
     assert_eq!(source.meta().spec, FormatSpec::new(golden.format), "{name}");
     let of = |op| info.of(op);
-    use TraceOp::{Flush, Read, Trim, Write, WriteZeroes};
     assert_eq!(
         [Read, Write, Flush, Trim, WriteZeroes].map(|op| of(op).requests),
         golden.requests,
@@ -193,8 +202,7 @@ fn check(golden: &Golden, path: &std::path::Path) {
     assert_eq!(source.meta().requests, golden.requests.iter().sum::<u64>());
     assert_eq!([Read, Write, Trim, WriteZeroes].map(|op| of(op).bytes), golden.bytes, "{name}");
     assert_eq!(info.duration_ns(), golden.duration_ns, "duration of {name}");
-    let pages =
-        [info.read_pages(), info.write_pages(), info.touched_pages(), info.written_pages()];
+    let pages = [info.read_pages(), info.write_pages(), info.touched_pages(), info.written_pages()];
     assert_eq!(pages, golden.pages, "pages of {name}");
     let kinds = [info.sequential(), info.unaligned(), info.multi_page()];
     assert_eq!(kinds, golden.requests_of_kind, "kinds of {name}");
@@ -241,11 +249,11 @@ fn digests_and_merging() {
         assert_eq!(counts, [distinct, seen, same], "{file}");
         let (source, merged) = count(&path, &Options { flat: false, ..Default::default() });
         let of = |op| merged.of(op).requests;
-        let counts = [merged.requests(), of(TraceOp::Read), of(TraceOp::Write)];
+        let counts = [merged.requests(), of(Read), of(Write)];
         assert_eq!(counts, [requests, reads, writes], "{file}");
         assert_eq!(source.merged(), info.requests() - requests);
         // Merging moves no byte and loses no digest.
-        assert_eq!(merged.of(TraceOp::Write).bytes, info.of(TraceOp::Write).bytes);
+        assert_eq!(merged.of(Write).bytes, info.of(Write).bytes);
         assert_eq!(merged.duplicate_pages(), seen);
     }
     if skipped > 0 {
@@ -318,9 +326,9 @@ fn both_recordings_of_sqlite_hold_the_same_requests() {
     let mut differ: BTreeMap<(TraceOp, u64, u64), i64> = BTreeMap::new();
     for record in &block {
         // A loop device turns zeroing writes into discards.
-        let op = if record.op == TraceOp::WriteZeroes {
+        let op = if record.op == WriteZeroes {
             zeroes += 1;
-            TraceOp::Trim
+            Trim
         } else {
             record.op
         };

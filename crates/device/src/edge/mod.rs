@@ -223,3 +223,6 @@ impl<D: BlockDevice> BlockDevice for Edge<D> {
         self.shared.device.extent(offset, len)
     }
 }
+
+#[cfg(test)]
+mod tests;

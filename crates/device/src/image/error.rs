@@ -121,3 +121,15 @@ pub enum DeviceError {
         source: io::Error,
     },
 }
+
+impl DeviceError {
+    /// Whether the configuration is what cannot work.
+    #[must_use]
+    pub const fn is_infeasible(&self) -> bool {
+        match self {
+            Self::Build { source, .. } => !matches!(source, BuildError::Recovery(_)),
+            Self::LongConfig { .. } | Self::TooLarge => true,
+            _ => false,
+        }
+    }
+}

@@ -36,7 +36,7 @@ impl Image {
     ///
     /// # Errors
     /// Whatever is at `path` already stays as it is. After any other error no file is left.
-    pub fn create(path: &Path, config: SsdConfig, text: String) -> Result<Self, DeviceError> {
+    pub fn create(path: &Path, config: &SsdConfig, text: String) -> Result<Self, DeviceError> {
         let label = blank_label(path, config, text)?;
         let layout = FileLayout::new(&label).ok_or(DeviceError::TooLarge)?;
         let backing = Backing::create_new(path).map_err(|source| match source.kind() {
@@ -154,9 +154,9 @@ impl Image {
     }
 }
 
-fn blank_label(path: &Path, config: SsdConfig, text: String) -> Result<ImageLabel, DeviceError> {
+fn blank_label(path: &Path, config: &SsdConfig, text: String) -> Result<ImageLabel, DeviceError> {
     // Tells everything that does not fit together before there is a file.
-    Ssd::new(config, NullMedia)
+    Ssd::new(*config, NullMedia)
         .map_err(|source| DeviceError::Build { path: path.to_owned(), source })?;
     let mut uuid = [0; 16];
     rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
@@ -164,7 +164,7 @@ fn blank_label(path: &Path, config: SsdConfig, text: String) -> Result<ImageLabe
     // Version 4, variant 1 of RFC 9562.
     uuid[6] = uuid[6] & 0x0F | 0x40;
     uuid[8] = uuid[8] & 0x3F | 0x80;
-    let label = ImageLabel { uuid, clean: true, config: text, ..describe(path, &config)? };
+    let label = ImageLabel { uuid, clean: true, config: text, ..describe(path, config)? };
     if label.encode().is_none() {
         return Err(long_config(&label.config));
     }

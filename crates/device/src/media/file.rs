@@ -33,7 +33,7 @@ pub(crate) struct Ticket(u64);
 const MARK_OFFSET: u64 = 0;
 
 /// The synchronisation mark to be written when a postponed synchronisation is done.
-pub(crate) type PostponedMark = Option<[u8; SyncMark::BYTES]>;
+type PostponedMark = Option<[u8; SyncMark::BYTES]>;
 
 /// Keeps a flash array and NVRAM in an image file.
 #[derive(Debug)]

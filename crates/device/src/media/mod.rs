@@ -5,5 +5,5 @@ mod file;
 mod overlay;
 
 pub use file::FileMedia;
-pub(crate) use file::{PostponedMark, Ticket};
+pub(crate) use file::Ticket;
 pub(crate) use overlay::Overlay;

@@ -65,18 +65,14 @@ impl Media for Overlay {
 
     fn read(&mut self, ppn: Ppn, data: &mut [u8]) -> Result<Spare, MediaError> {
         let (superblock, _) = self.geometry.split(ppn);
-        let stored = match self.erased.get(&superblock.raw()) {
-            Some(fresh) => match fresh.slots.get(&ppn.raw()) {
-                Some(stored) => stored,
-                None => {
-                    data.fill(0);
-                    return Ok(ERASED_SPARE);
-                }
-            },
-            None => match self.slots.get(&ppn.raw()) {
-                Some(stored) => stored,
-                None => return self.base.read(ppn, data),
-            },
+        let fresh = self.erased.get(&superblock.raw());
+        let slots = fresh.map_or(&self.slots, |fresh| &fresh.slots);
+        let Some(stored) = slots.get(&ppn.raw()) else {
+            if fresh.is_none() {
+                return self.base.read(ppn, data);
+            }
+            data.fill(0);
+            return Ok(ERASED_SPARE);
         };
         if stored.1.len() == data.len() {
             data.copy_from_slice(&stored.1);

@@ -49,9 +49,10 @@ impl SsdDevice {
     /// `config` is not that of the label, or the file failed.
     pub fn open(
         mut image: Image,
-        mut config: SsdConfig,
+        config: &SsdConfig,
         options: OpenOptions,
     ) -> Result<Opened, DeviceError> {
+        let mut config = *config;
         let buffer_made_volatile = config.buffer.bytes > 0 && !config.buffer.volatile;
         config.buffer.volatile = true;
         image.expect(&config)?;

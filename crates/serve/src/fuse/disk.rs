@@ -21,7 +21,7 @@ const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo::ROOT;
 const FILE: INodeNo = INodeNo(2);
 /// Nothing about the file ever changes.
-const TTL: Duration = Duration::from_secs(3600);
+const TTL: Duration = Duration::from_hours(1);
 const MAX_WRITE: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 128;
 /// Read buffers up to this size are kept by each thread.
@@ -53,10 +53,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
             edge: Arc::new(edge),
             read_only,
             timer,
-            owner: (
-                rustix::process::geteuid().as_raw(),
-                rustix::process::getegid().as_raw(),
-            ),
+            owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             born: SystemTime::now(),
         }
     }

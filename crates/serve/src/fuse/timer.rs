@@ -59,9 +59,8 @@ impl ReplyTimer {
     pub(super) fn start() -> io::Result<Arc<Self>> {
         let timer = Arc::new(Self::default());
         let shared = Arc::clone(&timer);
-        let thread = std::thread::Builder::new()
-            .name("fuse-timer".into())
-            .spawn(move || shared.serve())?;
+        let thread =
+            std::thread::Builder::new().name("fuse-timer".into()).spawn(move || shared.serve())?;
         timer.queue().thread = Some(thread.thread().clone());
         Ok(timer)
     }

@@ -9,7 +9,7 @@ use onefold_units::convert::float;
 use onefold_units::{Op, PAGE_BYTES};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode as encode_text;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::{Registry, Unit};
@@ -17,8 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::Snapshot;
 
 /// The format that [`encode`] writes.
-pub(super) const CONTENT_TYPE: &str =
-    "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of a snapshot.
 pub(super) fn encode(snapshot: &Snapshot) -> String {
@@ -48,14 +47,17 @@ impl Collector for Once {
         if let Some(recording) = snapshot.recording {
             page.count("record_dropped", "Requests that the recording lost", recording.dropped)?;
         }
-        page.gauge("uptime", "Time since the server started", Some(&Unit::Seconds), snapshot.uptime_s)?;
+        page.gauge(
+            "uptime",
+            "Time since the server started",
+            Some(&Unit::Seconds),
+            snapshot.uptime_s,
+        )?;
         page.0
             .encode_descriptor("onefold_build", "The program", None, MetricType::Info)?
             .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
     }
 }
-
-type Labels<'a> = [(&'static str, &'a str)];
 
 struct Page<'a>(DescriptorEncoder<'a>);
 
@@ -91,12 +93,14 @@ fn count(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
 }
 
 /// Every pair of front end and operation with its labels.
-fn pairs(snapshot: &Snapshot) -> impl Iterator<Item = ([(&'static str, &'static str); 2], &OpCounts)> {
+fn pairs(
+    snapshot: &Snapshot,
+) -> impl Iterator<Item = ([(&'static str, &'static str); 2], &OpCounts)> {
     Frontend::ALL.into_iter().flat_map(move |frontend| {
         let counts = snapshot.edge.frontend(frontend);
-        Op::ALL.into_iter().map(move |op| {
-            ([("op", op.name()), ("frontend", frontend.name())], counts.op(op))
-        })
+        Op::ALL
+            .into_iter()
+            .map(move |op| ([("op", op.name()), ("frontend", frontend.name())], counts.op(op)))
     })
 }
 

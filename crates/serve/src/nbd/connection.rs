@@ -56,6 +56,8 @@ pub(super) struct Connection<D> {
     deadline: Option<Instant>,
     charged: usize,
     reading: bool,
+    /// Whether it may execute requests (E6).
+    entered: bool,
     slack_set: bool,
 }
 
@@ -83,6 +85,7 @@ impl<D: BlockDevice> Connection<D> {
             deadline,
             charged: 0,
             reading: true,
+            entered: false,
             slack_set: false,
         }
     }
@@ -126,9 +129,14 @@ impl<D: BlockDevice> Connection<D> {
                 Step::Negotiated(bytes) => {
                     self.input.consume(bytes);
                     self.deadline = None;
-                    self.member.begin_transmission();
+                    // The client may know at once, although its first request may have to wait.
+                    return Ok(Want::Room);
                 }
                 Step::Execute { consumed, request, payload } => {
+                    if !self.entered {
+                        self.entered = true;
+                        self.member.begin_transmission();
+                    }
                     if self.member.abandoned() {
                         return Err(ConnectionError::Lost);
                     }
@@ -266,9 +274,7 @@ impl<D: BlockDevice> Connection<D> {
         let idle = self.out.is_empty() && self.delayed.len() == 0 && self.deadline.is_none();
         match want {
             Want::Input(bytes) if idle => self.receive(bytes, RecvFlags::empty()),
-            Want::Input(bytes) if self.due_soon() => {
-                self.receive(bytes, RecvFlags::DONTWAIT)
-            }
+            Want::Input(bytes) if self.due_soon() => self.receive(bytes, RecvFlags::DONTWAIT),
             _ if self.due_soon() => {
                 std::hint::spin_loop();
                 Ok(())

@@ -4,11 +4,11 @@ use onefold_device::{BlockDevice, Due};
 use onefold_units::{PAGE_BYTES, Status};
 
 use super::parse::{
-    Command, Error, Output, ReplyStyle, Request, data_chunk, error_chunk, hole_chunk,
-    simple, status_chunk,
+    Command, Error, Output, ReplyStyle, Request, data_chunk, error_chunk, hole_chunk, simple,
+    status_chunk,
 };
 
-/// Extents of one BLOCK_STATUS reply. The client asks again for the rest.
+/// Extents of one `BLOCK_STATUS` reply. The client asks again for the rest.
 const MAX_EXTENTS: usize = 4096;
 
 /// Memory kept when a large read is over, in bytes.

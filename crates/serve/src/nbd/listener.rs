@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, SocketFlags, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use thiserror::Error;
 
 use super::registry::Peer;
@@ -139,10 +139,7 @@ impl Listener {
     }
 
     /// Takes over a socket that the service manager opened.
-    fn inherit_tcp(
-        listener: TcpListener,
-        insecure: bool,
-    ) -> Result<Self, ListenError> {
+    fn inherit_tcp(listener: TcpListener, insecure: bool) -> Result<Self, ListenError> {
         let address = listener.local_addr().map_err(|_| ListenError::WrongSocket)?;
         if !insecure && !address.ip().is_loopback() {
             return Err(ListenError::NotLoopback { address });
@@ -212,7 +209,7 @@ impl Listener {
     }
 }
 
-/// The sockets that the service manager opened for this process (sd_listen_fds(3)).
+/// The sockets that the service manager opened for this process (`sd_listen_fds(3)`).
 pub(crate) fn inherited(insecure: bool) -> Result<Vec<Listener>, ListenError> {
     let mut passed = listenfd::ListenFd::from_env();
     (0..passed.len()).map(|index| inherit(&mut passed, index, insecure)).collect()

@@ -18,7 +18,10 @@ fn uri(rig: &Rig<MemoryDevice>) -> String {
 
 /// Runs a program and returns its output.
 fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
-    let output = Command::new(program).args(arguments).current_dir(dir).output().unwrap();
+    // Clients written in Python need the interpreter that their packages are installed for.
+    let path = format!("/usr/bin:{}", std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(program);
+    let output = command.args(arguments).current_dir(dir).env("PATH", path).output().unwrap();
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{program} {arguments:?}: {out}{err}");
@@ -116,7 +119,7 @@ fn qemu_converts_and_maps() {
 #[test]
 fn a_lax_libnbd_client_gets_the_errors_of_the_protocol() {
     let test = "a_lax_libnbd_client_gets_the_errors_of_the_protocol";
-    if !has(test, "nbdsh") && !has_program("nbdsh") {
+    if !has(test, "nbdsh") {
         return;
     }
     let rig = rig(MemoryDevice::new(SIZE), |_| {});

@@ -39,7 +39,7 @@ fn options(dir: &Path) -> Options {
 /// Without this a test would read and write the host's own disk.
 fn open(dir: &Path) -> File {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    assert!(mounts.contains(&format!(" {} fuse.onefold ", dir.display())), "not mounted");
+    assert!(mounts.contains(&format!("onefold {} fuse", dir.display())), "not in {mounts}");
     OpenOptions::new().read(true).write(true).open(dir.join("disk")).unwrap()
 }
 
@@ -86,7 +86,7 @@ fn punch_and_zero(file: &File, server: &Server<TestDevice>) {
         (FallocateFlags::KEEP_SIZE | FallocateFlags::ZERO_RANGE, 65_536, true),
     ];
     for (mode, offset, mapped) in modes {
-        file.write_all_at(&[9; 65_536], offset).unwrap();
+        file.write_all_at(&[9; 16_384], offset).unwrap();
         fallocate(file, mode, offset + 4096, 8192).unwrap();
         let mut bytes = vec![1; 16_384];
         server.edge().read(offset, &mut bytes).unwrap();

@@ -76,9 +76,12 @@ fn go_tells_size_flags_name_and_block_sizes() {
 
 #[test]
 fn flags_follow_structured_replies_and_read_only() {
-    for (read_only, structured, expected) in
-        [(false, false, 0x096d_u16), (true, false, 0x096f), (false, true, 0x09ed), (true, true, 0x09ef)]
-    {
+    for (read_only, structured, expected) in [
+        (false, false, 0x096d_u16),
+        (true, false, 0x096f),
+        (false, true, 0x09ed),
+        (true, true, 0x09ef),
+    ] {
         let mut session = Session::new(MemoryDevice::new(SIZE), read_only);
         session.feed(&CLIENT_FLAGS);
         session.take();
@@ -129,9 +132,10 @@ fn list_abort_and_what_is_not_supported() {
 #[test]
 fn names_of_every_length_are_answered() {
     let mut session = session();
-    for (len, kind) in [(1, ERR_UNKNOWN), (255, ERR_UNKNOWN), (256, ERR_UNKNOWN), (4096, ERR_UNKNOWN)]
-        .into_iter()
-        .chain([(4097, ERR_TOO_BIG), (65_000, ERR_TOO_BIG)])
+    for (len, kind) in
+        [(1, ERR_UNKNOWN), (255, ERR_UNKNOWN), (256, ERR_UNKNOWN), (4096, ERR_UNKNOWN)]
+            .into_iter()
+            .chain([(4097, ERR_TOO_BIG), (65_000, ERR_TOO_BIG)])
     {
         let name = vec![b'n'; len];
         for number in [INFO, GO] {
@@ -239,7 +243,10 @@ fn every_order_of_options_is_answered() {
                 let answers = ask(&mut session, number, data);
                 let accepted = answers.last().unwrap().kind == ACK;
                 structured |= number == STRUCTURED;
-                assert_eq!(accepted, !matches!(number, STARTTLS | 99) && (number != SET_META || structured));
+                assert_eq!(
+                    accepted,
+                    !matches!(number, STARTTLS | 99) && (number != SET_META || structured)
+                );
                 allocation |= number == SET_META && accepted;
             }
             let data = if last == GO { &asked[..] } else { b"" };

@@ -64,7 +64,8 @@ fn numbers_of_requests_and_device_are_told() {
     }
     let (status, text) = page(address, "/api/v1/stats?pretty");
     assert_eq!(status, 200);
-    let json: serde_json::Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     assert_eq!(json["schema"], "onefold.stats/1");
     assert_eq!(json["frontends"]["nbd"]["write"]["requests"], 3);
     assert_eq!(json["device"]["nand_written_pages"]["gc"], 1);

@@ -35,14 +35,24 @@ fn len() -> impl Strategy<Value = u32> {
 
 fn asked() -> impl Strategy<Value = Asked> {
     prop_oneof![
-        (offset(), len(), any::<bool>()).prop_map(|(offset, len, df)| Asked::Read { offset, len, df }),
+        (offset(), len(), any::<bool>()).prop_map(|(offset, len, df)| Asked::Read {
+            offset,
+            len,
+            df
+        }),
         (offset(), 0..9000_u16, any::<u8>(), any::<bool>())
             .prop_map(|(offset, len, byte, fua)| Asked::Write { offset, len, byte, fua }),
         (offset(), len()).prop_map(|(offset, len)| Asked::Trim { offset, len }),
-        (offset(), len(), any::<bool>())
-            .prop_map(|(offset, len, keep)| Asked::Zero { offset, len, keep }),
-        (offset(), len(), any::<bool>())
-            .prop_map(|(offset, len, one)| Asked::Status { offset, len, one }),
+        (offset(), len(), any::<bool>()).prop_map(|(offset, len, keep)| Asked::Zero {
+            offset,
+            len,
+            keep
+        }),
+        (offset(), len(), any::<bool>()).prop_map(|(offset, len, one)| Asked::Status {
+            offset,
+            len,
+            one
+        }),
         Just(Asked::Flush),
     ]
 }

@@ -40,7 +40,9 @@ fn string(text: &[u8]) -> Vec<u8> {
 pub(crate) fn info(name: &[u8], kinds: &[u16]) -> Vec<u8> {
     let mut data = string(name);
     data.extend(u16::try_from(kinds.len()).unwrap().to_be_bytes());
-    kinds.iter().for_each(|kind| data.extend(kind.to_be_bytes()));
+    for kind in kinds {
+        data.extend(kind.to_be_bytes());
+    }
     data
 }
 
@@ -48,7 +50,9 @@ pub(crate) fn info(name: &[u8], kinds: &[u16]) -> Vec<u8> {
 pub(crate) fn contexts(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
     let mut data = string(name);
     data.extend(u32::try_from(queries.len()).unwrap().to_be_bytes());
-    queries.iter().for_each(|query| data.extend(string(query)));
+    for query in queries {
+        data.extend(string(query));
+    }
     data
 }
 

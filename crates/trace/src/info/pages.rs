@@ -9,6 +9,9 @@ use super::gaps::Gaps;
 /// Pages per group: small enough that scattered pages waste little, one word of bits.
 const GROUP: u64 = 64;
 
+/// Groups per entry of the map.
+const ROW: u64 = 256;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     writes: u32,
@@ -26,7 +29,9 @@ struct Group {
 /// Pages of one device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageTable {
-    places: BTreeMap<u64, u32>,
+    /// By group number / 256: places of 256 neighbouring groups, plus 1; 0 is none. Two levels,
+    /// because a map of single groups is several times slower on scattered addresses.
+    places: BTreeMap<u64, Box<[u32; 256]>>,
     groups: Vec<Group>,
     /// The group used last: neighbours are common.
     recent: Option<(u64, u32)>,
@@ -75,10 +80,7 @@ impl PageTable {
     fn touch(&mut self, number: u64, from: u64, len: u64) -> u32 {
         let place = match self.recent {
             Some((recent, place)) if recent == number => place,
-            _ => *self.places.entry(number).or_insert_with(|| {
-                self.groups.push(Group::default());
-                u32_from(self.groups.len() - 1)
-            }),
+            _ => self.find(number),
         };
         self.recent = Some((number, place));
         let ones = if len == GROUP { u64::MAX } else { (1 << len) - 1 };
@@ -88,6 +90,17 @@ impl PageTable {
             group.touched |= mask;
         }
         place
+    }
+
+    /// The place of a group, which is made if it is new.
+    fn find(&mut self, number: u64) -> u32 {
+        let row = self.places.entry(number / ROW).or_insert_with(|| Box::new([0; 256]));
+        let Some(place) = row.get_mut(index64(number % ROW)) else { return 0 };
+        if *place == 0 {
+            self.groups.push(Group::default());
+            *place = u32_from(self.groups.len());
+        }
+        *place - 1
     }
 
     /// Adds to `by_count` how many pages were written how often.

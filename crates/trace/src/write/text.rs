@@ -43,7 +43,7 @@ pub(super) fn onefold_csv(record: &Record, out: &mut Vec<u8>) {
     let (first, count) = sectors(record);
     put(out, format_args!("{},{op},{first},{count},", record.t_ns));
     for (flag, letter) in
-        [(Flags::SYNC, b'S'), (Flags::META, b'M'), (Flags::READAHEAD, b'A'), (Flags::FUA, b'F')]
+        [(Flags::SYNC, b'S'), (Flags::READAHEAD, b'A'), (Flags::META, b'M'), (Flags::FUA, b'F')]
     {
         if record.flags.has(flag) {
             out.push(letter);

@@ -1,6 +1,4 @@
 //! Where the traces of the tests are.
-#![allow(dead_code, reason = "each test binary uses a part")]
-#![expect(clippy::allow_attributes, reason = "whether code is dead depends on the binary")]
 
 use std::path::{Path, PathBuf};
 
@@ -22,11 +20,6 @@ pub(crate) fn local(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("ONEFOLD_TRACES")
         .map_or_else(|| root().join("../shared/traces"), PathBuf::from);
     Some(folder.join(name)).filter(|path| path.exists())
-}
-
-/// A trace from either place.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    Some(committed(name)).filter(|path| path.exists()).or_else(|| local(name))
 }
 
 /// All records of a source.

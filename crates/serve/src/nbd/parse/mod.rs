@@ -25,12 +25,12 @@ use thiserror::Error as ThisError;
 use cursor::Cursor;
 use options::{Negotiated, Next};
 pub use output::{Mark, Output};
-pub(crate) use reply::{data_chunk, error_chunk, hole_chunk, simple, status_chunk};
 pub use reply::{Error, ReplyStyle};
+pub(crate) use reply::{data_chunk, error_chunk, hole_chunk, simple, status_chunk};
 use request::{Agreed, Decoded};
 pub use request::{Command, Request};
-pub use wire::{MAX_PAYLOAD, REQUEST_BYTES};
 use wire::{MAX_OPTION, handshake};
+pub use wire::{MAX_PAYLOAD, REQUEST_BYTES};
 
 /// What is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,8 +230,7 @@ impl Machine {
         let Some(header) = input.first_chunk::<REQUEST_BYTES>() else {
             return Step::Need(REQUEST_BYTES);
         };
-        let agreed =
-            Agreed { structured: self.negotiated.structured, allocation: self.allocation };
+        let agreed = Agreed { structured: self.negotiated.structured, allocation: self.allocation };
         match request::decode(header, &self.export, agreed) {
             Decoded::Request(request, payload) => {
                 // At most 32 MiB: see invariant 3.

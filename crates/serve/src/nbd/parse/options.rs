@@ -18,7 +18,7 @@ pub(super) struct Negotiated {
 pub(super) enum Next {
     /// To the next option.
     Option,
-    /// To transmission; says whether BLOCK_STATUS may be used.
+    /// To transmission; says whether `BLOCK_STATUS` may be used.
     Transmission { allocation: bool },
     /// To the end.
     Close(CloseReason),
@@ -123,12 +123,7 @@ fn info_request(data: &[u8]) -> Option<(&[u8], bool)> {
     cursor.is_empty().then_some((name, wants_name))
 }
 
-fn info_or_go(
-    data: &[u8],
-    export: &Export,
-    state: &Negotiated,
-    answers: &mut Answers<'_>,
-) -> Next {
+fn info_or_go(data: &[u8], export: &Export, state: &Negotiated, answers: &mut Answers<'_>) -> Next {
     let Some((name, wants_name)) = info_request(data) else {
         return answers.refuse(answer::ERR_INVALID, "malformed request for information");
     };

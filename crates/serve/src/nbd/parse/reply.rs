@@ -75,20 +75,20 @@ const fn done(last: bool) -> u16 {
     if last { chunk::DONE } else { 0 }
 }
 
-/// Everything before the data of an OFFSET_DATA chunk; `len` is the data's.
+/// Everything before the data of an `OFFSET_DATA` chunk; `len` is the data's.
 pub(crate) fn data_chunk(out: &mut Output, cookie: u64, last: bool, offset: u64, len: u32) {
     chunk_header(out, cookie, done(last), chunk::OFFSET_DATA, len + 8);
     out.put(&offset.to_be_bytes());
 }
 
-/// An OFFSET_HOLE chunk.
+/// An `OFFSET_HOLE` chunk.
 pub(crate) fn hole_chunk(out: &mut Output, cookie: u64, last: bool, offset: u64, len: u32) {
     chunk_header(out, cookie, done(last), chunk::OFFSET_HOLE, 12);
     out.put(&offset.to_be_bytes());
     out.put(&len.to_be_bytes());
 }
 
-/// A BLOCK_STATUS chunk with the given extents: length and whether mapped.
+/// A `BLOCK_STATUS` chunk with the given extents: length and whether mapped.
 pub(crate) fn status_chunk(out: &mut Output, cookie: u64, extents: &[(u32, bool)]) {
     // The caller bounds the number of extents far below what a length field can say.
     let len = u32::try_from(4 + 8 * extents.len()).unwrap_or(u32::MAX);

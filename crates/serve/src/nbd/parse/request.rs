@@ -71,7 +71,11 @@ pub(super) enum Decoded {
     /// A request, and the bytes of payload that follow it.
     Request(Request, u32),
     /// To be refused once its payload is skipped.
-    Refused { cookie: u64, error: Error, payload: u32 },
+    Refused {
+        cookie: u64,
+        error: Error,
+        payload: u32,
+    },
     /// The client says good-bye.
     Disconnect,
     Close(CloseReason),

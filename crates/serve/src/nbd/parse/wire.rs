@@ -1,4 +1,4 @@
-//! Numbers of the NBD protocol. Source: the protocol document of the NetworkBlockDevice project.
+//! Numbers of the NBD protocol. Source: the protocol document of the project Network Block Device.
 //! Everything on the wire is big-endian.
 
 /// First eight bytes a server sends: `NBDMAGIC`.
@@ -96,7 +96,7 @@ pub(crate) mod chunk {
 
 /// `base:allocation`: the only metadata context, and its id on the wire.
 pub(crate) const ALLOCATION: &[u8] = b"base:allocation";
-/// Id of [`ALLOCATION`] in BLOCK_STATUS replies.
+/// Id of [`ALLOCATION`] in `BLOCK_STATUS` replies.
 pub(crate) const ALLOCATION_ID: u32 = 1;
 /// State of an unmapped extent: a hole (1) that reads as zeroes (2).
 pub(crate) const STATE_HOLE_ZERO: u32 = 3;

@@ -1,0 +1,52 @@
+//! `onefold ssd`: an emulated SSD in an image file.
+
+mod check;
+mod control;
+mod create;
+mod failure;
+mod info;
+mod render;
+mod serve;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use onefold_config::Config;
+use onefold_device::{Access, Image};
+
+use crate::error::CliError;
+use crate::output::Global;
+
+/// Subcommands of `onefold ssd`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ssd {
+    /// Make an image of a blank device
+    Create(create::Create),
+    /// Serve the device of an image until SIGTERM or Ctrl-C
+    Serve(serve::Serve),
+    /// Check an image without changing it: 0 clean, 4 damage, 8 could not run
+    Check(check::Check),
+    /// Tell what an image holds, or what its running server counts
+    Info(info::Info),
+}
+
+impl Ssd {
+    /// Runs the command.
+    pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        global.expect_no_trace_format()?;
+        match self {
+            Self::Create(create) => create.run(global),
+            Self::Serve(serve) => serve.run(global),
+            Self::Check(check) => check.run(global),
+            Self::Info(info) => info.run(global),
+        }
+    }
+}
+
+/// Opens an image and reads the configuration in its label.
+fn open(path: &Path, access: Access) -> Result<(Image, Config), CliError> {
+    let image = Image::open(path, access)?;
+    let config = Config::from_canonical(&image.label().config)?;
+    Ok((image, config))
+}

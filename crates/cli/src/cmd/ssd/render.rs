@@ -1,0 +1,189 @@
+//! Sizes, identities and statistics as text.
+
+use std::fmt::Write;
+
+use onefold_device::SsdDetails;
+use onefold_device::edge::{DeviceSnapshot, DeviceStats};
+use onefold_units::CauseCounts;
+use serde_json::{Map, Value, json};
+
+const UNITS: [(&str, u64); 10] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1000),
+    ("KB", 1000),
+    ("B", 1),
+];
+
+/// Reads a whole number with a unit of bytes.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+    let expected = || format!("found {text:?}, expected a whole number with a unit, such as 8GiB");
+    let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
+    let (number, unit) = text.split_at(split);
+    let (_, scale) =
+        UNITS.into_iter().find(|(name, _)| *name == unit.trim()).ok_or_else(expected)?;
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
+    bytes.ok_or_else(expected)
+}
+
+/// A size in the largest binary unit that keeps it readable.
+pub(super) fn size(bytes: u64) -> String {
+    let unit = UNITS.iter().take(4).find(|(_, scale)| bytes >= *scale);
+    match unit {
+        Some((name, scale)) if bytes.is_multiple_of(*scale) => format!("{} {name}", bytes / scale),
+        Some((name, scale)) => {
+            // Tenths without floating point: sizes below 2^60 cannot overflow.
+            let tenths = bytes / (scale / 10).max(1);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} B"),
+    }
+}
+
+/// The identity in its usual form.
+pub(super) fn uuid(bytes: &[u8; 16]) -> String {
+    let mut text = String::new();
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn causes(counts: &CauseCounts) -> Value {
+    counts.iter().map(|(cause, pages)| (cause.name().to_owned(), pages.into())).collect::<Map<_, _>>().into()
+}
+
+/// The device as JSON.
+pub(super) fn details(details: &SsdDetails) -> Value {
+    let (space, wear, host) = (&details.space, &details.wear, &details.host);
+    json!({
+        "logical_bytes": details.logical_bytes,
+        "mapped_pages": details.mapped_pages,
+        "space": {
+            "superblocks": space.superblocks,
+            "bad_superblocks": space.bad_superblocks,
+            "reserve_superblocks": space.reserve_superblocks,
+            "checkpoint_superblocks": space.checkpoint_superblocks,
+            "free_superblocks": details.free_superblocks,
+            "slots": space.slots,
+            "data_slots": space.data_slots,
+            "usable_pages": space.usable_pages,
+            "logical_pages": space.logical_pages,
+            "rho": space.rho,
+        },
+        "wear": {"min": wear.min, "mean": wear.mean, "max": wear.max},
+        "valid_histogram": details.valid_histogram,
+        "flash": {
+            "program_pages": causes(&details.ftl.programs),
+            "read_pages": causes(&details.ftl.reads),
+            "erases": details.ftl.erases,
+            "media_failures": details.ftl.media_failures,
+            "checkpoints": details.ftl.checkpoints,
+            "trim_records": details.ftl.trim_records,
+        },
+        "host": {
+            "read_requests": host.read_requests,
+            "write_requests": host.write_requests,
+            "trim_requests": host.trim_requests,
+            "flush_requests": host.flush_requests,
+            "read_pages": host.read_pages,
+            "write_pages": host.write_pages,
+            "trim_pages": host.trim_pages,
+        },
+    })
+}
+
+fn live(snapshot: &DeviceSnapshot) -> Value {
+    json!({
+        "waf": snapshot.write_amplification,
+        "gc_active": snapshot.gc_active,
+        "host_written_bytes": snapshot.host_written_bytes,
+        "unflushed_bytes": snapshot.unflushed_bytes,
+        "flush_ns": snapshot.flush_ns,
+        "recovery_ns": snapshot.recovery_ns,
+        "buffer": {
+            "read_hits": snapshot.buffer_read_hits,
+            "read_misses": snapshot.buffer_read_misses,
+            "write_hits": snapshot.buffer_write_hits,
+            "write_misses": snapshot.buffer_write_misses,
+        },
+    })
+}
+
+/// What a running server tells of its device.
+pub(super) fn stats(device: &onefold_device::SsdDevice) -> Option<Value> {
+    let mut value = details(&device.details()?);
+    value["live"] = live(&device.snapshot()?);
+    Some(value)
+}
+
+/// The device for people.
+pub(super) fn table(value: &Value) -> String {
+    let mut text = String::new();
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let mut row = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<22} {value}");
+    };
+    let (space, flash) = (&value["space"], &value["flash"]);
+    row("capacity", size(number(&value["logical_bytes"])));
+    row("stored", size(number(&value["mapped_pages"]) * 4096));
+    row(
+        "superblocks",
+        format!(
+            "{} of {} slots; {} free, {} bad, {} hold checkpoints",
+            space["superblocks"],
+            space["slots"],
+            space["free_superblocks"],
+            space["bad_superblocks"],
+            space["checkpoint_superblocks"],
+        ),
+    );
+    let rho = space["rho"].as_f64().unwrap_or(0.0);
+    row("logical / usable (rho)", format!("{rho:.4}"));
+    let wear = &value["wear"];
+    let mean = wear["mean"].as_f64().unwrap_or(0.0);
+    row("erases per superblock", format!("{} to {}, mean {mean:.2}", wear["min"], wear["max"]));
+    if let Some(live) = value.get("live") {
+        let waf = live["waf"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
+        row("write amplification", waf);
+        row("not durable yet", size(number(&live["unflushed_bytes"])));
+        let pages = flash["program_pages"].as_object();
+        for (cause, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
+            row(&format!("programmed, {cause}"), size(number(pages) * 4096));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_size, size, uuid};
+
+    #[test]
+    fn sizes_are_read_strictly_and_written_readably() {
+        assert_eq!(parse_size("8GiB"), Ok(8 << 30));
+        assert_eq!(parse_size("1000 MB"), Ok(1_000_000_000));
+        for text in ["", "8", "8G", "1.5GiB", "-1GiB", "99999999999TiB"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        assert_eq!(size(8 << 30), "8 GiB");
+        assert_eq!(size((3 << 30) + (1 << 29)), "3.5 GiB");
+        assert_eq!(size(100), "100 B");
+    }
+
+    #[test]
+    fn an_identity_has_its_dashes() {
+        let bytes: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap());
+        assert_eq!(uuid(&bytes), "00010203-0405-0607-0809-0a0b0c0d0e0f");
+    }
+}

@@ -1,0 +1,148 @@
+//! `onefold ssd serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use onefold_device::edge::{Edge, Recorded};
+use onefold_device::{Access, BlockDevice, OpenOptions, Opened, SsdDevice};
+use onefold_serve::nbd::Endpoint;
+use onefold_serve::{Options, Server};
+
+use super::control::{self, Control};
+use super::render;
+use crate::error::CliError;
+use crate::output::Global;
+
+/// When requests are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Latency {
+    /// Not before the modelled device would
+    Model,
+    /// At once
+    None,
+}
+
+/// Options of `onefold ssd serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The image, made by `onefold ssd create`
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+    /// Serve NBD here (may be given several times)
+    #[arg(long, value_name = "unix:PATH|ADDR:PORT")]
+    nbd: Vec<Endpoint>,
+    /// Serve NBD on the sockets passed by the service manager
+    #[arg(long)]
+    inherit_sockets: bool,
+    /// Show the device as the file `disk` in this empty directory
+    #[arg(long, value_name = "DIRECTORY")]
+    fuse: Option<PathBuf>,
+    /// When requests are answered
+    #[arg(long, value_enum, default_value = "model", value_name = "HOW")]
+    latency: Latency,
+    /// Record every request into a new trace file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Tell metrics here: /metrics and /api/v1/stats
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Unix socket for `onefold ssd info` [default: IMAGE.sock]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Allow addresses that other machines can reach, without authentication
+    #[arg(long)]
+    insecure_listen: bool,
+}
+
+impl Serve {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let (image, config) = super::open(&self.image, Access::Exclusive)?;
+        let ssd = config.ssd(global.seed)?;
+        let latency = match self.latency {
+            Latency::Model => onefold_device::Latency::Model,
+            Latency::None => onefold_device::Latency::None,
+        };
+        let opened = SsdDevice::open(image, &ssd, OpenOptions::new(latency))?;
+        tell(global, &opened);
+        let device = opened.device;
+        let served = self.serve(global, &device);
+        let closed = device.close();
+        // What ended the serving matters more than what its end led to.
+        served?;
+        closed?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn serve(&self, global: &Global, device: &SsdDevice) -> Result<(), CliError> {
+        let path =
+            self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
+        let _control = Control::start(&path, device.clone())?;
+        let edge = match &self.record {
+            Some(path) => {
+                let recorder = onefold_serve::record(path, &self.recorded(device))?;
+                Edge::with_recorder(device.clone(), recorder)
+            }
+            None => Edge::new(device.clone()),
+        };
+        let ready = |server: &Server<SsdDevice>| self.announce(global, server);
+        Ok(onefold_serve::run(edge, &self.options(), ready)?)
+    }
+
+    fn options(&self) -> Options {
+        let name = self.image.file_name().map(|name| name.to_string_lossy().into_owned());
+        let mut options = Options::new(name.unwrap_or_default());
+        options.nbd.clone_from(&self.nbd);
+        options.inherit_sockets = self.inherit_sockets;
+        options.fuse.clone_from(&self.fuse);
+        options.metrics = self.metrics;
+        options.insecure_listen = self.insecure_listen;
+        options
+    }
+
+    fn recorded(&self, device: &SsdDevice) -> Recorded {
+        Recorded {
+            device_bytes: device.size(),
+            device_uuid: device.uuid(),
+            lba_bytes: 512,
+            behind_loop: self.fuse.is_some() && self.nbd.is_empty(),
+        }
+    }
+
+    fn announce(&self, global: &Global, server: &Server<SsdDevice>) {
+        let mut places: Vec<String> = server.endpoints().iter().map(Endpoint::to_string).collect();
+        if let Some(directory) = &self.fuse {
+            places.push(directory.join("disk").display().to_string());
+        }
+        if let Some(address) = server.metrics_address() {
+            places.push(format!("http://{address}/metrics"));
+        }
+        global.say(format_args!(
+            "serving {} ({}) on {}",
+            self.image.display(),
+            render::size(server.edge().size()),
+            places.join(", "),
+        ));
+    }
+}
+
+/// Says how the device was found.
+fn tell(global: &Global, opened: &Opened) {
+    let recovery = &opened.recovery;
+    if !opened.was_clean {
+        global.say(format_args!(
+            "the device was not shut down cleanly: recovered {} units, {} torn slots, {} lost units",
+            recovery.mapped_units, recovery.torn_slots, recovery.lost_units,
+        ));
+    }
+    if opened.was_clean && recovery.lost_units > 0 {
+        global.say(format_args!("{} units are lost and read as errors", recovery.lost_units));
+    }
+    if opened.buffer_made_volatile {
+        global.say(
+            "buffer.volatile = false does not hold for a process: what is not flushed is lost with \
+             it, and FLUSH writes the buffer out",
+        );
+    }
+}

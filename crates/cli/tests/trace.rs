@@ -1,0 +1,185 @@
+//! `onefold trace` as a user runs it: output, messages and exit codes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A fresh file of this test; tests run side by side, so each has its own name.
+fn file(name: &str, content: &[u8]) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, content).unwrap();
+    path
+}
+
+fn recorded(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onefold")).arg("trace").args(arguments).output().unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Standard error on one line: messages are wrapped to the width of a terminal.
+fn message(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).replace('\u{2502}', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn info(path: &Path) -> Value {
+    let output = run(&["info", text(path), "--format", "json"]);
+    assert!(output.status.success(), "{}", message(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn info_prints_one_object_per_file() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let log = recorded("rec-sqlite-wal-nbdkit-filter-log.txt.zst");
+    let output = run(&["info", text(&csv), text(&log), "--format", "json"]);
+    assert!(message(&output).contains("Onefold CSV, ns, 512 B sectors (zstd), 38,092 requests"));
+    let lines: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["schema"], "onefold.trace_info/1");
+    for (key, value) in [
+        ("requests", 38_092_u64),
+        ("reads", 58),
+        ("writes", 22_411),
+        ("flushes", 15_611),
+        ("trims", 4),
+        ("zeroes", 8),
+        ("read_bytes", 1_106_944),
+        ("write_bytes", 352_366_592),
+        ("footprint_bytes", 5_345 * 4_096),
+        ("duration_ns", 17_772_884_000),
+        ("skipped_lines", 0),
+    ] {
+        assert_eq!(lines[0][key], value, "{key}");
+    }
+    assert_eq!(lines[1]["format"], "nbdkit-log");
+    assert_eq!(lines[1]["out_of_order"], 126);
+}
+
+#[test]
+fn convert_and_sample() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let before = info(&csv);
+    for format in ["oft", "parquet", "onefold-csv"] {
+        let to = folder.join(format!("convert.{format}"));
+        let output = run(&["convert", text(&csv), "--to", format, "-o", text(&to)]);
+        assert!(output.status.success(), "{}", message(&output));
+        assert!(!message(&output).contains("lost"), "{}", message(&output));
+        let after = info(&to);
+        for (key, value) in before.as_object().unwrap() {
+            let differs = ["path", "format", "interpretation", "sha256", "devices"];
+            assert!(differs.contains(&key.as_str()) || &after[key] == value, "{format} {key}");
+        }
+    }
+    let to = folder.join("convert.msr");
+    let output = run(&["convert", text(&csv), "--to", "msr", "-o", text(&to)]);
+    assert!(message(&output).contains("lost: 15623 requests left out"), "{}", message(&output));
+    let to = folder.join("sample.oft");
+    let mut requests = Vec::new();
+    for every in ["1", "4"] {
+        let arguments = [
+            "sample",
+            text(&csv),
+            "--to",
+            "oft",
+            "--until",
+            "5s",
+            "--every",
+            every,
+            "-o",
+            text(&to),
+        ];
+        assert!(run(&arguments).status.success());
+        let sample = info(&to);
+        assert!(sample["duration_ns"].as_u64().unwrap() < 5_000_000_000);
+        requests.push(sample["requests"].as_u64().unwrap());
+    }
+    assert!(requests[0] < 38_092 && requests[1] < requests[0], "{requests:?}");
+}
+
+#[test]
+fn generate_is_decided_by_the_seed() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let bytes = |name: &str, seed: &str| {
+        let to = folder.join(name);
+        let spec = "randwrite,bs=4KiB,rate=10000,requests=2k";
+        let output = run(&[
+            "generate",
+            spec,
+            "--to",
+            "oft",
+            "--seed",
+            seed,
+            "-o",
+            text(&to),
+            "--size",
+            "64MiB",
+        ]);
+        assert!(output.status.success(), "{}", message(&output));
+        assert_eq!(info(&to)["requests"], 2_000);
+        fs::read(to).unwrap()
+    };
+    assert!(bytes("generate.1", "1") == bytes("generate.2", "1"));
+    assert!(bytes("generate.1", "1") != bytes("generate.2", "2"));
+    let wrong = run(&["generate", "randwrong", "--to", "oft", "-o", "/dev/null"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn bad_traces_exit_with_4_and_one_reason() {
+    let good = "1,W,4096,4096,5\n".repeat(40);
+    let zstd = fs::read(recorded("rec-sqlite-wal-ext4.csv.zst")).unwrap();
+    let cases: [(&str, Vec<u8>, &[&str], &str); 6] = [
+        ("empty", Vec::new(), &[], "the file is empty, expected a trace"),
+        ("text", b"not a trace\n".to_vec(), &[], "no known trace format fits"),
+        ("line", format!("{good}1,W,x,4096,5\n").into_bytes(), &[], "line 41, column 5 (byte 644)"),
+        ("named", good.clone().into_bytes(), &["--format", "msr"], "line 1, column"),
+        ("cut", zstd[..zstd.len() / 2].to_vec(), &[], "zstd data is damaged or cut off"),
+        ("ioda", b"0.5 0 4096 16384 1\n".to_vec(), &[], "could be ioda or disksim"),
+    ];
+    for (name, bytes, options, expected) in cases {
+        let path = file(&format!("bad.{name}"), &bytes);
+        let mut arguments = vec!["info", text(&path)];
+        arguments.extend(options);
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(4), "{name}: {}", message(&output));
+        assert!(message(&output).contains(expected), "{name}: {}", message(&output));
+        assert!(output.stdout.is_empty(), "{name}");
+    }
+    let path = file("bad.skip", format!("{good}1,W,x,4096,5\n").as_bytes());
+    let output = run(&["info", text(&path), "--on-bad-line", "skip", "--format", "json"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"skipped_lines\":1"));
+}
+
+#[test]
+fn wrong_options_exit_with_2() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    let csv = text(&csv);
+    for (arguments, expected) in [
+        (vec!["info", csv, "--format", "mrs"], "trace format is `mrs`, expected one of msr"),
+        (vec!["info", csv, "--format", "msr:time=h"], "time=h"),
+        (vec!["info", csv, "--max-gap", "30"], "--max-gap is `30`, expected a time with a unit"),
+        (vec!["convert", csv, "--to", "xml", "-o", "x"], "--to is `xml`, expected one of oft"),
+        (vec!["convert", csv, "--to", "oft"], "-o is missing"),
+    ] {
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", message(&output));
+        assert!(message(&output).contains(expected), "{arguments:?}: {}", message(&output));
+    }
+    let missing = run(&["info", "/nonexistent/trace"]);
+    assert_eq!(missing.status.code(), Some(1), "{}", message(&missing));
+}
