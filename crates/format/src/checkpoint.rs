@@ -109,12 +109,15 @@ impl CheckpointLabel {
     }
 }
 
-/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | 0 12 | crc 4. Data in superblocks of
-/// older epochs is known to have reached the medium whole.
+/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | alloc 8 | 0 4 | crc 4. Data in superblocks of
+/// epochs before `epoch` is known to have reached the medium whole; no epoch from `alloc` on was ever
+/// given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncMark {
     /// Lowest epoch whose data has to be verified after a power cut.
     pub epoch: u64,
+    /// Epochs below this one may be in use, whatever became of their superblocks.
+    pub alloc: u64,
 }
 
 impl SyncMark {
@@ -129,6 +132,7 @@ impl SyncMark {
         writer.uint(MARK_MAGIC, 4);
         writer.uint(0, 4);
         writer.uint(self.epoch, 8);
+        writer.uint(self.alloc, 8);
         seal(&mut bytes);
         bytes
     }
@@ -136,13 +140,14 @@ impl SyncMark {
     /// Reads a mark. A missing or damaged one means that everything has to be verified.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        let epoch = checked_body(bytes).and_then(|body| {
+        let mark = checked_body(bytes).and_then(|body| {
             let mut reader = Reader::new(body);
             let known = reader.uint(4)? == MARK_MAGIC;
             reader.uint(4)?;
-            reader.uint(8).filter(|_| known)
+            let (epoch, alloc) = (reader.uint(8)?, reader.uint(8)?);
+            known.then_some(Self { epoch, alloc })
         });
-        Self { epoch: epoch.unwrap_or(0) }
+        mark.unwrap_or_default()
     }
 }
 
@@ -175,8 +180,8 @@ mod tests {
 
     #[test]
     fn mark_there_and_back() {
-        let mark = SyncMark { epoch: 81 };
+        let mark = SyncMark { epoch: 81, alloc: 1 << 40 };
         assert_eq!(SyncMark::decode(&mark.encode()), mark);
-        assert_eq!(SyncMark::decode(&[0; 32]), SyncMark { epoch: 0 });
+        assert_eq!(SyncMark::decode(&[0; 32]), SyncMark::default());
     }
 }

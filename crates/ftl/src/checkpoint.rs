@@ -179,6 +179,7 @@ impl<M: Media> Ftl<M> {
         let most = pools.max_by_key(|(at, pool)| (pool.free_count(), std::cmp::Reverse(*at)));
         let pool = u32_from(most.map_or(0, |(at, _)| at));
         self.collect_until_above_stop(at.now, pool)?;
+        self.secure_reserve(pool)?;
         let superblock = self.take_free(at, pool, SuperblockKind::Checkpoint)?;
         self.superblocks[superblock.index()].state = State::Checkpoint;
         self.judge_hunger(pool);
@@ -194,11 +195,11 @@ impl<M: Media> Ftl<M> {
         // Entries dumped late may lead to staged slots; what those replace is known nowhere else.
         self.program_all_staged(background(now))?;
         if M::STORES {
-            self.nand.media_mut().sync()?;
+            self.sync()?;
             let copy = self.layout.nvram.labels[index64(dump.label.generation % 2)];
             let bytes = dump.label.encode();
             self.nand.media_mut().nvram_write(copy, &bytes)?;
-            self.nand.media_mut().sync()?;
+            self.sync()?;
         }
         self.stats.checkpoints += 1;
         let before = std::mem::replace(&mut self.checkpoints.label, dump.label);

@@ -46,7 +46,12 @@ impl<M: Media> Ftl<M> {
             return Ok(());
         }
         if !self.config.gc_pacing {
-            while self.pools[index(pool)].hungry && self.collect_one(now, pool)? {}
+            // Bounded, because filling up flash pages may eat what a victim gains.
+            for _ in 0..self.nand.geometry().superblocks_per_pool() {
+                if !self.pools[index(pool)].hungry || !self.collect_one(now, pool)? {
+                    break;
+                }
+            }
             return Ok(());
         }
         if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
@@ -79,6 +84,19 @@ impl<M: Media> Ftl<M> {
             }
         }
         Err(FtlError::NoSpace)
+    }
+
+    /// Before the host takes a superblock: a power cut of the host may undo erases and lose the
+    /// copies made before them, so those that were not synchronised do not count as reserve.
+    pub(crate) fn secure_reserve(&mut self, pool: u32) -> Result<(), FtlError> {
+        let state = &self.pools[index(pool)];
+        if M::STORES
+            && state.unsynced > 0
+            && state.free_count().saturating_sub(state.unsynced) <= self.layout.stop
+        {
+            self.sync()?;
+        }
+        Ok(())
     }
 
     /// Collects in the time the device would be idle before `until`: up to `start` free superblocks.
@@ -311,6 +329,7 @@ impl<M: Media> Ftl<M> {
         let block = &mut self.superblocks[superblock.index()];
         block.erases += 1;
         self.pools[index(pool)].erases += 1;
+        self.pools[index(pool)].unsynced += 1;
         let worn = self.config.endurance > 0 && block.erases >= self.config.endurance;
         let failing = block.failing;
         let result = self.nand.erase(background(now), superblock);

@@ -23,6 +23,8 @@ pub(crate) struct Pool {
     pub(crate) barren: u32,
     /// Erases since static wear levelling last looked.
     pub(crate) erases: u32,
+    /// Erases since the medium was last synchronised.
+    pub(crate) unsynced: u32,
 }
 
 /// A victim being drained.
@@ -48,6 +50,7 @@ impl Pool {
             hungry: false,
             barren: 0,
             erases: 0,
+            unsynced: 0,
         }
     }
 

@@ -89,11 +89,25 @@ impl<M: Media> Ftl<M> {
     pub fn flush(&mut self, at: At) -> Result<Nanos, FtlError> {
         self.program_all_staged(at)?;
         if M::STORES {
-            self.nand.media_mut().sync()?;
-            let mark = SyncMark { epoch: self.oldest_unverified() };
-            self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
+            self.sync()?;
+            let epoch = self.oldest_unverified();
+            self.write_mark(SyncMark { epoch, ..self.mark })?;
         }
         Ok(self.programmed_at.max(at.ready))
+    }
+
+    pub(crate) fn sync(&mut self) -> Result<(), FtlError> {
+        self.nand.media_mut().sync()?;
+        for pool in &mut self.pools {
+            pool.unsynced = 0;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write_mark(&mut self, mark: SyncMark) -> Result<(), FtlError> {
+        self.mark = mark;
+        self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
+        Ok(())
     }
 
     /// Lowest epoch of a superblock whose data may not have reached the medium whole.

@@ -25,7 +25,7 @@ use onefold_format::{
     TRIM_RECORD_BYTES, checksum, decode_tail, tail_records_per_unit,
 };
 use onefold_nand::{Media, MediaError, Nand};
-use onefold_units::convert::{index, low32, u32_from, u64_from};
+use onefold_units::convert::{index, low32, u32_from};
 use onefold_units::{Lpn, Nanos, Seq, SuperblockId};
 
 use crate::ftl::Ftl;
@@ -81,7 +81,6 @@ struct Candidate {
 struct Recovery<M> {
     ftl: Ftl<M>,
     heads: Vec<Option<HeadRecord>>,
-    mark: SyncMark,
     /// Winning sequence number by unit; 0 = the checkpoint's entry stands.
     best: Vec<u64>,
     /// Units that won with the older of two equal copies, and the place of the newer.
@@ -103,7 +102,6 @@ impl<M: Media> Ftl<M> {
         let mut recovery = Recovery {
             ftl,
             heads: Vec::new(),
-            mark: SyncMark::default(),
             best: vec![0; units],
             copies: BTreeMap::new(),
             report: RecoveryReport::default(),
@@ -129,7 +127,8 @@ impl<M: Media> Recovery<M> {
         let media = self.ftl.nand.media_mut();
         let mut mark = [0; SyncMark::BYTES];
         media.nvram_read(nvram.mark, &mut mark)?;
-        self.mark = SyncMark::decode(&mark);
+        let mark = SyncMark::decode(&mark);
+        self.ftl.mark = mark;
         let mut newest = CheckpointLabel::default();
         for offset in nvram.labels {
             let mut bytes = vec![0; onefold_units::convert::index64(nvram.label_bytes)];
@@ -142,9 +141,9 @@ impl<M: Media> Recovery<M> {
         }
         self.report.checkpoint = newest.generation;
         self.ftl.seq = newest.seq.raw();
-        // Epochs below the mark count as whole: none of them may be given out again, even if the
-        // superblock that had it is erased by now.
-        self.ftl.alloc = newest.alloc.max(self.mark.epoch).max(1);
+        // No epoch is ever given out again, even if the superblock that had it is erased by now:
+        // those below the mark count as whole, and others may be left in slots without header.
+        self.ftl.alloc = newest.alloc.max(mark.epoch).max(mark.alloc).max(1);
         self.ftl.checkpoints.label = newest;
         let mut wear = vec![0; self.ftl.superblocks.len() * 4];
         media.nvram_read(nvram.wear, &mut wear)?;
@@ -182,10 +181,6 @@ impl<M: Media> Recovery<M> {
             }
             self.heads.push(opened);
         }
-        // A power cut of the host may have taken headers whose slots are still there. The next life
-        // of their superblocks must not have the same epoch, or an erase that is lost as well
-        // revives them. Between two synchronisations a superblock is opened at most once.
-        self.ftl.alloc += 2 * u64_from(self.ftl.superblocks.len());
         Ok(())
     }
 
@@ -364,7 +359,7 @@ impl<M: Media> Recovery<M> {
         epoch: u64,
         first: u32,
     ) -> Result<Vec<Candidate>, RecoverError> {
-        let whole = epoch < self.mark.epoch;
+        let whole = epoch < self.ftl.mark.epoch;
         if whole
             && self.ftl.config.metadata_pages
             && let Some(candidates) = self.tail_candidates(superblock, first)?

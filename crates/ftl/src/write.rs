@@ -1,7 +1,7 @@
 //! Writing units: choosing a place, programming, and changing the map.
 
 use onefold_format::{
-    HeadRecord, SlotKind, SpareRecord, SuperblockKind, TailRecord, checksum, encode_tail,
+    HeadRecord, SlotKind, SpareRecord, SuperblockKind, SyncMark, TailRecord, checksum, encode_tail,
     tail_records_per_unit,
 };
 use onefold_nand::{At, Delay, ERASED_SPARE, Grant, Media, MediaError};
@@ -101,6 +101,7 @@ impl<M: Media> Ftl<M> {
             // Collection shares this frontier and has opened it.
             return Ok(());
         }
+        self.secure_reserve(pool)?;
         self.open(at, pool, frontier)
     }
 
@@ -133,6 +134,15 @@ impl<M: Media> Ftl<M> {
         }
     }
 
+    /// Notes in NVRAM that more epochs may be in use. A power cut of the host may take headers whose
+    /// slots are still there; if their epoch was given out again, an erase that is lost as well would
+    /// revive them.
+    fn reserve_epochs(&mut self) -> Result<(), FtlError> {
+        const EPOCHS_AT_ONCE: u64 = 1024;
+        self.write_mark(SyncMark { alloc: self.alloc + EPOCHS_AT_ONCE, ..self.mark })?;
+        self.sync()
+    }
+
     /// Writes the header of an erased superblock. `false` if its head page failed.
     fn write_head(
         &mut self,
@@ -140,6 +150,9 @@ impl<M: Media> Ftl<M> {
         superblock: SuperblockId,
         kind: SuperblockKind,
     ) -> Result<bool, FtlError> {
+        if M::STORES && self.alloc >= self.mark.alloc {
+            self.reserve_epochs()?;
+        }
         let block = &mut self.superblocks[superblock.index()];
         block.epoch = self.alloc;
         block.valid = 0;

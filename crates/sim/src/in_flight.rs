@@ -3,19 +3,26 @@
 /// A fixed number of places, each free from a time on. The earliest is always at the front.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
-    /// A binary heap, smallest first.
+    /// A binary heap, smallest first, and `NEVER` behind it so that every parent has two children.
     times: Vec<u64>,
+    depth: usize,
 }
+
+/// Later than every completion.
+const NEVER: u64 = u64::MAX;
 
 impl InFlight {
     /// `depth` places, all free at `start`.
     pub(crate) fn new(depth: usize, start: u64) -> Self {
-        Self { times: vec![start; depth.max(1)] }
+        let depth = depth.max(1);
+        let mut times = vec![start; depth];
+        times.resize(2 * depth + 1, NEVER);
+        Self { times, depth }
     }
 
     /// Number of places.
-    pub(crate) fn depth(&self) -> usize {
-        self.times.len()
+    pub(crate) const fn depth(&self) -> usize {
+        self.depth
     }
 
     /// When the next place is free.
@@ -24,31 +31,27 @@ impl InFlight {
         self.times[0]
     }
 
-    /// Takes the earliest place until `done`.
+    /// Takes the earliest place until `done`, which is before `NEVER`.
     #[inline]
     pub(crate) fn replace_earliest(&mut self, done: u64) {
-        let len = self.times.len();
+        let times = &mut self.times[..];
         let mut at = 0;
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= len {
+        // Which child is earlier is a coin toss: adding the comparison is cheaper than guessing.
+        while let Some(&[left, right]) = times.get(2 * at + 1..2 * at + 3) {
+            let child = 2 * at + 1 + usize::from(right < left);
+            let earlier = left.min(right);
+            if done <= earlier {
                 break;
             }
-            if child + 1 < len && self.times[child + 1] < self.times[child] {
-                child += 1;
-            }
-            if done <= self.times[child] {
-                break;
-            }
-            self.times[at] = self.times[child];
+            times[at] = earlier;
             at = child;
         }
-        self.times[at] = done;
+        times[at] = done;
     }
 
     /// How long the places are taken past `time`, all together.
     pub(crate) fn remaining_after(&self, time: u64) -> u64 {
-        self.times.iter().map(|done| done.saturating_sub(time)).sum()
+        self.times[..self.depth].iter().map(|done| done.saturating_sub(time)).sum()
     }
 }
 

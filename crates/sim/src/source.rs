@@ -76,10 +76,6 @@ impl Replay {
         })
     }
 
-    pub(crate) const fn trace(&self) -> &TraceSource {
-        &self.trace
-    }
-
     fn fill(&mut self, out: &mut [Request]) -> Result<usize, SimError> {
         let mut filled = 0;
         while let Some(place) = out.get_mut(filled) {

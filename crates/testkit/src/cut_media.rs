@@ -1,12 +1,12 @@
 //! A medium whose power fails at a chosen operation.
 
 use onefold_nand::{
-    ERASED_SPARE, Geometry, Head, Media, MediaError, MemoryMedia, SPARE_BYTES, Spare,
+    ERASED_HEAD, ERASED_SPARE, Geometry, Head, Media, MediaError, MemoryMedia, SPARE_BYTES, Spare,
 };
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Ppn, Rng, SuperblockId};
 
-use crate::host_journal::{HostJournal, read_block, write_block};
+use crate::host_journal::{EraseStep, HostJournal, read_block, write_block};
 
 /// NVRAM writes are atomic within blocks of this size.
 const NVRAM_ATOM: u64 = 64;
@@ -44,8 +44,9 @@ struct Armed {
 /// A [`MemoryMedia`] with a power switch. After the cut every operation fails with
 /// [`MediaError::PowerLost`] until [`CutMedia::restore`].
 ///
-/// Under [`Power::Host`] it behaves as a file does: erases wait for the next sync, so that what they
-/// destroy has durable copies, and the first program of a superblock whose erase waits syncs first.
+/// Under [`Power::Host`] it behaves as an image file does: an erase takes two syncs. The first makes
+/// durable what it destroys elsewhere, then the header goes; the second makes that durable, then the
+/// slots go. A program of a superblock whose erase waits syncs until it is done.
 #[derive(Clone, Debug)]
 pub struct CutMedia {
     inner: MemoryMedia,
@@ -133,17 +134,20 @@ impl CutMedia {
         Ok(())
     }
 
-    /// Makes everything durable, and then carries out the erases that waited.
+    /// Makes everything durable, and then takes the erases that waited one step further.
     fn settle(&mut self) -> Result<(), MediaError> {
-        for superblock in self.journal.settle() {
+        for (superblock, step) in self.journal.settle() {
             self.touch(superblock)?;
-            self.inner.erase(superblock)?;
+            match step {
+                EraseStep::Head => self.inner.program_head(superblock, &ERASED_HEAD)?,
+                EraseStep::Slots => self.inner.erase(superblock)?,
+            }
         }
         Ok(())
     }
 
     fn settle_before_reuse(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
-        if self.journal.waits(superblock) {
+        while self.journal.waits(superblock) {
             self.settle()?;
         }
         Ok(())
@@ -201,7 +205,7 @@ impl CutMedia {
     fn tear_erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
         let mut block = read_block(&mut self.inner, &self.geometry, superblock)?;
         match self.rng.below(3) {
-            0 => block.head = onefold_nand::ERASED_HEAD,
+            0 => block.head = ERASED_HEAD,
             1 => block.head = self.garbage(),
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! What a medium in a file has done since its last synchronisation, and what is left of it when the
 //! host loses power.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use onefold_nand::{ERASED_HEAD, ERASED_SPARE, Geometry, Head, Media, MediaError, Spare};
 use onefold_units::convert::{index, index64, u64_from};
@@ -16,13 +16,22 @@ pub(crate) struct Block {
     pub(crate) slots: Vec<(Spare, Vec<u8>)>,
 }
 
+/// What an erase that waits does after the next sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EraseStep {
+    /// Clears the header.
+    Head,
+    /// Clears the slots, and is done.
+    Slots,
+}
+
 /// Superblocks and NVRAM blocks as the last sync left them, where they were touched since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostJournal {
     before: BTreeMap<u32, Block>,
     /// Every content a 64 B block had since the sync, the synchronised one first.
     nvram: BTreeMap<u64, Vec<Vec<u8>>>,
-    waiting: BTreeSet<u32>,
+    waiting: BTreeMap<u32, EraseStep>,
 }
 
 impl HostJournal {
@@ -62,18 +71,21 @@ impl HostJournal {
     }
 
     pub(crate) fn wait(&mut self, superblock: SuperblockId) {
-        self.waiting.insert(superblock.raw());
+        self.waiting.entry(superblock.raw()).or_insert(EraseStep::Head);
     }
 
     pub(crate) fn waits(&self, superblock: SuperblockId) -> bool {
-        self.waiting.contains(&superblock.raw())
+        self.waiting.contains_key(&superblock.raw())
     }
 
-    /// Everything is durable. Returns the erases that waited for it.
-    pub(crate) fn settle(&mut self) -> Vec<SuperblockId> {
+    /// Everything is durable. Returns what the erases that waited for it do now.
+    pub(crate) fn settle(&mut self) -> Vec<(SuperblockId, EraseStep)> {
         self.before.clear();
         self.nvram.clear();
-        std::mem::take(&mut self.waiting).into_iter().map(SuperblockId::new).collect()
+        let steps = std::mem::take(&mut self.waiting);
+        let cleared = steps.iter().filter(|(_, step)| **step == EraseStep::Head);
+        self.waiting = cleared.map(|(at, _)| (*at, EraseStep::Slots)).collect();
+        steps.into_iter().map(|(at, step)| (SuperblockId::new(at), step)).collect()
     }
 
     /// The host loses power: each touched slot, header and NVRAM block is new, old or damaged.

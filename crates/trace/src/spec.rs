@@ -110,7 +110,7 @@ impl Format {
             Self::Alibaba => ("alibaba", "Alibaba CSV, us, bytes"),
             Self::K5cloud => ("k5cloud", "K5cloud CSV, s, bytes"),
             Self::Tencent => ("tencent", "Tencent CBS CSV, s, 512 B sectors, 0 = read"),
-            Self::Ssdsim => ("ssdsim", "SSDsim lines, ns, 512 B sectors, 1 = read"),
+            Self::Ssdsim => ("ssdsim", "SSDsim or MQSim lines, ns, 512 B sectors, 1 = read"),
             Self::Mqsim => ("mqsim", "MQSim lines, ns, 512 B sectors, 1 = read"),
             Self::Disksim => ("disksim", "DiskSim lines, ms, 512 B sectors, bit 0 = read"),
             Self::Ioda => ("ioda", "IODA lines, ms, bytes, 1 = read"),

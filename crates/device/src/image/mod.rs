@@ -227,7 +227,7 @@ enum LabelError {
 }
 
 fn read_copy(backing: &Backing, copy: u32) -> Result<ImageLabel, LabelError> {
-    let mut bytes = vec![0; LABEL_BYTES];
+    let mut bytes = vec![0xFF; LABEL_BYTES];
     match backing.read_at(u64::from(copy) * u64_from(LABEL_BYTES), &mut bytes) {
         // A file that is too short holds no label.
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(LabelError::Io(error)),

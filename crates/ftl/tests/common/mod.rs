@@ -108,7 +108,10 @@ impl Setup {
             span: if rng.below(2) == 0 { Span::Device } else { Span::Die },
         };
         let geometry = Geometry::new(spec).ok()?;
-        if geometry.total_slots() > 400 || geometry.slots() < 4 {
+        // One program for the head, one for the tail, and several for data: filling up flash pages
+        // must not eat all that collection gains.
+        let programs = geometry.slots() / geometry.slots_per_program();
+        if geometry.total_slots() > 400 || programs < 4 {
             return None;
         }
         let config = FtlConfig {
