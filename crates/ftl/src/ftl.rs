@@ -209,9 +209,9 @@ impl<M: Media> Ftl<M> {
         self.programmed_at
     }
 
-    /// The device's map of its flash. T counts what holds data in the steady state: collection
-    /// keeps `start - 1/2` superblocks of a pool free (a victim is drained while its successor is
-    /// filled, so half of one counts as used), and frontiers beyond the first are half full.
+    /// The device's map of its flash. T counts what holds data when a victim is chosen in the steady
+    /// state: all but the `start` free superblocks of each pool and half of each frontier beyond the
+    /// first, which is half full on average.
     #[must_use]
     pub fn space(&self) -> SpaceMap {
         let geometry = self.nand.geometry();
@@ -221,9 +221,8 @@ impl<M: Media> Ftl<M> {
         let (bad, checkpoint) = (count(State::Retired), count(State::Checkpoint));
         let reserve = self.layout.start * geometry.pools();
         let held = f64::from(geometry.superblocks()) - f64::from(bad + checkpoint + reserve);
-        let paced = if self.config.gc_pacing { 0.5 } else { 0.0 };
-        let partial = paced - f64::from(self.layout.frontiers - 1) * 0.5;
-        let full = held + partial * f64::from(geometry.pools());
+        let partial = f64::from(self.layout.frontiers - 1) * 0.5;
+        let full = held - partial * f64::from(geometry.pools());
         let slots = floor_u64(full * f64::from(self.layout.data_slots()));
         let usable_pages = slots * geometry.pages_per_unit();
         let logical_pages = u64::from(self.layout.units) * geometry.pages_per_unit();

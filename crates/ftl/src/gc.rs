@@ -54,17 +54,31 @@ impl<M: Media> Ftl<M> {
             }
             return Ok(());
         }
-        if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
-            return Ok(());
+        // A full victim frees nothing: the next one is due at once.
+        for _ in 0..=BARREN_MAX {
+            if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
+                return Ok(());
+            }
+            let Some(copies) = self.copies_owed(pool) else {
+                self.drain(now, pool, u32::MAX)?;
+                continue;
+            };
+            return self.drain(now, pool, copies);
         }
-        let Some(running) = &mut self.pools[index(pool)].collection else { return Ok(()) };
-        running.credit += running.valid;
-        if running.gain == 0 {
-            return self.drain(now, pool, u32::MAX);
-        }
-        let copies = running.credit / running.gain;
-        running.credit %= running.gain;
-        self.drain(now, pool, copies)
+        Ok(())
+    }
+
+    /// Copies that one write owes to the running victim; `None` if the victim frees nothing. A pool
+    /// that fell behind pays double until it has caught up.
+    fn copies_owed(&mut self, pool: u32) -> Option<u32> {
+        let start = self.layout.start;
+        let pool = &mut self.pools[index(pool)];
+        let behind = pool.free_count() + 1 < start;
+        let running = pool.collection.as_mut()?;
+        running.credit += running.valid << u32::from(behind);
+        let copies = running.credit.checked_div(running.gain)?;
+        running.credit -= copies * running.gain;
+        Some(copies)
     }
 
     /// Waits until a pool has more than `stop` free superblocks.

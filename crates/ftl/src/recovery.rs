@@ -368,16 +368,18 @@ impl<M: Media> Recovery<M> {
         }
         let spares = self.ftl.nand.media_mut().read_spares(superblock)?;
         let mut candidates = Vec::new();
+        let mut hole = false;
         for (slot, spare) in (0..).zip(&spares).skip(index(first)) {
             let record = match SpareState::decode(spare) {
-                SpareState::Erased => continue,
-                SpareState::Damaged => {
-                    self.report.torn_slots += 1;
+                SpareState::Programmed(record) if record.epoch_low == low32(epoch) => record,
+                state => {
+                    self.report.torn_slots += u64::from(state == SpareState::Damaged);
+                    hole = true;
                     continue;
                 }
-                SpareState::Programmed(record) if record.epoch_low != low32(epoch) => continue,
-                SpareState::Programmed(record) => record,
             };
+            // The tail pages may name the slots of the hole: they are never to be believed.
+            self.ftl.superblocks[superblock.index()].unverified |= hole;
             if matches!(record.kind, SlotKind::Tail | SlotKind::Filler | SlotKind::Map) {
                 continue;
             }

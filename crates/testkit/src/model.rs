@@ -24,12 +24,22 @@ pub enum Wrong {
     },
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Unit {
-    /// Durable version; 0 = zeroes.
-    stable: u64,
+    /// Durable version; 0 = zeroes. Several where it could not be read after a power cut.
+    stable: Vec<u64>,
     /// Versions since, oldest first.
     later: Vec<u64>,
+}
+
+impl Unit {
+    fn new(stable: u64) -> Self {
+        Self { stable: vec![stable], later: Vec::new() }
+    }
+
+    fn allowed(&self) -> Vec<u64> {
+        self.stable.iter().chain(&self.later).copied().collect()
+    }
 }
 
 /// The reference: per unit, the durable version and those that came after it.
@@ -44,7 +54,7 @@ impl Model {
     /// A device of zeroes. `trims_are_durable`: a completed trim survives the modelled power cut.
     #[must_use]
     pub fn new(units: u32, trims_are_durable: bool) -> Self {
-        Self { units: vec![Unit::default(); index(units)], version: 0, trims_are_durable }
+        Self { units: vec![Unit::new(0); index(units)], version: 0, trims_are_durable }
     }
 
     /// A write is about to be issued: its version.
@@ -65,7 +75,7 @@ impl Model {
     pub fn trim_completes(&mut self, lpns: std::ops::Range<u32>) {
         if self.trims_are_durable {
             for unit in &mut self.units[index(lpns.start)..index(lpns.end)] {
-                *unit = Unit::default();
+                *unit = Unit::new(0);
             }
         }
     }
@@ -73,18 +83,10 @@ impl Model {
     /// A flush, or a checkpoint, is complete: everything acknowledged is durable.
     pub fn flushed(&mut self) {
         for unit in &mut self.units {
-            if let Some(newest) = unit.later.pop() {
-                unit.later.clear();
-                unit.stable = newest;
+            if let Some(newest) = unit.later.last() {
+                *unit = Unit::new(*newest);
             }
         }
-    }
-
-    /// The newest version of a unit.
-    #[must_use]
-    pub fn newest(&self, lpn: u32) -> u64 {
-        let unit = &self.units[index(lpn)];
-        unit.later.last().copied().unwrap_or(unit.stable)
     }
 
     /// Checks what a running device read.
@@ -93,12 +95,9 @@ impl Model {
     /// It is not the newest version.
     pub fn check_running(&self, lpn: u32, data: &[u8]) -> Result<(), Wrong> {
         let found = stamp_of(lpn, data).ok_or(Wrong::Mixed { lpn })?;
-        let newest = self.newest(lpn);
-        if found == newest {
-            Ok(())
-        } else {
-            Err(Wrong::Version { lpn, found, expected: vec![newest] })
-        }
+        let unit = &self.units[index(lpn)];
+        let expected = unit.later.last().map_or_else(|| unit.stable.clone(), |newest| vec![*newest]);
+        if expected.contains(&found) { Ok(()) } else { Err(Wrong::Version { lpn, found, expected }) }
     }
 
     /// Checks what a recovered device read, and takes it for the durable version from now on.
@@ -108,13 +107,18 @@ impl Model {
     pub fn settle(&mut self, lpn: u32, data: &[u8]) -> Result<(), Wrong> {
         let found = stamp_of(lpn, data).ok_or(Wrong::Mixed { lpn })?;
         let unit = &mut self.units[index(lpn)];
-        if found == unit.stable || unit.later.contains(&found) {
-            *unit = Unit { stable: found, later: Vec::new() };
+        let expected = unit.allowed();
+        if expected.contains(&found) {
+            *unit = Unit::new(found);
             return Ok(());
         }
-        let mut expected = vec![unit.stable];
-        expected.extend(&unit.later);
         Err(Wrong::Version { lpn, found, expected })
+    }
+
+    /// A recovered device could not read a unit: which of the possible versions it has stays open.
+    pub fn settle_unreadable(&mut self, lpn: u32) {
+        let unit = &mut self.units[index(lpn)];
+        *unit = Unit { stable: unit.allowed(), later: Vec::new() };
     }
 }
 

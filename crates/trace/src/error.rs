@@ -9,7 +9,10 @@ use crate::Format;
 #[non_exhaustive]
 pub enum ReadError {
     /// A line of a text format.
-    #[error("line {line}, column {column} (byte {byte}): found `{found}`, expected {expected} ({})", .format.name())]
+    #[error(
+        "line {line}, column {column} (byte {byte}): found `{found}`, expected {expected} ({})",
+        .format.name()
+    )]
     Line {
         /// The format being read.
         format: Format,
@@ -25,7 +28,10 @@ pub enum ReadError {
         expected: &'static str,
     },
     /// A line longer than any format has.
-    #[error("line {line} (byte {byte}) is longer than {limit} bytes: not a {} trace", .format.name())]
+    #[error(
+        "line {line} (byte {byte}) is longer than {limit} bytes: not a {} trace",
+        .format.name()
+    )]
     LineTooLong {
         /// The format being read.
         format: Format,
@@ -49,7 +55,10 @@ pub enum ReadError {
         problem: BinaryProblem,
     },
     /// The file ends inside a record.
-    #[error("the file ends at byte {byte} inside a record that needs {missing} more bytes ({})", .format.name())]
+    #[error(
+        "the file ends at byte {byte} inside a record that needs {missing} more bytes ({})",
+        .format.name()
+    )]
     Truncated {
         /// The format being read.
         format: Format,

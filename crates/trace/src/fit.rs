@@ -15,8 +15,8 @@ pub const TOUCH_REGION_BYTES: u64 = 1 << 20;
 pub enum FitError {
     /// Too large.
     #[error(
-        "the trace needs {needed} bytes, the device has {device}; use a larger device, --fit compact \
-         (needs {compact} bytes) or --fit wrap"
+        "the trace needs {needed} bytes, the device has {device}; use a larger device, --fit \
+         compact (needs {compact} bytes) or --fit wrap"
     )]
     TooLarge {
         /// Bytes the trace needs.

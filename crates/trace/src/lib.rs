@@ -4,7 +4,7 @@
 //!
 //! 1. [`detect()`] looks at the first 64 KiB and names the [`Format`], unless the user did;
 //! 2. a [`Reader`] turns bytes into [`Record`]s in file order, with the trace's own times;
-//! 3. the driver sorts them by time, stably ([`order::Window`], or a sort of its own);
+//! 3. the driver sorts them by time, stably ([`order::sort`], [`order::Merge`]);
 //! 4. a [`Shaper`] merges lines of one request and makes times start at 0 without jumps;
 //! 5. a [`Layout`] places devices one after another where one address space is wanted.
 //!
@@ -37,6 +37,7 @@ mod write;
 pub use detect::{HEAD_BYTES, detect};
 pub use error::{BinaryProblem, DetectError, ReadError, SpecError};
 pub use fit::{FitError, RegionSet, Regions, TOUCH_REGION_BYTES, wrap};
+pub use formats::blktrace_event;
 pub use info::Info;
 pub use layout::{DEVICE_ALIGN_BYTES, Layout};
 pub use reader::{Reader, Summary, read_all};

@@ -5,6 +5,11 @@ use onefold_trace::{
     BinaryProblem, Flags, Format, FormatSpec, ReadError, Record, TraceOp, read_all,
 };
 
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
 fn spec() -> FormatSpec {
     FormatSpec::new(Format::Oft)
 }
@@ -38,7 +43,7 @@ fn golden_bytes() {
     encoder.add_dropped(9);
     encoder.push(&record, &mut bytes);
     encoder.finish(&mut bytes);
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&bytes);
     let parts = [
         // Header: magic, version, lengths, flags; epoch; size; UUID; LBA, zero, CRC.
         "4f465452414345000100400030000100",

@@ -54,6 +54,17 @@ pub enum TraceFileError {
         /// Found and expected.
         problem: String,
     },
+    /// Further files for a format that has none.
+    #[error(
+        "{}: this is {}, expected blktrace: only its files of several CPUs are merged",
+        .path.display(), .format.name()
+    )]
+    NotPerCpu {
+        /// The first file.
+        path: PathBuf,
+        /// Its format.
+        format: onefold_trace::Format,
+    },
     /// A trace without requests.
     #[error("{}: the trace has no requests, expected at least one", .path.display())]
     Empty {
@@ -61,7 +72,10 @@ pub enum TraceFileError {
         path: PathBuf,
     },
     /// No such device.
-    #[error("{}: no device is called `{found}`, expected one of {}", .path.display(), .known.join(", "))]
+    #[error(
+        "{}: no device is called `{found}`, expected one of {}",
+        .path.display(), .known.join(", ")
+    )]
     Device {
         /// The file.
         path: PathBuf,

@@ -10,6 +10,7 @@ use crate::error::TraceFileError;
 use crate::open::{Bytes, Compression};
 use crate::options::Options;
 use crate::parquet::ParquetReader;
+use crate::percpu::PerCpu;
 
 /// Bytes decompressed at once.
 const CHUNK: usize = 1 << 18;
@@ -27,6 +28,7 @@ pub(crate) struct Input {
 
 #[derive(Debug)]
 enum Stream {
+    PerCpu { merged: PerCpu, reader: Box<Reader>, buffer: Vec<u8>, finished: bool },
     Bytes { bytes: Bytes, reader: Box<Reader>, buffer: Vec<u8>, finished: bool },
     Parquet(Box<ParquetReader>),
 }
@@ -47,16 +49,21 @@ impl Input {
             }
         };
         let (compression, tar) = (bytes.compression, bytes.tar);
+        if !options.cpu_files.is_empty() && spec.format != Format::Blktrace {
+            let path = path.to_path_buf();
+            return Err(TraceFileError::NotPerCpu { path, format: spec.format });
+        }
         let stream = if spec.format == Format::Parquet {
             Stream::Parquet(Box::new(ParquetReader::open(path)?))
         } else {
             let reader = Reader::new(spec, read_options(options))
                 .map_err(|source| TraceFileError::Read { path: path.to_path_buf(), source })?;
-            Stream::Bytes {
-                bytes,
-                reader: Box::new(reader),
-                buffer: vec![0; CHUNK],
-                finished: false,
+            let reader = Box::new(reader);
+            if options.cpu_files.is_empty() {
+                Stream::Bytes { bytes, reader, buffer: vec![0; CHUNK], finished: false }
+            } else {
+                let merged = PerCpu::new(bytes, &options.cpu_files)?;
+                Stream::PerCpu { merged, reader, buffer: Vec::new(), finished: false }
             }
         };
         Ok(Self {
@@ -74,6 +81,18 @@ impl Input {
         let before = out.len();
         let more = match &mut self.stream {
             Stream::Parquet(parquet) => parquet.next(out)?,
+            Stream::PerCpu { merged, reader, buffer, finished } => {
+                if *finished {
+                    return Ok(false);
+                }
+                buffer.clear();
+                merged.read(CHUNK, buffer)?;
+                *finished = buffer.is_empty();
+                let result = if *finished { reader.finish(out) } else { reader.push(buffer, out) };
+                result
+                    .map_err(|source| TraceFileError::Read { path: self.path.clone(), source })?;
+                true
+            }
             Stream::Bytes { bytes, reader, buffer, finished } => {
                 if *finished {
                     return Ok(false);
@@ -93,7 +112,9 @@ impl Input {
         if let Some(device) = &self.device {
             let wanted = match &self.stream {
                 Stream::Parquet(parquet) => parquet.device_number(device),
-                Stream::Bytes { reader, .. } => reader.device_number(device),
+                Stream::Bytes { reader, .. } | Stream::PerCpu { reader, .. } => {
+                    reader.device_number(device)
+                }
             };
             let mut at = 0;
             out.retain(|record| {
@@ -107,7 +128,7 @@ impl Input {
     /// What the file told besides records; complete at its end.
     pub(crate) fn summary(&self) -> Summary {
         match &self.stream {
-            Stream::Bytes { reader, .. } => reader.summary(),
+            Stream::Bytes { reader, .. } | Stream::PerCpu { reader, .. } => reader.summary(),
             Stream::Parquet(parquet) => parquet.summary(),
         }
     }

@@ -10,6 +10,7 @@ mod open;
 mod options;
 mod output;
 mod parquet;
+mod percpu;
 mod plausible;
 mod sorted;
 mod source;

@@ -43,6 +43,8 @@ pub enum Fit {
 pub struct Options {
     /// The format, if it should not be detected.
     pub format: Option<FormatSpec>,
+    /// Further files of a trace that blktrace wrote per CPU; merged by time.
+    pub cpu_files: Vec<std::path::PathBuf>,
     /// Bad lines.
     pub on_bad_line: OnBadLine,
     /// Event of block-layer traces.
@@ -68,6 +70,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             format: None,
+            cpu_files: Vec::new(),
             on_bad_line: OnBadLine::Fail,
             event: Event::Issue,
             cache_study: false,

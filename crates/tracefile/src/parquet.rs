@@ -1,7 +1,7 @@
 //! Parquet: one row per request, schema `onefold.trace/1`.
 //!
-//! Columns `t_ns` u64, `op` u8, `dev` u16, `offset` u64, `len` u64, `flags` u8, `lat_ns` u64?, `aux`
-//! u64?, `digests` list<16 B>?, and `status` u16?, `client` u16?, so that nothing of a record is
+//! Columns `t_ns` u64, `op` u8, `dev` u16, `offset` u64, `len` u64, `flags` u8, `lat_ns` u64?,
+//! `aux` u64?, `digests` list<16 B>?, and `status` u16?, `client` u16?, so that nothing of a record is
 //! lost. The file metadata say where the trace came from.
 
 mod read;

@@ -189,6 +189,49 @@ fn bad_lines_are_skipped_on_demand() {
     assert_eq!((source.meta().requests, source.meta().skipped_lines), (60, 1));
 }
 
+/// An event of blktrace: action, time and CPU.
+fn event(action: u32, t_ns: u64, cpu: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for value in [0x6561_7407_u32, 1] {
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.extend(t_ns.to_le_bytes());
+    bytes.extend(8_u64.to_le_bytes());
+    for value in [4_096, action, 7, 8 << 20 | 16, cpu, 0] {
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn files_of_several_cpus_are_one_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (issue, complete) = (7 | 2 << 16, 8 | 2 << 16);
+    let (mut issues, mut completes) = (Vec::new(), Vec::new());
+    for n in 0..5_000 {
+        issues.extend(event(issue, n * 100, 0));
+        completes.extend(event(complete, n * 100 + 30, 1));
+    }
+    let first = write(folder.path(), "t.0", &issues);
+    let second = write(folder.path(), "t.1", &completes);
+    for (one, other) in [(&first, &second), (&second, &first)] {
+        let options = Options { cpu_files: vec![other.clone()], ..apart() };
+        let mut source = TraceSource::open(one, &options).unwrap();
+        assert!(source.meta().warnings.iter().all(|text| !text.contains("no issue")));
+        let all = drain(&mut source);
+        assert_eq!(all.len(), 5_000);
+        assert!(all.iter().all(|record| record.lat_ns == Some(30)));
+        assert!(all.is_sorted_by_key(|record| record.t_ns));
+    }
+    let torn = write(folder.path(), "t.2", &completes[..completes.len() - 1]);
+    let options = Options { cpu_files: vec![torn], ..apart() };
+    let error = TraceSource::open(&first, &options).unwrap_err();
+    assert!(error.is_bad_trace(), "{error}");
+    let options = Options { cpu_files: vec![second], ..apart() };
+    let error = TraceSource::open(&committed(CSV), &options).unwrap_err();
+    assert!(matches!(error, TraceFileError::NotPerCpu { .. }), "{error}");
+}
+
 #[test]
 fn a_trace_larger_than_the_device_needs_a_policy() {
     let source = TraceSource::open(&committed(CSV), &Options::default()).unwrap();

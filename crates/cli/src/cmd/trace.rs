@@ -61,6 +61,7 @@ pub(crate) fn trace_error(error: &TraceFileError) -> CliError {
         TraceFileError::Empty { .. } => {
             ("trace::empty", Some("check that the file is a trace and the right --event is chosen"))
         }
+        TraceFileError::NotPerCpu { .. } => ("trace::cpu_file", None),
         TraceFileError::Device { .. } => ("trace::device", None),
         TraceFileError::AddressSpace { .. } => ("trace::address_space", None),
         TraceFileError::Implausible { .. } => ("trace::implausible", None),

@@ -12,6 +12,7 @@
 
 mod details;
 mod open;
+mod sectors;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,10 +121,6 @@ impl SsdDevice {
         }
     }
 
-    fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
-        let inside = offset.checked_add(len).is_some_and(|end| end <= self.shared.size);
-        if inside && len > 0 { Ok(()) } else { Err(Status::InvalidField) }
-    }
 }
 
 impl Shared {
@@ -146,6 +143,22 @@ impl Shared {
     }
 
     fn submit(
+        &self,
+        state: &mut State,
+        command: &Command,
+        payload: Payload<'_>,
+    ) -> Result<Due, Status> {
+        if sectors::is_partial(state, command) && self.is_inside(command.offset, command.len) {
+            return self.submit_in_sectors(state, command, &payload);
+        }
+        self.submit_aligned(state, command, payload)
+    }
+
+    fn is_inside(&self, offset: u64, len: u64) -> bool {
+        len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size)
+    }
+
+    fn submit_aligned(
         &self,
         state: &mut State,
         command: &Command,
@@ -232,6 +245,10 @@ impl Shared {
 }
 
 impl State {
+    fn is_buffered(&self) -> bool {
+        self.ssd.as_ref().is_some_and(|ssd| ssd.buffer().is_some())
+    }
+
     fn media(&mut self) -> Result<&mut FileMedia, Status> {
         let ssd = self.ssd.as_mut().ok_or(Status::Poisoned)?;
         Ok(ssd.ftl_mut().nand_mut().media_mut())
@@ -279,7 +296,9 @@ impl BlockDevice for SsdDevice {
     }
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
-        self.check_range(offset, len)?;
+        if !self.shared.is_inside(offset, len) {
+            return Err(Status::InvalidField);
+        }
         let state = self.shared.usable()?;
         let ssd = state.ssd.as_ref().ok_or(Status::Poisoned)?;
         let (mapped, len) = ssd.extent(offset, len.min(EXTENT_MAX));

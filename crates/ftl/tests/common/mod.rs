@@ -199,20 +199,21 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) fn random(rng: &mut Rng, setup: &Setup) -> Self {
+    /// A random operation; `trims` of a hundred are trims.
+    pub(crate) fn random(rng: &mut Rng, setup: &Setup, trims: u64) -> Self {
         let units = u64::from(setup.units());
         // Half of the traffic goes to an eighth of the units, so that staged units are rewritten.
         let range = if rng.below(2) == 0 { units } else { units.div_ceil(8) };
         let lpn = low32(rng.below(range));
         let stream = low32(rng.below(u64::from(setup.config.streams)));
+        if rng.below(100) < trims {
+            let count = (1 + low32(rng.below(4))).min(setup.units() - lpn);
+            return Self::Trim { lpn, count };
+        }
         match rng.below(100) {
-            0..72 => Self::Write { lpn, stream },
-            72..84 => {
-                let count = (1 + low32(rng.below(4))).min(setup.units() - lpn);
-                Self::Trim { lpn, count }
-            }
-            84..93 => Self::Read { lpn },
-            93..99 => Self::Flush,
+            0..82 => Self::Write { lpn, stream },
+            82..92 => Self::Read { lpn },
+            92..99 => Self::Flush,
             _ => Self::Checkpoint,
         }
     }

@@ -24,6 +24,10 @@ const BATCH_BYTES: usize = 1 << 20;
 const FREE_BYTES: usize = 4 << 20;
 /// A reply due sooner than this is waited for by looking at the clock: a sleep would end late.
 const SPIN: Duration = Duration::from_micros(60);
+/// How often an idle connection looks for input, giving way to other threads in between, before it
+/// sleeps. A busy client's next requests come within that time; it then saves the wake-up, and more
+/// of its requests are taken at once.
+const LINGER: usize = 16;
 /// How long a connection sleeps that waits for the shared budget.
 const BUDGET_WAIT: Duration = Duration::from_millis(1);
 /// How long a closing connection tries to deliver its last words.
@@ -273,8 +277,18 @@ impl<D: BlockDevice> Connection<D> {
     fn wait(&mut self, want: Want) -> Result<(), ConnectionError> {
         let idle = self.out.is_empty() && self.delayed.len() == 0 && self.deadline.is_none();
         match want {
-            Want::Input(bytes) if idle => self.receive(bytes, RecvFlags::empty()),
-            Want::Input(bytes) if self.due_soon() => self.receive(bytes, RecvFlags::DONTWAIT),
+            Want::Input(bytes) if idle => {
+                for _ in 0..LINGER {
+                    if self.receive(bytes, RecvFlags::DONTWAIT)? {
+                        return Ok(());
+                    }
+                    rustix::thread::sched_yield();
+                }
+                self.receive(bytes, RecvFlags::empty()).map(drop)
+            }
+            Want::Input(bytes) if self.due_soon() => {
+                self.receive(bytes, RecvFlags::DONTWAIT).map(drop)
+            }
             _ if self.due_soon() => {
                 std::hint::spin_loop();
                 Ok(())
@@ -313,7 +327,7 @@ impl<D: BlockDevice> Connection<D> {
         }
         match want {
             Want::Input(bytes) if news.contains(PollFlags::IN) => {
-                self.receive(bytes, RecvFlags::DONTWAIT)
+                self.receive(bytes, RecvFlags::DONTWAIT).map(drop)
             }
             _ => Ok(()),
         }
@@ -331,20 +345,20 @@ impl<D: BlockDevice> Connection<D> {
         }
     }
 
-    /// Receives what is there, waiting for it unless told otherwise.
-    fn receive(&mut self, need: usize, flags: RecvFlags) -> Result<(), ConnectionError> {
+    /// Receives what is there, waiting for it unless told otherwise. Says whether anything came.
+    fn receive(&mut self, need: usize, flags: RecvFlags) -> Result<bool, ConnectionError> {
         let room = self.input.room(need);
         match rustix::net::recv(&*self.socket, room, flags) {
             Ok((_, 0)) if self.registry.stopping() => {
                 self.reading = false;
-                Ok(())
+                Ok(true)
             }
             Ok((_, 0)) => Err(ConnectionError::Lost),
             Ok((_, count)) => {
                 self.input.received(count);
-                Ok(())
+                Ok(true)
             }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(_) => Err(self.lost()),
         }
     }

@@ -1,7 +1,7 @@
 //! Binary files of blktrace, one per CPU: 48 B and `pdu_len` bytes per event.
 //!
-//! magic u32 = 656174xxh (xx = version 7), seq u32, `time_ns` u64, sector u64, bytes u32, action u32,
-//! pid u32, dev u32 (major << 20 | minor), cpu u32, error u16, `pdu_len` u16, in the byte order of
+//! magic u32 = 656174xxh (xx = version 7), seq u32, `time_ns` u64, sector u64, bytes u32, action
+//! u32, pid u32, dev u32 (major << 20 | minor), cpu u32, error u16, `pdu_len` u16, in the byte order of
 //! the recording machine. Source: `include/uapi/linux/blktrace_api.h` of the kernel.
 
 use onefold_units::SECTOR_BYTES;
@@ -65,6 +65,15 @@ pub(crate) fn is_magic(bytes: &[u8]) -> bool {
     let Some(first) = bytes.first_chunk() else { return false };
     let little = u32::from_le_bytes(*first) & !0xFF == MAGIC;
     little || u32::from_be_bytes(*first) & !0xFF == MAGIC
+}
+
+/// Length and time of the event that starts at `bytes`, for merging the files of several CPUs;
+/// `None` if there is no whole header of an event.
+#[must_use]
+pub fn blktrace_event(bytes: &[u8]) -> Option<(usize, u64)> {
+    let mut format = Blktrace::default();
+    let length = format.length(bytes).ok().flatten()?;
+    Some((length, format.u64_at(bytes, 8)))
 }
 
 impl RecordFormat for Blktrace {

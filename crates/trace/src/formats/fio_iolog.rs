@@ -1,5 +1,5 @@
-//! fio I/O logs: line 1 `fio version 2 iolog` or `3`, then `file action [offset length]`, in version
-//! 3 with a time in us before it.
+//! fio I/O logs: line 1 `fio version 2 iolog` or `3`, then `file action [offset length]`, in
+//! version 3 with a time in us before it.
 //!
 //! Source: fio(1), section "Trace file format". Version 2 has no times except `wait`, whose offset
 //! is in us.

@@ -1,8 +1,8 @@
 //! FIU I/O deduplication: `ts_ns pid process lba size rw major minor md5`.
 //!
 //! One 4 KiB block per line, LBA and size in 512 B. The homes volumes have eight digests per line,
-//! one per sector. Lines written by Onefold name the process `-`, use the major number for FUA, know
-//! the operations F, D and Z, and write `-` where there is no digest. Source: Koller, Rangaswami,
+//! one per sector. Lines written by Onefold name the process `-`, use the major number for FUA,
+//! know the operations F, D and Z, and write `-` where there is no digest. Source: Koller, Rangaswami,
 //! "I/O Deduplication", FAST 2010, and the README of SNIA IOTTA set 390.
 
 use onefold_units::SECTOR_BYTES;

@@ -81,6 +81,8 @@ pub(crate) fn record_format(format: Format) -> Option<Box<dyn RecordFormat>> {
     })
 }
 
+pub use blktrace::blktrace_event;
+
 // For detection.
 pub(crate) use blkparse::is_summary as is_blkparse_summary;
 pub(crate) use blktrace::is_magic as blktrace_magic;

@@ -1,4 +1,5 @@
-//! libCacheSim's `oracleGeneral`: 24 B little-endian {`time_s` u32, object u64, size u32, next i64}.
+//! libCacheSim's `oracleGeneral`: 24 B little-endian {`time_s` u32, object u64, size u32, next
+//! i64}.
 //!
 //! It has no read/write flag, so a [`crate::Reader`] takes it only for cache studies: every request
 //! is a read of the object's number times 512 B.

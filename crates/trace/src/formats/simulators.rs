@@ -1,7 +1,7 @@
 //! Inputs of simulators: five blank-separated numbers.
 //!
-//! `SSDsim` and `MQSim`: `arrival device sector nsect type`, integers. `DiskSim`: `t_ms device block
-//! nblk flags`, time with a decimal point. IODA has the shape of `DiskSim`, in bytes.
+//! `SSDsim` and `MQSim`: `arrival device sector nsect type`, integers. `DiskSim`: `t_ms device
+//! block nblk flags`, time with a decimal point. IODA has the shape of `DiskSim`, in bytes.
 
 use crate::cursor::{Cursor, Expected};
 use crate::lines::{Context, LineFormat, Taken, request};

@@ -10,8 +10,8 @@ use crate::{Digest, Record, TraceOp};
 
 /// Encodes a recording without doing I/O: [`Encoder::header`] first, then [`Encoder::push`] for
 /// every record, which appends a block to `out` whenever one is full. A driver calls
-/// [`Encoder::flush`] when the oldest unwritten record is a second old, so that a kill loses little,
-/// and [`Encoder::finish`] at the end.
+/// [`Encoder::flush`] when the oldest unwritten record is a second old, so that a kill loses
+/// little, and [`Encoder::finish`] at the end.
 ///
 /// ```
 /// use onefold_trace::oft::{Encoder, Header};

@@ -70,19 +70,19 @@ fn describe(file: &Path, read: &ReadArgs, global: &Global) -> Result<Numbers, Cl
 
 /// All numbers of a trace; keys are only ever added.
 fn numbers(source: &TraceSource, counts: &Counts) -> Numbers {
+    let mut numbers = origin(source);
+    numbers.extend(amounts(source, counts));
+    numbers.extend(times(source, counts));
+    numbers.extend(pages(counts));
+    numbers.extend(shape(source, counts));
+    numbers.push(("warnings", json!(source.meta().warnings)));
+    numbers.push(("suggested_preset", json!(suggested_preset(counts.max_end_bytes()))));
+    numbers
+}
+
+/// Where the trace comes from and how it is read.
+fn origin(source: &TraceSource) -> Numbers {
     let meta = source.meta();
-    let of = |op| counts.of(op);
-    let mean = |op| {
-        let count = of(op);
-        count.bytes.checked_div(count.requests)
-    };
-    let digests = counts.digest_pages();
-    let share = |part: u64, whole: u64| (whole > 0).then(|| ratio(part, whole));
-    let sizes: Vec<Value> = counts
-        .top_sizes()
-        .into_iter()
-        .map(|(bytes, requests)| json!({"bytes": bytes, "requests": requests}))
-        .collect();
     vec![
         ("schema", json!("onefold.trace_info/1")),
         ("path", json!(meta.path.display().to_string())),
@@ -93,20 +93,34 @@ fn numbers(source: &TraceSource, counts: &Counts) -> Numbers {
         ("epoch", json!(meta.epoch_unix_ns)),
         ("time_resolution_ns", json!(meta.time_resolution_ns)),
         ("timed", json!(!meta.untimed)),
+    ]
+}
+
+/// Requests and bytes.
+fn amounts(source: &TraceSource, counts: &Counts) -> Numbers {
+    let meta = source.meta();
+    let of = |op| counts.of(op);
+    let mean = |op| {
+        let count = of(op);
+        count.bytes.checked_div(count.requests)
+    };
+    let other: u64 = [TraceOp::Remap, TraceOp::Append, TraceOp::Zone]
+        .into_iter()
+        .map(|op| of(op).requests)
+        .sum();
+    let sizes: Vec<Value> = counts
+        .top_sizes()
+        .into_iter()
+        .map(|(bytes, requests)| json!({"bytes": bytes, "requests": requests}))
+        .collect();
+    vec![
         ("requests", json!(counts.requests())),
         ("reads", json!(of(TraceOp::Read).requests)),
         ("writes", json!(of(TraceOp::Write).requests)),
         ("trims", json!(of(TraceOp::Trim).requests)),
         ("flushes", json!(of(TraceOp::Flush).requests)),
         ("zeroes", json!(of(TraceOp::WriteZeroes).requests)),
-        (
-            "other",
-            json!(
-                of(TraceOp::Remap).requests
-                    + of(TraceOp::Append).requests
-                    + of(TraceOp::Zone).requests
-            ),
-        ),
+        ("other", json!(other)),
         ("skipped_lines", json!(meta.skipped_lines)),
         ("dropped_records", json!(meta.dropped_records)),
         ("merged_lines", json!(source.merged())),
@@ -117,13 +131,26 @@ fn numbers(source: &TraceSource, counts: &Counts) -> Numbers {
         ("mean_read_bytes", json!(mean(TraceOp::Read))),
         ("mean_write_bytes", json!(mean(TraceOp::Write))),
         ("sizes", json!(sizes)),
+    ]
+}
+
+fn times(source: &TraceSource, counts: &Counts) -> Numbers {
+    let (jumps, cut_ns) = source.jumps();
+    vec![
         ("duration_ns", json!(counts.duration_ns())),
         ("iops_mean", json!(counts.iops_mean())),
         ("iops_peak_1s", json!(counts.iops_peak_1s())),
-        ("out_of_order", json!(meta.out_of_order)),
-        ("jumps", json!(source.jumps().0)),
-        ("jumps_cut_ns", json!(source.jumps().1)),
+        ("out_of_order", json!(source.meta().out_of_order)),
+        ("jumps", json!(jumps)),
+        ("jumps_cut_ns", json!(cut_ns)),
         ("tie_share", json!(counts.tie_share())),
+    ]
+}
+
+/// Pages and how they are written again.
+fn pages(counts: &Counts) -> Numbers {
+    let gaps = json!({"p50": counts.rewrite_gap_ns(0.5), "p90": counts.rewrite_gap_ns(0.9)});
+    vec![
         ("read_pages", json!(counts.read_pages())),
         ("write_pages", json!(counts.write_pages())),
         ("footprint_bytes", json!(counts.touched_pages() * PAGE)),
@@ -132,25 +159,27 @@ fn numbers(source: &TraceSource, counts: &Counts) -> Numbers {
         ("rewrite_share", json!(counts.rewrite_share())),
         ("top1_write_share", json!(counts.top_write_share(100))),
         ("top20_write_share", json!(counts.top_write_share(5))),
-        (
-            "rewrite_gap_ns",
-            json!({"p50": counts.rewrite_gap_ns(0.5), "p90": counts.rewrite_gap_ns(0.9)}),
-        ),
-        ("sequential_share", json!(share(counts.sequential(), counts.data_requests()))),
-        ("unaligned_share", json!(share(counts.unaligned(), counts.data_requests()))),
-        ("multi_page_share", json!(share(counts.multi_page(), counts.data_requests()))),
-        ("shift_proposal", json!(meta.shift_proposal)),
-        (
-            "flushes_per_write",
-            json!(share(of(TraceOp::Flush).requests, of(TraceOp::Write).requests)),
-        ),
+        ("rewrite_gap_ns", gaps),
+    ]
+}
+
+/// Alignment, flushes, queue and content.
+fn shape(source: &TraceSource, counts: &Counts) -> Numbers {
+    let share = |part: u64, whole: u64| (whole > 0).then(|| ratio(part, whole));
+    let (data, digests) = (counts.data_requests(), counts.digest_pages());
+    let (flushes, writes) = (counts.of(TraceOp::Flush), counts.of(TraceOp::Write));
+    let known = |count: u64| (digests > 0).then_some(count);
+    vec![
+        ("sequential_share", json!(share(counts.sequential(), data))),
+        ("unaligned_share", json!(share(counts.unaligned(), data))),
+        ("multi_page_share", json!(share(counts.multi_page(), data))),
+        ("shift_proposal", json!(source.meta().shift_proposal)),
+        ("flushes_per_write", json!(share(flushes.requests, writes.requests))),
         ("fua_share", json!(counts.fua_share())),
         ("queue_depth_mean", json!(counts.queue_depth_mean())),
         ("duplicate_share", json!(share(counts.duplicate_pages(), digests))),
-        ("distinct_digests", json!((digests > 0).then(|| counts.distinct_digests()))),
-        ("same_lba_same_content", json!((digests > 0).then(|| counts.same_lba_same_content()))),
-        ("warnings", json!(meta.warnings)),
-        ("suggested_preset", json!(suggested_preset(counts.max_end_bytes()))),
+        ("distinct_digests", json!(known(counts.distinct_digests()))),
+        ("same_lba_same_content", json!(known(counts.same_lba_same_content()))),
     ]
 }
 

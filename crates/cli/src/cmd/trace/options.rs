@@ -33,6 +33,9 @@ pub(crate) struct ReadArgs {
     /// What to do about a line that cannot be read
     #[arg(long, value_enum, default_value = "fail", value_name = "WHAT")]
     pub(crate) on_bad_line: BadLine,
+    /// Further file of a trace that blktrace wrote per CPU, merged by time; may be given often
+    #[arg(long = "cpu-file", value_name = "FILE")]
+    pub(crate) cpu_files: Vec<std::path::PathBuf>,
     /// Device to take, or all
     #[arg(long, default_value = "all", value_name = "NAME")]
     pub(crate) device: String,
@@ -67,6 +70,7 @@ impl ReadArgs {
         };
         Ok(Options {
             format,
+            cpu_files: self.cpu_files.clone(),
             on_bad_line: match self.on_bad_line {
                 BadLine::Fail => OnBadLine::Fail,
                 BadLine::Skip => OnBadLine::Skip,
