@@ -174,39 +174,59 @@ fn a_trim_gives_pages_back_and_fua_survives_without_flush() {
     assert!(back.iter().all(|byte| *byte == 5));
 }
 
+/// Versions of a page: a number that never comes twice for one page.
+#[derive(Clone, Copy, Default)]
+struct Versions {
+    /// The last one that was flushed, or found after a cut.
+    durable: u64,
+    /// What a read gives now.
+    current: u64,
+    /// The last one that was ever written.
+    issued: u64,
+}
+
+fn stamp(page: usize, version: u64) -> Vec<u8> {
+    (version << 16 | u64::try_from(page).unwrap()).to_le_bytes().repeat(512)
+}
+
+/// The version that a page holds.
+fn version(device: &SsdDevice, page: usize) -> u64 {
+    let mut back = vec![0; 4096];
+    device.read(u64::try_from(page).unwrap() * 4096, &mut back).unwrap();
+    let version = u64::from_le_bytes(back[..8].try_into().unwrap()) >> 16;
+    let whole = if version == 0 { vec![0; 4096] } else { stamp(page, version) };
+    assert!(back == whole, "page {page} is mixed or another's");
+    version
+}
+
 /// Collection, checkpoints and cuts without a flush: every page holds a version between the last
 /// flushed and the last written one.
 fn overwrite_and_cut(config: SsdConfig) {
     let folder = Folder::new(config);
     let mut rng = onefold_units::Rng::new(7);
-    let pages = SIZE / 4096;
-    let (mut durable, mut issued) = (vec![0_u64; 768], vec![0_u64; 768]);
+    let mut pages = vec![Versions::default(); 768];
     let mut erases = 0;
     for round in 0..12_u64 {
         let opened = folder.open();
         assert_eq!(opened.recovery.lost_units, 0, "round {round}");
         let device = opened.device;
-        for page in 0..768 {
-            let mut back = [0; 4096];
-            device.read(page as u64 * 4096, &mut back).unwrap();
-            let words: Vec<u64> = back.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
-            assert!(words.iter().all(|word| *word == words[0]), "page {page} is mixed");
-            let (found, number) = (words[0] >> 16, words[0] & 0xFFFF);
-            assert!(found == 0 || number == page as u64, "page {page} holds page {number}");
-            assert!(found >= durable[page] && found <= issued[page], "page {page}: {found}");
-            durable[page] = found;
+        for (number, page) in pages.iter_mut().enumerate() {
+            let found = version(&device, number);
+            assert!((page.durable..=page.issued).contains(&found), "page {number}: {found}");
+            (page.durable, page.current) = (found, found);
         }
         let writes = 200 + rng.below(1500);
         let flush_at = rng.below(writes);
         for n in 0..writes {
-            let page = rng.below(pages);
-            let at = usize::try_from(page).unwrap();
-            issued[at] += 1;
-            let word = issued[at] << 16 | page;
-            device.write(page * 4096, &word.to_le_bytes().repeat(512), false).unwrap();
+            let at = rng.below(768);
+            let number = usize::try_from(at).unwrap();
+            let page = &mut pages[number];
+            page.issued += 1;
+            page.current = page.issued;
+            device.write(at * 4096, &stamp(number, page.issued), false).unwrap();
             if n == flush_at {
                 device.flush().unwrap();
-                durable.clone_from(&issued);
+                pages.iter_mut().for_each(|page| page.durable = page.current);
             }
         }
         erases += device.details().unwrap().ftl.erases;

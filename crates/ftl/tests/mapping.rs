@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::{AT, Op, Setup, plain_config, read, spec};
 use onefold_ftl::{Ftl, FtlConfig, FtlError};
-use onefold_nand::{Media, MemoryMedia, NullMedia};
+use onefold_nand::{FaultSpec, Media, MemoryMedia, NullMedia};
 use onefold_testkit::{fill, for_each_seed, stamp_of};
 use onefold_units::convert::low32;
 use onefold_units::{Cause, Lpn, Nanos, Rng};
@@ -163,6 +163,44 @@ fn worn_out_superblocks_retire_until_none_is_left() {
     assert!((1000..3200).contains(&writes), "{writes} writes");
     assert!(ftl.wear().max <= 20);
     assert!(ftl.space().bad_superblocks > 5);
+}
+
+#[test]
+fn retired_superblocks_stay_retired() {
+    let config = FtlConfig { endurance: 20, ..plain_config() };
+    let setup = Setup::new(spec(20, 8, 4096, 4096), config, 0.5).unwrap();
+    let mut ftl = memory(&setup);
+    let mut rng = Rng::new(8);
+    while ftl.space().bad_superblocks < 3 {
+        let lpn = low32(rng.below(u64::from(setup.units())));
+        apply(&mut ftl, &setup, Op::Write { lpn, stream: 0 }, 1).unwrap();
+    }
+    apply(&mut ftl, &setup, Op::Flush, 1).unwrap();
+    let before = ftl.wear();
+    let (ftl, _) = setup.recover(ftl.into_media()).unwrap();
+    assert_eq!(ftl.space().bad_superblocks, 3);
+    assert_eq!(ftl.wear(), before);
+}
+
+/// Without bytes there is no marker for a lost unit: the map remembers it. A marker that was staged
+/// stayed valid for ever, and its superblock could never be emptied.
+#[test]
+fn faults_without_bytes_keep_the_books() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut setup = Setup::random(&mut rng);
+        setup.faults = FaultSpec { read: 0.05, program: 0.001, seed, ..FaultSpec::default() };
+        let mut ftl = setup.build(NullMedia);
+        for version in 1..1500 {
+            let op = Op::random(&mut rng, &setup, 10);
+            match apply(&mut ftl, &setup, op, version) {
+                Ok(()) | Err(FtlError::Unreadable { .. }) => {}
+                Err(FtlError::NoSpace) => break,
+                Err(error) => panic!("{error}"),
+            }
+            ftl.check().unwrap_or_else(|e| panic!("seed {seed}: {e} after {op:?} with {setup:?}"));
+        }
+    }
 }
 
 #[test]

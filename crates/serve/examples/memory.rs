@@ -1,15 +1,14 @@
 //! Serves memory through NBD: the cost of the front end alone, for `scripts/bench-nbd.sh`.
 //!
 //! `cargo run --release -p onefold-serve --example memory -- unix:/tmp/memory.sock 1073741824 50`
-//! serves 1 GiB and delays every reply by 50 us.
+//! serves 1 GiB and delays every reply by 50 us. A further argument names a file to record to.
 use std::time::{Duration, Instant};
 
-use onefold_device::edge::DeviceStats;
+use onefold_device::edge::{DeviceStats, Edge, Recorded};
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::Status;
 
-use onefold_device::edge::Edge;
-use onefold_serve::{Options, run};
+use onefold_serve::{Options, record, run};
 
 #[path = "../tests/common/memory.rs"]
 mod memory;
@@ -23,7 +22,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     options.nbd.push(endpoint);
     let delay = Duration::from_micros(delay_us);
     let device = Delayed { memory: memory::MemoryDevice::new(size), delay };
-    run(Edge::new(device), &options, |_| {})?;
+    let edge = match arguments.next() {
+        None => Edge::new(device),
+        Some(path) => {
+            let (device_uuid, lba_bytes, behind_loop) = ([0; 16], 4096, false);
+            let recorded = Recorded { device_bytes: size, device_uuid, lba_bytes, behind_loop };
+            Edge::with_recorder(device, record(path.as_ref(), &recorded)?)
+        }
+    };
+    run(edge, &options, |_| {})?;
     Ok(())
 }
 

@@ -84,7 +84,7 @@ fn encode(records: &[Record], flushes: usize) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn no_reader_panics_and_pieces_do_not_matter(

@@ -308,7 +308,33 @@ impl Stop {
 
 #[cfg(test)]
 mod tests {
-    use super::Endpoint;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+
+    use super::{Endpoint, ListenError, Listener};
+
+    /// CVE-2025-40080: a socket that is no stream.
+    #[test]
+    fn inherited_sockets_that_are_no_listening_streams_are_refused() {
+        for (kind, listening, good) in [
+            (SocketType::STREAM, true, true),
+            (SocketType::STREAM, false, false),
+            (SocketType::SEQPACKET, true, false),
+            (SocketType::DGRAM, false, false),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let socket = socket(AddressFamily::UNIX, kind, None).unwrap();
+            let address = SocketAddrUnix::new(dir.path().join("socket")).unwrap();
+            bind(&socket, &address).unwrap();
+            if listening {
+                listen(&socket, 1).unwrap();
+            }
+            let result = Listener::inherit_unix(UnixListener::from(socket));
+            assert_eq!(result.is_ok(), good, "{kind:?}");
+            assert!(good || matches!(result, Err(ListenError::WrongSocket)));
+        }
+    }
 
     #[test]
     fn endpoints_are_read_and_written_alike() {

@@ -7,6 +7,7 @@ mod common;
 mod clients;
 mod fuse;
 mod handshake;
+mod loop_device;
 mod metrics;
 mod model;
 mod requests;
