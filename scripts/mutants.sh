@@ -25,8 +25,8 @@ verified-once|recovery.rs|s/\.unverified = true;/.unverified = false;/|a superbl
 hole-forgotten|recovery.rs|s/\.unverified \|= hole;/.unverified |= hole \&\& epoch == 0;/|tail pages over torn slots are not believed
 trim-seq|recovery.rs|s/if seq\.raw\(\) > self\.best\[lpn\] \{/if seq.raw() > 0 {/|a trim record loses against later writes
 trim-covered|recovery.rs|s/record\.seq > covered/record.seq > Seq::default() || record.seq > covered/|a checkpoint covers the trim records before it
-epoch-again|recovery.rs|s/newest\.alloc\.max\(mark\.epoch\)\.max\(mark\.alloc\)/newest.alloc/|no epoch is given out twice
-mark-too-new|read.rs|s/let epoch = self\.oldest_unverified\(\);/let epoch = self.alloc;/|the mark stays behind open superblocks
+epoch-again|recovery.rs|s/newest\.alloc\.max\(self\.mark\.epoch\)\.max\(limit\.epoch\)/newest.alloc/|no epoch is given out twice
+mark-too-new|read.rs|s/epoch: self\.oldest_unverified\(\)/epoch: self.alloc/|the mark stays behind open superblocks
 trim-unlogged|trim.rs|s/self\.log_trim\(begin, last \+ 1 - begin\)\?;//|a trim is in NVRAM before it is in the map
 replaced-at-once|write.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
 staged-shift|write.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
@@ -39,7 +39,7 @@ TABLE
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-tar cf - --exclude=./target --exclude=./.git . | tar xf - -C "$work"
+cp -r Cargo.toml Cargo.lock crates xtask "$work"
 export CARGO_TARGET_DIR=${MUTANTS_TARGET:-$work/target}
 export ONEFOLD_SEEDS=${ONEFOLD_SEEDS:-1500}
 export RUST_BACKTRACE=0

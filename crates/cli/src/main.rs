@@ -31,7 +31,7 @@ enum Command {
     /// Create, serve, check and inspect an emulated SSD
     #[command(subcommand)]
     Ssd(cmd::ssd::Ssd),
-    /// Turn results into one self-contained HTML report
+    /// Turn results into one self-contained HTML report, or into one table (--format table)
     Report(cmd::report::Report),
     /// Explain configuration keys and presets
     #[command(subcommand)]

@@ -82,10 +82,7 @@ pub fn inspect(
     Ok((SsdDetails::of(&ssd), recovery))
 }
 
-fn look(
-    image: &Image,
-    config: &SsdConfig,
-) -> Result<(Ssd<Overlay>, RecoveryReport), DeviceError> {
+fn look(image: &Image, config: &SsdConfig) -> Result<(Ssd<Overlay>, RecoveryReport), DeviceError> {
     image.expect(config)?;
     let mut config = *config;
     // Injected faults belong to the modelled device, not to its check.

@@ -22,21 +22,21 @@ fn overwrite(folder: &Folder, offset: usize, bytes: &[u8]) {
 
 #[test]
 fn a_new_image_is_sparse_and_says_what_it_is() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
     assert!(image.label().clean);
     assert_eq!(image.label().config, TEXT);
     assert_eq!(image.label().uuid[6] >> 4, 4);
     assert_eq!(fs::metadata(folder.path()).unwrap().len(), image.file_bytes());
     assert!(image.allocated_bytes().unwrap() <= 3 * 65_536);
-    let other = Folder::new(plain());
+    let other = Folder::new(&plain());
     let other = Image::open(&other.path(), Access::ReadOnly).unwrap();
     assert_ne!(image.label().uuid, other.label().uuid);
 }
 
 #[test]
 fn what_exists_is_not_overwritten() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     fs::write(folder.path(), "precious").unwrap();
     let error = Image::create(&folder.path(), &plain(), TEXT.to_owned()).unwrap_err();
     assert!(matches!(error, DeviceError::Exists { .. }));
@@ -61,7 +61,7 @@ fn what_cannot_work_leaves_no_file() {
 
 #[test]
 fn one_process_at_a_time_writes() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let reader = Image::open(&folder.path(), Access::ReadOnly).unwrap();
     let second = Image::open(&folder.path(), Access::ReadOnly).unwrap();
     assert_eq!(refusal(&folder), "IMAGE is in use by another process; stop that one first");
@@ -74,8 +74,8 @@ fn one_process_at_a_time_writes() {
 
 #[test]
 fn what_is_no_image_is_refused() {
-    let folder = Folder::new(plain());
-    for bytes in [&b""[..], b"ONEFOLD", &[7; 300_000]] {
+    let folder = Folder::new(&plain());
+    for bytes in [&b""[..], b"ONEFOLD", &vec![7; 300_000]] {
         fs::write(folder.path(), bytes).unwrap();
         let expected = "IMAGE: this is not a Onefold image: the magic number at byte 0 is missing";
         assert_eq!(refusal(&folder), expected);
@@ -88,7 +88,7 @@ fn what_is_no_image_is_refused() {
 
 #[test]
 fn a_truncated_image_is_refused_at_every_length() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let file = OpenOptions::new().write(true).open(folder.path()).unwrap();
     let whole = file.metadata().unwrap().len();
     for len in [whole - 1, 1 << 20, 131_072, 65_536] {
@@ -103,7 +103,7 @@ fn a_truncated_image_is_refused_at_every_length() {
 #[test]
 fn one_damaged_copy_of_the_label_does_no_harm_two_do() {
     for copy in [0, LABEL_BYTES] {
-        let folder = Folder::new(plain());
+        let folder = Folder::new(&plain());
         overwrite(&folder, copy, &[0xA5; 4096]);
         let label = Image::open(&folder.path(), Access::ReadOnly).unwrap().label().clone();
         assert_eq!(label.config, TEXT);
@@ -115,7 +115,7 @@ fn one_damaged_copy_of_the_label_does_no_harm_two_do() {
 
 #[test]
 fn images_of_other_versions_are_refused() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     for copy in [0, LABEL_BYTES] {
         overwrite(&folder, copy + 8, &[2]);
     }
@@ -127,7 +127,7 @@ fn images_of_other_versions_are_refused() {
 
 #[test]
 fn the_copies_of_the_label_take_turns() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let generation = |copy: usize| {
         let file = fs::read(folder.path()).unwrap();
         let bytes = &file[copy * LABEL_BYTES..][..LABEL_BYTES];
@@ -148,7 +148,7 @@ fn the_copies_of_the_label_take_turns() {
 
 #[test]
 fn a_configuration_of_another_device_is_refused() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
     let mut config = plain();
     config.ftl.logical_units -= 1;
@@ -161,7 +161,7 @@ fn a_configuration_of_another_device_is_refused() {
 fn a_protected_buffer_is_made_volatile_and_said_so() {
     let mut config = rich();
     config.buffer.volatile = false;
-    let folder = Folder::new(config);
+    let folder = Folder::new(&config);
     let opened = folder.open();
     assert!(opened.buffer_made_volatile);
     opened.device.write(0, &[7; 4096], false).unwrap();
@@ -174,7 +174,7 @@ fn a_protected_buffer_is_made_volatile_and_said_so() {
 
 #[test]
 fn a_closed_device_answers_nothing() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let device = folder.open().device;
     device.close().unwrap();
     device.close().unwrap();

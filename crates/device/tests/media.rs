@@ -10,6 +10,7 @@ use onefold_nand::{
     ERASED_HEAD, ERASED_SPARE, Geometry, Media, MediaError, MemoryMedia, SPARE_BYTES, Spare,
 };
 use onefold_units::SuperblockId;
+use onefold_units::convert::{index, index64, low8};
 use proptest::prelude::*;
 
 struct Fixture {
@@ -20,7 +21,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let folder = Folder::new(plain());
+        let folder = Folder::new(&plain());
         let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
         Self { folder, image, geometry: plain().geometry }
     }
@@ -34,8 +35,8 @@ impl Fixture {
     fn in_file(&self, superblock: usize) -> [Vec<u8>; 3] {
         let file = fs::read(self.folder.path()).unwrap();
         let label = self.image.label();
-        let (superblocks, slots) = (label.superblocks as usize, label.slots as usize);
-        let heads = (131_072 + label.nvram_bytes as usize).next_multiple_of(4096);
+        let (superblocks, slots) = (index(label.superblocks), index(label.slots));
+        let heads = (131_072 + index64(label.nvram_bytes)).next_multiple_of(4096);
         let spares = (heads + superblocks * 64).next_multiple_of(4096);
         let data = (spares + superblocks * slots * 24).next_multiple_of(1 << 20);
         let part = |from: usize, len: usize| file[from + superblock * len..][..len].to_vec();
@@ -110,7 +111,7 @@ fn nvram_ends_where_the_label_says() {
 /// A file opened for reading refuses writes: what a full or broken disk does, too.
 #[test]
 fn after_a_failed_write_nothing_is_written_any_more() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
     let mut media = FileMedia::new(&image, plain().geometry);
     let failed = Err(MediaError::Backing { errno: 9 });
@@ -174,7 +175,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Program { superblock, count, byte, with_data } => {
-                    let at = &mut next[superblock as usize];
+                    let at = &mut next[index(superblock)];
                     let count = count.min(geometry.slots() - *at);
                     if *at == 0 {
                         for media in [&mut file as &mut dyn Heads, &mut memory] {
@@ -182,15 +183,15 @@ proptest! {
                         }
                     }
                     let spares: Vec<Spare> =
-                        (0..count).map(|n| [byte ^ n as u8 | 1; SPARE_BYTES]).collect();
-                    let data = vec![byte; if with_data { count as usize * 4096 } else { 0 }];
+                        (0..count).map(|n| [byte ^ low8(n.into()) | 1; SPARE_BYTES]).collect();
+                    let data = vec![byte; if with_data { index(count) * 4096 } else { 0 }];
                     let ppn = geometry.ppn(SuperblockId::new(superblock), *at);
                     file.program(ppn, &spares, &data).unwrap();
                     memory.program(ppn, &spares, &data).unwrap();
                     *at += count;
                 }
                 Step::Erase { superblock } => {
-                    next[superblock as usize] = 0;
+                    next[index(superblock)] = 0;
                     file.erase(SuperblockId::new(superblock)).unwrap();
                     memory.erase(SuperblockId::new(superblock)).unwrap();
                 }

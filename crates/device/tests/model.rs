@@ -10,10 +10,25 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Write { at: u64, len: u64, byte: u8, fua: bool },
-    Read { at: u64, len: u64 },
-    Trim { at: u64, len: u64 },
-    Zero { at: u64, len: u64, unmap: bool },
+    Write {
+        at: u64,
+        len: u64,
+        byte: u8,
+        fua: bool,
+    },
+    Read {
+        at: u64,
+        len: u64,
+    },
+    Trim {
+        at: u64,
+        len: u64,
+    },
+    Zero {
+        at: u64,
+        len: u64,
+        unmap: bool,
+    },
     Flush,
     /// Flush, then the process dies.
     Cut,
@@ -56,7 +71,7 @@ fn verify(device: &SsdDevice, model: &[u8]) {
     assert_eq!(wrong, None, "first wrong byte");
 }
 
-fn run(config: SsdConfig, steps: &[Step]) {
+fn run(config: &SsdConfig, steps: &[Step]) {
     let folder = Folder::new(config);
     let mut device = folder.open().device;
     let mut model = vec![0; usize::try_from(device.size()).unwrap()];
@@ -124,25 +139,25 @@ proptest! {
 
     #[test]
     fn a_plain_device_is_an_array_of_bytes(steps in prop::collection::vec(step(SIZE), 1..120)) {
-        run(plain(), &steps);
+        run(&plain(), &steps);
     }
 
     #[test]
     fn a_device_with_everything_is_one_too(steps in prop::collection::vec(step(SIZE), 1..120)) {
-        run(rich(), &steps);
+        run(&rich(), &steps);
     }
 }
 
 #[test]
 fn the_size_is_that_of_the_test() {
     for config in [plain(), rich()] {
-        assert_eq!(Folder::new(config).open().device.size(), SIZE);
+        assert_eq!(Folder::new(&config).open().device.size(), SIZE);
     }
 }
 
 #[test]
 fn ranges_that_leave_the_device_change_nothing() {
-    let folder = Folder::new(plain());
+    let folder = Folder::new(&plain());
     let device = folder.open().device;
     let end = device.size();
     for (at, len) in [(end, 1), (end - 1, 2), (u64::MAX, 1), (u64::MAX, u64::MAX), (0, 0)] {
@@ -162,9 +177,9 @@ fn ranges_that_leave_the_device_change_nothing() {
 
 #[test]
 fn a_trim_gives_pages_back_and_fua_survives_without_flush() {
-    let folder = Folder::new(rich());
+    let folder = Folder::new(&rich());
     let device = folder.open().device;
-    device.write(0, &[5; 1 << 20], true).unwrap();
+    device.write(0, &vec![5; 1 << 20], true).unwrap();
     assert_eq!(device.details().unwrap().mapped_pages, 256);
     device.trim(0, 512 << 10).unwrap();
     assert_eq!(device.details().unwrap().mapped_pages, 128);
@@ -201,7 +216,7 @@ fn version(device: &SsdDevice, page: usize) -> u64 {
 
 /// Collection, checkpoints and cuts without a flush: every page holds a version between the last
 /// flushed and the last written one.
-fn overwrite_and_cut(config: SsdConfig) {
+fn overwrite_and_cut(config: &SsdConfig) {
     let folder = Folder::new(config);
     let mut rng = onefold_units::Rng::new(7);
     let mut pages = vec![Versions::default(); 768];
@@ -226,7 +241,9 @@ fn overwrite_and_cut(config: SsdConfig) {
             device.write(at * 4096, &stamp(number, page.issued), false).unwrap();
             if n == flush_at {
                 device.flush().unwrap();
-                pages.iter_mut().for_each(|page| page.durable = page.current);
+                for page in &mut pages {
+                    page.durable = page.current;
+                }
             }
         }
         erases += device.details().unwrap().ftl.erases;
@@ -237,10 +254,10 @@ fn overwrite_and_cut(config: SsdConfig) {
 
 #[test]
 fn a_plain_device_survives_cuts_under_collection() {
-    overwrite_and_cut(plain());
+    overwrite_and_cut(&plain());
 }
 
 #[test]
 fn a_device_with_everything_survives_cuts_under_collection() {
-    overwrite_and_cut(rich());
+    overwrite_and_cut(&rich());
 }

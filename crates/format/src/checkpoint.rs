@@ -6,6 +6,7 @@ use crate::bytes::{Reader, Writer, checked_body, seal};
 
 const MAGIC: u64 = 0x4B43_464F; // "OFCK"
 const MARK_MAGIC: u64 = 0x4D53_464F; // "OFSM"
+const LIMIT_MAGIC: u64 = 0x4C45_464F; // "OFEL"
 const FIXED_BYTES: usize = 48;
 
 /// Version of the checkpoint label.
@@ -109,15 +110,12 @@ impl CheckpointLabel {
     }
 }
 
-/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | alloc 8 | 0 4 | crc 4. Data in superblocks of
-/// epochs before `epoch` is known to have reached the medium whole; no epoch from `alloc` on was ever
-/// given out.
+/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | 0 12 | crc 4. Data in superblocks of
+/// older epochs is known to have reached the medium whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncMark {
     /// Lowest epoch whose data has to be verified after a power cut.
     pub epoch: u64,
-    /// Epochs below this one may be in use, whatever became of their superblocks.
-    pub alloc: u64,
 }
 
 impl SyncMark {
@@ -127,33 +125,61 @@ impl SyncMark {
     /// The bytes of the mark.
     #[must_use]
     pub fn encode(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        let mut writer = Writer::new(&mut bytes);
-        writer.uint(MARK_MAGIC, 4);
-        writer.uint(0, 4);
-        writer.uint(self.epoch, 8);
-        writer.uint(self.alloc, 8);
-        seal(&mut bytes);
-        bytes
+        encode_epoch(MARK_MAGIC, self.epoch)
     }
 
     /// Reads a mark. A missing or damaged one means that everything has to be verified.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        let mark = checked_body(bytes).and_then(|body| {
-            let mut reader = Reader::new(body);
-            let known = reader.uint(4)? == MARK_MAGIC;
-            reader.uint(4)?;
-            let (epoch, alloc) = (reader.uint(8)?, reader.uint(8)?);
-            known.then_some(Self { epoch, alloc })
-        });
-        mark.unwrap_or_default()
+        Self { epoch: decode_epoch(MARK_MAGIC, bytes).unwrap_or(0) }
     }
+}
+
+/// Epoch limit, 32 B: magic 4 | 0 4 | epoch 8 | 0 12 | crc 4. No superblock was ever opened with this
+/// epoch or a later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpochLimit {
+    /// Lowest epoch that is certainly unused.
+    pub epoch: u64,
+}
+
+impl EpochLimit {
+    /// Bytes of the limit.
+    pub const BYTES: usize = 32;
+
+    /// The bytes of the limit.
+    #[must_use]
+    pub fn encode(self) -> [u8; Self::BYTES] {
+        encode_epoch(LIMIT_MAGIC, self.epoch)
+    }
+
+    /// Reads a limit. A missing one means that no superblock was opened yet.
+    #[must_use]
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
+        Self { epoch: decode_epoch(LIMIT_MAGIC, bytes).unwrap_or(0) }
+    }
+}
+
+fn encode_epoch(magic: u64, epoch: u64) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let mut writer = Writer::new(&mut bytes);
+    writer.uint(magic, 4);
+    writer.uint(0, 4);
+    writer.uint(epoch, 8);
+    seal(&mut bytes);
+    bytes
+}
+
+fn decode_epoch(magic: u64, bytes: &[u8; 32]) -> Option<u64> {
+    let mut reader = Reader::new(checked_body(bytes)?);
+    let known = reader.uint(4)? == magic;
+    reader.uint(4)?;
+    reader.uint(8).filter(|_| known)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckpointLabel, Frontier, SyncMark};
+    use super::{CheckpointLabel, EpochLimit, Frontier, SyncMark};
     use onefold_units::{Seq, SuperblockId};
 
     #[test]
@@ -180,8 +206,11 @@ mod tests {
 
     #[test]
     fn mark_there_and_back() {
-        let mark = SyncMark { epoch: 81, alloc: 1 << 40 };
+        let mark = SyncMark { epoch: 81 };
         assert_eq!(SyncMark::decode(&mark.encode()), mark);
-        assert_eq!(SyncMark::decode(&[0; 32]), SyncMark::default());
+        assert_eq!(SyncMark::decode(&[0; 32]), SyncMark { epoch: 0 });
+        let limit = EpochLimit { epoch: 1 << 40 };
+        assert_eq!(EpochLimit::decode(&limit.encode()), limit);
+        assert_eq!(EpochLimit::decode(&mark.encode()), EpochLimit { epoch: 0 });
     }
 }

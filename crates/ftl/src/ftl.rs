@@ -11,7 +11,7 @@
 //! 5. Sequence numbers grow with every mapping change of the host; collection keeps them.
 //! 6. The free superblocks of a pool never fall below `stop` but for collection itself.
 
-use onefold_format::{SyncMark, checksum};
+use onefold_format::checksum;
 use onefold_nand::{At, Media, Nand, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
 use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
@@ -44,8 +44,8 @@ pub struct Ftl<M> {
     pub(crate) seq: u64,
     /// Next epoch.
     pub(crate) alloc: u64,
-    /// The mark in NVRAM: which epochs are whole, and which may be given out.
-    pub(crate) mark: SyncMark,
+    /// Epochs before this one may be given out: the limit in NVRAM.
+    pub(crate) epoch_limit: u64,
     pub(crate) stats: FtlStats,
     pub(crate) trim_log: TrimLog,
     pub(crate) checkpoints: Checkpoints,
@@ -99,7 +99,7 @@ impl<M: Media> Ftl<M> {
             turn: 0,
             seq: 0,
             alloc: 1,
-            mark: SyncMark::default(),
+            epoch_limit: 0,
             stats: FtlStats::default(),
             trim_log: TrimLog::new(&layout),
             checkpoints: Checkpoints::default(),

@@ -103,6 +103,7 @@ pub struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NvramLayout {
     pub(crate) mark: u64,
+    pub(crate) epoch_limit: u64,
     /// 4 B per superblock: erases, and [`RETIRED_BIT`].
     pub(crate) wear: u64,
     pub(crate) labels: [u64; 2],
@@ -196,6 +197,8 @@ impl NvramLayout {
         let trims = label + 2 * label_bytes;
         Self {
             mark,
+            // In the block of the mark, but written by itself.
+            epoch_limit: mark + 64,
             wear,
             labels: [label, label + label_bytes],
             label_bytes,

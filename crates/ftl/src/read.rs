@@ -90,8 +90,8 @@ impl<M: Media> Ftl<M> {
         self.program_all_staged(at)?;
         if M::STORES {
             self.sync()?;
-            let epoch = self.oldest_unverified();
-            self.write_mark(SyncMark { epoch, ..self.mark })?;
+            let mark = SyncMark { epoch: self.oldest_unverified() };
+            self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
         }
         Ok(self.programmed_at.max(at.ready))
     }
@@ -101,12 +101,6 @@ impl<M: Media> Ftl<M> {
         for pool in &mut self.pools {
             pool.unsynced = 0;
         }
-        Ok(())
-    }
-
-    pub(crate) fn write_mark(&mut self, mark: SyncMark) -> Result<(), FtlError> {
-        self.mark = mark;
-        self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
         Ok(())
     }
 

@@ -21,8 +21,8 @@
 use std::collections::BTreeMap;
 
 use onefold_format::{
-    CheckpointLabel, HeadRecord, HeadState, SlotKind, SpareState, SuperblockKind, SyncMark,
-    TRIM_RECORD_BYTES, checksum, decode_tail, tail_records_per_unit,
+    CheckpointLabel, EpochLimit, HeadRecord, HeadState, SlotKind, SpareState, SuperblockKind,
+    SyncMark, TRIM_RECORD_BYTES, checksum, decode_tail, tail_records_per_unit,
 };
 use onefold_nand::{Media, MediaError, Nand};
 use onefold_units::convert::{index, low32, u32_from};
@@ -81,6 +81,7 @@ struct Candidate {
 struct Recovery<M> {
     ftl: Ftl<M>,
     heads: Vec<Option<HeadRecord>>,
+    mark: SyncMark,
     /// Winning sequence number by unit; 0 = the checkpoint's entry stands.
     best: Vec<u64>,
     /// Units that won with the older of two equal copies, and the place of the newer.
@@ -102,6 +103,7 @@ impl<M: Media> Ftl<M> {
         let mut recovery = Recovery {
             ftl,
             heads: Vec::new(),
+            mark: SyncMark::default(),
             best: vec![0; units],
             copies: BTreeMap::new(),
             report: RecoveryReport::default(),
@@ -127,8 +129,10 @@ impl<M: Media> Recovery<M> {
         let media = self.ftl.nand.media_mut();
         let mut mark = [0; SyncMark::BYTES];
         media.nvram_read(nvram.mark, &mut mark)?;
-        let mark = SyncMark::decode(&mark);
-        self.ftl.mark = mark;
+        self.mark = SyncMark::decode(&mark);
+        let mut limit = [0; EpochLimit::BYTES];
+        media.nvram_read(nvram.epoch_limit, &mut limit)?;
+        let limit = EpochLimit::decode(&limit);
         let mut newest = CheckpointLabel::default();
         for offset in nvram.labels {
             let mut bytes = vec![0; onefold_units::convert::index64(nvram.label_bytes)];
@@ -143,7 +147,7 @@ impl<M: Media> Recovery<M> {
         self.ftl.seq = newest.seq.raw();
         // No epoch is ever given out again, even if the superblock that had it is erased by now:
         // those below the mark count as whole, and others may be left in slots without header.
-        self.ftl.alloc = newest.alloc.max(mark.epoch).max(mark.alloc).max(1);
+        self.ftl.alloc = newest.alloc.max(self.mark.epoch).max(limit.epoch).max(1);
         self.ftl.checkpoints.label = newest;
         let mut wear = vec![0; self.ftl.superblocks.len() * 4];
         media.nvram_read(nvram.wear, &mut wear)?;
@@ -359,7 +363,7 @@ impl<M: Media> Recovery<M> {
         epoch: u64,
         first: u32,
     ) -> Result<Vec<Candidate>, RecoverError> {
-        let whole = epoch < self.ftl.mark.epoch;
+        let whole = epoch < self.mark.epoch;
         if whole
             && self.ftl.config.metadata_pages
             && let Some(candidates) = self.tail_candidates(superblock, first)?

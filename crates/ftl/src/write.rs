@@ -1,8 +1,8 @@
 //! Writing units: choosing a place, programming, and changing the map.
 
 use onefold_format::{
-    HeadRecord, SlotKind, SpareRecord, SuperblockKind, SyncMark, TailRecord, checksum, encode_tail,
-    tail_records_per_unit,
+    EpochLimit, HeadRecord, SlotKind, SpareRecord, SuperblockKind, TailRecord, checksum,
+    encode_tail, tail_records_per_unit,
 };
 use onefold_nand::{At, Delay, ERASED_SPARE, Grant, Media, MediaError};
 use onefold_units::convert::{index, low32, u32_from};
@@ -139,7 +139,9 @@ impl<M: Media> Ftl<M> {
     /// revive them.
     fn reserve_epochs(&mut self) -> Result<(), FtlError> {
         const EPOCHS_AT_ONCE: u64 = 1024;
-        self.write_mark(SyncMark { alloc: self.alloc + EPOCHS_AT_ONCE, ..self.mark })?;
+        self.epoch_limit = self.alloc + EPOCHS_AT_ONCE;
+        let limit = EpochLimit { epoch: self.epoch_limit };
+        self.nand.media_mut().nvram_write(self.layout.nvram.epoch_limit, &limit.encode())?;
         self.sync()
     }
 
@@ -150,7 +152,7 @@ impl<M: Media> Ftl<M> {
         superblock: SuperblockId,
         kind: SuperblockKind,
     ) -> Result<bool, FtlError> {
-        if M::STORES && self.alloc >= self.mark.alloc {
+        if M::STORES && self.alloc >= self.epoch_limit {
             self.reserve_epochs()?;
         }
         let block = &mut self.superblocks[superblock.index()];

@@ -1,8 +1,8 @@
 //! Latencies and rates against the closed forms of ssd.md 1.3.
 
 use onefold_nand::{
-    At, CellTimes, ERASED_SPARE, FaultSpec, Geometry, GeometrySpec, Nand, NullMedia, Span, Timelines, TimingSpec,
-    Work, channel_time,
+    At, CellTimes, ERASED_SPARE, FaultSpec, Geometry, GeometrySpec, Nand, NullMedia, Span,
+    Timelines, TimingSpec, Work, channel_time,
 };
 use onefold_units::convert::float;
 use onefold_units::{Nanos, Ppn, Rng};
@@ -60,7 +60,9 @@ fn a_read_alone_takes_array_and_transfer() {
     let mut nand = Nand::new(geometry, timing, FaultSpec::default(), NullMedia);
     let mut now = 0;
     for n in 0..100 {
-        let grant = nand.read(host(now), Ppn::new(n * 37), 4096, &mut [], &mut ERASED_SPARE.clone()).unwrap();
+        let grant = nand
+            .read(host(now), Ppn::new(n * 37), 4096, &mut [], &mut ERASED_SPARE.clone())
+            .unwrap();
         assert_eq!(grant.done.get() - now, 40 * US + TRANSFER);
         now = grant.done.get();
     }
@@ -87,7 +89,10 @@ fn saturated_reads(geometry: GeometrySpec, timing: TimingSpec) -> f64 {
 }
 
 fn assert_within(found: f64, expected: f64, share: f64) {
-    assert!((found / expected - 1.0).abs() < share, "{found:.0} per second, expected {expected:.0}");
+    assert!(
+        (found / expected - 1.0).abs() < share,
+        "{found:.0} per second, expected {expected:.0}"
+    );
 }
 
 #[test]
@@ -157,8 +162,7 @@ fn planes_work_side_by_side_if_they_may() {
     let geometry =
         Geometry::new(GeometrySpec { channels: 1, ways: 1, planes: 2, ..geometry }).unwrap();
     let finish = |plane_parallel: bool| {
-        let mut timelines =
-            Timelines::new(&geometry, TimingSpec { plane_parallel, ..timing });
+        let mut timelines = Timelines::new(&geometry, TimingSpec { plane_parallel, ..timing });
         let mut last = 0;
         for n in 0..2 {
             let place = geometry.locate(onefold_units::SuperblockId::new(0), n, 0);

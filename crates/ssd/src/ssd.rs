@@ -291,7 +291,9 @@ impl<M: Media> Ssd<M> {
         data: &[u8],
     ) -> Result<Grant, SsdError> {
         let stream = u32::from(command.stream);
-        Ok(self.ftl.write(times.host(), part.lpn, part.pages(), stream, data)?)
+        // Zeroing the edge of a trim rewrites the unit, but the host wrote none of it.
+        let pages = if command.op == Op::Write { part.pages() } else { 0 };
+        Ok(self.ftl.write(times.host(), part.lpn, pages, stream, data)?)
     }
 
     /// Read-modify-write: puts `data` (zeroes if `None`) into a unit that is covered in part.

@@ -2,6 +2,7 @@
 //! host loses power.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use onefold_nand::{ERASED_HEAD, ERASED_SPARE, Geometry, Head, Media, MediaError, Spare};
 use onefold_units::convert::{index, index64, u64_from};
@@ -41,9 +42,8 @@ impl HostJournal {
         geometry: &Geometry,
         superblock: SuperblockId,
     ) -> Result<(), MediaError> {
-        if !self.before.contains_key(&superblock.raw()) {
-            let block = read_block(media, geometry, superblock)?;
-            self.before.insert(superblock.raw(), block);
+        if let Entry::Vacant(vacant) = self.before.entry(superblock.raw()) {
+            vacant.insert(read_block(media, geometry, superblock)?);
         }
         Ok(())
     }

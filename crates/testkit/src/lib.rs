@@ -1,8 +1,8 @@
 //! Reference models, closed forms and the crash driver (not published).
 #![forbid(unsafe_code)]
 
-pub mod closed_forms;
 mod borrowed;
+pub mod closed_forms;
 mod cut_media;
 mod host_journal;
 mod model;

@@ -96,8 +96,13 @@ impl Model {
     pub fn check_running(&self, lpn: u32, data: &[u8]) -> Result<(), Wrong> {
         let found = stamp_of(lpn, data).ok_or(Wrong::Mixed { lpn })?;
         let unit = &self.units[index(lpn)];
-        let expected = unit.later.last().map_or_else(|| unit.stable.clone(), |newest| vec![*newest]);
-        if expected.contains(&found) { Ok(()) } else { Err(Wrong::Version { lpn, found, expected }) }
+        let expected =
+            unit.later.last().map_or_else(|| unit.stable.clone(), |newest| vec![*newest]);
+        if expected.contains(&found) {
+            Ok(())
+        } else {
+            Err(Wrong::Version { lpn, found, expected })
+        }
     }
 
     /// Checks what a recovered device read, and takes it for the durable version from now on.

@@ -38,7 +38,9 @@ impl Drop for Reproduce {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self { seed, package, test, case } = self;
-            eprintln!("reproduce: ONEFOLD_SEED={seed} cargo test -p {package} --test {test} {case}");
+            eprintln!(
+                "reproduce: ONEFOLD_SEED={seed} cargo test -p {package} --test {test} {case}"
+            );
         }
     }
 }
@@ -49,7 +51,7 @@ pub fn for_each_seed(
     default: u64,
     mut run: impl FnMut(u64),
 ) {
-    let seeds = chosen_seed().map_or(0..budget(default), |seed| seed..seed + 1);
+    let seeds = chosen_seed().map_or_else(|| 0..budget(default), |seed| seed..seed + 1);
     for seed in seeds {
         let _guard = Reproduce::new(seed, package, test, case);
         run(seed);

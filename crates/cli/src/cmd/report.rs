@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_sim::report::render;
-use onefold_sim::result::RunResult;
+use onefold_sim::result::{RunResult, table};
 
 use crate::error::{CliError, Exit};
 use crate::output::Global;
@@ -15,7 +15,7 @@ use crate::output::Global;
 /// Largest result that is read. A result is some hundred KiB; more is another kind of file.
 const RESULT_BYTES_MAX: u64 = 256 << 20;
 
-/// Arguments of `onefold report`.
+/// Arguments of `onefold report`: HTML, or one table with a column per run (`--format table`).
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Results of `onefold sim run --format json`; `-` is standard input
@@ -28,6 +28,10 @@ impl Report {
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         self.check(global)?;
         let runs = self.runs.iter().map(|path| read_run(path)).collect::<Result<Vec<_>, _>>()?;
+        if global.formats.iter().any(|format| format == "table") {
+            global.emit(&table(&runs))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         global.emit(&render(&runs))?;
         if let Some(path) = &global.output {
             let what =
@@ -39,10 +43,10 @@ impl Report {
 
     /// Refuses what can be seen to be a mistake before anything is read.
     fn check(&self, global: &Global) -> Result<(), CliError> {
-        if let Some(format) = global.formats.last() {
-            let text = format!("--format is `{format}`, but a report is always HTML");
+        if let Some(format) = global.formats.iter().find(|format| *format != "table") {
+            let text = format!("--format is `{format}`, expected table (or nothing, for HTML)");
             return Err(CliError::new(Exit::Usage, "usage::format", text)
-                .help("leave --format away; `onefold sim run` prints tables"));
+                .help("the results themselves are JSON"));
         }
         if self.runs.iter().filter(|path| is_stdin(path)).count() > 1 {
             let text = "standard input (`-`) is named more than once, expected at most once";

@@ -123,7 +123,8 @@ fn watch(setup: &Setup, global: &Global) -> Result<RunResult, CliError> {
     if let Err(error) = registered {
         global.say(format!("Ctrl-C will not keep partial results: {error}"));
     }
-    let bar = if global.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    let bar =
+        if global.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {per_sec}") {
         bar.set_style(style);
     }
@@ -143,10 +144,8 @@ impl From<SimError> for CliError {
             SimError::Config(error) => error.into(),
             SimError::Trace(error) => trace_error(&error),
             SimError::Build(_) => Self::new(Exit::Infeasible, "config::infeasible", &error),
-            SimError::Workload { .. } => {
-                Self::new(Exit::Infeasible, "workload::spec", &error)
-                    .help("see `onefold help sim run` and docs/simulate.md for the workload language")
-            }
+            SimError::Workload { .. } => Self::new(Exit::Infeasible, "workload::spec", &error)
+                .help("see `onefold help sim run` and docs/simulate.md for the workload language"),
             SimError::NoLoad | SimError::TwoLoads => Self::new(Exit::Usage, "run::load", &error),
             SimError::Untimed { .. } => Self::new(Exit::Infeasible, "run::untimed", &error),
             SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),

@@ -93,12 +93,8 @@ mod tests {
 
     #[test]
     fn numbers_beyond_any_file_are_refused() {
-        let huge = ImageLabel {
-            superblocks: u32::MAX,
-            slots: u32::MAX,
-            unit_bytes: u32::MAX,
-            ..label()
-        };
+        let huge =
+            ImageLabel { superblocks: u32::MAX, slots: u32::MAX, unit_bytes: u32::MAX, ..label() };
         assert_eq!(FileLayout::new(&huge), None);
         assert_eq!(FileLayout::new(&ImageLabel { nvram_bytes: u64::MAX, ..label() }), None);
     }

@@ -52,6 +52,14 @@ impl Image {
         made.map(|()| image)
     }
 
+    /// Whether an image of `config` could be made.
+    ///
+    /// # Errors
+    /// What does not fit together.
+    pub fn can_create(path: &Path, config: &SsdConfig) -> Result<(), DeviceError> {
+        describe(path, config).map(drop)
+    }
+
     fn write_blank(&mut self) -> Result<(), DeviceError> {
         let failed = |action| io_error(&self.path, action);
         self.backing.try_lock(Access::Exclusive).map_err(failed("lock"))?;

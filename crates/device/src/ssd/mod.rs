@@ -25,7 +25,7 @@ use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, Op, Status};
 
 pub use details::SsdDetails;
-pub use open::{Opened, OpenOptions};
+pub use open::{OpenOptions, Opened};
 
 use crate::backing::Backing;
 use crate::block::{BlockDevice, Due, Extent};
@@ -120,7 +120,6 @@ impl SsdDevice {
             self.shared.unflushed.fetch_add(bytes, Relaxed);
         }
     }
-
 }
 
 impl Shared {

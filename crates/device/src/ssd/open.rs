@@ -59,9 +59,8 @@ impl SsdDevice {
         let was_clean = image.label().clean;
         let begin = Instant::now();
         let media = FileMedia::new(&image, config.geometry);
-        let (ssd, recovery) = Ssd::recover(config, media).map_err(|source| {
-            DeviceError::Build { path: image.path().to_owned(), source }
-        })?;
+        let (ssd, recovery) = Ssd::recover(config, media)
+            .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
         image.write_label(false)?;
         let shared = Shared {
             synced: Mutex::default(),

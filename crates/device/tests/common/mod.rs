@@ -1,5 +1,4 @@
 //! Small devices in temporary folders.
-#![expect(clippy::allow_attributes, reason = "whether code is dead differs by test binary")]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::path::{Path, PathBuf};
@@ -56,10 +55,10 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// A blank image of `config`.
-    pub(crate) fn new(config: SsdConfig) -> Self {
+    pub(crate) fn new(config: &SsdConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let this = Self { folder, config };
-        drop(Image::create(&this.path(), &config, TEXT.to_owned()).unwrap());
+        let this = Self { folder, config: *config };
+        drop(Image::create(&this.path(), config, TEXT.to_owned()).unwrap());
         this
     }
 

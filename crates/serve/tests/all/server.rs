@@ -13,7 +13,7 @@ use onefold_serve::nbd::{Endpoint, ListenError};
 use onefold_serve::{Options, ServeError, Server};
 use onefold_units::Op;
 
-use crate::common::device::TestDevice;
+use crate::common::device::{Behaviour, TestDevice};
 use crate::common::memory::MemoryDevice;
 use crate::common::wire::{Client, DISC, FLUSH, READ, handshake, request, write};
 use crate::common::{eventually, rig};
@@ -113,11 +113,21 @@ fn replies_overtake_a_delayed_one_and_it_is_not_early() {
     assert_eq!(client.reply(), None);
 }
 
+/// Lets blocked writes go on when a test fails, so that its server can end.
+struct Opened<'a>(&'a Behaviour);
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        self.0.block_writes(false);
+    }
+}
+
 /// Rule E6: a client dies while its write is executed; its next connection has to wait.
 #[test]
 fn no_new_connection_does_io_before_a_dead_one_has_finished() {
     let (device, behaviour) = TestDevice::new(SIZE);
     let rig = rig(device, |_| {});
+    let _open = Opened(&behaviour);
     let mut old = connect(&rig.socket);
     behaviour.block_writes(true);
     // The second write is behind the first in the old connection's buffer.

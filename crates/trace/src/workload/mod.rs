@@ -43,8 +43,9 @@
 //!
 //! - `uniform`: every start is equally likely.
 //! - `zipf:THETA`: the k-th most popular start has weight k^-THETA ([`Zipf`], exact). Scattered.
-//! - `hotcold:F/R`: a share F of the starts gets a share R of the requests (`hotcold:0.2/0.8`). Not
-//!   scattered: the hot starts are the first of the range.
+//! - `hotcold:F/R`: a share F of the starts gets a share R of the requests: `hotcold:0.2/0.8`, or in
+//!   percent `hotcold:20%/80%` or `hotcold:20/80` (both numbers above 1). Not scattered: the hot
+//!   starts are the first of the range.
 //! - `pareto:H` (default 0.2): the self-similar 80/20 rule, any first H of the ranks gets 1 - H of
 //!   the requests (Gray et al., "Quickly generating billion-record synthetic databases", 1994).
 //!   Scattered.

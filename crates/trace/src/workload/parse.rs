@@ -353,11 +353,22 @@ fn zipf(entry: Entry<'_>, theta: &str) -> Result<Distribution, WorkloadError> {
 fn hot_cold(entry: Entry<'_>, shares: &str) -> Result<Distribution, WorkloadError> {
     let (addresses, requests) =
         shares.split_once('/').ok_or_else(|| entry.malformed("two shares: `hotcold:0.2/0.8`"))?;
-    let (addresses, requests) = (entry.share(addresses)?, entry.share(requests)?);
+    let (addresses, requests) = match percentages(addresses, requests) {
+        Some(both) => both,
+        None => (entry.share(addresses)?, entry.share(requests)?),
+    };
     if addresses <= 0.0 || addresses >= 1.0 {
         return Err(entry.out_of("a share of the addresses between 0 and 1, neither of them"));
     }
     Ok(Distribution::HotCold { addresses, requests })
+}
+
+/// `20/80` means percentages: both numbers are above 1, so neither can be a share. One such number
+/// beside a share stays an error, since `0.2/80` and `1/99` leave open what was meant.
+fn percentages(addresses: &str, requests: &str) -> Option<(f64, f64)> {
+    let both = (real(addresses)?, real(requests)?);
+    let is_percentage = |number: f64| number > 1.0 && number <= 100.0;
+    (is_percentage(both.0) && is_percentage(both.1)).then_some((both.0 / 100.0, both.1 / 100.0))
 }
 
 fn pareto(entry: Entry<'_>, h: Option<&str>) -> Result<Distribution, WorkloadError> {

@@ -84,6 +84,19 @@ fn canonical_form_is_a_fixed_point() {
 }
 
 #[test]
+fn hot_and_cold_shares_have_three_spellings() {
+    let canonical = |shares: &str| {
+        let spec = format!("randwrite,dist=hotcold:{shares}");
+        Workload::parse(&spec).unwrap_or_else(|error| panic!("{spec}: {error}")).canonical()
+    };
+    assert!(canonical("20/80").contains(",dist=hotcold:0.2/0.8,"));
+    for same in ["0.2/0.8", "20%/80%", "20%/0.8", "20.0/80.0"] {
+        assert_eq!(canonical(same), canonical("20/80"), "{same}");
+    }
+    assert_eq!(canonical("2/100"), canonical("0.02/1"));
+}
+
+#[test]
 fn batches_and_single_requests_give_the_same_sequence() {
     for spec in SPECS {
         let mut batched = generator(spec, 64 * MIB * 16, 9);
@@ -375,7 +388,10 @@ fn refusals_say_what_to_do() {
         ("randread,dist=zip:1", "did you mean `zipf`?"),
         ("randread,dist=zipf", "an exponent"),
         ("randread,dist=zipf:11", "an exponent from 0 to 10"),
-        ("randread,dist=hotcold:20/80", "a share from 0 to 1, or a percentage such as 30%"),
+        ("randread,dist=hotcold:20/0.8", "a share from 0 to 1, or a percentage such as 30%"),
+        ("randread,dist=hotcold:1/99", "a share from 0 to 1, or a percentage such as 30%"),
+        ("randread,dist=hotcold:20/101", "a share from 0 to 1, or a percentage such as 30%"),
+        ("randread,dist=hotcold:100/80", "neither of them"),
         ("randread,dist=hotcold:0/1", "neither of them"),
         ("randread,dist=pareto:0.7", "0.001 to 0.5"),
         ("randread,dist=gaussian:0", "0.000001 to 1"),

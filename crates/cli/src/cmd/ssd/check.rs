@@ -40,7 +40,8 @@ impl Check {
     fn check(&self, global: &Global) -> Result<(bool, CheckReport), CliError> {
         let (image, config) = super::open(&self.image, Access::ReadOnly)?;
         let ssd = config.ssd(global.seed)?;
-        let bar = if global.shows_progress() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        let bar =
+            if global.shows_progress() { ProgressBar::no_length() } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent}% {eta}") {
             bar.set_style(style);
         }

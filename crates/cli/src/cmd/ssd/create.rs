@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use onefold_config::Config;
 use onefold_device::Image;
 use serde_json::json;
 
@@ -26,12 +27,47 @@ pub(crate) struct Create {
     size: Option<u64>,
 }
 
+/// Blocks per plane added at most for what collection keeps free.
+const MORE_BLOCKS_MAX: u32 = 256;
+
 impl Create {
-    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let mut config = self.config.load()?;
-        if let Some(bytes) = self.size {
-            config = config.with_logical_size(bytes)?;
+    /// The configuration of the image. Where the spare blocks of a small device are fewer than
+    /// collection keeps free, it gets more of them: that is what the same share of a large one has.
+    fn configuration(&self, global: &Global) -> Result<Config, CliError> {
+        let config = self.config.load()?;
+        let Some(bytes) = self.size else { return Ok(config) };
+        let config = config.with_logical_size(bytes)?;
+        let fits = |config: &Config| -> Result<bool, CliError> {
+            Ok(Image::can_create(&self.image, &config.ssd(global.seed)?).is_ok())
+        };
+        if fits(&config)? {
+            return Ok(config);
         }
+        let blocks = config.geometry()?.spec().blocks;
+        for more in 1..=MORE_BLOCKS_MAX {
+            let mut sets = self.config.sets.clone();
+            sets.push(format!("geometry.blocks={}", blocks + more));
+            sets.push(format!("capacity.logical={bytes}B"));
+            let larger = ConfigArgs {
+                config: self.config.config.clone(),
+                preset: self.config.preset.clone(),
+                sets,
+            };
+            let larger = larger.load()?;
+            if fits(&larger)? {
+                global.say(format_args!(
+                    "geometry.blocks is {} instead of {blocks}: collection needs the room",
+                    blocks + more
+                ));
+                return Ok(larger);
+            }
+        }
+        // Too few blocks is not what is wrong; the attempt to make the image tells.
+        Ok(config)
+    }
+
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let config = self.configuration(global)?;
         let ssd = config.ssd(global.seed)?;
         let image = Image::create(&self.image, &ssd, config.to_toml())?;
         let (uuid, logical) = (render::uuid(&image.label().uuid), image.label().logical_bytes);

@@ -38,8 +38,7 @@ impl Info {
     }
 
     fn served(&self) -> Result<Value, CliError> {
-        let path =
-            self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
+        let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
         let device = control::ask(&path, "stats")?;
         Ok(json!({
             "schema": "onefold.ssd.info/1",
@@ -82,7 +81,8 @@ fn table(info: &Value) -> String {
     let head = if info["served"] == true {
         format!("{path}: served now\n")
     } else {
-        let state = if image["clean"] == true { "shut down cleanly" } else { "not shut down cleanly" };
+        let state =
+            if image["clean"] == true { "shut down cleanly" } else { "not shut down cleanly" };
         let allocated = image["allocated_bytes"].as_u64().unwrap_or(0);
         format!(
             "{path}: {}, {state}, {} on disk, uuid {}\n",

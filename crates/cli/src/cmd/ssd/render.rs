@@ -59,7 +59,11 @@ pub(super) fn uuid(bytes: &[u8; 16]) -> String {
 }
 
 fn causes(counts: &CauseCounts) -> Value {
-    counts.iter().map(|(cause, pages)| (cause.name().to_owned(), pages.into())).collect::<Map<_, _>>().into()
+    counts
+        .iter()
+        .map(|(cause, pages)| (cause.name().to_owned(), pages.into()))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// The device as JSON.

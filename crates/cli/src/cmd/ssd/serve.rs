@@ -76,8 +76,7 @@ impl Serve {
     }
 
     fn serve(&self, global: &Global, device: &SsdDevice) -> Result<(), CliError> {
-        let path =
-            self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
+        let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
         let _control = Control::start(&path, device.clone())?;
         let edge = match &self.record {
             Some(path) => {

@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# Unmodified file systems on a served device, through FUSE and a loop device: mkfs, fio with verify
+# and fsync, fstrim, fsck, SIGTERM, `ssd check`; then the server is killed under a mounted file
+# system, and the file system is mounted again from what is left. Needs root, /dev/fuse and loop
+# devices. Prints PASS or FAIL per step; ends with 1 if a step failed.
+#
+#   scripts/fs-test.sh [ext4|xfs|btrfs]...
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+size=${FS_TEST_SIZE:-2GiB}
+preset=${FS_TEST_PRESET:-tlc}
+data=${FS_TEST_DATA:-256m}
+[ $# -gt 0 ] || set -- ext4 xfs btrfs
+
+failures=0 skips=0
+skip() { echo "SKIP  $*"; skips=$((skips + 1)); }
+# step NAME COMMAND..: runs a command, shows its output only if it fails. In this shell, so that a
+# step can set variables.
+step() {
+  local name=$1
+  shift
+  if "$@" > "$folder/output" 2>&1; then
+    echo "PASS  $name"
+  else
+    echo "FAIL  $name: $*"
+    tail -n 20 "$folder/output" | sed 's/^/      /'
+    failures=$((failures + 1))
+    return 1
+  fi
+}
+
+missing=()
+[ "$(id -u)" = 0 ] || missing+=(root)
+[ -c /dev/fuse ] || missing+=(/dev/fuse)
+[ -e /dev/loop-control ] || missing+=(/dev/loop-control)
+for program in fio losetup fstrim python3; do
+  command -v "$program" > /dev/null || missing+=("$program")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  skip "everything: missing ${missing[*]}"
+  case ",${ONEFOLD_REQUIRE:-}," in *,t1,*) exit 1 ;; esac
+  exit 0
+fi
+onefold=${ONEFOLD:-}
+if [ -z "$onefold" ]; then
+  cargo build --release --locked --package onefold || exit 1
+  onefold=$PWD/target/release/onefold
+fi
+
+folder=$(mktemp --directory)
+image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount
+mkdir "$fuse" "$mount"
+server='' loop=''
+
+mounted() { grep -qs " $1 " /proc/mounts; }
+tear_down() {
+  if mounted "$mount"; then umount "$mount" || umount --lazy "$mount"; fi
+  if [ -n "$loop" ]; then losetup --detach "$loop" || true; fi
+  loop=''
+  if [ -n "$server" ]; then
+    kill -TERM "$server" 2> /dev/null
+    wait "$server" 2> /dev/null
+  fi
+  server=''
+  if mounted "$fuse"; then umount --lazy "$fuse" || true; fi
+}
+finish() {
+  tear_down
+  rm -rf "$folder"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+serve() {
+  "$onefold" ssd serve "$image" --fuse "$fuse" --latency none > "$folder/log" 2>&1 &
+  server=$!
+  for _ in $(seq 300); do
+    if mounted "$fuse" && [ -f "$fuse/disk" ]; then return 0; fi
+    kill -0 "$server" 2> /dev/null || break
+    sleep 0.1
+  done
+  cat "$folder/log" >&2
+  return 1
+}
+# The loop device must lie on the served file, or the tests would run on the host's own disk.
+attach() {
+  loop=$(losetup --find --show --direct-io=on "$fuse/disk") || return 1
+  [ "$(losetup --noheadings --output DIO "$loop" | tr -d ' ')" = 1 ] || return 1
+  [ "$(losetup --noheadings --output BACK-FILE "$loop")" = "$fuse/disk" ]
+}
+detach() {
+  losetup --detach "$loop" || return 1
+  # The loop device lets go of the file a moment later.
+  for _ in $(seq 50); do
+    losetup "$loop" > /dev/null 2>&1 || { loop=''; return 0; }
+    sleep 0.1
+  done
+  return 1
+}
+stop() {
+  kill -TERM "$server" || return 1
+  wait "$server"
+  local code=$?
+  server=''
+  [ "$code" = 0 ] || { echo "exit code $code"; cat "$folder/log"; return 1; }
+}
+stored_pages() {
+  "$onefold" ssd info "$image" --format json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["mapped_pages"])'
+}
+make_fs() {
+  case $1 in
+    ext4) mkfs.ext4 -q -F "$loop" ;;
+    xfs) mkfs.xfs -q -f "$loop" ;;
+    btrfs) mkfs.btrfs -q -f "$loop" ;;
+  esac
+}
+check_fs() {
+  case $1 in
+    ext4) e2fsck -f -n "$loop" ;;
+    xfs) xfs_repair -n "$loop" ;;
+    btrfs) btrfs check --readonly "$loop" ;;
+  esac
+}
+mount_fs() { mount "$loop" "$mount" && mounted "$mount"; }
+fio_verify() {
+  fio --name=verify --directory="$mount" --size="$data" --rw=randwrite --bsrange=4k-64k \
+    --ioengine=psync --direct=1 --fsync=32 --verify=crc32c --verify_fatal=1 --do_verify=1 \
+    --output-format=terse
+}
+# Trimming deleted files has to give flash back.
+trim() {
+  local before after
+  sync
+  before=$(stored_pages) || return 1
+  rm -f "$mount"/verify* && sync && fstrim "$mount" && sync || return 1
+  after=$(stored_pages) || return 1
+  echo "$before pages stored before, $after after"
+  [ "$after" -lt $((before - 32768)) ]
+}
+write_proof() {
+  mkdir -p "$mount/proof" || return 1
+  for n in $(seq 20); do
+    head -c 300000 /dev/urandom > "$mount/proof/$n" || return 1
+  done
+  (cd "$mount/proof" && sha256sum -- *) > "$folder/proof" && sync --file-system "$mount"
+}
+check_proof() { (cd "$mount/proof" && sha256sum --check --quiet "$folder/proof"); }
+# Kills the server while fio writes; what was synchronised before has to be there afterwards.
+crash() {
+  fio --name=load --directory="$mount" --size=64m --rw=randwrite --bs=4k --ioengine=psync \
+    --direct=1 --time_based --runtime=30 > /dev/null 2>&1 &
+  local load=$!
+  sleep 2
+  kill -KILL "$server"
+  wait "$server"
+  server=''
+  wait "$load"
+  umount --lazy "$mount"
+  losetup --detach "$loop"
+  loop=''
+  umount --lazy "$fuse"
+  for _ in $(seq 100); do
+    mounted "$fuse" || mounted "$mount" || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+one() {
+  local fs=$1
+  rm -f "$image" "$image.sock"
+  step "$fs: create" "$onefold" ssd create "$image" --preset "$preset" --size "$size" || return
+  step "$fs: serve" serve || return
+  step "$fs: loop device" attach || return
+  step "$fs: mkfs" make_fs "$fs" || return
+  step "$fs: mount" mount_fs || return
+  step "$fs: fio, verify and fsync" fio_verify
+  step "$fs: fstrim gives pages back" trim
+  step "$fs: write and sync" write_proof
+  step "$fs: umount" umount "$mount" || return
+  step "$fs: fsck" check_fs "$fs"
+  step "$fs: detach" detach || return
+  step "$fs: SIGTERM" stop || return
+  step "$fs: ssd check" "$onefold" ssd check "$image"
+
+  step "$fs: serve again" serve || return
+  step "$fs: loop device again" attach || return
+  step "$fs: mount again" mount_fs || return
+  step "$fs: files are there" check_proof
+  step "$fs: kill -9 under load" crash || return
+  step "$fs: ssd check after the kill" "$onefold" ssd check "$image"
+  step "$fs: recover" serve || return
+  step "$fs: loop device after the kill" attach || return
+  step "$fs: mount after the kill" mount_fs || return
+  step "$fs: files are there after the kill" check_proof
+  step "$fs: umount after the kill" umount "$mount" || return
+  step "$fs: fsck after the kill" check_fs "$fs"
+}
+
+for fs in "$@"; do
+  case $fs in ext4 | xfs | btrfs) ;; *) echo "unknown file system $fs" >&2; exit 2 ;; esac
+  if ! command -v "mkfs.$fs" > /dev/null; then
+    skip "$fs: mkfs.$fs is missing"
+  elif ! grep -qw "$fs" /proc/filesystems && ! modprobe -q "$fs" 2> /dev/null; then
+    skip "$fs: not in this kernel"
+  else
+    one "$fs"
+    tear_down
+  fi
+done
+echo "fs-test: $failures failed, $skips skipped"
+[ "$failures" = 0 ]
