@@ -54,24 +54,6 @@ mkdir "$fuse" "$mount"
 server='' loop=''
 
 mounted() { grep -qs " $1 " /proc/mounts; }
-tear_down() {
-  if mounted "$mount"; then umount "$mount" || umount --lazy "$mount"; fi
-  if [ -n "$loop" ]; then losetup --detach "$loop" || true; fi
-  loop=''
-  if [ -n "$server" ]; then
-    kill -TERM "$server" 2> /dev/null
-    wait "$server" 2> /dev/null
-  fi
-  server=''
-  if mounted "$fuse"; then umount --lazy "$fuse" || true; fi
-}
-finish() {
-  tear_down
-  rm -rf "$folder"
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
-
 serve() {
   "$onefold" ssd serve "$image" --fuse "$fuse" --latency none > "$folder/log" 2>&1 &
   server=$!
@@ -98,6 +80,24 @@ detach() {
   done
   return 1
 }
+tear_down() {
+  if mounted "$mount"; then umount "$mount" || umount --lazy "$mount"; fi
+  if [ -n "$loop" ]; then detach || true; fi
+  loop=''
+  if [ -n "$server" ]; then
+    kill -TERM "$server" 2> /dev/null
+    wait "$server" 2> /dev/null
+  fi
+  server=''
+  if mounted "$fuse"; then umount --lazy "$fuse" || true; fi
+}
+finish() {
+  tear_down
+  rm -rf "$folder"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
 stop() {
   kill -TERM "$server" || return 1
   wait "$server"
@@ -129,15 +129,20 @@ fio_verify() {
     --ioengine=psync --direct=1 --fsync=32 --verify=crc32c --verify_fatal=1 --do_verify=1 \
     --output-format=terse
 }
-# Trimming deleted files has to give flash back.
+# Trimming deleted files has to give flash back. XFS frees them some time after the sync.
 trim() {
   local before after
-  sync
+  sync --file-system "$mount"
   before=$(stored_pages) || return 1
-  rm -f "$mount"/verify* && sync && fstrim "$mount" && sync || return 1
-  after=$(stored_pages) || return 1
-  echo "$before pages stored before, $after after"
-  [ "$after" -lt $((before - 32768)) ]
+  rm -f "$mount"/verify*
+  for _ in $(seq 15); do
+    sync --file-system "$mount" && fstrim "$mount" || return 1
+    after=$(stored_pages) || return 1
+    echo "$before pages stored before, $after after"
+    if [ "$after" -lt $((before - 32768)) ]; then return 0; fi
+    sleep 1
+  done
+  return 1
 }
 write_proof() {
   mkdir -p "$mount/proof" || return 1

@@ -268,7 +268,15 @@ fn bind_unix(path: &Path, endpoint: &Endpoint) -> Result<Listener, ListenError> 
     // On Linux the file gets the mode that the socket has when it is bound, so that there is no
     // moment at which others may connect.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-    match rustix::net::bind(&socket, &address) {
+    let bound = match rustix::net::bind(&socket, &address) {
+        Err(Errno::ADDRINUSE) if is_left_over(path) => {
+            // Nobody listens, and nobody can again: a socket file outlives its killed server.
+            rustix::fs::unlink(path).map_err(failed)?;
+            rustix::net::bind(&socket, &address)
+        }
+        bound => bound,
+    };
+    match bound {
         Ok(()) => {}
         Err(Errno::ADDRINUSE) => return Err(in_use(path, endpoint)),
         Err(error) => return Err(failed(error)),
@@ -278,14 +286,18 @@ fn bind_unix(path: &Path, endpoint: &Endpoint) -> Result<Listener, ListenError> 
     Ok(Listener { socket, path: Some(path.to_owned()), endpoint: endpoint.clone() })
 }
 
-/// Tells a live socket from what a killed server left behind. Neither is touched.
+/// Whether a path is a socket that no process listens on.
+fn is_left_over(path: &Path) -> bool {
+    let is_socket = std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()));
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && UnixStream::connect(path).err().is_some_and(refused)
+}
+
+/// Tells a live socket from another file. Neither is touched.
 fn in_use(path: &Path, endpoint: &Endpoint) -> ListenError {
     let (found, advice) = match UnixStream::connect(path) {
         Ok(_) => ("a server answers there", "stop it or choose another path"),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => (
-            "a socket is there, but no server answers",
-            "a server was probably killed: remove the file and start again",
-        ),
         Err(_) => ("a file is there", "choose another path"),
     };
     ListenError::InUse { endpoint: endpoint.clone(), found, advice }
