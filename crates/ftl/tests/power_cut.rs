@@ -31,7 +31,8 @@ impl Rig {
     }
 
     fn has_faults(&self) -> bool {
-        self.setup.faults != FaultSpec::default()
+        let FaultSpec { program, erase, read, bit_rot, .. } = self.setup.faults;
+        [program, erase, read, bit_rot].iter().any(|share| *share > 0.0)
     }
 
     /// Carries out an operation. `false` if power failed in it.

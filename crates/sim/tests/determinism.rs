@@ -18,8 +18,8 @@ const SNAPSHOT: &str = include_str!("snapshots/determinism.txt");
 /// read priority, demand-paged map, buffer, metadata pages, checkpoints, traces, tenants.
 fn setups() -> Vec<(&'static str, Setup)> {
     let small = ["geometry.channels=2", "geometry.blocks=64", "precondition.overwrite=1"];
-    let tlc = ["geometry.channels=2", "geometry.blocks=32", "run.window=5000"];
-    let dramless = ["geometry.channels=1", "geometry.blocks=128", "precondition.overwrite=0.5"];
+    let tlc = ["geometry.channels=2", "geometry.blocks=64", "capacity.logical=0.75"];
+    let dramless = ["geometry.channels=1", "geometry.blocks=64", "capacity.logical=0.75"];
     let trace = ["run.fit=wrap", "run.speedup=4", "ftl.victim=d-choices"];
     let mix = "mix,bs=4KiB:8/12KiB:1/2KiB:1,align=2KiB,qd=16,requests=200k,dist=zipf:0.9";
     let poisson = "randrw,rate=2k,requests=50k,dist=gaussian:0.1,flush_every=100";
