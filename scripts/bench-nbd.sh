@@ -1,7 +1,8 @@
 #!/bin/sh
-# Compares the NBD server with nbdkit's memory plugin: 4 KiB random reads and writes at queue depth
-# 32 through fio's nbd engine, both over a Unix socket, taking turns so that the load of the machine
-# hits both alike. Prints IOPS of every round and the ratio of the medians.
+# Compares, over the same kind of Unix socket and taking turns: the emulated SSD in an image file
+# (`onefold ssd serve --latency none`), our NBD server over plain memory (the front end alone), and
+# nbdkit's memory plugin. 4 KiB random reads and writes at queue depth 32 through fio's nbd engine.
+# Prints the median IOPS of each and the ratios to nbdkit.
 #
 # usage: scripts/bench-nbd.sh [ROUNDS [SECONDS_PER_RUN]]
 set -eu
@@ -12,14 +13,15 @@ bytes=1073741824
 
 for program in nbdkit fio cargo; do
     if ! command -v "$program" >/dev/null; then
-        echo "bench-nbd: $program is missing; install nbdkit and fio" >&2
+        echo "bench-nbd: $program is missing; install nbdkit and fio (make setup)" >&2
         exit 2
     fi
 done
 
 cd "$(dirname "$0")/.."
-cargo build --quiet --release -p onefold-serve --example memory
-ours=${CARGO_TARGET_DIR:-target}/release/examples/memory
+cargo build --quiet --release --locked -p onefold-serve --example memory
+cargo build --quiet --release --locked -p onefold
+target=${CARGO_TARGET_DIR:-target}/release
 
 dir=$(mktemp -d)
 pids=
@@ -31,11 +33,15 @@ cleanup() {
 }
 trap cleanup EXIT
 
-"$ours" "unix:$dir/onefold.sock" "$bytes" &
+"$target/onefold" ssd create "$dir/disk.img" --preset tlc --size 2GiB --quiet
+"$target/onefold" ssd serve "$dir/disk.img" --nbd "unix:$dir/ssd.sock" --latency none --quiet &
+pids="$pids $!"
+"$target/examples/memory" "unix:$dir/memory.sock" "$bytes" &
 pids="$pids $!"
 nbdkit --foreground --unix "$dir/nbdkit.sock" memory "$bytes" &
 pids="$pids $!"
-for server in onefold nbdkit; do
+servers="ssd memory nbdkit"
+for server in $servers; do
     tries=0
     until [ -S "$dir/$server.sock" ]; do
         tries=$((tries + 1))
@@ -44,7 +50,7 @@ for server in onefold nbdkit; do
     done
 done
 
-run() { # server, fio job options; fills the terse report of one job
+run() { # server, fio job options; prints the terse report of one job
     server=$1
     shift
     fio --name=bench --ioengine=nbd --uri="nbd+unix:///?socket=$dir/$server.sock" --bs=4k \
@@ -54,12 +60,12 @@ run() { # server, fio job options; fills the terse report of one job
 median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # Every page is written first: reads of holes would be cheaper.
-for server in onefold nbdkit; do
+for server in $servers; do
     run "$server" --rw=write --bs=1m >/dev/null
 done
 
 echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
-    "load $(cut -d' ' -f1 /proc/loadavg)"
+    "load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F), commit $(git rev-parse --short HEAD)"
 for rw in randread randwrite; do
     # Fields of the terse report, version 3: read IOPS 8, write IOPS 49.
     field=8
@@ -67,15 +73,14 @@ for rw in randread randwrite; do
     round=0
     while [ "$round" -lt "$rounds" ]; do
         round=$((round + 1))
-        for server in onefold nbdkit; do
-            run "$server" --rw="$rw" --runtime="$seconds" --time_based |
-                cut -d';' -f"$field" >>"$dir/$rw.$server"
+        for server in $servers; do
+            report=$(run "$server" --rw="$rw" --time_based --runtime="$seconds")
+            echo "$report" | cut -d';' -f"$field" >>"$dir/$rw.$server"
         done
-        echo "$rw round $round: onefold $(tail -n 1 "$dir/$rw.onefold")" \
-            "nbdkit $(tail -n 1 "$dir/$rw.nbdkit") IOPS"
     done
-    a=$(median "$dir/$rw.onefold")
-    b=$(median "$dir/$rw.nbdkit")
-    awk -v rw="$rw" -v a="$a" -v b="$b" 'BEGIN {
-        printf "%s median: onefold %d, nbdkit %d IOPS, ratio %.2f\n", rw, a, b, a / b }'
+    peer=$(median "$dir/$rw.nbdkit")
+    for server in $servers; do
+        iops=$(median "$dir/$rw.$server")
+        echo "$rw $server $iops IOPS, $(awk "BEGIN { printf \"%.2f\", $iops / $peer }") x nbdkit"
+    done
 done

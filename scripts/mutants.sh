@@ -18,8 +18,7 @@ label-in-place|checkpoint.rs|s/labels\[index64\(dump\.label\.generation % 2\)\]/
 cut-staged|checkpoint.rs|s/slots: frontier\.programmed/slots: frontier.next + 1/|the frontier of a cut is what was programmed
 frontier-forgotten|recovery.rs|s/frontier\.map\(\|cut\| cut\.slots\)/frontier.filter(|_| false).map(|cut| cut.slots)/|slots past the frontiers of the cut are candidates
 newer-copy-wins|recovery.rs|s/if is_copy \{/if is_copy \&\& superblock.raw() == u32::MAX {/|the older of two copies wins
-older-copy-trusted|recovery.rs|s/Ok\(same && \(!carries.*?\)\)\n/let _ = carries; Ok(same)\n/|the older copy wins only if intact
-drained-kept|recovery.rs|s/recovery\.leave_drained\(\);//|a drained superblock gives way to the copies
+half-erased-trusted|recovery.rs|s/Ok\(same && \(!carries.*?\)\)\n/let _ = carries; Ok(same)\n/; s/recovery\.leave_drained\(\);//|a half erased superblock does not win over the copies
 no-verification|recovery.rs|s/let verify = !whole && carries;/let verify = !whole \&\& carries \&\& epoch == 0;/|slots after the mark are verified
 verified-once|recovery.rs|s/\.unverified = true;/.unverified = false;/|a superblock with torn data is verified for ever
 hole-forgotten|recovery.rs|s/\.unverified \|= hole;/.unverified |= hole \&\& epoch == 0;/|tail pages over torn slots are not believed

@@ -110,7 +110,7 @@ fn what_cannot_be_used_is_refused_with_its_exit_code() {
     let folder = Folder::new("refuse");
     let image = folder.image();
     let other = folder.0.join("other.img");
-    fs::write(&other, [1; 200_000]).unwrap();
+    fs::write(&other, vec![1; 200_000]).unwrap();
     let missing = folder.0.join("missing.img");
     for (arguments, code, part) in [
         (vec!["serve", text(&image)], 2, "nothing to serve on"),

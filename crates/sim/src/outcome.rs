@@ -1,6 +1,7 @@
 //! From a finished run to its result, and the laws it has to obey (ssd.md 3.3).
 
 use onefold_buffer::TenantStats;
+use onefold_ftl::{FtlStats, SpaceMap};
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 
@@ -39,23 +40,8 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         trace: run.trace.clone(),
         host: host_result(&host),
         buffer: buffer_result(&run),
-        flash: Flash {
-            program_pages: ByCause::from(&ftl.programs),
-            read_pages: ByCause::from(&ftl.reads),
-            erases: ftl.erases,
-            wear: wear(&run),
-        },
-        ftl: Ftl {
-            rho: space.rho,
-            usable_pages: space.usable_pages,
-            logical_pages: space.logical_pages,
-            reserve_superblocks: u64::from(space.reserve_superblocks),
-            metadata_slots: u64::from(space.slots - space.data_slots),
-            superblocks: u64::from(space.superblocks),
-            bad_superblocks: u64::from(space.bad_superblocks),
-            data_slots: u64::from(space.data_slots),
-            victim: run.ssd.config().ftl.victim.name().to_owned(),
-        },
+        flash: flash_result(&run, &ftl),
+        ftl: ftl_result(&run, &space),
         waf: ratio(u128::from(ftl.programs.total()), u128::from(host.write_pages)),
         latency_ns: latency(&metrics),
         virtual_ns: last_done.saturating_sub(run.baseline.at),
@@ -99,6 +85,29 @@ fn host_result(host: &HostStats) -> Host {
         read_pages: host.read_pages,
         write_pages: host.write_pages,
         trim_pages: host.trim_pages,
+    }
+}
+
+fn flash_result(run: &Finished, ftl: &FtlStats) -> Flash {
+    Flash {
+        program_pages: ByCause::from(&ftl.programs),
+        read_pages: ByCause::from(&ftl.reads),
+        erases: ftl.erases,
+        wear: wear(run),
+    }
+}
+
+fn ftl_result(run: &Finished, space: &SpaceMap) -> Ftl {
+    Ftl {
+        rho: space.rho,
+        usable_pages: space.usable_pages,
+        logical_pages: space.logical_pages,
+        reserve_superblocks: u64::from(space.reserve_superblocks),
+        metadata_slots: u64::from(space.slots - space.data_slots),
+        superblocks: u64::from(space.superblocks),
+        bad_superblocks: u64::from(space.bad_superblocks),
+        data_slots: u64::from(space.data_slots),
+        victim: run.ssd.config().ftl.victim.name().to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use common::{setup, sets, workload};
+use common::{sets, setup, workload};
 use onefold_config::{Config, Load, Sources};
 use onefold_sim::result::RunResult;
 use onefold_sim::{Control, Setup, simulate};

@@ -9,8 +9,9 @@ use onefold_units::convert::{index, low8, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
 use crate::span::{Part, Span};
-use crate::ssd::{Ssd, Times, View, join};
-use crate::{Command, Payload, SsdError};
+use crate::ssd::View;
+use crate::submit::{Times, join};
+use crate::{Command, Payload, Ssd, SsdError};
 
 /// A policy and the bytes of its slots.
 pub(crate) struct Buffered {

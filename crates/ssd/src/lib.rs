@@ -22,6 +22,7 @@ mod error;
 mod span;
 mod ssd;
 mod stats;
+mod submit;
 
 pub use command::{Command, Completion, Payload, SsdError};
 pub use config::{SsdConfig, example_config};

@@ -2,7 +2,8 @@
 //!
 //! 1. A file without a whole label is no image: the label is written last when an image is made.
 //! 2. The two copies of the label are written in turn, so that one of them is whole at any time.
-//! 3. While a device is open for writing its label says that it was not shut down cleanly.
+//! 3. Before a device takes its first request its label says that it was not shut down cleanly. The
+//!    flag only tells what to expect: recovery runs in any case.
 
 mod error;
 mod layout;

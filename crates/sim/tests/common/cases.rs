@@ -6,7 +6,7 @@ use onefold_testkit::closed_forms::{
     Group, d_choices, fifo, greedy, hot_cold_fifo, random, trim_effective_rho,
 };
 
-use super::common::{setup, sets, workload};
+use super::common::{sets, setup, workload};
 
 /// The nominal shares that the specification lists.
 pub(crate) const RHOS: [f64; 3] = [0.8, 0.875, 0.9];
@@ -135,7 +135,11 @@ impl Case {
         ];
         let mut all = all.to_vec();
         all.extend(sets(&["ftl.separate_gc=false", "precondition.overwrite=4"]));
-        let text = format!("randwrite,qd=32,requests={:.0}{}", warmup + onefold_units::convert::float(scale.requests), self.keys);
+        let text = format!(
+            "randwrite,qd=32,requests={:.0}{}",
+            warmup + onefold_units::convert::float(scale.requests),
+            self.keys
+        );
         let result = simulate(&setup("s1", &all, &workload(&text)), &Control::default())
             .unwrap_or_else(|error| panic!("{} at rho {rho}: {error}", self.name));
         let rho = result.ftl.rho;

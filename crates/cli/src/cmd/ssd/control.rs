@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use super::render;
 use crate::error::{CliError, Exit};
 
+/// Longest path of a Unix socket on Linux (unix(7)), in bytes.
+pub(super) const PATH_MAX: usize = 107;
 /// Longest line that is read.
 const LINE_MAX: u64 = 65_536;
 /// Longest wait for a client to say something.

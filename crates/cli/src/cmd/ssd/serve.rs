@@ -76,8 +76,7 @@ impl Serve {
     }
 
     fn serve(&self, global: &Global, device: &SsdDevice) -> Result<(), CliError> {
-        let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
-        let _control = Control::start(&path, device.clone())?;
+        let _control = self.control(global, device)?;
         let edge = match &self.record {
             Some(path) => {
                 let recorder = onefold_serve::record(path, &self.recorded(device))?;
@@ -87,6 +86,20 @@ impl Serve {
         };
         let ready = |server: &Server<SsdDevice>| self.announce(global, server);
         Ok(onefold_serve::run(edge, &self.options(), ready)?)
+    }
+
+    /// Opens the control socket. A path that no socket can have is an error only if it was asked for.
+    fn control(&self, global: &Global, device: &SsdDevice) -> Result<Option<Control>, CliError> {
+        let default = control::default_path(&self.image);
+        let path = self.control.as_ref().unwrap_or(&default);
+        if self.control.is_none() && path.as_os_str().len() > control::PATH_MAX {
+            global.say(format_args!(
+                "no control socket: {} is too long for one; choose another with --control",
+                path.display()
+            ));
+            return Ok(None);
+        }
+        Control::start(path, device.clone()).map(Some)
     }
 
     fn options(&self) -> Options {
