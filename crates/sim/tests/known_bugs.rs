@@ -28,7 +28,7 @@ fn run(changes: &[&str], load: &str) -> RunResult {
     try_run(changes, &workload(load)).unwrap_or_else(|error| panic!("{load}: {error}"))
 }
 
-/// A folder with a trace in the format of MQSim: ns, device, sector, sectors, 1 = read.
+/// A folder with a trace in the format `mqsim`: ns, device, sector, sectors, 1 = read.
 fn trace(lines: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.txt");
