@@ -59,9 +59,11 @@ run() { # server, fio job options; prints the terse report of one job
 
 median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-# Every page is written first: reads of holes would be cheaper.
+# Every page is written first (reads of holes would be cheaper), and then again at random until the
+# emulated SSD collects garbage.
 for server in $servers; do
     run "$server" --rw=write --bs=1m >/dev/null
+    run "$server" --rw=randwrite --bs=64k --io_size=3g >/dev/null
 done
 
 echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \

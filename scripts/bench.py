@@ -152,8 +152,9 @@ def heading(rounds):
     print(f"Date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; "
           f"commit {command('git', 'rev-parse', '--short', 'HEAD')}{changed}; "
           f"load {os.getloadavg()[0]:.1f} before the run")
-    print("CPU s: thread CPU time of the measured part (`cpu_s` of the result). user s: user CPU time of the")
-    print("whole process, preconditioning included. s1: 8 x 2 dies, 4 GiB; closed loop, queue depth 32.")
+    print("CPU s: CPU time of the simulating thread in the measured part, system time included (`cpu_s` of")
+    print("the result). user s: user CPU time of the whole process, preconditioning included.")
+    print("Device: s1, 8 x 2 dies, 4 GiB, unless said otherwise. Closed loop, queue depth 32.")
     print(f"Best and median of {rounds}.\n")
     print("| what | unit | best | median | goal | met |\n|---|---|---|---|---|---|", flush=True)
 

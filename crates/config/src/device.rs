@@ -137,6 +137,7 @@ impl Config {
             gc_start: self.real("ftl.gc_start"),
             gc_stop: self.real("ftl.gc_stop"),
             gc_pacing: self.flag("ftl.gc_pacing"),
+            gc_idle: self.flag("ftl.gc_idle"),
             separate_gc: self.flag("ftl.separate_gc"),
             streams: self.narrow("ftl.streams"),
             metadata_pages: self.word("ftl.metadata") == "pages",

@@ -204,6 +204,12 @@ pub(crate) const KEYS: &[Key] = &[
         "true",
         "Spread GC over the host writes that its space will serve.",
     ),
+    key(
+        "ftl.gc_idle",
+        Kind::Flag,
+        "false",
+        "Run GC in idle time, too; WAF then depends on when requests come, not only on their order.",
+    ),
     key("ftl.separate_gc", Kind::Flag, "true", "GC writes to superblocks of its own."),
     key("ftl.streams", count(1, 128), "1", "Host write streams (placement ids)."),
     key(
@@ -218,7 +224,7 @@ pub(crate) const KEYS: &[Key] = &[
         "0.0",
         "Drive writes between two checkpoints of the map. 0: only if the trim log is full, and at shutdown.",
     ),
-    key("ftl.trim_log", size(4096, 1 << 30), "64KiB", "NVRAM for the trim log."),
+    key("ftl.trim_log", size(4096, 1 << 30), "64MiB", "NVRAM for the trim log; a full one costs a checkpoint."),
     key(
         "ftl.wear_threshold",
         count(0, 1_000_000),

@@ -84,7 +84,7 @@ impl Backing {
 
     /// Makes a range read as zeroes and gives its blocks back where the file system can do that.
     pub(crate) fn zero(&self, offset: u64, len: u64) -> io::Result<()> {
-        if self.punch(offset, len)? {
+        if len == 0 || self.punch(offset, len)? {
             return Ok(());
         }
         let end = offset + len;

@@ -114,16 +114,23 @@ impl<M: Media> Ftl<M> {
         self.layout.units.div_ceil(self.layout.entries_per_unit)
     }
 
-    /// Programs the next map pages, as many as one program takes; commits after the last.
+    /// Programs the next map pages, as many as one program takes; commits after the last. A dump that
+    /// fails for want of space goes on when there is some.
     fn dump_program(&mut self, now: Nanos) -> Result<(), FtlError> {
         let Some(mut dump) = self.checkpoints.dump.take() else { return Ok(()) };
         if dump.next_page >= dump.label.map_pages {
             return self.commit(now, dump);
         }
+        let result = self.dump_pages(now, &mut dump);
+        self.checkpoints.dump = Some(dump);
+        result
+    }
+
+    fn dump_pages(&mut self, now: Nanos, dump: &mut Dump) -> Result<(), FtlError> {
         let at = background(now);
         let superblock = match dump.superblock {
             Some(superblock) => superblock,
-            None => self.open_for_dump(at, &mut dump)?,
+            None => self.open_for_dump(at, dump)?,
         };
         let slots = self.nand.geometry().slots_per_program();
         let end = (dump.next_page + slots).min(dump.label.map_pages);
@@ -151,10 +158,9 @@ impl<M: Media> Ftl<M> {
                     dump.superblock = None;
                 }
             }
-            Err(MediaError::ProgramFailed) => self.restart_dump(&mut dump, superblock),
+            Err(MediaError::ProgramFailed) => self.restart_dump(dump, superblock),
             Err(error) => return Err(error.into()),
         }
-        self.checkpoints.dump = Some(dump);
         Ok(())
     }
 

@@ -34,6 +34,7 @@ impl VictimKind {
 
 /// Configuration of the FTL; shares are fractions of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a device")]
 pub struct FtlConfig {
     /// Logical capacity in mapping units.
     pub logical_units: u64,
@@ -47,6 +48,9 @@ pub struct FtlConfig {
     pub gc_stop: f64,
     /// Spread collection over the host writes that its space will serve.
     pub gc_pacing: bool,
+    /// Collect in the time the device is idle, too, up to `gc_start`. How much then depends on
+    /// when requests come and not only on their order.
+    pub gc_idle: bool,
     /// Collection writes to a frontier of its own.
     pub separate_gc: bool,
     /// Host write streams (placement ids), at least 1.

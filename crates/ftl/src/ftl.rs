@@ -115,7 +115,7 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Factory-bad superblocks are spread evenly, so that every pool loses about as many.
-    fn retire_factory_bad(&mut self, bad: u32) -> Result<(), ConfigError> {
+    pub(crate) fn retire_factory_bad(&mut self, bad: u32) -> Result<(), ConfigError> {
         let total = u64_from(self.superblocks.len());
         if u64::from(bad) * 2 > total {
             return Err(ConfigError::Count {
@@ -128,8 +128,6 @@ impl<M: Media> Ftl<M> {
         for n in 0..u64::from(bad) {
             let at = narrow(n * total / u64::from(bad));
             self.superblocks[index(at)].state = State::Retired;
-            // A medium that fails here fails the first write, too.
-            let _ = self.note_wear(SuperblockId::new(at));
         }
         let space = self.space();
         if space.rho >= 1.0 {

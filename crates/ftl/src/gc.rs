@@ -16,9 +16,10 @@ use crate::frontier::Entry;
 use crate::ftl::{Ftl, background};
 use crate::layout::RETIRED_BIT;
 use crate::pool::Collection;
+use crate::staging::Resume;
 use crate::superblock::State;
 use crate::victim::Candidate;
-use crate::write::{Resume, Unit};
+use crate::write::Unit;
 
 /// Victims in a row that may free nothing before the emptiest is taken instead. Random policies
 /// draw full superblocks now and then; only a streak means that nothing else is left.

@@ -90,15 +90,17 @@ struct Recovery<M> {
 }
 
 impl<M: Media> Ftl<M> {
-    /// Rebuilds the FTL of a device from its medium.
+    /// Rebuilds the FTL of a device from its medium. `bad_superblocks` is what [`Ftl::new`] got.
     ///
     /// # Errors
     /// The configuration does not fit the array, or the medium failed.
     pub fn recover(
         nand: Nand<M>,
         config: FtlConfig,
+        bad_superblocks: u32,
     ) -> Result<(Self, RecoveryReport), RecoverError> {
-        let ftl = Self::blank(nand, config)?;
+        let mut ftl = Self::blank(nand, config)?;
+        ftl.retire_factory_bad(bad_superblocks)?;
         let units = ftl.map.l2p.len();
         let mut recovery = Recovery {
             ftl,
@@ -117,7 +119,11 @@ impl<M: Media> Ftl<M> {
         recovery.rebuild();
         let Recovery { mut ftl, report, .. } = recovery;
         if ftl.trim_log.both_count() {
-            ftl.checkpoint_now(Nanos::ZERO)?;
+            match ftl.checkpoint_now(Nanos::ZERO) {
+                // A worn-out device without room for it can still be read.
+                Ok(()) | Err(FtlError::NoSpace) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok((ftl, report))
     }

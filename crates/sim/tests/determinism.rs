@@ -11,7 +11,8 @@ use onefold_sim::result::RunResult;
 use onefold_sim::{Control, Setup, simulate};
 use serde_json::Value;
 
-/// Digests of [`setups`], one line each: name, digest, and what changed visibly.
+/// One line for each of [`setups`]: digests of the result and of its configuration, and numbers by
+/// which a reader sees what a change did.
 const SNAPSHOT: &str = include_str!("snapshots/determinism.txt");
 
 /// Setups that together reach every part with state of its own: collection, trims, skew, open loop,
@@ -71,11 +72,20 @@ fn golden_digests() {
     let mut found = String::new();
     for (name, setup) in setups() {
         let result = run(&setup);
-        let digest = digest(&lasting(&result));
-        let (waf, time) = (result.waf, result.virtual_ns);
-        let requests = result.host.requests();
-        writeln!(found, "{name} {digest:016x} requests={requests} waf={waf:.6} virtual_ns={time}")
-            .unwrap();
+        let mut json = lasting(&result);
+        // Apart, so that a new key does not look like a change of the model.
+        let config = json.as_object_mut().unwrap().remove("config").unwrap();
+        assert!(json.as_object_mut().unwrap().remove("config_sha256").is_some());
+        writeln!(
+            found,
+            "{name} result={:016x} config={:016x} requests={} waf={:.6} virtual_ns={}",
+            digest(&json),
+            digest(&config),
+            result.host.requests(),
+            result.waf,
+            result.virtual_ns,
+        )
+        .unwrap();
     }
     assert!(
         found == SNAPSHOT,

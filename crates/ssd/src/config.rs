@@ -67,6 +67,7 @@ pub fn example_config() -> SsdConfig {
             gc_start: 0.05,
             gc_stop: 0.0,
             gc_pacing: true,
+            gc_idle: false,
             separate_gc: true,
             streams: 1,
             metadata_pages: false,

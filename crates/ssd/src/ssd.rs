@@ -18,6 +18,7 @@ pub struct Ssd<M> {
     pub(crate) host: HostStats,
     pub(crate) capacity: u64,
     pub(crate) unit: u64,
+    pub(crate) collects_when_idle: bool,
     /// log2 of `unit`.
     pub(crate) unit_shift: u32,
     /// One unit; empty where no bytes are stored.
@@ -41,7 +42,7 @@ impl<M: Media> Ssd<M> {
     /// The configuration does not fit the medium, or the medium failed.
     pub fn recover(config: SsdConfig, media: M) -> Result<(Self, RecoveryReport), BuildError> {
         let nand = Nand::new(config.geometry, config.timing, config.faults, media);
-        let (mut ftl, report) = Ftl::recover(nand, config.ftl)?;
+        let (mut ftl, report) = Ftl::recover(nand, config.ftl, config.faults.bad_superblocks)?;
         ftl.set_timed(true);
         Ok((Self::assemble(&config, ftl)?, report))
     }
@@ -57,6 +58,7 @@ impl<M: Media> Ssd<M> {
             config: *config,
             capacity: u64::from(ftl.host_units()) * u64::from(unit),
             unit: u64::from(unit),
+            collects_when_idle: config.ftl.gc_idle,
             unit_shift: unit.trailing_zeros(),
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
             ftl,

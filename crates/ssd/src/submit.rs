@@ -38,7 +38,7 @@ impl<M: Media> Ssd<M> {
         payload: Payload<'_>,
     ) -> Result<Completion, SsdError> {
         self.check_range(command)?;
-        if self.ftl.is_collecting() && now > self.ftl.programmed_at() {
+        if self.collects_when_idle && self.ftl.is_collecting() && now > self.ftl.programmed_at() {
             self.ftl.collect_while_idle(now)?;
         }
         let span = Span { offset: command.offset, len: command.len, shift: self.unit_shift };

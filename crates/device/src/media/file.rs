@@ -167,13 +167,12 @@ impl FileMedia {
     fn clear(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
         let first = self.geometry.ppn(superblock, 0);
         let slots = self.layout.slots;
-        let (spare, unit) = (self.layout.spare(first), self.layout.unit(first));
-        let cleared = self
-            .backing
-            .zero(spare, slots * u64_from(SPARE_BYTES))
-            // Without spare areas the data means nothing; its blocks are only given back.
-            .and_then(|()| self.backing.punch(unit, slots * self.layout.unit_bytes));
-        cleared.map(drop).map_err(|error| self.fail(&error))
+        let spare = self.layout.spare(first);
+        // Without spare areas the data means nothing. Its blocks stay: giving them back would make
+        // the next program of each page allocate file and page cache anew, the better half of its
+        // cost.
+        let cleared = self.backing.zero(spare, slots * u64_from(SPARE_BYTES));
+        cleared.map_err(|error| self.fail(&error))
     }
 
     /// Sees to it that a superblock may be programmed (invariant 3).
@@ -208,8 +207,13 @@ impl Media for FileMedia {
     fn program(&mut self, first: Ppn, spares: &[Spare], data: &[u8]) -> Result<(), MediaError> {
         self.pay()?;
         self.finish_erase(self.superblock_of(first))?;
-        if !data.is_empty() {
-            self.write(self.layout.unit(first), data)?;
+        let unit = self.layout.unit(first);
+        if data.is_empty() {
+            // Slots without bytes read as zeroes, whatever lay there before the erase.
+            let len = u64_from(spares.len()) * self.layout.unit_bytes;
+            self.backing.zero(unit, len).map_err(|error| self.fail(&error))?;
+        } else {
+            self.write(unit, data)?;
         }
         let offset = self.layout.spare(first);
         let mut bytes = [0; SPARES_AT_ONCE * SPARE_BYTES];

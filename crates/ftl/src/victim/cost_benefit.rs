@@ -22,14 +22,13 @@ impl CostBenefit {
     }
 
     pub(crate) fn choose(&self, about: impl Fn(u32) -> Candidate) -> Option<u32> {
-        let mut best: Option<(f64, u32)> = None;
-        for &at in self.closed.members() {
-            let score = score(about(at));
-            let better = best.is_none_or(|(top, id)| score > top || (score >= top && at < id));
-            if better {
-                best = Some((score, at));
-            }
-        }
+        // Equal scores (all of them right after recovery): fewest valid slots, then the lowest id.
+        let rank = |at: u32| {
+            let candidate = about(at);
+            (score(candidate), std::cmp::Reverse((candidate.valid, at)))
+        };
+        let members = self.closed.members().iter().map(|at| (rank(*at), *at));
+        let best = members.max_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         best.map(|(_, at)| at)
     }
 }

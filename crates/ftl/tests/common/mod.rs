@@ -44,6 +44,7 @@ pub(crate) fn plain_config() -> FtlConfig {
         gc_start: 0.0,
         gc_stop: 0.0,
         gc_pacing: true,
+        gc_idle: false,
         separate_gc: true,
         streams: 1,
         metadata_pages: false,
@@ -120,6 +121,7 @@ impl Setup {
             gc_start: *pick(rng, &[0.0, 0.0, 0.2, 0.3]),
             gc_stop: *pick(rng, &[0.0, 0.0, 0.1]),
             gc_pacing: rng.below(3) > 0,
+            gc_idle: false,
             separate_gc: rng.below(2) == 0,
             streams: *pick(rng, &[1, 1, 2]),
             metadata_pages: rng.below(2) == 0,
@@ -150,7 +152,7 @@ impl Setup {
         &self,
         media: M,
     ) -> Result<(Ftl<M>, RecoveryReport), onefold_ftl::RecoverError> {
-        Ftl::recover(self.nand(media), self.config)
+        Ftl::recover(self.nand(media), self.config, 0)
     }
 
     pub(crate) fn units(&self) -> u32 {
