@@ -190,10 +190,11 @@ impl<M: Media> Ftl<M> {
             let Some(slot) = self.valid.next(victim, running.cursor) else {
                 return self.finish(now, pool, running);
             };
+            self.relocate(background(now), pool, frontier, victim, slot, running.cause)?;
+            // Only now: a slot that could not be moved is tried again.
             if let Some(running) = &mut self.pools[index(pool)].collection {
                 running.cursor = slot + 1;
             }
-            self.relocate(background(now), pool, frontier, victim, slot, running.cause)?;
         }
         let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
         if self.valid.next(running.victim, running.cursor).is_none() {

@@ -152,7 +152,7 @@ impl Setup {
         &self,
         media: M,
     ) -> Result<(Ftl<M>, RecoveryReport), onefold_ftl::RecoverError> {
-        Ftl::recover(self.nand(media), self.config, 0)
+        Ftl::recover(self.nand(media), self.config, self.faults.bad_superblocks)
     }
 
     pub(crate) fn units(&self) -> u32 {
