@@ -26,7 +26,8 @@ test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, short
 
 .PHONY: bench
 bench: ## Speed of the simulator and of the served device on this machine
-	cargo bench --workspace
+	scripts/bench.sh
+	scripts/bench-nbd.sh
 
 .PHONY: crash-campaign
 crash-campaign: ## Kill a served device under load again and again (BUDGET=short|full)
