@@ -2,7 +2,8 @@
 # Compares, over the same kind of Unix socket and taking turns: the emulated SSD in an image file
 # (`onefold ssd serve --latency none`), our NBD server over plain memory (the front end alone), and
 # nbdkit's memory plugin. 4 KiB random reads and writes at queue depth 32 through fio's nbd engine.
-# Prints the median IOPS of each and the ratios to nbdkit.
+# Prints the median IOPS of each and the ratios to nbdkit. The image lies in TMPDIR: with
+# TMPDIR=/dev/shm it is in memory like the peer, on a disk its writes are the host's file system's, too.
 #
 # usage: scripts/bench-nbd.sh [ROUNDS [SECONDS_PER_RUN]]
 set -eu

@@ -224,7 +224,12 @@ pub(crate) const KEYS: &[Key] = &[
         "0.0",
         "Drive writes between two checkpoints of the map. 0: only if the trim log is full, and at shutdown.",
     ),
-    key("ftl.trim_log", size(4096, 1 << 30), "64MiB", "NVRAM for the trim log; a full one costs a checkpoint."),
+    key(
+        "ftl.trim_log",
+        size(4096, 1 << 30),
+        "64MiB",
+        "NVRAM for the trim log; a full one costs a checkpoint.",
+    ),
     key(
         "ftl.wear_threshold",
         count(0, 1_000_000),

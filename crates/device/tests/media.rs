@@ -55,6 +55,7 @@ fn program_all(media: &mut FileMedia, geometry: &Geometry) {
     for slot in 0..geometry.slots() {
         media.program(geometry.ppn(A, slot), &[[7; SPARE_BYTES]], &[8; 4096]).unwrap();
     }
+    media.sync().unwrap();
 }
 
 /// If the host loses power, an erase must not be in the file without the copies made before it, nor

@@ -5,7 +5,8 @@
 //! 2. An area of zeroes in the file is erased: a new image is one hole.
 //! 3. Erases take effect as `erases` says; a superblock is programmed only when its erase is done.
 //! 4. After a failed access nothing is written any more: what the file holds is unknown.
-//! 5. While synchronisations are postponed, one that is owed happens before anything else is written
+//! 5. Programs may wait to be written together (`runs`), until a synchronisation at the latest.
+//! 6. While synchronisations are postponed, one that is owed happens before anything else is written
 //!    but the synchronisation mark, which may always be older than the data.
 
 use std::io;
@@ -19,11 +20,9 @@ use onefold_units::convert::{index, u64_from};
 use onefold_units::{Ppn, SuperblockId};
 
 use super::erases::{Erases, Step};
+use super::runs::{Run, Runs};
 use crate::backing::Backing;
 use crate::image::{FileLayout, Image};
-
-/// Spare areas programmed at once without an allocation: more than any flash page has.
-const SPARES_AT_ONCE: usize = 16;
 
 /// A synchronisation that happens outside the device's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +41,8 @@ pub struct FileMedia {
     layout: FileLayout,
     geometry: Geometry,
     erases: Erases,
+    /// Programs not in the file yet.
+    runs: Runs,
     /// Synchronisations begun so far.
     syncs: u64,
     /// Synchronisations are left to the caller where possible.
@@ -61,6 +62,7 @@ impl FileMedia {
             layout: *image.layout(),
             geometry,
             erases: Erases::new(index(geometry.superblocks())),
+            runs: Runs::new(index(geometry.unit_bytes())),
             syncs: 0,
             postpones: false,
             owed: false,
@@ -102,7 +104,7 @@ impl FileMedia {
         }
     }
 
-    /// Does what was postponed, because something else is about to be written (invariant 5).
+    /// Does what was postponed, because something else is about to be written (invariant 6).
     fn pay(&mut self) -> Result<(), MediaError> {
         if !self.owed {
             return Ok(());
@@ -139,11 +141,28 @@ impl FileMedia {
         self.backing.write_at(offset, bytes).map_err(|error| self.fail(&error))
     }
 
+    /// Invariant 1: data first.
+    fn write_run(&mut self, run: Run) -> Result<(), MediaError> {
+        self.write(self.layout.unit(run.first), &run.data)?;
+        self.write(self.layout.spare(run.first), &run.spares)?;
+        self.runs.recycle(run);
+        Ok(())
+    }
+
+    /// Writes everything that waits.
+    fn write_runs(&mut self) -> Result<(), MediaError> {
+        while let Some(run) = self.runs.take_oldest() {
+            self.write_run(run)?;
+        }
+        Ok(())
+    }
+
     fn load(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
         self.backing.read_at(offset, bytes).map_err(|error| self.fail(&error))
     }
 
     fn sync_now(&mut self) -> Result<(), MediaError> {
+        self.write_runs()?;
         self.usable()?;
         self.syncs += 1;
         let ticket = Ticket(self.syncs);
@@ -207,31 +226,31 @@ impl Media for FileMedia {
     fn program(&mut self, first: Ppn, spares: &[Spare], data: &[u8]) -> Result<(), MediaError> {
         self.pay()?;
         self.finish_erase(self.superblock_of(first))?;
+        let superblock = self.superblock_of(first);
+        if !data.is_empty() {
+            let run = self.runs.add(superblock, first, spares, data);
+            return run.map_or(Ok(()), |run| self.write_run(run));
+        }
+        if let Some(run) = self.runs.take(superblock) {
+            self.write_run(run)?;
+        }
+        // Slots without bytes read as zeroes, whatever lay there before the erase.
+        let len = u64_from(spares.len()) * self.layout.unit_bytes;
         let unit = self.layout.unit(first);
-        if data.is_empty() {
-            // Slots without bytes read as zeroes, whatever lay there before the erase.
-            let len = u64_from(spares.len()) * self.layout.unit_bytes;
-            self.backing.zero(unit, len).map_err(|error| self.fail(&error))?;
-        } else {
-            self.write(unit, data)?;
-        }
-        let offset = self.layout.spare(first);
-        let mut bytes = [0; SPARES_AT_ONCE * SPARE_BYTES];
-        let mut at = offset;
-        for spares in spares.chunks(SPARES_AT_ONCE) {
-            let bytes = &mut bytes[..spares.len() * SPARE_BYTES];
-            for (to, spare) in bytes.chunks_exact_mut(SPARE_BYTES).zip(spares) {
-                to.copy_from_slice(spare);
-            }
-            self.write(at, bytes)?;
-            at += u64_from(bytes.len());
-        }
-        Ok(())
+        self.backing.zero(unit, len).map_err(|error| self.fail(&error))?;
+        self.write(self.layout.spare(first), spares.as_flattened())
     }
 
     fn read(&mut self, ppn: Ppn, data: &mut [u8]) -> Result<Spare, MediaError> {
+        let superblock = self.superblock_of(ppn);
+        if let Some((spare, bytes)) = self.runs.find(superblock, ppn) {
+            if !data.is_empty() {
+                data.copy_from_slice(bytes);
+            }
+            return Ok(spare);
+        }
         let mut spare = [0; SPARE_BYTES];
-        if !self.erases.is_waiting(self.superblock_of(ppn)) {
+        if !self.erases.is_waiting(superblock) {
             self.load(self.layout.spare(ppn), &mut spare)?;
         }
         if spare == [0; SPARE_BYTES] {
@@ -248,6 +267,9 @@ impl Media for FileMedia {
         let slots = index(self.geometry.slots());
         if self.erases.is_waiting(superblock) {
             return Ok(vec![ERASED_SPARE; slots]);
+        }
+        if let Some(run) = self.runs.take(superblock) {
+            self.write_run(run)?;
         }
         let mut bytes = vec![0; slots * SPARE_BYTES];
         let first = self.geometry.ppn(superblock, 0);
@@ -274,6 +296,9 @@ impl Media for FileMedia {
     fn erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
         self.usable()?;
         self.pay()?;
+        if let Some(run) = self.runs.take(superblock) {
+            self.write_run(run)?;
+        }
         self.erases.ask(superblock, self.syncs);
         Ok(())
     }
@@ -298,6 +323,7 @@ impl Media for FileMedia {
     fn sync(&mut self) -> Result<(), MediaError> {
         self.pay()?;
         if self.postpones {
+            self.write_runs()?;
             self.owed = true;
             return self.usable();
         }

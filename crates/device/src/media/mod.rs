@@ -3,6 +3,7 @@
 mod erases;
 mod file;
 mod overlay;
+mod runs;
 
 pub use file::FileMedia;
 pub(crate) use file::Ticket;
