@@ -46,7 +46,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Tell metrics here: /metrics and /api/v1/stats
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long = "ui", alias = "metrics", value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
     /// Unix socket for `onefold ssd info` [default: IMAGE.sock]
     #[arg(long, value_name = "PATH")]
