@@ -16,19 +16,19 @@ commit-staged|checkpoint.rs|s/fn commit\(.*?\n.*?\n\s*self\.program_all_staged\(
 commit-sync|checkpoint.rs|s/self\.sync\(\)\?;\n(\s*let copy)/$1/|everything a label names is durable before it
 label-in-place|checkpoint.rs|s/labels\[index64\(dump\.label\.generation % 2\)\]/labels[0]/|labels take turns
 cut-staged|checkpoint.rs|s/slots: frontier\.programmed/slots: frontier.next + 1/|the frontier of a cut is what was programmed
-frontier-forgotten|recovery.rs|s/frontier\.map\(\|cut\| cut\.slots\)/frontier.filter(|_| false).map(|cut| cut.slots)/|slots past the frontiers of the cut are candidates
-newer-copy-wins|recovery.rs|s/if is_copy \{/if is_copy \&\& superblock.raw() == u32::MAX {/|the older of two copies wins
-half-erased-trusted|recovery.rs|s/Ok\(same && \(!carries.*?\)\)\n/let _ = carries; Ok(same)\n/; s/recovery\.leave_drained\(\);//|a half erased superblock does not win over the copies
-no-verification|recovery.rs|s/let verify = !whole && carries;/let verify = !whole \&\& carries \&\& epoch == 0;/|slots after the mark are verified
-verified-once|recovery.rs|s/\.unverified = true;/.unverified = false;/|a superblock with torn data is verified for ever
-hole-forgotten|recovery.rs|s/\.unverified \|= hole;/.unverified |= hole \&\& epoch == 0;/|tail pages over torn slots are not believed
+frontier-forgotten|candidates.rs|s/frontier\.map\(\|cut\| cut\.slots\)/frontier.filter(|_| false).map(|cut| cut.slots)/|slots past the frontiers of the cut are candidates
+newer-copy-wins|candidates.rs|s/if is_copy \{/if is_copy \&\& superblock.raw() == u32::MAX {/|the older of two copies wins
+half-erased-trusted|candidates.rs|s/Ok\(same && \(!carries.*?\)\)\n/let _ = carries; Ok(same)\n/; s/fn leave_drained\(&mut self\) \{/fn leave_drained(&mut self) { if self.best.len() < usize::MAX { return; }/|a half erased superblock does not win over the copies
+no-verification|candidates.rs|s/let verify = !whole && carries;/let verify = !whole \&\& carries \&\& epoch == 0;/|slots after the mark are verified
+verified-once|candidates.rs|s/\.unverified = true;/.unverified = false;/|a superblock with torn data is verified for ever
+hole-forgotten|candidates.rs|s/\.unverified \|= hole;/.unverified |= hole \&\& epoch == 0;/|tail pages over torn slots are not believed
 trim-seq|recovery.rs|s/if seq\.raw\(\) > self\.best\[lpn\] \{/if seq.raw() > 0 {/|a trim record loses against later writes
 trim-covered|recovery.rs|s/record\.seq > covered/record.seq > Seq::default() || record.seq > covered/|a checkpoint covers the trim records before it
 epoch-again|recovery.rs|s/newest\.alloc\.max\(self\.mark\.epoch\)\.max\(limit\.epoch\)/newest.alloc/|no epoch is given out twice
 mark-too-new|read.rs|s/epoch: self\.oldest_unverified\(\)/epoch: self.alloc/|the mark stays behind open superblocks
 trim-unlogged|trim.rs|s/self\.log_trim\(begin, last \+ 1 - begin\)\?;//|a trim is in NVRAM before it is in the map
-replaced-at-once|write.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
-staged-shift|write.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
+replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
+staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
 frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
 reserve-too-small|layout.rs|s/if mixes \{ 2 \} else \{ 1 \}/1/|the reserve of a shared frontier
 reserve-unsynced|gc.rs|s/&& state\.unsynced > 0/\&\& state.unsynced == u32::MAX/|erases that are not durable are no reserve
