@@ -111,11 +111,12 @@ impl ImageLabel {
         if found != IMAGE_VERSION {
             return Err(ImageError::Version { found, expected: IMAGE_VERSION });
         }
-        let sealed = bytes.get(..LABEL_BYTES).and_then(checked_body);
-        if sealed.is_none() {
-            return Err(damaged);
-        }
-        decode_fields(&mut reader).ok_or(damaged)?
+        // Fields end before the checksum, whatever a length among them says.
+        let body =
+            bytes.get(..LABEL_BYTES).and_then(checked_body).ok_or_else(|| damaged.clone())?;
+        let mut fields = Reader::new(body);
+        fields.bytes(MAGIC.len() + 2);
+        decode_fields(&mut fields).ok_or(damaged)?
     }
 }
 
@@ -188,6 +189,20 @@ mod tests {
         }
         for len in [0, 8, 12, 100, LABEL_BYTES - 1] {
             assert!(ImageLabel::decode(&bytes[..len], 0).is_err());
+        }
+    }
+
+    /// The checksum was taken for the end of a configuration that claimed to reach into it.
+    #[test]
+    fn a_configuration_does_not_reach_into_the_checksum() {
+        let longest = LABEL_BYTES - super::FIXED_BYTES - 4;
+        for (len, fits) in [(longest, true), (longest + 1, false), (longest + 4, false)] {
+            let config = "x".repeat(longest);
+            let mut bytes = ImageLabel { config, ..label() }.encode().unwrap();
+            let claimed = u32::try_from(len).unwrap().to_le_bytes();
+            bytes[44..48].copy_from_slice(&claimed);
+            crate::bytes::seal(&mut bytes);
+            assert_eq!(ImageLabel::decode(&bytes, 0).is_ok(), fits, "{len} bytes");
         }
     }
 
