@@ -10,7 +10,7 @@ BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-TEST_STEPS := setup-if-possible fmt clippy unit doc tidy fuzz-smoke crash-short
+TEST_STEPS := setup-if-possible fmt clippy unit doc tidy fuzz-smoke file-systems crash-short
 
 .PHONY: help
 help: ## Show this list
@@ -21,7 +21,7 @@ demo: ## Build, run a recorded trace through two presets, mount an emulated SSD 
 	scripts/demo.sh
 
 .PHONY: test
-test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, short crash campaign
+test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, file systems, short crash campaign
 	@scripts/test.sh $(TEST_STEPS)
 
 .PHONY: bench
@@ -51,7 +51,7 @@ install: ## Build the release binary and install it to PREFIX/bin (~/.local unle
 	cargo install --locked --path crates/cli --root $(PREFIX)
 
 # Steps of `make test`; each also works by itself.
-.PHONY: setup-if-possible fmt clippy unit doc tidy fuzz-smoke crash-short
+.PHONY: setup-if-possible fmt clippy unit doc tidy fuzz-smoke file-systems crash-short
 setup-if-possible:
 	@scripts/setup.sh --check || scripts/setup.sh \
 	  || echo "skipped: the tests that need the missing packages (each prints and counts its skip)"
@@ -69,5 +69,7 @@ tidy:
 fuzz-smoke:
 	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 30 s a target)"; \
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
+file-systems:
+	scripts/fs-test.sh
 crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
