@@ -1,4 +1,7 @@
-//! A record of the trim log, 24 B: seq 8 | lpn 4 | count 4 | 0 4 | crc 4.
+//! A record of the trim log, 32 B: seq 8 | lpn 4 | count 4 | 0 12 | crc 4.
+//!
+//! Half of an aligned 64 B block, which NVRAM writes whole: the rest of a record that a power cut tore
+//! could complete another one with the same sequence number, given out again after recovery.
 //!
 //! Records are never erased: one counts iff its checksum is right and its sequence number is above
 //! that of the committed checkpoint.
@@ -8,7 +11,7 @@ use onefold_units::{Lpn, Seq};
 use crate::bytes::{Reader, Writer, checked_body, seal};
 
 /// Bytes of one record.
-pub const TRIM_RECORD_BYTES: usize = 24;
+pub const TRIM_RECORD_BYTES: usize = 32;
 
 /// The units `lpn..lpn + count` were unmapped at `seq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,6 @@ mod tests {
         assert_eq!(TrimRecord::decode(&bytes), Some(record));
         bytes[8] ^= 1;
         assert_eq!(TrimRecord::decode(&bytes), None);
-        assert_eq!(TrimRecord::decode(&[0; 24]), None);
+        assert_eq!(TrimRecord::decode(&[0; 32]), None);
     }
 }
