@@ -53,6 +53,12 @@ mod tests {
     use super::TrimRecord;
     use onefold_units::{Lpn, Seq};
 
+    /// Half of a record outlived a power cut and was completed by a later one: see the module.
+    #[test]
+    fn no_record_straddles_two_blocks() {
+        assert_eq!(64 % super::TRIM_RECORD_BYTES, 0);
+    }
+
     #[test]
     fn there_and_back_and_zeroes_are_no_record() {
         let record = TrimRecord { seq: Seq::new(9), lpn: Lpn::new(4), count: 2 };
