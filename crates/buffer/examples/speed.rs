@@ -4,14 +4,16 @@
 //! Counts the CPU time of the thread where Linux tells it, so other programs disturb little.
 //!
 //! `cargo run --release -p onefold-buffer --example speed`
-#[path = "../tests/common/unmapped.rs"]
+#[path = "../tests/buffer/common/unmapped.rs"]
 mod unmapped;
-#[path = "../tests/common/zipf.rs"]
+#[path = "../tests/buffer/common/zipf.rs"]
 mod zipf;
 
 use std::io::Write;
 
-use onefold_buffer::{Actions, BufferConfig, PolicyKind, Req, new_policy};
+use onefold_buffer::{
+    Actions, BufferConfig, Charge, PolicyKind, PolicySpec, Req, Sizes, new_policy,
+};
 use onefold_units::convert::float;
 use onefold_units::{Lpn, Op, Rng};
 use unmapped::Unmapped;
@@ -40,11 +42,14 @@ fn cpu_ns() -> Result<f64, Box<dyn std::error::Error>> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let keys = g1l();
     let mut stdout = std::io::stdout().lock();
-    for policy in PolicyKind::ALL {
+    for kind in PolicyKind::ALL {
+        let policy = PolicySpec::new(kind);
         for op in [Op::Read, Op::Write] {
             let bytes = SLOTS * u64::from(ENTRY);
-            let config = BufferConfig { policy, bytes, volatile: false };
-            let mut buffer = new_policy(&config, ENTRY, ENTRY)?;
+            let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: false };
+            let sizes =
+                Sizes { entry_bytes: ENTRY, flash_page_bytes: ENTRY, device_bytes: 1 << 34 };
+            let mut buffer = new_policy(&config, &sizes)?;
             let mut out = Actions::new();
             let mut steps = 0;
             let start = cpu_ns()?;
@@ -55,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let ns = (cpu_ns()? - start) / f64::from(REQUESTS);
             let accesses = buffer.stats().total().accesses();
             let misses = float(accesses.misses()) / float(accesses.pages);
-            let (name, op) = (policy.name(), op.name());
+            let (name, op) = (kind.name(), op.name());
             writeln!(
                 stdout,
                 "{name} {op}: {ns:.1} CPU ns/request, miss ratio {misses:.5}, {steps} steps"

@@ -117,23 +117,62 @@ pub enum Action {
 }
 
 /// The steps of one request. Reuse it: it keeps its memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Actions {
+    keeps_steps: bool,
+    counts: Counts,
     steps: Vec<Action>,
     programmed: Vec<Programmed>,
+}
+
+/// How much work a request is, for models of time that do not execute its steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pages read from flash to serve or to complete something: fills, bypasses, pad reads.
+    pub reads: u32,
+    /// Flash pages programmed.
+    pub programs: u32,
+    /// Look-ups in a table that is not the index of the entries: each costs a DRAM access.
+    pub lookups: u32,
+}
+
+impl Default for Actions {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Actions {
     /// No steps.
     #[must_use]
     pub const fn new() -> Self {
-        Self { steps: Vec::new(), programmed: Vec::new() }
+        Self {
+            keeps_steps: true,
+            counts: Counts { reads: 0, programs: 0, lookups: 0 },
+            steps: Vec::new(),
+            programmed: Vec::new(),
+        }
     }
 
-    /// The steps in order.
+    /// Counts what would be done and keeps no steps: for studies of hit ratios.
+    #[must_use]
+    pub const fn counting() -> Self {
+        let mut actions = Self::new();
+        actions.keeps_steps = false;
+        actions
+    }
+
+    /// The steps in order; none if only counting.
     #[must_use]
     pub fn as_slice(&self) -> &[Action] {
         &self.steps
+    }
+
+    /// How much work the steps are.
+    #[must_use]
+    #[inline]
+    pub const fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// The entries of a program of this request; empty for a batch of another one.
@@ -146,6 +185,7 @@ impl Actions {
     /// Forgets all steps.
     #[inline]
     pub fn clear(&mut self) {
+        self.counts = Counts::default();
         self.steps.clear();
         self.programmed.clear();
     }
@@ -153,15 +193,34 @@ impl Actions {
     /// Adds a step.
     #[inline]
     pub fn push(&mut self, step: Action) {
-        self.steps.push(step);
+        match step {
+            Action::Fill { .. } | Action::Bypass { .. } | Action::PadRead { .. } => {
+                self.counts.reads += 1;
+            }
+            Action::Program { .. } => self.counts.programs += 1,
+            Action::Hit { .. } | Action::Store { .. } | Action::Drop { .. } => {}
+        }
+        if self.keeps_steps {
+            self.steps.push(step);
+        }
+    }
+
+    /// Counts one look-up in a table of the policy.
+    #[inline]
+    pub const fn look_up(&mut self) {
+        self.counts.lookups += 1;
     }
 
     /// Adds the program of one flash page.
     #[inline]
     pub fn program(&mut self, stream: Stream, entries: impl Iterator<Item = Programmed>) {
+        if !self.keeps_steps {
+            self.counts.programs += 1;
+            return;
+        }
         let start = u32_from(self.programmed.len());
         self.programmed.extend(entries);
         let len = u32_from(self.programmed.len()) - start;
-        self.steps.push(Action::Program { stream, batch: Batch { start, len } });
+        self.push(Action::Program { stream, batch: Batch { start, len } });
     }
 }

@@ -1,10 +1,11 @@
 //! The part that all policies over single entries share: what a request does page by page.
 
-use onefold_units::Op;
+use onefold_units::{Lpn, Op};
 
 use crate::cover::Covers;
 use crate::{
-    Actions, Entries, FtlView, ListId, NodeId, Policy, Req, Shape, Stats, Stream, Violation,
+    Action, Actions, Area, Entries, FtlView, ListId, NodeId, Policy, Req, Setup, Stats, Tables,
+    Violation,
 };
 
 /// Why a page is looked up.
@@ -21,29 +22,64 @@ pub enum Access {
 /// The lists and everything about dirty data are in [`Entries`]; ghosts are entries of further
 /// lists without a slot.
 pub trait Replacement {
-    /// The lists, each with the kind of data its programs carry. FLUSH programs them in this order.
-    const LISTS: &'static [Stream];
+    /// The lists of entries, then those of ghosts.
+    const AREAS: &'static [Area];
 
     /// The policy with nothing buffered.
-    fn new(shape: &Shape) -> Self;
+    fn new(setup: &Setup) -> Self;
 
     /// Keys without bytes that the policy remembers at most.
     #[must_use]
-    fn ghosts(_: &Shape) -> u32 {
+    fn ghosts(_: &Setup) -> u32 {
         0
     }
 
+    /// Memory of tables that the policy keeps besides entries and ghosts.
+    #[must_use]
+    fn tables(_: &Setup) -> Tables {
+        Tables::default()
+    }
+
+    /// Entries the policy cannot do without.
+    #[must_use]
+    fn least(setup: &Setup) -> u32 {
+        setup.shape.per_program()
+    }
+
     /// Looks at a request before its pages are handled.
-    fn begin(&mut self, _: &Req, _: &dyn FtlView, _: &Entries) {}
+    #[inline]
+    fn begin(&mut self, _: &Req, _: &dyn FtlView, _: &Entries, _: &mut Actions) {}
 
     /// A buffered page is accessed. The entry must stay buffered.
     fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, out: &mut Actions);
 
-    /// A page that is not buffered is accessed: makes room and inserts it. `key` may be a ghost.
-    fn admit(&mut self, e: &mut Entries, key: u32, access: Access, out: &mut Actions) -> NodeId;
+    /// A page that is not buffered is accessed: makes room and inserts it. `ghost` is what the
+    /// policy remembers of it; it has to be removed before. `None` refuses a read, which is then
+    /// served from flash; a write has to be admitted.
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        access: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId>;
 
     /// The entry, or ghost, is about to leave because of a TRIM.
-    fn forget(&mut self, _: &Entries, _: NodeId) {}
+    #[inline]
+    fn forget(&mut self, _: &mut Entries, _: NodeId) {}
+
+    /// The entry was programmed and stays, clean: the end of a FLUSH or FUA write.
+    #[inline]
+    fn cleaned(&mut self, _: &mut Entries, _: NodeId) {}
+
+    /// Programs all dirty entries; afterwards [`Replacement::cleaned`] is called for each. The
+    /// default goes through the lists in their order, oldest entry first.
+    fn flush(&mut self, e: &mut Entries, out: &mut Actions) {
+        for list in (0..).take(Self::AREAS.len()) {
+            e.flush(ListId(list), out);
+        }
+    }
 
     /// Checks the limits of the policy.
     fn check(&self, _: &Entries) -> Result<(), Violation> {
@@ -61,9 +97,22 @@ pub struct Cache<R> {
 impl<R: Replacement> Cache<R> {
     /// An empty buffer.
     #[must_use]
-    pub fn new(shape: Shape) -> Self {
-        let entries = Entries::new(shape, R::ghosts(&shape), R::LISTS);
-        Self { entries, replacement: R::new(&shape) }
+    pub fn new(setup: &Setup) -> Self {
+        let entries = Entries::new(setup.shape, R::ghosts(setup), R::AREAS);
+        Self { entries, replacement: R::new(setup) }
+    }
+
+    /// The entry that serves an access, `None` if the policy refuses it; and whether it was there.
+    #[inline]
+    fn access(&mut self, key: u32, access: Access, out: &mut Actions) -> (Option<NodeId>, bool) {
+        let e = &mut self.entries;
+        match e.find_any(key) {
+            Some(id) if !e.slab().is_ghost(id) => {
+                self.replacement.hit(e, id, access, out);
+                (Some(id), true)
+            }
+            ghost => (self.replacement.admit(e, key, ghost, access, out), false),
+        }
     }
 
     fn read(&mut self, r: &Req, out: &mut Actions) {
@@ -71,12 +120,9 @@ impl<R: Replacement> Cache<R> {
         let (mut hits, mut sectors) = (0, 0);
         for (at, key) in (0..).zip(r.keys()) {
             let cover = covers.at(at, self.entries.shape());
-            let id = match self.entries.find(key) {
-                Some(id) => {
-                    self.replacement.hit(&mut self.entries, id, Access::Read, out);
-                    id
-                }
-                None => self.replacement.admit(&mut self.entries, key, Access::Read, out),
+            let Some(id) = self.access(key, Access::Read, out).0 else {
+                out.push(Action::Bypass { lpn: Lpn::new(key) });
+                continue;
             };
             if self.entries.load(id, cover, out) {
                 hits += 1;
@@ -94,15 +140,12 @@ impl<R: Replacement> Cache<R> {
         let (mut hits, mut sectors) = (0, 0);
         for (at, key) in (0..).zip(r.keys()) {
             let cover = covers.at(at, self.entries.shape());
-            let id = match self.entries.find(key) {
-                Some(id) => {
-                    self.replacement.hit(&mut self.entries, id, Access::Write, out);
-                    hits += 1;
-                    sectors += u64::from(cover.sectors);
-                    id
-                }
-                None => self.replacement.admit(&mut self.entries, key, Access::Write, out),
-            };
+            let (id, hit) = self.access(key, Access::Write, out);
+            let Some(id) = id else { panic!("a policy refused to buffer a write") };
+            if hit {
+                hits += 1;
+                sectors += u64::from(cover.sectors);
+            }
             self.entries.store(id, cover, r.tenant, out);
         }
         let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
@@ -111,6 +154,7 @@ impl<R: Replacement> Cache<R> {
             tenant.fua_writes += 1;
             if self.entries.shape().volatile() {
                 self.entries.program_request(r, out);
+                self.tell_cleaned();
             }
         }
     }
@@ -126,7 +170,7 @@ impl<R: Replacement> Cache<R> {
             pages = u64::from(inner.count());
             let found = self.entries.take_found(&inner);
             for id in &found {
-                self.replacement.forget(&self.entries, *id);
+                self.replacement.forget(&mut self.entries, *id);
                 self.entries.discard(*id, out);
             }
             self.entries.give_back_found(found);
@@ -136,17 +180,24 @@ impl<R: Replacement> Cache<R> {
         tenant.trim_pages += pages;
     }
 
-    fn flush_lists(&mut self, out: &mut Actions) {
-        for list in (0..).take(R::LISTS.len()) {
-            self.entries.flush(ListId(list), out);
+    fn flush(&mut self, out: &mut Actions) {
+        self.replacement.flush(&mut self.entries, out);
+        self.tell_cleaned();
+    }
+
+    fn tell_cleaned(&mut self) {
+        let cleaned = self.entries.take_cleaned();
+        for id in &cleaned {
+            self.replacement.cleaned(&mut self.entries, *id);
         }
+        self.entries.give_back_cleaned(cleaned);
     }
 }
 
 impl<R: Replacement> Policy for Cache<R> {
     fn request(&mut self, r: &Req, ftl: &dyn FtlView, out: &mut Actions) {
         out.clear();
-        self.replacement.begin(r, ftl, &self.entries);
+        self.replacement.begin(r, ftl, &self.entries, out);
         match r.op {
             Op::Read => self.read(r, out),
             Op::Write | Op::WriteZeroes => self.write(r, out),
@@ -154,15 +205,16 @@ impl<R: Replacement> Policy for Cache<R> {
             Op::Flush => {
                 self.entries.stats_mut().tenant_mut(r.tenant).flushes += 1;
                 if self.entries.shape().volatile() {
-                    self.flush_lists(out);
+                    self.flush(out);
                 }
             }
         }
+        self.entries.stats_mut().lookups += u64::from(out.counts().lookups);
     }
 
     fn drain(&mut self, out: &mut Actions) {
         out.clear();
-        self.flush_lists(out);
+        self.flush(out);
     }
 
     fn stats(&self) -> &Stats {

@@ -1,21 +1,31 @@
 //! What can be chosen about the buffer.
 
-/// Buffer policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyKind {
-    /// Least recently used, write-back.
-    Lru,
+use crate::PolicySpec;
+
+/// Which tables of a policy are paid for with buffer memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charge {
+    /// What the paper charges: the large-append table of append-only isolation (Jeong 2021,
+    /// sec. IV-A). Ghosts of other policies are free, as in their papers.
+    #[default]
+    Paper,
+    /// Every table that grows with the buffer or the device: also cursors, and 8 B per ghost.
+    Full,
+    /// Nothing: all of the size holds entries.
+    None,
 }
 
-impl PolicyKind {
-    /// Every policy.
-    pub const ALL: [Self; 1] = [Self::Lru];
+impl Charge {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Paper, Self::Full, Self::None];
 
     /// Name in configuration, tables and errors.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Lru => "lru",
+            Self::Paper => "paper",
+            Self::Full => "full",
+            Self::None => "none",
         }
     }
 }
@@ -23,10 +33,23 @@ impl PolicyKind {
 /// Configuration of the DRAM buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferConfig {
-    /// Policy.
-    pub policy: PolicyKind,
+    /// Policy and its parameters.
+    pub policy: PolicySpec,
     /// Size in bytes; 0 = no buffer.
     pub bytes: u64,
+    /// What the tables of the policy cost.
+    pub charge: Charge,
     /// Whether its content is lost at a power cut. A power-loss-protected buffer is not.
     pub volatile: bool,
+}
+
+/// What the buffer stands in front of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of an entry: the mapping unit of the FTL.
+    pub entry_bytes: u32,
+    /// Bytes of a flash page, or several of them.
+    pub flash_page_bytes: u32,
+    /// Bytes the host can address.
+    pub device_bytes: u64,
 }

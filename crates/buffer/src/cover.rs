@@ -108,12 +108,12 @@ pub(crate) fn bits(from: u32, to: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::{Cover, Covers, PartMask};
-    use crate::{BufferConfig, PolicyKind, Req, Shape};
+    use crate::testing::lru_config;
+    use crate::{Req, Shape};
     use onefold_units::{Lpn, Op};
 
     fn covers(entry: u32, n: u32, head: u8, tail: u8) -> Vec<Cover> {
-        let config = BufferConfig { policy: PolicyKind::Lru, bytes: 1 << 20, volatile: true };
-        let shape = Shape::new(&config, entry, entry).unwrap();
+        let shape = Shape::new(&lru_config(1 << 20), entry, entry).unwrap();
         let req = Req { head, tail, ..Req::new(Op::Write, Lpn::new(0), n) };
         let covers = Covers::new(&req, &shape);
         (0..n).map(|at| covers.at(at, &shape)).collect()

@@ -28,6 +28,47 @@ pub enum BufferError {
         /// Most entries.
         most: u64,
     },
+    /// The tables of the policy and its smallest content do not fit.
+    #[error(
+        "the buffer of {bytes} B does not hold the tables of the policy {policy} ({tables} B) and \
+         the entries it needs, together at least {least} B; enlarge buffer size, use larger chunks, \
+         or smaller areas"
+    )]
+    Tables {
+        /// The policy.
+        policy: &'static str,
+        /// Size asked for.
+        bytes: u64,
+        /// Bytes of its tables.
+        tables: u64,
+        /// Smallest size.
+        least: u64,
+    },
+    /// The buffer has fewer entries than the areas of the policy need.
+    #[error(
+        "the buffer holds {slots} entries after its tables, and the areas of the policy {policy} need \
+         at least {least}; enlarge buffer size or use smaller areas"
+    )]
+    Areas {
+        /// The policy.
+        policy: &'static str,
+        /// Entries of the buffer.
+        slots: u32,
+        /// Entries needed.
+        least: u32,
+    },
+    /// Parameters that exclude one another.
+    #[error("{key} of the policy {policy} is {found}, expected {limit}")]
+    Parameter {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// Its value.
+        found: u64,
+        /// What is accepted, and why.
+        limit: &'static str,
+    },
     /// The entry is no power of two in range.
     #[error(
         "the buffer entry (mapping unit) is {bytes} B, expected a power of two from {least} to \

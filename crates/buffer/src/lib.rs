@@ -10,7 +10,9 @@
 //! FUA, partly written entries, statistics) in the same way for all of them.
 //!
 //! ```
-//! use onefold_buffer::{Action, Actions, BufferConfig, FtlView, PolicyKind, Req, new_policy};
+//! use onefold_buffer::{
+//!     Action, Actions, BufferConfig, Charge, FtlView, PolicySpec, Req, Sizes, new_policy,
+//! };
 //! use onefold_units::{Lpn, Op};
 //!
 //! struct Unmapped;
@@ -20,8 +22,10 @@
 //!     }
 //! }
 //!
-//! let config = BufferConfig { policy: PolicyKind::Lru, bytes: 2 * 4096, volatile: true };
-//! let mut buffer = new_policy(&config, 4096, 4096)?;
+//! let policy = PolicySpec::parse("lru").unwrap();
+//! let config = BufferConfig { policy, bytes: 2 * 4096, charge: Charge::Paper, volatile: true };
+//! let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+//! let mut buffer = new_policy(&config, &sizes)?;
 //! let mut actions = Actions::new();
 //! for lpn in [7, 8, 9] {
 //!     buffer.request(&Req::new(Op::Write, Lpn::new(lpn), 1), &Unmapped, &mut actions);
@@ -36,6 +40,7 @@
 #![deny(clippy::as_conversions)]
 
 mod actions;
+mod area;
 mod cache;
 mod config;
 mod cover;
@@ -45,13 +50,19 @@ mod index;
 mod list;
 mod policies;
 mod request;
+mod setup;
 mod shape;
 mod slab;
+mod spec;
 mod stats;
+#[cfg(test)]
+mod testing;
+mod value;
 
-pub use actions::{Action, Actions, Batch, Programmed, Slot, Stream};
+pub use actions::{Action, Actions, Batch, Counts, Programmed, Slot, Stream};
+pub use area::Area;
 pub use cache::{Access, Cache, Replacement};
-pub use config::{BufferConfig, PolicyKind};
+pub use config::{BufferConfig, Charge, Sizes};
 pub use cover::PartMask;
 pub use entries::Entries;
 pub use error::{BufferError, Violation};
@@ -59,6 +70,9 @@ pub use index::Index;
 pub use list::ListId;
 pub use policies::{Lru, new_policy};
 pub use request::{FtlView, Policy, Req};
+pub use setup::{Setup, Tables};
 pub use shape::Shape;
 pub use slab::{Node, NodeId, Slab};
-pub use stats::{Accesses, Stats, TenantStats};
+pub use spec::{Parameter, PolicyError, PolicyInfo, PolicyKind, PolicySpec};
+pub use stats::{Accesses, AreaStats, Stats, TenantStats};
+pub use value::{Limits, Ratio, Value};

@@ -23,6 +23,12 @@ impl Slab {
         self.link_after(list, self.node(sentinel).newer, id);
     }
 
+    /// Links a node that is in no list on the older side of `newer`, which is in `list`.
+    #[inline]
+    pub(crate) fn push_below(&mut self, list: ListId, newer: NodeId, id: NodeId) {
+        self.link_after(list, newer.0, id);
+    }
+
     /// Links `id` on the older side of `newer`.
     #[inline]
     fn link_after(&mut self, list: ListId, newer: u32, id: NodeId) {

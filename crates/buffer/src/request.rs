@@ -57,6 +57,12 @@ impl Req {
 pub trait FtlView {
     /// Whether the entry holds data: written (to the buffer or to flash) and not trimmed since.
     fn mapped(&self, lpn: Lpn) -> bool;
+
+    /// How many of `n` entries from `first` on hold data.
+    fn mapped_count(&self, first: Lpn, n: u32) -> u32 {
+        let entries = (0..n).map_while(|at| first.checked_add(at));
+        entries.map(|lpn| u32::from(self.mapped(lpn))).sum()
+    }
 }
 
 /// A buffer policy: metadata only. It never blocks, reads no clock and holds no data.

@@ -61,6 +61,12 @@ impl Shape {
         })
     }
 
+    /// The same with fewer entries, the rest of the memory being used for tables.
+    #[must_use]
+    pub(crate) const fn with_slots(self, slots: u32) -> Self {
+        Self { slots, ..self }
+    }
+
     /// Entries the buffer holds: C.
     #[must_use]
     pub const fn slots(&self) -> u32 {
@@ -119,10 +125,11 @@ fn per_program(entry: u32, flash_page: u32) -> Result<u32, BufferError> {
 #[cfg(test)]
 mod tests {
     use super::Shape;
-    use crate::{BufferConfig, BufferError, PolicyKind};
+    use crate::BufferError;
+    use crate::testing::lru_config;
 
     fn shape(bytes: u64, entry: u32, page: u32) -> Result<Shape, BufferError> {
-        Shape::new(&BufferConfig { policy: PolicyKind::Lru, bytes, volatile: true }, entry, page)
+        Shape::new(&lru_config(bytes), entry, page)
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use onefold_units::convert::float;
 
+use crate::Area;
+
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
@@ -130,14 +132,45 @@ impl TenantStats {
     }
 }
 
-/// Counters of all tenants.
+/// Counters of one area: a list of the policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AreaStats {
+    /// Name of the area.
+    pub name: &'static str,
+    /// Entries evicted, clean or dirty.
+    pub evictions: u64,
+    /// Dirty entries programmed: evicted, flushed or written with FUA.
+    pub write_backs: u64,
+}
+
+/// Counters of all tenants and areas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Grows up to the highest tenant seen, 256 at most.
     tenants: Vec<TenantStats>,
+    areas: Vec<AreaStats>,
+    /// Look-ups in tables of the policy, such as the large-append table.
+    pub lookups: u64,
 }
 
 impl Stats {
+    pub(crate) fn new(areas: &[Area]) -> Self {
+        let area = |area: &Area| AreaStats { name: area.name, ..AreaStats::default() };
+        Self { areas: areas.iter().map(area).collect(), ..Self::default() }
+    }
+
+    /// The counters of every list of the policy that holds entries, in its order. Lists of the same
+    /// name belong to one area.
+    #[must_use]
+    pub fn areas(&self) -> &[AreaStats] {
+        &self.areas
+    }
+
+    #[inline]
+    pub(crate) fn area_mut(&mut self, list: u8) -> &mut AreaStats {
+        &mut self.areas[usize::from(list)]
+    }
+
     /// The counters of one tenant.
     #[must_use]
     pub fn tenant(&self, tenant: u8) -> TenantStats {
@@ -169,6 +202,11 @@ impl Stats {
         for (now, before) in delta.tenants.iter_mut().zip(&earlier.tenants) {
             now.combine(before, |a, b| *a -= b);
         }
+        for (now, before) in delta.areas.iter_mut().zip(&earlier.areas) {
+            now.evictions -= before.evictions;
+            now.write_backs -= before.write_backs;
+        }
+        delta.lookups -= earlier.lookups;
         delta
     }
 

@@ -1,6 +1,6 @@
 //! The device that a configuration describes, as the core's types.
 
-use onefold_buffer::{BufferConfig, PolicyKind};
+use onefold_buffer::{BufferConfig, Charge, PolicyKind, PolicySpec};
 use onefold_ftl::{FtlConfig, VictimKind};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
 use onefold_ssd::SsdConfig;
@@ -151,7 +151,8 @@ impl Config {
 
     fn buffer(&self) -> BufferConfig {
         BufferConfig {
-            policy: PolicyKind::Lru,
+            policy: PolicySpec::new(PolicyKind::Lru),
+            charge: Charge::Paper,
             bytes: self.quantity("buffer.size"),
             volatile: self.flag("buffer.volatile"),
         }

@@ -132,7 +132,7 @@ fn hits(stats: &TenantStats, policy: &str) -> Buffer {
 }
 
 fn buffer_result(run: &Finished) -> Buffer {
-    let policy = run.ssd.config().buffer.policy.name();
+    let policy = run.ssd.config().buffer.policy.kind().name();
     match run.buffer_stats() {
         Some(stats) => hits(&stats.total(), policy),
         None => Buffer { policy: "none".to_owned(), ..Buffer::default() },
@@ -164,7 +164,7 @@ fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
     if run.tenants.len() < 2 {
         return Vec::new();
     }
-    let policy = run.ssd.config().buffer.policy.name();
+    let policy = run.ssd.config().buffer.policy.kind().name();
     let stats = run.buffer_stats();
     let each = run.tenants.iter().enumerate();
     each.map(|(at, tenant)| {

@@ -23,7 +23,7 @@ pub struct SsdConfig {
 /// timings of preset `s1`, three quarters of it visible, no buffer.
 #[must_use]
 pub fn example_config() -> SsdConfig {
-    use onefold_buffer::PolicyKind;
+    use onefold_buffer::{Charge, PolicyKind, PolicySpec};
     use onefold_ftl::VictimKind;
     use onefold_nand::{CellTimes, GeometrySpec, Span};
     use onefold_units::Nanos;
@@ -77,7 +77,12 @@ pub fn example_config() -> SsdConfig {
             endurance: 0,
             seed: 0,
         },
-        buffer: BufferConfig { policy: PolicyKind::Lru, bytes: 0, volatile: true },
+        buffer: BufferConfig {
+            policy: PolicySpec::new(PolicyKind::Lru),
+            bytes: 0,
+            charge: Charge::Paper,
+            volatile: true,
+        },
         faults: FaultSpec::default(),
     }
 }

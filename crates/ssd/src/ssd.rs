@@ -1,6 +1,6 @@
 //! The device: how it is built, what it tells, how it is shut down. Commands are in `submit`.
 
-use onefold_buffer::{BufferConfig, FtlView, Policy, new_policy};
+use onefold_buffer::{FtlView, Policy, Sizes, new_policy};
 use onefold_ftl::{Ftl, RecoveryReport};
 use onefold_nand::{Media, Nand};
 use onefold_units::convert::{index, narrow};
@@ -49,10 +49,15 @@ impl<M: Media> Ssd<M> {
 
     fn assemble(config: &SsdConfig, ftl: Ftl<M>) -> Result<Self, BuildError> {
         let unit = config.geometry.unit_bytes();
-        let page = config.geometry.spec().page_bytes.max(unit);
-        let buffer = match config.buffer {
-            BufferConfig { bytes: 0, .. } => None,
-            ref buffer => Some(Buffered::new(new_policy(buffer, unit, page)?, M::STORES, unit)),
+        let sizes = Sizes {
+            entry_bytes: unit,
+            flash_page_bytes: config.geometry.spec().page_bytes.max(unit),
+            device_bytes: u64::from(ftl.host_units()) * u64::from(unit),
+        };
+        let buffer = if config.buffer.bytes == 0 {
+            None
+        } else {
+            Some(Buffered::new(new_policy(&config.buffer, &sizes)?, M::STORES, unit))
         };
         Ok(Self {
             config: *config,

@@ -21,7 +21,7 @@ use onefold_units::Lpn;
 
 use crate::cover::Cover;
 use crate::{
-    Action, Actions, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
+    Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
 };
 
 /// Counters of one list.
@@ -44,15 +44,17 @@ pub struct Entries {
     batch: Vec<NodeId>,
     /// Entries of the range being trimmed, or those to flush.
     found: Vec<NodeId>,
+    /// Entries that were programmed in place.
+    cleaned: Vec<NodeId>,
     evicted: Vec<u32>,
 }
 
 impl Entries {
     /// No entries. `ghosts` keys can be remembered without a slot.
     #[must_use]
-    pub fn new(shape: Shape, ghosts: u32, lists: &[Stream]) -> Self {
-        let lists: Vec<List> =
-            lists.iter().map(|stream| List { len: 0, dirty: 0, stream: *stream }).collect();
+    pub fn new(shape: Shape, ghosts: u32, areas: &[Area]) -> Self {
+        let list = |area: &Area| List { len: 0, dirty: 0, stream: area.stream };
+        let lists: Vec<List> = areas.iter().map(list).collect();
         assert!(lists.len() < usize::from(u8::MAX), "lists are numbered by a byte, 255 is none");
         let sentinels = (0..u8::MAX).nth(lists.len()).unwrap_or_default();
         Self {
@@ -60,9 +62,10 @@ impl Entries {
             slab: Slab::new(shape.slots(), ghosts, sentinels),
             index: Index::new(shape.slots() + ghosts),
             lists,
-            stats: Stats::default(),
+            stats: Stats::new(areas),
             batch: Vec::new(),
             found: Vec::new(),
+            cleaned: Vec::new(),
             evicted: Vec::new(),
         }
     }
@@ -124,6 +127,13 @@ impl Entries {
         self.slab.node(id).dirty != 0
     }
 
+    /// The entry or ghost of a key.
+    #[must_use]
+    #[inline]
+    pub fn find_any(&self, key: u32) -> Option<NodeId> {
+        self.index.find(&self.slab, key)
+    }
+
     /// The entry with a slot.
     #[must_use]
     #[inline]
@@ -183,6 +193,16 @@ impl Entries {
     pub fn move_to_oldest(&mut self, list: ListId, id: NodeId) {
         self.leave_list(id);
         self.slab.push_oldest(list, id);
+        self.join_list(list, id);
+    }
+
+    /// Moves an entry or ghost into the list of `newer`, next to it on its older side.
+    #[inline]
+    pub fn move_below(&mut self, newer: NodeId, id: NodeId) {
+        assert!(newer != id, "a node is not its own neighbour");
+        self.leave_list(id);
+        let list = ListId(self.slab.node(newer).list);
+        self.slab.push_below(list, newer, id);
         self.join_list(list, id);
     }
 
@@ -313,6 +333,16 @@ impl Entries {
 
     pub(crate) fn give_back_found(&mut self, found: Vec<NodeId>) {
         self.found = found;
+    }
+
+    /// The entries that were programmed in place since the last call. The list has to be given back.
+    pub(crate) fn take_cleaned(&mut self) -> Vec<NodeId> {
+        std::mem::take(&mut self.cleaned)
+    }
+
+    pub(crate) fn give_back_cleaned(&mut self, mut cleaned: Vec<NodeId>) {
+        cleaned.clear();
+        self.cleaned = cleaned;
     }
 
     /// The keys that the last [`Entries::evict`] removed, oldest first: for ghosts.

@@ -1,20 +1,28 @@
 //! How dirty entries get to flash: eviction, FLUSH and FUA.
 
-use onefold_units::convert::index;
+use onefold_units::convert::{index, u32_from};
 
 use super::Entries;
 use crate::shape::SCAN_MAX;
 use crate::{Action, Actions, ListId, NodeId, Programmed, Req, Stream};
 
 impl Entries {
-    /// Evicts the oldest entry of a list, and returns how many slots that freed.
-    ///
-    /// A clean victim leaves alone. A dirty one takes along the next dirty entries of the list, up
-    /// to one flash page, looking at `SCAN_MAX` entries (the victim included).
+    /// Evicts the oldest entry of a list, and returns how many slots that freed: see
+    /// [`Entries::evict_at`].
     #[inline]
     pub fn evict(&mut self, list: ListId, out: &mut Actions) -> u32 {
         self.evicted.clear();
-        let Some(victim) = self.slab.oldest(list) else { return 0 };
+        self.slab.oldest(list).map_or(0, |victim| self.evict_at(victim, out))
+    }
+
+    /// Evicts an entry, and returns how many slots that freed.
+    ///
+    /// A clean victim leaves alone. A dirty one takes along the next dirty entries of its list
+    /// towards the newest end, up to one flash page, looking at `SCAN_MAX` entries (the victim
+    /// included). [`Entries::evicted`] has their keys.
+    #[inline]
+    pub fn evict_at(&mut self, victim: NodeId, out: &mut Actions) -> u32 {
+        self.evicted.clear();
         if !self.is_dirty(victim) {
             self.drop_clean(victim, out);
             return 1;
@@ -25,14 +33,43 @@ impl Entries {
         if self.shape.per_program() > 1 {
             self.take_along(victim, &mut batch);
         }
-        self.program(self.lists[usize::from(list.0)].stream, &batch, out);
+        let freed = self.program_and_remove(&batch, out);
+        self.batch = batch;
+        freed
+    }
+
+    /// Evicts several entries of one list together: clean ones are dropped first, the dirty ones
+    /// are programmed in the order given, in as few flash pages as they need.
+    pub fn evict_group(&mut self, group: &[NodeId], out: &mut Actions) -> u32 {
+        self.evicted.clear();
         let mut freed = 0;
-        for id in &batch {
+        let mut dirty = std::mem::take(&mut self.batch);
+        dirty.clear();
+        for id in group {
+            if self.is_dirty(*id) {
+                dirty.push(*id);
+            } else {
+                self.drop_clean(*id, out);
+                freed += 1;
+            }
+        }
+        for page in dirty.chunks(index(self.shape.per_program())) {
+            freed += self.program_and_remove(page, out);
+        }
+        self.batch = dirty;
+        freed
+    }
+
+    fn program_and_remove(&mut self, batch: &[NodeId], out: &mut Actions) -> u32 {
+        let list = self.slab.node(batch[0]).list;
+        self.program(self.lists[usize::from(list)].stream, batch, out);
+        let freed = u32_from(batch.len());
+        let area = self.stats.area_mut(list);
+        area.evictions += u64::from(freed);
+        for id in batch {
             self.evicted.push(self.slab.node(*id).key);
             self.remove(*id);
-            freed += 1;
         }
-        self.batch = batch;
         freed
     }
 
@@ -40,6 +77,7 @@ impl Entries {
         let (lpn, slot) = self.place(id);
         out.push(Action::Drop { lpn, slot });
         self.evicted.push(lpn.raw());
+        self.stats.area_mut(self.slab.node(id).list).evictions += 1;
         self.remove(id);
     }
 
@@ -66,6 +104,7 @@ impl Entries {
             assert!(node.dirty != 0, "invariant 7: entry {} is clean", node.key);
             node.dirty = 0;
             self.lists[usize::from(node.list)].dirty -= 1;
+            self.stats.area_mut(node.list).write_backs += 1;
             let owner = self.stats.tenant_mut(node.tenant);
             owner.pad_reads += padded;
             owner.pages_programmed += 1;
@@ -97,6 +136,7 @@ impl Entries {
         for batch in dirty.chunks(index(self.shape.per_program())) {
             self.program(counters.stream, batch, out);
         }
+        self.cleaned.extend_from_slice(&dirty);
         self.found = dirty;
     }
 
@@ -114,6 +154,7 @@ impl Entries {
             for batch in dirty.chunks(index(self.shape.per_program())) {
                 self.program(stream, batch, out);
             }
+            self.cleaned.extend_from_slice(&dirty);
         }
         self.found = dirty;
     }

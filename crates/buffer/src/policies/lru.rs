@@ -1,17 +1,25 @@
 //! Least recently used.
 
-use crate::{Access, Actions, Entries, ListId, NodeId, Replacement, Shape, Stream};
+use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
 
 const ALL: ListId = ListId(0);
+
+/// Name, source and parameters.
+pub(crate) const INFO: PolicyInfo = PolicyInfo {
+    name: "lru",
+    about: "One list by recency of any access; the least recently used entry leaves.",
+    source: "folklore",
+    parameters: &[],
+};
 
 /// One list by recency of any access; the least recently used entry leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lru;
 
 impl Replacement for Lru {
-    const LISTS: &'static [Stream] = &[Stream::Other];
+    const AREAS: &'static [Area] = &[Area::new("all")];
 
-    fn new(_: &Shape) -> Self {
+    fn new(_: &Setup) -> Self {
         Self
     }
 
@@ -21,10 +29,17 @@ impl Replacement for Lru {
     }
 
     #[inline]
-    fn admit(&mut self, e: &mut Entries, key: u32, _: Access, out: &mut Actions) -> NodeId {
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        _: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
         if e.is_full() {
             e.evict(ALL, out);
         }
-        e.insert(ALL, key)
+        Some(e.insert(ALL, key))
     }
 }

@@ -1,20 +1,87 @@
 //! The policies, one file each.
 
+mod ad_lru;
+mod aoi;
+mod arc;
+mod bplru;
+mod ccf_lru;
+mod cflru;
+mod clock;
+mod fab;
+mod fifo;
+mod lirs;
 mod lru;
+mod lru_wsr;
+mod pt_lru;
+mod s3_fifo;
+mod sieve;
+mod two_level;
+mod two_q;
+mod vbbms;
+mod w_tinylfu;
 
 pub use lru::Lru;
 
-use crate::{BufferConfig, BufferError, Cache, Policy, PolicyKind, Shape};
+use crate::{
+    BufferConfig, BufferError, Cache, Policy, PolicyInfo, PolicyKind, Replacement, Setup, Sizes,
+};
 
-/// The configured policy, for entries of `entry_bytes` (the mapping unit of the FTL) in front of
-/// flash pages of `flash_page_bytes`.
+/// What a policy says about itself.
+pub(crate) const fn info(kind: PolicyKind) -> &'static PolicyInfo {
+    match kind {
+        PolicyKind::Lru => &lru::INFO,
+        PolicyKind::Fifo => &fifo::INFO,
+        PolicyKind::TwoLevel => &two_level::INFO,
+        PolicyKind::PtLru => &pt_lru::INFO,
+        PolicyKind::Vbbms => &vbbms::INFO,
+        PolicyKind::Cflru => &cflru::INFO,
+        PolicyKind::LruWsr => &lru_wsr::INFO,
+        PolicyKind::CcfLru => &ccf_lru::INFO,
+        PolicyKind::AdLru => &ad_lru::INFO,
+        PolicyKind::Fab => &fab::INFO,
+        PolicyKind::Bplru => &bplru::INFO,
+        PolicyKind::Clock => &clock::INFO,
+        PolicyKind::TwoQ => &two_q::INFO,
+        PolicyKind::Arc => &arc::INFO,
+        PolicyKind::Lirs => &lirs::INFO,
+        PolicyKind::S3Fifo => &s3_fifo::INFO,
+        PolicyKind::Sieve => &sieve::INFO,
+        PolicyKind::WTinyLfu => &w_tinylfu::INFO,
+        PolicyKind::Aoi => &aoi::INFO,
+    }
+}
+
+/// The configured policy.
 pub fn new_policy(
     config: &BufferConfig,
-    entry_bytes: u32,
-    flash_page_bytes: u32,
+    sizes: &Sizes,
 ) -> Result<Box<dyn Policy + Send>, BufferError> {
-    let shape = Shape::new(config, entry_bytes, flash_page_bytes)?;
-    Ok(match config.policy {
-        PolicyKind::Lru => Box::new(Cache::<Lru>::new(shape)),
-    })
+    match config.policy.kind() {
+        PolicyKind::Lru => cache::<Lru>(config, sizes),
+        PolicyKind::Fifo => unimplemented!(),
+        PolicyKind::TwoLevel => unimplemented!(),
+        PolicyKind::PtLru => unimplemented!(),
+        PolicyKind::Vbbms => unimplemented!(),
+        PolicyKind::Cflru => unimplemented!(),
+        PolicyKind::LruWsr => unimplemented!(),
+        PolicyKind::CcfLru => unimplemented!(),
+        PolicyKind::AdLru => unimplemented!(),
+        PolicyKind::Fab => unimplemented!(),
+        PolicyKind::Bplru => unimplemented!(),
+        PolicyKind::Clock => unimplemented!(),
+        PolicyKind::TwoQ => unimplemented!(),
+        PolicyKind::Arc => unimplemented!(),
+        PolicyKind::Lirs => unimplemented!(),
+        PolicyKind::S3Fifo => unimplemented!(),
+        PolicyKind::Sieve => unimplemented!(),
+        PolicyKind::WTinyLfu => unimplemented!(),
+        PolicyKind::Aoi => unimplemented!(),
+    }
+}
+
+fn cache<R: Replacement + Send + 'static>(
+    config: &BufferConfig,
+    sizes: &Sizes,
+) -> Result<Box<dyn Policy + Send>, BufferError> {
+    Ok(Box::new(Cache::<R>::new(&Setup::new::<R>(config, sizes)?)))
 }

@@ -4,7 +4,7 @@ use onefold_buffer::Req;
 use onefold_units::convert::low32;
 use onefold_units::{Lpn, Op, Rng};
 
-use crate::zipf::Zipf;
+use crate::common::zipf::Zipf;
 
 /// FNV-1a-64 of 32-bit words, little-endian.
 struct Fnv(u64);

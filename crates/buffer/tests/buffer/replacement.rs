@@ -1,19 +1,14 @@
 //! A policy written outside the crate, with two streams and ghosts: what `Replacement` and
 //! `Entries` promise to policies that LRU does not need.
 
-#[path = "common/streams.rs"]
-mod streams;
-#[path = "common/unmapped.rs"]
-mod unmapped;
-
+use crate::common::streams::{Case, PAGES, case};
+use crate::common::unmapped::Unmapped;
 use onefold_buffer::{
-    Access, Action, Actions, BufferConfig, Cache, Entries, FtlView, ListId, NodeId, Policy,
-    PolicyKind, Replacement, Req, Shape, Stream, Violation,
+    Access, Action, Actions, Area, BufferConfig, Cache, Charge, Entries, FtlView, ListId, NodeId,
+    Policy, PolicySpec, Replacement, Req, Setup, Sizes, Stream, Violation,
 };
 use onefold_units::{Lpn, Op};
 use proptest::prelude::*;
-use streams::{Case, PAGES, case};
-use unmapped::Unmapped;
 
 const NEW: ListId = ListId(0);
 const KNOWN: ListId = ListId(1);
@@ -41,17 +36,17 @@ impl TwoLists {
 }
 
 impl Replacement for TwoLists {
-    const LISTS: &'static [Stream] = &[Stream::AppendOnly, Stream::Other, Stream::Other];
+    const AREAS: &'static [Area] = &[Area::append_only("new"), Area::new("known"), Area::ghosts()];
 
-    fn new(shape: &Shape) -> Self {
-        Self { single: false, limit: shape.slots() }
+    fn new(setup: &Setup) -> Self {
+        Self { single: false, limit: setup.shape.slots() }
     }
 
-    fn ghosts(shape: &Shape) -> u32 {
-        shape.slots() / 2 + 1
+    fn ghosts(setup: &Setup) -> u32 {
+        setup.shape.slots() / 2 + 1
     }
 
-    fn begin(&mut self, r: &Req, ftl: &dyn FtlView, _: &Entries) {
+    fn begin(&mut self, r: &Req, ftl: &dyn FtlView, _: &Entries, _: &mut Actions) {
         assert!(!ftl.mapped(r.lpn));
         self.single = r.n == 1;
     }
@@ -65,15 +60,21 @@ impl Replacement for TwoLists {
         }
     }
 
-    fn admit(&mut self, e: &mut Entries, key: u32, _: Access, out: &mut Actions) -> NodeId {
-        let ghost = e.find_ghost(key);
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
         if let Some(ghost) = ghost {
             e.remove_ghost(ghost);
         }
         if e.is_full() {
             Self::evict(e, out);
         }
-        e.insert(if ghost.is_some() { KNOWN } else { NEW }, key)
+        Some(e.insert(if ghost.is_some() { KNOWN } else { NEW }, key))
     }
 
     fn check(&self, e: &Entries) -> Result<(), Violation> {
@@ -86,8 +87,11 @@ impl Replacement for TwoLists {
 fn policy(case: &Case) -> Cache<TwoLists> {
     let entry = u32::from(case.sectors) * 512;
     let bytes = u64::from(case.slots) * u64::from(entry);
-    let config = BufferConfig { policy: PolicyKind::Lru, bytes, volatile: case.volatile };
-    Cache::new(Shape::new(&config, entry, case.k * entry).unwrap())
+    let policy = PolicySpec::parse("lru").unwrap();
+    let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: case.volatile };
+    let page = case.k * entry;
+    let sizes = Sizes { entry_bytes: entry, flash_page_bytes: page, device_bytes: 1 << 30 };
+    Cache::new(&Setup::new::<TwoLists>(&config, &sizes).unwrap())
 }
 
 proptest! {

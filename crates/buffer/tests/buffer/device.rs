@@ -1,19 +1,13 @@
 //! The actions, executed on bytes: what the host reads is what it wrote, at any time and after a
 //! power cut that follows a FLUSH or a FUA write.
 
-#[path = "common/streams.rs"]
-mod streams;
-#[path = "common/unmapped.rs"]
-mod unmapped;
-
-use onefold_buffer::{
-    Action, Actions, BufferConfig, PartMask, Policy, PolicyKind, Req, Slot, new_policy,
-};
+use crate::common::build::build;
+use crate::common::streams::{Case, PAGES, case};
+use crate::common::unmapped::Unmapped;
+use onefold_buffer::{Action, Actions, PartMask, Policy, Req, Slot};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Lpn, Op};
 use proptest::prelude::*;
-use streams::{Case, PAGES, case};
-use unmapped::Unmapped;
 
 /// Which write a sector holds; 0 = none.
 type Sector = u32;
@@ -41,9 +35,7 @@ struct Device {
 impl Device {
     fn new(case: &Case) -> Self {
         let entry = u32::from(case.sectors) * 512;
-        let bytes = u64::from(case.slots) * u64::from(entry);
-        let config = BufferConfig { policy: PolicyKind::Lru, bytes, volatile: case.volatile };
-        let policy = new_policy(&config, entry, case.k * entry).unwrap();
+        let policy = build("lru", case.slots, entry, case.k, case.volatile);
         assert_eq!(policy.slots(), case.slots);
         let sectors = usize::from(case.sectors);
         Self {

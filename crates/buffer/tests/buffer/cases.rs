@@ -1,13 +1,9 @@
 //! One small case per rule of the request interface.
 
-#[path = "common/unmapped.rs"]
-mod unmapped;
-
-use onefold_buffer::{
-    Action, Actions, BufferConfig, BufferError, Policy, PolicyKind, Req, new_policy,
-};
+use crate::common::build::{build, try_build};
+use crate::common::unmapped::Unmapped;
+use onefold_buffer::{Action, Actions, BufferError, Policy, Req};
 use onefold_units::{Lpn, Op};
-use unmapped::Unmapped;
 
 /// A buffer, and its answers as one line of text per request.
 struct Buffer {
@@ -16,11 +12,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(slots: u64, entry: u32, k: u32, volatile: bool) -> Self {
-        let config =
-            BufferConfig { policy: PolicyKind::Lru, bytes: slots * u64::from(entry), volatile };
-        let policy = new_policy(&config, entry, k * entry).unwrap();
-        Self { policy, out: Actions::new() }
+    fn new(slots: u32, entry: u32, k: u32, volatile: bool) -> Self {
+        Self { policy: build("lru", slots, entry, k, volatile), out: Actions::new() }
     }
 
     fn ask(&mut self, r: &Req) -> String {
@@ -99,7 +92,7 @@ fn a_dirty_victim_takes_along_dirty_entries_only() {
 #[test]
 fn the_search_for_companions_is_bounded() {
     for (clean, expected) in [(62, "program 0+100, store 200"), (63, "program 0, store 200")] {
-        let mut b = Buffer::new(u64::from(clean) + 2, 4096, 4, true);
+        let mut b = Buffer::new(clean + 2, 4096, 4, true);
         b.write(0, 1);
         b.read(1, clean);
         b.write(100, 1);
@@ -230,8 +223,7 @@ fn large_entries_have_coarse_parts() {
 
 #[test]
 fn a_buffer_below_one_flash_page_is_refused() {
-    let config = BufferConfig { policy: PolicyKind::Lru, bytes: 12_288, volatile: true };
-    let refused = new_policy(&config, 4096, 16_384).err();
+    let refused = try_build("lru", 3, 4096, 4, true).err();
     assert_eq!(refused, Some(BufferError::TooSmall { bytes: 12_288, least: 16_384 }));
-    assert!(new_policy(&config, 4096, 4096).is_ok());
+    assert!(try_build("lru", 3, 4096, 1, true).is_ok());
 }

@@ -1,35 +1,11 @@
 //! Exact counts on the golden traces of the buffer specification, section 6.
 
-#[path = "common/traces.rs"]
-mod traces;
-#[path = "common/unmapped.rs"]
-mod unmapped;
-#[path = "common/zipf.rs"]
-mod zipf;
-
-use onefold_buffer::{Actions, BufferConfig, Policy, PolicyKind, Req, Stats, new_policy};
-use onefold_units::convert::{float, index};
-use onefold_units::{Lpn, Op};
-use traces::{G2, g1};
-use unmapped::Unmapped;
-
-/// A buffer of `slots` entries of 4 KiB, `k` of them in a flash page.
-fn buffer(slots: u32, k: u32, volatile: bool) -> Box<dyn Policy + Send> {
-    let bytes = u64::from(slots) * 4096;
-    let config = BufferConfig { policy: PolicyKind::Lru, bytes, volatile };
-    new_policy(&config, 4096, k * 4096).unwrap()
-}
-
-fn read_all(keys: &[u32], slots: u32) -> Stats {
-    let mut policy = buffer(slots, 1, true);
-    let mut out = Actions::new();
-    for key in keys {
-        let r = Req::new(Op::Read, Lpn::new(*key), 1);
-        policy.request(&r, &Unmapped, &mut out);
-    }
-    policy.check().unwrap();
-    policy.stats().clone()
-}
+use crate::common::build::build;
+use crate::common::replay::{assert_g1, cells, g2, read_all};
+use crate::common::traces::{G2, g1};
+use crate::common::unmapped::Unmapped;
+use onefold_buffer::{Actions, Req};
+use onefold_units::convert::index;
 
 /// Adds to one element of a Fenwick tree.
 fn add(tree: &mut [i64], at: usize, by: i64) {
@@ -75,31 +51,21 @@ fn g1_miss_ratios_and_stack_distances() {
     for (slots, golden) in
         [(1, None), (64, None), (1_000, Some(0.493_925)), (10_000, Some(0.265_361)), (65_537, None)]
     {
-        let reads = read_all(&keys, slots).total().reads;
+        let reads = read_all(&keys, build("lru", slots, 4096, 1, true)).total().reads;
         assert_eq!((reads.requests, reads.pages), (1_000_000, 1_000_000));
         let expected: u64 = distances[..index(slots)].iter().sum();
         assert_eq!(reads.hits, expected, "{slots} slots");
         if let Some(golden) = golden {
-            let misses = float(reads.misses()) / 1e6;
-            assert!((misses - golden).abs() < 5e-7, "{slots} slots: {misses}, not {golden}");
+            assert_g1("lru", slots, golden);
         }
     }
 }
 
 #[test]
 fn g2_counts() {
-    let trace = G2::new();
     for (slots, golden) in [(512, [7_011, 11_947, 241_195]), (2048, [18_810, 22_595, 215_888])] {
-        let mut policy = buffer(slots, 1, true);
-        let mut out = Actions::new();
-        for (at, r) in trace.requests.iter().enumerate() {
-            policy.request(r, &Unmapped, &mut out);
-            if at % 512 == 0 {
-                policy.check().unwrap();
-            }
-        }
-        let total = policy.stats().total();
-        assert_eq!([total.reads.hits, total.writes.hits, total.pages_programmed], golden);
+        let total = g2("lru", slots, 1);
+        assert_eq!(cells(&total), golden);
         assert_eq!(
             [total.reads.pages, total.writes.pages, total.trim_pages],
             [92_919, 255_921, 168_960]
@@ -114,7 +80,7 @@ fn g2_counts() {
 #[test]
 fn tenants_only_split_the_counts() {
     let trace = G2::new();
-    let (mut one, mut many) = (buffer(512, 4, true), buffer(512, 4, true));
+    let (mut one, mut many) = (build("lru", 512, 4096, 4, true), build("lru", 512, 4096, 4, true));
     let (mut out, mut tagged_out) = (Actions::new(), Actions::new());
     for (tenant, r) in [0, 7, 255, 7, 1].into_iter().cycle().zip(&trace.requests) {
         one.request(r, &Unmapped, &mut out);

@@ -1,0 +1,47 @@
+//! Least recently used. Its golden counts are in `golden.rs`, with those of stack distances.
+
+use crate::common::model::{Order, Pages, agrees};
+use crate::common::streams::{Case, case};
+use onefold_buffer::{PolicySpec, Stream};
+use proptest::prelude::*;
+
+/// Oldest page first.
+struct Lru(Vec<u32>);
+
+impl Order for Lru {
+    fn new(_: &Case, _: &PolicySpec) -> Self {
+        Self(Vec::new())
+    }
+
+    fn hit(&mut self, lpn: u32, _: bool, _: &mut Pages) {
+        self.forget(lpn);
+        self.0.push(lpn);
+    }
+
+    fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
+        if pages.is_full() {
+            for gone in pages.evict(&self.0, Stream::Other) {
+                self.forget(gone);
+            }
+        }
+        self.0.push(lpn);
+        true
+    }
+
+    fn forget(&mut self, lpn: u32) {
+        self.0.retain(|page| *page != lpn);
+    }
+
+    fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
+        vec![(Stream::Other, self.0.clone())]
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lru_equals_the_naive_model(case in case()) {
+        agrees::<Lru>("lru", &case);
+    }
+}

@@ -1,0 +1,3 @@
+//! Every policy: its golden counts, and its naive model.
+
+mod lru;
