@@ -130,9 +130,11 @@ impl<R: Replacement> Cache<R> {
             }
         }
         let pages = u64::from(r.count());
+        let entry_bytes = self.entries.shape().entry_bytes();
         let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
         tenant.flash_reads += pages - hits;
         tenant.reads.add(pages, hits, sectors * 512);
+        tenant.reads.bytes += r.bytes(entry_bytes);
     }
 
     fn write(&mut self, r: &Req, out: &mut Actions) {
@@ -148,8 +150,10 @@ impl<R: Replacement> Cache<R> {
             }
             self.entries.store(id, cover, r.tenant, out);
         }
+        let entry_bytes = self.entries.shape().entry_bytes();
         let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
         tenant.writes.add(u64::from(r.count()), hits, sectors * 512);
+        tenant.writes.bytes += r.bytes(entry_bytes);
         if r.fua {
             tenant.fua_writes += 1;
             if self.entries.shape().volatile() {
