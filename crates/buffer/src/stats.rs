@@ -137,6 +137,10 @@ impl TenantStats {
 pub struct AreaStats {
     /// Name of the area.
     pub name: &'static str,
+    /// Entries, or ghosts, now in it. A level, not a count.
+    pub entries: u32,
+    /// Dirty entries now in it. A level, not a count.
+    pub dirty: u32,
     /// Entries evicted, clean or dirty.
     pub evictions: u64,
     /// Dirty entries programmed: evicted, flushed or written with FUA.
@@ -164,6 +168,11 @@ impl Stats {
     #[must_use]
     pub fn areas(&self) -> &[AreaStats] {
         &self.areas
+    }
+
+    #[inline]
+    pub(crate) fn area(&self, list: u8) -> &AreaStats {
+        &self.areas[usize::from(list)]
     }
 
     #[inline]
