@@ -33,11 +33,10 @@ impl Index {
 
     #[inline]
     fn bucket(&self, key: u32) -> usize {
-        let hash = (key >> GROUP).wrapping_mul(MULTIPLIER);
-        // The group chooses the line, and permutes its keys inside by bits that the line number
-        // does not use: groups that share a line then share few buckets.
-        let inside = (key ^ (hash >> GROUP)) & ((1 << GROUP) - 1);
-        index(((hash >> self.shift) & !((1 << GROUP) - 1)) | inside)
+        // The group chooses the line. Its lowest bits permute the keys inside, so that groups that
+        // share a line, and keys at a stride, share few buckets.
+        let hash = (key >> GROUP).wrapping_mul(MULTIPLIER) >> self.shift;
+        index(hash ^ (key & ((1 << GROUP) - 1)))
     }
 
     /// The node of `key`.

@@ -141,10 +141,26 @@ pub struct AreaStats {
     pub entries: u32,
     /// Dirty entries now in it. A level, not a count.
     pub dirty: u32,
+    /// Clean entries evicted.
+    pub clean_evictions: u64,
+    /// Dirty entries evicted, and programmed for it.
+    pub dirty_evictions: u64,
+    /// Dirty entries programmed in place: flushed or written with FUA.
+    pub flushed: u64,
+}
+
+impl AreaStats {
     /// Entries evicted, clean or dirty.
-    pub evictions: u64,
-    /// Dirty entries programmed: evicted, flushed or written with FUA.
-    pub write_backs: u64,
+    #[must_use]
+    pub const fn evictions(&self) -> u64 {
+        self.clean_evictions + self.dirty_evictions
+    }
+
+    /// Dirty entries programmed.
+    #[must_use]
+    pub const fn write_backs(&self) -> u64 {
+        self.dirty_evictions + self.flushed
+    }
 }
 
 /// Counters of all tenants and areas.
@@ -212,8 +228,9 @@ impl Stats {
             now.combine(before, |a, b| *a -= b);
         }
         for (now, before) in delta.areas.iter_mut().zip(&earlier.areas) {
-            now.evictions -= before.evictions;
-            now.write_backs -= before.write_backs;
+            now.clean_evictions -= before.clean_evictions;
+            now.dirty_evictions -= before.dirty_evictions;
+            now.flushed -= before.flushed;
         }
         delta.lookups -= earlier.lookups;
         delta

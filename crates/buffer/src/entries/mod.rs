@@ -24,6 +24,19 @@ use crate::{
     Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
 };
 
+/// Counts of the request at hand that are not in the statistics yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    /// Tenant whose entries were programmed.
+    owner: u8,
+    /// Programs of one entry.
+    programs: u64,
+    /// Entries that the tenant of the request made dirty.
+    dirtied: u64,
+    /// Its own dirty entries that it wrote again.
+    overwritten: u64,
+}
+
 /// The entries of one buffer, in the lists of its policy.
 #[derive(Clone, Debug)]
 pub struct Entries {
@@ -33,6 +46,7 @@ pub struct Entries {
     /// Stream of each list. Its counters are in the statistics.
     streams: Vec<Stream>,
     stats: Stats,
+    pending: Pending,
     /// Entries of the program being made.
     batch: Vec<NodeId>,
     /// Entries of the range being trimmed, or those to flush.
@@ -56,6 +70,7 @@ impl Entries {
             index: Index::new(shape.slots() + ghosts),
             streams: areas.iter().map(|area| area.stream).collect(),
             stats: Stats::new(areas),
+            pending: Pending::default(),
             batch: Vec::new(),
             found: Vec::new(),
             cleaned: Vec::new(),
@@ -258,19 +273,41 @@ impl Entries {
         let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
         if node.dirty == 0 {
             self.stats.area_mut(node.list).dirty += 1;
-            self.stats.tenant_mut(tenant).dirty += 1;
+            self.pending.dirtied += 1;
         } else if node.tenant == tenant {
-            self.stats.tenant_mut(tenant).overwritten += 1;
+            self.pending.overwritten += 1;
         } else {
             let owner = self.stats.tenant_mut(node.tenant);
             owner.overwritten += 1;
-            owner.dirty -= 1;
-            self.stats.tenant_mut(tenant).dirty += 1;
+            owner.dirty = owner.dirty.wrapping_sub(1);
+            self.pending.dirtied += 1;
         }
         node.valid |= cover.touched;
         node.dirty |= cover.touched;
         node.tenant = tenant;
         out.push(Action::Store { lpn, slot });
+    }
+
+    /// Moves the programs counted so far into the statistics. A level may be wrong by what is
+    /// pending, below zero even, until the request ends.
+    #[inline]
+    fn settle(&mut self) {
+        let programs = std::mem::take(&mut self.pending.programs);
+        let owner = self.stats.tenant_mut(self.pending.owner);
+        owner.pages_programmed += programs;
+        owner.programs += programs;
+        owner.dirty = owner.dirty.wrapping_sub(programs);
+    }
+
+    /// Ends a request of `tenant`: the statistics are complete.
+    #[inline]
+    pub(crate) fn end_request(&mut self, tenant: u8) {
+        if self.pending.programs > 0 {
+            self.settle();
+        }
+        let mine = self.stats.tenant_mut(tenant);
+        mine.overwritten += std::mem::take(&mut self.pending.overwritten);
+        mine.dirty = mine.dirty.wrapping_add(std::mem::take(&mut self.pending.dirtied));
     }
 
     /// Loads the parts of an entry that are not valid, if any.
@@ -302,7 +339,7 @@ impl Entries {
             if node.dirty != 0 {
                 let owner = self.stats.tenant_mut(node.tenant);
                 owner.trim_discards += 1;
-                owner.dirty -= 1;
+                owner.dirty = owner.dirty.wrapping_sub(1);
             }
         }
         self.remove(id);

@@ -38,18 +38,17 @@ impl Entries {
         let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
         let area = self.stats.area_mut(node.list);
         area.entries -= 1;
-        area.evictions += 1;
         if node.dirty == 0 {
+            area.clean_evictions += 1;
             out.push(Action::Drop { lpn, slot });
         } else {
             area.dirty -= 1;
-            area.write_backs += 1;
-            let padded = node.valid != self.shape.full() && self.complete(id, out);
-            let owner = self.stats.tenant_mut(node.tenant);
-            owner.pad_reads += u64::from(padded);
-            owner.pages_programmed += 1;
-            owner.programs += 1;
-            owner.dirty -= 1;
+            area.dirty_evictions += 1;
+            if node.valid != self.shape.full() {
+                let padded = self.complete(id, out);
+                self.stats.tenant_mut(node.tenant).pad_reads += u64::from(padded);
+            }
+            self.count_program(node.tenant);
             let stream = self.streams[usize::from(node.list)];
             out.program(stream, std::iter::once(Programmed { lpn, slot }));
         }
@@ -59,6 +58,17 @@ impl Entries {
         self.slab.unlink(id);
         self.index.remove(&mut self.slab, id);
         self.slab.give_back(id);
+    }
+
+    /// Counts a program of one entry. Victims come in runs of one owner, so this is mostly one
+    /// addition.
+    #[inline]
+    fn count_program(&mut self, owner: u8) {
+        if owner != self.pending.owner {
+            self.settle();
+            self.pending.owner = owner;
+        }
+        self.pending.programs += 1;
     }
 
     fn evict_with_others(&mut self, victim: NodeId, out: &mut Actions) -> u32 {
@@ -102,7 +112,8 @@ impl Entries {
         self.program(self.streams[usize::from(list)], batch, out);
         let freed = u32_from(batch.len());
         let area = self.stats.area_mut(list);
-        area.evictions += u64::from(freed);
+        area.flushed -= u64::from(freed);
+        area.dirty_evictions += u64::from(freed);
         for id in batch {
             self.remember(*id);
             self.remove(*id);
@@ -120,7 +131,7 @@ impl Entries {
         let (lpn, slot) = self.place(id);
         out.push(Action::Drop { lpn, slot });
         self.remember(id);
-        self.stats.area_mut(self.slab.node(id).list).evictions += 1;
+        self.stats.area_mut(self.slab.node(id).list).clean_evictions += 1;
         self.remove(id);
     }
 
@@ -148,11 +159,11 @@ impl Entries {
             node.dirty = 0;
             let area = self.stats.area_mut(node.list);
             area.dirty -= 1;
-            area.write_backs += 1;
+            area.flushed += 1;
             let owner = self.stats.tenant_mut(node.tenant);
             owner.pad_reads += padded;
             owner.pages_programmed += 1;
-            owner.dirty -= 1;
+            owner.dirty = owner.dirty.wrapping_sub(1);
         }
         let first = self.stats.tenant_mut(self.slab.node(batch[0]).tenant);
         first.programs += 1;
