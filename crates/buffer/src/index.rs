@@ -26,7 +26,7 @@ impl Index {
     /// An empty index for up to `nodes` keys.
     #[must_use]
     pub fn new(nodes: u32) -> Self {
-        let buckets = (u64::from(nodes) * 2).next_power_of_two().clamp(1 << GROUP, 1 << 31);
+        let buckets = (u64::from(nodes) * 4).next_power_of_two().clamp(1 << GROUP, 1 << 31);
         let shift = 32 - buckets.trailing_zeros();
         Self { heads: vec![NIL; index64(buckets)].into_boxed_slice(), shift }
     }
@@ -52,6 +52,13 @@ impl Index {
             at = node.chain;
         }
         None
+    }
+
+    /// Loads the bucket of `key` and its first node. Returns a number that depends on both.
+    #[inline]
+    pub(crate) fn touch(&self, slab: &Slab, key: u32) -> u32 {
+        let at = self.heads[self.bucket(key)];
+        if at == NIL { at } else { slab.node(NodeId(at)).key }
     }
 
     /// Enters a node under its key, which must not be in the index.

@@ -85,7 +85,22 @@ pub struct TenantStats {
     pub dirty: u64,
 }
 
+/// What the pages of a write did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// Entries made dirty.
+    pub(crate) dirtied: u64,
+    /// The tenant's own dirty entries, written again.
+    pub(crate) overwritten: u64,
+}
+
 impl TenantStats {
+    #[inline]
+    pub(crate) const fn count_written(&mut self, written: Written) {
+        self.overwritten += written.overwritten;
+        self.dirty = self.dirty.wrapping_add(written.dirtied);
+    }
+
     /// Reads and writes together.
     #[must_use]
     pub fn accesses(&self) -> Accesses {

@@ -20,8 +20,10 @@ mod program;
 use onefold_units::Lpn;
 
 use crate::cover::Cover;
+use crate::stats::Written;
 use crate::{
     Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
+    TenantStats,
 };
 
 /// Counts of the request at hand that are not in the statistics yet.
@@ -31,10 +33,6 @@ struct Pending {
     owner: u8,
     /// Programs of one entry.
     programs: u64,
-    /// Entries that the tenant of the request made dirty.
-    dirtied: u64,
-    /// Its own dirty entries that it wrote again.
-    overwritten: u64,
 }
 
 /// The entries of one buffer, in the lists of its policy.
@@ -141,6 +139,12 @@ impl Entries {
     #[inline]
     pub fn find_any(&self, key: u32) -> Option<NodeId> {
         self.index.find(&self.slab, key)
+    }
+
+    /// Loads the bucket of a key and the first node there.
+    #[inline]
+    pub(crate) fn touch(&self, key: u32) -> u32 {
+        self.index.touch(&self.slab, key)
     }
 
     /// The entry with a slot.
@@ -264,7 +268,14 @@ impl Entries {
 
     /// Takes a write.
     #[inline]
-    pub(crate) fn store(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
+    pub(crate) fn store(
+        &mut self,
+        id: NodeId,
+        cover: Cover,
+        tenant: u8,
+        written: &mut Written,
+        out: &mut Actions,
+    ) {
         if cover.torn & !self.slab.node(id).valid != 0 {
             self.stats.tenant_mut(tenant).pad_reads += 1;
             self.complete(id, out);
@@ -273,14 +284,14 @@ impl Entries {
         let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
         if node.dirty == 0 {
             self.stats.area_mut(node.list).dirty += 1;
-            self.pending.dirtied += 1;
+            written.dirtied += 1;
         } else if node.tenant == tenant {
-            self.pending.overwritten += 1;
+            written.overwritten += 1;
         } else {
             let owner = self.stats.tenant_mut(node.tenant);
             owner.overwritten += 1;
             owner.dirty = owner.dirty.wrapping_sub(1);
-            self.pending.dirtied += 1;
+            written.dirtied += 1;
         }
         node.valid |= cover.touched;
         node.dirty |= cover.touched;
@@ -299,15 +310,13 @@ impl Entries {
         owner.dirty = owner.dirty.wrapping_sub(programs);
     }
 
-    /// Ends a request of `tenant`: the statistics are complete.
+    /// Ends a request: all its programs are in the statistics. Returns the counters of its tenant.
     #[inline]
-    pub(crate) fn end_request(&mut self, tenant: u8) {
+    pub(crate) fn end_request(&mut self, tenant: u8) -> &mut TenantStats {
         if self.pending.programs > 0 {
             self.settle();
         }
-        let mine = self.stats.tenant_mut(tenant);
-        mine.overwritten += std::mem::take(&mut self.pending.overwritten);
-        mine.dirty = mine.dirty.wrapping_add(std::mem::take(&mut self.pending.dirtied));
+        self.stats.tenant_mut(tenant)
     }
 
     /// Loads the parts of an entry that are not valid, if any.
