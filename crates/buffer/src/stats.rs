@@ -199,6 +199,14 @@ impl AreaStats {
     pub const fn write_backs(&self) -> u64 {
         self.dirty_evictions + self.flushed
     }
+
+    fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.dirty += other.dirty;
+        self.clean_evictions += other.clean_evictions;
+        self.dirty_evictions += other.dirty_evictions;
+        self.flushed += other.flushed;
+    }
 }
 
 /// Counters of all tenants and areas.
@@ -224,16 +232,13 @@ impl Stats {
         &self.areas
     }
 
-    /// The counters of every area, in the order of the first list of each name.
+    /// The counters of every area of entries, in the order of the first list of each name.
     #[must_use]
     pub fn areas_by_name(&self) -> Vec<AreaStats> {
         let mut merged: Vec<AreaStats> = Vec::new();
-        for list in &self.areas {
+        for list in self.areas.iter().filter(|list| list.name != Area::ghosts().name) {
             match merged.iter_mut().find(|area| area.name == list.name) {
-                Some(area) => {
-                    area.evictions += list.evictions;
-                    area.write_backs += list.write_backs;
-                }
+                Some(area) => area.add(list),
                 None => merged.push(*list),
             }
         }

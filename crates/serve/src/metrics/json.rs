@@ -57,7 +57,7 @@ fn device(device: &DeviceSnapshot) -> Value {
         .buffer_areas
         .iter()
         .map(|area| {
-            let counts = json!({"evictions": area.evictions, "write_backs": area.write_backs});
+            let counts = json!({"evictions": area.evictions(), "write_backs": area.write_backs()});
             (area.name.to_owned(), counts)
         })
         .collect();

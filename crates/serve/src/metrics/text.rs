@@ -210,7 +210,7 @@ fn buffer(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
         .encode_info(&[("policy", policy.as_str())])?;
     let areas = || device.buffer_areas.iter().map(|area| ([("area", area.name)], area));
     let help = "Pages that left an area of the buffer to make room";
-    page.counts("buffer_evictions", help, areas().map(|(l, area)| (l, area.evictions)))?;
+    page.counts("buffer_evictions", help, areas().map(|(l, area)| (l, area.evictions())))?;
     let help = "Dirty pages of an area of the buffer that were programmed";
-    page.counts("buffer_write_backs", help, areas().map(|(l, area)| (l, area.write_backs)))
+    page.counts("buffer_write_backs", help, areas().map(|(l, area)| (l, area.write_backs())))
 }

@@ -76,7 +76,12 @@ impl DeviceStats for TestDevice {
             nand_written_pages: pages,
             write_amplification: Some(4.0 / 3.0),
             buffer_policy: Some("pt-lru:p=1/2".to_owned()),
-            buffer_areas: vec![AreaStats { name: "dirty", evictions: 5, write_backs: 7 }],
+            buffer_areas: vec![AreaStats {
+                name: "dirty",
+                dirty_evictions: 5,
+                flushed: 2,
+                ..AreaStats::default()
+            }],
             ..DeviceSnapshot::default()
         })
     }

@@ -127,7 +127,10 @@ impl Buffer {
 
 impl Area {
     fn new(stats: &AreaStats) -> Self {
-        let AreaStats { name, evictions, write_backs } = *stats;
-        Self { name: name.to_owned(), evictions, write_backs }
+        Self {
+            name: stats.name.to_owned(),
+            evictions: stats.evictions(),
+            write_backs: stats.write_backs(),
+        }
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn details(details: &SsdDetails) -> Value {
 
 fn live(snapshot: &DeviceSnapshot) -> Value {
     let area = |area: &AreaStats| {
-        let counts = json!({"evictions": area.evictions, "write_backs": area.write_backs});
+        let counts = json!({"evictions": area.evictions(), "write_backs": area.write_backs()});
         (area.name.to_owned(), counts)
     };
     let areas: Map<String, Value> = snapshot.buffer_areas.iter().map(area).collect();
