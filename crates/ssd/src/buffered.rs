@@ -1,5 +1,8 @@
 //! Commands through the DRAM buffer: what the policy is asked. `actions` executes its answers.
 
+#[cfg(test)]
+mod tests;
+
 use onefold_buffer::{Actions, FtlView, Policy, Programmed, Req, Slot, Stats};
 use onefold_ftl::Ftl;
 use onefold_nand::{Grant, Media};
