@@ -144,6 +144,35 @@ pub enum WorkloadError {
         /// Bytes of the largest request.
         request: u64,
     },
+    /// The first word names no generator of the kind that was asked.
+    #[error("`{found}` is no such workload; use {choices}")]
+    UnknownGenerator {
+        /// The word.
+        found: String,
+        /// Every choice.
+        choices: &'static str,
+    },
+    /// A key that this generator does not have.
+    #[error("unknown workload key `{key}`{}; the keys are {}", hint(*.nearest), known.join(", "))]
+    UnknownKeyOf {
+        /// The key as written.
+        key: String,
+        /// The key it may be a misspelling of.
+        nearest: Option<&'static str>,
+        /// Every key.
+        known: &'static [&'static str],
+    },
+    /// The files of a store may not fit its space.
+    #[error(
+        "`space` is {space} bytes, but this tree may need {needed} at times; raise `space`, or \
+         lower `capacity` or the sizes of the tree"
+    )]
+    SpaceTooSmall {
+        /// Bytes of the space.
+        space: u64,
+        /// Bytes it may need.
+        needed: u64,
+    },
     /// More positions than the generator can number.
     #[error("the range has {found} units of `align`, expected at most {limit}; raise `align`")]
     TooManyUnits {

@@ -67,7 +67,10 @@ mod choices;
 mod error;
 mod generate;
 mod in_use;
+mod keys;
+mod lsm;
 mod math;
+mod page_request;
 mod parse;
 mod scatter;
 mod spec;
@@ -79,6 +82,8 @@ mod tests;
 
 pub use error::WorkloadError;
 pub use generate::{Generator, Request};
+pub use lsm::{Lsm, LsmGenerator, LsmPhase, LsmTotals};
+pub use page_request::{PAGE_BYTES, PageRequest, PageSource};
 pub use scatter::Scatter;
 pub use spec::{
     Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, RangeSpec, Workload,
