@@ -366,7 +366,9 @@ impl LsmGenerator {
     /// Frees extents, after a trim if the device is to hear of it.
     fn delete(&mut self, extents: Vec<Extent>) {
         if self.spec.discard == Discard::None {
-            extents.into_iter().for_each(|extent| self.space.release(extent));
+            for extent in extents {
+                self.space.release(extent);
+            }
             return;
         }
         self.waiting_pages += total(&extents);

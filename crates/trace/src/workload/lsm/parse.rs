@@ -4,8 +4,8 @@ use onefold_units::convert::{float, floor_u64};
 
 use super::spec::{Discard, GetSize, Lsm, LsmPhase};
 use crate::workload::WorkloadError;
-use crate::workload::keys::Keys;
-use crate::workload::values::Entry;
+use crate::workload::knobs::Knobs;
+use crate::workload::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.
 pub(super) const KEYS: [&str; 31] = [
@@ -72,18 +72,14 @@ impl Lsm {
     /// ```
     pub fn parse(spec: &str) -> Result<Self, WorkloadError> {
         let mut words = spec.split(',').map(str::trim);
-        let phase = match words.next() {
-            None | Some("") => return Err(WorkloadError::Empty),
-            Some("lsm-load") => LsmPhase::Load,
-            Some("lsm-run") => LsmPhase::Run,
-            Some(other) => {
-                return Err(WorkloadError::UnknownGenerator {
-                    found: other.to_owned(),
-                    choices: "lsm-load or lsm-run",
-                });
-            }
-        };
-        let keys = Keys::collect(words, &KEYS)?;
+        let word = words.next().filter(|word| !word.is_empty()).ok_or(WorkloadError::Empty)?;
+        let phase = LsmPhase::ALL.into_iter().find(|phase| phase.name() == word);
+        let phase = phase.ok_or_else(|| WorkloadError::UnknownGenerator {
+            found: word.to_owned(),
+            nearest: nearest(word, &LsmPhase::ALL.map(LsmPhase::name)),
+            known: "lsm-load or lsm-run".to_owned(),
+        })?;
+        let keys = Knobs::collect(words, &KEYS)?;
         if let Some(key) = RUN_ONLY.into_iter().find(|key| keys.find(key).is_some())
             && phase == LsmPhase::Load
         {
@@ -99,7 +95,7 @@ impl Lsm {
         lsm.refuse_too_little_space()
     }
 
-    fn set_place(&mut self, keys: &Keys<'_>) -> Result<(), WorkloadError> {
+    fn set_place(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let up_to_8_tib = "whole pages of 4KiB, 1MiB to 8TiB";
         keys.size("bytes", &mut self.bytes, PAGE..=1 << 60, "whole pages of 4KiB up to 1EiB")?;
         keys.size("warmup", &mut self.warmup, 0..=8 * TIB, "whole pages of 4KiB up to 8TiB")?;
@@ -108,7 +104,7 @@ impl Lsm {
         keys.size("max_req", &mut self.max_req, PAGE..=GIB, UP_TO_GIB)
     }
 
-    fn set_tree(&mut self, keys: &Keys<'_>) -> Result<(), WorkloadError> {
+    fn set_tree(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let up_to_1_tib = "whole pages of 4KiB, 64KiB to 1TiB";
         keys.size("memtable", &mut self.memtable, 16 * PAGE..=GIB, FILE)?;
         keys.size("file", &mut self.file, 16 * PAGE..=GIB, FILE)?;
@@ -120,7 +116,7 @@ impl Lsm {
         keys.share("new_share", &mut self.new_share)
     }
 
-    fn set_reads(&mut self, keys: &Keys<'_>) -> Result<(), WorkloadError> {
+    fn set_reads(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         keys.size("readahead", &mut self.readahead, PAGE..=GIB, UP_TO_GIB)?;
         keys.size("cache_age", &mut self.cache_age, 0..=TIB, UP_TO_TIB)?;
         keys.share("absorb", &mut self.absorb)?;
@@ -132,14 +128,14 @@ impl Lsm {
         keys.count("recent", &mut self.recent, 1..=1_000_000, "1 to 1000000 gets")
     }
 
-    fn set_deletes(&mut self, keys: &Keys<'_>) -> Result<(), WorkloadError> {
+    fn set_deletes(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let discards = "online, delayed or none";
         keys.choice("discard", &mut self.discard, Discard::WORDS, discards)?;
         keys.size("trim_max", &mut self.trim_max, PAGE..=GIB, UP_TO_GIB)?;
         keys.size("trim_batch", &mut self.trim_batch, PAGE..=TIB, UP_TO_TIB)
     }
 
-    fn set_logs(&mut self, keys: &Keys<'_>) -> Result<(), WorkloadError> {
+    fn set_logs(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let wal = [("delete", false), ("recycle", true)];
         keys.choice("wal", &mut self.recycles_wal, wal, "delete or recycle")?;
         if let Some(entry) = keys.find("wal_burst") {

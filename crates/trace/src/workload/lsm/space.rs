@@ -40,7 +40,7 @@ impl Space {
         if needed > self.free {
             return None;
         }
-        let hole = self.from_cursor().find(|hole| hole.pages >= needed);
+        let hole = self.search().find(|hole| hole.pages >= needed);
         if let Some(hole) = hole {
             self.take(Extent { start: hole.start, pages: needed });
             return Some(vec![Extent { start: hole.start, pages }]);
@@ -48,7 +48,7 @@ impl Space {
         let mut extents = Vec::new();
         let mut missing = pages;
         while missing > 0 {
-            let hole = self.from_cursor().next()?;
+            let hole = self.search().next()?;
             let used = missing.min(hole.pages);
             self.take(Extent { start: hole.start, pages: used.next_multiple_of(self.align) });
             extents.push(Extent { start: hole.start, pages: used });
@@ -79,7 +79,7 @@ impl Space {
     }
 
     /// The holes in the order of the search: from the cursor to the end, then all from the start.
-    fn from_cursor(&self) -> impl Iterator<Item = Extent> {
+    fn search(&self) -> impl Iterator<Item = Extent> {
         let cursor = self.cursor;
         let split = self.hole_before(cursor).map(|(start, pages)| start + pages);
         let rest = split.filter(|end| *end > cursor);
@@ -151,7 +151,9 @@ mod tests {
                 files.push(extents);
             } else {
                 let extents = files.swap_remove(index64(rng.below(u64_from(files.len()))));
-                extents.iter().for_each(|extent| space.release(*extent));
+                for extent in &extents {
+                    space.release(*extent);
+                }
                 mark(&mut used, &extents, align, false);
             }
             let free = used[index(start)..].iter().filter(|used| !**used).count();

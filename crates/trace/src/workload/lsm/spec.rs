@@ -6,7 +6,7 @@ use onefold_units::convert::{float, floor_u64};
 
 use super::LsmGenerator;
 use crate::workload::WorkloadError;
-use crate::workload::keys::gib;
+use crate::workload::knobs::gib;
 use crate::workload::values::show_size;
 
 const LOAD_GIB: f64 = 4092.7;
@@ -26,6 +26,9 @@ pub enum LsmPhase {
 }
 
 impl LsmPhase {
+    /// Both phases.
+    pub const ALL: [Self; 2] = [Self::Load, Self::Run];
+
     /// The word of the specification language.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -70,7 +73,7 @@ const GET_SIZES: [GetSize; 3] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lsm {
     pub(super) phase: LsmPhase,
-    pub(super) bytes: u64,
+    pub(in crate::workload) bytes: u64,
     pub(super) warmup: u64,
     pub(super) space: u64,
     pub(super) align: u64,
@@ -105,7 +108,7 @@ pub struct Lsm {
 
 impl Lsm {
     /// The defaults of a phase.
-    pub(super) fn new(phase: LsmPhase) -> Self {
+    pub(in crate::workload) fn new(phase: LsmPhase) -> Self {
         let run = phase == LsmPhase::Run;
         Self {
             phase,

@@ -169,9 +169,9 @@ impl Tree {
         // Where there are no old data, there is nothing to replace.
         let replaces = level + 1 == self.levels.len() && old > 0;
         let kept = if replaces { floor_u64(float(new) * new_share) } else { new };
-        let keys = inputs
-            .iter()
-            .fold(KEYS..0, |all, file| all.start.min(file.keys.start)..all.end.max(file.keys.end));
+        let first = inputs.iter().map(|file| file.keys.start).min().unwrap_or(0);
+        let end = inputs.iter().map(|file| file.keys.end).max().unwrap_or(KEYS);
+        let keys = first..end;
         let outputs = self.cut(&keys, old + kept, rng);
         Compaction { inputs, outputs, level, at }
     }

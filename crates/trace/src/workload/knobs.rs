@@ -1,4 +1,4 @@
-//! Keys and values of a specification, for the generators with many knobs.
+//! Knobs and values of a specification, for the generators with many knobs.
 
 use std::ops::RangeInclusive;
 
@@ -9,9 +9,9 @@ use super::page_request::PAGE_BYTES;
 use super::values::{Entry, nearest};
 
 /// The `KEY=VALUE` words of a specification, each of a known key and given once.
-pub(super) struct Keys<'a>(Vec<Entry<'a>>);
+pub(super) struct Knobs<'a>(Vec<Entry<'a>>);
 
-impl<'a> Keys<'a> {
+impl<'a> Knobs<'a> {
     /// Sorts the words after the first one of `spec` by key.
     pub(super) fn collect(
         words: impl Iterator<Item = &'a str>,
