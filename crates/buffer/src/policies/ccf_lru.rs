@@ -1,11 +1,74 @@
-//! Cold clean entries leave before all others.
+//! Cold-clean-first LRU.
 
-use crate::PolicyInfo;
+use super::second_chance::{cool, warm};
+use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+
+const COLD_CLEAN: ListId = ListId(0);
+const MIXED: ListId = ListId(1);
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
     name: "ccf-lru",
     about: "Cold clean entries leave before all others.",
-    source: "Li et al. 2009",
+    source: "Li, Jin, Su, Cui, Yue 2009, CCF-LRU",
     parameters: &[],
 };
+
+/// A list of clean entries that were not accessed again, and a mixed list of all others. Victims
+/// come from the first; if it is empty, a walk through the second gives each entry one chance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CcfLru;
+
+/// Evicts the oldest cold clean entry or, if there is none, the first of the mixed list that is
+/// cold. The others on the way become cold: dirty ones go to the newest end, clean ones to the cold
+/// clean list, from which the victim comes if no mixed entry is left.
+#[inline]
+fn make_room(e: &mut Entries, out: &mut Actions) {
+    if e.is_empty(COLD_CLEAN) {
+        while let Some(oldest) = e.slab().oldest(MIXED) {
+            if !cool(e, oldest) {
+                e.evict_at(oldest, out);
+                return;
+            }
+            let list = if e.is_dirty(oldest) { MIXED } else { COLD_CLEAN };
+            e.move_to_newest(list, oldest);
+        }
+    }
+    e.evict(COLD_CLEAN, out);
+}
+
+impl Replacement for CcfLru {
+    const AREAS: &'static [Area] = &[Area::new("cold-clean"), Area::new("mixed")];
+
+    fn new(_: &Setup) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+        warm(e, id);
+        e.move_to_newest(MIXED, id);
+    }
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        _: Option<NodeId>,
+        access: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        if e.is_full() {
+            make_room(e, out);
+        }
+        match access {
+            Access::Read => {
+                let id = e.insert(COLD_CLEAN, key);
+                cool(e, id);
+                Some(id)
+            }
+            Access::Write => Some(e.insert(MIXED, key)),
+        }
+    }
+}
