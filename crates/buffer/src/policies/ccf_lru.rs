@@ -16,6 +16,9 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 
 /// A list of clean entries that were not accessed again, and a mixed list of all others. Victims
 /// come from the first; if it is empty, a walk through the second gives each entry one chance.
+///
+/// The cold flag of an entry in the first list, 1 in the paper, decides nothing: only a hit takes
+/// the entry to the second list, and clears it. So it is set in the second list only.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CcfLru;
 
@@ -62,13 +65,10 @@ impl Replacement for CcfLru {
         if e.is_full() {
             make_room(e, out);
         }
-        match access {
-            Access::Read => {
-                let id = e.insert(COLD_CLEAN, key);
-                cool(e, id);
-                Some(id)
-            }
-            Access::Write => Some(e.insert(MIXED, key)),
-        }
+        let list = match access {
+            Access::Read => COLD_CLEAN,
+            Access::Write => MIXED,
+        };
+        Some(e.insert(list, key))
     }
 }
