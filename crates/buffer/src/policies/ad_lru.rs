@@ -1,10 +1,10 @@
 //! Adaptive double LRU: a cold and a hot list, clean entries first in both.
 
 use super::oldest_clean::OldestClean;
-use super::second_chance::{cool, evict_unspared, warm};
+use super::second_chance::{cool, oldest_unspared, warm};
 use crate::{
     Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
-    Replacement, Setup, Value,
+    Replacement, Setup, Value, Violation,
 };
 
 const COLD: ListId = ListId(0);
@@ -41,17 +41,16 @@ impl AdLru {
         }
     }
 
+    /// Without a clean entry all of the list is passed, so the spared ones may change places.
     #[inline]
-    fn make_room(&mut self, e: &mut Entries, out: &mut Actions) {
+    fn victim(&mut self, e: &mut Entries) -> Option<NodeId> {
         let list = if e.len(COLD) > self.cold_least || e.is_empty(HOT) { COLD } else { HOT };
         let newest = e.slab().newest(list);
         if let Some(clean) = self.clean[usize::from(list.0)].find(e, newest) {
             self.leave(e, clean);
-            e.evict_at(clean, out);
-        } else {
-            // All of the list is dirty and passed, in whatever order.
-            evict_unspared(e, list, out, cool);
+            return Some(clean);
         }
+        oldest_unspared(e, list, cool)
     }
 }
 
@@ -80,8 +79,10 @@ impl Replacement for AdLru {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            self.make_room(e, out);
+        if e.is_full()
+            && let Some(victim) = self.victim(e)
+        {
+            e.evict_at(victim, out);
         }
         let id = e.insert(COLD, key);
         self.clean[usize::from(COLD.0)].joined(id);
@@ -97,5 +98,12 @@ impl Replacement for AdLru {
             let newest = e.slab().newest(list);
             self.clean[usize::from(list.0)].cleaned(e, id, newest);
         }
+    }
+
+    fn check(&self, e: &Entries) -> Result<(), Violation> {
+        for list in [COLD, HOT] {
+            self.clean[usize::from(list.0)].check(e, list, e.slab().newest(list))?;
+        }
+        Ok(())
     }
 }

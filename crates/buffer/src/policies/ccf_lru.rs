@@ -22,22 +22,21 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CcfLru;
 
-/// Evicts the oldest cold clean entry or, if there is none, the first of the mixed list that is
-/// cold. The others on the way become cold: dirty ones go to the newest end, clean ones to the cold
-/// clean list, from which the victim comes if no mixed entry is left.
+/// The oldest cold clean entry or, if there is none, the first of the mixed list that is cold. The
+/// others on the way become cold: dirty ones go to the newest end, clean ones to the cold clean
+/// list, from which the victim comes if no mixed entry is left.
 #[inline]
-fn make_room(e: &mut Entries, out: &mut Actions) {
+fn victim(e: &mut Entries) -> Option<NodeId> {
     if e.is_empty(COLD_CLEAN) {
         while let Some(oldest) = e.slab().oldest(MIXED) {
             if !cool(e, oldest) {
-                e.evict_at(oldest, out);
-                return;
+                return Some(oldest);
             }
             let list = if e.is_dirty(oldest) { MIXED } else { COLD_CLEAN };
             e.move_to_newest(list, oldest);
         }
     }
-    e.evict(COLD_CLEAN, out);
+    e.slab().oldest(COLD_CLEAN)
 }
 
 impl Replacement for CcfLru {
@@ -62,8 +61,10 @@ impl Replacement for CcfLru {
         access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            make_room(e, out);
+        if e.is_full()
+            && let Some(victim) = victim(e)
+        {
+            e.evict_at(victim, out);
         }
         let list = match access {
             Access::Read => COLD_CLEAN,

@@ -1,9 +1,9 @@
 //! Clean-first LRU.
 
-use super::oldest_clean::OldestClean;
+use super::oldest_clean::{OldestClean, check_mark};
 use crate::{
     Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
-    Replacement, Setup, Value,
+    Replacement, Setup, Value, Violation,
 };
 
 const ALL: ListId = ListId(0);
@@ -75,8 +75,8 @@ impl Cflru {
             e.evict_at(clean, out);
             return;
         }
-        // All of the window is dirty, so what leaves is its oldest part, and what a batch takes
-        // along from beyond it.
+        // All of the window is dirty: its oldest entries leave, and then what a batch takes along
+        // from beyond it.
         self.window = self.window.saturating_sub(e.evict(ALL, out));
         if self.window == 0 {
             self.end = None;
@@ -119,5 +119,16 @@ impl Replacement for Cflru {
 
     fn cleaned(&mut self, e: &mut Entries, id: NodeId) {
         self.clean.cleaned(e, id, self.end);
+    }
+
+    fn check(&self, e: &Entries) -> Result<(), Violation> {
+        self.clean.check(e, ALL, self.end)?;
+        let mut at = e.slab().oldest(ALL);
+        for place in 0..e.len(ALL) {
+            let Some(id) = at else { break };
+            check_mark(e, id, IN_WINDOW, place < self.window)?;
+            at = e.slab().newer(id);
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! CLOCK: FIFO whose accessed entries get one more round.
 
-use super::second_chance::evict_unspared;
+use super::second_chance::oldest_unspared;
 use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
 
 const ALL: ListId = ListId(0);
@@ -40,8 +40,11 @@ impl Replacement for Clock {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            evict_unspared(e, ALL, out, |e, id| std::mem::take(e.aux_mut(id)) == ACCESSED);
+        let spared = |e: &mut Entries, id| std::mem::take(e.aux_mut(id)) == ACCESSED;
+        if e.is_full()
+            && let Some(victim) = oldest_unspared(e, ALL, spared)
+        {
+            e.evict_at(victim, out);
         }
         Some(e.insert(ALL, key))
     }

@@ -1,6 +1,6 @@
 //! LRU with write sequence reordering: dirty entries leave only when they are cold.
 
-use super::second_chance::{cool, evict_unspared, warm};
+use super::second_chance::{cool, oldest_unspared, warm};
 use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
 
 const ALL: ListId = ListId(0);
@@ -39,8 +39,10 @@ impl Replacement for LruWsr {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            evict_unspared(e, ALL, out, |e, id| e.is_dirty(id) && cool(e, id));
+        if e.is_full()
+            && let Some(victim) = oldest_unspared(e, ALL, |e, id| e.is_dirty(id) && cool(e, id))
+        {
+            e.evict_at(victim, out);
         }
         Some(e.insert(ALL, key))
     }

@@ -9,7 +9,7 @@
 //! was cleaned, so constant time per access on average. Clean entries keep their place in the list:
 //! recency, FLUSH order and what a batch takes along need no bookkeeping of their own.
 
-use crate::{Entries, NodeId};
+use crate::{Entries, ListId, NodeId, Violation};
 
 /// Bit of [`Entries::aux_mut`]: the entry is older than the cursor.
 const PASSED: u16 = 1 << 15;
@@ -59,6 +59,38 @@ impl OldestClean {
         }
         self.cursor = Some(id);
     }
+
+    /// Checks that the entries older than the cursor, and only they, are passed, and dirty.
+    pub(super) fn check(
+        self,
+        e: &Entries,
+        list: ListId,
+        end: Option<NodeId>,
+    ) -> Result<(), Violation> {
+        let mut passed = true;
+        let mut at = end.and_then(|_| e.slab().oldest(list));
+        while let Some(id) = at {
+            passed &= at != self.cursor;
+            check_mark(e, id, PASSED, passed)?;
+            check_mark(e, id, PASSED, passed && e.is_dirty(id))?;
+            at = next(e, id, end);
+        }
+        Ok(())
+    }
+}
+
+/// Checks whether an entry has a mark.
+pub(super) fn check_mark(
+    e: &Entries,
+    id: NodeId,
+    mark: u16,
+    expected: bool,
+) -> Result<(), Violation> {
+    let node = e.slab().node(id);
+    if (node.aux & mark != 0) == expected {
+        return Ok(());
+    }
+    Err(Violation::Mark { list: usize::from(node.list), key: node.key, mark, expected })
 }
 
 /// The next newer entry of the range.

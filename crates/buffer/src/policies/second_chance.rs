@@ -1,29 +1,27 @@
 //! What policies share that let the oldest entry of a list stay for another round.
 
-use crate::{Actions, Entries, ListId, NodeId};
+use crate::{Entries, ListId, NodeId};
 
 /// Bit of [`Entries::aux_mut`]: the entry was spared since its last access.
 const COLD: u16 = 1;
 
-/// Evicts the oldest entry of a list that is not `spared`; the spared ones before it go to the
-/// newest end. Returns how many slots that freed.
+/// The oldest entry of a list that is not `spared`; the spared ones before it go to the newest end.
 ///
 /// To be spared has to use up the chance of an entry, so that each is asked twice at most. As only
 /// an access gives a new chance, the walk takes constant time per access on average.
 #[inline]
-pub(super) fn evict_unspared(
+pub(super) fn oldest_unspared(
     e: &mut Entries,
     list: ListId,
-    out: &mut Actions,
     mut spared: impl FnMut(&mut Entries, NodeId) -> bool,
-) -> u32 {
-    while let Some(oldest) = e.slab().oldest(list) {
+) -> Option<NodeId> {
+    loop {
+        let oldest = e.slab().oldest(list)?;
         if !spared(e, oldest) {
-            return e.evict_at(oldest, out);
+            return Some(oldest);
         }
         e.move_to_newest(list, oldest);
     }
-    0
 }
 
 /// Makes an entry cold. Returns whether it was not cold before.

@@ -12,7 +12,7 @@ const HOT: ListId = ListId(1);
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
     name: "2l",
     about: "Two-level LRU: a hit lifts an entry into a hot list of a third of the buffer.",
-    source: "Chang, Kuo 2002; as described in Jeong 2021, sec. II-C and IV",
+    source: "Chang, Kuo 2002; as described in Jeong 2021, sec. III",
     parameters: &[Parameter {
         name: "hot",
         default: Value::Ratio(Ratio::new(1, 3)),
