@@ -166,10 +166,10 @@ impl Entries {
     /// A slot must be free: policies make room first.
     #[inline]
     pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
-        let Some(id) = self.slab.take_slot(key) else {
+        let Some(id) = self.slab.attach(list.0, key, self.index.head_mut(key)) else {
             panic!("invariant 3: no slot is free, the policy did not make room");
         };
-        self.enter(list, id);
+        self.stats.area_mut(list.0).entries += 1;
         id
     }
 
@@ -267,7 +267,11 @@ impl Entries {
     }
 
     /// Takes a write.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "one caller, once per page written: a call is a tenth"
+    )]
     pub(crate) fn store(
         &mut self,
         id: NodeId,
@@ -276,9 +280,8 @@ impl Entries {
         written: &mut Written,
         out: &mut Actions,
     ) {
-        if cover.torn & !self.slab.node(id).valid != 0 {
-            self.stats.tenant_mut(tenant).pad_reads += 1;
-            self.complete(id, out);
+        if cover.torn != 0 {
+            self.complete_torn(id, cover, tenant, out);
         }
         let node = self.slab.node_mut(id);
         let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
@@ -297,6 +300,15 @@ impl Entries {
         node.dirty |= cover.touched;
         node.tenant = tenant;
         out.push(Action::Store { lpn, slot });
+    }
+
+    /// Loads what a write needs of parts that it covers in part.
+    #[cold]
+    fn complete_torn(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
+        if cover.torn & !self.slab.node(id).valid != 0 {
+            self.stats.tenant_mut(tenant).pad_reads += 1;
+            self.complete(id, out);
+        }
     }
 
     /// Moves the programs counted so far into the statistics. A level may be wrong by what is

@@ -55,9 +55,7 @@ impl Entries {
         if self.remembers {
             self.evicted.push(node.key);
         }
-        self.slab.unlink(id);
-        self.index.remove(&mut self.slab, id);
-        self.slab.give_back(id);
+        self.slab.detach(id, self.index.head_mut(node.key));
     }
 
     /// Counts a program of one entry. Victims come in runs of one owner, so this is mostly one
