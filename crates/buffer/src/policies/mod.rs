@@ -12,8 +12,10 @@ mod fifo;
 mod lirs;
 mod lru;
 mod lru_wsr;
+mod oldest_clean;
 mod pt_lru;
 mod s3_fifo;
+mod second_chance;
 mod sieve;
 mod two_level;
 mod two_q;
@@ -58,17 +60,17 @@ pub fn new_policy(
 ) -> Result<Box<dyn Policy + Send>, BufferError> {
     match config.policy.kind() {
         PolicyKind::Lru => cache::<Lru>(config, sizes),
-        PolicyKind::Fifo => unimplemented!(),
-        PolicyKind::TwoLevel => unimplemented!(),
-        PolicyKind::PtLru => unimplemented!(),
+        PolicyKind::Fifo => cache::<fifo::Fifo>(config, sizes),
+        PolicyKind::TwoLevel => cache::<two_level::TwoLevel>(config, sizes),
+        PolicyKind::PtLru => cache::<pt_lru::PtLru>(config, sizes),
         PolicyKind::Vbbms => unimplemented!(),
-        PolicyKind::Cflru => unimplemented!(),
-        PolicyKind::LruWsr => unimplemented!(),
-        PolicyKind::CcfLru => unimplemented!(),
-        PolicyKind::AdLru => unimplemented!(),
+        PolicyKind::Cflru => cache::<cflru::Cflru>(config, sizes),
+        PolicyKind::LruWsr => cache::<lru_wsr::LruWsr>(config, sizes),
+        PolicyKind::CcfLru => cache::<ccf_lru::CcfLru>(config, sizes),
+        PolicyKind::AdLru => cache::<ad_lru::AdLru>(config, sizes),
         PolicyKind::Fab => unimplemented!(),
         PolicyKind::Bplru => unimplemented!(),
-        PolicyKind::Clock => unimplemented!(),
+        PolicyKind::Clock => cache::<clock::Clock>(config, sizes),
         PolicyKind::TwoQ => unimplemented!(),
         PolicyKind::Arc => unimplemented!(),
         PolicyKind::Lirs => unimplemented!(),

@@ -1,3 +1,12 @@
 //! Every policy: its golden counts, and its naive model.
 
+mod ad_lru;
+mod ccf_lru;
+mod cflru;
+mod clock;
+mod fifo;
+mod lists;
 mod lru;
+mod lru_wsr;
+mod pt_lru;
+mod two_level;
