@@ -11,17 +11,19 @@
 //! 4. dirty parts are valid parts; an entry has a valid part, a ghost has none.
 //! 5. The dirty counter of a list is the number of its entries with a dirty part.
 //! 6. Per tenant, pages written = overwritten + programmed + discarded + dirty.
-//! 7. A program has 1 to k entries of one stream, all complete and dirty before it.
+//! 7. A program has 1 to k entries of one stream, all complete, and dirty before it unless they
+//!    fill up a block (`padded`). Clean entries are complete.
 //! 8. A dirty entry leaves only by a program or a TRIM.
 
 mod check;
+mod padded;
 mod program;
 
 use onefold_units::Lpn;
 
 use crate::cover::Cover;
 use crate::{
-    Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
+    Action, Actions, Area, Index, ListId, NodeId, PartMask, Programmed, Req, Shape, Slab, Slot, Stats, Stream,
 };
 
 /// Counters of one list.
@@ -42,6 +44,8 @@ pub struct Entries {
     stats: Stats,
     /// Entries of the program being made.
     batch: Vec<NodeId>,
+    /// Pages of the block being evicted.
+    block: Vec<Programmed>,
     /// Entries of the range being trimmed, or those to flush.
     found: Vec<NodeId>,
     /// Entries that were programmed in place.
@@ -64,6 +68,7 @@ impl Entries {
             lists,
             stats: Stats::new(areas),
             batch: Vec::new(),
+            block: Vec::new(),
             found: Vec::new(),
             cleaned: Vec::new(),
             evicted: Vec::new(),

@@ -3,6 +3,7 @@
 mod ad_lru;
 mod aoi;
 mod arc;
+mod blocks;
 mod bplru;
 mod ccf_lru;
 mod cflru;
@@ -20,7 +21,10 @@ mod two_q;
 mod vbbms;
 mod w_tinylfu;
 
+pub use bplru::Bplru;
+pub use fab::Fab;
 pub use lru::Lru;
+pub use vbbms::Vbbms;
 
 use crate::{
     BufferConfig, BufferError, Cache, Policy, PolicyInfo, PolicyKind, Replacement, Setup, Sizes,
@@ -61,13 +65,13 @@ pub fn new_policy(
         PolicyKind::Fifo => unimplemented!(),
         PolicyKind::TwoLevel => unimplemented!(),
         PolicyKind::PtLru => unimplemented!(),
-        PolicyKind::Vbbms => unimplemented!(),
+        PolicyKind::Vbbms => cache::<Vbbms>(config, sizes),
         PolicyKind::Cflru => unimplemented!(),
         PolicyKind::LruWsr => unimplemented!(),
         PolicyKind::CcfLru => unimplemented!(),
         PolicyKind::AdLru => unimplemented!(),
-        PolicyKind::Fab => unimplemented!(),
-        PolicyKind::Bplru => unimplemented!(),
+        PolicyKind::Fab => cache::<Fab>(config, sizes),
+        PolicyKind::Bplru => cache::<Bplru>(config, sizes),
         PolicyKind::Clock => unimplemented!(),
         PolicyKind::TwoQ => unimplemented!(),
         PolicyKind::Arc => unimplemented!(),

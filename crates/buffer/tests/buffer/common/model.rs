@@ -136,6 +136,38 @@ impl Pages {
         }
     }
 
+    /// Evicts all buffered pages of the block `all` by programming every page of it: those that are
+    /// not buffered are loaded first.
+    pub(crate) fn evict_padded(&mut self, all: &[u32]) {
+        let owner = all.iter().find(|lpn| self.is_dirty(**lpn));
+        let owner = self.tenant(*owner.expect("a dirty page"));
+        for lpn in all {
+            let partial = if self.contains(*lpn) { self.missing(*lpn) } else { 0 };
+            if partial != 0 {
+                self.steps.push(Step::Pad(*lpn, partial));
+                let tenant = self.tenant(*lpn);
+                self.stats[tenant].pad_reads += 1;
+            }
+            if !self.contains(*lpn) {
+                self.steps.push(Step::Pad(*lpn, self.all_parts()));
+                self.stats[owner].pad_reads += 1;
+            }
+            if self.is_dirty(*lpn) {
+                let tenant = self.tenant(*lpn);
+                self.stats[tenant].pages_programmed += 1;
+                self.stats[tenant].dirty -= 1;
+            } else {
+                self.stats[owner].pages_padded += 1;
+            }
+        }
+        for batch in all.chunks(self.k) {
+            self.stats[owner].programs += 1;
+            self.stats[owner].short_programs += u64::from(batch.len() < self.k);
+            self.steps.push(Step::Program(Stream::Other, batch.to_vec()));
+        }
+        self.entries.retain(|lpn, _| !all.contains(lpn));
+    }
+
     fn drop_clean(&mut self, lpn: u32) {
         self.steps.push(Step::Drop(lpn));
         self.entries.remove(&lpn);

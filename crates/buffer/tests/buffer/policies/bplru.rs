@@ -1,0 +1,126 @@
+//! BPLRU: blocks by their last write, padded.
+
+use crate::common::build::build;
+use crate::common::model::{Order, Pages, Step, agrees};
+use crate::common::replay::g2;
+use crate::common::streams::{Case, case};
+use crate::common::unmapped::Unmapped;
+use onefold_buffer::{Action, Actions, BufferConfig, Charge, Policy, PolicySpec, Req, Sizes, Stream, new_policy};
+use onefold_units::{Lpn, Op};
+use proptest::prelude::*;
+
+struct Block {
+    /// In the order they came.
+    pages: Vec<u32>,
+    /// Offset that continues the sequence, `None` if it is broken.
+    next: Option<u32>,
+}
+
+/// Blocks in victim order.
+struct Bplru {
+    block: u32,
+    queue: Vec<Block>,
+    /// Blocks in the order they were created, for FLUSH.
+    created: Vec<u32>,
+}
+
+impl Bplru {
+    fn at(&self, lpn: u32) -> Option<usize> {
+        self.queue.iter().position(|block| block.pages[0] / self.block == lpn / self.block)
+    }
+
+    fn written(&mut self, lpn: u32) {
+        let at = self.at(lpn).unwrap();
+        let mut block = self.queue.remove(at);
+        block.next = block.next.filter(|next| *next == lpn % self.block).map(|next| next + 1);
+        if block.next == Some(self.block) {
+            self.queue.insert(0, block);
+        } else {
+            self.queue.push(block);
+        }
+    }
+
+    fn evict(&mut self, pages: &mut Pages) {
+        let mut victim = self.queue.remove(0).pages;
+        let number = victim[0] / self.block;
+        self.created.retain(|block| *block != number);
+        victim.sort_unstable();
+        if victim.iter().any(|lpn| pages.is_dirty(*lpn)) {
+            let all: Vec<u32> = (number * self.block..(number + 1) * self.block).collect();
+            pages.evict_padded(&all);
+        } else {
+            pages.evict_group(&victim, Stream::Other);
+        }
+    }
+}
+
+impl Order for Bplru {
+    fn new(_: &Case, spec: &PolicySpec) -> Self {
+        Self { block: spec.value("block").count(), queue: Vec::new(), created: Vec::new() }
+    }
+
+    fn hit(&mut self, lpn: u32, write: bool, _: &mut Pages) {
+        if write {
+            self.written(lpn);
+        }
+    }
+
+    fn admit(&mut self, lpn: u32, write: bool, pages: &mut Pages) -> bool {
+        if !write {
+            return false;
+        }
+        if pages.is_full() {
+            self.evict(pages);
+        }
+        if let Some(at) = self.at(lpn) {
+            self.queue[at].pages.push(lpn);
+        } else {
+            self.queue.push(Block { pages: vec![lpn], next: Some(0) });
+            self.created.push(lpn / self.block);
+        }
+        self.written(lpn);
+        true
+    }
+
+    fn forget(&mut self, lpn: u32) {
+        let Some(at) = self.at(lpn) else { return };
+        let block = &mut self.queue[at];
+        if !block.pages.contains(&lpn) {
+            return;
+        }
+        block.pages.retain(|page| *page != lpn);
+        block.next = None;
+        if block.pages.is_empty() {
+            self.queue.remove(at);
+            self.created.retain(|block| *block != lpn / self.block);
+        }
+    }
+
+    fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
+        let pages = |block: &u32| self.queue[self.at(block * self.block).unwrap()].pages.clone();
+        vec![(Stream::Other, self.created.iter().flat_map(pages).collect())]
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bplru_equals_the_naive_model(case in case(), choice in 0..4_usize) {
+        agrees::<Bplru>(["bplru", "bplru:block=1", "bplru:block=3", "bplru:block=8"][choice], &case);
+    }
+}
+
+/// The table counts all pages programmed.
+#[test]
+fn g2_counts() {
+    for (slots, hits, programmed, padded) in
+        [(512, [9_647, 23_761], 882_112, 651_522), (2048, [18_003, 43_613], 400_640, 193_629)]
+    {
+        let total = g2("bplru", slots, 1);
+        assert_eq!([total.reads.hits, total.writes.hits], hits);
+        assert_eq!((total.all_programmed(), total.pad_reads), (programmed, padded));
+        assert_eq!(total.pages_padded, total.pad_reads, "no entry was clean");
+        assert_eq!(total.programs, programmed);
+    }
+}
