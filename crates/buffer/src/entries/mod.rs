@@ -23,7 +23,8 @@ use onefold_units::Lpn;
 
 use crate::cover::Cover;
 use crate::{
-    Action, Actions, Area, Index, ListId, NodeId, PartMask, Programmed, Req, Shape, Slab, Slot, Stats, Stream,
+    Action, Actions, Area, Index, ListId, NodeId, PartMask, Programmed, Req, Shape, Slab, Slot,
+    Stats, Stream,
 };
 
 /// Counters of one list.

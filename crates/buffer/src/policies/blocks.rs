@@ -92,7 +92,9 @@ impl Blocks {
 
     fn create(&mut self, number: u32, id: NodeId) -> BlockId {
         let Some(block) = self.queue.take_slot(number) else {
-            panic!("invariant 2: each block has an entry, so there are no more blocks than entries");
+            panic!(
+                "invariant 2: each block has an entry, so there are no more blocks than entries"
+            );
         };
         self.index.insert(&mut self.queue, block);
         self.queue.push_newest(QUEUE, block);
