@@ -179,6 +179,14 @@ pub enum Violation {
         /// Entries accounted for.
         accounted: u64,
     },
+    /// A block of a policy that evicts blocks.
+    #[error("block {block} does not have its {pages} entries next to each other in its list")]
+    Block {
+        /// Number of the block.
+        block: u32,
+        /// Entries according to the block.
+        pages: u32,
+    },
     /// A limit of one policy.
     #[error("list {list} has {found} entries, the policy allows {limit}")]
     ListLimit {

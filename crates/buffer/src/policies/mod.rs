@@ -3,6 +3,7 @@
 mod ad_lru;
 mod aoi;
 mod arc;
+mod blocks;
 mod bplru;
 mod ccf_lru;
 mod cflru;
@@ -22,7 +23,10 @@ mod two_q;
 mod vbbms;
 mod w_tinylfu;
 
+pub use bplru::Bplru;
+pub use fab::Fab;
 pub use lru::Lru;
+pub use vbbms::Vbbms;
 
 use crate::{
     BufferConfig, BufferError, Cache, Policy, PolicyInfo, PolicyKind, Replacement, Setup, Sizes,
@@ -63,13 +67,13 @@ pub fn new_policy(
         PolicyKind::Fifo => cache::<fifo::Fifo>(config, sizes),
         PolicyKind::TwoLevel => cache::<two_level::TwoLevel>(config, sizes),
         PolicyKind::PtLru => cache::<pt_lru::PtLru>(config, sizes),
-        PolicyKind::Vbbms => unimplemented!(),
+        PolicyKind::Vbbms => cache::<Vbbms>(config, sizes),
         PolicyKind::Cflru => cache::<cflru::Cflru>(config, sizes),
         PolicyKind::LruWsr => cache::<lru_wsr::LruWsr>(config, sizes),
         PolicyKind::CcfLru => cache::<ccf_lru::CcfLru>(config, sizes),
         PolicyKind::AdLru => cache::<ad_lru::AdLru>(config, sizes),
-        PolicyKind::Fab => unimplemented!(),
-        PolicyKind::Bplru => unimplemented!(),
+        PolicyKind::Fab => cache::<Fab>(config, sizes),
+        PolicyKind::Bplru => cache::<Bplru>(config, sizes),
         PolicyKind::Clock => cache::<clock::Clock>(config, sizes),
         PolicyKind::TwoQ => unimplemented!(),
         PolicyKind::Arc => unimplemented!(),
