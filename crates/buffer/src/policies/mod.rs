@@ -75,7 +75,7 @@ pub fn new_policy(
         PolicyKind::S3Fifo => unimplemented!(),
         PolicyKind::Sieve => unimplemented!(),
         PolicyKind::WTinyLfu => unimplemented!(),
-        PolicyKind::Aoi => unimplemented!(),
+        PolicyKind::Aoi => cache::<aoi::Aoi<aoi::LruSorb>>(config, sizes),
     }
 }
 
