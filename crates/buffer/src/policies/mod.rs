@@ -69,12 +69,12 @@ pub fn new_policy(
         PolicyKind::Fab => unimplemented!(),
         PolicyKind::Bplru => unimplemented!(),
         PolicyKind::Clock => unimplemented!(),
-        PolicyKind::TwoQ => unimplemented!(),
-        PolicyKind::Arc => unimplemented!(),
-        PolicyKind::Lirs => unimplemented!(),
-        PolicyKind::S3Fifo => unimplemented!(),
-        PolicyKind::Sieve => unimplemented!(),
-        PolicyKind::WTinyLfu => unimplemented!(),
+        PolicyKind::TwoQ => cache::<two_q::TwoQ>(config, sizes),
+        PolicyKind::Arc => cache::<arc::Arc>(config, sizes),
+        PolicyKind::Lirs => cache::<lirs::Lirs>(config, sizes),
+        PolicyKind::S3Fifo => cache::<s3_fifo::S3Fifo>(config, sizes),
+        PolicyKind::Sieve => cache::<sieve::Sieve>(config, sizes),
+        PolicyKind::WTinyLfu => cache::<w_tinylfu::WTinyLfu>(config, sizes),
         PolicyKind::Aoi => unimplemented!(),
     }
 }

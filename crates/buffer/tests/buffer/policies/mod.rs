@@ -1,3 +1,9 @@
 //! Every policy: its golden counts, and its naive model.
 
+mod arc;
+mod lirs;
 mod lru;
+mod s3_fifo;
+mod sieve;
+mod two_q;
+mod w_tinylfu;
