@@ -15,6 +15,7 @@
 //! 8. A dirty entry leaves only by a program or a TRIM.
 
 mod check;
+mod ghosts;
 mod program;
 
 use onefold_units::Lpn;

@@ -12,6 +12,7 @@ mod fifo;
 mod lirs;
 mod lru;
 mod lru_wsr;
+mod nested;
 mod pt_lru;
 mod s3_fifo;
 mod sieve;
@@ -69,13 +70,13 @@ pub fn new_policy(
         PolicyKind::Fab => unimplemented!(),
         PolicyKind::Bplru => unimplemented!(),
         PolicyKind::Clock => unimplemented!(),
-        PolicyKind::TwoQ => unimplemented!(),
-        PolicyKind::Arc => unimplemented!(),
-        PolicyKind::Lirs => unimplemented!(),
-        PolicyKind::S3Fifo => unimplemented!(),
-        PolicyKind::Sieve => unimplemented!(),
-        PolicyKind::WTinyLfu => unimplemented!(),
-        PolicyKind::Aoi => cache::<aoi::Aoi<aoi::LruSorb>>(config, sizes),
+        PolicyKind::TwoQ => cache::<two_q::TwoQ>(config, sizes),
+        PolicyKind::Arc => cache::<arc::Arc>(config, sizes),
+        PolicyKind::Lirs => cache::<lirs::Lirs>(config, sizes),
+        PolicyKind::S3Fifo => cache::<s3_fifo::S3Fifo>(config, sizes),
+        PolicyKind::Sieve => cache::<sieve::Sieve>(config, sizes),
+        PolicyKind::WTinyLfu => cache::<w_tinylfu::WTinyLfu>(config, sizes),
+        PolicyKind::Aoi => aoi::policy(config, sizes),
     }
 }
 

@@ -17,8 +17,8 @@
 //! | BAR, if it cannot grow to its limit | BAW in flash pages; SORB; BAR |
 //! | BAW or BAR, if it can | itself |
 //!
-//! Pages never leave SORB for another area. [`judge`] decides about pages, [`room`] about victims,
-//! [`sorb`] about the order inside SORB.
+//! Pages never leave SORB for another area. [`judge`] decides about pages, [`room`] about the
+//! victim's area, a [`Nested`] policy about the order inside SORB.
 //!
 //! The paper's algorithm 1 is missing from its text, nobody clears its bits, and its second
 //! sequential request into a chunk counts as an update. `reaccess=literal,trim_reset=off` is what
@@ -28,19 +28,26 @@ mod cursors;
 mod judge;
 mod lat;
 mod room;
-mod sorb;
 
 use onefold_units::Op;
 
 use self::judge::{Dest, Judge, Verdict};
 use self::room::Room;
-use self::sorb::{BAR, BAW, SORB, Sorb};
+use super::nested::Nested;
+use super::{Lru, cache, s3_fifo::S3Fifo, sieve::Sieve};
 use crate::{
-    Access, Actions, Area, BufferError, Entries, FtlView, Limits, ListId, NodeId, Parameter,
-    PolicyInfo, Replacement, Req, Setup, Tables, Value, Violation,
+    Access, Actions, Area, BufferConfig, BufferError, Entries, FtlView, Limits, ListId, NodeId,
+    Parameter, Policy, PolicyInfo, Replacement, Req, Setup, Sizes, Tables, Value, Violation,
 };
 
-pub(super) use self::sorb::LruSorb;
+/// Append-only writes.
+const BAW: ListId = ListId(0);
+/// Append-only reads.
+const BAR: ListId = ListId(1);
+/// The first list of SORB; its others follow.
+const SORB: ListId = ListId(2);
+/// Lists of all areas, if SORB has three.
+const LISTS_MOST: usize = 5;
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -100,6 +107,18 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     ],
 };
 
+/// The configured policy.
+pub(super) fn policy(
+    config: &BufferConfig,
+    sizes: &Sizes,
+) -> Result<Box<dyn Policy + Send>, BufferError> {
+    match config.policy.value("area").word() {
+        "s3-fifo" => cache::<Aoi<S3Fifo<{ SORB.0 }>>>(config, sizes),
+        "sieve" => cache::<Aoi<Sieve<{ SORB.0 }>>>(config, sizes),
+        _ => cache::<Aoi<Lru<{ SORB.0 }>>>(config, sizes),
+    }
+}
+
 /// What was decided about consecutive pages of the request.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
@@ -109,7 +128,7 @@ struct Stretch {
 
 /// Append-only isolation, with a replacement policy for SORB.
 #[derive(Clone, Debug)]
-pub(super) struct Aoi<S> {
+struct Aoi<S> {
     judge: Judge,
     room: Room<S>,
     /// The pages of the request, ascending.
@@ -120,7 +139,15 @@ pub(super) struct Aoi<S> {
     most: u32,
 }
 
-impl<S: Sorb> Aoi<S> {
+impl<S: Nested> Aoi<S> {
+    /// BAW, BAR, and the lists of SORB from number 2 on.
+    const LISTS: [Area; LISTS_MOST] = {
+        let mut lists = [Area::new("sorb"); LISTS_MOST];
+        lists[0] = Area::append_only("baw");
+        lists[1] = Area::new("bar");
+        lists
+    };
+
     fn plan(&mut self, last: u32, verdict: Verdict) {
         match self.plan.last_mut() {
             Some(stretch) if stretch.verdict == verdict => stretch.last = last,
@@ -146,8 +173,8 @@ impl<S: Sorb> Aoi<S> {
     }
 }
 
-impl<S: Sorb> Replacement for Aoi<S> {
-    const AREAS: &'static [Area] = S::AREAS;
+impl<S: Nested> Replacement for Aoi<S> {
+    const AREAS: &'static [Area] = Self::LISTS.split_at(2 + S::AREAS.len()).0;
 
     fn new(setup: &Setup) -> Self {
         Self {
@@ -207,7 +234,7 @@ impl<S: Sorb> Replacement for Aoi<S> {
     }
 
     #[inline]
-    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+    fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, out: &mut Actions) {
         let node = e.slab().node(id);
         let (key, own) = (node.key, ListId(node.list));
         let verdict = self.verdict(key);
@@ -215,7 +242,7 @@ impl<S: Sorb> Replacement for Aoi<S> {
             self.judge.rewrite(key);
         }
         if own >= SORB {
-            self.room.sorb.hit(e, id);
+            self.room.sorb.hit(e, id, access, out);
         } else if verdict.hits_migrate {
             self.room.sorb.join(e, id);
         } else {
@@ -253,7 +280,7 @@ impl<S: Sorb> Replacement for Aoi<S> {
     /// Append-only data first, so that its flash pages are not mixed up in time.
     fn flush(&mut self, e: &mut Entries, out: &mut Actions) {
         e.flush(BAW, out);
-        for list in (SORB.0..).take(S::AREAS.len() - 2) {
+        for list in (SORB.0..).take(S::AREAS.len()) {
             e.flush(ListId(list), out);
         }
         e.flush(BAR, out);

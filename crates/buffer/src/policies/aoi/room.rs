@@ -3,7 +3,8 @@
 use onefold_units::convert::index;
 
 use super::judge::Dest;
-use super::sorb::{BAR, BAW, Sorb};
+use super::{BAR, BAW};
+use crate::policies::nested::Nested;
 use crate::{Actions, Entries, ListId, NodeId, Setup};
 
 /// Sizes of the areas, and who leaves.
@@ -34,7 +35,7 @@ impl Dest {
     }
 }
 
-impl<S: Sorb> Room<S> {
+impl<S: Nested> Room<S> {
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             sorb: S::new(setup),
