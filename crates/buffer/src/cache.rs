@@ -2,7 +2,8 @@
 
 use onefold_units::{Lpn, Op};
 
-use crate::cover::Covers;
+use crate::cover::{Cover, Covers, cover_of};
+use crate::stats::Written;
 use crate::{
     Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req, Setup,
     Stats, Tables, Violation,
@@ -92,6 +93,21 @@ pub trait Replacement {
     }
 }
 
+/// What the pages of a request hit.
+#[derive(Clone, Copy, Default)]
+struct Hits {
+    pages: u64,
+    sectors: u64,
+}
+
+impl Hits {
+    #[inline]
+    fn count(&mut self, hit: bool, cover: Cover) {
+        self.pages += u64::from(hit);
+        self.sectors += if hit { u64::from(cover.sectors) } else { 0 };
+    }
+}
+
 /// A [`Policy`] made of a [`Replacement`]: write-back, write-allocate, reads and writes admitted.
 #[derive(Clone, Debug)]
 pub struct Cache<R> {
@@ -108,7 +124,8 @@ impl<R: Replacement> Cache<R> {
     }
 
     /// The entry that serves an access, `None` if the policy refuses it; and whether it was there.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the loop over pages: a call costs a tenth of a page")]
     fn access(&mut self, key: u32, access: Access, out: &mut Actions) -> (Option<NodeId>, bool) {
         let e = &mut self.entries;
         match e.find_any(key) {
@@ -120,41 +137,75 @@ impl<R: Replacement> Cache<R> {
         }
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the loop over pages: a call costs a tenth of a page")]
+    fn read_page(&mut self, key: u32, cover: Cover, hits: &mut Hits, out: &mut Actions) {
+        let Some(id) = self.access(key, Access::Read, out).0 else {
+            out.push(Action::Bypass { lpn: Lpn::new(key) });
+            return;
+        };
+        let hit = self.entries.load(id, cover, out);
+        hits.count(hit, cover);
+    }
+
+    #[inline]
     fn read(&mut self, r: &Req, out: &mut Actions) {
-        let covers = Covers::new(r, self.entries.shape());
-        let (mut hits, mut sectors) = (0, 0);
-        for (at, key) in (0..).zip(r.keys()) {
-            let cover = covers.at(at, self.entries.shape());
-            let Some(id) = self.access(key, Access::Read, out).0 else {
-                out.push(Action::Bypass { lpn: Lpn::new(key) });
-                continue;
-            };
-            if self.entries.load(id, cover, out) {
-                hits += 1;
-                sectors += u64::from(cover.sectors);
+        let mut hits = Hits::default();
+        match Covers::new(r, self.entries.shape()) {
+            Covers::Whole(cover) => {
+                for key in r.keys() {
+                    self.read_page(key, cover, &mut hits, out);
+                }
+            }
+            Covers::Cut => {
+                for (at, key) in (0..).zip(r.keys()) {
+                    let cover = cover_of(r, at, self.entries.shape());
+                    self.read_page(key, cover, &mut hits, out);
+                }
             }
         }
         let pages = u64::from(r.count());
-        let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
-        tenant.flash_reads += pages - hits;
-        tenant.reads.add(pages, hits, sectors * 512);
+        let tenant = self.entries.end_request(r.tenant);
+        tenant.flash_reads += pages - hits.pages;
+        tenant.reads.add(pages, hits.pages, hits.sectors * 512);
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the loop over pages: a call costs a tenth of a page")]
+    fn write_page(
+        &mut self,
+        key: u32,
+        cover: Cover,
+        tenant: u8,
+        hits: &mut Hits,
+        written: &mut Written,
+        out: &mut Actions,
+    ) {
+        let (id, hit) = self.access(key, Access::Write, out);
+        let Some(id) = id else { panic!("a policy refused to buffer a write") };
+        hits.count(hit, cover);
+        self.entries.store(id, cover, tenant, written, out);
+    }
+
+    #[inline]
     fn write(&mut self, r: &Req, out: &mut Actions) {
-        let covers = Covers::new(r, self.entries.shape());
-        let (mut hits, mut sectors) = (0, 0);
-        for (at, key) in (0..).zip(r.keys()) {
-            let cover = covers.at(at, self.entries.shape());
-            let (id, hit) = self.access(key, Access::Write, out);
-            let Some(id) = id else { panic!("a policy refused to buffer a write") };
-            if hit {
-                hits += 1;
-                sectors += u64::from(cover.sectors);
+        let (mut hits, mut written) = (Hits::default(), Written::default());
+        match Covers::new(r, self.entries.shape()) {
+            Covers::Whole(cover) => {
+                for key in r.keys() {
+                    self.write_page(key, cover, r.tenant, &mut hits, &mut written, out);
+                }
             }
-            self.entries.store(id, cover, r.tenant, out);
+            Covers::Cut => {
+                for (at, key) in (0..).zip(r.keys()) {
+                    let cover = cover_of(r, at, self.entries.shape());
+                    self.write_page(key, cover, r.tenant, &mut hits, &mut written, out);
+                }
+            }
         }
-        let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
-        tenant.writes.add(u64::from(r.count()), hits, sectors * 512);
+        let tenant = self.entries.end_request(r.tenant);
+        tenant.count_written(written);
+        tenant.writes.add(u64::from(r.count()), hits.pages, hits.sectors * 512);
         if r.fua {
             tenant.fua_writes += 1;
             if self.entries.shape().volatile() {
@@ -211,6 +262,10 @@ impl<R: Replacement> Policy for Cache<R> {
             }
         }
         self.entries.stats_mut().lookups += u64::from(out.counts().lookups);
+    }
+
+    fn touch(&self, lpn: Lpn) -> u32 {
+        self.entries.touch(lpn.raw())
     }
 
     fn drain(&mut self, out: &mut Actions) {

@@ -56,35 +56,29 @@ pub(crate) struct Cover {
 
 /// Covers of all entries of one request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Covers<'a> {
-    r: &'a Req,
-    full: u16,
-    sectors: u32,
-    cut: bool,
+pub(crate) enum Covers {
+    /// All the same: whole entries.
+    Whole(Cover),
+    /// The first or last entry is cut: [`cover_of`] tells each.
+    Cut,
 }
 
-impl<'a> Covers<'a> {
+impl Covers {
     #[inline]
-    pub(crate) fn new(r: &'a Req, shape: &Shape) -> Self {
-        let cut = r.head != 0 || r.tail != 0;
-        Self { r, full: shape.full(), sectors: shape.entry_sectors(), cut }
-    }
-
-    /// The cover of the entry number `at` of the request.
-    #[inline]
-    pub(crate) fn at(&self, at: u32, shape: &Shape) -> Cover {
-        if self.cut {
-            return self.cut_at(at, shape);
+    pub(crate) fn new(r: &Req, shape: &Shape) -> Self {
+        if r.head == 0 && r.tail == 0 {
+            let (touched, sectors) = (shape.full(), shape.entry_sectors());
+            return Self::Whole(Cover { touched, torn: 0, sectors });
         }
-        Cover { touched: self.full, torn: 0, sectors: self.sectors }
+        Self::Cut
     }
+}
 
-    #[cold]
-    fn cut_at(&self, at: u32, shape: &Shape) -> Cover {
-        let head = if at == 0 { u32::from(self.r.head) } else { 0 };
-        let tail = if at + 1 == self.r.n { u32::from(self.r.tail) } else { 0 };
-        cover(head..self.sectors.saturating_sub(tail), shape)
-    }
+/// The cover of the entry number `at` of a request.
+pub(crate) fn cover_of(r: &Req, at: u32, shape: &Shape) -> Cover {
+    let head = if at == 0 { u32::from(r.head) } else { 0 };
+    let tail = if at + 1 == r.n { u32::from(r.tail) } else { 0 };
+    cover(head..shape.entry_sectors().saturating_sub(tail), shape)
 }
 
 fn cover(sectors: Range<u32>, shape: &Shape) -> Cover {
@@ -107,16 +101,19 @@ pub(crate) fn bits(from: u32, to: u32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cover, Covers, PartMask};
+    use super::{Cover, Covers, PartMask, cover_of};
     use crate::testing::lru_config;
     use crate::{Req, Shape};
+    use onefold_units::convert::index;
     use onefold_units::{Lpn, Op};
 
     fn covers(entry: u32, n: u32, head: u8, tail: u8) -> Vec<Cover> {
         let shape = Shape::new(&lru_config(1 << 20), entry, entry).unwrap();
         let req = Req { head, tail, ..Req::new(Op::Write, Lpn::new(0), n) };
-        let covers = Covers::new(&req, &shape);
-        (0..n).map(|at| covers.at(at, &shape)).collect()
+        match Covers::new(&req, &shape) {
+            Covers::Whole(cover) => vec![cover; index(n)],
+            Covers::Cut => (0..n).map(|at| cover_of(&req, at, &shape)).collect(),
+        }
     }
 
     #[test]
