@@ -1,5 +1,7 @@
 //! Append-only isolation.
 
+mod cases;
+mod metamorphic;
 mod model;
 
 use crate::common::model::agrees;

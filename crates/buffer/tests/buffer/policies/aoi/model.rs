@@ -128,7 +128,7 @@ impl Aoi {
         self.w.retain(keeps);
     }
 
-    fn len(&self, dest: Dest) -> usize {
+    fn count(&self, dest: Dest) -> usize {
         match dest {
             Dest::Baw => self.baw.len(),
             Dest::Bar => self.bar.len(),
@@ -155,7 +155,7 @@ impl Aoi {
     }
 
     fn evict_all(&mut self, dest: Dest, pages: &mut Pages) {
-        while self.len(dest) > 0 {
+        while self.count(dest) > 0 {
             self.evict(dest, pages);
         }
     }
@@ -166,8 +166,8 @@ impl Aoi {
 
     fn room(&mut self, d: Dest, pages: &mut Pages) {
         let k = pages.k;
-        if d != Dest::Sorb && self.free(pages) >= self.most - self.len(d) {
-            while self.len(d) >= self.most {
+        if d != Dest::Sorb && self.free(pages) >= self.most - self.count(d) {
+            while self.count(d) >= self.most {
                 self.evict(d, pages);
             }
             if d == Dest::Baw {
@@ -175,7 +175,7 @@ impl Aoi {
             }
             return;
         }
-        if self.free(pages) < 1 && d != Dest::Baw && 0 < self.baw.len() && self.baw.len() < k {
+        if self.free(pages) < 1 && d != Dest::Baw && !self.baw.is_empty() && self.baw.len() < k {
             self.deadline += 1;
         }
         while self.free(pages) < 1 {
@@ -189,7 +189,7 @@ impl Aoi {
                 self.evict_all(Dest::Baw, pages);
             } else if !self.sorb.is_empty() {
                 self.evict(Dest::Sorb, pages);
-            } else if self.len(d) > 0 {
+            } else if self.count(d) > 0 {
                 self.evict(d, pages);
             } else {
                 self.deadline = 0;
