@@ -16,6 +16,7 @@
 //! 8. A dirty entry leaves only by a program or a TRIM.
 
 mod check;
+mod ghosts;
 mod padded;
 mod program;
 

@@ -13,6 +13,7 @@ mod fifo;
 mod lirs;
 mod lru;
 mod lru_wsr;
+mod nested;
 mod oldest_clean;
 mod pt_lru;
 mod s3_fifo;
@@ -75,13 +76,13 @@ pub fn new_policy(
         PolicyKind::Fab => cache::<Fab>(config, sizes),
         PolicyKind::Bplru => cache::<Bplru>(config, sizes),
         PolicyKind::Clock => cache::<clock::Clock>(config, sizes),
-        PolicyKind::TwoQ => unimplemented!(),
-        PolicyKind::Arc => unimplemented!(),
-        PolicyKind::Lirs => unimplemented!(),
-        PolicyKind::S3Fifo => unimplemented!(),
-        PolicyKind::Sieve => unimplemented!(),
-        PolicyKind::WTinyLfu => unimplemented!(),
-        PolicyKind::Aoi => unimplemented!(),
+        PolicyKind::TwoQ => cache::<two_q::TwoQ>(config, sizes),
+        PolicyKind::Arc => cache::<arc::Arc>(config, sizes),
+        PolicyKind::Lirs => cache::<lirs::Lirs>(config, sizes),
+        PolicyKind::S3Fifo => cache::<s3_fifo::S3Fifo>(config, sizes),
+        PolicyKind::Sieve => cache::<sieve::Sieve>(config, sizes),
+        PolicyKind::WTinyLfu => cache::<w_tinylfu::WTinyLfu>(config, sizes),
+        PolicyKind::Aoi => aoi::policy(config, sizes),
     }
 }
 
