@@ -36,7 +36,7 @@ impl Distances {
 }
 
 fn at_most(hits: &[u64], slots: u32) -> u64 {
-    hits.get(index(slots)).or(hits.last()).copied().unwrap_or(0)
+    hits.get(index(slots)).or_else(|| hits.last()).copied().unwrap_or(0)
 }
 
 /// The hits of LRU at every size in one pass: an access hits in buffers that are larger than its
