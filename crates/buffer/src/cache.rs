@@ -47,6 +47,12 @@ pub trait Replacement {
         setup.shape.per_program()
     }
 
+    /// Slots behind those of the entries that the policy uses within an eviction.
+    #[must_use]
+    fn scratch(&self) -> u32 {
+        0
+    }
+
     /// Looks at a request before its pages are handled.
     #[inline]
     fn begin(&mut self, _: &Req, _: &dyn FtlView, _: &Entries, _: &mut Actions) {}
@@ -249,7 +255,7 @@ impl<R: Replacement> Policy for Cache<R> {
     }
 
     fn slots(&self) -> u32 {
-        self.entries.shape().slots()
+        self.entries.shape().slots() + self.replacement.scratch()
     }
 
     fn check(&self) -> Result<(), Violation> {
