@@ -2,7 +2,7 @@
 
 use onefold_units::{Lpn, Op};
 
-use crate::cover::{Cover, Covers, cover_of};
+use crate::cover::{Cover, cover_of};
 use crate::stats::Written;
 use crate::{
     Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req, Setup,
@@ -52,6 +52,12 @@ pub trait Replacement {
         setup.shape.per_program()
     }
 
+    /// Slots behind those of the entries that the policy uses within an eviction.
+    #[must_use]
+    fn scratch(&self) -> u32 {
+        0
+    }
+
     /// Looks at a request before its pages are handled.
     #[inline]
     fn begin(&mut self, _: &Req, _: &dyn FtlView, _: &Entries, _: &mut Actions) {}
@@ -93,19 +99,13 @@ pub trait Replacement {
     }
 }
 
-/// What the pages of a request hit.
+/// What became of the pages of a request.
 #[derive(Clone, Copy, Default)]
-struct Hits {
-    pages: u64,
+struct Done {
+    hits: u64,
+    /// Sectors of 512 B in pages that hit.
     sectors: u64,
-}
-
-impl Hits {
-    #[inline]
-    fn count(&mut self, hit: bool, cover: Cover) {
-        self.pages += u64::from(hit);
-        self.sectors += if hit { u64::from(cover.sectors) } else { 0 };
-    }
+    written: Written,
 }
 
 /// A [`Policy`] made of a [`Replacement`]: write-back, write-allocate, reads and writes admitted.
@@ -123,95 +123,70 @@ impl<R: Replacement> Cache<R> {
         Self { entries, replacement: R::new(setup) }
     }
 
-    /// The entry that serves an access, `None` if the policy refuses it; and whether it was there.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the loop over pages: a call costs a tenth of a page")]
-    fn access(&mut self, key: u32, access: Access, out: &mut Actions) -> (Option<NodeId>, bool) {
-        let e = &mut self.entries;
-        match e.find_any(key) {
-            Some(id) if !e.slab().is_ghost(id) => {
-                self.replacement.hit(e, id, access, out);
-                (Some(id), true)
+    /// Handles the pages of a read or write. One loop for both, so that the decisions of the policy
+    /// are compiled into it instead of being called for every page.
+    #[inline]
+    fn pages(&mut self, r: &Req, access: Access, out: &mut Actions) -> Done {
+        let mut done = Done::default();
+        let whole = Cover::whole(self.entries.shape());
+        let cut = r.head != 0 || r.tail != 0;
+        let first = r.lpn.raw();
+        for at in 0..r.count() {
+            let key = first + at;
+            let cover = if cut { cover_of(r, at, self.entries.shape()) } else { whole };
+            let e = &mut self.entries;
+            let (id, mut hit) = match e.find_any(key) {
+                Some(id) if !e.slab().is_ghost(id) => {
+                    self.replacement.hit(e, id, access, out);
+                    (id, true)
+                }
+                ghost => {
+                    let Some(id) = self.replacement.admit(e, key, ghost, access, out) else {
+                        assert!(access == Access::Read, "a policy refused to buffer a write");
+                        out.push(Action::Bypass { lpn: Lpn::new(key) });
+                        continue;
+                    };
+                    (id, false)
+                }
+            };
+            match access {
+                Access::Read => hit = e.load(id, cover, out),
+                Access::Write => e.store(id, cover, r.tenant, &mut done.written, out),
             }
-            ghost => (self.replacement.admit(e, key, ghost, access, out), false),
+            done.hits += u64::from(hit);
+            done.sectors += if hit { u64::from(cover.sectors) } else { 0 };
         }
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the loop over pages: a call costs a tenth of a page")]
-    fn read_page(&mut self, key: u32, cover: Cover, hits: &mut Hits, out: &mut Actions) {
-        let Some(id) = self.access(key, Access::Read, out).0 else {
-            out.push(Action::Bypass { lpn: Lpn::new(key) });
-            return;
-        };
-        let hit = self.entries.load(id, cover, out);
-        hits.count(hit, cover);
+        done
     }
 
     #[inline]
-    fn read(&mut self, r: &Req, out: &mut Actions) {
-        let mut hits = Hits::default();
-        match Covers::new(r, self.entries.shape()) {
-            Covers::Whole(cover) => {
-                for key in r.keys() {
-                    self.read_page(key, cover, &mut hits, out);
-                }
-            }
-            Covers::Cut => {
-                for (at, key) in (0..).zip(r.keys()) {
-                    let cover = cover_of(r, at, self.entries.shape());
-                    self.read_page(key, cover, &mut hits, out);
-                }
-            }
-        }
+    fn access(&mut self, r: &Req, out: &mut Actions) {
+        let access = if r.op == Op::Read { Access::Read } else { Access::Write };
+        let done = self.pages(r, access, out);
         let pages = u64::from(r.count());
         let tenant = self.entries.end_request(r.tenant);
-        tenant.flash_reads += pages - hits.pages;
-        tenant.reads.add(pages, hits.pages, hits.sectors * 512);
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the loop over pages: a call costs a tenth of a page")]
-    fn write_page(
-        &mut self,
-        key: u32,
-        cover: Cover,
-        tenant: u8,
-        hits: &mut Hits,
-        written: &mut Written,
-        out: &mut Actions,
-    ) {
-        let (id, hit) = self.access(key, Access::Write, out);
-        let Some(id) = id else { panic!("a policy refused to buffer a write") };
-        hits.count(hit, cover);
-        self.entries.store(id, cover, tenant, written, out);
-    }
-
-    #[inline]
-    fn write(&mut self, r: &Req, out: &mut Actions) {
-        let (mut hits, mut written) = (Hits::default(), Written::default());
-        match Covers::new(r, self.entries.shape()) {
-            Covers::Whole(cover) => {
-                for key in r.keys() {
-                    self.write_page(key, cover, r.tenant, &mut hits, &mut written, out);
-                }
+        match access {
+            Access::Read => {
+                tenant.flash_reads += pages - done.hits;
+                tenant.reads.add(pages, done.hits, done.sectors * 512);
             }
-            Covers::Cut => {
-                for (at, key) in (0..).zip(r.keys()) {
-                    let cover = cover_of(r, at, self.entries.shape());
-                    self.write_page(key, cover, r.tenant, &mut hits, &mut written, out);
+            Access::Write => {
+                tenant.count_written(done.written);
+                tenant.writes.add(pages, done.hits, done.sectors * 512);
+                if r.fua {
+                    self.end_forced(r, out);
                 }
             }
         }
-        let tenant = self.entries.end_request(r.tenant);
-        tenant.count_written(written);
-        tenant.writes.add(u64::from(r.count()), hits.pages, hits.sectors * 512);
-        if r.fua {
-            tenant.fua_writes += 1;
-            if self.entries.shape().volatile() {
-                self.entries.program_request(r, out);
-                self.tell_cleaned();
-            }
+    }
+
+    /// A FUA write is in flash when it completes.
+    #[cold]
+    fn end_forced(&mut self, r: &Req, out: &mut Actions) {
+        self.entries.stats_mut().tenant_mut(r.tenant).fua_writes += 1;
+        if self.entries.shape().volatile() {
+            self.entries.program_request(r, out);
+            self.tell_cleaned();
         }
     }
 
@@ -251,8 +226,7 @@ impl<R: Replacement> Policy for Cache<R> {
         out.clear();
         self.replacement.begin(r, ftl, &self.entries, out);
         match r.op {
-            Op::Read => self.read(r, out),
-            Op::Write | Op::WriteZeroes => self.write(r, out),
+            Op::Read | Op::Write | Op::WriteZeroes => self.access(r, out),
             Op::Trim => self.trim(r, out),
             Op::Flush => {
                 self.entries.stats_mut().tenant_mut(r.tenant).flushes += 1;
@@ -282,7 +256,7 @@ impl<R: Replacement> Policy for Cache<R> {
     }
 
     fn slots(&self) -> u32 {
-        self.entries.shape().slots()
+        self.entries.shape().slots() + self.replacement.scratch()
     }
 
     fn check(&self) -> Result<(), Violation> {

@@ -54,27 +54,16 @@ pub(crate) struct Cover {
     pub(crate) sectors: u32,
 }
 
-/// Covers of all entries of one request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Covers {
-    /// All the same: whole entries.
-    Whole(Cover),
-    /// The first or last entry is cut: [`cover_of`] tells each.
-    Cut,
-}
-
-impl Covers {
+impl Cover {
+    /// All of an entry.
     #[inline]
-    pub(crate) fn new(r: &Req, shape: &Shape) -> Self {
-        if r.head == 0 && r.tail == 0 {
-            let (touched, sectors) = (shape.full(), shape.entry_sectors());
-            return Self::Whole(Cover { touched, torn: 0, sectors });
-        }
-        Self::Cut
+    pub(crate) const fn whole(shape: &Shape) -> Self {
+        Self { touched: shape.full(), torn: 0, sectors: shape.entry_sectors() }
     }
 }
 
 /// The cover of the entry number `at` of a request.
+#[cold]
 pub(crate) fn cover_of(r: &Req, at: u32, shape: &Shape) -> Cover {
     let head = if at == 0 { u32::from(r.head) } else { 0 };
     let tail = if at + 1 == r.n { u32::from(r.tail) } else { 0 };
@@ -101,25 +90,23 @@ pub(crate) fn bits(from: u32, to: u32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cover, Covers, PartMask, cover_of};
+    use super::{Cover, PartMask, cover_of};
     use crate::testing::lru_config;
     use crate::{Req, Shape};
-    use onefold_units::convert::index;
     use onefold_units::{Lpn, Op};
 
     fn covers(entry: u32, n: u32, head: u8, tail: u8) -> Vec<Cover> {
         let shape = Shape::new(&lru_config(1 << 20), entry, entry).unwrap();
         let req = Req { head, tail, ..Req::new(Op::Write, Lpn::new(0), n) };
-        match Covers::new(&req, &shape) {
-            Covers::Whole(cover) => vec![cover; index(n)],
-            Covers::Cut => (0..n).map(|at| cover_of(&req, at, &shape)).collect(),
-        }
+        (0..n).map(|at| cover_of(&req, at, &shape)).collect()
     }
 
     #[test]
     fn sectors_of_4_kib_entries_are_parts() {
         let whole = Cover { touched: 0xFF, torn: 0, sectors: 8 };
         assert_eq!(covers(4096, 2, 0, 0), [whole, whole]);
+        let shape = Shape::new(&lru_config(1 << 20), 4096, 4096).unwrap();
+        assert_eq!(Cover::whole(&shape), whole);
         assert_eq!(covers(4096, 1, 1, 2), [Cover { touched: 0x3E, torn: 0, sectors: 5 }]);
         let first = Cover { touched: 0xE0, torn: 0, sectors: 3 };
         let last = Cover { touched: 0x01, torn: 0, sectors: 1 };

@@ -54,6 +54,13 @@ impl Index {
         None
     }
 
+    /// The head of the chain that `key` is in.
+    #[inline]
+    pub(crate) fn head_mut(&mut self, key: u32) -> &mut u32 {
+        let bucket = self.bucket(key);
+        &mut self.heads[bucket]
+    }
+
     /// Loads the bucket of `key` and its first node. Returns a number that depends on both.
     #[inline]
     pub(crate) fn touch(&self, slab: &Slab, key: u32) -> u32 {
@@ -78,19 +85,7 @@ impl Index {
         if *head == id.0 {
             *head = chain;
         } else {
-            Self::remove_from_chain(*head, slab, id, chain);
-        }
-    }
-
-    fn remove_from_chain(head: u32, slab: &mut Slab, id: NodeId, chain: u32) {
-        let mut at = head;
-        while at != NIL {
-            let node = slab.node_mut(NodeId(at));
-            if node.chain == id.0 {
-                node.chain = chain;
-                return;
-            }
-            at = node.chain;
+            slab.unchain(*head, id, chain);
         }
     }
 

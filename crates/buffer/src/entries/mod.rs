@@ -11,11 +11,13 @@
 //! 4. dirty parts are valid parts; an entry has a valid part, a ghost has none.
 //! 5. The dirty counter of a list is the number of its entries with a dirty part.
 //! 6. Per tenant, pages written = overwritten + programmed + discarded + dirty.
-//! 7. A program has 1 to k entries of one stream, all complete and dirty before it.
+//! 7. A program has 1 to k entries of one stream, all complete, and dirty before it unless they
+//!    fill up a block (`padded`). Clean entries are complete.
 //! 8. A dirty entry leaves only by a program or a TRIM.
 
 mod check;
 mod ghosts;
+mod padded;
 mod program;
 
 use onefold_units::Lpn;
@@ -23,8 +25,8 @@ use onefold_units::Lpn;
 use crate::cover::Cover;
 use crate::stats::Written;
 use crate::{
-    Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
-    TenantStats,
+    Action, Actions, Area, Index, ListId, NodeId, PartMask, Programmed, Req, Shape, Slab, Slot,
+    Stats, Stream, TenantStats,
 };
 
 /// Counts of the request at hand that are not in the statistics yet.
@@ -48,6 +50,8 @@ pub struct Entries {
     pending: Pending,
     /// Entries of the program being made.
     batch: Vec<NodeId>,
+    /// Pages of the block being evicted.
+    block: Vec<Programmed>,
     /// Entries of the range being trimmed, or those to flush.
     found: Vec<NodeId>,
     /// Entries that were programmed in place.
@@ -71,6 +75,7 @@ impl Entries {
             stats: Stats::new(areas),
             pending: Pending::default(),
             batch: Vec::new(),
+            block: Vec::new(),
             found: Vec::new(),
             cleaned: Vec::new(),
             evicted: Vec::new(),
@@ -167,10 +172,10 @@ impl Entries {
     /// A slot must be free: policies make room first.
     #[inline]
     pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
-        let Some(id) = self.slab.take_slot(key) else {
+        let Some(id) = self.slab.attach(list.0, key, self.index.head_mut(key)) else {
             panic!("invariant 3: no slot is free, the policy did not make room");
         };
-        self.enter(list, id);
+        self.stats.area_mut(list.0).entries += 1;
         id
     }
 
@@ -268,7 +273,11 @@ impl Entries {
     }
 
     /// Takes a write.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "one caller, once per page written: a call is a tenth"
+    )]
     pub(crate) fn store(
         &mut self,
         id: NodeId,
@@ -277,9 +286,8 @@ impl Entries {
         written: &mut Written,
         out: &mut Actions,
     ) {
-        if cover.torn & !self.slab.node(id).valid != 0 {
-            self.stats.tenant_mut(tenant).pad_reads += 1;
-            self.complete(id, out);
+        if cover.torn != 0 {
+            self.complete_torn(id, cover, tenant, out);
         }
         let node = self.slab.node_mut(id);
         let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
@@ -298,6 +306,15 @@ impl Entries {
         node.dirty |= cover.touched;
         node.tenant = tenant;
         out.push(Action::Store { lpn, slot });
+    }
+
+    /// Loads what a write needs of parts that it covers in part.
+    #[cold]
+    fn complete_torn(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
+        if cover.torn & !self.slab.node(id).valid != 0 {
+            self.stats.tenant_mut(tenant).pad_reads += 1;
+            self.complete(id, out);
+        }
     }
 
     /// Moves the programs counted so far into the statistics. A level may be wrong by what is
