@@ -8,7 +8,7 @@ use crate::workload::knobs::Knobs;
 use crate::workload::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.
-pub(super) const KEYS: [&str; 31] = [
+pub(super) const KEYS: [&str; 32] = [
     "bytes",
     "warmup",
     "space",
@@ -33,6 +33,7 @@ pub(super) const KEYS: [&str; 31] = [
     "trim_max",
     "trim_batch",
     "wal",
+    "wal_end",
     "wal_burst",
     "journal",
     "commit_file",
@@ -138,6 +139,8 @@ impl Lsm {
     fn set_logs(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let wal = [("delete", false), ("recycle", true)];
         keys.choice("wal", &mut self.recycles_wal, wal, "delete or recycle")?;
+        let ends = [("flushed", false), ("full", true)];
+        keys.choice("wal_end", &mut self.drops_wal_first, ends, "flushed or full")?;
         if let Some(entry) = keys.find("wal_burst") {
             let expected = "a range of pages such as 64-511";
             self.wal_burst = pages(entry.value).ok_or_else(|| entry.malformed(expected))?;

@@ -85,8 +85,14 @@ fn check_ownership(source: &LsmGenerator) {
 
 #[test]
 fn what_is_read_or_trimmed_was_written() {
-    for rest in ["", "wal=recycle", "discard=delayed,trim_batch=64MiB", "max_req=4KiB", "absorb=1"]
-    {
+    for rest in [
+        "",
+        "wal=recycle",
+        "wal_end=full",
+        "discard=delayed,trim_batch=64MiB",
+        "max_req=4KiB",
+        "absorb=1",
+    ] {
         let mut source = small("lsm-run", &format!("warmup=600MiB,bytes=8GiB,{rest}"));
         let mut pages = Pages::new(&source);
         let mut batch = [PageRequest::EMPTY; 1000];
@@ -221,7 +227,7 @@ fn specifications_round_trip() {
     for spec in [
         "lsm-load",
         "lsm-run",
-        "lsm-run,get_pages=1:3/7-9:1,wal=recycle,discard=delayed,seed=3,gets=10k",
+        "lsm-run,get_pages=1:3/7-9:1,wal=recycle,wal_end=full,discard=delayed,seed=3,gets=10k",
         "lsm-load,space=16GiB,wal_burst=5,capacity=0.5",
     ] {
         let parsed = Lsm::parse(spec).unwrap();
