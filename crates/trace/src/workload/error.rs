@@ -24,13 +24,15 @@ pub enum WorkloadError {
     #[error(
         "unknown workload key `{key}`{}; the keys are {}",
         hint(*.nearest),
-        super::KEYS.join(", ")
+        known.join(", ")
     )]
     UnknownKey {
         /// The key as written.
         key: String,
         /// The key it may be a misspelling of.
         nearest: Option<&'static str>,
+        /// Every key of this kind of workload.
+        known: &'static [&'static str],
     },
     /// A key without a value.
     #[error("workload key `{key}` has no value; write `{key}=VALUE`")]

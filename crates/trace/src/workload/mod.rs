@@ -67,6 +67,8 @@ mod choices;
 mod error;
 mod generate;
 mod in_use;
+mod keys;
+mod kinds;
 mod math;
 mod parse;
 mod scatter;
@@ -78,11 +80,10 @@ mod zipf;
 mod tests;
 
 pub use error::WorkloadError;
-pub use generate::{Generator, Request};
+pub use generate::PatternGenerator;
+pub use kinds::{Generator, Request, Workload};
 pub use scatter::Scatter;
 pub use spec::{
-    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, RangeSpec, Workload,
+    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, PatternWorkload, RangeSpec,
 };
 pub use zipf::Zipf;
-
-use parse::KEYS;
