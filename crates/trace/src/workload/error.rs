@@ -11,7 +11,8 @@ pub enum WorkloadError {
     Empty,
     /// The first word names no pattern.
     #[error(
-        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw or mix",
+        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw, mix or \
+         one of the names that `onefold trace generate --list` shows",
         hint(*.nearest)
     )]
     UnknownPattern {
@@ -145,6 +146,17 @@ pub enum WorkloadError {
         range: u64,
         /// Bytes of the largest request.
         request: u64,
+    },
+    /// A workload with addresses of its own touches more than the range holds.
+    #[error(
+        "the workload touches up to {needed} bytes, but its range holds {range}; \
+         take a larger device or range, or lower `requests`"
+    )]
+    FootprintTooLarge {
+        /// Bytes of the range.
+        range: u64,
+        /// Bytes the workload needs.
+        needed: u64,
     },
     /// More positions than the generator can number.
     #[error("the range has {found} units of `align`, expected at most {limit}; raise `align`")]

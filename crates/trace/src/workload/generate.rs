@@ -6,7 +6,7 @@ use onefold_units::{Op, Rng};
 use super::address::{Fit, Place, Placement, Size, threshold};
 use super::choices::{Arrivals, Left, Ops, Sizes, stream};
 use super::in_use::InUse;
-use super::spec::{Bound, Length, Pacing, PatternWorkload};
+use super::spec::{Bound, Length, Pacing, PatternWorkload, RangeSpec};
 use super::{Request, WorkloadError};
 
 /// Bits a trimming workload may keep: 4 GiB of memory, 128 TiB of 4 KiB units.
@@ -77,11 +77,8 @@ impl PatternWorkload {
 
     fn fit(&self, device: u64) -> Result<(u64, Fit), WorkloadError> {
         let align = u64::from(self.align);
-        let start = self.range.start.resolve(device).div_ceil(align).saturating_mul(align);
-        let end = self.range.end.resolve(device);
-        if end > device {
-            return Err(WorkloadError::RangeBeyondDevice { end, device });
-        }
+        let (start, end) = self.range.resolve(device)?;
+        let start = start.div_ceil(align).saturating_mul(align);
         let length = (end / align * align).saturating_sub(start);
         let bytes = || self.sizes.iter().map(|size| u64::from(size.bytes));
         let largest = bytes().max().unwrap_or(align);
@@ -90,6 +87,17 @@ impl PatternWorkload {
         }
         let smallest = bytes().min().unwrap_or(align);
         Ok((start, Fit { length, align, starts: (length - smallest) / align + 1 }))
+    }
+}
+
+impl RangeSpec {
+    /// First byte and first byte after the range on a device of so many bytes.
+    pub(super) fn resolve(&self, device: u64) -> Result<(u64, u64), WorkloadError> {
+        let (start, end) = (self.start.resolve(device), self.end.resolve(device));
+        if end > device {
+            return Err(WorkloadError::RangeBeyondDevice { end, device });
+        }
+        Ok((start, end))
     }
 }
 

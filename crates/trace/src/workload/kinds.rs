@@ -6,6 +6,7 @@ use onefold_units::{Nanos, Op};
 
 use super::WorkloadError;
 use super::generate::PatternGenerator;
+use super::like::{LikeGenerator, LikeWorkload};
 use super::spec::{Pacing, Pattern, PatternWorkload};
 use super::values::nearest;
 
@@ -35,6 +36,8 @@ impl Request {
 pub enum Workload {
     /// An access pattern and its keys.
     Pattern(PatternWorkload),
+    /// A look-alike of a volume.
+    Like(LikeWorkload),
 }
 
 impl Workload {
@@ -60,11 +63,40 @@ impl Workload {
         if kind.is_empty() {
             return Err(WorkloadError::Empty);
         }
-        let Some(pattern) = Pattern::ALL.into_iter().find(|pattern| pattern.name() == kind) else {
-            let nearest = nearest(kind, &Pattern::ALL.map(Pattern::name));
-            return Err(WorkloadError::UnknownPattern { found: kind.to_owned(), nearest });
-        };
-        PatternWorkload::parse(pattern, words).map(Self::Pattern)
+        if let Some(pattern) = Pattern::ALL.into_iter().find(|pattern| pattern.name() == kind) {
+            return PatternWorkload::parse(pattern, words).map(Self::Pattern);
+        }
+        if let Some(like) = LikeWorkload::named(kind) {
+            return like.parse(words).map(Self::Like);
+        }
+        let known: Vec<_> = Self::names().collect();
+        Err(WorkloadError::UnknownPattern {
+            found: kind.to_owned(),
+            nearest: nearest(kind, &known),
+        })
+    }
+
+    /// Every word a specification can begin with.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Pattern::ALL.into_iter().map(Pattern::name).chain(LikeWorkload::names())
+    }
+
+    /// What the word a specification begins with means, in one line. `None` if it is unknown.
+    #[must_use]
+    pub fn describe(name: &str) -> Option<String> {
+        let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
+        pattern
+            .map(|pattern| pattern.description().to_owned())
+            .or_else(|| LikeWorkload::named(name).map(|like| like.description()))
+    }
+
+    /// The size of device the workload is made for, in bytes. `None` if it goes with any.
+    #[must_use]
+    pub fn natural_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Pattern(_) => None,
+            Self::Like(workload) => Some(workload.natural_bytes()),
+        }
     }
 
     /// Fits the workload to a device of `device_bytes` bytes. `seed` is used unless the
@@ -74,6 +106,7 @@ impl Workload {
             Self::Pattern(workload) => {
                 Kind::Pattern(Box::new(workload.instantiate(device_bytes, seed)?))
             }
+            Self::Like(workload) => Kind::Like(Box::new(workload.instantiate(device_bytes, seed)?)),
         }))
     }
 
@@ -82,6 +115,7 @@ impl Workload {
     pub const fn pacing(&self) -> Pacing {
         match self {
             Self::Pattern(workload) => workload.pacing(),
+            Self::Like(_) => Pacing::Timed,
         }
     }
 
@@ -97,6 +131,7 @@ impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern(workload) => workload.fmt(f),
+            Self::Like(workload) => workload.fmt(f),
         }
     }
 }
@@ -118,6 +153,7 @@ pub struct Generator(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Pattern(Box<PatternGenerator>),
+    Like(Box<LikeGenerator>),
 }
 
 impl Generator {
@@ -126,6 +162,7 @@ impl Generator {
     pub fn fill(&mut self, out: &mut [Request]) -> usize {
         match &mut self.0 {
             Kind::Pattern(generator) => generator.fill(out),
+            Kind::Like(generator) => generator.fill(out),
         }
     }
 }

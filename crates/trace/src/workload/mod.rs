@@ -69,6 +69,7 @@ mod generate;
 mod in_use;
 mod keys;
 mod kinds;
+pub mod like;
 mod math;
 mod parse;
 mod scatter;

@@ -41,6 +41,19 @@ impl Pattern {
         }
     }
 
+    /// What it does, in one line.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::RandWrite => "writes at random addresses",
+            Self::RandRead => "reads at random addresses",
+            Self::Write => "writes in address order",
+            Self::Read => "reads in address order",
+            Self::RandRw => "reads and writes at random addresses",
+            Self::Mix => "reads, writes and trims at random addresses",
+        }
+    }
+
     /// Whether addresses follow each other.
     #[must_use]
     pub const fn is_sequential(self) -> bool {
