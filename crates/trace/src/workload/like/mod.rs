@@ -107,7 +107,14 @@ impl LikeWorkload {
         layout::natural_bytes(&self.preset, self.requests)
     }
 
-    /// What the volume shows.
+    /// Whether all figures of the volume were counted in its trace. If not, only the share of
+    /// writes among the requests and the mean request are known, and the rest is assumed.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.preset.source == Source::Counted
+    }
+
+    /// What the volume shows, or is assumed to.
     #[must_use]
     pub fn wanted(&self) -> Figures {
         Figures::wanted(&self.preset)

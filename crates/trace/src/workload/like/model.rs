@@ -305,21 +305,27 @@ struct Body {
     first: u64,
     ranks: Zipf,
     reuse_below: u64,
-    /// The last writes; `at` counts all of them.
-    recent: Vec<u64>,
+    /// Least distance of a repeat.
+    near: u64,
+    /// The last writes; a write that was repeated is gone. `at` counts all of them.
+    recent: Vec<Option<u64>>,
     at: u64,
 }
+
+/// Draws for a write that can be repeated, before another is taken by rank.
+const REUSE_TRIES: u32 = 4;
 
 impl Body {
     fn new(knobs: &Knobs, count: &Counts) -> Result<Self, WorkloadError> {
         let too_many = WorkloadError::TooManyUnits { found: count.body, limit: 1 << 52 };
         // Where a short run has fewer objects than that, the distance covers all of them.
-        let distance = floor_u64(knobs.distance.min(count.written)).max(1);
+        let distance = knobs.distance.min(count.written).max(1.0);
         Ok(Self {
             first: count.hot,
             ranks: Zipf::new(count.body, knobs.theta).ok_or(too_many)?,
             reuse_below: threshold(knobs.reuse),
-            recent: vec![0; index64(distance)],
+            near: floor_u64(distance * knobs.near.min(0.999)),
+            recent: vec![None; index64(floor_u64(distance))],
             at: 0,
         })
     }
@@ -329,17 +335,22 @@ impl Body {
     }
 
     fn write(&mut self, rng: &mut Rng) -> u64 {
+        let repeat = if rng.next_u64() < self.reuse_below { self.repeat(rng) } else { None };
+        let object = repeat.unwrap_or_else(|| self.read(rng));
         let size = u64_from(self.recent.len());
-        let repeats = rng.next_u64() < self.reuse_below;
-        let back = rng.below(size);
-        let object = if repeats && back < self.at {
-            self.recent[index64((self.at - 1 - back) % size)]
-        } else {
-            self.read(rng)
-        };
-        self.recent[index64(self.at % size)] = object;
+        self.recent[index64(self.at % size)] = Some(object);
         self.at += 1;
         object
+    }
+
+    /// A write `near` to `distance` ago that was not repeated yet.
+    fn repeat(&mut self, rng: &mut Rng) -> Option<u64> {
+        let size = u64_from(self.recent.len());
+        (0..REUSE_TRIES).find_map(|_| {
+            let back = 1 + self.near + rng.below(size - self.near);
+            let at = self.at.checked_sub(back)?;
+            self.recent[index64(at % size)].take()
+        })
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Knobs {
     pub reuse: f64,
     /// How far back these reach, in writes of the body.
     pub distance: f64,
+    /// The least they reach back, as a share of it.
+    pub near: f64,
     /// Objects written once, as a share of the objects written.
     pub cold: f64,
 }
