@@ -47,7 +47,7 @@ fn figures(mut generator: LikeGenerator) -> Figures {
 }
 
 fn table() {
-    println!("wanted/reached with a million requests and seed {SEED}; (assumed)/reached");
+    println!("wanted/reached with a million requests and seed {SEED}; -: not known");
     let heads = [
         "writes %",
         "blocks w. %",
@@ -75,9 +75,12 @@ fn cells_of(workload: &LikeWorkload, reached: &Figures) -> [String; 9] {
     let wanted = workload.wanted();
     let counted = workload.is_counted();
     let cell = |known: bool, value: fn(&Figures) -> f64, digits: usize| {
-        let (open, close) = if known { ("", "") } else { ("(", ")") };
         let (wanted, reached) = (value(&wanted), value(reached));
-        format!("{open}{wanted:.digits$}{close}/{reached:.digits$}")
+        if known {
+            format!("{wanted:.digits$}/{reached:.digits$}")
+        } else {
+            format!("-/{reached:.digits$}")
+        }
     };
     [
         cell(true, |f| f.write_requests * 100.0, 1),

@@ -62,12 +62,10 @@ fn every_look_alike_reaches_what_it_says() {
             );
         }
         let description = workload.description();
+        let outside =
+            description.split_once("outside its tolerance: ").map_or("", |(_, list)| list);
         for (what, miss) in workload.misses(&found) {
-            assert_eq!(
-                miss > 1.0,
-                description.contains(what),
-                "{name}: {what} {miss}: {description}"
-            );
+            assert_eq!(miss > 1.0, outside.contains(what), "{name}: {what} {miss}: {description}");
         }
     }
 }
@@ -75,7 +73,7 @@ fn every_look_alike_reaches_what_it_says() {
 /// The demand holds for other seeds, so it is not an accident of the search.
 #[test]
 fn other_seeds_are_near_as_well() {
-    for name in ["like-hm_0", "like-mds_0", "like-prxy_0", "like-web_0"] {
+    for name in ["like-hm_0", "like-prxy_0", "like-proj_0"] {
         for (what, miss) in named(name).misses(&measured(name, 7)) {
             assert!(miss <= 1.0, "{name}: {what} is {miss} tolerances off");
         }
@@ -91,7 +89,10 @@ fn twelve_volumes_and_three_services() {
         let workload = named(name);
         assert_eq!(workload.is_counted(), !name.starts_with("like-fiu-"), "{name}");
         let description = Workload::describe(name).unwrap();
-        assert!(workload.is_counted() != description.contains("assumed, no digests"), "{name}");
+        assert!(
+            workload.is_counted() != description.contains("all else assumed, no digests"),
+            "{name}"
+        );
         assert_eq!(Workload::parse(name).unwrap().pacing(), Pacing::Timed);
     }
 }
@@ -107,9 +108,9 @@ fn fewer_requests_are_a_smaller_volume() {
             let spec = format!("{name},requests={thousands}k");
             let natural = Workload::parse(&spec).unwrap().natural_bytes().unwrap();
             let list = requests(&spec, natural, 1);
-            let last = list.last().unwrap().at.unwrap();
+            let end = list.last().unwrap().at.unwrap();
             let seconds = thousands * 1e3 * seconds_per_request;
-            let found = std::time::Duration::from_nanos(last.get()).as_secs_f64();
+            let found = std::time::Duration::from_nanos(end.get()).as_secs_f64();
             assert!((found / seconds - 1.0).abs() < 0.03, "{spec}: {found} s, expected {seconds}");
             let info = count(list.into_iter());
             let pages = u32::try_from(info.written_pages()).unwrap();
@@ -147,17 +148,17 @@ fn canonical_form_and_batches() {
         assert_eq!(Workload::parse(&canonical).as_ref(), Ok(&workload), "{canonical}");
         let mut batched = workload.instantiate(64 << 30, 9).unwrap();
         let single: Vec<_> = batched.clone().take(3_000).collect();
-        let mut batches = Vec::new();
+        let mut all = Vec::new();
         let mut buffer = [Request::EMPTY; 37];
-        while batches.len() < 3_000 {
+        while all.len() < 3_000 {
             let filled = batched.fill(&mut buffer);
-            batches.extend_from_slice(&buffer[..filled]);
+            all.extend_from_slice(&buffer[..filled]);
             if filled < buffer.len() {
                 break;
             }
         }
-        batches.truncate(3_000);
-        assert_eq!(batches, single, "{spec}");
+        all.truncate(3_000);
+        assert_eq!(all, single, "{spec}");
     }
     let canonical = Workload::parse("like-hm_0").unwrap().canonical();
     assert_eq!(canonical, "like-hm_0,range=0-100%,requests=1000000");
@@ -212,8 +213,8 @@ fn digests() {
 }
 
 const DIGESTS: [(&str, u64); 4] = [
-    ("like-hm_0,requests=20k", 0),
-    ("like-prxy_0,requests=20k", 0),
-    ("like-proj_0,requests=20k", 0),
-    ("like-fiu-web,requests=20k", 0),
+    ("like-hm_0,requests=20k", 0x3220_0998_2050_31C4),
+    ("like-prxy_0,requests=20k", 0x9852_D4EB_8927_E6FF),
+    ("like-proj_0,requests=20k", 0x8B95_B93E_915D_2857),
+    ("like-fiu-web,requests=20k", 0x89E0_B620_70F4_4FEB),
 ];

@@ -136,23 +136,30 @@ impl LikeWorkload {
     /// One line for a list of workloads, which tells what the look-alike does not reach.
     #[must_use]
     pub fn description(&self) -> String {
-        let volume = &self.preset.volume;
-        let writes = volume.write_share * 100.0;
+        let bytes = self.preset.volume.mean_bytes;
+        let wanted = self.wanted();
         let mut text = match self.preset.source {
             Source::Counted => {
-                let blocks = self.wanted().write_blocks * 100.0;
-                format!("{blocks:.1} % of the blocks written, {:.0} B a request", volume.mean_bytes)
+                let share = wanted.write_blocks * 100.0;
+                format!(
+                    "look-alike of an MSR volume: {share:.1} % of the blocks written, \
+                     {bytes:.0} B a request"
+                )
             }
-            Source::Published => format!(
-                "{writes:.1} % writes, {:.0} B a request; all else is assumed, no digests",
-                volume.mean_bytes
-            ),
+            Source::Published => {
+                let share = wanted.write_requests * 100.0;
+                format!(
+                    "look-alike of an FIU service: {share:.1} % writes, {bytes:.0} B a request, \
+                     all else assumed, no digests"
+                )
+            }
         };
         let misses = self.misses(&self.preset.reached);
         let outside: Vec<_> =
             misses.iter().filter(|(_, miss)| *miss > 1.0).map(|(name, _)| *name).collect();
         if !outside.is_empty() {
-            text += &format!("; outside its tolerance: {}", outside.join(", "));
+            text += "; outside its tolerance: ";
+            text += &outside.join(", ");
         }
         text
     }
@@ -165,5 +172,20 @@ impl fmt::Display for LikeWorkload {
             write!(f, ",seed={seed}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LikeWorkload;
+
+    #[test]
+    fn the_description_names_what_is_outside() {
+        let mut workload = LikeWorkload::named("like-hm_0").unwrap();
+        assert!(!workload.description().contains("outside"));
+        workload.preset.reached.gap_p50_s *= 1.6;
+        workload.preset.reached.top1_share += 0.06;
+        let description = workload.description();
+        assert!(description.ends_with("; outside its tolerance: top 1 %, median rewrite gap"));
     }
 }

@@ -68,3 +68,72 @@ pub(super) struct Preset {
     /// Reached with a million requests and seed 0.
     pub(super) reached: Figures,
 }
+
+impl Preset {
+    /// From a row of the table; the columns are in the order of the structs.
+    pub(super) const fn row(
+        name: &'static str,
+        source: Source,
+        volume: [f64; 14],
+        knobs: [f64; 8],
+        reached: [f64; 9],
+    ) -> Self {
+        let [
+            requests,
+            seconds,
+            write_blocks,
+            read_blocks,
+            write_share,
+            mean_bytes,
+            touched,
+            written,
+            span,
+            unaligned_share,
+            multi_share,
+            top1_share,
+            gap_p50_s,
+            gap_p90_s,
+        ] = volume;
+        let volume = Volume {
+            requests,
+            seconds,
+            write_blocks,
+            read_blocks,
+            write_share,
+            mean_bytes,
+            touched,
+            written,
+            span,
+            unaligned_share,
+            multi_share,
+            top1_share,
+            gap_p50_s,
+            gap_p90_s,
+        };
+        let [hot, core, body, theta, reuse, distance, near, cold] = knobs;
+        let knobs = Knobs { hot, core, body, theta, reuse, distance, near, cold };
+        let [
+            write_requests,
+            write_blocks,
+            mean_bytes,
+            rewrite_share,
+            top1_share,
+            gap_p50_s,
+            gap_p90_s,
+            unaligned_share,
+            multi_share,
+        ] = reached;
+        let reached = Figures {
+            write_requests,
+            write_blocks,
+            mean_bytes,
+            rewrite_share,
+            top1_share,
+            gap_p50_s,
+            gap_p90_s,
+            unaligned_share,
+            multi_share,
+        };
+        Self { name, source, volume, knobs, reached }
+    }
+}
