@@ -7,6 +7,8 @@ use onefold_units::{Nanos, Op};
 use super::WorkloadError;
 use super::generate::PatternGenerator;
 use super::like::{LikeGenerator, LikeWorkload};
+use super::lsm::{Lsm, LsmGenerator, LsmPhase};
+use super::pages::{PageGenerator, PageVolume};
 use super::spec::{Pacing, Pattern, PatternWorkload};
 use super::values::nearest;
 
@@ -38,6 +40,10 @@ pub enum Workload {
     Pattern(PatternWorkload),
     /// A look-alike of a volume.
     Like(LikeWorkload),
+    /// A look-alike in whole pages.
+    Pages(PageVolume),
+    /// A log-structured merge tree.
+    Lsm(Box<Lsm>),
 }
 
 impl Workload {
@@ -69,6 +75,12 @@ impl Workload {
         if let Some(like) = LikeWorkload::named(kind) {
             return like.parse(words).map(Self::Like);
         }
+        if PageVolume::names().any(|name| name == kind) {
+            return PageVolume::parse(spec).map(Self::Pages);
+        }
+        if LsmPhase::ALL.into_iter().any(|phase| phase.name() == kind) {
+            return Lsm::parse(spec).map(|lsm| Self::Lsm(Box::new(lsm)));
+        }
         let known: Vec<_> = Self::names().collect();
         Err(WorkloadError::UnknownPattern {
             found: kind.to_owned(),
@@ -78,16 +90,31 @@ impl Workload {
 
     /// Every word a specification can begin with.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        Pattern::ALL.into_iter().map(Pattern::name).chain(LikeWorkload::names())
+        let patterns = Pattern::ALL.into_iter().map(Pattern::name);
+        let trees = LsmPhase::ALL.into_iter().map(LsmPhase::name);
+        patterns.chain(trees).chain(LikeWorkload::names()).chain(PageVolume::names())
     }
 
     /// What the word a specification begins with means, in one line. `None` if it is unknown.
     #[must_use]
     pub fn describe(name: &str) -> Option<String> {
+        if let Some(like) = LikeWorkload::named(name) {
+            return Some(like.description());
+        }
+        if PageVolume::names().any(|known| known == name) {
+            return Some(
+                "look-alike of an MSR volume for buffer studies: pages, no times".to_owned(),
+            );
+        }
         let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
-        pattern
-            .map(|pattern| pattern.description().to_owned())
-            .or_else(|| LikeWorkload::named(name).map(|like| like.description()))
+        let tree = LsmPhase::ALL.into_iter().find(|phase| phase.name() == name);
+        let text = match (pattern, tree) {
+            (Some(pattern), _) => pattern.description(),
+            (None, Some(LsmPhase::Load)) => "a key-value store on a merge tree is loaded",
+            (None, Some(LsmPhase::Run)) => "a loaded key-value store is updated and read",
+            (None, None) => return None,
+        };
+        Some(text.to_owned())
     }
 
     /// The size of device the workload is made for, in bytes. `None` if it goes with any.
@@ -96,6 +123,8 @@ impl Workload {
         match self {
             Self::Pattern(_) => None,
             Self::Like(workload) => Some(workload.natural_bytes()),
+            Self::Pages(workload) => Some(workload.natural_bytes()),
+            Self::Lsm(workload) => Some(workload.natural_bytes()),
         }
     }
 
@@ -107,6 +136,10 @@ impl Workload {
                 Kind::Pattern(Box::new(workload.instantiate(device_bytes, seed)?))
             }
             Self::Like(workload) => Kind::Like(Box::new(workload.instantiate(device_bytes, seed)?)),
+            Self::Pages(workload) => {
+                Kind::Pages(Box::new(workload.instantiate(device_bytes, seed)?))
+            }
+            Self::Lsm(workload) => Kind::Lsm(Box::new(workload.instantiate(device_bytes, seed)?)),
         }))
     }
 
@@ -116,6 +149,7 @@ impl Workload {
         match self {
             Self::Pattern(workload) => workload.pacing(),
             Self::Like(_) => Pacing::Timed,
+            Self::Pages(_) | Self::Lsm(_) => Pacing::Closed { depth: 1 },
         }
     }
 
@@ -132,6 +166,8 @@ impl fmt::Display for Workload {
         match self {
             Self::Pattern(workload) => workload.fmt(f),
             Self::Like(workload) => workload.fmt(f),
+            Self::Pages(workload) => workload.fmt(f),
+            Self::Lsm(workload) => workload.fmt(f),
         }
     }
 }
@@ -154,6 +190,8 @@ pub struct Generator(Kind);
 enum Kind {
     Pattern(Box<PatternGenerator>),
     Like(Box<LikeGenerator>),
+    Pages(Box<PageGenerator>),
+    Lsm(Box<LsmGenerator>),
 }
 
 impl Generator {
@@ -163,6 +201,8 @@ impl Generator {
         match &mut self.0 {
             Kind::Pattern(generator) => generator.fill(out),
             Kind::Like(generator) => generator.fill(out),
+            Kind::Pages(generator) => generator.fill(out),
+            Kind::Lsm(generator) => generator.fill(out),
         }
     }
 }
