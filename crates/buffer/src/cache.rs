@@ -5,8 +5,8 @@ use onefold_units::{Lpn, Op};
 use crate::cover::{Cover, cover_of};
 use crate::stats::Written;
 use crate::{
-    Action, Actions, Area, Entries, FtlView, ListId, NodeId, Policy, Req, Setup, Stats, Tables,
-    Violation,
+    Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req, Setup,
+    Stats, Tables, Violation,
 };
 
 /// Why a page is looked up.
@@ -28,6 +28,11 @@ pub trait Replacement {
 
     /// The policy with nothing buffered.
     fn new(setup: &Setup) -> Self;
+
+    /// Refuses parameters that do not fit one another or the sizes.
+    fn validate(_: &Setup) -> Result<(), BufferError> {
+        Ok(())
+    }
 
     /// Keys without bytes that the policy remembers at most.
     #[must_use]
@@ -158,16 +163,18 @@ impl<R: Replacement> Cache<R> {
     fn access(&mut self, r: &Req, out: &mut Actions) {
         let access = if r.op == Op::Read { Access::Read } else { Access::Write };
         let done = self.pages(r, access, out);
-        let pages = u64::from(r.count());
+        let (pages, bytes) = (u64::from(r.count()), r.bytes(self.entries.shape().entry_bytes()));
         let tenant = self.entries.end_request(r.tenant);
         match access {
             Access::Read => {
                 tenant.flash_reads += pages - done.hits;
                 tenant.reads.add(pages, done.hits, done.sectors * 512);
+                tenant.reads.bytes += bytes;
             }
             Access::Write => {
                 tenant.count_written(done.written);
                 tenant.writes.add(pages, done.hits, done.sectors * 512);
+                tenant.writes.bytes += bytes;
                 if r.fua {
                     self.end_forced(r, out);
                 }
@@ -187,12 +194,8 @@ impl<R: Replacement> Cache<R> {
 
     /// Entries that the TRIM only cuts stay as they are: it is a hint, and their other sectors live.
     fn trim(&mut self, r: &Req, out: &mut Actions) {
-        let cut_head = u32::from(r.head != 0);
-        let cut_tail = u32::from(r.tail != 0);
-        let n = r.n.saturating_sub(cut_head + cut_tail);
-        let inner = r.lpn.checked_add(cut_head).map(|lpn| Req { lpn, n, ..*r });
         let mut pages = 0;
-        if let Some(inner) = inner.filter(|inner| inner.n > 0) {
+        if let Some(inner) = r.whole_only() {
             pages = u64::from(inner.count());
             let found = self.entries.take_found(&inner);
             for id in &found {

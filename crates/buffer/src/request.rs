@@ -39,10 +39,26 @@ impl Req {
         Self { head: 0, tail: 0, ..self }
     }
 
+    /// The request without the entries that it only cuts. `None` if no other is left.
+    pub(crate) fn whole_only(&self) -> Option<Self> {
+        let cut_head = u32::from(self.head != 0);
+        let cut_tail = u32::from(self.tail != 0);
+        let n = self.n.saturating_sub(cut_head + cut_tail);
+        let lpn = self.lpn.checked_add(cut_head)?;
+        (n > 0).then_some(Self { lpn, n, head: 0, tail: 0, ..*self })
+    }
+
     /// Entries inside the address space of 2^32 entries.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
         self.n.min((u32::MAX - self.lpn.raw()).saturating_add(1))
+    }
+
+    /// Bytes of the sectors that the request touches.
+    #[inline]
+    pub(crate) fn bytes(&self, entry_bytes: u32) -> u64 {
+        let cut = (u64::from(self.head) + u64::from(self.tail)) * 512;
+        (u64::from(self.count()) * u64::from(entry_bytes)).saturating_sub(cut)
     }
 
     /// Their bare indices.

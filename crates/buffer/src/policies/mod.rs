@@ -13,6 +13,7 @@ mod fifo;
 mod lirs;
 mod lru;
 mod lru_wsr;
+mod nested;
 mod oldest_clean;
 mod pt_lru;
 mod s3_fifo;
@@ -81,7 +82,7 @@ pub fn new_policy(
         PolicyKind::S3Fifo => cache::<s3_fifo::S3Fifo>(config, sizes),
         PolicyKind::Sieve => cache::<sieve::Sieve>(config, sizes),
         PolicyKind::WTinyLfu => cache::<w_tinylfu::WTinyLfu>(config, sizes),
-        PolicyKind::Aoi => unimplemented!(),
+        PolicyKind::Aoi => aoi::policy(config, sizes),
     }
 }
 

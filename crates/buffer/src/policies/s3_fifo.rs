@@ -1,14 +1,13 @@
 //! Small FIFO, main FIFO with counts, ghost FIFO. Source: Yang et al. 2023, algorithm 1.
 
+use super::nested::Nested;
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
-    Replacement, Setup, Value,
+    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, PolicyKind,
+    Ratio, Replacement, Setup, Value,
 };
 
-const SMALL: ListId = ListId(0);
-const MAIN: ListId = ListId(1);
-const GHOSTS: ListId = ListId(2);
-
+/// Share of the small queue unless set.
+const SMALL_SHARE: Ratio = Ratio::new(1, 10);
 /// Largest count of an entry.
 const COUNT_MOST: u16 = 3;
 /// Accesses after its admission that lift an entry from the small into the main queue.
@@ -21,15 +20,15 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     source: "Yang et al. 2023",
     parameters: &[Parameter {
         name: "small",
-        default: Value::Ratio(Ratio::new(1, 10)),
+        default: Value::Ratio(SMALL_SHARE),
         limits: Limits::Ratio,
         about: "Share of the entries for the small queue.",
     }],
 };
 
 /// What is new passes a small FIFO, where what is accessed only once leaves soon. `aux` of an entry
-/// counts its accesses.
-pub(crate) struct S3Fifo {
+/// counts its accesses. Its lists are `AT` and the two after it.
+pub(crate) struct S3Fifo<const AT: u8 = 0> {
     /// Entries of the small queue from which on victims come from it.
     limit: u32,
     /// Most ghosts.
@@ -37,49 +36,73 @@ pub(crate) struct S3Fifo {
 }
 
 fn limit(setup: &Setup) -> u32 {
-    setup.spec.value("small").ratio().of(setup.shape.slots())
+    let own = setup.spec.kind() == PolicyKind::S3Fifo;
+    let share = if own { setup.spec.value("small").ratio() } else { SMALL_SHARE };
+    share.of(setup.shape.slots())
 }
 
-impl S3Fifo {
-    #[inline]
-    fn evict(&self, e: &mut Entries, out: &mut Actions) {
-        let from_small = e.len(SMALL) >= self.limit || e.is_empty(MAIN);
-        if !(from_small && self.evict_small(e, out)) {
-            Self::evict_main(e, out);
-        }
-    }
+impl<const AT: u8> S3Fifo<AT> {
+    const SMALL: ListId = ListId(AT);
+    const MAIN: ListId = ListId(AT + 1);
+    const GHOSTS: ListId = ListId(AT + 2);
 
     /// `false` if all its entries went to the main queue.
     #[inline]
     fn evict_small(&self, e: &mut Entries, out: &mut Actions) -> bool {
-        while let Some(oldest) = e.slab().oldest(SMALL) {
+        while let Some(oldest) = e.slab().oldest(Self::SMALL) {
             let count = e.aux_mut(oldest);
             if *count < COUNT_TO_MAIN {
                 e.evict_at(oldest, out);
-                e.remember_evicted(GHOSTS, self.ghosts);
+                e.remember_evicted(Self::GHOSTS, self.ghosts);
                 return true;
             }
             *count = 0;
-            e.move_to_newest(MAIN, oldest);
+            e.move_to_newest(Self::MAIN, oldest);
         }
         false
     }
 
     #[inline]
     fn evict_main(e: &mut Entries, out: &mut Actions) {
-        while let Some(oldest) = e.slab().oldest(MAIN) {
+        while let Some(oldest) = e.slab().oldest(Self::MAIN) {
             let count = e.aux_mut(oldest);
             if *count == 0 {
                 e.evict_at(oldest, out);
                 return;
             }
             *count -= 1;
-            e.move_to_newest(MAIN, oldest);
+            e.move_to_newest(Self::MAIN, oldest);
         }
     }
 }
 
-impl Replacement for S3Fifo {
+impl<const AT: u8> Nested for S3Fifo<AT> {
+    #[inline]
+    fn len(e: &Entries) -> u32 {
+        e.len(Self::SMALL) + e.len(Self::MAIN)
+    }
+
+    #[inline]
+    fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
+        let from_small = e.len(Self::SMALL) >= self.limit || e.is_empty(Self::MAIN);
+        if !(from_small && self.evict_small(e, out)) {
+            Self::evict_main(e, out);
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId {
+        e.insert(if known { Self::MAIN } else { Self::SMALL }, key)
+    }
+
+    /// As if it came back as a ghost: the small queue is for what is accessed only once.
+    #[inline]
+    fn join(&mut self, e: &mut Entries, id: NodeId) {
+        e.move_to_newest(Self::MAIN, id);
+    }
+}
+
+impl<const AT: u8> Replacement for S3Fifo<AT> {
     const AREAS: &'static [Area] = &[Area::new("small"), Area::new("main"), Area::ghosts()];
 
     fn new(setup: &Setup) -> Self {
@@ -105,12 +128,6 @@ impl Replacement for S3Fifo {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if let Some(ghost) = ghost {
-            e.remove_ghost(ghost);
-        }
-        if e.is_full() {
-            self.evict(e, out);
-        }
-        Some(e.insert(if ghost.is_some() { MAIN } else { SMALL }, key))
+        self.make_room_and_insert(e, key, ghost, out)
     }
 }

@@ -1,8 +1,7 @@
 //! FIFO with a hand that passes over accessed entries. Source: Zhang et al. 2024, algorithm 1.
 
+use super::nested::Nested;
 use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
-
-const ALL: ListId = ListId(0);
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -12,29 +11,45 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     parameters: &[],
 };
 
-/// One list by insertion, whose hand looks for victims from the oldest end to the newest and round.
+/// One list by insertion, number `AT`, whose hand looks for victims from the oldest end to the newest and round.
 /// `aux` of an entry is 1 if it was accessed since the hand passed.
-pub(crate) struct Sieve {
+pub(crate) struct Sieve<const AT: u8 = 0> {
     /// The entry the search goes on with; `None` is the oldest one.
     hand: Option<NodeId>,
 }
 
-impl Sieve {
+impl<const AT: u8> Nested for Sieve<AT> {
+    #[inline]
+    fn len(e: &Entries) -> u32 {
+        e.len(ListId(AT))
+    }
+
     /// Evicts the next entry that was not accessed since the hand passed.
     fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
-        let Some(mut at) = self.hand.or_else(|| e.slab().oldest(ALL)) else { return };
+        let oldest = |e: &Entries| e.slab().oldest(ListId(AT));
+        let Some(mut at) = self.hand.or_else(|| oldest(e)) else { return };
         while std::mem::take(e.aux_mut(at)) != 0 {
-            let next = e.slab().newer(at).or_else(|| e.slab().oldest(ALL));
+            let next = e.slab().newer(at).or_else(|| oldest(e));
             at = next.unwrap_or(at);
         }
         // The victim may take along newer entries, none below it: from there the hand goes on.
         let below = e.slab().older(at);
         e.evict_at(at, out);
-        self.hand = below.map_or_else(|| e.slab().oldest(ALL), |below| e.slab().newer(below));
+        self.hand = below.map_or_else(|| oldest(e), |below| e.slab().newer(below));
+    }
+
+    #[inline]
+    fn insert(&mut self, e: &mut Entries, key: u32, _: bool) -> NodeId {
+        e.insert(ListId(AT), key)
+    }
+
+    #[inline]
+    fn join(&mut self, e: &mut Entries, id: NodeId) {
+        e.move_to_newest(ListId(AT), id);
     }
 }
 
-impl Replacement for Sieve {
+impl<const AT: u8> Replacement for Sieve<AT> {
     const AREAS: &'static [Area] = &[Area::new("all")];
 
     fn new(_: &Setup) -> Self {
@@ -51,14 +66,11 @@ impl Replacement for Sieve {
         &mut self,
         e: &mut Entries,
         key: u32,
-        _: Option<NodeId>,
+        ghost: Option<NodeId>,
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            self.evict(e, out);
-        }
-        Some(e.insert(ALL, key))
+        self.make_room_and_insert(e, key, ghost, out)
     }
 
     #[inline]

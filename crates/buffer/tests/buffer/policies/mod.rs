@@ -1,6 +1,7 @@
 //! Every policy: its golden counts, and its naive model.
 
 mod ad_lru;
+mod aoi;
 mod arc;
 mod bplru;
 mod ccf_lru;
