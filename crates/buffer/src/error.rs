@@ -197,4 +197,19 @@ pub enum Violation {
         /// Most entries.
         limit: u32,
     },
+    /// A mark that a policy keeps with an entry.
+    #[error(
+        "the mark {mark:#06x} of entry {key} in list {list} is wrong, expected for its place: \
+         {expected}"
+    )]
+    Mark {
+        /// The list.
+        list: usize,
+        /// The entry.
+        key: u32,
+        /// The bit of the mark.
+        mark: u16,
+        /// Whether it should be set.
+        expected: bool,
+    },
 }

@@ -39,10 +39,26 @@ impl Req {
         Self { head: 0, tail: 0, ..self }
     }
 
+    /// The request without the entries that it only cuts. `None` if no other is left.
+    pub(crate) fn whole_only(&self) -> Option<Self> {
+        let cut_head = u32::from(self.head != 0);
+        let cut_tail = u32::from(self.tail != 0);
+        let n = self.n.saturating_sub(cut_head + cut_tail);
+        let lpn = self.lpn.checked_add(cut_head)?;
+        (n > 0).then_some(Self { lpn, n, head: 0, tail: 0, ..*self })
+    }
+
     /// Entries inside the address space of 2^32 entries.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
         self.n.min((u32::MAX - self.lpn.raw()).saturating_add(1))
+    }
+
+    /// Bytes of the sectors that the request touches.
+    #[inline]
+    pub(crate) fn bytes(&self, entry_bytes: u32) -> u64 {
+        let cut = (u64::from(self.head) + u64::from(self.tail)) * 512;
+        (u64::from(self.count()) * u64::from(entry_bytes)).saturating_sub(cut)
     }
 
     /// Their bare indices.
@@ -74,6 +90,11 @@ pub trait Policy {
     /// Pages are handled in ascending order. The program or drop that frees a slot precedes the
     /// fill or store that reuses it, so a slot still holds its bytes when its program is executed.
     fn request(&mut self, r: &Req, ftl: &dyn FtlView, out: &mut Actions);
+
+    /// Loads what a request for `lpn` will look at, into the caches of the processor: worth a call
+    /// some requests ahead, where they are known. Returns a number that depends on it, so that the
+    /// loads happen.
+    fn touch(&self, lpn: Lpn) -> u32;
 
     /// Programs every dirty entry, volatile or not, and replaces the content of `out` by that: for a
     /// clean shutdown, and for the capacitors of a power-loss-protected buffer. Entries stay, clean.

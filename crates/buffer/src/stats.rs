@@ -16,6 +16,8 @@ pub struct Accesses {
     /// Pages that hit. A read of a partly written page hits if all it asks for is there; a write
     /// hits any buffered page.
     pub hits: u64,
+    /// Bytes accessed, in whole sectors.
+    pub bytes: u64,
     /// Bytes accessed in pages that hit.
     pub bytes_hit: u64,
 }
@@ -40,7 +42,19 @@ impl Accesses {
     /// Hits per page accessed; 0 if there was none.
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
-        if self.pages == 0 { 0.0 } else { float(self.hits) / float(self.pages) }
+        ratio(self.hits, self.pages)
+    }
+
+    /// Requests all of whose pages hit, per request; 0 if there was none.
+    #[must_use]
+    pub fn request_hit_ratio(&self) -> f64 {
+        ratio(self.full_hits, self.requests)
+    }
+
+    /// Bytes in pages that hit, per byte accessed; 0 if there was none.
+    #[must_use]
+    pub fn byte_hit_ratio(&self) -> f64 {
+        ratio(self.bytes_hit, self.bytes)
     }
 
     fn combine(&mut self, other: &Self, with: fn(&mut u64, u64)) {
@@ -48,8 +62,13 @@ impl Accesses {
         with(&mut self.full_hits, other.full_hits);
         with(&mut self.pages, other.pages);
         with(&mut self.hits, other.hits);
+        with(&mut self.bytes, other.bytes);
         with(&mut self.bytes_hit, other.bytes_hit);
     }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }
 
 /// Counters of one tenant. What leaves the buffer is counted for the tenant that wrote it last.
@@ -69,6 +88,9 @@ pub struct TenantStats {
     pub fua_writes: u64,
     /// Pages read from flash to serve reads (fills and bypasses), whether mapped or not.
     pub flash_reads: u64,
+    /// Pages read from victims that were on their way to flash: hits, counted by whoever executes
+    /// the programs (`writeback = async`). A policy alone counts them as misses.
+    pub wb_hits: u64,
     /// Pages read from flash to complete partly written pages, and blocks that are programmed as a
     /// whole, whether mapped or not.
     pub pad_reads: u64,
@@ -89,7 +111,22 @@ pub struct TenantStats {
     pub dirty: u64,
 }
 
+/// What the pages of a write did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// Entries made dirty.
+    pub(crate) dirtied: u64,
+    /// The tenant's own dirty entries, written again.
+    pub(crate) overwritten: u64,
+}
+
 impl TenantStats {
+    #[inline]
+    pub(crate) const fn count_written(&mut self, written: Written) {
+        self.overwritten += written.overwritten;
+        self.dirty = self.dirty.wrapping_add(written.dirtied);
+    }
+
     /// Reads and writes together.
     #[must_use]
     pub fn accesses(&self) -> Accesses {
@@ -134,6 +171,7 @@ impl TenantStats {
         with(&mut self.flushes, other.flushes);
         with(&mut self.fua_writes, other.fua_writes);
         with(&mut self.flash_reads, other.flash_reads);
+        with(&mut self.wb_hits, other.wb_hits);
         with(&mut self.pad_reads, other.pad_reads);
         with(&mut self.pages_programmed, other.pages_programmed);
         with(&mut self.pages_padded, other.pages_padded);
@@ -149,10 +187,38 @@ impl TenantStats {
 pub struct AreaStats {
     /// Name of the area.
     pub name: &'static str,
+    /// Entries, or ghosts, now in it. A level, not a count.
+    pub entries: u32,
+    /// Dirty entries now in it. A level, not a count.
+    pub dirty: u32,
+    /// Clean entries evicted.
+    pub clean_evictions: u64,
+    /// Dirty entries evicted, and programmed for it.
+    pub dirty_evictions: u64,
+    /// Dirty entries programmed in place: flushed or written with FUA.
+    pub flushed: u64,
+}
+
+impl AreaStats {
     /// Entries evicted, clean or dirty.
-    pub evictions: u64,
-    /// Dirty entries programmed: evicted, flushed or written with FUA.
-    pub write_backs: u64,
+    #[must_use]
+    pub const fn evictions(&self) -> u64 {
+        self.clean_evictions + self.dirty_evictions
+    }
+
+    /// Dirty entries programmed.
+    #[must_use]
+    pub const fn write_backs(&self) -> u64 {
+        self.dirty_evictions + self.flushed
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.dirty += other.dirty;
+        self.clean_evictions += other.clean_evictions;
+        self.dirty_evictions += other.dirty_evictions;
+        self.flushed += other.flushed;
+    }
 }
 
 /// Counters of all tenants and areas.
@@ -176,6 +242,24 @@ impl Stats {
     #[must_use]
     pub fn areas(&self) -> &[AreaStats] {
         &self.areas
+    }
+
+    /// The counters of every area of entries, in the order of the first list of each name.
+    #[must_use]
+    pub fn areas_by_name(&self) -> Vec<AreaStats> {
+        let mut merged: Vec<AreaStats> = Vec::new();
+        for list in self.areas.iter().filter(|list| list.name != Area::ghosts().name) {
+            match merged.iter_mut().find(|area| area.name == list.name) {
+                Some(area) => area.add(list),
+                None => merged.push(*list),
+            }
+        }
+        merged
+    }
+
+    #[inline]
+    pub(crate) fn area(&self, list: u8) -> &AreaStats {
+        &self.areas[usize::from(list)]
     }
 
     #[inline]
@@ -215,8 +299,9 @@ impl Stats {
             now.combine(before, |a, b| *a -= b);
         }
         for (now, before) in delta.areas.iter_mut().zip(&earlier.areas) {
-            now.evictions -= before.evictions;
-            now.write_backs -= before.write_backs;
+            now.clean_evictions -= before.clean_evictions;
+            now.dirty_evictions -= before.dirty_evictions;
+            now.flushed -= before.flushed;
         }
         delta.lookups -= earlier.lookups;
         delta

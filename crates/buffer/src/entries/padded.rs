@@ -23,8 +23,11 @@ impl Entries {
         let tenant = self.stats.tenant_mut(owner.tenant);
         tenant.pad_reads += u64_from(block.len() - group.len());
         tenant.pages_padded += u64_from(block.len()) - dirty;
-        self.program_block(&block, owner.tenant, self.lists[usize::from(owner.list)].stream, out);
-        self.stats.area_mut(owner.list).evictions += u64_from(group.len());
+        self.program_block(&block, owner.tenant, self.streams[usize::from(owner.list)], out);
+        let area = self.stats.area_mut(owner.list);
+        area.flushed -= dirty;
+        area.dirty_evictions += dirty;
+        area.clean_evictions += u64_from(group.len()) - dirty;
         self.block = block;
         self.evicted.clear();
         for id in group {
