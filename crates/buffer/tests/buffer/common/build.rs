@@ -2,8 +2,8 @@
 
 use onefold_buffer::{BufferConfig, BufferError, Charge, Policy, PolicySpec, Sizes, new_policy};
 
-/// The policies, with blocks that the streams fill where a policy has blocks.
-pub(crate) const BUILT: [&str; 8] = [
+/// The policies, with blocks or chunks that the streams fill where a policy has them.
+pub(crate) const BUILT: [&str; 11] = [
     "lru",
     "vbbms",
     "vbbms:random=1/4,random_block=3,longest=2",
@@ -12,6 +12,9 @@ pub(crate) const BUILT: [&str; 8] = [
     "bplru",
     "bplru:block=4",
     "bplru:block=1",
+    "aoi:chunk=16KiB,threshold=8KiB,channels=1,ways=1",
+    "aoi:chunk=16KiB,threshold=8KiB,channels=1,ways=1,area=s3-fifo",
+    "aoi:chunk=32KiB,threshold=8KiB,channels=1,ways=1,area=sieve,reaccess=cursor",
 ];
 
 /// A buffer of exactly `slots` entries of `entry` bytes, `k` of them in a flash page, in front of
