@@ -1,7 +1,8 @@
 //! The name a user most likely meant.
 
 /// The candidate nearest to `typed`, if one is near enough to be a slip of the finger.
-pub(crate) fn nearest<'a>(
+#[must_use]
+pub fn nearest<'a>(
     typed: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
