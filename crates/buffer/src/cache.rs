@@ -2,7 +2,8 @@
 
 use onefold_units::{Lpn, Op};
 
-use crate::cover::Covers;
+use crate::cover::{Cover, cover_of};
+use crate::stats::Written;
 use crate::{
     Action, Actions, Area, Entries, FtlView, ListId, NodeId, Policy, Req, Setup, Stats, Tables,
     Violation,
@@ -87,6 +88,15 @@ pub trait Replacement {
     }
 }
 
+/// What became of the pages of a request.
+#[derive(Clone, Copy, Default)]
+struct Done {
+    hits: u64,
+    /// Sectors of 512 B in pages that hit.
+    sectors: u64,
+    written: Written,
+}
+
 /// A [`Policy`] made of a [`Replacement`]: write-back, write-allocate, reads and writes admitted.
 #[derive(Clone, Debug)]
 pub struct Cache<R> {
@@ -102,60 +112,70 @@ impl<R: Replacement> Cache<R> {
         Self { entries, replacement: R::new(setup) }
     }
 
-    /// The entry that serves an access, `None` if the policy refuses it; and whether it was there.
+    /// Handles the pages of a read or write. One loop for both, so that the decisions of the policy
+    /// are compiled into it instead of being called for every page.
     #[inline]
-    fn access(&mut self, key: u32, access: Access, out: &mut Actions) -> (Option<NodeId>, bool) {
-        let e = &mut self.entries;
-        match e.find_any(key) {
-            Some(id) if !e.slab().is_ghost(id) => {
-                self.replacement.hit(e, id, access, out);
-                (Some(id), true)
-            }
-            ghost => (self.replacement.admit(e, key, ghost, access, out), false),
-        }
-    }
-
-    fn read(&mut self, r: &Req, out: &mut Actions) {
-        let covers = Covers::new(r, self.entries.shape());
-        let (mut hits, mut sectors) = (0, 0);
-        for (at, key) in (0..).zip(r.keys()) {
-            let cover = covers.at(at, self.entries.shape());
-            let Some(id) = self.access(key, Access::Read, out).0 else {
-                out.push(Action::Bypass { lpn: Lpn::new(key) });
-                continue;
+    fn pages(&mut self, r: &Req, access: Access, out: &mut Actions) -> Done {
+        let mut done = Done::default();
+        let whole = Cover::whole(self.entries.shape());
+        let cut = r.head != 0 || r.tail != 0;
+        let first = r.lpn.raw();
+        for at in 0..r.count() {
+            let key = first + at;
+            let cover = if cut { cover_of(r, at, self.entries.shape()) } else { whole };
+            let e = &mut self.entries;
+            let (id, mut hit) = match e.find_any(key) {
+                Some(id) if !e.slab().is_ghost(id) => {
+                    self.replacement.hit(e, id, access, out);
+                    (id, true)
+                }
+                ghost => {
+                    let Some(id) = self.replacement.admit(e, key, ghost, access, out) else {
+                        assert!(access == Access::Read, "a policy refused to buffer a write");
+                        out.push(Action::Bypass { lpn: Lpn::new(key) });
+                        continue;
+                    };
+                    (id, false)
+                }
             };
-            if self.entries.load(id, cover, out) {
-                hits += 1;
-                sectors += u64::from(cover.sectors);
+            match access {
+                Access::Read => hit = e.load(id, cover, out),
+                Access::Write => e.store(id, cover, r.tenant, &mut done.written, out),
             }
+            done.hits += u64::from(hit);
+            done.sectors += if hit { u64::from(cover.sectors) } else { 0 };
         }
-        let pages = u64::from(r.count());
-        let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
-        tenant.flash_reads += pages - hits;
-        tenant.reads.add(pages, hits, sectors * 512);
+        done
     }
 
-    fn write(&mut self, r: &Req, out: &mut Actions) {
-        let covers = Covers::new(r, self.entries.shape());
-        let (mut hits, mut sectors) = (0, 0);
-        for (at, key) in (0..).zip(r.keys()) {
-            let cover = covers.at(at, self.entries.shape());
-            let (id, hit) = self.access(key, Access::Write, out);
-            let Some(id) = id else { panic!("a policy refused to buffer a write") };
-            if hit {
-                hits += 1;
-                sectors += u64::from(cover.sectors);
+    #[inline]
+    fn access(&mut self, r: &Req, out: &mut Actions) {
+        let access = if r.op == Op::Read { Access::Read } else { Access::Write };
+        let done = self.pages(r, access, out);
+        let pages = u64::from(r.count());
+        let tenant = self.entries.end_request(r.tenant);
+        match access {
+            Access::Read => {
+                tenant.flash_reads += pages - done.hits;
+                tenant.reads.add(pages, done.hits, done.sectors * 512);
             }
-            self.entries.store(id, cover, r.tenant, out);
+            Access::Write => {
+                tenant.count_written(done.written);
+                tenant.writes.add(pages, done.hits, done.sectors * 512);
+                if r.fua {
+                    self.end_forced(r, out);
+                }
+            }
         }
-        let tenant = self.entries.stats_mut().tenant_mut(r.tenant);
-        tenant.writes.add(u64::from(r.count()), hits, sectors * 512);
-        if r.fua {
-            tenant.fua_writes += 1;
-            if self.entries.shape().volatile() {
-                self.entries.program_request(r, out);
-                self.tell_cleaned();
-            }
+    }
+
+    /// A FUA write is in flash when it completes.
+    #[cold]
+    fn end_forced(&mut self, r: &Req, out: &mut Actions) {
+        self.entries.stats_mut().tenant_mut(r.tenant).fua_writes += 1;
+        if self.entries.shape().volatile() {
+            self.entries.program_request(r, out);
+            self.tell_cleaned();
         }
     }
 
@@ -199,8 +219,7 @@ impl<R: Replacement> Policy for Cache<R> {
         out.clear();
         self.replacement.begin(r, ftl, &self.entries, out);
         match r.op {
-            Op::Read => self.read(r, out),
-            Op::Write | Op::WriteZeroes => self.write(r, out),
+            Op::Read | Op::Write | Op::WriteZeroes => self.access(r, out),
             Op::Trim => self.trim(r, out),
             Op::Flush => {
                 self.entries.stats_mut().tenant_mut(r.tenant).flushes += 1;
@@ -210,6 +229,10 @@ impl<R: Replacement> Policy for Cache<R> {
             }
         }
         self.entries.stats_mut().lookups += u64::from(out.counts().lookups);
+    }
+
+    fn touch(&self, lpn: Lpn) -> u32 {
+        self.entries.touch(lpn.raw())
     }
 
     fn drain(&mut self, out: &mut Actions) {

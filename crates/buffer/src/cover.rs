@@ -54,37 +54,20 @@ pub(crate) struct Cover {
     pub(crate) sectors: u32,
 }
 
-/// Covers of all entries of one request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Covers<'a> {
-    r: &'a Req,
-    full: u16,
-    sectors: u32,
-    cut: bool,
+impl Cover {
+    /// All of an entry.
+    #[inline]
+    pub(crate) const fn whole(shape: &Shape) -> Self {
+        Self { touched: shape.full(), torn: 0, sectors: shape.entry_sectors() }
+    }
 }
 
-impl<'a> Covers<'a> {
-    #[inline]
-    pub(crate) fn new(r: &'a Req, shape: &Shape) -> Self {
-        let cut = r.head != 0 || r.tail != 0;
-        Self { r, full: shape.full(), sectors: shape.entry_sectors(), cut }
-    }
-
-    /// The cover of the entry number `at` of the request.
-    #[inline]
-    pub(crate) fn at(&self, at: u32, shape: &Shape) -> Cover {
-        if self.cut {
-            return self.cut_at(at, shape);
-        }
-        Cover { touched: self.full, torn: 0, sectors: self.sectors }
-    }
-
-    #[cold]
-    fn cut_at(&self, at: u32, shape: &Shape) -> Cover {
-        let head = if at == 0 { u32::from(self.r.head) } else { 0 };
-        let tail = if at + 1 == self.r.n { u32::from(self.r.tail) } else { 0 };
-        cover(head..self.sectors.saturating_sub(tail), shape)
-    }
+/// The cover of the entry number `at` of a request.
+#[cold]
+pub(crate) fn cover_of(r: &Req, at: u32, shape: &Shape) -> Cover {
+    let head = if at == 0 { u32::from(r.head) } else { 0 };
+    let tail = if at + 1 == r.n { u32::from(r.tail) } else { 0 };
+    cover(head..shape.entry_sectors().saturating_sub(tail), shape)
 }
 
 fn cover(sectors: Range<u32>, shape: &Shape) -> Cover {
@@ -107,7 +90,7 @@ pub(crate) fn bits(from: u32, to: u32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cover, Covers, PartMask};
+    use super::{Cover, PartMask, cover_of};
     use crate::testing::lru_config;
     use crate::{Req, Shape};
     use onefold_units::{Lpn, Op};
@@ -115,14 +98,15 @@ mod tests {
     fn covers(entry: u32, n: u32, head: u8, tail: u8) -> Vec<Cover> {
         let shape = Shape::new(&lru_config(1 << 20), entry, entry).unwrap();
         let req = Req { head, tail, ..Req::new(Op::Write, Lpn::new(0), n) };
-        let covers = Covers::new(&req, &shape);
-        (0..n).map(|at| covers.at(at, &shape)).collect()
+        (0..n).map(|at| cover_of(&req, at, &shape)).collect()
     }
 
     #[test]
     fn sectors_of_4_kib_entries_are_parts() {
         let whole = Cover { touched: 0xFF, torn: 0, sectors: 8 };
         assert_eq!(covers(4096, 2, 0, 0), [whole, whole]);
+        let shape = Shape::new(&lru_config(1 << 20), 4096, 4096).unwrap();
+        assert_eq!(Cover::whole(&shape), whole);
         assert_eq!(covers(4096, 1, 1, 2), [Cover { touched: 0x3E, torn: 0, sectors: 5 }]);
         let first = Cover { touched: 0xE0, torn: 0, sectors: 3 };
         let last = Cover { touched: 0x01, torn: 0, sectors: 1 };

@@ -75,6 +75,11 @@ pub trait Policy {
     /// fill or store that reuses it, so a slot still holds its bytes when its program is executed.
     fn request(&mut self, r: &Req, ftl: &dyn FtlView, out: &mut Actions);
 
+    /// Loads what a request for `lpn` will look at, into the caches of the processor: worth a call
+    /// some requests ahead, where they are known. Returns a number that depends on it, so that the
+    /// loads happen.
+    fn touch(&self, lpn: Lpn) -> u32;
+
     /// Programs every dirty entry, volatile or not, and replaces the content of `out` by that: for a
     /// clean shutdown, and for the capacitors of a power-loss-protected buffer. Entries stay, clean.
     fn drain(&mut self, out: &mut Actions);

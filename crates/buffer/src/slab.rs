@@ -123,6 +123,58 @@ impl Slab {
         node.older = older;
     }
 
+    /// Takes a free slot for `key`, enters it into its bucket and links it at the newest end of a
+    /// list. `None` if the buffer is full.
+    ///
+    /// One function, as [`Slab::detach`] is, so that the compiler keeps the address of the nodes in
+    /// a register: between separate ones it has to load it again after every store.
+    #[inline]
+    pub(crate) fn attach(&mut self, list: u8, key: u32, head: &mut u32) -> Option<NodeId> {
+        let at = self.free_slots;
+        if at == NIL {
+            return None;
+        }
+        let newer = self.sentinel(list);
+        let nodes = &mut *self.nodes;
+        self.free_slots = nodes[index(at)].older;
+        let older = std::mem::replace(&mut nodes[index(newer)].older, at);
+        nodes[index(older)].newer = at;
+        let chain = std::mem::replace(head, at);
+        nodes[index(at)] = Node { newer, older, key, chain, list, ..EMPTY };
+        Some(NodeId(at))
+    }
+
+    /// Unlinks a node with a slot from its list and its bucket and frees the slot.
+    #[inline]
+    pub(crate) fn detach(&mut self, id: NodeId, head: &mut u32) {
+        let nodes = &mut *self.nodes;
+        let node = &mut nodes[index(id.0)];
+        let Node { newer, older, chain, .. } = *node;
+        node.list = FREE;
+        node.older = std::mem::replace(&mut self.free_slots, id.0);
+        nodes[index(newer)].older = older;
+        nodes[index(older)].newer = newer;
+        if *head == id.0 {
+            *head = chain;
+        } else {
+            self.unchain(*head, id, chain);
+        }
+    }
+
+    /// Takes `id`, which `chain` follows, out of the chain that begins with `head`. Does nothing if
+    /// it is not there.
+    pub(crate) fn unchain(&mut self, head: u32, id: NodeId, chain: u32) {
+        let mut at = head;
+        while at != NIL {
+            let node = self.node_mut(NodeId(at));
+            if node.chain == id.0 {
+                node.chain = chain;
+                return;
+            }
+            at = node.chain;
+        }
+    }
+
     /// Whether the node has no slot.
     #[must_use]
     #[inline]

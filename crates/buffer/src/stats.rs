@@ -85,7 +85,22 @@ pub struct TenantStats {
     pub dirty: u64,
 }
 
+/// What the pages of a write did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// Entries made dirty.
+    pub(crate) dirtied: u64,
+    /// The tenant's own dirty entries, written again.
+    pub(crate) overwritten: u64,
+}
+
 impl TenantStats {
+    #[inline]
+    pub(crate) const fn count_written(&mut self, written: Written) {
+        self.overwritten += written.overwritten;
+        self.dirty = self.dirty.wrapping_add(written.dirtied);
+    }
+
     /// Reads and writes together.
     #[must_use]
     pub fn accesses(&self) -> Accesses {
@@ -137,10 +152,30 @@ impl TenantStats {
 pub struct AreaStats {
     /// Name of the area.
     pub name: &'static str,
+    /// Entries, or ghosts, now in it. A level, not a count.
+    pub entries: u32,
+    /// Dirty entries now in it. A level, not a count.
+    pub dirty: u32,
+    /// Clean entries evicted.
+    pub clean_evictions: u64,
+    /// Dirty entries evicted, and programmed for it.
+    pub dirty_evictions: u64,
+    /// Dirty entries programmed in place: flushed or written with FUA.
+    pub flushed: u64,
+}
+
+impl AreaStats {
     /// Entries evicted, clean or dirty.
-    pub evictions: u64,
-    /// Dirty entries programmed: evicted, flushed or written with FUA.
-    pub write_backs: u64,
+    #[must_use]
+    pub const fn evictions(&self) -> u64 {
+        self.clean_evictions + self.dirty_evictions
+    }
+
+    /// Dirty entries programmed.
+    #[must_use]
+    pub const fn write_backs(&self) -> u64 {
+        self.dirty_evictions + self.flushed
+    }
 }
 
 /// Counters of all tenants and areas.
@@ -164,6 +199,11 @@ impl Stats {
     #[must_use]
     pub fn areas(&self) -> &[AreaStats] {
         &self.areas
+    }
+
+    #[inline]
+    pub(crate) fn area(&self, list: u8) -> &AreaStats {
+        &self.areas[usize::from(list)]
     }
 
     #[inline]
@@ -203,8 +243,9 @@ impl Stats {
             now.combine(before, |a, b| *a -= b);
         }
         for (now, before) in delta.areas.iter_mut().zip(&earlier.areas) {
-            now.evictions -= before.evictions;
-            now.write_backs -= before.write_backs;
+            now.clean_evictions -= before.clean_evictions;
+            now.dirty_evictions -= before.dirty_evictions;
+            now.flushed -= before.flushed;
         }
         delta.lookups -= earlier.lookups;
         delta

@@ -15,12 +15,12 @@ impl Entries {
     /// Checks every invariant that holds for all policies. Takes time proportional to the buffer.
     pub fn check(&self) -> Result<(), Violation> {
         let (mut listed, mut used) = (0, 0);
-        for (at, list) in self.lists.iter().enumerate() {
+        for (at, list) in self.stats.areas().iter().enumerate() {
             let walk = self.walk(at)?;
             listed += walk.len;
             used += walk.slots;
-            if walk.len != list.len {
-                let (found, counted) = (walk.len, list.len);
+            if walk.len != list.entries {
+                let (found, counted) = (walk.len, list.entries);
                 return Err(Violation::ListLength { list: at, found, counted });
             }
             if walk.dirty != list.dirty {

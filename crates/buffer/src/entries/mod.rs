@@ -20,16 +20,19 @@ mod program;
 use onefold_units::Lpn;
 
 use crate::cover::Cover;
+use crate::stats::Written;
 use crate::{
     Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
+    TenantStats,
 };
 
-/// Counters of one list.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    len: u32,
-    dirty: u32,
-    stream: Stream,
+/// Counts of the request at hand that are not in the statistics yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    /// Tenant whose entries were programmed.
+    owner: u8,
+    /// Programs of one entry.
+    programs: u64,
 }
 
 /// The entries of one buffer, in the lists of its policy.
@@ -38,35 +41,39 @@ pub struct Entries {
     shape: Shape,
     slab: Slab,
     index: Index,
-    lists: Vec<List>,
+    /// Stream of each list. Its counters are in the statistics.
+    streams: Vec<Stream>,
     stats: Stats,
+    pending: Pending,
     /// Entries of the program being made.
     batch: Vec<NodeId>,
     /// Entries of the range being trimmed, or those to flush.
     found: Vec<NodeId>,
     /// Entries that were programmed in place.
     cleaned: Vec<NodeId>,
+    /// Keys that the last eviction removed; kept if there are ghosts to remember them.
     evicted: Vec<u32>,
+    remembers: bool,
 }
 
 impl Entries {
     /// No entries. `ghosts` keys can be remembered without a slot.
     #[must_use]
     pub fn new(shape: Shape, ghosts: u32, areas: &[Area]) -> Self {
-        let list = |area: &Area| List { len: 0, dirty: 0, stream: area.stream };
-        let lists: Vec<List> = areas.iter().map(list).collect();
-        assert!(lists.len() < usize::from(u8::MAX), "lists are numbered by a byte, 255 is none");
-        let sentinels = (0..u8::MAX).nth(lists.len()).unwrap_or_default();
+        assert!(areas.len() < usize::from(u8::MAX), "lists are numbered by a byte, 255 is none");
+        let sentinels = (0..u8::MAX).nth(areas.len()).unwrap_or_default();
         Self {
             shape,
             slab: Slab::new(shape.slots(), ghosts, sentinels),
             index: Index::new(shape.slots() + ghosts),
-            lists,
+            streams: areas.iter().map(|area| area.stream).collect(),
             stats: Stats::new(areas),
+            pending: Pending::default(),
             batch: Vec::new(),
             found: Vec::new(),
             cleaned: Vec::new(),
             evicted: Vec::new(),
+            remembers: ghosts > 0,
         }
     }
 
@@ -110,7 +117,7 @@ impl Entries {
     #[must_use]
     #[inline]
     pub fn len(&self, list: ListId) -> u32 {
-        self.lists[usize::from(list.0)].len
+        self.stats.area(list.0).entries
     }
 
     /// Whether a list is empty.
@@ -134,6 +141,12 @@ impl Entries {
         self.index.find(&self.slab, key)
     }
 
+    /// Loads the bucket of a key and the first node there.
+    #[inline]
+    pub(crate) fn touch(&self, key: u32) -> u32 {
+        self.index.touch(&self.slab, key)
+    }
+
     /// The entry with a slot.
     #[must_use]
     #[inline]
@@ -153,10 +166,10 @@ impl Entries {
     /// A slot must be free: policies make room first.
     #[inline]
     pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
-        let Some(id) = self.slab.take_slot(key) else {
+        let Some(id) = self.slab.attach(list.0, key, self.index.head_mut(key)) else {
             panic!("invariant 3: no slot is free, the policy did not make room");
         };
-        self.enter(list, id);
+        self.stats.area_mut(list.0).entries += 1;
         id
     }
 
@@ -172,7 +185,7 @@ impl Entries {
     fn enter(&mut self, list: ListId, id: NodeId) {
         self.index.insert(&mut self.slab, id);
         self.slab.push_newest(list, id);
-        self.lists[usize::from(list.0)].len += 1;
+        self.stats.area_mut(list.0).entries += 1;
     }
 
     /// Moves an entry or ghost to the newest end of a list, its own or another one.
@@ -209,18 +222,18 @@ impl Entries {
     #[inline]
     fn leave_list(&mut self, id: NodeId) {
         let node = self.slab.node(id);
-        let list = &mut self.lists[usize::from(node.list)];
-        list.len -= 1;
-        list.dirty -= u32::from(node.dirty != 0);
+        let area = self.stats.area_mut(node.list);
+        area.entries -= 1;
+        area.dirty -= u32::from(node.dirty != 0);
         self.slab.unlink(id);
     }
 
     #[inline]
     fn join_list(&mut self, list: ListId, id: NodeId) {
         let dirty = u32::from(self.is_dirty(id));
-        let list = &mut self.lists[usize::from(list.0)];
-        list.len += 1;
-        list.dirty += dirty;
+        let area = self.stats.area_mut(list.0);
+        area.entries += 1;
+        area.dirty += dirty;
     }
 
     /// Removes an entry that is clean, or a ghost.
@@ -254,30 +267,72 @@ impl Entries {
     }
 
     /// Takes a write.
-    #[inline]
-    pub(crate) fn store(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
-        if cover.torn & !self.slab.node(id).valid != 0 {
-            self.stats.tenant_mut(tenant).pad_reads += 1;
-            self.complete(id, out);
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "one caller, once per page written: a call is a tenth"
+    )]
+    pub(crate) fn store(
+        &mut self,
+        id: NodeId,
+        cover: Cover,
+        tenant: u8,
+        written: &mut Written,
+        out: &mut Actions,
+    ) {
+        if cover.torn != 0 {
+            self.complete_torn(id, cover, tenant, out);
         }
-        let (lpn, slot) = self.place(id);
         let node = self.slab.node_mut(id);
+        let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
         if node.dirty == 0 {
-            self.lists[usize::from(node.list)].dirty += 1;
+            self.stats.area_mut(node.list).dirty += 1;
+            written.dirtied += 1;
+        } else if node.tenant == tenant {
+            written.overwritten += 1;
         } else {
             let owner = self.stats.tenant_mut(node.tenant);
             owner.overwritten += 1;
-            owner.dirty -= 1;
+            owner.dirty = owner.dirty.wrapping_sub(1);
+            written.dirtied += 1;
         }
         node.valid |= cover.touched;
         node.dirty |= cover.touched;
         node.tenant = tenant;
-        self.stats.tenant_mut(tenant).dirty += 1;
         out.push(Action::Store { lpn, slot });
     }
 
-    /// Loads the parts of an entry that are not valid, if any.
+    /// Loads what a write needs of parts that it covers in part.
+    #[cold]
+    fn complete_torn(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
+        if cover.torn & !self.slab.node(id).valid != 0 {
+            self.stats.tenant_mut(tenant).pad_reads += 1;
+            self.complete(id, out);
+        }
+    }
+
+    /// Moves the programs counted so far into the statistics. A level may be wrong by what is
+    /// pending, below zero even, until the request ends.
     #[inline]
+    fn settle(&mut self) {
+        let programs = std::mem::take(&mut self.pending.programs);
+        let owner = self.stats.tenant_mut(self.pending.owner);
+        owner.pages_programmed += programs;
+        owner.programs += programs;
+        owner.dirty = owner.dirty.wrapping_sub(programs);
+    }
+
+    /// Ends a request: all its programs are in the statistics. Returns the counters of its tenant.
+    #[inline]
+    pub(crate) fn end_request(&mut self, tenant: u8) -> &mut TenantStats {
+        if self.pending.programs > 0 {
+            self.settle();
+        }
+        self.stats.tenant_mut(tenant)
+    }
+
+    /// Loads the parts of an entry that are not valid, if any.
+    #[cold]
     fn complete(&mut self, id: NodeId, out: &mut Actions) -> bool {
         let (lpn, slot) = self.place(id);
         let full = self.shape.full();
@@ -305,7 +360,7 @@ impl Entries {
             if node.dirty != 0 {
                 let owner = self.stats.tenant_mut(node.tenant);
                 owner.trim_discards += 1;
-                owner.dirty -= 1;
+                owner.dirty = owner.dirty.wrapping_sub(1);
             }
         }
         self.remove(id);
@@ -345,7 +400,7 @@ impl Entries {
         self.cleaned = cleaned;
     }
 
-    /// The keys that the last [`Entries::evict`] removed, oldest first: for ghosts.
+    /// The keys that the last eviction removed, oldest first, of a policy that has ghosts.
     #[must_use]
     pub fn evicted(&self) -> &[u32] {
         &self.evicted

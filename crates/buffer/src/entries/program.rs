@@ -1,10 +1,11 @@
 //! How dirty entries get to flash: eviction, FLUSH and FUA.
 
+use onefold_units::Lpn;
 use onefold_units::convert::{index, u32_from};
 
 use super::Entries;
 use crate::shape::SCAN_MAX;
-use crate::{Action, Actions, ListId, NodeId, Programmed, Req, Stream};
+use crate::{Action, Actions, ListId, NodeId, Programmed, Req, Slot, Stream};
 
 impl Entries {
     /// Evicts the oldest entry of a list, and returns how many slots that freed: see
@@ -23,6 +24,52 @@ impl Entries {
     #[inline]
     pub fn evict_at(&mut self, victim: NodeId, out: &mut Actions) -> u32 {
         self.evicted.clear();
+        if self.shape.per_program() == 1 {
+            self.evict_alone(victim, out);
+            return 1;
+        }
+        self.evict_with_others(victim, out)
+    }
+
+    /// Flash pages of one entry: no companions to look for.
+    #[inline]
+    fn evict_alone(&mut self, id: NodeId, out: &mut Actions) {
+        let node = *self.slab.node(id);
+        let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
+        let area = self.stats.area_mut(node.list);
+        area.entries -= 1;
+        if node.dirty == 0 {
+            area.clean_evictions += 1;
+            out.push(Action::Drop { lpn, slot });
+        } else {
+            area.dirty -= 1;
+            area.dirty_evictions += 1;
+            if node.valid != self.shape.full() {
+                let padded = self.complete(id, out);
+                self.stats.tenant_mut(node.tenant).pad_reads += u64::from(padded);
+            }
+            self.count_program(node.tenant);
+            let stream = self.streams[usize::from(node.list)];
+            out.program(stream, std::iter::once(Programmed { lpn, slot }));
+        }
+        if self.remembers {
+            self.evicted.push(node.key);
+        }
+        self.slab.detach(id, self.index.head_mut(node.key));
+    }
+
+    /// Counts a program of one entry. Victims come in runs of one owner, so this is mostly one
+    /// addition.
+    #[inline]
+    fn count_program(&mut self, owner: u8) {
+        if owner != self.pending.owner {
+            self.settle();
+            self.pending.owner = owner;
+        }
+        self.pending.programs += 1;
+    }
+
+    fn evict_with_others(&mut self, victim: NodeId, out: &mut Actions) -> u32 {
         if !self.is_dirty(victim) {
             self.drop_clean(victim, out);
             return 1;
@@ -30,9 +77,7 @@ impl Entries {
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         batch.push(victim);
-        if self.shape.per_program() > 1 {
-            self.take_along(victim, &mut batch);
-        }
+        self.take_along(victim, &mut batch);
         let freed = self.program_and_remove(&batch, out);
         self.batch = batch;
         freed
@@ -62,22 +107,29 @@ impl Entries {
 
     fn program_and_remove(&mut self, batch: &[NodeId], out: &mut Actions) -> u32 {
         let list = self.slab.node(batch[0]).list;
-        self.program(self.lists[usize::from(list)].stream, batch, out);
+        self.program(self.streams[usize::from(list)], batch, out);
         let freed = u32_from(batch.len());
         let area = self.stats.area_mut(list);
-        area.evictions += u64::from(freed);
+        area.flushed -= u64::from(freed);
+        area.dirty_evictions += u64::from(freed);
         for id in batch {
-            self.evicted.push(self.slab.node(*id).key);
+            self.remember(*id);
             self.remove(*id);
         }
         freed
     }
 
+    fn remember(&mut self, id: NodeId) {
+        if self.remembers {
+            self.evicted.push(self.slab.node(id).key);
+        }
+    }
+
     fn drop_clean(&mut self, id: NodeId, out: &mut Actions) {
         let (lpn, slot) = self.place(id);
         out.push(Action::Drop { lpn, slot });
-        self.evicted.push(lpn.raw());
-        self.stats.area_mut(self.slab.node(id).list).evictions += 1;
+        self.remember(id);
+        self.stats.area_mut(self.slab.node(id).list).clean_evictions += 1;
         self.remove(id);
     }
 
@@ -103,12 +155,13 @@ impl Entries {
             let node = self.slab.node_mut(*id);
             assert!(node.dirty != 0, "invariant 7: entry {} is clean", node.key);
             node.dirty = 0;
-            self.lists[usize::from(node.list)].dirty -= 1;
-            self.stats.area_mut(node.list).write_backs += 1;
+            let area = self.stats.area_mut(node.list);
+            area.dirty -= 1;
+            area.flushed += 1;
             let owner = self.stats.tenant_mut(node.tenant);
             owner.pad_reads += padded;
             owner.pages_programmed += 1;
-            owner.dirty -= 1;
+            owner.dirty = owner.dirty.wrapping_sub(1);
         }
         let first = self.stats.tenant_mut(self.slab.node(batch[0]).tenant);
         first.programs += 1;
@@ -122,11 +175,12 @@ impl Entries {
     /// The search runs from the newest end and stops at the last dirty entry, so after a recent
     /// flush it is short however large the buffer is.
     pub fn flush(&mut self, list: ListId, out: &mut Actions) {
-        let counters = self.lists[usize::from(list.0)];
+        let (stream, dirty_entries) =
+            (self.streams[usize::from(list.0)], self.stats.area(list.0).dirty);
         let mut dirty = std::mem::take(&mut self.found);
         dirty.clear();
         let mut at = self.slab.newest(list);
-        while let Some(id) = at.filter(|_| dirty.len() < index(counters.dirty)) {
+        while let Some(id) = at.filter(|_| dirty.len() < index(dirty_entries)) {
             if self.is_dirty(id) {
                 dirty.push(id);
             }
@@ -134,7 +188,7 @@ impl Entries {
         }
         dirty.reverse();
         for batch in dirty.chunks(index(self.shape.per_program())) {
-            self.program(counters.stream, batch, out);
+            self.program(stream, batch, out);
         }
         self.cleaned.extend_from_slice(&dirty);
         self.found = dirty;
@@ -144,11 +198,11 @@ impl Entries {
     pub(crate) fn program_request(&mut self, r: &Req, out: &mut Actions) {
         let mut dirty = std::mem::take(&mut self.found);
         for stream in Stream::ALL {
-            if self.lists.iter().all(|list| list.stream != stream) {
+            if !self.streams.contains(&stream) {
                 continue;
             }
             dirty.clear();
-            let stream_of = |id: NodeId| self.lists[usize::from(self.slab.node(id).list)].stream;
+            let stream_of = |id: NodeId| self.streams[usize::from(self.slab.node(id).list)];
             let entries = r.keys().filter_map(|key| self.find(key));
             dirty.extend(entries.filter(|id| self.is_dirty(*id) && stream_of(*id) == stream));
             for batch in dirty.chunks(index(self.shape.per_program())) {
