@@ -67,7 +67,13 @@ mod choices;
 mod error;
 mod generate;
 mod in_use;
+mod interleave;
+mod knobs;
+mod lsm;
 mod math;
+mod mixes;
+mod page_request;
+mod pages;
 mod parse;
 mod scatter;
 mod spec;
@@ -79,6 +85,11 @@ mod tests;
 
 pub use error::WorkloadError;
 pub use generate::{Generator, Request};
+pub use interleave::{Interleave, Part};
+pub use lsm::{Lsm, LsmGenerator, LsmPhase, LsmTotals};
+pub use mixes::Mix;
+pub use page_request::{PAGE_BYTES, PageRequest, PageSource};
+pub use pages::{PageFigures, PageGenerator, PageVolume};
 pub use scatter::Scatter;
 pub use spec::{
     Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, RangeSpec, Workload,

@@ -1,0 +1,158 @@
+//! The volumes: what their generators are given, and what the originals were measured to be.
+
+use super::figures::PageFigures;
+
+/// Everything a look-alike of a volume needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Preset {
+    /// The word of the specification language.
+    pub(super) name: &'static str,
+    /// GiB read and written by the whole original (Jeong 2021, Table 1).
+    pub(super) gib: f64,
+    pub(super) read_share: f64,
+    /// Popularity of starts: (rank + q)^-s over `pages` pages.
+    pub(super) s: f64,
+    pub(super) q: f64,
+    pub(super) pages: u64,
+    /// Share of accesses that repeat the start of one of the last `distance`.
+    pub(super) rho: f64,
+    pub(super) distance: u64,
+    /// Share of requests of several pages, and their mean size.
+    pub(super) multi: f64,
+    pub(super) mean: f64,
+    /// Pages that are only read; the first `loop_pages` of them also one after another.
+    pub(super) read_only: u64,
+    pub(super) loop_pages: u64,
+    pub(super) loop_share: f64,
+    /// The original's figures.
+    pub(super) wanted: PageFigures,
+    /// This generator's, over as many page writes, with seed 1.
+    pub(super) reached: PageFigures,
+}
+
+const NOT_MEASURED: PageFigures = PageFigures {
+    page_writes: 0,
+    rewrite_share: 0.0,
+    top1_share: 0.0,
+    max_writes: 0,
+    median_gap: 0,
+    p90_gap: 0,
+};
+
+/// A volume without a loop; the order of the columns of the calibration table.
+#[expect(clippy::too_many_arguments, reason = "a row of a table")]
+const fn volume(
+    name: &'static str,
+    gib: f64,
+    read_share: f64,
+    (s, q, pages): (f64, f64, u64),
+    (rho, distance): (f64, u64),
+    (multi, mean): (f64, f64),
+    read_only: u64,
+    wanted: PageFigures,
+) -> Preset {
+    Preset {
+        name,
+        gib,
+        read_share,
+        s,
+        q,
+        pages,
+        rho,
+        distance,
+        multi,
+        mean,
+        read_only,
+        loop_pages: 0,
+        loop_share: 0.0,
+        wanted,
+        reached: NOT_MEASURED,
+    }
+}
+
+const fn figures(
+    page_writes: u64,
+    (rewrite_share, top1_share): (f64, f64),
+    max_writes: u64,
+    (median_gap, p90_gap): (u64, u64),
+) -> PageFigures {
+    PageFigures { page_writes, rewrite_share, top1_share, max_writes, median_gap, p90_gap }
+}
+
+/// Volumes of Microsoft Research Cambridge (2007).
+pub(super) const PRESETS: [Preset; 7] = [
+    volume(
+        "like-mds_0-pages",
+        10.6,
+        0.30,
+        (1.02, 0.8, 91_351),
+        (0.4, 4096),
+        (0.31, 5.6),
+        731_244,
+        figures(2_050_000, (0.958, 0.620), 117_036, (204, 69_900)),
+    ),
+    volume(
+        "like-hm_0-pages",
+        30.4,
+        0.33,
+        (0.86, 0.3, 450_611),
+        (0.2, 4096),
+        (0.22, 6.9),
+        182_401,
+        figures(4_530_000, (0.907, 0.425), 109_129, (8_426, 312_000)),
+    ),
+    volume(
+        "like-prxy_0-pages",
+        56.8,
+        0.05,
+        (1.42, 51.8, 100_219),
+        (0.1, 16_384),
+        (0.14, 4.9),
+        27_088,
+        figures(4_440_000, (0.981, 0.727), 34_884, (615, 4_970)),
+    ),
+    volume(
+        "like-prn_0-pages",
+        59.0,
+        0.22,
+        (0.96, 2.7, 2_441_835),
+        (0.3, 16_384),
+        (0.23, 8.6),
+        313_228,
+        figures(6_730_000, (0.823, 0.545), 101_932, (1_709, 258_000)),
+    ),
+    Preset {
+        loop_pages: 9000,
+        loop_share: 0.75,
+        ..volume(
+            "like-usr_0-pages",
+            48.3,
+            0.73,
+            (1.02, 2.0, 181_111),
+            (0.4, 4096),
+            (0.54, 9.8),
+            477_638,
+            figures(3_590_000, (0.953, 0.605), 119_570, (356, 133_000)),
+        )
+    },
+    volume(
+        "like-rsrch_0-pages",
+        12.2,
+        0.11,
+        (0.98, 0.9, 75_878),
+        (0.5, 16_384),
+        (0.30, 5.2),
+        17_895,
+        figures(2_890_000, (0.974, 0.544), 125_991, (287, 54_000)),
+    ),
+    volume(
+        "like-wdev_0-pages",
+        9.8,
+        0.28,
+        (0.96, 0.7, 92_640),
+        (0.5, 4096),
+        (0.26, 6.2),
+        47_909,
+        figures(1_930_000, (0.953, 0.543), 83_540, (198, 82_600)),
+    ),
+];
