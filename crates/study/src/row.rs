@@ -217,8 +217,8 @@ impl Row {
         }
         let area = |area: &AreaStats| AreaRow {
             name: area.name.to_owned(),
-            evictions: area.evictions,
-            write_backs: area.write_backs,
+            evictions: area.evictions(),
+            write_backs: area.write_backs(),
         };
         self.areas = stats.areas().iter().filter(|area| area.name != "ghosts").map(area).collect();
     }

@@ -1,8 +1,12 @@
 //! One source: a generator or a trace, in entries of the buffer.
 
-use onefold_trace::workload::{Generator, Request};
+use std::path::Path;
+
+use onefold_trace::workload::{
+    Generator, PAGE_BYTES, PageRequest, PageSource, Request, WorkloadError,
+};
 use onefold_trace::{Flags, Record, TraceOp};
-use onefold_tracefile::TraceSource;
+use onefold_tracefile::{Options, TraceSource};
 use onefold_units::convert::narrow;
 use onefold_units::{Op, Rng};
 use serde_json::{Value, json};
@@ -27,6 +31,7 @@ pub(crate) struct Feed {
 
 enum Origin {
     Generator { generator: Box<Generator>, batch: Vec<Request> },
+    Pages { source: Box<dyn PageSource>, batch: Vec<PageRequest> },
     Trace { trace: Box<TraceSource>, batch: Vec<Record>, workload: String },
 }
 
@@ -37,6 +42,110 @@ pub(crate) struct Facts {
     pub(crate) identity: Value,
     /// Bytes of address space it may touch, from its own 0.
     pub(crate) end: u64,
+    /// Bytes it reads and writes, if it knows.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// A source about to be opened.
+struct Opening<'a> {
+    study: &'a Study,
+    workload: &'a Workload,
+    source: &'a Source,
+    tenant: u8,
+}
+
+impl Opening<'_> {
+    fn open(&self) -> Result<(Origin, Facts), StudyError> {
+        let Self { study, source, .. } = self;
+        if source.warm_up == WarmUp::Load && !matches!(source.input, Input::Store(_)) {
+            let problem = "warm_up is \"load\", but the source has no load phase; give a size";
+            return Err(self.refuse(problem));
+        }
+        // At most the device, as the file was checked: 0 if the offset is its end.
+        let space = source.size.unwrap_or_else(|| study.device_bytes.saturating_sub(source.offset));
+        let seed = Rng::fork(study.seed, u64::from(self.tenant)).next_u64();
+        let identity =
+            |text: String| json!({"workload": text, "seed": seed, "space": space});
+        let refused = |error: WorkloadError| {
+            let space = onefold_config::size_text(space);
+            self.refuse(format_args!("{error} (its addresses have {space})"))
+        };
+        match &source.input {
+            Input::Pattern(spec) => {
+                let generator = spec.instantiate(space, seed).map_err(refused)?;
+                let end = generator.start_bytes() + generator.length_bytes();
+                let facts = Facts { identity: identity(spec.canonical()), end, bytes: None };
+                let batch = vec![Request::EMPTY; BATCH];
+                Ok((Origin::Generator { generator: Box::new(generator), batch }, facts))
+            }
+            Input::Store(spec) => {
+                let store = spec.instantiate(space, seed).map_err(refused)?;
+                let bytes = Some(spec.traffic_bytes());
+                Ok(pages(Box::new(store), identity(spec.canonical()), bytes))
+            }
+            Input::Volume(spec) => {
+                let volume = spec.instantiate(space, seed).map_err(refused)?;
+                Ok(pages(Box::new(volume), identity(spec.canonical()), None))
+            }
+            Input::Trace { path, options } => self.open_trace(path, options, space),
+        }
+    }
+
+    fn open_trace(
+        &self,
+        path: &Path,
+        options: &Options,
+        space: u64,
+    ) -> Result<(Origin, Facts), StudyError> {
+        let trace = TraceSource::open(path, options).map_err(|error| {
+            let workload = self.workload.name.clone();
+            StudyError::Trace { workload, source: Box::new(error) }
+        })?;
+        let meta = trace.meta();
+        let device = options.device.clone();
+        let format = meta.spec.format.name();
+        let identity = json!({"trace": meta.sha256, "format": format, "device": device});
+        let end = meta.end_bytes.next_multiple_of(u64::from(self.study.entry_bytes));
+        if end > space {
+            let [end, space] = [end, space].map(onefold_config::size_text);
+            let text = format!(
+                "the trace addresses {end}, expected at most the {space} of address space it has \
+                 (size, or device - offset)"
+            );
+            return Err(self.refuse(text));
+        }
+        let workload = self.workload.name.clone();
+        let origin = Origin::Trace { trace: Box::new(trace), batch: Vec::new(), workload };
+        Ok((origin, Facts { identity, end, bytes: None }))
+    }
+
+    fn refuse(&self, problem: impl std::fmt::Display) -> StudyError {
+        refuse(self.workload, self.source, problem)
+    }
+}
+
+fn pages(
+    source: Box<dyn PageSource>,
+    identity: Value,
+    bytes: Option<u64>,
+) -> (Origin, Facts) {
+    let end = u64::from(source.end_pages()) * u64::from(PAGE_BYTES);
+    let batch = vec![PageRequest::EMPTY; BATCH];
+    (Origin::Pages { source, batch }, Facts { identity, end, bytes })
+}
+
+fn pack_pages(
+    requests: &[PageRequest],
+    base: u64,
+    tenant: u8,
+    entry: u64,
+    out: &mut Vec<PackedReq>,
+) {
+    let page = u64::from(PAGE_BYTES);
+    out.extend(requests.iter().filter_map(|request| {
+        let (first, len) = (u64::from(request.lpn) * page, u64::from(request.n) * page);
+        packed(request.op, false, tenant, base + first, len, entry)
+    }));
 }
 
 impl Feed {
@@ -46,47 +155,7 @@ impl Feed {
         source: &Source,
         tenant: u8,
     ) -> Result<(Self, Facts), StudyError> {
-        if source.warm_up == WarmUp::Load {
-            let problem = "warm_up is \"load\", but the source has no load phase; give a size";
-            return Err(refuse(workload, source, problem));
-        }
-        // At most the device, as the file was checked: 0 if the offset is its end.
-        let space = source.size.unwrap_or_else(|| study.device_bytes.saturating_sub(source.offset));
-        let (origin, facts) = match &source.input {
-            Input::Workload(spec) => {
-                let seed = Rng::fork(study.seed, u64::from(tenant)).next_u64();
-                let generator = spec.instantiate(space, seed).map_err(|error| {
-                    let size = onefold_config::size_text(space);
-                    refuse(workload, source, format_args!("{error} (its addresses have {size})"))
-                })?;
-                let end = generator.start_bytes() + generator.length_bytes();
-                let identity = json!({"workload": spec.canonical(), "seed": seed, "space": space});
-                let batch = vec![Request::EMPTY; BATCH];
-                let origin = Origin::Generator { generator: Box::new(generator), batch };
-                (origin, Facts { identity, end })
-            }
-            Input::Trace { path, options } => {
-                let trace = TraceSource::open(path, options).map_err(|error| {
-                    let workload = workload.name.clone();
-                    StudyError::Trace { workload, source: Box::new(error) }
-                })?;
-                let meta = trace.meta();
-                let device = options.device.clone();
-                let identity = json!({"trace": meta.sha256, "format": meta.spec.format.name(), "device": device});
-                let end = meta.end_bytes.next_multiple_of(u64::from(study.entry_bytes));
-                if end > space {
-                    let [end, space] = [end, space].map(onefold_config::size_text);
-                    let text = format!(
-                        "the trace addresses {end}, expected at most the {space} of address space \
-                         it has (size, or device - offset)"
-                    );
-                    return Err(refuse(workload, source, text));
-                }
-                let workload = workload.name.clone();
-                let origin = Origin::Trace { trace: Box::new(trace), batch: Vec::new(), workload };
-                (origin, Facts { identity, end })
-            }
-        };
+        let (origin, facts) = Opening { study, workload, source, tenant }.open()?;
         let (entry, base) = (u64::from(study.entry_bytes), source.offset);
         Ok((Self { origin, entry, base, tenant, buffer: Vec::new(), at: 0 }, facts))
     }
@@ -104,11 +173,19 @@ impl Feed {
         Ok(Some(request))
     }
 
-    /// The next request of the load phase.
-    #[expect(clippy::unnecessary_wraps, reason = "as `next`")]
-    pub(crate) fn next_of_load(&mut self) -> Result<Option<PackedReq>, StudyError> {
-        let _ = self;
-        Ok(None)
+    /// The next request of the load phase; other requests follow it.
+    pub(crate) fn next_of_load(&mut self) -> Option<PackedReq> {
+        if self.at == self.buffer.len() {
+            self.at = 0;
+            self.buffer.clear();
+            if let Origin::Pages { source, batch } = &mut self.origin {
+                let made = source.fill_warm_up(batch);
+                pack_pages(&batch[..made], self.base, self.tenant, self.entry, &mut self.buffer);
+            }
+        }
+        let request = self.buffer.get(self.at).copied()?;
+        self.at += 1;
+        Some(request)
     }
 
     /// Fetches a batch; false if there are no more requests.
@@ -123,6 +200,11 @@ impl Feed {
                 let requests = batch.iter().take(made);
                 self.buffer
                     .extend(requests.filter_map(|r| pack(r.op, r.fua, r.offset, u64::from(r.len))));
+                Ok(made > 0)
+            }
+            Origin::Pages { source, batch } => {
+                let made = source.fill_pages(batch);
+                pack_pages(&batch[..made], base, tenant, entry, &mut self.buffer);
                 Ok(made > 0)
             }
             Origin::Trace { trace, batch, workload } => {

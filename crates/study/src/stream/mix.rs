@@ -83,7 +83,7 @@ impl Mix {
             sent: 0,
             requests: 0,
         };
-        let limited = mix.limited(workload);
+        let limited = mix.limited(workload, &facts);
         if scale < 1.0 {
             let whole = match limited {
                 Some(bytes) => bytes,
@@ -101,10 +101,11 @@ impl Mix {
     }
 
     /// Bytes of the mix when the first source reaches its limit, if any has one.
-    fn limited(&self, workload: &Workload) -> Option<u64> {
+    fn limited(&self, workload: &Workload, facts: &[Facts]) -> Option<u64> {
         let all: u128 = self.parts.iter().map(|part| u128::from(part.share)).sum();
-        let ends = workload.sources.iter().filter_map(|source| {
-            let mix = u128::from(source.limit?) * all / u128::from(source.share);
+        let ends = workload.sources.iter().zip(facts).filter_map(|(source, facts)| {
+            let bytes = source.limit.into_iter().chain(facts.bytes).min()?;
+            let mix = u128::from(bytes) * all / u128::from(source.share);
             Some(u64::try_from(mix).unwrap_or(u64::MAX))
         });
         ends.min()
@@ -149,7 +150,7 @@ impl Mix {
             let next = match part.warm_up {
                 WarmUp::Bytes(bytes) if self.warmed < bytes => part.feed.next()?,
                 WarmUp::Bytes(_) => None,
-                WarmUp::Load => part.feed.next_of_load()?,
+                WarmUp::Load => part.feed.next_of_load(),
             };
             if let Some(request) = next {
                 self.warmed += u64::from(request.traffic()) * self.entry;
