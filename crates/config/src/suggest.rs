@@ -2,10 +2,7 @@
 
 /// The candidate nearest to `typed`, if one is near enough to be a slip of the finger.
 #[must_use]
-pub fn nearest<'a>(
-    typed: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     // Nothing that long is a slip, and the distance takes quadratic time.
     if typed.len() > 64 {
         return None;

@@ -18,7 +18,8 @@ pub(crate) mod tests;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use causes::ByCause;
-pub(crate) use human::{bytes, count, duration, percent, share, si, significant, trimmed};
+pub use human::{bytes, count, duration, percent, significant};
+pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
 pub use read::ResultError;
 pub(crate) use rows::{Row, causes, rows, version};

@@ -30,7 +30,7 @@ pub use file::{
 };
 pub use row::{AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, Summary, run};
-pub use status::{Status, WorkloadStatus, status};
+pub use status::{Status, WorkloadStatus, rows, status};
 pub use store::Results;
 
 /// Value of the key `schema` in study files and in the results.

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::file::Study;
-use crate::run::{Job, Options, jobs};
+use crate::run::{Job, Options, jobs, stored};
 use crate::service::Service;
-use crate::{Results, StudyError};
+use crate::{Results, Row, StudyError};
 
 /// What of a study is done.
 #[derive(Clone, Debug, Serialize)]
@@ -56,7 +56,7 @@ pub fn status(study: &Study, options: &Options) -> Result<Status, StudyError> {
     let own: std::collections::BTreeSet<&str> = keys().collect();
     let (mine, others): (Vec<_>, Vec<_>) =
         results.rows().partition(|row| own.contains(row.key.as_str()));
-    let other_commit = |row: &&&crate::Row| row.onefold.commit != options.program.commit;
+    let other_commit = |row: &&&Row| row.onefold.commit != options.program.commit;
     Ok(Status {
         schema: "onefold.study_status/1",
         study: study.name.clone(),
@@ -64,6 +64,13 @@ pub fn status(study: &Study, options: &Options) -> Result<Status, StudyError> {
         strangers: others.len(),
         other_commits: mine.iter().filter(other_commit).count(),
     })
+}
+
+/// The stored rows of the points of a study, in its order and with its names.
+pub fn rows(study: &Study, options: &Options) -> Result<Vec<Row>, StudyError> {
+    let service = Service::new(study)?;
+    let jobs = jobs(study, &service, options)?;
+    Ok(stored(study, &jobs, &Results::read(&options.folder)?))
 }
 
 fn of_workload(job: &Job<'_>, results: &Results) -> WorkloadStatus {

@@ -48,8 +48,7 @@ fn store(name: &str) -> Result<[f64; 4], WorkloadError> {
     let mut store = Lsm::parse(name)?.instantiate(DEVICE_BYTES, SEED)?;
     drain(&mut store);
     let totals = store.totals();
-    let [user, read, write] =
-        [totals.user_bytes, totals.read_bytes, totals.write_bytes].map(float);
+    let [user, read, write] = [totals.user_bytes, totals.read_bytes, totals.write_bytes].map(float);
     Ok([read / (read + write), write / user, read / user, write / float(DEVICE_BYTES)])
 }
 

@@ -23,7 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("study", &["units", "nand", "buffer", "trace", "tracefile", "config", "sim"]),
     ("device", &["units", "format", "nand", "buffer", "ftl", "ssd", "trace"]),
     ("serve", &["units", "device"]),
-    ("cli", &["units", "format", "trace", "tracefile", "config", "sim", "study", "device", "serve"]),
+    (
+        "cli",
+        &["units", "format", "trace", "tracefile", "config", "sim", "study", "device", "serve"],
+    ),
 ];
 
 /// The document that gives each dependency from outside its reason.

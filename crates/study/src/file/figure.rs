@@ -1,7 +1,10 @@
 //! What a figure shows.
 
+use serde::Serialize;
+
 /// How a figure shows its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FigureKind {
     /// Bars, grouped by workload and size, with marks for the bounds.
     Bars,
@@ -24,7 +27,8 @@ impl FigureKind {
 }
 
 /// A number of one point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Hits per page accessed by the target.
     TargetHitRatio,
@@ -113,7 +117,7 @@ impl Metric {
 }
 
 /// One figure of the report. Empty lists mean all.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Title.
     pub title: String,

@@ -64,8 +64,7 @@ impl Opening<'_> {
         // At most the device, as the file was checked: 0 if the offset is its end.
         let space = source.size.unwrap_or_else(|| study.device_bytes.saturating_sub(source.offset));
         let seed = Rng::fork(study.seed, u64::from(self.tenant)).next_u64();
-        let identity =
-            |text: String| json!({"workload": text, "seed": seed, "space": space});
+        let identity = |text: String| json!({"workload": text, "seed": seed, "space": space});
         let refused = |error: WorkloadError| {
             let space = onefold_config::size_text(space);
             self.refuse(format_args!("{error} (its addresses have {space})"))
@@ -124,11 +123,7 @@ impl Opening<'_> {
     }
 }
 
-fn pages(
-    source: Box<dyn PageSource>,
-    identity: Value,
-    bytes: Option<u64>,
-) -> (Origin, Facts) {
+fn pages(source: Box<dyn PageSource>, identity: Value, bytes: Option<u64>) -> (Origin, Facts) {
     let end = u64::from(source.end_pages()) * u64::from(PAGE_BYTES);
     let batch = vec![PageRequest::EMPTY; BATCH];
     (Origin::Pages { source, batch }, Facts { identity, end, bytes })
