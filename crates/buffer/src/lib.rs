@@ -68,7 +68,7 @@ pub use entries::Entries;
 pub use error::{BufferError, Violation};
 pub use index::Index;
 pub use list::ListId;
-pub use policies::{Lru, new_policy};
+pub use policies::{Bplru, Fab, Lru, Vbbms, new_policy};
 pub use request::{FtlView, Policy, Req};
 pub use setup::{Setup, Tables};
 pub use shape::Shape;

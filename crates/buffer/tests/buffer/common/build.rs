@@ -2,6 +2,18 @@
 
 use onefold_buffer::{BufferConfig, BufferError, Charge, Policy, PolicySpec, Sizes, new_policy};
 
+/// The policies, with blocks that the streams fill where a policy has blocks.
+pub(crate) const BUILT: [&str; 8] = [
+    "lru",
+    "vbbms",
+    "vbbms:random=1/4,random_block=3,longest=2",
+    "fab",
+    "fab:block=4",
+    "bplru",
+    "bplru:block=4",
+    "bplru:block=1",
+];
+
 /// A buffer of exactly `slots` entries of `entry` bytes, `k` of them in a flash page, in front of
 /// 4 GiB.
 pub(crate) fn try_build(
