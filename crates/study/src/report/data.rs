@@ -15,7 +15,7 @@ pub struct Data {
     pub policies: Vec<String>,
     /// Names of the bounds, in the order of [`Group::bounds`].
     pub bounds: Vec<String>,
-    /// One per workload and size.
+    /// One per workload and size that has any result.
     pub groups: Vec<Group>,
 }
 
@@ -93,12 +93,16 @@ fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
             let point = |bound: bool| {
                 move |label: &String| point(of(label, bound), figure.metric, baseline(figure, &of))
             };
-            groups.push(Group {
+            let group = Group {
                 workload: workload.label.clone(),
                 size_bytes: *size,
                 policies: policies.iter().map(point(false)).collect(),
                 bounds: bounds.iter().map(point(true)).collect(),
-            });
+            };
+            let mut points = group.policies.iter().chain(&group.bounds);
+            if points.any(|point| *point != Point::Nothing) {
+                groups.push(group);
+            }
         }
     }
     Data { figure: figure.clone(), policies, bounds, groups }
