@@ -97,6 +97,14 @@ pub enum StudyError {
         /// The names there are.
         known: String,
     },
+    /// No such policy.
+    #[error("--policy is `{found}`, expected a policy or bound of the study: {known}")]
+    Policy {
+        /// What was asked for.
+        found: String,
+        /// The labels there are.
+        known: String,
+    },
     /// A factor that does not shorten.
     #[error("--scale is {found}, expected a number above 0 and at most 1")]
     Scale {
@@ -147,7 +155,9 @@ impl StudyError {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Self::Read { .. } | Self::Only { .. } | Self::Scale { .. } => Fault::Usage,
+            Self::Read { .. } | Self::Only { .. } | Self::Policy { .. } | Self::Scale { .. } => {
+                Fault::Usage
+            },
             Self::Syntax { .. }
             | Self::UnknownKey { .. }
             | Self::Missing { .. }
@@ -171,6 +181,7 @@ impl StudyError {
             Self::Value { .. } => "study::value",
             Self::Source { .. } => "study::source",
             Self::Only { .. } => "study::only",
+            Self::Policy { .. } => "study::policy",
             Self::Scale { .. } => "study::scale",
             Self::Preset(_) => "study::preset",
             Self::Trace { .. } => "study::trace",

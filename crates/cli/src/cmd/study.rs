@@ -42,6 +42,9 @@ pub(crate) struct Common {
     /// Only this workload (may be given often)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Only this policy or bound, by its label (may be given often)
+    #[arg(long = "policy", value_name = "LABEL")]
+    policies: Vec<String>,
     /// Part of every workload that is run, such as 0.01; address ranges stay whole
     #[arg(long, default_value_t = 1.0, value_name = "PART")]
     scale: f64,
@@ -55,6 +58,9 @@ pub(crate) struct RunArgs {
     /// Threads that run policies [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Most memory for the requests of one workload, which bounds such as min-alone keep
+    #[arg(long, default_value = "4GiB", value_name = "SIZE")]
+    memory: String,
 }
 
 impl Study {
@@ -79,8 +85,16 @@ impl Common {
         let stem = self.study.file_stem().unwrap_or_default().to_string_lossy();
         let folder =
             self.results.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-results")));
-        let (only, scale) = (self.only.clone(), self.scale);
-        Ok((study, Options { threads: 1, only, scale, folder, program: program() }))
+        let options = Options {
+            threads: 1,
+            only: self.only.clone(),
+            policies: self.policies.clone(),
+            scale: self.scale,
+            memory_bytes: 0,
+            folder,
+            program: program(),
+        };
+        Ok((study, options))
     }
 
     fn status(&self, global: &Global) -> Result<ExitCode, CliError> {
@@ -128,6 +142,10 @@ impl RunArgs {
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         options.threads = self.threads.map_or(cores, usize::from);
+        options.memory_bytes = onefold_config::size(&self.memory).map_err(|problem| {
+            let text = format!("--memory is `{}`, {problem}", self.memory);
+            CliError::new(Exit::Usage, "usage::value", text).help(problem.help())
+        })?;
         let summary = watch(&study, &options, global)?;
         tell(&summary, &options, global);
         let text = match global.format() {

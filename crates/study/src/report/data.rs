@@ -44,6 +44,17 @@ pub enum Point {
     Nothing,
 }
 
+impl Data {
+    /// The title, with what all numbers are divided by.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.figure.baseline {
+            Some(label) => format!("{}, relative to {label}", self.figure.title),
+            None => self.figure.title.clone(),
+        }
+    }
+}
+
 impl Point {
     /// The number, if there is one.
     #[must_use]
@@ -133,7 +144,9 @@ fn point(row: Option<&Row>, wanted: Metric, baseline: Result<f64, ()>) -> Point 
 const fn applies(subject: Subject, metric: Metric) -> bool {
     match subject {
         Subject::Policy(_) => true,
-        Subject::Bound(bound) if bound.is_of_target() => metric.is_of_target(),
+        Subject::Bound(crate::Bound::Alone) => metric.is_of_target(),
+        // Offline bounds count hits; which requests wait for what is not known.
+        Subject::Bound(crate::Bound::MinAlone) => metric.is_of_target() && !metric.is_time(),
         Subject::Bound(crate::Bound::MinW) => {
             matches!(metric, Metric::PagesProgrammed | Metric::Absorption)
         }

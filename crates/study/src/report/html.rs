@@ -46,7 +46,7 @@ fn facts(study: &Study) -> String {
 
 fn figure(page: &mut Markup, data: &Data) {
     page.within("section", &[("class", &"figure")], |page| {
-        page.element("h2", &[], &data.figure.title);
+        page.element("h2", &[], &data.title());
         page.element("p", &[("class", &"note")], &data.figure.note);
         if data.groups.is_empty() {
             page.element(
@@ -117,7 +117,7 @@ fn plot(page: &mut Markup, data: &Data, groups: &[Group]) {
         None if metric.is_time() => Axis::time(metric.title(), highest),
         None => Axis::number(metric.title(), highest),
     };
-    let title = data.figure.title.clone();
+    let title = data.title();
     GroupedPlot { title, size: SIZE, y, groups: groups.iter().map(bars).collect() }.draw(page);
 }
 

@@ -13,9 +13,10 @@ pub fn text(figures: &[Data]) -> String {
     let mut out = String::new();
     for data in figures {
         let unit = if data.figure.baseline.is_some() { "" } else { unit(data) };
-        let baseline = data.figure.baseline.as_ref();
-        let baseline = baseline.map_or_else(String::new, |label| format!(", relative to {label}"));
-        line(&mut out, &format!("{}{unit}{baseline}", data.figure.title));
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        line(&mut out, &format!("{}{unit}", data.title()));
         let mut start = 0;
         while let Some(first) = data.groups.get(start) {
             let groups = &data.groups[start..];

@@ -1,14 +1,16 @@
 //! Running a study: what is missing, workload by workload.
 
+mod offline;
 mod workers;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cell::Cell;
-use crate::file::{Study, Subject, Workload};
+use crate::file::{Bound, Study, Subject, Workload};
 use crate::key::key;
 use crate::service::Service;
+use offline::Kept;
 use crate::stream::{Mix, Plan};
 use crate::{Program, Results, Row, StudyError, TenantRow, export};
 
@@ -19,8 +21,12 @@ pub struct Options {
     pub threads: usize,
     /// Names of the workloads; all if empty.
     pub only: Vec<String>,
+    /// Labels of the policies and names of the bounds; all if empty.
+    pub policies: Vec<String>,
     /// Part of every workload to run, above 0 and at most 1.
     pub scale: f64,
+    /// Most memory for the requests of one workload, which bounds need all at once.
+    pub memory_bytes: u64,
     /// Folder of the results.
     pub folder: PathBuf,
     /// The program, for the results.
@@ -92,6 +98,12 @@ pub(crate) fn jobs<'a>(
     if !(options.scale > 0.0 && options.scale <= 1.0) {
         return Err(StudyError::Scale { found: options.scale });
     }
+    let labels: Vec<String> =
+        study.points().iter().map(|(subject, _)| study.label(subject)).collect();
+    if let Some(found) = options.policies.iter().find(|label| !labels.contains(label)) {
+        let found = found.clone();
+        return Err(StudyError::Policy { found, known: unique(&labels).join(", ") });
+    }
     let named = |name: &String| study.workloads.iter().any(|workload| workload.name == *name);
     if let Some(found) = options.only.iter().find(|name| !named(name)) {
         let known: Vec<&str> = study.workloads.iter().map(|w| w.name.as_str()).collect();
@@ -105,10 +117,20 @@ pub(crate) fn jobs<'a>(
             let key = key(study, service, &plan, (&subject, bytes), &options.program.version);
             Point { subject, bytes, key }
         };
-        let points = study.points().into_iter().map(point).collect();
+        let wanted = |(subject, _): &(Subject, u64)| {
+            options.policies.is_empty() || options.policies.contains(&study.label(subject))
+        };
+        let points = study.points().into_iter().filter(wanted).map(point).collect();
         Ok(Job { workload, plan, points })
     };
     study.workloads.iter().filter(chosen).map(job).collect()
+}
+
+/// Neighbours that differ.
+fn unique(names: &[String]) -> Vec<&str> {
+    let mut unique: Vec<&str> = names.iter().map(String::as_str).collect();
+    unique.dedup();
+    unique
 }
 
 /// The stored rows of the points that have numbers or an error, with the names of the study.
@@ -143,7 +165,7 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
         let rows = if summary.partial || interrupted {
             None
         } else {
-            points(study, &service, job, &missing, options, control, place)?
+            Work { study, service: &service, job, options, control, place }.run(&missing)?
         };
         let Some(rows) = rows else {
             summary.partial = true;
@@ -159,18 +181,75 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
     Ok(summary)
 }
 
-/// Runs a workload through its missing points. `None` if it was interrupted.
-fn points(
-    study: &Study,
-    service: &Service,
-    job: &Job<'_>,
-    missing: &[&Point],
-    options: &Options,
-    control: &Control<'_>,
-    (number, of): (usize, usize),
-) -> Result<Option<Vec<Row>>, StudyError> {
-    let target = job.workload.target();
-    let cells = missing.iter().map(|point| {
+/// One workload to be run through its missing points.
+struct Work<'a> {
+    study: &'a Study,
+    service: &'a Service,
+    job: &'a Job<'a>,
+    options: &'a Options,
+    control: &'a Control<'a>,
+    /// Number of the workload, from 1, and how many there are.
+    place: (usize, usize),
+}
+
+impl Work<'_> {
+    /// The rows of the missing points in their order. `None` if it was interrupted.
+    fn run(&self, missing: &[&Point]) -> Result<Option<Vec<Row>>, StudyError> {
+        let Self { study, job, options, .. } = self;
+        let is_offline = |point: &Point| matches!(point.subject, Subject::Bound(b) if b.is_offline());
+        let (later, now): (Vec<&Point>, Vec<&Point>) =
+            missing.iter().copied().partition(|point| is_offline(point));
+        let target = job.workload.target();
+        let cell = |point: &&Point| Cell::new(study, &point.subject, target, self.row(point));
+        let cells: Vec<Cell> = now.iter().map(cell).collect();
+        let asks = |point: &&Point| matches!(point.subject, Subject::Policy(p) if p.asks_ftl());
+        let mut kept = self.keepers(&later);
+        let cells = if later.is_empty() && !cells.iter().any(Cell::is_alive) {
+            Some(cells)
+        } else {
+            let mut pass = workers::Pass {
+                service: self.service,
+                threads: options.threads,
+                map_entries: now.iter().any(asks).then(|| study.device_entries()),
+                kept: &mut kept,
+                interrupt: self.control.interrupt,
+                progress: &|mix| self.tell(mix),
+            };
+            let (mix, _) = Mix::open(study, job.workload, options.scale)?;
+            workers::pass(&mut pass, mix, cells)?
+        };
+        let Some(cells) = cells else { return Ok(None) };
+        let mut rows: Vec<Row> =
+            cells.into_iter().map(|cell| cell.finish(study.entry_bytes)).collect();
+        for bound in Bound::ALL {
+            let of_bound = later.iter().filter(|point| point.subject == Subject::Bound(bound));
+            let mut own: Vec<Row> = of_bound.map(|point| self.row(point)).collect();
+            if let Some(kept) = kept.iter().find(|kept| kept.is_for(bound)).filter(|_| !own.is_empty()) {
+                offline::compute(kept, bound, &mut own, study.entry_bytes, options.threads);
+            }
+            rows.append(&mut own);
+        }
+        let place = |row: &Row| missing.iter().position(|point| point.key == row.key);
+        rows.sort_by_key(place);
+        Ok(Some(rows))
+    }
+
+    /// Who keeps the requests: for bounds of the target, and for those of all tenants.
+    fn keepers(&self, later: &[&Point]) -> Vec<Kept> {
+        let needed = |of_target| {
+            later.iter().any(|point| {
+                matches!(point.subject, Subject::Bound(b) if b.is_of_target() == of_target)
+            })
+        };
+        let (entries, limit) = (self.study.device_entries(), self.options.memory_bytes);
+        let kept = |only| Kept::new(only, entries, limit);
+        let target = self.job.workload.target().filter(|_| needed(true)).map(|only| kept(Some(only)));
+        target.into_iter().chain(needed(false).then(|| kept(None))).collect()
+    }
+
+    /// The row of a point, without numbers.
+    fn row(&self, point: &Point) -> Row {
+        let Self { study, job, options, .. } = self;
         let row = Row {
             key: point.key.clone(),
             size_bytes: point.bytes,
@@ -180,37 +259,19 @@ fn points(
             tenants: vec![TenantRow::default(); job.workload.sources.len()],
             ..Row::default()
         };
-        let row = row.named(job.workload, &point.subject, study.label(&point.subject));
-        Cell::new(study, &point.subject, target, row)
-    });
-    let cells: Vec<Cell> = cells.collect();
-    let (mix, _) = Mix::open(study, job.workload, options.scale)?;
-    let progress = |mix: &Mix| {
-        if let Some(show) = control.progress {
+        row.named(job.workload, &point.subject, study.label(&point.subject))
+    }
+
+    fn tell(&self, mix: &Mix) {
+        if let Some(show) = self.control.progress {
             show(&Progress {
-                workload: &job.workload.label,
-                number,
-                of,
+                workload: &self.job.workload.label,
+                number: self.place.0,
+                of: self.place.1,
                 requests: mix.requests,
                 bytes: mix.sent,
-                bytes_total: job.plan.bytes,
+                bytes_total: self.job.plan.bytes,
             });
         }
-    };
-    let pass = workers::Pass {
-        service,
-        threads: options.threads,
-        map_entries: missing
-            .iter()
-            .any(|point| matches!(point.subject, Subject::Policy(spec) if spec.asks_ftl()))
-            .then(|| study.device_entries()),
-        interrupt: control.interrupt,
-        progress: &progress,
-    };
-    let done = if cells.iter().any(Cell::is_alive) {
-        workers::pass(&pass, mix, cells)?
-    } else {
-        Some(cells)
-    };
-    Ok(done.map(|cells| cells.into_iter().map(|cell| cell.finish(study.entry_bytes)).collect()))
+    }
 }

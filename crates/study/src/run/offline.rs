@@ -42,6 +42,11 @@ impl Kept {
         Self { only, requests: Vec::new(), seen: 0, most, limit_bytes, entries }
     }
 
+    /// Whether it keeps what a bound needs.
+    pub(super) const fn is_for(&self, bound: Bound) -> bool {
+        self.only.is_some() == bound.is_of_target()
+    }
+
     pub(super) fn add(&mut self, block: &Block, warming: bool) {
         let all = block.requests().iter();
         for r in all.filter(|r| self.only.is_none_or(|only| only == r.tenant) && r.op != Op::Flush) {
@@ -76,7 +81,6 @@ impl Kept {
 pub(super) fn compute(
     kept: &Kept,
     bound: Bound,
-    target: Option<u8>,
     rows: &mut [Row],
     entry_bytes: u32,
     threads: usize,
@@ -87,26 +91,20 @@ pub(super) fn compute(
         }
         return;
     }
-    let own: Vec<Request>;
-    let requests = if bound.is_of_target() && kept.only.is_none() {
-        // The requests of the warm-up have lost their tenant, but not their place among the others.
-        own = kept.requests.iter().filter(|r| Some(r.tenant) == target).copied().collect();
-        &own
-    } else {
-        &kept.requests
-    };
+    let requests = &kept.requests;
     match bound {
         Bound::MinW => {
             let next = NextWrite::new(requests);
             each(rows, entry_bytes, threads, requests, |slots| min_w(&next, slots));
         }
-        Bound::Min => {
-            let next = NextUse::new(requests);
-            each(rows, entry_bytes, threads, requests, |slots| min(&next, slots));
-        }
-        Bound::MinBypass | Bound::MinAlone | Bound::Alone => {
+        Bound::MinBypass => {
             let next = NextUse::new(requests);
             each(rows, entry_bytes, threads, requests, |slots| min_bypass(&next, slots));
+        }
+        // `alone` is LRU and never comes here.
+        Bound::Min | Bound::MinAlone | Bound::Alone => {
+            let next = NextUse::new(requests);
+            each(rows, entry_bytes, threads, requests, |slots| min(&next, slots));
         }
     }
 }

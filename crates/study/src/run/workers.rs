@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use super::offline::Kept;
 use crate::StudyError;
 use crate::cell::Cell;
 use crate::service::Service;
@@ -24,6 +25,8 @@ pub(super) struct Pass<'a> {
     pub(super) threads: usize,
     /// Entries of the device, if some cell asks what is mapped.
     pub(super) map_entries: Option<u32>,
+    /// Who keeps the requests for later.
+    pub(super) kept: &'a mut [Kept],
     pub(super) interrupt: Option<&'a AtomicBool>,
     pub(super) progress: &'a dyn Fn(&Mix),
 }
@@ -36,7 +39,7 @@ enum Message {
 /// Runs all requests through all cells and gives the cells back in their order. `None` if it was
 /// interrupted.
 pub(super) fn pass(
-    pass: &Pass<'_>,
+    pass: &mut Pass<'_>,
     mix: Mix,
     cells: Vec<Cell>,
 ) -> Result<Option<Vec<Cell>>, StudyError> {
@@ -83,7 +86,7 @@ fn work(
 
 /// Makes blocks until the stream ends, true, or somebody interrupts, false.
 fn produce(
-    pass: &Pass<'_>,
+    pass: &mut Pass<'_>,
     mut mix: Mix,
     senders: &[SyncSender<Message>],
 ) -> Result<bool, StudyError> {
@@ -94,18 +97,25 @@ fn produce(
             let _ = sender.send(message());
         }
     };
+    let mut warming = true;
     loop {
         if pass.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Ok(false);
         }
         let mut block = Block::with_capacity(BLOCK);
         let state = mix.fill(&mut block, map.as_mut())?;
+        for kept in pass.kept.iter_mut() {
+            kept.add(&block, warming);
+        }
         let block = Arc::new(block);
         send(&|| Message::Block(Arc::clone(&block)));
         (pass.progress)(&mix);
         match state {
             State::More => {}
-            State::Warm => send(&|| Message::EndOfWarmUp),
+            State::Warm => {
+                warming = false;
+                send(&|| Message::EndOfWarmUp);
+            }
             State::End => return Ok(true),
         }
     }

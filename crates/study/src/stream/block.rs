@@ -1,7 +1,7 @@
 //! A block of requests, and what the FTL knew when each of them came.
 
 use onefold_buffer::{FtlView, Req};
-use onefold_units::convert::{index, u64_from};
+use onefold_units::convert::index;
 use onefold_units::{Lpn, Nanos, Op};
 
 use super::MappedEntries;
@@ -135,11 +135,6 @@ impl Block {
     /// Whether no further request should go in.
     pub(crate) fn is_full(&self) -> bool {
         self.requests.len() >= BLOCK || self.mapped.len() >= MAPPED_MOST
-    }
-
-    /// Bytes of memory of `requests` requests.
-    pub(crate) fn bytes_of(requests: u64) -> u64 {
-        requests.saturating_mul(u64_from(size_of::<PackedReq>()))
     }
 }
 

@@ -233,6 +233,8 @@ pub(crate) fn refuse(
 /// is nothing.
 fn packed(op: Op, fua: bool, tenant: u8, offset: u64, len: u64, entry: u64) -> Option<PackedReq> {
     let end = offset + len;
+    // Generators write zeroes to deallocate; traces tell.
+    let op = if op == Op::WriteZeroes { Op::Trim } else { op };
     let (first, end) = match op {
         Op::Flush => (0, 0),
         Op::Trim | Op::WriteZeroes => (offset.div_ceil(entry), end / entry),

@@ -40,7 +40,15 @@ role = "target"
 
 pub(crate) fn options(folder: &Path, threads: usize) -> Options {
     let program = Program { version: "0.0.1".to_owned(), commit: "abc".to_owned() };
-    Options { threads, only: Vec::new(), scale: 1.0, folder: folder.to_path_buf(), program }
+    Options {
+        threads,
+        only: Vec::new(),
+        policies: Vec::new(),
+        scale: 1.0,
+        memory_bytes: 1 << 30,
+        folder: folder.to_path_buf(),
+        program,
+    }
 }
 
 pub(crate) fn study(text: &str) -> Study {
