@@ -157,7 +157,7 @@ impl StudyError {
         match self {
             Self::Read { .. } | Self::Only { .. } | Self::Policy { .. } | Self::Scale { .. } => {
                 Fault::Usage
-            },
+            }
             Self::Syntax { .. }
             | Self::UnknownKey { .. }
             | Self::Missing { .. }

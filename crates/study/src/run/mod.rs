@@ -10,9 +10,9 @@ use crate::cell::Cell;
 use crate::file::{Bound, Study, Subject, Workload};
 use crate::key::key;
 use crate::service::Service;
-use offline::Kept;
 use crate::stream::{Mix, Plan};
 use crate::{Program, Results, Row, StudyError, TenantRow, export};
+use offline::Kept;
 
 /// What to run and where to keep it.
 #[derive(Clone, Debug)]
@@ -196,7 +196,8 @@ impl Work<'_> {
     /// The rows of the missing points in their order. `None` if it was interrupted.
     fn run(&self, missing: &[&Point]) -> Result<Option<Vec<Row>>, StudyError> {
         let Self { study, job, options, .. } = self;
-        let is_offline = |point: &Point| matches!(point.subject, Subject::Bound(b) if b.is_offline());
+        let is_offline =
+            |point: &Point| matches!(point.subject, Subject::Bound(b) if b.is_offline());
         let (later, now): (Vec<&Point>, Vec<&Point>) =
             missing.iter().copied().partition(|point| is_offline(point));
         let target = job.workload.target();
@@ -224,7 +225,9 @@ impl Work<'_> {
         for bound in Bound::ALL {
             let of_bound = later.iter().filter(|point| point.subject == Subject::Bound(bound));
             let mut own: Vec<Row> = of_bound.map(|point| self.row(point)).collect();
-            if let Some(kept) = kept.iter().find(|kept| kept.is_for(bound)).filter(|_| !own.is_empty()) {
+            if let Some(kept) =
+                kept.iter().find(|kept| kept.is_for(bound)).filter(|_| !own.is_empty())
+            {
                 offline::compute(kept, bound, &mut own, study.entry_bytes, options.threads);
             }
             rows.append(&mut own);
@@ -237,13 +240,14 @@ impl Work<'_> {
     /// Who keeps the requests: for bounds of the target, and for those of all tenants.
     fn keepers(&self, later: &[&Point]) -> Vec<Kept> {
         let needed = |of_target| {
-            later.iter().any(|point| {
-                matches!(point.subject, Subject::Bound(b) if b.is_of_target() == of_target)
-            })
+            later.iter().any(
+                |point| matches!(point.subject, Subject::Bound(b) if b.is_of_target() == of_target),
+            )
         };
         let (entries, limit) = (self.study.device_entries(), self.options.memory_bytes);
         let kept = |only| Kept::new(only, entries, limit);
-        let target = self.job.workload.target().filter(|_| needed(true)).map(|only| kept(Some(only)));
+        let target =
+            self.job.workload.target().filter(|_| needed(true)).map(|only| kept(Some(only)));
         target.into_iter().chain(needed(false).then(|| kept(None))).collect()
     }
 

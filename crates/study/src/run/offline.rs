@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use onefold_buffer::offline::{NextUse, NextWrite, Request, min, min_bypass, min_w};
 use onefold_buffer::Stats;
+use onefold_buffer::offline::{NextUse, NextWrite, Request, min, min_bypass, min_w};
 use onefold_config::size_text;
 use onefold_units::Op;
 use onefold_units::convert::{narrow, u64_from};
@@ -49,7 +49,8 @@ impl Kept {
 
     pub(super) fn add(&mut self, block: &Block, warming: bool) {
         let all = block.requests().iter();
-        for r in all.filter(|r| self.only.is_none_or(|only| only == r.tenant) && r.op != Op::Flush) {
+        for r in all.filter(|r| self.only.is_none_or(|only| only == r.tenant) && r.op != Op::Flush)
+        {
             self.seen += 1;
             if self.seen <= self.most {
                 let tenant = if warming { WARM_UP } else { r.tenant };

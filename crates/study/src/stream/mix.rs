@@ -229,3 +229,90 @@ fn identity(workload: &Workload, facts: &[Facts], scale: f64) -> Value {
     let sources: Vec<Value> = workload.sources.iter().zip(facts).map(source).collect();
     json!({"sources": sources, "scale": scale})
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use onefold_trace::workload::{Interleave, Lsm, PageRequest, PageSource, PageVolume, Part};
+    use onefold_units::{Op, Rng};
+
+    use super::{Block, Mix, State};
+    use crate::Study;
+
+    const STORE: &str = "lsm-load,bytes=3GiB";
+    const VOLUME: &str = "like-prxy_0-pages,bytes=1GiB";
+
+    fn study(shares: (u32, u32)) -> Study {
+        let text = format!(
+            r#"
+            schema = "onefold.study/1"
+            name = "mix"
+            device = "300GiB"
+            sizes = ["8MiB"]
+            policies = ["lru"]
+            seed = 9
+            [[workload]]
+            name = "W"
+            source = [
+                {{ workload = "{STORE}", share = {} }},
+                {{ workload = "{VOLUME}", share = {}, offset = "282GiB" }},
+            ]
+            "#,
+            shares.0, shares.1
+        );
+        Study::parse(Path::new("mix.toml"), &text).unwrap()
+    }
+
+    /// Two implementations of one rule: that of the trace crate knows neither traces nor limits.
+    #[test]
+    fn requests_are_those_of_the_interleaver_in_pages() {
+        let study = study((30, 1));
+        let (mut mix, _) = Mix::open(&study, &study.workloads[0], 1.0).unwrap();
+        let seed = |tenant| Rng::fork(9, tenant).next_u64();
+        let store = Lsm::parse(STORE).unwrap().instantiate(300 << 30, seed(0)).unwrap();
+        let volume = PageVolume::parse(VOLUME).unwrap().instantiate(18 << 30, seed(1)).unwrap();
+        let parts = vec![
+            Part { source: Box::new(store) as Box<dyn PageSource + Send>, weight: 30 },
+            Part { source: Box::new(volume), weight: 1 },
+        ];
+        let mut expected = Interleave::new(parts).unwrap();
+        assert_eq!(expected.base_pages(1), Some(282 << 18));
+        let mut compared = 0;
+        loop {
+            let mut block = Block::default();
+            let state = mix.fill(&mut block, None).unwrap();
+            let mut wanted = vec![PageRequest::EMPTY; block.len()];
+            assert_eq!(expected.fill_pages(&mut wanted), block.len());
+            let requests = block.requests().iter();
+            let found = requests.map(|r| (r.lpn, r.n, r.op, r.tenant));
+            assert!(found.eq(wanted.iter().map(|r| (r.lpn, r.n, r.op, r.tenant))));
+            compared += block.len();
+            if state == State::End {
+                break;
+            }
+        }
+        assert!(compared > 10_000, "{compared}");
+    }
+
+    #[test]
+    fn every_prefix_keeps_the_ratio() {
+        let study = study((7, 3));
+        let (mut mix, plan) = Mix::open(&study, &study.workloads[0], 0.5).unwrap();
+        let mut pages = [0_u64; 2];
+        loop {
+            let mut block = Block::default();
+            let state = mix.fill(&mut block, None).unwrap();
+            for request in block.requests().iter().filter(|request| request.op != Op::Trim) {
+                pages[usize::from(request.tenant)] += u64::from(request.n);
+                // One request of either may be ahead: 512 KiB of the store.
+                assert!((pages[0] * 3).abs_diff(pages[1] * 7) <= 7 * 3 * 128, "{pages:?}");
+            }
+            if state == State::End {
+                break;
+            }
+        }
+        let bytes = (pages[0] + pages[1]) * 4096;
+        assert!(plan.bytes.unwrap().abs_diff(bytes) <= 512 << 10);
+    }
+}

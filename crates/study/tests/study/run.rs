@@ -67,6 +67,59 @@ fn the_target_alone_is_the_target_without_the_others() {
 }
 
 #[test]
+fn bounds_bound() {
+    let text = SMALL
+        .replace(r#"["alone"]"#, r#"["alone", "min-alone", "min", "min-bypass", "min-w"]"#)
+        .replace(r#"["lru"]"#, r#"["lru", "sieve"]"#)
+        .replace("role = \"target\"", "role = \"target\"\nwarm_up = \"1MiB\"");
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = [1, 2].map(|threads| {
+        timeless(&run_in(&folder.path().join(threads.to_string()), &text, threads).rows)
+    });
+    assert_eq!(one, two);
+    assert_eq!(one.len(), 2 * 2 * 7);
+    for workload in ["A", "B"] {
+        for size in [1 << 18, 1 << 20] {
+            let of = |policy: &str| row(&one, workload, policy, size);
+            let hits = |policy: &str| -> u64 {
+                of(policy).tenants.iter().map(|t| t.reads.hits + t.writes.hits).sum()
+            };
+            let programmed = |policy: &str| -> u64 {
+                of(policy).tenants.iter().map(|t| t.pages_programmed).sum()
+            };
+            let target = |policy: &str| {
+                let tenant = of(policy).tenants.iter().find(|tenant| tenant.target).unwrap();
+                (tenant.reads.hits + tenant.writes.hits, tenant.reads.pages + tenant.writes.pages)
+            };
+            for policy in ["lru", "sieve"] {
+                assert!(hits(policy) < hits("min") && hits("min") <= hits("min-bypass"));
+                assert!(target(policy).0 <= target("min-alone").0);
+                assert!(programmed(policy) >= programmed("min-w") && programmed("min-w") > 0);
+                assert_eq!(target(policy).1, target("min-alone").1);
+            }
+            assert!(target("alone").0 < target("min-alone").0);
+        }
+    }
+}
+
+#[test]
+fn a_bound_that_needs_too_much_memory_is_a_row() {
+    let text = SMALL.replace(r#"["alone"]"#, r#"["min"]"#);
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path(), 2);
+    options.memory_bytes = 1 << 20;
+    let rows = run(&study(&text), &options, &Control::default()).unwrap().rows;
+    let error = row(&rows, "B", "min", 1 << 20).error.clone().unwrap();
+    assert!(error.contains("expected at most 1MiB; raise --memory"), "{error}");
+    assert!(row(&rows, "B", "lru", 1 << 20).error.is_none());
+    // With more memory only the bounds that failed are computed.
+    options.memory_bytes = 1 << 30;
+    let again = run(&study(&text), &options, &Control::default()).unwrap();
+    assert_eq!(again.found + again.computed, 8);
+    assert!(again.rows.iter().all(|row| row.error.is_none()));
+}
+
+#[test]
 fn a_warm_up_fills_the_buffer_and_counts_nothing() {
     let text = |warm_up: &str| {
         format!(
