@@ -72,7 +72,7 @@ impl Opening<'_> {
         match &source.input {
             Input::Pattern(spec) => {
                 let generator = spec.instantiate(space, seed).map_err(refused)?;
-                let end = generator.start_bytes() + generator.length_bytes();
+                let end = generator.end_bytes().unwrap_or(space);
                 let facts = Facts { identity: identity(spec.canonical()), end, bytes: None };
                 let batch = vec![Request::EMPTY; BATCH];
                 Ok((Origin::Generator { generator: Box::new(generator), batch }, facts))
