@@ -5,8 +5,8 @@ use onefold_units::{Lpn, Op};
 use crate::cover::{Cover, cover_of};
 use crate::stats::Written;
 use crate::{
-    Action, Actions, Area, Entries, FtlView, ListId, NodeId, Policy, Req, Setup, Stats, Tables,
-    Violation,
+    Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req, Setup,
+    Stats, Tables, Violation,
 };
 
 /// Why a page is looked up.
@@ -29,6 +29,11 @@ pub trait Replacement {
     /// The policy with nothing buffered.
     fn new(setup: &Setup) -> Self;
 
+    /// Refuses parameters that do not fit one another or the sizes.
+    fn validate(_: &Setup) -> Result<(), BufferError> {
+        Ok(())
+    }
+
     /// Keys without bytes that the policy remembers at most.
     #[must_use]
     fn ghosts(_: &Setup) -> u32 {
@@ -45,6 +50,12 @@ pub trait Replacement {
     #[must_use]
     fn least(setup: &Setup) -> u32 {
         setup.shape.per_program()
+    }
+
+    /// Slots behind those of the entries that the policy uses within an eviction.
+    #[must_use]
+    fn scratch(&self) -> u32 {
+        0
     }
 
     /// Looks at a request before its pages are handled.
@@ -183,12 +194,8 @@ impl<R: Replacement> Cache<R> {
 
     /// Entries that the TRIM only cuts stay as they are: it is a hint, and their other sectors live.
     fn trim(&mut self, r: &Req, out: &mut Actions) {
-        let cut_head = u32::from(r.head != 0);
-        let cut_tail = u32::from(r.tail != 0);
-        let n = r.n.saturating_sub(cut_head + cut_tail);
-        let inner = r.lpn.checked_add(cut_head).map(|lpn| Req { lpn, n, ..*r });
         let mut pages = 0;
-        if let Some(inner) = inner.filter(|inner| inner.n > 0) {
+        if let Some(inner) = r.whole_only() {
             pages = u64::from(inner.count());
             let found = self.entries.take_found(&inner);
             for id in &found {
@@ -251,7 +258,7 @@ impl<R: Replacement> Policy for Cache<R> {
     }
 
     fn slots(&self) -> u32 {
-        self.entries.shape().slots()
+        self.entries.shape().slots() + self.replacement.scratch()
     }
 
     fn check(&self) -> Result<(), Violation> {

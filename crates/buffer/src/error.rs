@@ -179,6 +179,14 @@ pub enum Violation {
         /// Entries accounted for.
         accounted: u64,
     },
+    /// A block of a policy that evicts blocks.
+    #[error("block {block} does not have its {pages} entries next to each other in its list")]
+    Block {
+        /// Number of the block.
+        block: u32,
+        /// Entries according to the block.
+        pages: u32,
+    },
     /// A limit of one policy.
     #[error("list {list} has {found} entries, the policy allows {limit}")]
     ListLimit {
@@ -188,5 +196,20 @@ pub enum Violation {
         found: u32,
         /// Most entries.
         limit: u32,
+    },
+    /// A mark that a policy keeps with an entry.
+    #[error(
+        "the mark {mark:#06x} of entry {key} in list {list} is wrong, expected for its place: \
+         {expected}"
+    )]
+    Mark {
+        /// The list.
+        list: usize,
+        /// The entry.
+        key: u32,
+        /// The bit of the mark.
+        mark: u16,
+        /// Whether it should be set.
+        expected: bool,
     },
 }

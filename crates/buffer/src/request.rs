@@ -39,6 +39,15 @@ impl Req {
         Self { head: 0, tail: 0, ..self }
     }
 
+    /// The request without the entries that it only cuts. `None` if no other is left.
+    pub(crate) fn whole_only(&self) -> Option<Self> {
+        let cut_head = u32::from(self.head != 0);
+        let cut_tail = u32::from(self.tail != 0);
+        let n = self.n.saturating_sub(cut_head + cut_tail);
+        let lpn = self.lpn.checked_add(cut_head)?;
+        (n > 0).then_some(Self { lpn, n, head: 0, tail: 0, ..*self })
+    }
+
     /// Entries inside the address space of 2^32 entries.
     #[inline]
     pub(crate) fn count(&self) -> u32 {

@@ -33,6 +33,7 @@ impl Setup {
         let shape = Shape::new(config, sizes.entry_bytes, sizes.flash_page_bytes)?;
         let device_entries = sizes.device_bytes.div_ceil(u64::from(sizes.entry_bytes));
         let all = Self { shape, spec: config.policy, device_entries };
+        R::validate(&all)?;
         let tables = match config.charge {
             Charge::None => 0,
             Charge::Paper => R::tables(&all).paper,

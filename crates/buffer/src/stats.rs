@@ -91,10 +91,14 @@ pub struct TenantStats {
     /// Pages read from victims that were on their way to flash: hits, counted by whoever executes
     /// the programs (`writeback = async`). A policy alone counts them as misses.
     pub wb_hits: u64,
-    /// Pages read from flash to complete partly written pages, whether mapped or not.
+    /// Pages read from flash to complete partly written pages, and blocks that are programmed as a
+    /// whole, whether mapped or not.
     pub pad_reads: u64,
-    /// Pages programmed.
+    /// Dirty pages programmed.
     pub pages_programmed: u64,
+    /// Pages programmed although not dirty, to complete blocks: those read for it, and clean
+    /// entries. They count for the tenant of the first dirty page of the block.
+    pub pages_padded: u64,
     /// Programs. One that mixes tenants counts for that of its first page.
     pub programs: u64,
     /// Programs that do not fill their flash page.
@@ -137,13 +141,20 @@ impl TenantStats {
         self.accesses().hit_ratio()
     }
 
-    /// 1 - pages programmed / pages written; 0 if none was written.
+    /// All pages programmed, dirty or not.
+    #[must_use]
+    pub const fn all_programmed(&self) -> u64 {
+        self.pages_programmed + self.pages_padded
+    }
+
+    /// 1 - all pages programmed / pages written; 0 if none was written. Negative if padding costs
+    /// more than the buffer absorbs.
     #[must_use]
     pub fn absorption(&self) -> f64 {
         if self.writes.pages == 0 {
             return 0.0;
         }
-        1.0 - float(self.pages_programmed) / float(self.writes.pages)
+        1.0 - float(self.all_programmed()) / float(self.writes.pages)
     }
 
     /// What became of the pages written; equal to `writes.pages` at any time.
@@ -163,6 +174,7 @@ impl TenantStats {
         with(&mut self.wb_hits, other.wb_hits);
         with(&mut self.pad_reads, other.pad_reads);
         with(&mut self.pages_programmed, other.pages_programmed);
+        with(&mut self.pages_padded, other.pages_padded);
         with(&mut self.programs, other.programs);
         with(&mut self.short_programs, other.short_programs);
         with(&mut self.overwritten, other.overwritten);

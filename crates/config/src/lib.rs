@@ -41,5 +41,7 @@ pub use key::CHANGEABLE;
 pub use load::Sources;
 pub use preset::{PRESETS, Preset};
 pub use problem::Problem;
+pub use quantity::{size, size_text, time};
 pub use run::{Align, Fit, Mode, Precondition, Run, Until};
+pub use suggest::nearest;
 pub use tenant::{Load, Tenant};

@@ -11,10 +11,13 @@
 //! 4. dirty parts are valid parts; an entry has a valid part, a ghost has none.
 //! 5. The dirty counter of a list is the number of its entries with a dirty part.
 //! 6. Per tenant, pages written = overwritten + programmed + discarded + dirty.
-//! 7. A program has 1 to k entries of one stream, all complete and dirty before it.
+//! 7. A program has 1 to k entries of one stream, all complete, and dirty before it unless they
+//!    fill up a block (`padded`). Clean entries are complete.
 //! 8. A dirty entry leaves only by a program or a TRIM.
 
 mod check;
+mod ghosts;
+mod padded;
 mod program;
 
 use onefold_units::Lpn;
@@ -22,8 +25,8 @@ use onefold_units::Lpn;
 use crate::cover::Cover;
 use crate::stats::Written;
 use crate::{
-    Action, Actions, Area, Index, ListId, NodeId, PartMask, Req, Shape, Slab, Slot, Stats, Stream,
-    TenantStats,
+    Action, Actions, Area, Index, ListId, NodeId, PartMask, Programmed, Req, Shape, Slab, Slot,
+    Stats, Stream, TenantStats,
 };
 
 /// Counts of the request at hand that are not in the statistics yet.
@@ -47,6 +50,8 @@ pub struct Entries {
     pending: Pending,
     /// Entries of the program being made.
     batch: Vec<NodeId>,
+    /// Pages of the block being evicted.
+    block: Vec<Programmed>,
     /// Entries of the range being trimmed, or those to flush.
     found: Vec<NodeId>,
     /// Entries that were programmed in place.
@@ -70,6 +75,7 @@ impl Entries {
             stats: Stats::new(areas),
             pending: Pending::default(),
             batch: Vec::new(),
+            block: Vec::new(),
             found: Vec::new(),
             cleaned: Vec::new(),
             evicted: Vec::new(),

@@ -151,23 +151,28 @@ impl Entries {
         let k = index(self.shape.per_program());
         assert!((1..=k).contains(&batch.len()), "invariant 7: a program of {} of {k}", batch.len());
         for id in batch {
-            let padded = u64::from(self.complete(*id, out));
-            let node = self.slab.node_mut(*id);
-            assert!(node.dirty != 0, "invariant 7: entry {} is clean", node.key);
-            node.dirty = 0;
-            let area = self.stats.area_mut(node.list);
-            area.dirty -= 1;
-            area.flushed += 1;
-            let owner = self.stats.tenant_mut(node.tenant);
-            owner.pad_reads += padded;
-            owner.pages_programmed += 1;
-            owner.dirty = owner.dirty.wrapping_sub(1);
+            self.mark_programmed(*id, out);
         }
         let first = self.stats.tenant_mut(self.slab.node(batch[0]).tenant);
         first.programs += 1;
         first.short_programs += u64::from(batch.len() < k);
         let programmed = batch.iter().map(|id| self.place(*id));
         out.program(stream, programmed.map(|(lpn, slot)| Programmed { lpn, slot }));
+    }
+
+    /// The entry is part of the next program: it becomes clean and complete.
+    pub(super) fn mark_programmed(&mut self, id: NodeId, out: &mut Actions) {
+        let padded = u64::from(self.complete(id, out));
+        let node = self.slab.node_mut(id);
+        assert!(node.dirty != 0, "invariant 7: entry {} is clean", node.key);
+        node.dirty = 0;
+        let area = self.stats.area_mut(node.list);
+        area.dirty -= 1;
+        area.flushed += 1;
+        let owner = self.stats.tenant_mut(node.tenant);
+        owner.pad_reads += padded;
+        owner.pages_programmed += 1;
+        owner.dirty = owner.dirty.wrapping_sub(1);
     }
 
     /// Programs the dirty entries of a list, oldest first. They stay, clean, where they are.

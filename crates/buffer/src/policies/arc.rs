@@ -1,6 +1,14 @@
 //! Two LRU lists for recency and frequency that balance themselves by their ghosts.
+//! Source: Megiddo, Modha 2003, figure 4.
 
-use crate::PolicyInfo;
+use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+
+/// T1 and T2 of the paper: entries seen once, and more often.
+const ONCE: ListId = ListId(0);
+const OFTEN: ListId = ListId(1);
+/// B1 and B2 of the paper: what left them.
+const ONCE_OUT: ListId = ListId(2);
+const OFTEN_OUT: ListId = ListId(3);
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -9,3 +17,93 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     source: "Megiddo, Modha 2003",
     parameters: &[],
 };
+
+/// Invariants of the directory, C entries in the buffer: `ONCE` and its ghosts are C at most, all
+/// four lists 2 C.
+pub(crate) struct Arc {
+    entries: u32,
+    /// Entries that `ONCE` should have: the real-valued p of the paper.
+    target: f64,
+}
+
+impl Arc {
+    /// REPLACE of the paper. A TRIM leaves holes; while there are some nothing has to go.
+    #[inline]
+    fn replace(&self, e: &mut Entries, often_ghost: bool, out: &mut Actions) {
+        if !e.is_full() {
+            return;
+        }
+        let once = f64::from(e.len(ONCE));
+        let over = once > self.target || (often_ghost && once >= self.target);
+        let from_once = !e.is_empty(ONCE) && (over || e.is_empty(OFTEN));
+        let (from, ghosts) = if from_once { (ONCE, ONCE_OUT) } else { (OFTEN, OFTEN_OUT) };
+        e.evict(from, out);
+        e.remember_evicted(ghosts, u32::MAX);
+    }
+
+    /// Case IV of the paper: the key is in no list.
+    #[inline]
+    fn make_room(&self, e: &mut Entries, out: &mut Actions) {
+        if e.len(ONCE) == self.entries {
+            // Without a ghost: the directory has no room for it.
+            e.evict(ONCE, out);
+            return;
+        }
+        let first = e.len(ONCE) + e.len(ONCE_OUT);
+        if first == self.entries {
+            e.forget_oldest(ONCE_OUT, e.len(ONCE_OUT) - 1);
+        } else if first + e.len(OFTEN) + e.len(OFTEN_OUT) == 2 * self.entries {
+            e.forget_oldest(OFTEN_OUT, e.len(OFTEN_OUT) - 1);
+        }
+        self.replace(e, false, out);
+    }
+
+    /// Cases II and III of the paper: a ghost says which list is too small.
+    fn adapt(&mut self, e: &Entries, often_ghost: bool) {
+        let (once, often) = (f64::from(e.len(ONCE_OUT)), f64::from(e.len(OFTEN_OUT)));
+        self.target = if often_ghost {
+            (self.target - f64::max(1.0, once / often)).max(0.0)
+        } else {
+            (self.target + f64::max(1.0, often / once)).min(f64::from(self.entries))
+        };
+    }
+}
+
+impl Replacement for Arc {
+    const AREAS: &'static [Area] =
+        &[Area::new("once"), Area::new("often"), Area::ghosts(), Area::ghosts()];
+
+    fn new(setup: &Setup) -> Self {
+        Self { entries: setup.shape.slots(), target: 0.0 }
+    }
+
+    /// The directory less the entries that stay while a full flash page of them is evicted.
+    fn ghosts(setup: &Setup) -> u32 {
+        setup.shape.slots() + setup.shape.per_program() - 1
+    }
+
+    #[inline]
+    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+        e.move_to_newest(OFTEN, id);
+    }
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        let Some(ghost) = ghost else {
+            self.make_room(e, out);
+            return Some(e.insert(ONCE, key));
+        };
+        let often_ghost = e.slab().list_of(ghost) == Some(OFTEN_OUT);
+        self.adapt(e, often_ghost);
+        e.remove_ghost(ghost);
+        self.replace(e, often_ghost, out);
+        Some(e.insert(OFTEN, key))
+    }
+}

@@ -1,6 +1,8 @@
-//! Entries leave in the order in which they came; hits do not move them.
+//! First in, first out.
 
-use crate::PolicyInfo;
+use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+
+const ALL: ListId = ListId(0);
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -9,3 +11,33 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     source: "folklore",
     parameters: &[],
 };
+
+/// Entries leave in the order in which they came; hits do not move them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fifo;
+
+impl Replacement for Fifo {
+    const AREAS: &'static [Area] = &[Area::new("all")];
+
+    fn new(_: &Setup) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn hit(&mut self, _: &mut Entries, _: NodeId, _: Access, _: &mut Actions) {}
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        _: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        if e.is_full() {
+            e.evict(ALL, out);
+        }
+        Some(e.insert(ALL, key))
+    }
+}

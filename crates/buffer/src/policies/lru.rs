@@ -1,8 +1,7 @@
 //! Least recently used.
 
+use super::nested::Nested;
 use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
-
-const ALL: ListId = ListId(0);
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -12,11 +11,11 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     parameters: &[],
 };
 
-/// One list by recency of any access; the least recently used entry leaves.
+/// One list by recency of any access, list number `AT`; the least recently used entry leaves.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lru;
+pub struct Lru<const AT: u8 = 0>;
 
-impl Replacement for Lru {
+impl<const AT: u8> Replacement for Lru<AT> {
     const AREAS: &'static [Area] = &[Area::new("all")];
 
     fn new(_: &Setup) -> Self {
@@ -25,7 +24,7 @@ impl Replacement for Lru {
 
     #[inline]
     fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
-        e.move_to_newest(ALL, id);
+        self.join(e, id);
     }
 
     #[inline]
@@ -33,13 +32,32 @@ impl Replacement for Lru {
         &mut self,
         e: &mut Entries,
         key: u32,
-        _: Option<NodeId>,
+        ghost: Option<NodeId>,
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            e.evict(ALL, out);
-        }
-        Some(e.insert(ALL, key))
+        self.make_room_and_insert(e, key, ghost, out)
+    }
+}
+
+impl<const AT: u8> Nested for Lru<AT> {
+    #[inline]
+    fn len(e: &Entries) -> u32 {
+        e.len(ListId(AT))
+    }
+
+    #[inline]
+    fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
+        e.evict(ListId(AT), out);
+    }
+
+    #[inline]
+    fn insert(&mut self, e: &mut Entries, key: u32, _: bool) -> NodeId {
+        e.insert(ListId(AT), key)
+    }
+
+    #[inline]
+    fn join(&mut self, e: &mut Entries, id: NodeId) {
+        e.move_to_newest(ListId(AT), id);
     }
 }

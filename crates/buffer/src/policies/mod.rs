@@ -3,6 +3,7 @@
 mod ad_lru;
 mod aoi;
 mod arc;
+mod blocks;
 mod bplru;
 mod ccf_lru;
 mod cflru;
@@ -12,15 +13,21 @@ mod fifo;
 mod lirs;
 mod lru;
 mod lru_wsr;
+mod nested;
+mod oldest_clean;
 mod pt_lru;
 mod s3_fifo;
+mod second_chance;
 mod sieve;
 mod two_level;
 mod two_q;
 mod vbbms;
 mod w_tinylfu;
 
+pub use bplru::Bplru;
+pub use fab::Fab;
 pub use lru::Lru;
+pub use vbbms::Vbbms;
 
 use crate::{
     BufferConfig, BufferError, Cache, Policy, PolicyInfo, PolicyKind, Replacement, Setup, Sizes,
@@ -58,24 +65,24 @@ pub fn new_policy(
 ) -> Result<Box<dyn Policy + Send>, BufferError> {
     match config.policy.kind() {
         PolicyKind::Lru => cache::<Lru>(config, sizes),
-        PolicyKind::Fifo => unimplemented!(),
-        PolicyKind::TwoLevel => unimplemented!(),
-        PolicyKind::PtLru => unimplemented!(),
-        PolicyKind::Vbbms => unimplemented!(),
-        PolicyKind::Cflru => unimplemented!(),
-        PolicyKind::LruWsr => unimplemented!(),
-        PolicyKind::CcfLru => unimplemented!(),
-        PolicyKind::AdLru => unimplemented!(),
-        PolicyKind::Fab => unimplemented!(),
-        PolicyKind::Bplru => unimplemented!(),
-        PolicyKind::Clock => unimplemented!(),
-        PolicyKind::TwoQ => unimplemented!(),
-        PolicyKind::Arc => unimplemented!(),
-        PolicyKind::Lirs => unimplemented!(),
-        PolicyKind::S3Fifo => unimplemented!(),
-        PolicyKind::Sieve => unimplemented!(),
-        PolicyKind::WTinyLfu => unimplemented!(),
-        PolicyKind::Aoi => unimplemented!(),
+        PolicyKind::Fifo => cache::<fifo::Fifo>(config, sizes),
+        PolicyKind::TwoLevel => cache::<two_level::TwoLevel>(config, sizes),
+        PolicyKind::PtLru => cache::<pt_lru::PtLru>(config, sizes),
+        PolicyKind::Vbbms => cache::<Vbbms>(config, sizes),
+        PolicyKind::Cflru => cache::<cflru::Cflru>(config, sizes),
+        PolicyKind::LruWsr => cache::<lru_wsr::LruWsr>(config, sizes),
+        PolicyKind::CcfLru => cache::<ccf_lru::CcfLru>(config, sizes),
+        PolicyKind::AdLru => cache::<ad_lru::AdLru>(config, sizes),
+        PolicyKind::Fab => cache::<Fab>(config, sizes),
+        PolicyKind::Bplru => cache::<Bplru>(config, sizes),
+        PolicyKind::Clock => cache::<clock::Clock>(config, sizes),
+        PolicyKind::TwoQ => cache::<two_q::TwoQ>(config, sizes),
+        PolicyKind::Arc => cache::<arc::Arc>(config, sizes),
+        PolicyKind::Lirs => cache::<lirs::Lirs>(config, sizes),
+        PolicyKind::S3Fifo => cache::<s3_fifo::S3Fifo>(config, sizes),
+        PolicyKind::Sieve => cache::<sieve::Sieve>(config, sizes),
+        PolicyKind::WTinyLfu => cache::<w_tinylfu::WTinyLfu>(config, sizes),
+        PolicyKind::Aoi => aoi::policy(config, sizes),
     }
 }
 

@@ -1,6 +1,17 @@
-//! Small FIFO, main FIFO with counts, ghost FIFO.
+//! Small FIFO, main FIFO with counts, ghost FIFO. Source: Yang et al. 2023, algorithm 1.
 
-use crate::{Limits, Parameter, PolicyInfo, Ratio, Value};
+use super::nested::Nested;
+use crate::{
+    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, PolicyKind,
+    Ratio, Replacement, Setup, Value,
+};
+
+/// Share of the small queue unless set.
+const SMALL_SHARE: Ratio = Ratio::new(1, 10);
+/// Largest count of an entry.
+const COUNT_MOST: u16 = 3;
+/// Accesses after its admission that lift an entry from the small into the main queue.
+const COUNT_TO_MAIN: u16 = 2;
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -9,8 +20,114 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     source: "Yang et al. 2023",
     parameters: &[Parameter {
         name: "small",
-        default: Value::Ratio(Ratio::new(1, 10)),
+        default: Value::Ratio(SMALL_SHARE),
         limits: Limits::Ratio,
         about: "Share of the entries for the small queue.",
     }],
 };
+
+/// What is new passes a small FIFO, where what is accessed only once leaves soon. `aux` of an entry
+/// counts its accesses. Its lists are `AT` and the two after it.
+pub(crate) struct S3Fifo<const AT: u8 = 0> {
+    /// Entries of the small queue from which on victims come from it.
+    limit: u32,
+    /// Most ghosts.
+    ghosts: u32,
+}
+
+fn limit(setup: &Setup) -> u32 {
+    let own = setup.spec.kind() == PolicyKind::S3Fifo;
+    let share = if own { setup.spec.value("small").ratio() } else { SMALL_SHARE };
+    share.of(setup.shape.slots())
+}
+
+impl<const AT: u8> S3Fifo<AT> {
+    const SMALL: ListId = ListId(AT);
+    const MAIN: ListId = ListId(AT + 1);
+    const GHOSTS: ListId = ListId(AT + 2);
+
+    /// `false` if all its entries went to the main queue.
+    #[inline]
+    fn evict_small(&self, e: &mut Entries, out: &mut Actions) -> bool {
+        while let Some(oldest) = e.slab().oldest(Self::SMALL) {
+            let count = e.aux_mut(oldest);
+            if *count < COUNT_TO_MAIN {
+                e.evict_at(oldest, out);
+                e.remember_evicted(Self::GHOSTS, self.ghosts);
+                return true;
+            }
+            *count = 0;
+            e.move_to_newest(Self::MAIN, oldest);
+        }
+        false
+    }
+
+    #[inline]
+    fn evict_main(e: &mut Entries, out: &mut Actions) {
+        while let Some(oldest) = e.slab().oldest(Self::MAIN) {
+            let count = e.aux_mut(oldest);
+            if *count == 0 {
+                e.evict_at(oldest, out);
+                return;
+            }
+            *count -= 1;
+            e.move_to_newest(Self::MAIN, oldest);
+        }
+    }
+}
+
+impl<const AT: u8> Nested for S3Fifo<AT> {
+    #[inline]
+    fn len(e: &Entries) -> u32 {
+        e.len(Self::SMALL) + e.len(Self::MAIN)
+    }
+
+    #[inline]
+    fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
+        let from_small = e.len(Self::SMALL) >= self.limit || e.is_empty(Self::MAIN);
+        if !(from_small && self.evict_small(e, out)) {
+            Self::evict_main(e, out);
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId {
+        e.insert(if known { Self::MAIN } else { Self::SMALL }, key)
+    }
+
+    /// As if it came back as a ghost: the small queue is for what is accessed only once.
+    #[inline]
+    fn join(&mut self, e: &mut Entries, id: NodeId) {
+        e.move_to_newest(Self::MAIN, id);
+    }
+}
+
+impl<const AT: u8> Replacement for S3Fifo<AT> {
+    const AREAS: &'static [Area] = &[Area::new("small"), Area::new("main"), Area::ghosts()];
+
+    fn new(setup: &Setup) -> Self {
+        Self { limit: limit(setup), ghosts: Self::ghosts(setup) }
+    }
+
+    fn ghosts(setup: &Setup) -> u32 {
+        setup.shape.slots() - limit(setup)
+    }
+
+    #[inline]
+    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+        let count = e.aux_mut(id);
+        *count = (*count + 1).min(COUNT_MOST);
+    }
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        self.make_room_and_insert(e, key, ghost, out)
+    }
+}

@@ -1,6 +1,7 @@
-//! FIFO with a hand that passes over accessed entries.
+//! FIFO with a hand that passes over accessed entries. Source: Zhang et al. 2024, algorithm 1.
 
-use crate::PolicyInfo;
+use super::nested::Nested;
+use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -9,3 +10,73 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     source: "Zhang et al. 2024",
     parameters: &[],
 };
+
+/// One list by insertion, number `AT`, whose hand looks for victims from the oldest end to the newest and round.
+/// `aux` of an entry is 1 if it was accessed since the hand passed.
+pub(crate) struct Sieve<const AT: u8 = 0> {
+    /// The entry the search goes on with; `None` is the oldest one.
+    hand: Option<NodeId>,
+}
+
+impl<const AT: u8> Nested for Sieve<AT> {
+    #[inline]
+    fn len(e: &Entries) -> u32 {
+        e.len(ListId(AT))
+    }
+
+    /// Evicts the next entry that was not accessed since the hand passed.
+    fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
+        let oldest = |e: &Entries| e.slab().oldest(ListId(AT));
+        let Some(mut at) = self.hand.or_else(|| oldest(e)) else { return };
+        while std::mem::take(e.aux_mut(at)) != 0 {
+            let next = e.slab().newer(at).or_else(|| oldest(e));
+            at = next.unwrap_or(at);
+        }
+        // The victim may take along newer entries, none below it: from there the hand goes on.
+        let below = e.slab().older(at);
+        e.evict_at(at, out);
+        self.hand = below.map_or_else(|| oldest(e), |below| e.slab().newer(below));
+    }
+
+    #[inline]
+    fn insert(&mut self, e: &mut Entries, key: u32, _: bool) -> NodeId {
+        e.insert(ListId(AT), key)
+    }
+
+    #[inline]
+    fn join(&mut self, e: &mut Entries, id: NodeId) {
+        e.move_to_newest(ListId(AT), id);
+    }
+}
+
+impl<const AT: u8> Replacement for Sieve<AT> {
+    const AREAS: &'static [Area] = &[Area::new("all")];
+
+    fn new(_: &Setup) -> Self {
+        Self { hand: None }
+    }
+
+    #[inline]
+    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+        *e.aux_mut(id) = 1;
+    }
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        self.make_room_and_insert(e, key, ghost, out)
+    }
+
+    #[inline]
+    fn forget(&mut self, e: &mut Entries, id: NodeId) {
+        if self.hand == Some(id) {
+            self.hand = e.slab().newer(id);
+        }
+    }
+}

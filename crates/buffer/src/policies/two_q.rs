@@ -1,6 +1,17 @@
 //! A probation FIFO, a main LRU for what comes back, a memory of what left.
+//! Source: Johnson, Shasha 1994, section 3.2 (the full version of 2Q).
 
-use crate::{Limits, Parameter, PolicyInfo, Ratio, Value};
+use crate::{
+    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Replacement, Setup, Value,
+};
+
+/// A1in of the paper.
+const IN: ListId = ListId(0);
+/// Am of the paper.
+const MAIN: ListId = ListId(1);
+/// A1out of the paper.
+const OUT: ListId = ListId(2);
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -22,3 +33,61 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
         },
     ],
 };
+
+/// What is new waits in a FIFO; only what comes back after it left enters the LRU list.
+pub(crate) struct TwoQ {
+    /// Entries the FIFO keeps when room is needed: Kin of the paper.
+    keep: u32,
+    /// Most ghosts: Kout of the paper.
+    ghosts: u32,
+}
+
+impl TwoQ {
+    #[inline]
+    fn evict(&self, e: &mut Entries, out: &mut Actions) {
+        if e.len(IN) > self.keep || e.is_empty(MAIN) {
+            e.evict(IN, out);
+            e.remember_evicted(OUT, self.ghosts);
+        } else {
+            e.evict(MAIN, out);
+        }
+    }
+}
+
+impl Replacement for TwoQ {
+    const AREAS: &'static [Area] = &[Area::new("in"), Area::new("main"), Area::ghosts()];
+
+    fn new(setup: &Setup) -> Self {
+        let keep = setup.spec.value("in").ratio().of(setup.shape.slots());
+        Self { keep, ghosts: Self::ghosts(setup) }
+    }
+
+    fn ghosts(setup: &Setup) -> u32 {
+        setup.spec.value("out").ratio().of(setup.shape.slots())
+    }
+
+    #[inline]
+    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+        if e.slab().list_of(id) == Some(MAIN) {
+            e.move_to_newest(MAIN, id);
+        }
+    }
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        if let Some(ghost) = ghost {
+            e.remove_ghost(ghost);
+        }
+        if e.is_full() {
+            self.evict(e, out);
+        }
+        Some(e.insert(if ghost.is_some() { MAIN } else { IN }, key))
+    }
+}

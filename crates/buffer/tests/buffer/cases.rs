@@ -1,8 +1,9 @@
 //! One small case per rule of the request interface.
 
 use crate::common::build::{build, try_build};
+use crate::common::text::text;
 use crate::common::unmapped::Unmapped;
-use onefold_buffer::{Action, Actions, BufferError, Policy, Req};
+use onefold_buffer::{Actions, BufferError, Policy, Req};
 use onefold_units::{Lpn, Op};
 
 /// A buffer, and its answers as one line of text per request.
@@ -39,24 +40,7 @@ impl Buffer {
     }
 
     fn text(&self) -> String {
-        let step = |action: &Action| match *action {
-            Action::Hit { lpn, .. } => format!("hit {}", lpn.raw()),
-            Action::Fill { lpn, missing, .. } => {
-                format!("fill {} {:#x}", lpn.raw(), missing.bits())
-            }
-            Action::Store { lpn, .. } => format!("store {}", lpn.raw()),
-            Action::Drop { lpn, .. } => format!("drop {}", lpn.raw()),
-            Action::Bypass { lpn } => format!("bypass {}", lpn.raw()),
-            Action::PadRead { lpn, missing, .. } => {
-                format!("pad {} {:#x}", lpn.raw(), missing.bits())
-            }
-            Action::Program { batch, .. } => {
-                let entries = self.out.batch(batch);
-                let lpns: Vec<String> = entries.iter().map(|e| e.lpn.raw().to_string()).collect();
-                format!("program {}", lpns.join("+"))
-            }
-        };
-        self.out.as_slice().iter().map(step).collect::<Vec<String>>().join(", ")
+        text(&self.out)
     }
 }
 

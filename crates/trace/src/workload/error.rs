@@ -11,7 +11,8 @@ pub enum WorkloadError {
     Empty,
     /// The first word names no pattern.
     #[error(
-        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw or mix",
+        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw, mix or \
+         one of the names that `onefold trace generate --list` shows",
         hint(*.nearest)
     )]
     UnknownPattern {
@@ -24,13 +25,15 @@ pub enum WorkloadError {
     #[error(
         "unknown workload key `{key}`{}; the keys are {}",
         hint(*.nearest),
-        super::KEYS.join(", ")
+        known.join(", ")
     )]
     UnknownKey {
         /// The key as written.
         key: String,
         /// The key it may be a misspelling of.
         nearest: Option<&'static str>,
+        /// Every key of this kind of workload.
+        known: &'static [&'static str],
     },
     /// A key without a value.
     #[error("workload key `{key}` has no value; write `{key}=VALUE`")]
@@ -143,6 +146,66 @@ pub enum WorkloadError {
         range: u64,
         /// Bytes of the largest request.
         request: u64,
+    },
+    /// A workload with addresses of its own touches more than the range holds.
+    #[error(
+        "the workload touches up to {needed} bytes, but its range holds {range}; \
+         take a larger device or range, or lower `requests`"
+    )]
+    FootprintTooLarge {
+        /// Bytes of the range.
+        range: u64,
+        /// Bytes the workload needs.
+        needed: u64,
+    },
+    /// The first word names no workload of the kind that was asked.
+    #[error("`{found}` is no such workload{}; use {known}", hint(*.nearest))]
+    UnknownGenerator {
+        /// The word.
+        found: String,
+        /// The workload it may be a misspelling of.
+        nearest: Option<&'static str>,
+        /// Every choice.
+        known: String,
+    },
+    /// Extents larger than files.
+    #[error("`align` is {align} bytes, more than `file` or `memtable`; lower it")]
+    AlignTooLarge {
+        /// Bytes of the alignment.
+        align: u64,
+    },
+    /// The files of a store may not fit its space.
+    #[error(
+        "`space` is {space} bytes, but this tree may need {needed} at times; raise `space`, or \
+         lower `capacity` or the sizes of the tree"
+    )]
+    SpaceTooSmall {
+        /// Bytes of the space.
+        space: u64,
+        /// Bytes it may need.
+        needed: u64,
+    },
+    /// No source to merge, or more than tenants can be told apart.
+    #[error("{found} sources to merge, expected 1 to 256")]
+    TenantCount {
+        /// How many.
+        found: usize,
+    },
+    /// A source without a share of the traffic.
+    #[error("tenant {tenant} has the weight {found}, expected 1 to 2^60")]
+    TenantWeight {
+        /// Its number.
+        tenant: u8,
+        /// Its weight.
+        found: u64,
+    },
+    /// A loop over more pages than are only read.
+    #[error("`loop` has {pages} pages, but only {read_only} are `read_only`; lower `loop`")]
+    LoopTooLong {
+        /// Pages of the loop.
+        pages: u64,
+        /// Pages that are only read.
+        read_only: u64,
     },
     /// More positions than the generator can number.
     #[error("the range has {found} units of `align`, expected at most {limit}; raise `align`")]

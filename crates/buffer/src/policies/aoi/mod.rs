@@ -1,6 +1,54 @@
-//! Append-only isolation (Jeong 2021).
+//! Append-only isolation: Jeong et al., "Append-only data isolation ..", 2021.
+//!
+//! Terms. A *chunk* is an aligned range of addresses with two bits in the large-append table
+//! ([`lat::Lat`]): L, a large write was no update; W, its data was written again. A request is
+//! *large* from a threshold on. Three areas share the buffer:
+//!
+//! - *BAW*: large writes into chunks without rewritten data;
+//! - *BAR*: reads of chunks with L and without W;
+//! - *SORB*: everything else, small or re-accessed.
+//!
+//! BAW and BAR hold one flash page per die at most, SORB the whole buffer. Who makes room:
+//!
+//! | for | gives up pages, in this order |
+//! |---|---|
+//! | SORB | all of BAR; BAW in flash pages; SORB |
+//! | BAW, if it cannot grow to its limit | all of BAR; SORB; BAW |
+//! | BAR, if it cannot grow to its limit | BAW in flash pages; SORB; BAR |
+//! | BAW or BAR, if it can | itself |
+//!
+//! Pages never leave SORB for another area. [`judge`] decides about pages, [`room`] about the
+//! victim's area, a [`Nested`] policy about the order inside SORB.
+//!
+//! The paper's algorithm 1 is missing from its text, nobody clears its bits, and its second
+//! sequential request into a chunk counts as an update. `reaccess=literal,trim_reset=off` is what
+//! is printed; the defaults are what it describes.
 
-use crate::{Limits, Parameter, PolicyInfo, Value};
+mod cursors;
+mod judge;
+mod lat;
+mod room;
+
+use onefold_units::Op;
+
+use self::judge::{Dest, Judge, Verdict};
+use self::lat::Piece;
+use self::room::Room;
+use super::nested::Nested;
+use super::{Lru, cache, s3_fifo::S3Fifo, sieve::Sieve};
+use crate::{
+    Access, Actions, Area, BufferConfig, BufferError, Entries, FtlView, Limits, ListId, NodeId,
+    Parameter, Policy, PolicyInfo, Replacement, Req, Setup, Sizes, Tables, Value, Violation,
+};
+
+/// Append-only writes.
+const BAW: ListId = ListId(0);
+/// Append-only reads.
+const BAR: ListId = ListId(1);
+/// The first list of SORB; its others follow.
+const SORB: ListId = ListId(2);
+/// Lists of all areas, if SORB has three.
+const LISTS_MOST: usize = 5;
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -12,7 +60,8 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             name: "reaccess",
             default: Value::Word("mapped"),
             limits: Limits::Words(&["mapped", "cursor", "literal"]),
-            about: "What tells an update from an append.",
+            about: "What tells an update from an append: most pages are mapped, the write does not \
+                    continue the one before, or any write to a chunk with appends.",
         },
         Parameter {
             name: "chunk",
@@ -24,13 +73,13 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             name: "threshold",
             default: Value::Bytes(16 << 10),
             limits: Limits::Bytes { least: 0, most: 1 << 40 },
-            about: "Size from which a request is large.",
+            about: "Size from which a write or TRIM is large.",
         },
         Parameter {
             name: "channels",
             default: Value::Count(8),
             limits: Limits::Count { least: 1, most: 4096 },
-            about: "Flash channels: an append-only area holds a page for each die.",
+            about: "Flash channels: an append-only area holds a flash page for each die.",
         },
         Parameter {
             name: "ways",
@@ -50,5 +99,207 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
             limits: Limits::Words(&["lru", "s3-fifo", "sieve"]),
             about: "Replacement inside the area of small and re-accessed pages.",
         },
+        Parameter {
+            name: "restart",
+            default: Value::Word("off"),
+            limits: Limits::Words(&["off", "on"]),
+            about: "Whether a chunk that large writes rewrite from end to end is append-only again.",
+        },
     ],
 };
+
+/// The configured policy.
+pub(super) fn policy(
+    config: &BufferConfig,
+    sizes: &Sizes,
+) -> Result<Box<dyn Policy + Send>, BufferError> {
+    match config.policy.value("area").word() {
+        "s3-fifo" => cache::<Aoi<S3Fifo<{ SORB.0 }>>>(config, sizes),
+        "sieve" => cache::<Aoi<Sieve<{ SORB.0 }>>>(config, sizes),
+        _ => cache::<Aoi<Lru<{ SORB.0 }>>>(config, sizes),
+    }
+}
+
+/// What was decided about consecutive pages of the request.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    last: u32,
+    verdict: Verdict,
+}
+
+/// Append-only isolation, with a replacement policy for SORB.
+#[derive(Clone, Debug)]
+struct Aoi<S> {
+    judge: Judge,
+    room: Room<S>,
+    /// The pages of the request that are being handled.
+    now: Stretch,
+    /// Those after them, ascending.
+    plan: Vec<Stretch>,
+    /// The stretch of the plan that comes next.
+    next: usize,
+    /// Most pages in BAW, and in BAR.
+    most: u32,
+}
+
+impl<S: Nested> Aoi<S> {
+    /// BAW, BAR, and the lists of SORB from number 2 on.
+    const LISTS: [Area; LISTS_MOST] = {
+        let mut lists = [Area::new("sorb"); LISTS_MOST];
+        lists[0] = Area::append_only("baw");
+        lists[1] = Area::new("bar");
+        lists
+    };
+
+    /// Decides about all pages of a request: before any of them changes the LAT or the FTL.
+    #[inline]
+    fn plan(&mut self, r: &Req, out: &mut Actions, decide: impl Fn(&mut Judge, &Piece) -> Verdict) {
+        self.plan.clear();
+        self.next = 0;
+        let mut pieces = self.judge.pieces(r);
+        let Some(first) = pieces.next() else { return };
+        out.look_up();
+        self.now = Stretch { last: first.last(), verdict: decide(&mut self.judge, &first) };
+        for piece in pieces {
+            out.look_up();
+            let (last, verdict) = (piece.last(), decide(&mut self.judge, &piece));
+            let before = self.plan.last_mut().unwrap_or(&mut self.now);
+            if before.verdict == verdict {
+                before.last = last;
+            } else {
+                self.plan.push(Stretch { last, verdict });
+            }
+        }
+    }
+
+    /// What was decided about a page. Pages are asked for in ascending order.
+    #[inline]
+    fn verdict(&mut self, key: u32) -> Verdict {
+        while self.now.last < key {
+            self.go_on();
+        }
+        self.now.verdict
+    }
+
+    fn go_on(&mut self) {
+        self.now = self.plan[self.next];
+        self.next += 1;
+    }
+
+    fn limit(&self, e: &Entries, list: ListId) -> Result<(), Violation> {
+        let (found, limit) = (e.len(list), self.most);
+        if found > limit {
+            return Err(Violation::ListLimit { list: usize::from(list.0), found, limit });
+        }
+        Ok(())
+    }
+}
+
+impl<S: Nested> Replacement for Aoi<S> {
+    const AREAS: &'static [Area] = Self::LISTS.split_at(2 + S::AREAS.len()).0;
+
+    fn new(setup: &Setup) -> Self {
+        Self {
+            judge: Judge::new(setup),
+            room: Room::new(setup),
+            plan: Vec::new(),
+            now: Stretch { last: 0, verdict: Verdict::SORB },
+            next: 0,
+            most: Room::<S>::most(setup),
+        }
+    }
+
+    fn validate(setup: &Setup) -> Result<(), BufferError> {
+        let found = setup.spec.value("chunk").bytes();
+        if found < u64::from(setup.shape.entry_bytes()) {
+            let limit = "a size not below that of a buffer entry (the mapping unit)";
+            let (policy, key) = (INFO.name, "chunk");
+            return Err(BufferError::Parameter { policy, key, found, limit });
+        }
+        Ok(())
+    }
+
+    fn ghosts(setup: &Setup) -> u32 {
+        S::ghosts(setup)
+    }
+
+    fn tables(setup: &Setup) -> Tables {
+        Judge::tables(setup)
+    }
+
+    /// An append-only area has to fit in.
+    fn least(setup: &Setup) -> u32 {
+        Room::<S>::most(setup)
+    }
+
+    #[inline]
+    fn begin(&mut self, r: &Req, ftl: &dyn FtlView, _: &Entries, out: &mut Actions) {
+        match r.op {
+            Op::Read => self.plan(r, out, |judge, piece| judge.read(piece)),
+            Op::Write | Op::WriteZeroes => {
+                let large = self.judge.is_large(r);
+                self.plan(r, out, |judge, piece| judge.write(piece, large, ftl));
+            }
+            Op::Trim => self.judge.trim(r),
+            Op::Flush => {}
+        }
+    }
+
+    #[inline]
+    fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, out: &mut Actions) {
+        let node = e.slab().node(id);
+        let (key, own) = (node.key, ListId(node.list));
+        let verdict = self.verdict(key);
+        if verdict.hits_rewrite {
+            self.judge.rewrite(key);
+        }
+        if own >= SORB {
+            self.room.sorb.hit(e, id, access, out);
+        } else if verdict.hits_migrate {
+            self.room.sorb.join(e, id);
+        } else {
+            e.move_to_newest(own, id);
+        }
+    }
+
+    #[inline]
+    fn admit(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        _: Access,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        if let Some(ghost) = ghost {
+            e.remove_ghost(ghost);
+        }
+        let dest = self.verdict(key).dest;
+        self.room.make(e, dest, out);
+        Some(match dest {
+            Dest::Baw => e.insert(BAW, key),
+            Dest::Bar => e.insert(BAR, key),
+            Dest::Sorb => self.room.sorb.insert(e, key, ghost.is_some()),
+        })
+    }
+
+    fn forget(&mut self, e: &mut Entries, id: NodeId) {
+        if e.slab().list_of(id).is_some_and(|list| list >= SORB) {
+            self.room.sorb.forget(e, id);
+        }
+    }
+
+    /// Append-only data first, so that its flash pages are not mixed up in time.
+    fn flush(&mut self, e: &mut Entries, out: &mut Actions) {
+        e.flush(BAW, out);
+        for list in (SORB.0..).take(S::AREAS.len()) {
+            e.flush(ListId(list), out);
+        }
+        e.flush(BAR, out);
+    }
+
+    fn check(&self, e: &Entries) -> Result<(), Violation> {
+        self.limit(e, BAW)?;
+        self.limit(e, BAR)
+    }
+}

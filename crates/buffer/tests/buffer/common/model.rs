@@ -136,6 +136,30 @@ impl Pages {
         }
     }
 
+    /// Evicts all buffered pages of the block `all` by programming every page of it: those that are
+    /// not buffered are loaded first.
+    pub(crate) fn evict_padded(&mut self, all: &[u32]) {
+        let owner = all.iter().find(|lpn| self.is_dirty(**lpn));
+        let owner = self.tenant(*owner.expect("a dirty page"));
+        for lpn in all {
+            if self.is_dirty(*lpn) {
+                self.finish(*lpn);
+                continue;
+            }
+            self.stats[owner].pages_padded += 1;
+            if !self.contains(*lpn) {
+                self.steps.push(Step::Pad(*lpn, self.all_parts()));
+                self.stats[owner].pad_reads += 1;
+            }
+        }
+        for batch in all.chunks(self.k) {
+            self.stats[owner].programs += 1;
+            self.stats[owner].short_programs += u64::from(batch.len() < self.k);
+            self.steps.push(Step::Program(Stream::Other, batch.to_vec()));
+        }
+        self.entries.retain(|lpn, _| !all.contains(lpn));
+    }
+
     fn drop_clean(&mut self, lpn: u32) {
         self.steps.push(Step::Drop(lpn));
         self.entries.remove(&lpn);
@@ -148,23 +172,12 @@ impl Pages {
         }
     }
 
-    /// Takes note of a step that only one policy makes.
-    pub(crate) fn step(&mut self, step: Step) {
-        self.steps.push(step);
-    }
-
-    /// The counters of a tenant, for steps that only one policy makes.
-    pub(crate) fn stats(&mut self, tenant: usize) -> &mut TenantStats {
-        &mut self.stats[tenant]
-    }
-
     /// Tenant that wrote the page last.
-    pub(crate) fn tenant(&self, lpn: u32) -> usize {
+    fn tenant(&self, lpn: u32) -> usize {
         self.entries[&lpn].tenant
     }
 
-    /// All parts of a page.
-    pub(crate) fn all_parts(&self) -> u16 {
+    fn all_parts(&self) -> u16 {
         (0..self.parts).map(|part| 1 << part).sum()
     }
 
@@ -189,18 +202,23 @@ impl Pages {
         self.entries.get_mut(&lpn).unwrap().valid = all;
     }
 
+    /// Makes a page complete and clean.
+    fn finish(&mut self, lpn: u32) {
+        let (missing, tenant) = (self.missing(lpn), self.tenant(lpn));
+        if missing != 0 {
+            self.steps.push(Step::Pad(lpn, missing));
+            self.stats[tenant].pad_reads += 1;
+            self.complete(lpn);
+        }
+        self.entries.get_mut(&lpn).unwrap().dirty = false;
+        self.stats[tenant].pages_programmed += 1;
+        self.stats[tenant].dirty -= 1;
+    }
+
     /// Programs one flash page; its pages stay.
     fn program(&mut self, batch: &[u32], stream: Stream) {
         for lpn in batch {
-            let (missing, tenant) = (self.missing(*lpn), self.tenant(*lpn));
-            if missing != 0 {
-                self.steps.push(Step::Pad(*lpn, missing));
-                self.stats[tenant].pad_reads += 1;
-                self.complete(*lpn);
-            }
-            self.entries.get_mut(lpn).unwrap().dirty = false;
-            self.stats[tenant].pages_programmed += 1;
-            self.stats[tenant].dirty -= 1;
+            self.finish(*lpn);
         }
         let first = self.tenant(batch[0]);
         self.stats[first].programs += 1;
@@ -289,10 +307,13 @@ impl<O: Order> Model<O> {
 
     fn accesses(&mut self, r: &Req) {
         let (mut hits, mut bytes_hit) = (0, 0);
+        let mut bytes = 0;
         for lpn in r.lpn.raw()..r.lpn.raw() + r.n {
+            let covered = 512 * u64::try_from(self.pages.covered(r, lpn).len()).unwrap();
+            bytes += covered;
             if self.access(r, lpn) {
                 hits += 1;
-                bytes_hit += 512 * u64::try_from(self.pages.covered(r, lpn).len()).unwrap();
+                bytes_hit += covered;
             }
         }
         let tenant = &mut self.pages.stats[usize::from(r.tenant)];
@@ -300,6 +321,7 @@ impl<O: Order> Model<O> {
         counts.requests += 1;
         counts.pages += u64::from(r.n);
         counts.hits += hits;
+        counts.bytes += bytes;
         counts.bytes_hit += bytes_hit;
         counts.full_hits += u64::from(hits == u64::from(r.n));
     }

@@ -12,9 +12,14 @@ use crate::common::unmapped::Unmapped;
 
 /// Asserts the miss ratio of a policy with `slots` entries on G1, to all digits given.
 pub(crate) fn assert_g1(spec: &str, slots: u32, golden: f64) {
-    let stats = read_all(&g1(), build(spec, slots, 4096, 1, true));
-    let found = float(stats.total().reads.misses()) / 1e6;
+    let found = g1_misses(spec, slots);
     assert!((found - golden).abs() < 5e-7, "{spec}, {slots} entries: {found}, not {golden}");
+}
+
+/// Miss ratio of a policy with `slots` entries on G1.
+pub(crate) fn g1_misses(spec: &str, slots: u32) -> f64 {
+    let stats = read_all(&g1(), build(spec, slots, 4096, 1, true));
+    float(stats.total().reads.misses()) / 1e6
 }
 
 /// Reads single pages.
@@ -69,4 +74,9 @@ pub(crate) fn g2(spec: &str, slots: u32, k: u32) -> TenantStats {
 /// Read hits, write hits, pages programmed.
 pub(crate) fn cells(total: &TenantStats) -> [u64; 3] {
     [total.reads.hits, total.writes.hits, total.pages_programmed]
+}
+
+/// Asserts the counts of a policy on G2 with 512 and 2048 entries.
+pub(crate) fn assert_g2(spec: &str, golden: [[u64; 3]; 2]) {
+    assert_eq!([512, 2048].map(|slots| cells(&g2(spec, slots, 1))), golden, "{spec}");
 }

@@ -1,0 +1,131 @@
+//! Which area gives up pages when another one needs room (Jeong 2021, sec. IV-C, algorithms 3-5).
+
+use onefold_units::convert::index;
+
+use super::judge::Dest;
+use super::{BAR, BAW};
+use crate::policies::nested::Nested;
+use crate::{Actions, Entries, ListId, NodeId, Setup};
+
+/// Sizes of the areas, and who leaves.
+#[derive(Clone, Debug)]
+pub(super) struct Room<S> {
+    pub(super) sorb: S,
+    /// Most pages in BAW, and in BAR: one flash page for each die.
+    most: u32,
+    /// Pages in a flash page: k.
+    per_program: u32,
+    /// Pages in the buffer: C.
+    slots: u32,
+    /// Pages that needed room while BAW had some, but too few for a flash page.
+    deadline: u32,
+    /// Pages of BAW that leave together.
+    group: Vec<NodeId>,
+}
+
+impl Dest {
+    /// The list of an area with a limit.
+    #[inline]
+    const fn bounded(self) -> Option<ListId> {
+        match self {
+            Self::Baw => Some(BAW),
+            Self::Bar => Some(BAR),
+            Self::Sorb => None,
+        }
+    }
+}
+
+impl<S: Nested> Room<S> {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self {
+            sorb: S::new(setup),
+            most: Self::most(setup),
+            per_program: setup.shape.per_program(),
+            slots: setup.shape.slots(),
+            deadline: 0,
+            group: Vec::new(),
+        }
+    }
+
+    /// Most pages in BAW and in BAR: channels x ways x k.
+    pub(super) fn most(setup: &Setup) -> u32 {
+        let dies = setup.spec.value("channels").count() * setup.spec.value("ways").count();
+        dies * setup.shape.per_program()
+    }
+
+    /// Makes room for one page. Areas can be smaller than a request, so the paper's algorithms,
+    /// which make room for a whole request, would not end.
+    #[inline]
+    pub(super) fn make(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
+        if let Some(list) = dest.bounded() {
+            let left = self.most - e.len(list);
+            if left == 0 || self.slots - e.len(BAW) - e.len(BAR) - S::len(e) >= left {
+                return self.recycle(e, list, out);
+            }
+        }
+        if e.is_full() {
+            self.take(e, dest, out);
+        }
+    }
+
+    /// The area can still grow to its limit without the others: it makes room in itself only.
+    #[inline]
+    fn recycle(&mut self, e: &mut Entries, list: ListId, out: &mut Actions) {
+        if list == BAW {
+            self.deadline = 0;
+        }
+        while e.len(list) >= self.most {
+            if list == BAW {
+                self.evict_appends(e, out);
+            } else {
+                e.evict(list, out);
+            }
+        }
+    }
+
+    fn take(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
+        let appends = e.len(BAW);
+        if dest != Dest::Baw && 0 < appends && appends < self.per_program {
+            self.deadline = self.deadline.saturating_add(1);
+        }
+        while e.is_full() {
+            self.take_once(e, dest, out);
+        }
+    }
+
+    /// BAR first, because it is clean but for pages that a write found there; then appends, in whole
+    /// flash pages unless they have waited for as many pages as the buffer has; then SORB.
+    fn take_once(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
+        let appends = e.len(BAW);
+        let flash_page =
+            appends >= self.per_program || (appends > 0 && self.deadline >= self.slots);
+        if dest != Dest::Bar && !e.is_empty(BAR) {
+            while !e.is_empty(BAR) {
+                e.evict(BAR, out);
+            }
+        } else if dest != Dest::Baw && flash_page {
+            self.evict_appends(e, out);
+        } else if S::len(e) > 0 {
+            self.sorb.evict(e, out);
+        } else if !e.is_empty(BAR) {
+            e.evict(BAR, out);
+        } else {
+            self.evict_appends(e, out);
+        }
+    }
+
+    /// The oldest pages of BAW leave together, as many as a flash page holds: what is dirty among
+    /// them was written in sequence.
+    fn evict_appends(&mut self, e: &mut Entries, out: &mut Actions) {
+        self.deadline = 0;
+        if self.per_program == 1 {
+            e.evict(BAW, out);
+            return;
+        }
+        self.group.clear();
+        let oldest = e.slab().oldest(BAW);
+        let newer = std::iter::successors(oldest, |id| e.slab().newer(*id));
+        self.group.extend(newer.take(index(self.per_program)));
+        e.evict_group(&self.group, out);
+    }
+}

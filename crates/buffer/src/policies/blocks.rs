@@ -1,0 +1,218 @@
+//! Entries by block: for policies that evict neighbouring pages together.
+//!
+//! Block `b` of n pages has the LPNs `b x n` to `b x n + n - 1`; only buffered ones are its
+//! entries. Blocks with entries stand in a queue of their own, whose oldest end is evicted first.
+//!
+//! Invariants:
+//! 1. The entries of a block are neighbours in their list of [`Entries`], in the order they came,
+//!    so taking a block is a walk over its entries alone.
+//! 2. A block knows the newest of them and how many they are, at least one.
+//! 3. An entry knows its block, so a hit needs no second look-up.
+
+use onefold_units::convert::index;
+
+use crate::{Entries, Index, ListId, NodeId, Slab, Violation};
+
+const QUEUE: ListId = ListId(0);
+
+/// A block with entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockId(NodeId);
+
+/// Invariant 2.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    newest: NodeId,
+    pages: u32,
+}
+
+/// The blocks that have entries.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    queue: Slab,
+    index: Index,
+    groups: Box<[Group]>,
+    /// Invariant 3, by slot.
+    blocks: Box<[NodeId]>,
+    /// Pages of a block.
+    pages: u32,
+    /// Entries of the block being evicted.
+    taken: Vec<NodeId>,
+}
+
+impl Blocks {
+    /// No blocks, of `pages` each. `entries` of all `slots` can be in them.
+    pub(super) fn new(pages: u32, entries: u32, slots: u32) -> Self {
+        Self {
+            queue: Slab::new(entries, 0, 1),
+            index: Index::new(entries),
+            groups: vec![Group { newest: NodeId(0), pages: 0 }; index(entries)].into_boxed_slice(),
+            blocks: vec![NodeId(0); index(slots)].into_boxed_slice(),
+            pages,
+            taken: Vec::new(),
+        }
+    }
+
+    /// Pages of a block.
+    #[inline]
+    pub(super) const fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// The block of an entry.
+    #[inline]
+    pub(super) fn of(&self, id: NodeId) -> BlockId {
+        BlockId(self.blocks[index(id.0)])
+    }
+
+    /// Entries of the block.
+    #[inline]
+    pub(super) fn len(&self, block: BlockId) -> u32 {
+        self.groups[index(block.0.0)].pages
+    }
+
+    /// The policy's own bits of a block, 0 at first.
+    #[inline]
+    pub(super) fn aux_mut(&mut self, block: BlockId) -> &mut u16 {
+        &mut self.queue.node_mut(block.0).aux
+    }
+
+    /// Takes note of an entry that was put at the newest end of its list. A block without entries
+    /// is new: it goes to the newest end of the queue.
+    #[inline]
+    pub(super) fn add(&mut self, e: &mut Entries, id: NodeId) -> BlockId {
+        let number = e.slab().node(id).key / self.pages;
+        let Some(block) = self.index.find(&self.queue, number) else {
+            return self.create(number, id);
+        };
+        self.blocks[index(id.0)] = block;
+        let group = &mut self.groups[index(block.0)];
+        let before = std::mem::replace(&mut group.newest, id);
+        group.pages += 1;
+        if let Some(newer) = e.slab().newer(before).filter(|newer| *newer != id) {
+            e.move_below(newer, id);
+        }
+        BlockId(block)
+    }
+
+    fn create(&mut self, number: u32, id: NodeId) -> BlockId {
+        let Some(block) = self.queue.take_slot(number) else {
+            panic!(
+                "invariant 2: each block has an entry, so there are no more blocks than entries"
+            );
+        };
+        self.index.insert(&mut self.queue, block);
+        self.queue.push_newest(QUEUE, block);
+        self.groups[index(block.0)] = Group { newest: id, pages: 1 };
+        self.blocks[index(id.0)] = block;
+        BlockId(block)
+    }
+
+    /// Takes note of an entry that is about to leave its list alone, and returns its block unless
+    /// that was its last entry.
+    pub(super) fn leave(&mut self, e: &Entries, id: NodeId) -> Option<BlockId> {
+        let block = self.of(id);
+        let group = &mut self.groups[index(block.0.0)];
+        group.pages -= 1;
+        if group.pages == 0 {
+            self.remove(block);
+            return None;
+        }
+        if group.newest == id
+            && let Some(older) = e.slab().older(id)
+        {
+            group.newest = older;
+        }
+        Some(block)
+    }
+
+    fn remove(&mut self, block: BlockId) {
+        self.queue.unlink(block.0);
+        self.index.remove(&mut self.queue, block.0);
+        self.queue.give_back(block.0);
+    }
+
+    /// Removes a block and returns its entries, ascending. The list has to be given back.
+    pub(super) fn take(&mut self, e: &Entries, block: BlockId) -> Vec<NodeId> {
+        let Group { newest, pages } = self.groups[index(block.0.0)];
+        self.remove(block);
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.clear();
+        let entries = std::iter::successors(Some(newest), |id| e.slab().older(*id));
+        taken.extend(entries.take(index(pages)));
+        taken.sort_unstable_by_key(|id| e.slab().node(*id).key);
+        taken
+    }
+
+    pub(super) fn give_back(&mut self, taken: Vec<NodeId>) {
+        self.taken = taken;
+    }
+
+    /// The next block to evict.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<BlockId> {
+        self.queue.oldest(QUEUE).map(BlockId)
+    }
+
+    /// The neighbour in the queue that is evicted later.
+    pub(super) fn newer(&self, block: BlockId) -> Option<BlockId> {
+        self.queue.newer(block.0).map(BlockId)
+    }
+
+    /// The neighbour in the queue that is evicted earlier.
+    pub(super) fn older(&self, block: BlockId) -> Option<BlockId> {
+        self.queue.older(block.0).map(BlockId)
+    }
+
+    /// Moves a block to the newest end of the queue.
+    #[inline]
+    pub(super) fn move_to_newest(&mut self, block: BlockId) {
+        self.queue.unlink(block.0);
+        self.queue.push_newest(QUEUE, block.0);
+    }
+
+    /// Moves a block to the oldest end of the queue.
+    pub(super) fn move_to_oldest(&mut self, block: BlockId) {
+        self.queue.unlink(block.0);
+        self.queue.push_oldest(QUEUE, block.0);
+    }
+
+    /// Moves a block next to another one, on its older side.
+    pub(super) fn move_below(&mut self, newer: BlockId, block: BlockId) {
+        self.queue.unlink(block.0);
+        self.queue.push_below(QUEUE, newer.0, block.0);
+    }
+
+    /// Moves a block next to another one, on its newer side.
+    pub(super) fn move_above(&mut self, older: BlockId, block: BlockId) {
+        self.queue.unlink(block.0);
+        match self.queue.newer(older.0) {
+            Some(newer) => self.queue.push_below(QUEUE, newer, block.0),
+            None => self.queue.push_newest(QUEUE, block.0),
+        }
+    }
+
+    /// Checks the invariants for the blocks of one list, which has no other entries.
+    pub(super) fn check(&self, e: &Entries, list: ListId) -> Result<(), Violation> {
+        let mut entries = 0;
+        for block in std::iter::successors(self.oldest(), |block| self.newer(*block)) {
+            let Group { newest, pages } = self.groups[index(block.0.0)];
+            let number = self.queue.node(block.0).key;
+            let members = std::iter::successors(Some(newest), |id| e.slab().older(*id));
+            let members = members.take(index(pages)).filter(|id| {
+                let node = e.slab().node(*id);
+                let here = e.slab().list_of(*id) == Some(list) && self.of(*id) == block;
+                here && node.key / self.pages == number
+            });
+            if pages == 0 || members.count() != index(pages) {
+                return Err(Violation::Block { block: number, pages });
+            }
+            entries += pages;
+        }
+        let (list, counted) = (usize::from(list.0), e.len(list));
+        if entries == counted {
+            return Ok(());
+        }
+        Err(Violation::ListLength { list, found: entries, counted })
+    }
+}

@@ -1,0 +1,37 @@
+//! Policies that can also manage one area of a buffer that another policy divides.
+
+use crate::{Actions, Entries, NodeId, Replacement};
+
+/// A policy whose first list is not fixed: it manages all entries of a buffer, or those of one area
+/// while another policy decides which entries those are and when the area has to give one up.
+pub(crate) trait Nested: Replacement {
+    /// Entries in its lists.
+    fn len(e: &Entries) -> u32;
+
+    /// Evicts at least one entry if there is one.
+    fn evict(&mut self, e: &mut Entries, out: &mut Actions);
+
+    /// Inserts a key, for which there is room. `known` if it was a ghost.
+    fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId;
+
+    /// Takes over an entry of another area because it was accessed again.
+    fn join(&mut self, e: &mut Entries, id: NodeId);
+
+    /// What [`Replacement::admit`] does if the buffer is not divided.
+    #[inline]
+    fn make_room_and_insert(
+        &mut self,
+        e: &mut Entries,
+        key: u32,
+        ghost: Option<NodeId>,
+        out: &mut Actions,
+    ) -> Option<NodeId> {
+        if let Some(ghost) = ghost {
+            e.remove_ghost(ghost);
+        }
+        if e.is_full() {
+            self.evict(e, out);
+        }
+        Some(self.insert(e, key, ghost.is_some()))
+    }
+}
