@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A database on ext4 on a served device with a large volatile buffer; the server dies by SIGKILL in
-# mid-write, again and again. SQLite (synchronous=FULL, in turn with a write-ahead log and with a
-# rollback journal) commits numbered transactions and reports each committed number, while another
-# program writes files that nobody syncs. After every kill: `ssd check`, e2fsck, the database's own
-# integrity check, and every reported transaction has to be there. Needs root, /dev/fuse, loop devices
-# and Python's sqlite3. `short` is part of `make test`.
+# mid-write, again and again. SQLite (in turn with a write-ahead log, synchronous=FULL, and with a
+# rollback journal, synchronous=EXTRA) commits numbered transactions and reports each committed
+# number, while another program writes files that nobody syncs. After every kill: `ssd check`,
+# e2fsck, the database's own integrity check, and every reported transaction has to be there. Needs
+# root, /dev/fuse, loop devices and Python's sqlite3. `short` is part of `make test`.
 #
 #   scripts/db-crash.sh [short|full|KILLS] [SEED]
 set -uo pipefail
