@@ -17,19 +17,21 @@ RECORD = numpy.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", 
 NEVER = -1
 
 SIZES = [1_000, 10_000]
-# Our name, theirs, most that the miss ratios may differ. Nothing is left open in FIFO, LRU, CLOCK, 2Q
-# and SIEVE. S3-FIFO: theirs takes victims from the main queue by another rule. LIRS: another moment
-# at which the oldest ghost goes.
+# Our name, theirs, most that the miss ratios may differ. Six policies have one definition. LIRS: the
+# published text does not bound the ghosts. S3-FIFO: until the first eviction, this version lets what
+# finds the small queue full into the main queue, where the pages of the first moments stay long.
 PEERS = [
     ("lru", libcachesim.LRU, 1e-5),
     ("fifo", libcachesim.FIFO, 1e-5),
     ("clock", libcachesim.Clock, 1e-5),
     ("2q", libcachesim.TwoQ, 1e-5),
+    ("arc", libcachesim.ARC, 1e-5),
     ("sieve", libcachesim.Sieve, 1e-5),
-    ("arc", libcachesim.ARC, 1e-3),
-    ("lirs", libcachesim.LIRS, 1e-3),
+    ("lirs", libcachesim.LIRS, 1e-4),
     ("s3-fifo", libcachesim.S3FIFO, 2e-3),
 ]
+# Miss ratios of the optimum, as the tests of MIN know them.
+OPTIMUM = {1_000: 0.335524, 10_000: 0.157240}
 
 # Entries of G1L, and bits of the hash table. 24 is what libCacheSim takes unless told: 128 MiB for
 # 32,768 entries. 17 was the fastest of 15, 17, 20 and 24.
@@ -76,20 +78,22 @@ def compare(oracle, work):
         name, slots, misses, requests = line.split()
         ours[name, int(slots)] = int(misses) / int(requests)
     path = write_trace(pages, next_accesses(pages), work)
+    for slots, golden in OPTIMUM.items():
+        ours["min", slots] = golden
     print(f"libCacheSim {libcachesim.__version__}, golden trace G1, miss ratios")
     print(f"{'policy':8} {'entries':>8} {'onefold':>9} {'libCacheSim':>12} {'difference':>11} {'limit':>7}")
     wrong = 0
-    for name, peer, limit in PEERS:
+    for name, peer, limit in [*PEERS, ("min", libcachesim.Belady, 1e-5)]:
         for slots in SIZES:
             theirs, _ = peer(slots).process_trace(reader(path))
             found = ours[name, slots]
-            difference = found - theirs
-            verdict = "" if abs(difference) <= limit else "  DIFFERS"
+            difference = abs(found - theirs)
+            verdict = "" if difference <= limit else "  DIFFERS"
             wrong += verdict != ""
             row = f"{name:8} {slots:8} {found:9.6f} {theirs:12.6f} {difference:11.6f} {limit:7.0e}"
             print(row + verdict)
     if wrong:
-        sys.exit(f"oracle: {wrong} miss ratios differ by more than their limit")
+        sys.exit(f"oracle: {wrong} miss ratios differ by more than their limits")
 
 
 def speed(oracle, work):

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -115,13 +115,22 @@ impl Global {
     /// Writes the result to standard output, or to the file of `-o` in one step, so that a reader
     /// never sees half of it.
     pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
-        let written = match &self.output {
+        self.write(text, self.output.as_deref())
+    }
+
+    /// Writes the result to standard output, for commands whose `-o` names something else.
+    pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
+        self.write(text, None)
+    }
+
+    fn write(&self, text: &str, output: Option<&Path>) -> Result<(), CliError> {
+        let written = match output {
             None => {
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
             }
             Some(path) => {
-                let mut temporary = path.clone().into_os_string();
+                let mut temporary = path.to_path_buf().into_os_string();
                 temporary.push(".part");
                 fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path))
             }
@@ -130,7 +139,7 @@ impl Global {
             // A closed pipe (`| head`) is the reader's choice, not an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => {
-                let place = self.output.as_ref().map_or_else(
+                let place = output.map_or_else(
                     || "standard output".to_owned(),
                     |path| path.display().to_string(),
                 );

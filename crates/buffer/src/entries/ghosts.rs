@@ -5,12 +5,9 @@ use crate::ListId;
 
 impl Entries {
     /// Remembers the keys that the last eviction removed, oldest first, in a list of `most` ghosts:
-    /// beyond that its oldest ghosts are forgotten.
+    /// beyond that its oldest ghosts are forgotten. Does nothing for a policy that has no ghosts.
     #[inline]
     pub fn remember_evicted(&mut self, list: ListId, most: u32) {
-        if most == 0 {
-            return;
-        }
         for at in 0..self.evicted.len() {
             self.forget_oldest(list, most - 1);
             let ghost = self.insert_ghost(list, self.evicted[at]);

@@ -1,0 +1,5 @@
+//! Studies from file to results.
+
+mod common;
+mod refusals;
+mod run;
