@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p onefold-trace --example calibration [search]
 //!
-//! `search` looks for the number of pages at which each volume has as many distinct written pages
-//! as the original, and prints the figures there: the row to put into `pages/preset.rs`.
+//! `search [NAME]` looks for the popularity at which a volume reaches the figures of the original,
+//! and prints it with the figures there: the second fit of `pages/preset.rs`. Takes minutes.
 
 use std::io::Write;
 
@@ -28,7 +28,11 @@ fn main() -> Outcome {
     if std::env::args().nth(1).as_deref() == Some("search") {
         return search(&mut out, std::env::args().nth(2).as_deref());
     }
-    writeln!(out, "workload                read share   write amp.   read amp.   drive writes")?;
+    writeln!(
+        out,
+        "{:22} {:>11} {:>11} {:>11} {:>11}",
+        "wanted/reached", "read share", "write amp.", "read amp.", "drive wr."
+    )?;
     for (name, wanted) in PAPER {
         let reached = store(name)?;
         write!(out, "{name:22}")?;
@@ -39,8 +43,10 @@ fn main() -> Outcome {
     }
     header(&mut out)?;
     for name in PageVolume::names() {
-        let volume = PageVolume::parse(name)?;
-        row(&mut out, name, &volume.wanted(), &measure(&volume)?)?;
+        for fit in PageVolume::fits() {
+            let spec = format!("{name},fit={fit}");
+            row(&mut out, &spec, &PageVolume::parse(&spec)?.wanted(), &measure(&spec)?)?;
+        }
     }
     Ok(())
 }
@@ -59,18 +65,18 @@ fn drain(store: &mut LsmGenerator) {
     while store.fill_pages(&mut batch) == batch.len() {}
 }
 
-fn measure(volume: &PageVolume) -> Result<PageFigures, WorkloadError> {
-    // As long as it takes for the page writes.
-    let spec = format!("{},bytes=1TiB", volume.canonical().replace(",bytes=", ",was="));
-    let words: Vec<&str> = spec.split(',').filter(|word| !word.starts_with("was=")).collect();
-    let mut source = PageVolume::parse(&words.join(","))?.instantiate(DEVICE_BYTES, SEED)?;
+/// The figures over as many page writes as were measured of the original.
+fn measure(spec: &str) -> Result<PageFigures, WorkloadError> {
+    let volume = PageVolume::parse(&format!("{spec},bytes=1TiB"))?;
+    let mut source = volume.instantiate(DEVICE_BYTES, SEED)?;
     Ok(PageFigures::measure(&mut source, volume.wanted().page_writes))
 }
 
 fn header(out: &mut impl Write) -> Outcome {
     writeln!(
         out,
-        "\nvolume, wanted/reached   rewrite share   top 1 %       max writes        median gap     p90 gap"
+        "\n{:32} {:>11} {:>11} {:>15} {:>11} {:>15}",
+        "wanted/reached", "rewrites", "top 1 %", "max writes", "median gap", "p90 gap"
     )?;
     Ok(())
 }
@@ -78,7 +84,7 @@ fn header(out: &mut impl Write) -> Outcome {
 fn row(out: &mut impl Write, name: &str, wanted: &PageFigures, reached: &PageFigures) -> Outcome {
     writeln!(
         out,
-        "{name:22} {:.3}/{:.3} {:.3}/{:.3} {:6}/{:6} {:5}/{:5} {:6}/{:6}",
+        "{name:32} {:6.3}/{:.3} {:6.3}/{:.3} {:7}/{:7} {:5}/{:5} {:7}/{:7}",
         wanted.rewrite_share,
         reached.rewrite_share,
         wanted.top1_share,
@@ -135,7 +141,7 @@ fn search(out: &mut impl Write, only: Option<&str>) -> Outcome {
         let volume = PageVolume::parse(name)?;
         let wanted = volume.wanted();
         let try_at = |point: &Point| -> Result<(f64, PageFigures), WorkloadError> {
-            let reached = measure(&PageVolume::parse(&point.spec(name))?)?;
+            let reached = measure(&point.spec(name))?;
             Ok((misfit(&wanted, &reached), reached))
         };
         let mut best = start(&volume);

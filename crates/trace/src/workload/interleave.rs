@@ -182,8 +182,12 @@ mod tests {
         }
     }
 
-    fn random(seed: u64, left: u32) -> Box<Random> {
-        Box::new(Random { rng: Rng::new(seed), left })
+    fn random(seed: u64, left: u32) -> Random {
+        Random { rng: Rng::new(seed), left }
+    }
+
+    fn part(source: Random, weight: u64) -> Part {
+        Part { source: Box::new(source), weight }
     }
 
     proptest! {
@@ -197,12 +201,12 @@ mod tests {
             batch in 1_usize..700,
         ) {
             let parts = weights.iter().zip(seed..).map(|(weight, seed)| {
-                Part { source: random(seed, 100_000), weight: *weight }
+                part(random(seed, 100_000), *weight)
             });
             let mut merged = Interleave::new(parts.collect()).unwrap();
             let mut done = vec![0_u64; weights.len()];
             let mut out = vec![PageRequest::EMPTY; batch];
-            for _ in 0..3_000 / batch + 1 {
+            for _ in 0..=3_000 / batch {
                 prop_assert_eq!(merged.fill_pages(&mut out), batch);
                 for request in &out {
                     let tenant = usize::from(request.tenant);
@@ -221,11 +225,8 @@ mod tests {
 
     #[test]
     fn each_source_keeps_its_order_and_the_first_one_sets_the_length() {
-        let parts = vec![
-            Part { source: random(1, 1000), weight: 3 },
-            Part { source: random(2, 100), weight: 2 },
-            Part { source: random(3, 100_000), weight: 1 },
-        ];
+        let parts =
+            vec![part(random(1, 1000), 3), part(random(2, 100), 2), part(random(3, 100_000), 1)];
         let mut merged = Interleave::new(parts).unwrap();
         assert_eq!(merged.end_pages(), (2 << 18) + 1000);
         let mut out = vec![PageRequest::EMPTY; 100_000];
@@ -249,9 +250,9 @@ mod tests {
     fn refuses_what_cannot_be_merged() {
         let none = Interleave::new(Vec::new()).unwrap_err();
         assert_eq!(none, WorkloadError::TenantCount { found: 0 });
-        let many = (0..257).map(|seed| Part { source: random(seed, 1), weight: 1 }).collect();
+        let many = (0..257).map(|seed| part(random(seed, 1), 1)).collect();
         assert_eq!(Interleave::new(many).unwrap_err(), WorkloadError::TenantCount { found: 257 });
-        let idle = vec![Part { source: random(1, 1), weight: 0 }];
+        let idle = vec![part(random(1, 1), 0)];
         let expected = WorkloadError::TenantWeight { tenant: 0, found: 0 };
         assert_eq!(Interleave::new(idle).unwrap_err(), expected);
     }
@@ -262,7 +263,8 @@ mod tests {
         let ratios = [5847, 1779, 1411, 890, 660, 3721, 4093, 157, 55, 29, 28, 35, 137, 170];
         for (mix, ratio) in Mix::ALL.into_iter().zip(ratios) {
             assert_eq!(Mix::named(mix.name), Some(mix));
-            assert_eq!((mix.store_gib / mix.target_gib).round(), f64::from(ratio), "{}", mix.name);
+            let found = mix.store_gib / mix.target_gib;
+            assert!((found - f64::from(ratio)).abs() <= 0.5, "{}: {found}", mix.name);
             let merged = mix.instantiate(&mix.store(), 300 << 30, 1).unwrap();
             assert!(merged.base_pages(1).unwrap() >= 74_000_000 - 100_000);
         }

@@ -155,7 +155,7 @@ impl Lsm {
 
     /// Bytes of files at which the store counts as full and puts become updates.
     pub(super) fn full_at(&self) -> u64 {
-        floor_u64(float(self.space - self.reserved()) * self.capacity)
+        floor_u64(float(self.space.saturating_sub(self.reserved())) * self.capacity)
     }
 
     /// The phase.
@@ -170,7 +170,7 @@ impl Lsm {
         self.bytes
     }
 
-    /// The size of device the store is made for, in bytes.
+    /// The size of device the store needs, in bytes.
     #[must_use]
     pub const fn natural_bytes(&self) -> u64 {
         self.space

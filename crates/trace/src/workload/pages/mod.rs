@@ -13,7 +13,7 @@
 //! scattered. A request has one page, or with the probability `multi` several: uniform from 2 to
 //! 2 `mean` - 2. Half of the reads go to pages that are never written, uniformly; the others start
 //! like writes. Before that, a share `loop_share` of the reads runs through the first `loop` of the
-//! read-only pages, again and again (usr_0).
+//! read-only pages, again and again (`usr_0`).
 //!
 //! A run is scaled down by `bytes` alone: fewer pages would make another workload.
 //!
@@ -32,8 +32,8 @@
 //! | `multi` | by volume | share of requests of several pages |
 //! | `mean` | by volume | their mean size in pages |
 //! | `read_only` | by volume | pages that are only read |
-//! | `loop` | `0`, usr_0: `9000` | pages that are read one after another |
-//! | `loop_share` | `0`, usr_0: `0.75` | share of the reads that do so |
+//! | `loop` | `0`, `usr_0`: `9000` | pages that are read one after another |
+//! | `loop_share` | `0`, `usr_0`: `0.75` | share of the reads that do so |
 //! | `seed` | from the caller | seed of this workload alone |
 //!
 //! # Fits

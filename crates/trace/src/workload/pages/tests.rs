@@ -52,7 +52,7 @@ fn shares_sizes_and_places_are_as_asked() {
     }
 }
 
-/// Three quarters of the reads of usr_0 follow each other through 9,000 pages.
+/// Three quarters of the reads of `usr_0` follow each other through 9,000 pages.
 #[test]
 fn the_loop_is_read_in_order() {
     let volume = PageVolume::parse("like-usr_0-pages").unwrap();
