@@ -66,6 +66,9 @@ const START: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: 365 * 
 pub(crate) const EXCLUSIVE: [(&str, &str); 2] =
     [("timing.channel", "timing.transfer"), ("workload", "trace")];
 
+/// Sections that a device can be opened with other values of: nothing on its medium depends on them.
+pub const CHANGEABLE: [&str; 2] = ["timing", "buffer"];
+
 /// Every key outside `[[tenant]]`, in the order of the canonical form.
 pub(crate) const KEYS: &[Key] = &[
     key("name", Kind::Text, "", "Name in results. Default: the preset, or the name of the file."),

@@ -36,6 +36,7 @@ mod value;
 pub use config::Config;
 pub use error::{ConfigError, Origin, TenantProblem};
 pub use extent::Extent;
+pub use key::CHANGEABLE;
 pub use load::Sources;
 pub use preset::{PRESETS, Preset};
 pub use problem::Problem;

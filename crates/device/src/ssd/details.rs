@@ -67,6 +67,13 @@ impl SsdDevice {
     pub fn details(&self) -> Option<SsdDetails> {
         self.shared.state().ssd.as_ref().map(SsdDetails::of)
     }
+
+    /// What the buffer counted since the device was opened; `None` without one, or once the device
+    /// is closed.
+    #[must_use]
+    pub fn buffer_stats(&self) -> Option<Stats> {
+        self.shared.state().ssd.as_ref()?.buffer_stats()
+    }
 }
 
 /// Pages programmed for any cause / pages the user wrote.

@@ -86,7 +86,7 @@ impl Opening<'_> {
             other => {
                 let generator = Box::new(other.instantiate(space, seed).map_err(refused)?);
                 let batch = vec![Request::EMPTY; BATCH];
-                let end = other.natural_bytes().unwrap_or(space);
+                let end = generator.end_bytes().or_else(|| other.natural_bytes()).unwrap_or(space);
                 (Origin::Generator { generator, batch }, end, None)
             }
         };

@@ -195,6 +195,15 @@ enum Kind {
 }
 
 impl Generator {
+    /// End of the addresses it uses, in bytes, where that is less than the device it was made for.
+    #[must_use]
+    pub const fn end_bytes(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Pattern(generator) => Some(generator.start_bytes() + generator.length_bytes()),
+            Kind::Like(_) | Kind::Pages(_) | Kind::Lsm(_) => None,
+        }
+    }
+
     /// Fills `out` from its start and returns how many requests it wrote. Fewer than asked means
     /// the end of the workload.
     pub fn fill(&mut self, out: &mut [Request]) -> usize {
