@@ -1,5 +1,6 @@
 //! `onefold study`.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -153,7 +154,7 @@ impl RunArgs {
             Format::Table => report::text(&report::figures(&study, &summary.rows)),
         };
         // -o is the folder here: the result itself goes to standard output.
-        global.print(&text)?;
+        Global::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -220,7 +221,8 @@ fn message(progress: &Progress<'_>, share: Option<f64>, elapsed: Duration) -> St
     if let Some(share) = share.filter(|share| *share > 0.001) {
         let left = seconds * (1.0 - share).max(0.0) / share;
         let left = HumanDuration(Duration::from_secs_f64(left.min(1e9)));
-        text.push_str(&format!(", {left} left"));
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", {left} left");
     }
     text
 }
@@ -228,28 +230,28 @@ fn message(progress: &Progress<'_>, share: Option<f64>, elapsed: Duration) -> St
 fn status_table(status: &Status) -> String {
     let mut text =
         format!("{:16} {:>6} {:>6} {:>6}  CPU time left\n", "workload", "done", "failed", "left");
+    // Writing to a string cannot fail.
     for workload in &status.workloads {
         let left = match workload.left_cpu_s {
             Some(seconds) => HumanDuration(Duration::from_secs_f64(seconds)).to_string(),
             None => "-".to_owned(),
         };
         let (done, failed, missing) = (workload.done, workload.failed, workload.left);
-        text.push_str(&format!(
-            "{:16} {done:>6} {failed:>6} {missing:>6}  {left}\n",
-            workload.name
-        ));
+        let _ = write!(text, "{:16} {done:>6} {failed:>6} {missing:>6}  {left}\n", workload.name);
     }
     if status.strangers > 0 {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "{} stored results belong to other versions of the study\n",
             status.strangers
-        ));
+        );
     }
     if status.other_commits > 0 {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "{} results were computed by other commits of onefold\n",
             status.other_commits
-        ));
+        );
     }
     text
 }

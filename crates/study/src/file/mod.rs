@@ -174,12 +174,8 @@ pub struct Source {
 /// Where requests come from.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// An access pattern.
-    Pattern(Box<onefold_trace::workload::Workload>),
-    /// A key-value store.
-    Store(Box<onefold_trace::workload::Lsm>),
-    /// The look-alike of a volume, in pages.
-    Volume(Box<onefold_trace::workload::PageVolume>),
+    /// A generator.
+    Workload(Box<onefold_trace::workload::Workload>),
     /// A trace file.
     Trace {
         /// The file.

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use onefold_buffer::{Charge, PolicySpec};
 use onefold_trace::FormatSpec;
-use onefold_trace::workload::{Lsm, PageVolume, WorkloadError};
 use onefold_tracefile::Options;
 use onefold_units::convert::{float, floor_u64, narrow};
 
@@ -281,7 +280,8 @@ fn input(table: &Table<'_>, parsed: &Study) -> Result<Input, StudyError> {
             if let Some(other) = table.get("format").or_else(|| table.get("device")) {
                 return Err(other.refuse("expected only where a trace is given"));
             }
-            generator(field.text()?).map_err(|error| field.refuse(error))
+            let workload = onefold_trace::workload::Workload::parse(field.text()?);
+            Ok(Input::Workload(Box::new(workload.map_err(|error| field.refuse(error))?)))
         }
         (None, Some(field)) => {
             let folder = parsed.path.parent().unwrap_or_else(|| Path::new(""));
@@ -293,18 +293,6 @@ fn input(table: &Table<'_>, parsed: &Study) -> Result<Input, StudyError> {
             let options = Options { format: format.transpose()?, device, ..Options::default() };
             Ok(Input::Trace { path, options: Box::new(options) })
         }
-    }
-}
-
-/// A generator by the first word of its specification.
-fn generator(spec: &str) -> Result<Input, WorkloadError> {
-    let name = spec.split(',').next().unwrap_or_default().trim();
-    if name.starts_with("lsm-") {
-        Ok(Input::Store(Box::new(Lsm::parse(spec)?)))
-    } else if name.starts_with("like-") && name.ends_with("-pages") {
-        Ok(Input::Volume(Box::new(PageVolume::parse(spec)?)))
-    } else {
-        Ok(Input::Pattern(Box::new(onefold_trace::workload::Workload::parse(spec)?)))
     }
 }
 

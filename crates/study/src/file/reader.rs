@@ -46,7 +46,7 @@ pub(crate) struct Keys {
 pub(crate) struct Table<'a> {
     reader: Reader<'a>,
     keys: Keys,
-    table: &'a DeTable<'a>,
+    entries: &'a DeTable<'a>,
     start: usize,
 }
 
@@ -54,11 +54,11 @@ impl<'a> Table<'a> {
     pub(crate) fn new(
         reader: Reader<'a>,
         keys: Keys,
-        table: &'a DeTable<'a>,
+        entries: &'a DeTable<'a>,
         start: usize,
     ) -> Result<Self, StudyError> {
         // The parser sorts by name; errors come in the order of the text.
-        let unknown = table.keys().filter(|name| !keys.known.contains(&name.get_ref().as_ref()));
+        let unknown = entries.keys().filter(|name| !keys.known.contains(&name.get_ref().as_ref()));
         if let Some(name) = unknown.min_by_key(|name| name.span().start) {
             let key = name.get_ref().to_string();
             return Err(StudyError::UnknownKey {
@@ -69,12 +69,12 @@ impl<'a> Table<'a> {
                 known: keys.known,
             });
         }
-        Ok(Self { reader, keys, table, start })
+        Ok(Self { reader, keys, entries, start })
     }
 
     /// The value of a key, if it is given.
     pub(crate) fn get(&self, key: &'static str) -> Option<Field<'a>> {
-        let value = self.table.get(key)?;
+        let value = self.entries.get(key)?;
         Some(Field { reader: self.reader, key, value })
     }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use onefold_config::size_text;
 use onefold_trace::workload::{
-    Generator, PAGE_BYTES, PageRequest, PageSource, Request, WorkloadError,
+    Generator, PAGE_BYTES, PageRequest, PageSource, Request, Workload as Spec, WorkloadError,
 };
 use onefold_trace::{Flags, Record, TraceOp};
 use onefold_tracefile::{Options, TraceSource};
@@ -57,37 +58,40 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn open(&self) -> Result<(Origin, Facts), StudyError> {
         let Self { study, source, .. } = self;
-        if source.warm_up == WarmUp::Load && !matches!(source.input, Input::Store(_)) {
+        let has_load =
+            matches!(&source.input, Input::Workload(spec) if matches!(**spec, Spec::Lsm(_)));
+        if source.warm_up == WarmUp::Load && !has_load {
             let problem = "warm_up is \"load\", but the source has no load phase; give a size";
             return Err(self.refuse(problem));
         }
         // At most the device, as the file was checked: 0 if the offset is its end.
         let space = source.size.unwrap_or_else(|| study.device_bytes.saturating_sub(source.offset));
         let seed = Rng::fork(study.seed, u64::from(self.tenant)).next_u64();
-        let identity = |text: String| json!({"workload": text, "seed": seed, "space": space});
+        let spec = match &source.input {
+            Input::Workload(spec) => spec,
+            Input::Trace { path, options } => return self.open_trace(path, options, space),
+        };
         let refused = |error: WorkloadError| {
-            let space = onefold_config::size_text(space);
+            let space = size_text(space);
             self.refuse(format_args!("{error} (its addresses have {space})"))
         };
-        match &source.input {
-            Input::Pattern(spec) => {
-                let generator = spec.instantiate(space, seed).map_err(refused)?;
-                let end = generator.end_bytes().unwrap_or(space);
-                let facts = Facts { identity: identity(spec.canonical()), end, bytes: None };
+        let (origin, end, bytes) = match &**spec {
+            Spec::Lsm(store) => {
+                let source = store.instantiate(space, seed).map_err(refused)?;
+                pages(Box::new(source), Some(store.traffic_bytes()))
+            }
+            Spec::Pages(volume) => {
+                pages(Box::new(volume.instantiate(space, seed).map_err(refused)?), None)
+            }
+            other => {
+                let generator = Box::new(other.instantiate(space, seed).map_err(refused)?);
                 let batch = vec![Request::EMPTY; BATCH];
-                Ok((Origin::Generator { generator: Box::new(generator), batch }, facts))
+                let end = generator.end_bytes().or_else(|| other.natural_bytes()).unwrap_or(space);
+                (Origin::Generator { generator, batch }, end, None)
             }
-            Input::Store(spec) => {
-                let store = spec.instantiate(space, seed).map_err(refused)?;
-                let bytes = Some(spec.traffic_bytes());
-                Ok(pages(Box::new(store), identity(spec.canonical()), bytes))
-            }
-            Input::Volume(spec) => {
-                let volume = spec.instantiate(space, seed).map_err(refused)?;
-                Ok(pages(Box::new(volume), identity(spec.canonical()), None))
-            }
-            Input::Trace { path, options } => self.open_trace(path, options, space),
-        }
+        };
+        let identity = json!({"workload": spec.canonical(), "seed": seed, "space": space});
+        Ok((origin, Facts { identity, end, bytes }))
     }
 
     fn open_trace(
@@ -106,7 +110,7 @@ impl Opening<'_> {
         let identity = json!({"trace": meta.sha256, "format": format, "device": device});
         let end = meta.end_bytes.next_multiple_of(u64::from(self.study.entry_bytes));
         if end > space {
-            let [end, space] = [end, space].map(onefold_config::size_text);
+            let [end, space] = [end, space].map(size_text);
             let text = format!(
                 "the trace addresses {end}, expected at most the {space} of address space it has \
                  (size, or device - offset)"
@@ -123,10 +127,10 @@ impl Opening<'_> {
     }
 }
 
-fn pages(source: Box<dyn PageSource>, identity: Value, bytes: Option<u64>) -> (Origin, Facts) {
+/// A source in pages, where its addresses end, and what it reads and writes.
+fn pages(source: Box<dyn PageSource>, bytes: Option<u64>) -> (Origin, u64, Option<u64>) {
     let end = u64::from(source.end_pages()) * u64::from(PAGE_BYTES);
-    let batch = vec![PageRequest::EMPTY; BATCH];
-    (Origin::Pages { source, batch }, Facts { identity, end, bytes })
+    (Origin::Pages { source, batch: vec![PageRequest::EMPTY; BATCH] }, end, bytes)
 }
 
 fn pack_pages(

@@ -2,4 +2,5 @@
 
 mod common;
 mod refusals;
+mod report;
 mod run;
