@@ -4,7 +4,8 @@
 use onefold_ssd::Writeback;
 
 use crate::quantity::Measure;
-use crate::value::{Kind, Raw, Value};
+use crate::raw::Raw;
+use crate::value::{Kind, Value};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -378,7 +379,7 @@ mod tests {
     fn every_default_is_valid_and_every_key_explained() {
         for key in KEYS.iter().chain(TENANT_KEYS) {
             let value = key.default_value();
-            let again = key.kind.parse(&crate::value::Raw::bare(&value.toml())).unwrap();
+            let again = key.kind.parse(&crate::raw::Raw::bare(&value.toml())).unwrap();
             assert_eq!(value, again, "{}", key.path);
             assert!(key.meaning.ends_with(['.', '%']), "{}", key.path);
         }

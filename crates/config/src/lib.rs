@@ -27,6 +27,7 @@ mod load;
 mod preset;
 mod problem;
 mod quantity;
+mod raw;
 pub mod reference;
 mod run;
 mod suggest;

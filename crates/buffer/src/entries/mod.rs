@@ -160,13 +160,6 @@ impl Entries {
         self.index.find(&self.slab, key).filter(|id| !self.slab.is_ghost(*id))
     }
 
-    /// The ghost of a key.
-    #[must_use]
-    #[inline]
-    pub fn find_ghost(&self, key: u32) -> Option<NodeId> {
-        self.index.find(&self.slab, key).filter(|id| self.slab.is_ghost(*id))
-    }
-
     /// Inserts a key, of which no entry or ghost exists, at the newest end of a list.
     ///
     /// A slot must be free: policies make room first.
@@ -177,14 +170,6 @@ impl Entries {
         };
         self.stats.area_mut(list.0).entries += 1;
         id
-    }
-
-    /// Remembers a key, of which no entry or ghost exists, at the newest end of a list. `None` if
-    /// all ghosts are in use.
-    pub fn insert_ghost(&mut self, list: ListId, key: u32) -> Option<NodeId> {
-        let id = self.slab.take_ghost(key)?;
-        self.enter(list, id);
-        Some(id)
     }
 
     #[inline]
@@ -248,12 +233,6 @@ impl Entries {
         self.leave_list(id);
         self.index.remove(&mut self.slab, id);
         self.slab.give_back(id);
-    }
-
-    /// Forgets a ghost.
-    pub fn remove_ghost(&mut self, id: NodeId) {
-        assert!(self.slab.is_ghost(id), "invariant 8: only ghosts leave without an action");
-        self.remove(id);
     }
 
     /// Serves a read: `true` if all that is needed was there, else asks for the missing parts.

@@ -33,7 +33,7 @@ pub(super) struct Blocks {
     index: Index,
     groups: Box<[Group]>,
     /// Invariant 3, by slot.
-    blocks: Box<[NodeId]>,
+    of_slot: Box<[NodeId]>,
     /// Pages of a block.
     pages: u32,
     /// Entries of the block being evicted.
@@ -47,7 +47,7 @@ impl Blocks {
             queue: Slab::new(entries, 0, 1),
             index: Index::new(entries),
             groups: vec![Group { newest: NodeId(0), pages: 0 }; index(entries)].into_boxed_slice(),
-            blocks: vec![NodeId(0); index(slots)].into_boxed_slice(),
+            of_slot: vec![NodeId(0); index(slots)].into_boxed_slice(),
             pages,
             taken: Vec::new(),
         }
@@ -62,7 +62,7 @@ impl Blocks {
     /// The block of an entry.
     #[inline]
     pub(super) fn of(&self, id: NodeId) -> BlockId {
-        BlockId(self.blocks[index(id.0)])
+        BlockId(self.of_slot[index(id.0)])
     }
 
     /// Entries of the block.
@@ -85,7 +85,7 @@ impl Blocks {
         let Some(block) = self.index.find(&self.queue, number) else {
             return self.create(number, id);
         };
-        self.blocks[index(id.0)] = block;
+        self.of_slot[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
         group.pages += 1;
@@ -104,7 +104,7 @@ impl Blocks {
         self.index.insert(&mut self.queue, block);
         self.queue.push_newest(QUEUE, block);
         self.groups[index(block.0)] = Group { newest: id, pages: 1 };
-        self.blocks[index(id.0)] = block;
+        self.of_slot[index(id.0)] = block;
         BlockId(block)
     }
 
@@ -195,7 +195,9 @@ impl Blocks {
     /// Checks the invariants for the blocks of one list, which has no other entries.
     pub(super) fn check(&self, e: &Entries, list: ListId) -> Result<(), Violation> {
         let mut entries = 0;
-        for block in std::iter::successors(self.oldest(), |block| self.newer(*block)) {
+        let queue = std::iter::successors(self.oldest(), |block| self.newer(*block));
+        // One more than there can be: a broken queue may go round in circles.
+        for block in queue.take(index(e.len(list)) + 1) {
             let Group { newest, pages } = self.groups[index(block.0.0)];
             let number = self.queue.node(block.0).key;
             let members = std::iter::successors(Some(newest), |id| e.slab().older(*id));

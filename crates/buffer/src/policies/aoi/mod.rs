@@ -1,4 +1,5 @@
-//! Append-only isolation: Jeong et al., "Append-only data isolation ..", 2021.
+//! Append-only isolation. Source: Jeong et al., "Buffer management with append-only data isolation
+//! for improving SSD performance", 2021.
 //!
 //! Terms. A *chunk* is an aligned range of addresses with two bits in the large-append table
 //! ([`lat::Lat`]): L, a large write was no update; W, its data was written again. A request is

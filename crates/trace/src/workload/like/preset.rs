@@ -69,6 +69,43 @@ pub(super) struct Preset {
     pub(super) reached: Figures,
 }
 
+impl Volume {
+    const fn row(columns: [f64; 14]) -> Self {
+        let [
+            requests,
+            seconds,
+            write_blocks,
+            read_blocks,
+            write_share,
+            mean_bytes,
+            touched,
+            written,
+            span,
+            unaligned_share,
+            multi_share,
+            top1_share,
+            gap_p50_s,
+            gap_p90_s,
+        ] = columns;
+        Self {
+            requests,
+            seconds,
+            write_blocks,
+            read_blocks,
+            write_share,
+            mean_bytes,
+            touched,
+            written,
+            span,
+            unaligned_share,
+            multi_share,
+            top1_share,
+            gap_p50_s,
+            gap_p90_s,
+        }
+    }
+}
+
 impl Preset {
     /// From a row of the table; the columns are in the order of the structs.
     pub(super) const fn row(
@@ -78,62 +115,33 @@ impl Preset {
         knobs: [f64; 8],
         reached: [f64; 9],
     ) -> Self {
-        let [
-            requests,
-            seconds,
-            write_blocks,
-            read_blocks,
-            write_share,
-            mean_bytes,
-            touched,
-            written,
-            span,
-            unaligned_share,
-            multi_share,
-            top1_share,
-            gap_p50_s,
-            gap_p90_s,
-        ] = volume;
-        let volume = Volume {
-            requests,
-            seconds,
-            write_blocks,
-            read_blocks,
-            write_share,
-            mean_bytes,
-            touched,
-            written,
-            span,
-            unaligned_share,
-            multi_share,
-            top1_share,
-            gap_p50_s,
-            gap_p90_s,
-        };
         let [hot, core, body, theta, reuse, distance, near, cold] = knobs;
         let knobs = Knobs { hot, core, body, theta, reuse, distance, near, cold };
-        let [
-            write_requests,
-            write_blocks,
-            mean_bytes,
-            rewrite_share,
-            top1_share,
-            gap_p50_s,
-            gap_p90_s,
-            unaligned_share,
-            multi_share,
-        ] = reached;
-        let reached = Figures {
-            write_requests,
-            write_blocks,
-            mean_bytes,
-            rewrite_share,
-            top1_share,
-            gap_p50_s,
-            gap_p90_s,
-            unaligned_share,
-            multi_share,
-        };
-        Self { name, source, volume, knobs, reached }
+        Self { name, source, volume: Volume::row(volume), knobs, reached: figures(reached) }
+    }
+}
+
+const fn figures(columns: [f64; 9]) -> Figures {
+    let [
+        write_requests,
+        write_blocks,
+        mean_bytes,
+        rewrite_share,
+        top1_share,
+        gap_p50_s,
+        gap_p90_s,
+        unaligned_share,
+        multi_share,
+    ] = columns;
+    Figures {
+        write_requests,
+        write_blocks,
+        mean_bytes,
+        rewrite_share,
+        top1_share,
+        gap_p50_s,
+        gap_p90_s,
+        unaligned_share,
+        multi_share,
     }
 }
