@@ -237,19 +237,19 @@ fn status_table(status: &Status) -> String {
             None => "-".to_owned(),
         };
         let (done, failed, missing) = (workload.done, workload.failed, workload.left);
-        let _ = write!(text, "{:16} {done:>6} {failed:>6} {missing:>6}  {left}\n", workload.name);
+        let _ = writeln!(text, "{:16} {done:>6} {failed:>6} {missing:>6}  {left}", workload.name);
     }
     if status.strangers > 0 {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "{} stored results belong to other versions of the study\n",
+            "{} stored results belong to other versions of the study",
             status.strangers
         );
     }
     if status.other_commits > 0 {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "{} results were computed by other commits of onefold\n",
+            "{} results were computed by other commits of onefold",
             status.other_commits
         );
     }

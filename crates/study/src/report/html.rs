@@ -11,10 +11,9 @@ use super::{Data, Group, Point};
 use crate::Study;
 use crate::file::FigureKind;
 
-/// Size of a plot in pixels.
-const SIZE: (f64, f64) = (1040.0, 320.0);
-/// Groups in one plot; more go into further plots below.
-const GROUPS: usize = 10;
+/// Size of a plot over the whole page, and of one of two side by side, in pixels.
+const FULL: (f64, f64) = (1040.0, 320.0);
+const HALF: (f64, f64) = (510.0, 300.0);
 
 /// All figures as one page: plots with tooltips, and the numbers below each.
 #[must_use]
@@ -58,9 +57,7 @@ fn figure(page: &mut Markup, data: &Data) {
         }
         if data.figure.kind == FigureKind::Bars {
             legend(page, data);
-            for groups in data.groups.chunks(GROUPS) {
-                plot(page, data, groups);
-            }
+            panels(page, data);
         }
         table(page, data);
     });
@@ -83,23 +80,33 @@ fn legend(page: &mut Markup, data: &Data) {
     });
 }
 
-fn plot(page: &mut Markup, data: &Data, groups: &[Group]) {
-    let values = data.groups.iter().flat_map(|group| group.policies.iter().chain(&group.bounds));
-    let highest = values.filter_map(Point::value).fold(0.0, f64::max);
-    let several = data.groups.iter().any(|group| group.workload != data.groups[0].workload);
+/// One plot per workload, all with the same axis.
+fn panels(page: &mut Markup, data: &Data) {
+    let by_workload = || data.groups.chunk_by(|a, b| a.workload == b.workload);
+    let alone = by_workload().count() == 1;
+    let (class, size) = if alone { ("panels single", FULL) } else { ("panels", HALF) };
+    page.within("div", &[("class", &class)], |page| {
+        for groups in by_workload() {
+            page.within("div", &[("class", &"panel")], |page| {
+                page.element("h3", &[], &groups[0].workload);
+                plot(page, data, groups, size);
+            });
+        }
+    });
+}
+
+fn plot(page: &mut Markup, data: &Data, groups: &[Group], size: (f64, f64)) {
     let level = |group: &Group, name: &str, series, point: &Point| {
         let height = point.value()?;
-        let size = size_text(group.size_bytes);
-        let tip = format!("{name}, {}, {size}: {}", group.workload, number(data, height));
+        let bytes = size_text(group.size_bytes);
+        let tip = format!("{name}, {}, {bytes}: {}", group.workload, number(data, height));
         Some(Level { series, height, tip })
     };
     let bars = |group: &Group| {
         let numbered =
             |(series, (name, point)): (usize, (&String, &Point))| level(group, name, series, point);
-        let size = size_text(group.size_bytes);
-        let label = if several { format!("{} {size}", group.workload) } else { size };
         Bars {
-            label,
+            label: size_text(group.size_bytes),
             bars: data.policies.iter().zip(&group.policies).enumerate().map(numbered).collect(),
             levels: data
                 .bounds
@@ -110,15 +117,22 @@ fn plot(page: &mut Markup, data: &Data, groups: &[Group]) {
                 .collect(),
         }
     };
+    let title = format!("{}: {}", data.title(), groups[0].workload);
+    let plot =
+        GroupedPlot { title, size, y: axis(data), groups: groups.iter().map(bars).collect() };
+    plot.draw(page);
+}
+
+fn axis(data: &Data) -> Axis {
+    let values = data.groups.iter().flat_map(|group| group.policies.iter().chain(&group.bounds));
+    let highest = values.filter_map(Point::value).fold(0.0, f64::max);
     let metric = data.figure.metric;
-    let y = match &data.figure.baseline {
+    match &data.figure.baseline {
         Some(label) => Axis::number(&format!("relative to {label}"), highest),
         None if metric.is_share() => Axis::share(metric.title(), highest),
         None if metric.is_time() => Axis::time(metric.title(), highest),
         None => Axis::number(metric.title(), highest),
-    };
-    let title = data.title();
-    GroupedPlot { title, size: SIZE, y, groups: groups.iter().map(bars).collect() }.draw(page);
+    }
 }
 
 /// A number of the figure as text.

@@ -2,6 +2,7 @@
 
 use crate::common::{SMALL, row, run_in, study};
 use onefold_study::{report, report::Point};
+use onefold_units::convert::float;
 
 const FIGURES: &str = r#"
 [[figure]]
@@ -39,7 +40,7 @@ fn figures_show_what_they_describe() {
     let lru = row(&rows, "B", "lru", 1 << 20);
     let tenant = &lru.tenants[0];
     let pages = tenant.reads.pages + tenant.writes.pages;
-    let ratio = (tenant.reads.hits + tenant.writes.hits) as f64 / pages as f64;
+    let ratio = float(tenant.reads.hits + tenant.writes.hits) / float(pages);
     assert_eq!(hits.groups[3].policies[0], Point::Value(ratio));
     assert_eq!(hits.groups[3].workload, "mixed requests");
     let failed = &group.policies[1];
