@@ -6,7 +6,7 @@
 
 use onefold_units::convert::{index, index64};
 
-use crate::slab::{NIL, NodeId, Slab};
+use crate::slab::{NIL, NodeId, Slab, rechain};
 
 /// Odd and close to 2^32 / golden ratio: groups of keys spread evenly over the buckets.
 const MULTIPLIER: u32 = 0x9E37_79B1;
@@ -43,9 +43,10 @@ impl Index {
     #[must_use]
     #[inline]
     pub fn find(&self, slab: &Slab, key: u32) -> Option<NodeId> {
+        let nodes = &*slab.nodes;
         let mut at = self.heads[self.bucket(key)];
         while at != NIL {
-            let node = slab.node(NodeId(at));
+            let node = &nodes[index(at)];
             if node.key == key {
                 return Some(NodeId(at));
             }
@@ -80,13 +81,7 @@ impl Index {
     #[inline]
     pub fn remove(&mut self, slab: &mut Slab, id: NodeId) {
         let (key, chain) = (slab.node(id).key, slab.node(id).chain);
-        let bucket = self.bucket(key);
-        let head = &mut self.heads[bucket];
-        if *head == id.0 {
-            *head = chain;
-        } else {
-            slab.unchain(*head, id, chain);
-        }
+        rechain(&mut slab.nodes, self.head_mut(key), id.0, chain);
     }
 
     /// Counts the nodes by walking all chains, at most `limit` of them.

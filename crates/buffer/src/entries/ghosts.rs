@@ -1,21 +1,32 @@
 //! Ghosts: keys that policies remember after their entries left.
 
-use super::Entries;
+use super::{Entries, Memory};
 use crate::ListId;
 
 impl Entries {
-    /// Remembers the keys that the last eviction removed, oldest first, in a list of `most` ghosts:
-    /// beyond that its oldest ghosts are forgotten.
+    /// Remembers the keys that the last eviction removed, oldest first.
     #[inline]
-    pub fn remember_evicted(&mut self, list: ListId, most: u32) {
+    pub fn remember_evicted(&mut self, memory: Memory) {
+        for at in 0..self.evicted.len() {
+            self.remember(memory, self.evicted[at]);
+        }
+    }
+
+    /// Remembers a key, of which no entry or ghost exists.
+    #[inline]
+    pub fn remember(&mut self, memory: Memory, key: u32) {
+        let Memory { list, most } = memory;
         if most == 0 {
             return;
         }
-        for at in 0..self.evicted.len() {
-            self.forget_oldest(list, most - 1);
-            let ghost = self.insert_ghost(list, self.evicted[at]);
-            assert!(ghost.is_some(), "the policy keeps more ghosts than it asked for");
+        if self.len(list) == most
+            && let Some(oldest) = self.slab.oldest(list)
+        {
+            self.slab.renew(oldest, list.0, key, &mut self.index);
+            return;
         }
+        let ghost = self.insert_ghost(list, key);
+        assert!(ghost.is_some(), "the policy keeps more ghosts than it asked for");
     }
 
     /// Forgets the oldest ghosts of a list until it has `most` at most.

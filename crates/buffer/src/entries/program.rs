@@ -5,7 +5,7 @@ use onefold_units::convert::{index, u32_from};
 
 use super::Entries;
 use crate::shape::SCAN_MAX;
-use crate::{Action, Actions, ListId, NodeId, Programmed, Req, Slot, Stream};
+use crate::{Action, Actions, ListId, Node, NodeId, Programmed, Req, Slot, Stream};
 
 impl Entries {
     /// Evicts the oldest entry of a list, and returns how many slots that freed: see
@@ -34,28 +34,34 @@ impl Entries {
     /// Flash pages of one entry: no companions to look for.
     #[inline]
     fn evict_alone(&mut self, id: NodeId, out: &mut Actions) {
-        let node = *self.slab.node(id);
-        let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
-        let area = self.stats.area_mut(node.list);
+        let key = self.count_out(id, out);
+        if self.remembers {
+            self.evicted.push(key);
+        }
+        self.slab.detach(id, self.index.head_mut(key));
+    }
+
+    /// Drops or programs an entry on its own, and counts it out of its list. Returns its key.
+    #[inline]
+    pub(super) fn count_out(&mut self, id: NodeId, out: &mut Actions) -> u32 {
+        let &Node { key, list, tenant, valid, dirty, .. } = self.slab.node(id);
+        let (lpn, slot) = (Lpn::new(key), Slot::new(id.0));
+        let area = self.stats.area_mut(list);
         area.entries -= 1;
-        if node.dirty == 0 {
+        if dirty == 0 {
             area.clean_evictions += 1;
             out.push(Action::Drop { lpn, slot });
-        } else {
-            area.dirty -= 1;
-            area.dirty_evictions += 1;
-            if node.valid != self.shape.full() {
-                let padded = self.complete(id, out);
-                self.stats.tenant_mut(node.tenant).pad_reads += u64::from(padded);
-            }
-            self.count_program(node.tenant);
-            let stream = self.streams[usize::from(node.list)];
-            out.program(stream, std::iter::once(Programmed { lpn, slot }));
+            return key;
         }
-        if self.remembers {
-            self.evicted.push(node.key);
+        area.dirty -= 1;
+        area.dirty_evictions += 1;
+        if valid != self.shape.full() {
+            let padded = self.complete(id, out);
+            self.stats.tenant_mut(tenant).pad_reads += u64::from(padded);
         }
-        self.slab.detach(id, self.index.head_mut(node.key));
+        self.count_program(tenant);
+        out.program_one(|| (self.streams[usize::from(list)], Programmed { lpn, slot }));
+        key
     }
 
     /// Counts a program of one entry. Victims come in runs of one owner, so this is mostly one
@@ -113,13 +119,13 @@ impl Entries {
         area.flushed -= u64::from(freed);
         area.dirty_evictions += u64::from(freed);
         for id in batch {
-            self.remember(*id);
+            self.note_evicted(*id);
             self.remove(*id);
         }
         freed
     }
 
-    fn remember(&mut self, id: NodeId) {
+    fn note_evicted(&mut self, id: NodeId) {
         if self.remembers {
             self.evicted.push(self.slab.node(id).key);
         }
@@ -128,7 +134,7 @@ impl Entries {
     fn drop_clean(&mut self, id: NodeId, out: &mut Actions) {
         let (lpn, slot) = self.place(id);
         out.push(Action::Drop { lpn, slot });
-        self.remember(id);
+        self.note_evicted(id);
         self.stats.area_mut(self.slab.node(id).list).clean_evictions += 1;
         self.remove(id);
     }

@@ -1,7 +1,9 @@
 //! Two LRU lists for recency and frequency that balance themselves by their ghosts.
 //! Source: Megiddo, Modha 2003, figure 4.
 
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Entries, ListId, Memory, NodeId, PolicyInfo, Replacement, Setup,
+};
 
 /// T1 and T2 of the paper: entries seen once, and more often.
 const ONCE: ListId = ListId(0);
@@ -38,7 +40,7 @@ impl Arc {
         let from_once = !e.is_empty(ONCE) && (over || e.is_empty(OFTEN));
         let (from, ghosts) = if from_once { (ONCE, ONCE_OUT) } else { (OFTEN, OFTEN_OUT) };
         e.evict(from, out);
-        e.remember_evicted(ghosts, u32::MAX);
+        e.remember_evicted(Memory { list: ghosts, most: u32::MAX });
     }
 
     /// Case IV of the paper: the key is in no list.
