@@ -4,11 +4,14 @@
 //! Counts the CPU time of the thread where Linux tells it, so other programs disturb little.
 //!
 //! `cargo run --release -p onefold-buffer --example speed`
+#[path = "common/g1l.rs"]
+mod g1l;
 #[path = "../tests/buffer/common/zipf.rs"]
 mod zipf;
 
 use std::io::Write;
 
+use g1l::{REQUESTS, g1l};
 use onefold_buffer::{
     Actions, BufferConfig, BufferError, Charge, FtlView, Policy, PolicyKind, PolicySpec, Req,
     Sizes, new_policy,
@@ -18,18 +21,7 @@ use onefold_units::{Lpn, Op, Rng};
 use zipf::Zipf;
 
 const ENTRY: u32 = 4096;
-const PAGES_LOG2: u32 = 22;
-const REQUESTS: u32 = 20_000_000;
 const SLOTS: u64 = 32_768;
-
-/// The trace as 4 B records; the loop below decodes them into requests.
-fn g1l() -> Vec<u32> {
-    let zipf = Zipf::new(1 << PAGES_LOG2);
-    let mut rng = Rng::new(42);
-    // An odd multiplier is a bijection of the pages.
-    let scatter = |key: u32| key.wrapping_mul(0x9E37_79B1) & ((1 << PAGES_LOG2) - 1);
-    (0..REQUESTS).map(|_| scatter(zipf.key(&mut rng))).collect()
-}
 
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> Result<f64, Box<dyn std::error::Error>> {
@@ -100,7 +92,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let all = PolicyKind::ALL.map(PolicyKind::name).map(str::to_owned);
     let named = if named.is_empty() { all.to_vec() } else { named };
     let mut stdout = std::io::stdout().lock();
-    let (keys, mix) = (g1l(), block_mix());
+    // Kept as 4 B records; the loop below decodes them into requests.
+    let (keys, mix): (Vec<u32>, _) = (g1l().collect(), block_mix());
     for text in named {
         let spec = PolicySpec::parse(&text)?;
         for op in [Op::Read, Op::Write] {

@@ -163,16 +163,18 @@ impl<R: Replacement> Cache<R> {
     fn access(&mut self, r: &Req, out: &mut Actions) {
         let access = if r.op == Op::Read { Access::Read } else { Access::Write };
         let done = self.pages(r, access, out);
-        let pages = u64::from(r.count());
+        let (pages, bytes) = (u64::from(r.count()), r.bytes(self.entries.shape().entry_bytes()));
         let tenant = self.entries.end_request(r.tenant);
         match access {
             Access::Read => {
                 tenant.flash_reads += pages - done.hits;
                 tenant.reads.add(pages, done.hits, done.sectors * 512);
+                tenant.reads.bytes += bytes;
             }
             Access::Write => {
                 tenant.count_written(done.written);
                 tenant.writes.add(pages, done.hits, done.sectors * 512);
+                tenant.writes.bytes += bytes;
                 if r.fua {
                     self.end_forced(r, out);
                 }

@@ -48,6 +48,7 @@ mod entries;
 mod error;
 mod index;
 mod list;
+pub mod offline;
 mod policies;
 mod request;
 mod setup;

@@ -54,6 +54,13 @@ impl Req {
         self.n.min((u32::MAX - self.lpn.raw()).saturating_add(1))
     }
 
+    /// Bytes of the sectors that the request touches.
+    #[inline]
+    pub(crate) fn bytes(&self, entry_bytes: u32) -> u64 {
+        let cut = (u64::from(self.head) + u64::from(self.tail)) * 512;
+        (u64::from(self.count()) * u64::from(entry_bytes)).saturating_sub(cut)
+    }
+
     /// Their bare indices.
     #[inline]
     pub(crate) fn keys(&self) -> impl Iterator<Item = u32> + use<> {

@@ -16,6 +16,8 @@ pub struct Accesses {
     /// Pages that hit. A read of a partly written page hits if all it asks for is there; a write
     /// hits any buffered page.
     pub hits: u64,
+    /// Bytes accessed, in whole sectors.
+    pub bytes: u64,
     /// Bytes accessed in pages that hit.
     pub bytes_hit: u64,
 }
@@ -40,7 +42,19 @@ impl Accesses {
     /// Hits per page accessed; 0 if there was none.
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
-        if self.pages == 0 { 0.0 } else { float(self.hits) / float(self.pages) }
+        ratio(self.hits, self.pages)
+    }
+
+    /// Requests all of whose pages hit, per request; 0 if there was none.
+    #[must_use]
+    pub fn request_hit_ratio(&self) -> f64 {
+        ratio(self.full_hits, self.requests)
+    }
+
+    /// Bytes in pages that hit, per byte accessed; 0 if there was none.
+    #[must_use]
+    pub fn byte_hit_ratio(&self) -> f64 {
+        ratio(self.bytes_hit, self.bytes)
     }
 
     fn combine(&mut self, other: &Self, with: fn(&mut u64, u64)) {
@@ -48,8 +62,13 @@ impl Accesses {
         with(&mut self.full_hits, other.full_hits);
         with(&mut self.pages, other.pages);
         with(&mut self.hits, other.hits);
+        with(&mut self.bytes, other.bytes);
         with(&mut self.bytes_hit, other.bytes_hit);
     }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }
 
 /// Counters of one tenant. What leaves the buffer is counted for the tenant that wrote it last.
@@ -69,6 +88,9 @@ pub struct TenantStats {
     pub fua_writes: u64,
     /// Pages read from flash to serve reads (fills and bypasses), whether mapped or not.
     pub flash_reads: u64,
+    /// Pages read from victims that were on their way to flash: hits, counted by whoever executes
+    /// the programs (`writeback = async`). A policy alone counts them as misses.
+    pub wb_hits: u64,
     /// Pages read from flash to complete partly written pages, and blocks that are programmed as a
     /// whole, whether mapped or not.
     pub pad_reads: u64,
@@ -149,6 +171,7 @@ impl TenantStats {
         with(&mut self.flushes, other.flushes);
         with(&mut self.fua_writes, other.fua_writes);
         with(&mut self.flash_reads, other.flash_reads);
+        with(&mut self.wb_hits, other.wb_hits);
         with(&mut self.pad_reads, other.pad_reads);
         with(&mut self.pages_programmed, other.pages_programmed);
         with(&mut self.pages_padded, other.pages_padded);
@@ -188,6 +211,14 @@ impl AreaStats {
     pub const fn write_backs(&self) -> u64 {
         self.dirty_evictions + self.flushed
     }
+
+    fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.dirty += other.dirty;
+        self.clean_evictions += other.clean_evictions;
+        self.dirty_evictions += other.dirty_evictions;
+        self.flushed += other.flushed;
+    }
 }
 
 /// Counters of all tenants and areas.
@@ -211,6 +242,19 @@ impl Stats {
     #[must_use]
     pub fn areas(&self) -> &[AreaStats] {
         &self.areas
+    }
+
+    /// The counters of every area of entries, in the order of the first list of each name.
+    #[must_use]
+    pub fn areas_by_name(&self) -> Vec<AreaStats> {
+        let mut merged: Vec<AreaStats> = Vec::new();
+        for list in self.areas.iter().filter(|list| list.name != Area::ghosts().name) {
+            match merged.iter_mut().find(|area| area.name == list.name) {
+                Some(area) => area.add(list),
+                None => merged.push(*list),
+            }
+        }
+        merged
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! The device that a configuration describes, as the core's types.
 
-use onefold_buffer::{BufferConfig, Charge, PolicyKind, PolicySpec};
+use onefold_buffer::{BufferConfig, Charge};
 use onefold_ftl::{FtlConfig, VictimKind};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
-use onefold_ssd::SsdConfig;
+use onefold_ssd::{SsdConfig, Writeback};
 use onefold_units::{Rng, convert};
 
 use crate::config::Config;
@@ -77,6 +77,8 @@ impl Config {
             timing: self.timing(),
             ftl: self.ftl(self.logical_units(&geometry)?, seed),
             buffer: self.buffer(),
+            writeback: self.writeback(),
+            separate_streams: self.flag("buffer.separate_streams"),
             faults: self.faults(seed),
         })
     }
@@ -113,6 +115,7 @@ impl Config {
             firmware_read: self.time("timing.firmware_read"),
             firmware_write: self.time("timing.firmware_write"),
             dram_page: self.time("timing.dram_page"),
+            table_lookup: self.time("timing.table_lookup"),
             cache_read: self.flag("timing.cache_read"),
             cache_program: self.flag("timing.cache_program"),
             plane_parallel: self.flag("timing.plane_parallel"),
@@ -151,10 +154,24 @@ impl Config {
 
     fn buffer(&self) -> BufferConfig {
         BufferConfig {
-            policy: PolicySpec::new(PolicyKind::Lru),
-            charge: Charge::Paper,
+            policy: match self.setting("buffer.policy").value {
+                Value::Policy(policy) => policy,
+                ref other => panic!("buffer.policy is a policy, not {other:?}"),
+            },
+            charge: match self.word("buffer.charge") {
+                "full" => Charge::Full,
+                "none" => Charge::None,
+                _ => Charge::Paper,
+            },
             bytes: self.quantity("buffer.size"),
             volatile: self.flag("buffer.volatile"),
+        }
+    }
+
+    fn writeback(&self) -> Writeback {
+        match self.word("buffer.writeback") {
+            "async" => Writeback::Async { slots: self.narrow("buffer.wb_slots") },
+            _ => Writeback::Sync,
         }
     }
 

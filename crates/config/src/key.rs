@@ -1,6 +1,8 @@
 //! The one table of configuration keys. Parsing, errors, the reference and the JSON Schema all
 //! come from here.
 
+use onefold_ssd::Writeback;
+
 use crate::quantity::Measure;
 use crate::value::{Kind, Raw, Value};
 
@@ -144,6 +146,12 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("timing.dram_page", TIME, "1us", "DRAM time per 4 KiB served by the buffer."),
     key(
+        "timing.table_lookup",
+        TIME,
+        "100ns",
+        "DRAM time per look-up in a table of the buffer policy, such as the large-append table.",
+    ),
+    key(
         "timing.cache_read",
         Kind::Flag,
         "false",
@@ -243,13 +251,42 @@ pub(crate) const KEYS: &[Key] = &[
         "none",
         "Mapping-consistency scheme of the remap command.",
     ),
-    key("buffer.policy", words(&["lru"]), "lru", "Policy of the DRAM buffer."),
+    key(
+        "buffer.policy",
+        Kind::Policy,
+        "lru",
+        "Policy of the DRAM buffer, with parameters after a colon, such as \"pt-lru:p=0.9\".",
+    ),
     key("buffer.size", size(0, 1 << 40), "0", "Size of the DRAM buffer. 0: no buffer."),
     key(
         "buffer.volatile",
         Kind::Flag,
         "true",
         "A power cut loses the buffer. false: it is protected, and flushes are free.",
+    ),
+    key(
+        "buffer.charge",
+        words(&["paper", "full", "none"]),
+        "paper",
+        "Which tables of the policy take buffer memory. paper: the large-append table; full: also cursors, and 8 B per remembered key; none: all of the size holds data.",
+    ),
+    key(
+        "buffer.writeback",
+        words(&Writeback::NAMES),
+        "sync",
+        "sync: a request that needs the place of a dirty page waits for its program; async: it waits only while buffer.wb_slots of them are under way.",
+    ),
+    key(
+        "buffer.wb_slots",
+        count(1, 65_536),
+        "128",
+        "Victims under way at most with writeback = \"async\", in mapping units. Their memory is not part of buffer.size.",
+    ),
+    key(
+        "buffer.separate_streams",
+        Kind::Flag,
+        "true",
+        "Append-only data that leaves the buffer goes to the last of ftl.streams. No effect with one stream.",
     ),
     key("faults.program", real(0.0, 1.0), "0.0", "Probability that a program fails."),
     key("faults.erase", real(0.0, 1.0), "0.0", "Probability that an erase fails."),

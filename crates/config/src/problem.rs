@@ -1,5 +1,9 @@
 //! What can be wrong with one value.
 
+use onefold_buffer::{PolicyError, PolicyKind};
+
+use crate::suggest;
+
 /// What is wrong with one value. The text continues "KEY is VALUE, ..".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -67,6 +71,9 @@ pub enum Problem {
         /// Largest accepted value.
         max: String,
     },
+    /// No such buffer policy, or none with such a parameter.
+    #[error("{0}")]
+    Policy(PolicyError),
 }
 
 impl Problem {
@@ -87,6 +94,20 @@ impl Problem {
             Self::Choice { choices, .. } | Self::Unavailable { choices } => {
                 format!("use {choices}")
             }
+            Self::Policy(error) => policy_help(error),
         }
     }
+}
+
+fn policy_help(error: &PolicyError) -> String {
+    let nearest = match error {
+        PolicyError::UnknownPolicy { name } => {
+            suggest::nearest(name, PolicyKind::ALL.map(PolicyKind::name))
+        }
+        _ => None,
+    };
+    nearest.map_or_else(
+        || "docs/configuration.md explains the policies and their parameters".to_owned(),
+        |name| format!("did you mean `{name}`?"),
+    )
 }

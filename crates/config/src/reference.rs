@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use onefold_buffer::PolicyKind;
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::ConfigError;
@@ -115,6 +116,16 @@ A `[[tenant]]` table describes one of several loads on the device; the tenants o
 those of what it extends.
 ";
 
+const POLICIES_INTRODUCTION: &str = "
+## Buffer policies
+
+`buffer.policy` takes the name of a policy. Parameters that should differ from their defaults follow
+a colon: `--set buffer.policy=pt-lru:p=0.9`. Ratios are exact: `1/3`, `0.33` or `33%`.
+
+| Policy | What it does | Source |
+|---|---|---|
+";
+
 const PRESETS_INTRODUCTION: &str = "\
 # Presets
 
@@ -166,6 +177,26 @@ pub fn markdown() -> String {
             "| `{name}` | {} | {default} | {} | {} |",
             key.kind, key.limits, key.meaning
         );
+    }
+    text + &policies_markdown()
+}
+
+/// The buffer policies and their parameters as Markdown.
+fn policies_markdown() -> String {
+    // Writing to a string cannot fail.
+    let mut text = POLICIES_INTRODUCTION.to_owned();
+    for info in PolicyKind::ALL.map(PolicyKind::info) {
+        let _ = writeln!(text, "| `{}` | {} | {} |", info.name, info.about, info.source);
+    }
+    text += "\n| Policy | Parameter | Default | Accepted | Meaning |\n|---|---|---|---|---|\n";
+    for info in PolicyKind::ALL.map(PolicyKind::info) {
+        for parameter in info.parameters {
+            let _ = writeln!(
+                text,
+                "| `{}` | `{}` | `{}` | {} | {} |",
+                info.name, parameter.name, parameter.default, parameter.limits, parameter.about
+            );
+        }
     }
     text
 }
@@ -230,7 +261,7 @@ fn property(key: &Key) -> Json {
         ]}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Choice { words, .. } => json!({"enum": words}),
-        Kind::Text | Kind::Extent => json!({"type": "string"}),
+        Kind::Text | Kind::Extent | Kind::Policy => json!({"type": "string"}),
         Kind::Capacity => json!({"anyOf": [
             {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
             size(),

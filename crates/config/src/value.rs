@@ -1,5 +1,7 @@
 //! Kinds of values: what a key accepts, how it is read and how it is written.
 
+use onefold_buffer::{PolicyKind, PolicySpec};
+
 use crate::extent::Extent;
 use crate::problem::Problem;
 use crate::quantity::Measure;
@@ -130,6 +132,8 @@ pub(crate) enum Value {
     MapCache(Option<u64>),
     /// Part of the logical space.
     Extent(Extent),
+    /// Buffer policy with its parameters.
+    Policy(PolicySpec),
 }
 
 /// What a key accepts.
@@ -157,6 +161,8 @@ pub(crate) enum Kind {
     MapCache { min: u64 },
     /// A part of the logical space.
     Extent,
+    /// A buffer policy, `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
+    Policy,
 }
 
 impl Kind {
@@ -220,6 +226,10 @@ impl Kind {
             Self::Extent => {
                 raw.text().and_then(Extent::parse).map(Value::Extent).ok_or_else(expected)
             }
+            Self::Policy => {
+                let text = raw.text().ok_or_else(expected)?;
+                PolicySpec::parse(text).map(Value::Policy).map_err(Problem::Policy)
+            }
             Self::MapCache { min } => {
                 if raw.text() == Some("all") {
                     return Ok(Value::MapCache(None));
@@ -256,9 +266,12 @@ impl Kind {
             Self::Times { max } => ("0".to_owned(), Measure::Time.format(max)),
             Self::MapCache { min } => (Measure::Size.format(min), "\"all\"".to_owned()),
             // These kinds have no range; their errors are of other types.
-            Self::Flag | Self::Choice { .. } | Self::Text | Self::Capacity | Self::Extent => {
-                (String::new(), String::new())
-            }
+            Self::Flag
+            | Self::Choice { .. }
+            | Self::Text
+            | Self::Capacity
+            | Self::Extent
+            | Self::Policy => (String::new(), String::new()),
         };
         Problem::Range { min, max }
     }
@@ -284,6 +297,7 @@ impl Kind {
             Self::Extent => {
                 "a range of sizes or percentages such as \"0..1GiB\" or \"25%..50%\"".to_owned()
             }
+            Self::Policy => "a buffer policy such as \"lru\" or \"pt-lru:p=0.9\"".to_owned(),
         }
     }
 
@@ -302,6 +316,7 @@ impl Kind {
             Self::Capacity => "fraction or size",
             Self::MapCache { .. } => "\"all\" or size",
             Self::Extent => "range",
+            Self::Policy => "policy",
         }
     }
 
@@ -325,6 +340,7 @@ impl Kind {
             Self::Capacity => "above 0, below 1 or below raw".to_owned(),
             Self::MapCache { min } => format!("at least {}", Measure::Size.format(min)),
             Self::Extent => "0..100%".to_owned(),
+            Self::Policy => PolicyKind::ALL.map(PolicyKind::name).join(", "),
         }
     }
 }
@@ -408,6 +424,7 @@ impl Value {
             Self::Text(text) => text.as_str().into(),
             Self::MapCache(None) => "all".into(),
             Self::Extent(extent) => extent.to_string().into(),
+            Self::Policy(policy) => policy.to_string().into(),
         }
     }
 }

@@ -18,7 +18,7 @@ use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
 
 use crate::checkpoint::Checkpoints;
 use crate::frontier::Frontier;
-use crate::layout::{Layout, UNMAPPED};
+use crate::layout::{LOST, Layout, UNMAPPED};
 use crate::map_cache::MapCache;
 use crate::pool::Pool;
 use crate::stats::{FtlStats, SpaceMap, Wear};
@@ -174,6 +174,22 @@ impl<M: Media> Ftl<M> {
     #[must_use]
     pub fn is_mapped(&self, lpn: Lpn) -> bool {
         self.map.l2p[lpn.index()] != UNMAPPED
+    }
+
+    /// Whether a unit is mapped and not lost, for the buffer (`FtlView`).
+    #[must_use]
+    #[inline]
+    pub fn is_stored(&self, lpn: Lpn) -> bool {
+        self.map.stored(lpn.raw()).is_some()
+    }
+
+    /// How many of `n` units from `first` on are mapped and not lost; those beyond the capacity of
+    /// the host are not.
+    #[must_use]
+    pub fn stored_count(&self, first: Lpn, n: u32) -> u32 {
+        let end = first.raw().saturating_add(n).min(self.layout.host_units);
+        let units = self.map.l2p.get(first.index()..index(end)).unwrap_or_default();
+        u32_from(units.iter().filter(|ppn| **ppn < LOST).count())
     }
 
     /// Loads the map entry of a unit that is about to be used, so that its cache line is there.

@@ -9,7 +9,7 @@
 use onefold_format::{SlotKind, SpareState, checksum};
 use onefold_nand::{At, ERASED_SPARE, Media, MediaError};
 use onefold_units::convert::{index, u32_from};
-use onefold_units::{Cause, Lpn, Nanos, Ppn, SuperblockId};
+use onefold_units::{Cause, Nanos, Ppn, SuperblockId};
 
 use crate::FtlError;
 use crate::frontier::Entry;
@@ -407,12 +407,6 @@ impl<M: Media> Ftl<M> {
         let closed = (0..per_pool).filter(|place| block(*place).state == State::Closed);
         let coldest = closed.min_by_key(|place| (block(*place).erases, *place))?;
         (most - block(coldest).erases > threshold).then_some(coldest)
-    }
-
-    /// Whether a unit is mapped, for the buffer (`FtlView`).
-    #[must_use]
-    pub fn is_stored(&self, lpn: Lpn) -> bool {
-        self.map.stored(lpn.raw()).is_some()
     }
 }
 

@@ -62,6 +62,8 @@ pub struct TimingSpec {
     pub firmware_write: Nanos,
     /// DRAM time per 4 KiB page served by the buffer.
     pub dram_page: Nanos,
+    /// DRAM time per look-up in a table of the buffer policy.
+    pub table_lookup: Nanos,
     /// A die starts its next array read while the page before still waits for the channel.
     pub cache_read: bool,
     /// A die takes the data of its next program while the one before still runs.

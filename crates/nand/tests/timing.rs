@@ -37,6 +37,7 @@ fn s1() -> (GeometrySpec, TimingSpec) {
         firmware_read: Nanos::ZERO,
         firmware_write: Nanos::ZERO,
         dram_page: Nanos::ZERO,
+        table_lookup: Nanos::ZERO,
         cache_read: false,
         cache_program: false,
         plane_parallel: false,

@@ -222,7 +222,7 @@ impl Engine {
         finished.baseline = Baseline {
             ftl: finished.ssd.ftl().stats(),
             host: *finished.ssd.host_stats(),
-            buffer: finished.ssd.buffer().map(|buffer| buffer.stats().clone()),
+            buffer: finished.ssd.buffer_stats(),
             at: self.last_time,
         };
         finished.series.begin(self.last_time, &finished.ssd);

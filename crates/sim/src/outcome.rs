@@ -1,6 +1,5 @@
 //! From a finished run to its result, and the laws it has to obey (ssd.md 3.3).
 
-use onefold_buffer::TenantStats;
 use onefold_ftl::{FtlStats, SpaceMap};
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
@@ -120,21 +119,10 @@ fn latency(metrics: &Metrics) -> LatencySummaries {
     }
 }
 
-fn hits(stats: &TenantStats, policy: &str) -> Buffer {
-    Buffer {
-        policy: policy.to_owned(),
-        read_hits: stats.reads.hits,
-        read_misses: stats.reads.misses(),
-        write_hits: stats.writes.hits,
-        write_misses: stats.writes.misses(),
-        hit_ratio: stats.hit_ratio(),
-    }
-}
-
 fn buffer_result(run: &Finished) -> Buffer {
-    let policy = run.ssd.config().buffer.policy.kind().name();
+    let policy = run.ssd.config().buffer.policy.to_string();
     match run.buffer_stats() {
-        Some(stats) => hits(&stats.total(), policy),
+        Some(stats) => Buffer::of_run(&policy, &stats),
         None => Buffer { policy: "none".to_owned(), ..Buffer::default() },
     }
 }
@@ -142,9 +130,11 @@ fn buffer_result(run: &Finished) -> Buffer {
 impl Finished {
     /// What the buffer counted since measuring began.
     fn buffer_stats(&self) -> Option<onefold_buffer::Stats> {
-        let now = self.ssd.buffer()?.stats();
-        let before = self.baseline.buffer.as_ref();
-        Some(before.map_or_else(|| now.clone(), |before| now.since(before)))
+        let now = self.ssd.buffer_stats()?;
+        Some(match &self.baseline.buffer {
+            Some(before) => now.since(before),
+            None => now,
+        })
     }
 }
 
@@ -164,12 +154,12 @@ fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
     if run.tenants.len() < 2 {
         return Vec::new();
     }
-    let policy = run.ssd.config().buffer.policy.kind().name();
+    let policy = run.ssd.config().buffer.policy.to_string();
     let stats = run.buffer_stats();
     let each = run.tenants.iter().enumerate();
     each.map(|(at, tenant)| {
         let number = u8::try_from(at).unwrap_or(u8::MAX);
-        let buffer = stats.as_ref().map(|stats| hits(&stats.tenant(number), policy));
+        let buffer = stats.as_ref().map(|stats| Buffer::of_tenant(&policy, &stats.tenant(number)));
         crate::result::Tenant {
             name: tenant.name.clone(),
             host: host_result(&tenant.host),

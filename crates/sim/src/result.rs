@@ -4,6 +4,7 @@
 //! of version 1 reads every later result of version 1: unknown keys are ignored, and keys younger
 //! than the first release may be absent. Times are nanoseconds, pages are 4 KiB, floats are finite.
 
+mod buffer;
 mod causes;
 mod human;
 mod labels;
@@ -17,6 +18,7 @@ pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use buffer::{Area, Buffer};
 pub use causes::ByCause;
 pub(crate) use human::{bytes, count, duration, percent, share, si, significant, trimmed};
 pub use labels::labels;
@@ -162,34 +164,6 @@ impl Host {
     #[must_use]
     pub fn requests(&self) -> u64 {
         [self.read_requests, self.write_requests, self.trim_requests, self.flush_requests]
-            .into_iter()
-            .fold(0, u64::saturating_add)
-    }
-}
-
-/// The DRAM buffer of the device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Buffer {
-    /// Name of the policy.
-    pub policy: String,
-    /// Pages read from the buffer.
-    pub read_hits: u64,
-    /// Pages read from flash.
-    pub read_misses: u64,
-    /// Pages written over a buffered page.
-    pub write_hits: u64,
-    /// Pages written that were not buffered.
-    pub write_misses: u64,
-    /// Hits / (hits + misses) of reads and writes together; 0 without accesses.
-    #[serde(serialize_with = "finite")]
-    pub hit_ratio: f64,
-}
-
-impl Buffer {
-    /// Buffered accesses: none if the device has no buffer.
-    pub(crate) fn accesses(&self) -> u64 {
-        [self.read_hits, self.read_misses, self.write_hits, self.write_misses]
             .into_iter()
             .fold(0, u64::saturating_add)
     }

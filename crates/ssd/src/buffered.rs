@@ -1,62 +1,127 @@
-//! Commands through the DRAM buffer: the policy decides, this executes its actions in order.
-//!
-//! Admission waits for the victim (`writeback = sync` of buffer.md section 1): a program that frees
-//! a slot is done before the slot is used again.
+//! Commands through the DRAM buffer: what the policy is asked. `actions` executes its answers.
 
-use onefold_buffer::{Action, Actions, PartMask, Policy, Req, Slot, Stream};
-use onefold_nand::{Delay, Grant, Media};
-use onefold_units::convert::{index, low8, narrow};
-use onefold_units::{Cause, Lpn, Nanos, Op};
+#[cfg(test)]
+mod tests;
 
+use onefold_buffer::{Actions, FtlView, Policy, Programmed, Req, Slot, Stats};
+use onefold_ftl::Ftl;
+use onefold_nand::{Grant, Media};
+use onefold_units::convert::{index, low8, narrow, u32_from};
+use onefold_units::{Lpn, Nanos, Op};
+
+use crate::actions::Job;
 use crate::span::{Part, Span};
-use crate::ssd::View;
-use crate::submit::{Times, join};
-use crate::{Command, Payload, Ssd, SsdError};
+use crate::submit::Times;
+use crate::unit_set::UnitSet;
+use crate::write_back::Pool;
+use crate::{Command, Payload, Ssd, SsdConfig, SsdError, Writeback};
 
 /// A policy and the bytes of its slots.
 pub(crate) struct Buffered {
-    policy: Box<dyn Policy + Send>,
-    actions: Actions,
+    pub(crate) policy: Box<dyn Policy + Send>,
+    pub(crate) actions: Actions,
     /// All slots, one after the other; empty where no bytes are stored.
     bytes: Vec<u8>,
     unit: usize,
-    /// Dirty units that the FTL may not know yet.
-    dirty: std::collections::BTreeSet<Lpn>,
+    /// Dirty units, which the FTL may not know yet. Empty where nobody asks for them.
+    pub(crate) dirty: UnitSet,
+    /// Victims on their way to flash; `None` if admission waits for them.
+    pub(crate) pool: Option<Pool>,
+    /// Reads served by the pool, by tenant.
+    served: Vec<Served>,
+}
+
+/// Reads of one tenant that the pool served. The policy counted them as misses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Served {
+    /// Pages.
+    pages: u64,
+    /// Bytes in them.
+    bytes: u64,
+    /// Requests that became full hits by it.
+    requests: u64,
 }
 
 impl Buffered {
-    pub(crate) fn new(policy: Box<dyn Policy + Send>, stores: bool, unit: u32) -> Self {
-        let slots = if stores { index(policy.slots()) } else { 0 };
-        let unit = index(unit);
+    /// The buffer in front of a device of `units` units.
+    pub(crate) fn new<M: Media>(
+        policy: Box<dyn Policy + Send>,
+        config: &SsdConfig,
+        units: u32,
+    ) -> Self {
+        let unit = index(config.geometry.unit_bytes());
+        let stored = if M::STORES { unit } else { 0 };
+        // Extents of a stored device and policies that ask the FTL need to know dirty units.
+        let tracks = M::STORES || config.buffer.policy.asks_ftl();
+        let pool = match config.writeback {
+            Writeback::Sync => None,
+            Writeback::Async { slots } => Some(Pool::new(slots, stored)),
+        };
         Self {
-            policy,
             actions: Actions::new(),
-            bytes: vec![0; slots * unit],
+            bytes: vec![0; index(policy.slots()) * stored],
             unit,
-            dirty: std::collections::BTreeSet::new(),
+            dirty: UnitSet::new(if tracks { units } else { 0 }),
+            pool,
+            served: Vec::new(),
+            policy,
         }
     }
 
-    pub(crate) fn policy(&self) -> &(dyn Policy + Send) {
-        self.policy.as_ref()
+    pub(crate) fn slot(&self, slot: Slot) -> &[u8] {
+        let start = slot.index() * self.unit;
+        self.bytes.get(start..start + self.unit).unwrap_or_default()
     }
 
-    /// Whether a unit is dirty here; tracked only where bytes are stored, for extents.
-    pub(crate) fn holds_dirty(&self, lpn: Lpn) -> bool {
-        self.dirty.contains(&lpn)
-    }
-
-    fn slot_mut(&mut self, slot: Slot) -> &mut [u8] {
+    pub(crate) fn slot_mut(&mut self, slot: Slot) -> &mut [u8] {
         let start = slot.index() * self.unit;
         self.bytes.get_mut(start..start + self.unit).unwrap_or_default()
     }
-}
 
-/// The host's side of a request while its actions are executed.
-struct Request<'a, 'b> {
-    span: Span,
-    stream: u32,
-    payload: &'a mut Payload<'b>,
+    /// When a victim can move out of its slot, at `ready` or later.
+    pub(crate) fn wait_for_pool(&mut self, ready: Nanos) -> Nanos {
+        self.pool.as_mut().map_or(ready, |pool| pool.wait(ready))
+    }
+
+    /// Moves a victim whose program ends at `end` to the pool. `false` if there is none, or if the
+    /// request awaits the program: then it hides an older victim of the unit, as any newer one does.
+    pub(crate) fn takes_victim(&mut self, entry: &Programmed, end: Nanos, awaited: bool) -> bool {
+        let Some(pool) = &mut self.pool else { return false };
+        if awaited {
+            pool.forget(entry.lpn, 1);
+            return false;
+        }
+        let start = entry.slot.index() * self.unit;
+        let data = self.bytes.get(start..start + self.unit).unwrap_or_default();
+        pool.take(entry.lpn, end, data);
+        true
+    }
+
+    /// Counts a read request of which the pool served `parts`, and flash the rest if not `all`.
+    pub(crate) fn count_served(&mut self, tenant: u8, parts: &[Part], all: bool) {
+        let at = usize::from(tenant);
+        if self.served.len() <= at {
+            self.served.resize(at + 1, Served::default());
+        }
+        let served = &mut self.served[at];
+        served.pages += u64::from(u32_from(parts.len()));
+        served.bytes += parts.iter().map(|part| u64::from(part.sectors()) * 512).sum::<u64>();
+        served.requests += u64::from(all);
+    }
+
+    /// What the policy counted, with the reads that the pool served as hits.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = self.policy.stats().clone();
+        for (tenant, served) in (0..=u8::MAX).zip(&self.served) {
+            let counted = stats.tenant_mut(tenant);
+            counted.wb_hits = served.pages;
+            counted.flash_reads -= served.pages;
+            counted.reads.hits += served.pages;
+            counted.reads.bytes_hit += served.bytes;
+            counted.reads.full_hits += served.requests;
+        }
+        stats
+    }
 }
 
 impl<M: Media> Ssd<M> {
@@ -77,6 +142,9 @@ impl<M: Media> Ssd<M> {
         command: &Command,
         payload: &Payload<'_>,
     ) -> Result<Grant, SsdError> {
+        if !span.has_whole_sectors() {
+            return self.write_in_sectors(times, span, command, payload);
+        }
         let mut payload = match payload {
             Payload::Write(bytes) => Payload::Write(bytes),
             Payload::Zeroes => Payload::Zeroes,
@@ -85,7 +153,8 @@ impl<M: Media> Ssd<M> {
         self.execute(times, span, command, Op::Write, &mut payload)
     }
 
-    fn execute(
+    /// Executes a read, or a write of whole sectors.
+    pub(crate) fn execute(
         &mut self,
         times: Times,
         span: Span,
@@ -94,6 +163,7 @@ impl<M: Media> Ssd<M> {
         payload: &mut Payload<'_>,
     ) -> Result<Grant, SsdError> {
         let (first, n) = span.units();
+        // A sector that a read touches in part is read as a whole.
         let head = (span.offset - (first << span.shift)) / 512;
         let tail = (((first + n) << span.shift) - (span.offset + span.len)) / 512;
         let req = Req {
@@ -107,234 +177,69 @@ impl<M: Media> Ssd<M> {
             t: times.now,
         };
         self.decide(&req);
-        let mut request = Request { span, stream: u32::from(command.stream), payload };
-        self.run_actions(times, &mut request)
+        self.run_actions(Job::new(times, req, span, u32::from(command.stream), payload))
     }
 
     fn decide(&mut self, req: &Req) {
         if let Some(buffer) = &mut self.buffer {
-            let mut actions = std::mem::take(&mut buffer.actions);
-            buffer.policy.request(req, &View(&self.ftl), &mut actions);
-            buffer.actions = actions;
+            let view = View { ftl: &self.ftl, dirty: &buffer.dirty };
+            buffer.policy.request(req, &view, &mut buffer.actions);
         }
     }
 
-    /// Drops buffered pages of a trimmed range, unwritten.
+    /// Drops buffered pages of a trimmed range, unwritten; returns when the policy has done so.
     pub(crate) fn trim_buffered(
         &mut self,
         times: Times,
         first: Lpn,
         count: u32,
         command: &Command,
-    ) -> Result<(), SsdError> {
-        if self.buffer.is_none() {
-            return Ok(());
+    ) -> Result<Nanos, SsdError> {
+        let Some(buffer) = &mut self.buffer else { return Ok(times.ready) };
+        if let Some(pool) = &mut buffer.pool {
+            pool.forget(first, count);
         }
-        let req = Req { tenant: command.tenant, ..Req::new(Op::Trim, first, count) };
-        self.decide(&req);
-        self.run_without_payload(times)?;
-        Ok(())
+        self.decide_alone(times, Req { tenant: command.tenant, ..Req::new(Op::Trim, first, count) })
     }
 
     pub(crate) fn flush_buffer(&mut self, times: Times) -> Result<Nanos, SsdError> {
-        self.decide(&Req::new(Op::Flush, Lpn::new(0), 0));
-        self.run_without_payload(times)
+        self.decide_alone(times, Req::new(Op::Flush, Lpn::new(0), 0))
     }
 
     pub(crate) fn drain_buffer(&mut self, times: Times) -> Result<(), SsdError> {
         if let Some(buffer) = &mut self.buffer {
-            let mut actions = std::mem::take(&mut buffer.actions);
-            buffer.policy.drain(&mut actions);
-            buffer.actions = actions;
-            self.run_without_payload(times)?;
+            buffer.policy.drain(&mut buffer.actions);
+            self.run_alone(times, Req::new(Op::Flush, Lpn::new(0), 0))?;
         }
         Ok(())
     }
 
-    fn run_without_payload(&mut self, times: Times) -> Result<Nanos, SsdError> {
+    fn decide_alone(&mut self, times: Times, req: Req) -> Result<Nanos, SsdError> {
+        self.decide(&req);
+        self.run_alone(times, req)
+    }
+
+    /// Executes what the policy decided for a request without bytes of the host.
+    fn run_alone(&mut self, times: Times, req: Req) -> Result<Nanos, SsdError> {
         let span = Span { offset: 0, len: 0, shift: self.unit_shift };
-        let mut request = Request { span, stream: 0, payload: &mut Payload::None };
-        Ok(self.run_actions(times, &mut request)?.done)
+        Ok(self.run_actions(Job::new(times, req, span, 0, &mut Payload::None))?.done)
+    }
+}
+
+/// What policies may ask: a unit holds data if it is dirty in the buffer or stored in flash. A trim
+/// makes it neither.
+struct View<'a, M> {
+    ftl: &'a Ftl<M>,
+    dirty: &'a UnitSet,
+}
+
+impl<M: Media> FtlView for View<'_, M> {
+    fn mapped(&self, lpn: Lpn) -> bool {
+        self.dirty.contains(lpn) || self.ftl.stored_count(lpn, 1) == 1
     }
 
-    fn run_actions(
-        &mut self,
-        times: Times,
-        request: &mut Request<'_, '_>,
-    ) -> Result<Grant, SsdError> {
-        let Some(buffer) = &mut self.buffer else {
-            return Ok(Grant { done: times.ready, delay: Delay::None });
-        };
-        let actions = std::mem::take(&mut buffer.actions);
-        let result = self.run(times, request, &actions);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.actions = actions;
-        }
-        result
-    }
-
-    fn run(
-        &mut self,
-        times: Times,
-        request: &mut Request<'_, '_>,
-        actions: &Actions,
-    ) -> Result<Grant, SsdError> {
-        let mut all = Grant { done: times.ready, delay: Delay::None };
-        // Victims leave before their slots are used again.
-        let mut freed = times;
-        for action in actions.as_slice() {
-            let step = match *action {
-                Action::Program { stream, batch } => {
-                    let grant =
-                        self.program(times, request.stream, stream, actions.batch(batch))?;
-                    freed.ready = freed.ready.max(grant.done);
-                    grant
-                }
-                Action::Drop { lpn, .. } => {
-                    self.forget_dirty(lpn);
-                    continue;
-                }
-                Action::Hit { lpn, slot } => self.serve(freed, request, lpn, slot),
-                Action::Fill { lpn, slot, missing } => {
-                    let loaded = self.load(freed, lpn, slot, missing, Cause::User)?;
-                    let times = Times { ready: loaded.done, ..times };
-                    join(loaded, self.serve(times, request, lpn, slot))
-                }
-                Action::PadRead { lpn, slot, missing } => {
-                    let grant = self.load(freed, lpn, slot, missing, Cause::Padding)?;
-                    freed.ready = freed.ready.max(grant.done);
-                    grant
-                }
-                Action::Store { lpn, slot } => self.store(freed, request, lpn, slot),
-                Action::Bypass { lpn } => self.bypass(times, request, lpn)?,
-            };
-            all = join(all, step);
-        }
-        Ok(all)
-    }
-
-    fn part(request: &Request<'_, '_>, lpn: Lpn) -> Option<Part> {
-        let (first, count) = request.span.units();
-        let unit = u64::from(lpn.raw());
-        (first..first + count).contains(&unit).then(|| request.span.part(unit))
-    }
-
-    /// DRAM time of one unit's part.
-    fn dram(&self, times: Times, pages: u64) -> Grant {
-        let work = self.config.timing.dram_page.get() * pages;
-        Grant { done: times.ready + Nanos::new(work), delay: Delay::None }
-    }
-
-    fn serve(
-        &mut self,
-        times: Times,
-        request: &mut Request<'_, '_>,
-        lpn: Lpn,
-        slot: Slot,
-    ) -> Grant {
-        let Some(part) = Self::part(request, lpn) else { return self.dram(times, 0) };
-        if let (Payload::Read(buf), Some(buffer)) = (&mut *request.payload, &mut self.buffer)
-            && let Some(bytes) = buffer.slot_mut(slot).get(index(part.begin)..index(part.end))
-        {
-            buf[part.at..part.at + index(part.len())].copy_from_slice(bytes);
-        }
-        self.dram(times, part.pages())
-    }
-
-    fn store(
-        &mut self,
-        times: Times,
-        request: &mut Request<'_, '_>,
-        lpn: Lpn,
-        slot: Slot,
-    ) -> Grant {
-        let Some(part) = Self::part(request, lpn) else { return self.dram(times, 0) };
-        if let Some(buffer) = &mut self.buffer {
-            if M::STORES {
-                buffer.dirty.insert(lpn);
-            }
-            let target = buffer.slot_mut(slot).get_mut(index(part.begin)..index(part.end));
-            match (&*request.payload, target) {
-                (Payload::Write(bytes), Some(target)) => {
-                    target.copy_from_slice(&bytes[part.at..part.at + index(part.len())]);
-                }
-                (_, Some(target)) => target.fill(0),
-                (_, None) => {}
-            }
-        }
-        self.dram(times, part.pages())
-    }
-
-    fn forget_dirty(&mut self, lpn: Lpn) {
-        if M::STORES
-            && let Some(buffer) = &mut self.buffer
-        {
-            buffer.dirty.remove(&lpn);
-        }
-    }
-
-    /// Loads the missing parts of a unit from flash into its slot.
-    fn load(
-        &mut self,
-        times: Times,
-        lpn: Lpn,
-        slot: Slot,
-        missing: PartMask,
-        cause: Cause,
-    ) -> Result<Grant, SsdError> {
-        let mut unit = std::mem::take(&mut self.scratch);
-        let result = self.ftl.read(times.host(), lpn, narrow(self.unit), cause, &mut unit);
-        if M::STORES
-            && let (Ok(_), Some(buffer)) = (&result, &mut self.buffer)
-        {
-            let part_bytes = buffer.policy.part_bytes();
-            let target = buffer.slot_mut(slot);
-            for range in missing.ranges(part_bytes) {
-                if let (Some(to), Some(from)) = (target.get_mut(range.clone()), unit.get(range)) {
-                    to.copy_from_slice(from);
-                }
-            }
-        }
-        self.scratch = unit;
-        Ok(result?)
-    }
-
-    fn bypass(
-        &mut self,
-        times: Times,
-        request: &mut Request<'_, '_>,
-        lpn: Lpn,
-    ) -> Result<Grant, SsdError> {
-        let mut unit = std::mem::take(&mut self.scratch);
-        let result = self.ftl.read(times.host(), lpn, narrow(self.unit), Cause::User, &mut unit);
-        let part = Self::part(request, lpn);
-        if let (Payload::Read(buf), Some(part)) = (&mut *request.payload, part)
-            && let Some(bytes) = unit.get(index(part.begin)..index(part.end))
-        {
-            buf[part.at..part.at + index(part.len())].copy_from_slice(bytes);
-        }
-        self.scratch = unit;
-        Ok(result?)
-    }
-
-    /// Writes the entries of one program to the FTL.
-    fn program(
-        &mut self,
-        times: Times,
-        stream: u32,
-        _kind: Stream,
-        entries: &[onefold_buffer::Programmed],
-    ) -> Result<Grant, SsdError> {
-        let mut all = Grant { done: times.ready, delay: Delay::None };
-        let pages = self.unit / 4096;
-        for entry in entries {
-            let Some(buffer) = &mut self.buffer else { continue };
-            buffer.dirty.remove(&entry.lpn);
-            let start = entry.slot.index() * buffer.unit;
-            let data = buffer.bytes.get(start..start + buffer.unit).unwrap_or_default();
-            let grant = self.ftl.write(times.host(), entry.lpn, pages, stream, data)?;
-            all = join(all, grant);
-        }
-        Ok(all)
+    fn mapped_count(&self, first: Lpn, n: u32) -> u32 {
+        let only_here = self.dirty.within(first, n).filter(|lpn| !self.ftl.is_stored(*lpn));
+        self.ftl.stored_count(first, n) + u32_from(only_here.count())
     }
 }

@@ -15,8 +15,31 @@ pub struct SsdConfig {
     pub ftl: FtlConfig,
     /// DRAM buffer.
     pub buffer: BufferConfig,
+    /// How its victims get to flash.
+    pub writeback: Writeback,
+    /// Programs of append-only data go to the last of [`FtlConfig::streams`], if there are several.
+    pub separate_streams: bool,
     /// Injected faults.
     pub faults: FaultSpec,
+}
+
+/// How victims of the buffer get to flash (buffer.md section 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writeback {
+    /// A request that needs the place of a victim waits for its program.
+    #[default]
+    Sync,
+    /// It waits only while the programs of `slots` victims are under way. Until its program ends, a
+    /// victim serves reads.
+    Async {
+        /// Victims under way at most, in entries of the buffer.
+        slots: u32,
+    },
+}
+
+impl Writeback {
+    /// Names in configuration.
+    pub const NAMES: [&str; 2] = ["sync", "async"];
 }
 
 /// A small device for documentation and tests: 2 channels x 2 dies, 64 blocks of 64 pages of 4 KiB,
@@ -55,6 +78,7 @@ pub fn example_config() -> SsdConfig {
             firmware_read: Nanos::ZERO,
             firmware_write: Nanos::ZERO,
             dram_page: Nanos::new(1000),
+            table_lookup: Nanos::new(100),
             cache_read: false,
             cache_program: false,
             plane_parallel: false,
@@ -83,6 +107,8 @@ pub fn example_config() -> SsdConfig {
             charge: Charge::Paper,
             volatile: true,
         },
+        writeback: Writeback::Sync,
+        separate_streams: true,
         faults: FaultSpec::default(),
     }
 }

@@ -15,17 +15,21 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod actions;
 mod buffered;
 mod command;
 mod config;
 mod error;
+mod sectors;
 mod span;
 mod ssd;
 mod stats;
 mod submit;
+mod unit_set;
+mod write_back;
 
 pub use command::{Command, Completion, Payload, SsdError};
-pub use config::{SsdConfig, example_config};
+pub use config::{SsdConfig, Writeback, example_config};
 pub use error::BuildError;
 pub use ssd::Ssd;
 pub use stats::HostStats;

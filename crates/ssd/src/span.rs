@@ -24,6 +24,11 @@ impl Part {
     pub(crate) fn pages(&self) -> u64 {
         u64::from(self.end.div_ceil(4096) - self.begin / 4096)
     }
+
+    /// Sectors of 512 B touched.
+    pub(crate) fn sectors(&self) -> u32 {
+        self.end.div_ceil(512) - self.begin / 512
+    }
 }
 
 /// A byte range of a device with units of 2^`shift` bytes.
@@ -48,6 +53,11 @@ impl Span {
     #[inline]
     pub(crate) const fn unit(&self) -> u64 {
         1 << self.shift
+    }
+
+    /// Whether the range covers each of its sectors of 512 B completely.
+    pub(crate) const fn has_whole_sectors(&self) -> bool {
+        (self.offset | self.len).is_multiple_of(512)
     }
 
     /// Units touched: first and count.

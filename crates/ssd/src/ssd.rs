@@ -1,6 +1,6 @@
 //! The device: how it is built, what it tells, how it is shut down. Commands are in `submit`.
 
-use onefold_buffer::{FtlView, Policy, Sizes, new_policy};
+use onefold_buffer::{Policy, Sizes, Stats, new_policy};
 use onefold_ftl::{Ftl, RecoveryReport};
 use onefold_nand::{Media, Nand};
 use onefold_units::convert::{index, narrow};
@@ -57,7 +57,8 @@ impl<M: Media> Ssd<M> {
         let buffer = if config.buffer.bytes == 0 {
             None
         } else {
-            Some(Buffered::new(new_policy(&config.buffer, &sizes)?, M::STORES, unit))
+            let policy = new_policy(&config.buffer, &sizes)?;
+            Some(Buffered::new::<M>(policy, config, ftl.host_units()))
         };
         Ok(Self {
             config: *config,
@@ -104,7 +105,14 @@ impl<M: Media> Ssd<M> {
     /// The buffer policy, if there is a buffer.
     #[must_use]
     pub fn buffer(&self) -> Option<&(dyn Policy + Send)> {
-        self.buffer.as_ref().map(Buffered::policy)
+        self.buffer.as_ref().map(|buffer| buffer.policy.as_ref())
+    }
+
+    /// What the buffer counted, if there is one. Other than the statistics of the policy alone, it
+    /// knows which misses were served from victims on their way to flash.
+    #[must_use]
+    pub fn buffer_stats(&self) -> Option<Stats> {
+        self.buffer.as_ref().map(Buffered::stats)
     }
 
     /// Gives the medium back, as when power is lost: everything volatile is gone.
@@ -142,7 +150,7 @@ impl<M: Media> Ssd<M> {
     }
 
     pub(crate) fn is_mapped_anywhere(&self, lpn: Lpn) -> bool {
-        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.holds_dirty(lpn));
+        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.dirty.contains(lpn));
         buffered || self.ftl.is_mapped(lpn)
     }
 
@@ -154,14 +162,5 @@ impl<M: Media> Ssd<M> {
         let inside = offsets.filter(|offset| *offset < capacity);
         let loads = inside.map(|offset| Lpn::new(narrow(offset >> self.unit_shift)));
         loads.fold(0, |sum, lpn| sum ^ u64::from(self.ftl.touch(lpn)))
-    }
-}
-
-/// What policies may ask the FTL.
-pub(crate) struct View<'a, M>(pub(crate) &'a Ftl<M>);
-
-impl<M: Media> FtlView for View<'_, M> {
-    fn mapped(&self, lpn: Lpn) -> bool {
-        self.0.is_stored(lpn)
     }
 }

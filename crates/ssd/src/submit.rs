@@ -268,8 +268,8 @@ impl<M: Media> Ssd<M> {
         let (first, count) = span.whole_units();
         if count > 0 {
             let (first, count) = (Lpn::new(narrow(first)), narrow(count));
-            self.trim_buffered(times, first, count, command)?;
-            let done = self.ftl.trim(times.host(), first, count)?;
+            let ready = self.trim_buffered(times, first, count, command)?;
+            let done = self.ftl.trim(Times { ready, ..times }.host(), first, count)?;
             all = join(all, Grant { done, delay: Delay::None });
         }
         Ok(Completion { at: all.done, delay: all.delay })

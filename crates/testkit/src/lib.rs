@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod borrowed;
+mod buffers;
 pub mod closed_forms;
 mod cut_media;
 mod host_journal;
 mod model;
 mod seeds;
 
+pub use buffers::{small_policies, small_policy};
 pub use cut_media::{Cut, CutMedia, Power};
 pub use model::{Model, Wrong, fill, stamp_of};
 pub use seeds::{Reproduce, budget, chosen_seed, for_each_seed};

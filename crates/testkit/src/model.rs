@@ -1,6 +1,6 @@
 //! What a device with a volatile part may answer after a power cut.
 
-use onefold_units::convert::{index, u64_from};
+use onefold_units::convert::{index, u32_from, u64_from};
 
 /// Why an answer is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,12 @@ impl Model {
 
     /// A flush, or a checkpoint, is complete: everything acknowledged is durable.
     pub fn flushed(&mut self) {
-        for unit in &mut self.units {
+        self.durable(0..u32_from(self.units.len()));
+    }
+
+    /// A write of `lpns` that had to be durable is complete.
+    pub fn durable(&mut self, lpns: std::ops::Range<u32>) {
+        for unit in &mut self.units[index(lpns.start)..index(lpns.end)] {
             if let Some(newest) = unit.later.last() {
                 *unit = Unit::new(*newest);
             }

@@ -7,6 +7,7 @@
 //! 1. The entries of a block are neighbours in their list of [`Entries`], in the order they came,
 //!    so taking a block is a walk over its entries alone.
 //! 2. A block knows the newest of them and how many they are, at least one.
+//! 3. An entry knows its block, so a hit needs no second look-up.
 
 use onefold_units::convert::index;
 
@@ -31,6 +32,8 @@ pub(super) struct Blocks {
     queue: Slab,
     index: Index,
     groups: Box<[Group]>,
+    /// Invariant 3, by slot.
+    blocks: Box<[NodeId]>,
     /// Pages of a block.
     pages: u32,
     /// Entries of the block being evicted.
@@ -38,27 +41,28 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// No blocks, of `pages` each. `entries` can be in them.
-    pub(super) fn new(pages: u32, entries: u32) -> Self {
+    /// No blocks, of `pages` each. `entries` of all `slots` can be in them.
+    pub(super) fn new(pages: u32, entries: u32, slots: u32) -> Self {
         Self {
             queue: Slab::new(entries, 0, 1),
             index: Index::new(entries),
             groups: vec![Group { newest: NodeId(0), pages: 0 }; index(entries)].into_boxed_slice(),
+            blocks: vec![NodeId(0); index(slots)].into_boxed_slice(),
             pages,
             taken: Vec::new(),
         }
     }
 
-    /// The first page of a block, and how many it has.
+    /// Pages of a block.
     #[inline]
     pub(super) const fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// The block of a page, if it has entries.
+    /// The block of an entry.
     #[inline]
-    pub(super) fn find(&self, key: u32) -> Option<BlockId> {
-        self.index.find(&self.queue, key / self.pages).map(BlockId)
+    pub(super) fn of(&self, id: NodeId) -> BlockId {
+        BlockId(self.blocks[index(id.0)])
     }
 
     /// Entries of the block.
@@ -81,6 +85,7 @@ impl Blocks {
         let Some(block) = self.index.find(&self.queue, number) else {
             return self.create(number, id);
         };
+        self.blocks[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
         group.pages += 1;
@@ -99,13 +104,14 @@ impl Blocks {
         self.index.insert(&mut self.queue, block);
         self.queue.push_newest(QUEUE, block);
         self.groups[index(block.0)] = Group { newest: id, pages: 1 };
+        self.blocks[index(id.0)] = block;
         BlockId(block)
     }
 
     /// Takes note of an entry that is about to leave its list alone, and returns its block unless
     /// that was its last entry.
     pub(super) fn leave(&mut self, e: &Entries, id: NodeId) -> Option<BlockId> {
-        let block = self.find(e.slab().node(id).key)?;
+        let block = self.of(id);
         let group = &mut self.groups[index(block.0.0)];
         group.pages -= 1;
         if group.pages == 0 {
@@ -195,7 +201,8 @@ impl Blocks {
             let members = std::iter::successors(Some(newest), |id| e.slab().older(*id));
             let members = members.take(index(pages)).filter(|id| {
                 let node = e.slab().node(*id);
-                e.slab().list_of(*id) == Some(list) && node.key / self.pages == number
+                let here = e.slab().list_of(*id) == Some(list) && self.of(*id) == block;
+                here && node.key / self.pages == number
             });
             if pages == 0 || members.count() != index(pages) {
                 return Err(Violation::Block { block: number, pages });

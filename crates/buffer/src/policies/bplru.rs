@@ -73,7 +73,8 @@ impl Replacement for Bplru {
 
     fn new(setup: &Setup) -> Self {
         let last = setup.device_entries.saturating_sub(1).min(u64::from(u32::MAX));
-        let blocks = Blocks::new(Self::block_pages(setup), setup.shape.slots());
+        let slots = setup.shape.slots();
+        let blocks = Blocks::new(Self::block_pages(setup), slots, slots);
         Self { blocks, last: narrow(last) }
     }
 
@@ -90,11 +91,8 @@ impl Replacement for Bplru {
     /// Reads do not count.
     #[inline]
     fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, _: &mut Actions) {
-        let key = e.slab().node(id).key;
-        if access == Access::Write
-            && let Some(block) = self.blocks.find(key)
-        {
-            self.written(block, key);
+        if access == Access::Write {
+            self.written(self.blocks.of(id), e.slab().node(id).key);
         }
     }
 

@@ -106,18 +106,17 @@ impl Replacement for Fab {
     const AREAS: &'static [Area] = &[Area::new("all")];
 
     fn new(setup: &Setup) -> Self {
-        let block = setup.spec.value("block").count();
+        let (block, slots) = (setup.spec.value("block").count(), setup.shape.slots());
         Self {
-            blocks: Blocks::new(block, setup.shape.slots()),
+            blocks: Blocks::new(block, slots, slots),
             runs: vec![None; index(block) + 1].into_boxed_slice(),
         }
     }
 
     #[inline]
-    fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
-        if let Some(block) = self.blocks.find(e.slab().node(id).key) {
-            self.accessed(block, self.blocks.len(block));
-        }
+    fn hit(&mut self, _: &mut Entries, id: NodeId, _: Access, _: &mut Actions) {
+        let block = self.blocks.of(id);
+        self.accessed(block, self.blocks.len(block));
     }
 
     #[inline]
@@ -139,7 +138,7 @@ impl Replacement for Fab {
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {
-        let Some(block) = self.blocks.find(e.slab().node(id).key) else { return };
+        let block = self.blocks.of(id);
         if self.blocks.len(block) == 1 {
             self.leave_run(block, 1);
         }

@@ -139,14 +139,16 @@ impl Replacement for Lirs {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        let near = ghost.is_some_and(|ghost| self.in_stack(e, ghost));
-        if let Some(ghost) = ghost {
-            e.remove_ghost(ghost);
-        }
         if e.is_full() {
             self.evict(e, out);
         }
-        let near = near || e.len(LIR) < self.limit;
+        // Only now, as published: the victim may have pushed the oldest ghost out, this one.
+        let ghost = ghost.and_then(|_| e.find_ghost(key));
+        let in_stack = ghost.is_some_and(|ghost| self.in_stack(e, ghost));
+        if let Some(ghost) = ghost {
+            e.remove_ghost(ghost);
+        }
+        let near = in_stack || e.len(LIR) < self.limit;
         let id = e.insert(if near { LIR } else { HIR }, key);
         self.accessed(id);
         self.demote(e);

@@ -51,8 +51,8 @@ struct Region {
 }
 
 impl Region {
-    fn new(list: ListId, entries: u32, block: u32) -> Self {
-        Self { list, entries, blocks: Blocks::new(block, entries) }
+    fn new(list: ListId, block: u32, entries: u32, slots: u32) -> Self {
+        Self { list, entries, blocks: Blocks::new(block, entries, slots) }
     }
 
     /// Makes room for one entry.
@@ -102,8 +102,8 @@ impl Replacement for Vbbms {
         let slots = setup.shape.slots();
         let random = setup.spec.value("random").ratio().of(slots).clamp(1, slots - 1);
         Self {
-            random: Region::new(RANDOM, random, count("random_block")),
-            sequential: Region::new(SEQUENTIAL, slots - random, count("sequential_block")),
+            random: Region::new(RANDOM, count("random_block"), random, slots),
+            sequential: Region::new(SEQUENTIAL, count("sequential_block"), slots - random, slots),
             longest: count("longest"),
             long: false,
         }
@@ -122,9 +122,7 @@ impl Replacement for Vbbms {
     #[inline]
     fn hit(&mut self, e: &mut Entries, id: NodeId, _: Access, out: &mut Actions) {
         if e.slab().list_of(id) == Some(RANDOM) {
-            if let Some(block) = self.random.blocks.find(e.slab().node(id).key) {
-                self.random.blocks.move_to_newest(block);
-            }
+            self.random.blocks.move_to_newest(self.random.blocks.of(id));
             return;
         }
         self.sequential.blocks.leave(e, id);

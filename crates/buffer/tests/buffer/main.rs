@@ -4,5 +4,6 @@ mod cases;
 mod common;
 mod device;
 mod golden;
+mod offline;
 mod policies;
 mod replacement;

@@ -16,6 +16,7 @@ use onefold_units::{Op, PAGE_BYTES, Status};
 
 pub use counters::{BUCKETS, EdgeCounts, Frontend, FrontendCounts, OpCounts, bucket_limit_ns};
 use counters::{Counters, Ended, Retired};
+pub use onefold_buffer::AreaStats;
 use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
 pub use stats::{DeviceSnapshot, DeviceStats};

@@ -1,5 +1,6 @@
 //! What a device tells about itself.
 
+use onefold_buffer::AreaStats;
 use onefold_units::CauseCounts;
 
 /// Numbers of a device, taken at one moment. Everything counts from the opening of the device.
@@ -17,6 +18,10 @@ pub struct DeviceSnapshot {
     pub gc_active: bool,
     /// Superblocks erased.
     pub erases: u64,
+    /// Buffer policy with its parameters; `None` without a buffer.
+    pub buffer_policy: Option<String>,
+    /// Counters of the areas of the policy.
+    pub buffer_areas: Vec<AreaStats>,
     /// Pages that reads found in the buffer.
     pub buffer_read_hits: u64,
     /// Pages that reads did not find there.

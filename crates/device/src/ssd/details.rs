@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use onefold_buffer::Stats;
 use onefold_ftl::{FtlStats, SpaceMap, Wear};
 use onefold_nand::Media;
 use onefold_ssd::{HostStats, Ssd};
@@ -29,6 +30,10 @@ pub struct SsdDetails {
     pub mapped_pages: u64,
     /// Closed superblocks by their share of valid slots, in equal bins from empty to full.
     pub valid_histogram: Vec<u64>,
+    /// Buffer policy with its parameters; `None` without a buffer.
+    pub buffer_policy: Option<String>,
+    /// Bytes of the buffer; 0 without one.
+    pub buffer_bytes: u64,
     /// Counters of the flash since the device was opened.
     pub ftl: FtlStats,
     /// Counters of the host since the device was opened.
@@ -47,6 +52,8 @@ impl SsdDetails {
             free_superblocks: ftl.free_superblocks(),
             mapped_pages: u64_from(mapped) * unit_pages,
             valid_histogram: ftl.valid_histogram(BINS),
+            buffer_policy: ssd.buffer().map(|_| ssd.config().buffer.policy.to_string()),
+            buffer_bytes: ssd.config().buffer.bytes,
             ftl: ftl.stats(),
             host: *ssd.host_stats(),
         }
@@ -74,7 +81,8 @@ impl DeviceStats for SsdDevice {
         let state = shared.state();
         let ssd = state.ssd.as_ref()?;
         let ftl = ssd.ftl().stats();
-        let buffer = ssd.buffer().map(|policy| policy.stats().total()).unwrap_or_default();
+        let stats = ssd.buffer_stats();
+        let buffer = stats.as_ref().map(Stats::total).unwrap_or_default();
         Some(DeviceSnapshot {
             host_written_bytes: shared.host_written.load(Relaxed),
             nand_written_pages: ftl.programs,
@@ -82,6 +90,8 @@ impl DeviceStats for SsdDevice {
             free_superblocks: ssd.ftl().free_superblocks().into(),
             gc_active: ssd.ftl().is_collecting(),
             erases: ftl.erases,
+            buffer_policy: stats.as_ref().map(|_| ssd.config().buffer.policy.to_string()),
+            buffer_areas: stats.as_ref().map(Stats::areas_by_name).unwrap_or_default(),
             buffer_read_hits: buffer.reads.hits,
             buffer_read_misses: buffer.reads.misses(),
             buffer_write_hits: buffer.writes.hits,

@@ -12,7 +12,6 @@
 
 mod details;
 mod open;
-mod sectors;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -141,23 +140,11 @@ impl Shared {
         Nanos::new(now).max(last)
     }
 
-    fn submit(
-        &self,
-        state: &mut State,
-        command: &Command,
-        payload: Payload<'_>,
-    ) -> Result<Due, Status> {
-        if sectors::is_partial(state, command) && self.is_inside(command.offset, command.len) {
-            return self.submit_in_sectors(state, command, &payload);
-        }
-        self.submit_aligned(state, command, payload)
-    }
-
     fn is_inside(&self, offset: u64, len: u64) -> bool {
         len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size)
     }
 
-    fn submit_aligned(
+    fn submit(
         &self,
         state: &mut State,
         command: &Command,
@@ -244,10 +231,6 @@ impl Shared {
 }
 
 impl State {
-    fn is_buffered(&self) -> bool {
-        self.ssd.as_ref().is_some_and(|ssd| ssd.buffer().is_some())
-    }
-
     fn media(&mut self) -> Result<&mut FileMedia, Status> {
         let ssd = self.ssd.as_mut().ok_or(Status::Poisoned)?;
         Ok(ssd.ftl_mut().nand_mut().media_mut())

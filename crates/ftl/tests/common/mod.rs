@@ -177,6 +177,7 @@ pub(crate) fn timing() -> TimingSpec {
         firmware_read: Nanos::ZERO,
         firmware_write: Nanos::ZERO,
         dram_page: Nanos::ZERO,
+        table_lookup: Nanos::ZERO,
         cache_read: false,
         cache_program: false,
         plane_parallel: false,

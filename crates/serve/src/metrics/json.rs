@@ -53,6 +53,14 @@ fn device(device: &DeviceSnapshot) -> Value {
         .iter()
         .map(|(cause, pages)| (cause.name().to_owned(), pages.into()))
         .collect();
+    let areas: Map<String, Value> = device
+        .buffer_areas
+        .iter()
+        .map(|area| {
+            let counts = json!({"evictions": area.evictions(), "write_backs": area.write_backs()});
+            (area.name.to_owned(), counts)
+        })
+        .collect();
     json!({
         "host_written_bytes": device.host_written_bytes,
         "nand_written_pages": causes,
@@ -61,6 +69,8 @@ fn device(device: &DeviceSnapshot) -> Value {
         "gc_active": device.gc_active,
         "erases": device.erases,
         "buffer": {
+            "policy": device.buffer_policy,
+            "areas": areas,
             "read_hits": device.buffer_read_hits,
             "read_misses": device.buffer_read_misses,
             "write_hits": device.buffer_write_hits,

@@ -181,6 +181,17 @@ fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     let active = f64::from(u8::from(device.gc_active));
     page.gauge("gc_active", "Whether garbage collection runs", None, active)?;
     page.count("erases", "Superblocks erased", device.erases)?;
+    buffer(page, device)?;
+    let unflushed = float(device.unflushed_bytes);
+    let help = "Acknowledged and not durable yet";
+    page.gauge("unflushed", help, Some(&Unit::Bytes), unflushed)?;
+    let flush = float(device.flush_ns) / 1e9;
+    page.gauge("flush", "Duration of the last flush", Some(&Unit::Seconds), flush)?;
+    let recovery = float(device.recovery_ns) / 1e9;
+    page.gauge("recovery", "Duration of the last recovery", Some(&Unit::Seconds), recovery)
+}
+
+fn buffer(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     let read = [("op", "read")];
     let write = [("op", "write")];
     page.counts(
@@ -193,11 +204,13 @@ fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
         "Pages not found in the buffer",
         [(read, device.buffer_read_misses), (write, device.buffer_write_misses)],
     )?;
-    let unflushed = float(device.unflushed_bytes);
-    let help = "Acknowledged and not durable yet";
-    page.gauge("unflushed", help, Some(&Unit::Bytes), unflushed)?;
-    let flush = float(device.flush_ns) / 1e9;
-    page.gauge("flush", "Duration of the last flush", Some(&Unit::Seconds), flush)?;
-    let recovery = float(device.recovery_ns) / 1e9;
-    page.gauge("recovery", "Duration of the last recovery", Some(&Unit::Seconds), recovery)
+    let Some(policy) = &device.buffer_policy else { return Ok(()) };
+    page.0
+        .encode_descriptor("onefold_buffer", "The buffer", None, MetricType::Info)?
+        .encode_info(&[("policy", policy.as_str())])?;
+    let areas = || device.buffer_areas.iter().map(|area| ([("area", area.name)], area));
+    let help = "Pages that left an area of the buffer to make room";
+    page.counts("buffer_evictions", help, areas().map(|(l, area)| (l, area.evictions())))?;
+    let help = "Dirty pages of an area of the buffer that were programmed";
+    page.counts("buffer_write_backs", help, areas().map(|(l, area)| (l, area.write_backs())))
 }

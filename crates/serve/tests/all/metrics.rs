@@ -54,6 +54,9 @@ fn numbers_of_requests_and_device_are_told() {
         "onefold_erases_total 0",
         "onefold_buffer_hits_total{op=\"read\"} 0",
         "onefold_buffer_misses_total{op=\"write\"} 0",
+        "onefold_buffer_info{policy=\"pt-lru:p=1/2\"} 1",
+        "onefold_buffer_evictions_total{area=\"dirty\"} 5",
+        "onefold_buffer_write_backs_total{area=\"dirty\"} 7",
         "onefold_unflushed_bytes 0.0",
         "onefold_flush_seconds 0.0",
         "onefold_recovery_seconds 0.0",
@@ -69,6 +72,7 @@ fn numbers_of_requests_and_device_are_told() {
     assert_eq!(json["schema"], "onefold.stats/1");
     assert_eq!(json["frontends"]["nbd"]["write"]["requests"], 3);
     assert_eq!(json["device"]["nand_written_pages"]["gc"], 1);
+    assert_eq!(json["device"]["buffer"]["areas"]["dirty"]["write_backs"], 7);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use onefold_device::edge::{DeviceSnapshot, DeviceStats};
+use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats};
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::{Cause, CauseCounts, Status};
 
@@ -75,6 +75,13 @@ impl DeviceStats for TestDevice {
             host_written_bytes: 12_288,
             nand_written_pages: pages,
             write_amplification: Some(4.0 / 3.0),
+            buffer_policy: Some("pt-lru:p=1/2".to_owned()),
+            buffer_areas: vec![AreaStats {
+                name: "dirty",
+                dirty_evictions: 5,
+                flushed: 2,
+                ..AreaStats::default()
+            }],
             ..DeviceSnapshot::default()
         })
     }

@@ -8,13 +8,15 @@ use super::RunResult;
 const LABEL_MAX: usize = 32;
 
 /// One short label per run, all different: the device if that tells the runs apart, else what
-/// drove them, else both, else a number in front.
+/// drove them, else the device with its victim policy, its buffer policy or what drove it, else a
+/// number in front.
 #[must_use]
 pub fn labels(runs: &[RunResult]) -> Vec<String> {
-    let candidates: [fn(&RunResult) -> String; 4] = [
+    let candidates: [fn(&RunResult) -> String; 5] = [
         |run| run.device_name().to_owned(),
         RunResult::source_name,
         |run| format!("{}, {}", run.device_name(), run.ftl.victim),
+        |run| format!("{}, {}", run.device_name(), run.buffer.policy),
         |run| format!("{}, {}", run.device_name(), run.source_name()),
     ];
     for candidate in candidates {
@@ -49,6 +51,9 @@ mod tests {
         assert_eq!(labels(&[sample(), other.clone()]), ["1: s1", "2: s1"]);
         other.ftl.victim = "fifo".to_owned();
         assert_eq!(labels(&[sample(), other.clone()]), ["s1, greedy", "s1, fifo"]);
+        other.ftl.victim = "greedy".to_owned();
+        other.buffer.policy = "sieve".to_owned();
+        assert_eq!(labels(&[sample(), other.clone()]), ["s1, pt-lru:p=1/2", "s1, sieve"]);
         other.workload = Some("x".repeat(100));
         other.trace = None;
         let found = labels(&[sample(), other.clone()]);

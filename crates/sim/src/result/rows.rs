@@ -4,7 +4,7 @@ use onefold_units::Cause;
 use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, percent, share, si, significant};
-use super::{LatencySummary, PAGE_BYTES, RunResult};
+use super::{Buffer, LatencySummary, PAGE_BYTES, RunResult};
 
 /// One row: what it shows and one text per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     let mut rows = Rows { runs, rows: Vec::new() };
     rows.setup();
     rows.host();
+    rows.buffer();
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
@@ -74,14 +75,38 @@ impl Rows<'_> {
         self.row("host", "pages read", |run| count(run.host.read_pages));
         self.row("host", "pages written", |run| count(run.host.write_pages));
         self.row_if_any("host", "pages trimmed", |run| positive(run.host.trim_pages));
-        self.row_if_any("host", "buffer hit ratio", |run| {
-            (run.buffer.accesses() > 0).then(|| percent(run.buffer.hit_ratio))
-        });
         self.row_if_any("host", "map cache hit ratio", |run| {
             let cache = run.map_cache.as_ref()?;
             let hits = float(cache.hits);
             Some(percent(share(hits, hits + float(cache.misses))))
         });
+    }
+
+    fn buffer(&mut self) {
+        let mut add = |label: &str, value: fn(&Buffer) -> Option<String>| {
+            self.row_if_any("buffer", label, |run| {
+                if run.buffer.accesses() > 0 { value(&run.buffer) } else { None }
+            });
+        };
+        add("buffer policy", |buffer| Some(buffer.policy.clone()));
+        add("buffer hit ratio", |buffer| Some(percent(buffer.hit_ratio)));
+        add("buffer hit ratio, reads", |buffer| {
+            (buffer.read_hits + buffer.read_misses > 0).then(|| percent(buffer.read_hit_ratio))
+        });
+        add("buffer hit ratio, writes", |buffer| {
+            (buffer.write_hits + buffer.write_misses > 0).then(|| percent(buffer.write_hit_ratio))
+        });
+        add("writes absorbed", |buffer| {
+            (buffer.write_hits + buffer.write_misses > 0).then(|| percent(buffer.absorption))
+        });
+        add("reads of victims", |buffer| positive(buffer.wb_hits));
+        add("pages read to pad", |buffer| positive(buffer.pad_reads));
+        for name in areas(self.runs) {
+            self.row_if_any("buffer", &format!("evictions, {name}"), |run| {
+                let area = run.buffer.areas.iter().find(|area| area.name == name)?;
+                Some(count(area.evictions))
+            });
+        }
     }
 
     fn flash(&mut self) {
@@ -147,6 +172,18 @@ pub(crate) fn causes(runs: &[RunResult]) -> Vec<String> {
         let programmed = runs.iter().any(|run| run.flash.program_pages.of(cause) > 0);
         if programmed && !found.iter().any(|name| name == cause) {
             found.push(cause.to_owned());
+        }
+    }
+    found
+}
+
+/// The areas that some run evicted from, if it has more than one.
+fn areas(runs: &[RunResult]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let several = runs.iter().filter(|run| run.buffer.areas.len() > 1);
+    for area in several.flat_map(|run| &run.buffer.areas).filter(|area| area.evictions > 0) {
+        if !found.contains(&area.name) {
+            found.push(area.name.clone());
         }
     }
     found

@@ -4,8 +4,9 @@ use onefold_units::{Cause, CauseCounts};
 use serde_json::json;
 
 use super::{
-    ByCause, CcdfPoint, Device, Flash, Ftl, Host, LatencySummary, LittlesLaw, Precondition,
-    Program, ResultError, RunResult, Series, SeriesPoint, TraceSource, Wear, labels, table,
+    Area, Buffer, ByCause, CcdfPoint, Device, Flash, Ftl, Host, LatencySummary, LittlesLaw,
+    Precondition, Program, ResultError, RunResult, Series, SeriesPoint, TraceSource, Wear, labels,
+    table,
 };
 
 fn counts(user: u64, gc: u64, metadata: u64) -> CauseCounts {
@@ -71,6 +72,15 @@ pub(crate) fn sample() -> RunResult {
         victim: "greedy".to_owned(),
         ..Ftl::default()
     };
+    run.buffer = Buffer {
+        policy: "pt-lru:p=1/2".to_owned(),
+        read_hits: 900,
+        read_misses: 100,
+        hit_ratio: 0.9,
+        read_hit_ratio: 0.9,
+        areas: ["clean", "dirty"].map(area).to_vec(),
+        ..Buffer::default()
+    };
     run.waf = 6.324;
     run.latency_ns.read = latency(133_400.0);
     run.latency_ns.write = latency(2_512_345.678_9);
@@ -86,6 +96,10 @@ pub(crate) fn sample() -> RunResult {
         Some(LittlesLaw { in_flight_mean: 32.0, rate_x_latency: 31.99, relative_error: 0.0003 });
     run.precondition = Some(Precondition { fill: 1.0, ..Precondition::default() });
     run
+}
+
+fn area(name: &str) -> Area {
+    Area { name: name.to_owned(), evictions: 1234, write_backs: 7 }
 }
 
 fn series() -> Series {
@@ -283,6 +297,10 @@ fn tables_are_aligned() {
     assert!(warnings.contains("(run 2): fewer requests"), "{text}");
     assert!(rows.lines().any(|line| line.starts_with("WAF ") && line.contains("6.324")), "{text}");
     assert!(rows.contains("read latency mean"), "{text}");
+    assert!(
+        rows.lines().any(|line| line.starts_with("evictions, dirty") && line.contains("1,234"))
+    );
+    assert!(!rows.contains("buffer hit ratio, writes"), "nothing was written: {text}");
     assert!(rows.contains("133 us"), "{text}");
     assert!(rows.contains("51.2 MB/s"), "{text}");
     assert!(rows.contains("34.0 M"), "{text}");

@@ -164,6 +164,12 @@ pub enum WorkloadError {
         /// Every key.
         known: &'static [&'static str],
     },
+    /// Extents larger than files.
+    #[error("`align` is {align} bytes, more than `file` or `memtable`; lower it")]
+    AlignTooLarge {
+        /// Bytes of the alignment.
+        align: u64,
+    },
     /// The files of a store may not fit its space.
     #[error(
         "`space` is {space} bytes, but this tree may need {needed} at times; raise `space`, or \

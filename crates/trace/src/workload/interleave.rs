@@ -150,3 +150,123 @@ impl std::fmt::Debug for Interleave {
         f.debug_struct("Interleave").field("tenants", &u64_from(self.lanes.len())).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Interleave, Part};
+    use crate::workload::page_request::{PageRequest, PageSource};
+    use crate::workload::{Mix, WorkloadError};
+    use onefold_units::{Op, Rng};
+    use proptest::prelude::*;
+
+    /// Requests of random sizes, some of them trims.
+    struct Random {
+        rng: Rng,
+        left: u32,
+    }
+
+    impl PageSource for Random {
+        fn fill_pages(&mut self, out: &mut [PageRequest]) -> usize {
+            let got = out.len().min(self.left.try_into().unwrap());
+            for slot in &mut out[..got] {
+                let n = 1 + u32::try_from(self.rng.below(100)).unwrap();
+                let op = [Op::Read, Op::Write, Op::Trim][usize::from(n % 7 == 0) * 2];
+                *slot = PageRequest { lpn: 1000 - n, n, op, tenant: 0 };
+            }
+            self.left -= u32::try_from(got).unwrap();
+            got
+        }
+
+        fn end_pages(&self) -> u32 {
+            1000
+        }
+    }
+
+    fn random(seed: u64, left: u32) -> Random {
+        Random { rng: Rng::new(seed), left }
+    }
+
+    fn part(source: Random, weight: u64) -> Part {
+        Part { source: Box::new(source), weight }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
+
+        /// After every request, no tenant is ahead of another by more than a request.
+        #[test]
+        fn the_ratio_holds_after_every_request(
+            weights in prop::collection::vec(1_u64..1_000_000, 1..6),
+            seed: u64,
+            batch in 1_usize..700,
+        ) {
+            let parts = weights.iter().zip(seed..).map(|(weight, seed)| {
+                part(random(seed, 100_000), *weight)
+            });
+            let mut merged = Interleave::new(parts.collect()).unwrap();
+            let mut done = vec![0_u64; weights.len()];
+            let mut out = vec![PageRequest::EMPTY; batch];
+            for _ in 0..=3_000 / batch {
+                prop_assert_eq!(merged.fill_pages(&mut out), batch);
+                for request in &out {
+                    let tenant = usize::from(request.tenant);
+                    let base = merged.base_pages(request.tenant).unwrap();
+                    prop_assert!(request.lpn >= base && request.lpn + request.n <= base + 1000);
+                    done[tenant] += u64::from(request.traffic_pages());
+                    for (a, wa) in done.iter().zip(&weights) {
+                        for (b, wb) in done.iter().zip(&weights) {
+                            prop_assert!(a * wb <= b * wa + 100 * wb, "{done:?} for {weights:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_source_keeps_its_order_and_the_first_one_sets_the_length() {
+        let parts =
+            vec![part(random(1, 1000), 3), part(random(2, 100), 2), part(random(3, 100_000), 1)];
+        let mut merged = Interleave::new(parts).unwrap();
+        assert_eq!(merged.end_pages(), (2 << 18) + 1000);
+        let mut out = vec![PageRequest::EMPTY; 100_000];
+        let got = merged.fill_pages(&mut out);
+        assert!(got < out.len());
+        assert_eq!(merged.fill_pages(&mut [PageRequest::EMPTY]), 0);
+        for (tenant, expected) in [(0, 1000), (1, 100)] {
+            let mut alone = vec![PageRequest::EMPTY; expected];
+            random(u64::from(tenant) + 1, 100_000).fill_pages(&mut alone);
+            let base = merged.base_pages(tenant).unwrap();
+            let found: Vec<_> = out[..got]
+                .iter()
+                .filter(|request| request.tenant == tenant)
+                .map(|request| PageRequest { lpn: request.lpn - base, tenant: 0, ..*request })
+                .collect();
+            assert_eq!(found, alone, "tenant {tenant}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_be_merged() {
+        let none = Interleave::new(Vec::new()).unwrap_err();
+        assert_eq!(none, WorkloadError::TenantCount { found: 0 });
+        let many = (0..257).map(|seed| part(random(seed, 1), 1)).collect();
+        assert_eq!(Interleave::new(many).unwrap_err(), WorkloadError::TenantCount { found: 257 });
+        let idle = vec![part(random(1, 1), 0)];
+        let expected = WorkloadError::TenantWeight { tenant: 0, found: 0 };
+        assert_eq!(Interleave::new(idle).unwrap_err(), expected);
+    }
+
+    /// Every mix fits the device of the paper and has its ratio and its length.
+    #[test]
+    fn mixes_of_the_paper() {
+        let ratios = [5847, 1779, 1411, 890, 660, 3721, 4093, 157, 55, 29, 28, 35, 137, 170];
+        for (mix, ratio) in Mix::ALL.into_iter().zip(ratios) {
+            assert_eq!(Mix::named(mix.name), Some(mix));
+            let found = mix.store_gib / mix.target_gib;
+            assert!((found - f64::from(ratio)).abs() <= 0.5, "{}: {found}", mix.name);
+            let merged = mix.instantiate(&mix.store(), 300 << 30, 1).unwrap();
+            assert!(merged.base_pages(1).unwrap() >= 74_000_000 - 100_000);
+        }
+    }
+}

@@ -37,20 +37,15 @@ impl PageRequest {
     /// The same request in bytes. Sources keep a request below 4 GiB.
     #[must_use]
     #[inline]
-    pub const fn request(&self) -> Request {
+    pub fn request(&self) -> Request {
         Request {
             op: self.op,
             fua: false,
             len: self.n * PAGE_BYTES,
-            offset: byte_offset(self.lpn),
+            offset: u64::from(self.lpn) * u64::from(PAGE_BYTES),
             at: None,
         }
     }
-}
-
-#[expect(clippy::as_conversions, reason = "a lossless widening; `From` is not const yet")]
-const fn byte_offset(lpn: u32) -> u64 {
-    lpn as u64 * PAGE_BYTES as u64
 }
 
 /// Something that produces requests in pages of an address space that starts at 0.

@@ -28,6 +28,12 @@ pub(super) struct Verdict {
     pub(super) hits_rewrite: bool,
 }
 
+impl Verdict {
+    /// A read of pages of which no append is known.
+    pub(super) const SORB: Self =
+        Self { dest: Dest::Sorb, hits_migrate: false, hits_rewrite: false };
+}
+
 /// What tells an update from an append.
 #[derive(Clone, Debug)]
 enum Reaccess {
@@ -107,7 +113,7 @@ impl Judge {
     pub(super) fn read(&self, piece: &Piece) -> Verdict {
         let bits = self.lat.get(piece.chunk);
         let dest = if bits.large && !bits.rewritten { Dest::Bar } else { Dest::Sorb };
-        Verdict { dest, hits_migrate: false, hits_rewrite: false }
+        Verdict { dest, ..Verdict::SORB }
     }
 
     /// The paper's algorithm 1, which its text lacks, as sec. IV-A describes it. `ftl` is asked

@@ -133,8 +133,9 @@ struct Aoi<S> {
     room: Room<S>,
     /// The pages of the request, ascending.
     plan: Vec<Stretch>,
-    /// The part of the plan that is being carried out.
-    at: usize,
+    /// The stretch with the page that is being handled, and the number of the next one.
+    now: Stretch,
+    next: usize,
     /// Most pages in BAW, and in BAR.
     most: u32,
 }
@@ -148,6 +149,7 @@ impl<S: Nested> Aoi<S> {
         lists
     };
 
+    #[inline]
     fn plan(&mut self, last: u32, verdict: Verdict) {
         match self.plan.last_mut() {
             Some(stretch) if stretch.verdict == verdict => stretch.last = last,
@@ -158,10 +160,15 @@ impl<S: Nested> Aoi<S> {
     /// What was decided about a page. Pages are asked for in ascending order.
     #[inline]
     fn verdict(&mut self, key: u32) -> Verdict {
-        while self.plan[self.at].last < key {
-            self.at += 1;
+        while self.now.last < key {
+            self.go_on();
         }
-        self.plan[self.at].verdict
+        self.now.verdict
+    }
+
+    fn go_on(&mut self) {
+        self.now = self.plan[self.next];
+        self.next += 1;
     }
 
     fn limit(&self, e: &Entries, list: ListId) -> Result<(), Violation> {
@@ -181,7 +188,8 @@ impl<S: Nested> Replacement for Aoi<S> {
             judge: Judge::new(setup),
             room: Room::new(setup),
             plan: Vec::new(),
-            at: 0,
+            now: Stretch { last: 0, verdict: Verdict::SORB },
+            next: 0,
             most: Room::<S>::most(setup),
         }
     }
@@ -212,7 +220,7 @@ impl<S: Nested> Replacement for Aoi<S> {
     #[inline]
     fn begin(&mut self, r: &Req, ftl: &dyn FtlView, _: &Entries, out: &mut Actions) {
         self.plan.clear();
-        self.at = 0;
+        self.next = 0;
         match r.op {
             Op::Read => {
                 for piece in self.judge.pieces(r) {
@@ -230,6 +238,9 @@ impl<S: Nested> Replacement for Aoi<S> {
             }
             Op::Trim => self.judge.trim(r),
             Op::Flush => {}
+        }
+        if !self.plan.is_empty() {
+            self.go_on();
         }
     }
 

@@ -58,8 +58,8 @@ impl<S: Nested> Room<S> {
     #[inline]
     pub(super) fn make(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
         if let Some(list) = dest.bounded() {
-            let free = self.slots - e.len(BAW) - e.len(BAR) - S::len(e);
-            if free >= self.most - e.len(list) {
+            let left = self.most - e.len(list);
+            if left == 0 || self.slots - e.len(BAW) - e.len(BAR) - S::len(e) >= left {
                 return self.recycle(e, list, out);
             }
         }

@@ -1,7 +1,6 @@
 //! What the tests share.
 
 pub(crate) mod build;
-pub(crate) mod lists;
 pub(crate) mod model;
 pub(crate) mod replay;
 pub(crate) mod streams;

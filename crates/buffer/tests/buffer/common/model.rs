@@ -307,10 +307,13 @@ impl<O: Order> Model<O> {
 
     fn accesses(&mut self, r: &Req) {
         let (mut hits, mut bytes_hit) = (0, 0);
+        let mut bytes = 0;
         for lpn in r.lpn.raw()..r.lpn.raw() + r.n {
+            let covered = 512 * u64::try_from(self.pages.covered(r, lpn).len()).unwrap();
+            bytes += covered;
             if self.access(r, lpn) {
                 hits += 1;
-                bytes_hit += 512 * u64::try_from(self.pages.covered(r, lpn).len()).unwrap();
+                bytes_hit += covered;
             }
         }
         let tenant = &mut self.pages.stats[usize::from(r.tenant)];
@@ -318,6 +321,7 @@ impl<O: Order> Model<O> {
         counts.requests += 1;
         counts.pages += u64::from(r.n);
         counts.hits += hits;
+        counts.bytes += bytes;
         counts.bytes_hit += bytes_hit;
         counts.full_hits += u64::from(hits == u64::from(r.n));
     }

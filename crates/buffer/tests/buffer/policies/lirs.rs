@@ -1,6 +1,6 @@
 //! LIRS.
 
-use crate::common::lists::{evict, keep_newest, one_stream, renew, take};
+use super::lists::{evict, keep_newest, one_stream, renew, take};
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g2, g1_misses};
 use crate::common::streams::{Case, case};
@@ -70,11 +70,11 @@ impl Order for Lirs {
     }
 
     fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        take(&mut self.gone, lpn);
-        let in_stack = take(&mut self.stack, lpn);
         if pages.is_full() {
             self.evict(pages);
         }
+        take(&mut self.gone, lpn);
+        let in_stack = take(&mut self.stack, lpn);
         self.stack.push(lpn);
         let lir = in_stack || self.lir.len() < self.lir_most;
         if lir { &mut self.lir } else { &mut self.queue }.push(lpn);

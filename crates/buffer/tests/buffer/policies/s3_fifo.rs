@@ -1,6 +1,6 @@
 //! S3-FIFO.
 
-use crate::common::lists::{evict, keep_newest, one_stream, renew, take};
+use super::lists::{evict, keep_newest, one_stream, renew, take};
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g1, assert_g2};
 use crate::common::streams::{Case, case};

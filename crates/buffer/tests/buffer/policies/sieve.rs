@@ -1,6 +1,6 @@
 //! SIEVE.
 
-use crate::common::lists::{one_stream, take};
+use super::lists::{one_stream, take};
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g1, assert_g2};
 use crate::common::streams::{Case, case};

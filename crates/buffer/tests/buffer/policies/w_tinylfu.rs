@@ -1,6 +1,6 @@
 //! W-TinyLFU.
 
-use crate::common::lists::{evict, one_stream, renew, take};
+use super::lists::{evict, one_stream, renew, take};
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::g1_misses;
 use crate::common::streams::{Case, case};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use onefold_device::SsdDetails;
-use onefold_device::edge::{DeviceSnapshot, DeviceStats};
+use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats};
 use onefold_units::CauseCounts;
 use serde_json::{Map, Value, json};
 
@@ -84,6 +84,10 @@ pub(super) fn details(details: &SsdDetails) -> Value {
             "logical_pages": space.logical_pages,
             "rho": space.rho,
         },
+        "buffer": details.buffer_policy.as_ref().map(|policy| json!({
+            "policy": policy,
+            "bytes": details.buffer_bytes,
+        })),
         "wear": {"min": wear.min, "mean": wear.mean, "max": wear.max},
         "valid_histogram": details.valid_histogram,
         "flash": {
@@ -107,6 +111,11 @@ pub(super) fn details(details: &SsdDetails) -> Value {
 }
 
 fn live(snapshot: &DeviceSnapshot) -> Value {
+    let area = |area: &AreaStats| {
+        let counts = json!({"evictions": area.evictions(), "write_backs": area.write_backs()});
+        (area.name.to_owned(), counts)
+    };
+    let areas: Map<String, Value> = snapshot.buffer_areas.iter().map(area).collect();
     json!({
         "waf": snapshot.write_amplification,
         "gc_active": snapshot.gc_active,
@@ -119,6 +128,7 @@ fn live(snapshot: &DeviceSnapshot) -> Value {
             "read_misses": snapshot.buffer_read_misses,
             "write_hits": snapshot.buffer_write_hits,
             "write_misses": snapshot.buffer_write_misses,
+            "areas": areas,
         },
     })
 }
@@ -154,6 +164,10 @@ pub(super) fn table(value: &Value) -> String {
     );
     let rho = space["rho"].as_f64().unwrap_or(0.0);
     row("logical / usable (rho)", format!("{rho:.4}"));
+    let buffer = &value["buffer"];
+    let policy = buffer["policy"].as_str();
+    let of_size = |policy: &str| format!("{} by {policy}", size(number(&buffer["bytes"])));
+    row("buffer", policy.map_or_else(|| "none".to_owned(), of_size));
     let wear = &value["wear"];
     let mean = wear["mean"].as_f64().unwrap_or(0.0);
     row("erases per superblock", format!("{} to {}, mean {mean:.2}", wear["min"], wear["max"]));

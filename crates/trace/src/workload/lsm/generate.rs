@@ -262,6 +262,9 @@ impl LsmGenerator {
     }
 
     fn plan_flush(&mut self) -> Option<Step> {
+        if self.spec.drops_wal_first {
+            self.end_log();
+        }
         let file = self.write_file(0..KEYS, pages_of(self.spec.memtable))?;
         for extent in file.extents.clone() {
             self.push(Op::Write, extent);
@@ -270,12 +273,17 @@ impl LsmGenerator {
         self.tree.push(file);
         self.commit(self.spec.commit_flush);
         self.gets.done = 0;
+        self.end_log();
+        Some(Step::Compact)
+    }
+
+    /// Deletes the log of a memtable, or makes it ready for the next one.
+    fn end_log(&mut self) {
         if self.spec.recycles_wal {
-            self.wal.as_mut()?.recycle();
+            self.wal.iter_mut().for_each(Wal::recycle);
         } else if let Some(wal) = self.wal.take() {
             self.delete(wal.extents);
         }
-        Some(Step::Compact)
     }
 
     fn plan_compaction(&mut self) -> Option<Step> {

@@ -58,6 +58,7 @@
 //! | `trim_max` | `64MiB` | larger trims are split |
 //! | `trim_batch` | `1GiB` | `delayed`: deleted bytes that are trimmed together |
 //! | `wal` | `delete` | `delete` or `recycle` |
+//! | `wal_end` | `flushed` | a log is deleted when its memtable is `flushed` or as soon as it is `full` |
 //! | `wal_burst` | `64-511` | new pages of a burst of the log |
 //! | `journal` | `32000` | pages of the journal |
 //! | `commit_file` | `4` | journal pages for each new file |

@@ -1,14 +1,12 @@
 //! The keys of `lsm-load` and `lsm-run`, and the limits of their values.
 
-use onefold_units::convert::{float, floor_u64};
-
 use super::spec::{Discard, GetSize, Lsm, LsmPhase};
 use crate::workload::WorkloadError;
 use crate::workload::knobs::Knobs;
 use crate::workload::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.
-pub(super) const KEYS: [&str; 31] = [
+pub(super) const KEYS: [&str; 32] = [
     "bytes",
     "warmup",
     "space",
@@ -33,6 +31,7 @@ pub(super) const KEYS: [&str; 31] = [
     "trim_max",
     "trim_batch",
     "wal",
+    "wal_end",
     "wal_burst",
     "journal",
     "commit_file",
@@ -63,7 +62,7 @@ impl Lsm {
     /// ```
     /// use onefold_trace::workload::Lsm;
     ///
-    /// let load = Lsm::parse("lsm-load,space=16GiB,bytes=1GiB").unwrap();
+    /// let load = Lsm::parse("lsm-load,space=16GiB,capacity=0.6,bytes=1GiB").unwrap();
     /// assert_eq!(Lsm::parse(&load.canonical()).unwrap(), load);
     /// assert!(load.instantiate(16 << 30, 42).unwrap().count() > 2000);
     ///
@@ -138,6 +137,8 @@ impl Lsm {
     fn set_logs(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let wal = [("delete", false), ("recycle", true)];
         keys.choice("wal", &mut self.recycles_wal, wal, "delete or recycle")?;
+        let ends = [("flushed", false), ("full", true)];
+        keys.choice("wal_end", &mut self.drops_wal_first, ends, "flushed or full")?;
         if let Some(entry) = keys.find("wal_burst") {
             let expected = "a range of pages such as 64-511";
             self.wal_burst = pages(entry.value).ok_or_else(|| entry.malformed(expected))?;
@@ -149,25 +150,32 @@ impl Lsm {
         keys.count("hot_pages", &mut self.hot_pages, 1..=1_000_000, "1 to 1000000 pages")
     }
 
-    /// Beyond the capacity there has to be room for what the upper levels hold twice, for the
-    /// inputs of a merge beside its outputs, for the log, and for what waits to be trimmed.
+    /// Beyond the capacity there has to be room for what the levels above the last hold a second
+    /// time, for the outputs of a merge beside its inputs, for the log, for what waits to be
+    /// trimmed, and for the ends of extents.
     fn refuse_too_little_space(self) -> Result<Self, WorkloadError> {
-        let data = self.space.saturating_sub(self.reserved());
-        let full = floor_u64(float(data) * self.capacity);
-        let mut twice = self.l0_trigger * self.memtable;
+        if self.align > self.file.min(self.memtable) {
+            return Err(WorkloadError::AlignTooLarge { align: self.align });
+        }
+        let full = self.full_at();
+        let level_0 = self.l0_trigger * self.memtable;
+        let merge = ((self.fanout + 2) * self.file).max(level_0 + self.l1.min(full));
+        let mut upper = level_0;
         let mut limit = self.l1;
-        while twice + limit < full {
-            twice += limit;
-            limit = limit.saturating_mul(self.fanout);
+        while limit <= full + merge {
+            upper += limit + self.file;
+            limit *= self.fanout;
         }
-        let merge = (self.fanout + 2) * self.file + 2 * (self.l0_trigger * self.memtable + self.l1);
-        let waiting = if self.discard == Discard::Delayed { self.trim_batch } else { 0 };
-        let rounding = data / self.file.max(1) * self.align.min(self.file) / 2;
-        let needed = full + twice + merge + waiting + rounding + 2 * self.memtable;
-        if self.space > self.reserved() && needed <= data {
-            return Ok(self);
+        let waiting = if self.discard == Discard::Delayed { self.trim_batch + merge } else { 0 };
+        // Files are at least half full on average.
+        let ends = full / self.file * self.align;
+        let more = upper + merge + waiting + ends + 2 * self.memtable;
+        let needed = self.reserved() + full + more;
+        if needed <= self.space {
+            Ok(self)
+        } else {
+            Err(WorkloadError::SpaceTooSmall { space: self.space, needed })
         }
-        Err(WorkloadError::SpaceTooSmall { space: self.space, needed: needed + self.reserved() })
     }
 }
 

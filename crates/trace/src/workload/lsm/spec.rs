@@ -97,6 +97,7 @@ pub struct Lsm {
     pub(super) trim_max: u64,
     pub(super) trim_batch: u64,
     pub(super) recycles_wal: bool,
+    pub(super) drops_wal_first: bool,
     pub(super) wal_burst: (u32, u32),
     pub(super) journal: u64,
     pub(super) commit_file: u64,
@@ -136,6 +137,7 @@ impl Lsm {
             trim_max: 64 * MIB,
             trim_batch: GIB,
             recycles_wal: false,
+            drops_wal_first: false,
             wal_burst: (64, 511),
             journal: 32_000,
             commit_file: 4,
@@ -153,7 +155,7 @@ impl Lsm {
 
     /// Bytes of files at which the store counts as full and puts become updates.
     pub(super) fn full_at(&self) -> u64 {
-        floor_u64(float(self.space - self.reserved()) * self.capacity)
+        floor_u64(float(self.space.saturating_sub(self.reserved())) * self.capacity)
     }
 
     /// The phase.
@@ -213,6 +215,7 @@ impl fmt::Display for Lsm {
         let discard = Discard::WORDS.iter().find(|(_, kind)| *kind == self.discard);
         write!(f, ",discard={}", discard.map_or("online", |(word, _)| word))?;
         write!(f, ",wal={}", if self.recycles_wal { "recycle" } else { "delete" })?;
+        write!(f, ",wal_end={}", if self.drops_wal_first { "full" } else { "flushed" })?;
         write!(f, ",wal_burst={}-{}", self.wal_burst.0, self.wal_burst.1)?;
         write!(f, ",journal={},hot_pages={}", self.journal, self.hot_pages)?;
         write!(f, ",commit_file={},commit_flush={}", self.commit_file, self.commit_flush)?;

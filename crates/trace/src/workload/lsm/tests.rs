@@ -1,6 +1,8 @@
 use onefold_units::Op;
 use onefold_units::convert::{float, index};
 
+use proptest::prelude::*;
+
 use super::{Lsm, LsmGenerator};
 use crate::workload::page_request::{PageRequest, PageSource};
 use crate::workload::{Request, WorkloadError};
@@ -85,8 +87,14 @@ fn check_ownership(source: &LsmGenerator) {
 
 #[test]
 fn what_is_read_or_trimmed_was_written() {
-    for rest in ["", "wal=recycle", "discard=delayed,trim_batch=64MiB", "max_req=4KiB", "absorb=1"]
-    {
+    for rest in [
+        "",
+        "wal=recycle",
+        "wal_end=full",
+        "discard=delayed,trim_batch=64MiB",
+        "max_req=4KiB",
+        "absorb=1",
+    ] {
         let mut source = small("lsm-run", &format!("warmup=600MiB,bytes=8GiB,{rest}"));
         let mut pages = Pages::new(&source);
         let mut batch = [PageRequest::EMPTY; 1000];
@@ -216,12 +224,48 @@ fn a_full_store_goes_on() {
     assert!(totals.user_bytes > 6 << 30, "more than fits: {totals:?}");
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is accepted has room for as long as it runs.
+    #[test]
+    fn an_accepted_store_never_runs_out_of_space(
+        run: bool,
+        space in 8_u64..200,
+        (memtable, file) in (4_u64..64, 4_u64..64),
+        (trigger, l1, fanout) in (1_u64..6, 4_u64..512, 2_u64..12),
+        (capacity, new_share) in (1_u32..95, 0_u32..100),
+        (align, shorten) in (0_u32..6, 0_u32..400),
+        discard in prop::sample::select(vec!["online", "delayed", "none"]),
+        wal in prop::sample::select(vec!["delete", "recycle"]),
+        seed: u32,
+    ) {
+        let (phase, more) = if run {
+            ("lsm-run", format!("warmup={space}MiB,gets=20,new_share={new_share}%"))
+        } else {
+            ("lsm-load", String::new())
+        };
+        let spec = format!(
+            "{phase},{more},space={space}MiB,memtable={}KiB,file={}KiB,l0_trigger={trigger},\
+             l1={}KiB,fanout={fanout},capacity=0.{capacity:02},align={}KiB,shorten={shorten},\
+             discard={discard},trim_batch=1MiB,wal={wal},journal=1000,seed={seed},bytes={}MiB",
+            memtable * 16, file * 16, l1 * 16, 4 << align, 20 * space,
+        );
+        let Ok(store) = Lsm::parse(&spec) else { return Ok(()) };
+        let mut source = store.instantiate(1 << 30, 1).unwrap();
+        drain(&mut source, |_| ());
+        let totals = source.totals();
+        prop_assert!(totals.read_bytes + totals.write_bytes >= store.traffic_bytes(), "{spec}");
+        check_ownership(&source);
+    }
+}
+
 #[test]
 fn specifications_round_trip() {
     for spec in [
         "lsm-load",
         "lsm-run",
-        "lsm-run,get_pages=1:3/7-9:1,wal=recycle,discard=delayed,seed=3,gets=10k",
+        "lsm-run,get_pages=1:3/7-9:1,wal=recycle,wal_end=full,discard=delayed,seed=3,gets=10k",
         "lsm-load,space=16GiB,wal_burst=5,capacity=0.5",
     ] {
         let parsed = Lsm::parse(spec).unwrap();
@@ -241,6 +285,7 @@ fn refusals_say_what_to_do() {
         ("lsm-load,fanout=1", "`fanout=1` is out of limits: expected 2 to 100"),
         ("lsm-load,bytes=", "workload key `bytes` has no value"),
         ("lsm-load,bytes=4KiB,bytes=8KiB", "workload key `bytes` is given twice"),
+        ("lsm-load,align=128MiB", "`align` is 134217728 bytes, more than `file`"),
         ("lsm-load,space=1GiB", "`space` is 1073741824 bytes, but this tree may need"),
         ("lsm-run,get_pages=0:1", "`get_pages=0:1` is malformed"),
         ("lsm-run,wal_burst=9-5", "`wal_burst=9-5` is malformed"),

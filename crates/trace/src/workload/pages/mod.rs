@@ -13,7 +13,7 @@
 //! scattered. A request has one page, or with the probability `multi` several: uniform from 2 to
 //! 2 `mean` - 2. Half of the reads go to pages that are never written, uniformly; the others start
 //! like writes. Before that, a share `loop_share` of the reads runs through the first `loop` of the
-//! read-only pages, again and again (usr_0).
+//! read-only pages, again and again (`usr_0`).
 //!
 //! A run is scaled down by `bytes` alone: fewer pages would make another workload.
 //!
@@ -22,18 +22,29 @@
 //! | key | default | meaning |
 //! |---|---|---|
 //! | `bytes` | size of the original | length: bytes read and written |
+//! | `fit` | `pages` | popularity: `pages` or `requests`, below |
 //! | `read_share` | by volume | share of reads |
-//! | `s` | by volume | exponent of the popularity |
-//! | `q` | by volume | shift of the popularity |
-//! | `pages` | by volume | pages that are written, rounded up to groups of 8 |
-//! | `rho` | by volume | share of starts that repeat one of the last |
-//! | `distance` | by volume | how many accesses back at most |
+//! | `s` | by fit | exponent of the popularity |
+//! | `q` | by fit | shift of the popularity |
+//! | `pages` | by fit | pages that are written, rounded up to groups of 8 |
+//! | `rho` | by fit | share of starts that repeat one of the last |
+//! | `distance` | by fit | how many accesses back at most |
 //! | `multi` | by volume | share of requests of several pages |
 //! | `mean` | by volume | their mean size in pages |
 //! | `read_only` | by volume | pages that are only read |
-//! | `loop` | `0`, usr_0: `9000` | pages that are read one after another |
-//! | `loop_share` | `0`, usr_0: `0.75` | share of the reads that do so |
+//! | `loop` | `0`, `usr_0`: `9000` | pages that are read one after another |
+//! | `loop_share` | `0`, `usr_0`: `0.75` | share of the reads that do so |
 //! | `seed` | from the caller | seed of this workload alone |
+//!
+//! # Fits
+//!
+//! The originals were measured page by page: share of rewrites, share of the most written hundredth
+//! of the pages, writes of the most written page, pages written between two writes of a page
+//! ([`PageFigures`]). `fit=pages` are the parameters of the buffer specification: they reach these
+//! figures if every request has one page (`multi=0`), and its expected hit ratios were computed
+//! with them. Requests of several pages dilute the popularity: the share of the hottest pages falls
+//! by up to a tenth and median gaps grow several times. `fit=requests` reaches the figures with the
+//! requests as they are. Both are kept beside the figures they reach ([`PageVolume::reached`]).
 
 mod figures;
 mod generate;

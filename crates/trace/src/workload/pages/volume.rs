@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::generate::GROUP;
-use super::preset::{PRESETS, Preset};
+use super::preset::{FITS, Fit, PRESETS, Preset};
 use super::{PageFigures, PageGenerator};
 use crate::workload::knobs::{Knobs, gib};
 use crate::workload::page_request::PAGE_BYTES;
@@ -11,8 +11,9 @@ use crate::workload::values::{nearest, show_size};
 use crate::workload::{WorkloadError, Zipf};
 
 /// Every key, in the order of the module's table.
-pub(super) const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 14] = [
     "bytes",
+    "fit",
     "read_share",
     "s",
     "q",
@@ -35,6 +36,8 @@ const PAGES: &str = "at most 1073741824 pages (4TiB)";
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageVolume {
     preset: &'static Preset,
+    /// Which of the preset's.
+    fit: usize,
     pub(in crate::workload) bytes: u64,
     pub(super) read_share: f64,
     pub(super) s: f64,
@@ -60,15 +63,17 @@ impl PageVolume {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+        let Fit { s, q, pages, rho, distance, reached: _ } = preset.fits[0];
         Some(Self {
             preset,
+            fit: 0,
             bytes: gib(preset.gib),
             read_share: preset.read_share,
-            s: preset.s,
-            q: preset.q,
-            pages: preset.pages,
-            rho: preset.rho,
-            distance: preset.distance,
+            s,
+            q,
+            pages,
+            rho,
+            distance,
             multi: preset.multi,
             mean: preset.mean,
             read_only: preset.read_only,
@@ -105,6 +110,9 @@ impl PageVolume {
     fn set(&mut self, keys: &Knobs<'_>) -> Result<(), WorkloadError> {
         let page = u64::from(PAGE_BYTES);
         keys.size("bytes", &mut self.bytes, page..=1 << 60, "whole pages of 4KiB up to 1EiB")?;
+        keys.choice("fit", &mut self.fit, FITS, "pages or requests")?;
+        let Fit { s, q, pages, rho, distance, reached: _ } = self.preset.fits[self.fit];
+        (self.s, self.q, self.pages, self.rho, self.distance) = (s, q, pages, rho, distance);
         keys.share("read_share", &mut self.read_share)?;
         keys.real("s", &mut self.s, 0.0..=10.0, "an exponent from 0 to 10")?;
         keys.real("q", &mut self.q, 0.0..=1e6, "a shift from 0 to 1000000")?;
@@ -137,11 +145,16 @@ impl PageVolume {
         self.preset.wanted
     }
 
-    /// What this look-alike reached when it was calibrated: with its default parameters, seed 1, and
-    /// as many page writes as were measured of the original.
+    /// What this look-alike reached when it was calibrated: with the parameters of its fit, seed 1,
+    /// and as many page writes as were measured of the original.
     #[must_use]
     pub const fn reached(&self) -> PageFigures {
-        self.preset.reached
+        self.preset.fits[self.fit].reached
+    }
+
+    /// The words for `fit`.
+    pub fn fits() -> impl Iterator<Item = &'static str> {
+        FITS.iter().map(|(word, _)| *word)
     }
 
     /// The size of device the volume needs, in bytes.
@@ -181,6 +194,7 @@ impl PageVolume {
 impl fmt::Display for PageVolume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},bytes={}", self.preset.name, show_size(self.bytes))?;
+        write!(f, ",fit={}", FITS[self.fit].0)?;
         write!(f, ",read_share={},s={},q={}", self.read_share, self.s, self.q)?;
         write!(f, ",pages={},rho={},distance={}", self.pages, self.rho, self.distance)?;
         write!(f, ",multi={},mean={},read_only={}", self.multi, self.mean, self.read_only)?;

@@ -1,0 +1,297 @@
+//! Executing what the policy decided, in order.
+//!
+//! With `writeback = sync`, admission waits for the victim: the program that frees a slot is done
+//! before the slot is used again. With `async`, the victim's bytes move to the pool of `write_back`,
+//! and only a full pool makes admission wait. In both, FLUSH and FUA wait for the programs of what
+//! they promise.
+
+use onefold_buffer::{Action, Actions, PartMask, Programmed, Req, Slot, Stream};
+use onefold_nand::{Delay, Grant, Media};
+use onefold_units::convert::{index, narrow};
+use onefold_units::{Cause, Lpn, Nanos, Op};
+
+use crate::span::{Part, Span};
+use crate::submit::{Times, join};
+use crate::{Payload, Ssd, SsdError};
+
+/// A request while its actions are executed.
+pub(crate) struct Job<'a, 'b> {
+    times: Times,
+    req: Req,
+    span: Span,
+    stream: u32,
+    payload: &'a mut Payload<'b>,
+    /// What the host waits for.
+    all: Grant,
+    /// When the slots of its victims can be used again.
+    freed: Nanos,
+    /// When the last of its data can move between the host and DRAM, and how many 4 KiB pages do, one
+    /// after the other.
+    movable: Nanos,
+    dram_pages: u64,
+    /// Parts that came from flash, and those that the pool of victims served.
+    from_flash: u32,
+    from_pool: Vec<Part>,
+}
+
+impl<'a, 'b> Job<'a, 'b> {
+    pub(crate) fn new(
+        times: Times,
+        req: Req,
+        span: Span,
+        stream: u32,
+        payload: &'a mut Payload<'b>,
+    ) -> Self {
+        Self {
+            times,
+            req,
+            span,
+            stream,
+            payload,
+            all: Grant { done: times.ready, delay: Delay::None },
+            freed: times.ready,
+            movable: times.ready,
+            dram_pages: 0,
+            from_flash: 0,
+            from_pool: Vec::new(),
+        }
+    }
+
+    fn part(&self, lpn: Lpn) -> Option<Part> {
+        let (first, count) = self.span.units();
+        let unit = u64::from(lpn.raw());
+        (first..first + count).contains(&unit).then(|| self.span.part(unit))
+    }
+
+    /// A part moves between the host and DRAM when the slots it needs are free.
+    fn moves(&mut self, part: Part) {
+        self.movable = self.movable.max(self.freed);
+        self.dram_pages += part.pages();
+    }
+
+    /// Moves the requested part of a unit to the host.
+    fn deliver(&mut self, part: Part, unit: &[u8]) {
+        if let (Payload::Read(buf), Some(bytes)) =
+            (&mut *self.payload, unit.get(index(part.begin)..index(part.end)))
+        {
+            buf[part.at..part.at + index(part.len())].copy_from_slice(bytes);
+        }
+    }
+
+    /// Whether the request has to wait for a program: FLUSH for all, FUA for its own pages.
+    fn awaits(&self, entries: &[Programmed]) -> bool {
+        match self.req.op {
+            Op::Flush => true,
+            _ => self.req.fua && entries.iter().any(|entry| self.part(entry.lpn).is_some()),
+        }
+    }
+
+    fn wait_for_slots(&mut self, ready: Nanos, delay: Delay) {
+        self.freed = self.freed.max(ready);
+        self.all = join(self.all, Grant { done: self.freed, delay });
+    }
+}
+
+impl<M: Media> Ssd<M> {
+    /// Executes what the policy decided last.
+    pub(crate) fn run_actions(&mut self, mut job: Job<'_, '_>) -> Result<Grant, SsdError> {
+        let Some(buffer) = &mut self.buffer else { return Ok(job.all) };
+        let actions = std::mem::take(&mut buffer.actions);
+        let lookups = u64::from(actions.counts().lookups);
+        let looked_up = Nanos::new(self.config.timing.table_lookup.get() * lookups);
+        job.times.ready = job.times.ready + looked_up;
+        job.wait_for_slots(job.times.ready, Delay::None);
+        if let Some(pool) = &mut buffer.pool {
+            pool.retire(job.times.ready);
+        }
+        let result = self.run(&mut job, &actions);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.actions = actions;
+            if !job.from_pool.is_empty() {
+                buffer.count_served(job.req.tenant, &job.from_pool, job.from_flash == 0);
+            }
+        }
+        result?;
+        let dram = self.config.timing.dram_page.get() * job.dram_pages;
+        Ok(join(job.all, Grant { done: job.movable + Nanos::new(dram), delay: Delay::None }))
+    }
+
+    fn run(&mut self, job: &mut Job<'_, '_>, actions: &Actions) -> Result<(), SsdError> {
+        for action in actions.as_slice() {
+            match *action {
+                Action::Program { stream, batch } => {
+                    self.program(job, stream, actions.batch(batch))?;
+                }
+                Action::Drop { lpn, .. } => self.forget_dirty(lpn),
+                Action::Hit { lpn, slot } => self.serve(job, lpn, slot),
+                Action::Fill { lpn, slot, missing } => {
+                    self.fill(job, lpn, slot, missing)?;
+                    self.serve(job, lpn, slot);
+                }
+                Action::PadRead { lpn, slot, missing } => {
+                    let grant = self.load(job, lpn, slot, missing, Cause::Padding)?;
+                    job.wait_for_slots(grant.done, grant.delay);
+                }
+                Action::Store { lpn, slot } => self.store(job, lpn, slot),
+                Action::Bypass { lpn } => self.bypass(job, lpn)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_dirty(&mut self, lpn: Lpn) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.dirty.remove(lpn);
+        }
+    }
+
+    /// Answers a read from a slot.
+    fn serve(&mut self, job: &mut Job<'_, '_>, lpn: Lpn, slot: Slot) {
+        let Some(part) = job.part(lpn) else { return };
+        job.moves(part);
+        if let Some(buffer) = &self.buffer {
+            job.deliver(part, buffer.slot(slot));
+        }
+    }
+
+    fn store(&mut self, job: &mut Job<'_, '_>, lpn: Lpn, slot: Slot) {
+        let Some(part) = job.part(lpn) else { return };
+        job.moves(part);
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.dirty.insert(lpn);
+        let target = buffer.slot_mut(slot).get_mut(index(part.begin)..index(part.end));
+        match (&*job.payload, target) {
+            (Payload::Write(bytes), Some(target)) => {
+                target.copy_from_slice(&bytes[part.at..part.at + index(part.len())]);
+            }
+            (_, Some(target)) => target.fill(0),
+            (_, None) => {}
+        }
+    }
+
+    /// Loads the missing parts of a unit that a read asks for: from the victims, or from flash.
+    fn fill(
+        &mut self,
+        job: &mut Job<'_, '_>,
+        lpn: Lpn,
+        slot: Slot,
+        missing: PartMask,
+    ) -> Result<(), SsdError> {
+        if let Some(part) = self.part_in_pool(job, lpn) {
+            let mut unit = std::mem::take(&mut self.scratch);
+            self.copy_victim(lpn, &mut unit);
+            self.patch(slot, missing, &unit);
+            self.scratch = unit;
+            job.from_pool.push(part);
+            return Ok(());
+        }
+        job.from_flash += 1;
+        let grant = self.load(job, lpn, slot, missing, Cause::User)?;
+        job.movable = job.movable.max(grant.done);
+        job.all = join(job.all, grant);
+        Ok(())
+    }
+
+    /// Loads the missing parts of a unit from flash into its slot.
+    fn load(
+        &mut self,
+        job: &Job<'_, '_>,
+        lpn: Lpn,
+        slot: Slot,
+        missing: PartMask,
+        cause: Cause,
+    ) -> Result<Grant, SsdError> {
+        let times = Times { ready: job.freed, ..job.times };
+        let mut unit = std::mem::take(&mut self.scratch);
+        let result = self.ftl.read(times.host(), lpn, narrow(self.unit), cause, &mut unit);
+        if result.is_ok() {
+            self.patch(slot, missing, &unit);
+        }
+        self.scratch = unit;
+        Ok(result?)
+    }
+
+    /// Copies the missing parts of a unit into its slot.
+    fn patch(&mut self, slot: Slot, missing: PartMask, unit: &[u8]) {
+        let Some(buffer) = &mut self.buffer else { return };
+        let part_bytes = buffer.policy.part_bytes();
+        let target = buffer.slot_mut(slot);
+        for range in missing.ranges(part_bytes) {
+            if let (Some(to), Some(from)) = (target.get_mut(range.clone()), unit.get(range)) {
+                to.copy_from_slice(from);
+            }
+        }
+    }
+
+    /// Answers a read without keeping the unit.
+    fn bypass(&mut self, job: &mut Job<'_, '_>, lpn: Lpn) -> Result<(), SsdError> {
+        let mut unit = std::mem::take(&mut self.scratch);
+        if let Some(part) = self.part_in_pool(job, lpn) {
+            self.copy_victim(lpn, &mut unit);
+            job.deliver(part, &unit);
+            job.moves(part);
+            job.from_pool.push(part);
+            self.scratch = unit;
+            return Ok(());
+        }
+        let at = job.times.host();
+        let result = self.ftl.read(at, lpn, narrow(self.unit), Cause::User, &mut unit);
+        if let Some(part) = job.part(lpn) {
+            job.deliver(part, &unit);
+        }
+        self.scratch = unit;
+        job.from_flash += 1;
+        job.all = join(job.all, result?);
+        Ok(())
+    }
+
+    /// The part of a requested unit, if the unit is among the victims on their way to flash.
+    fn part_in_pool(&self, job: &Job<'_, '_>, lpn: Lpn) -> Option<Part> {
+        let pool = self.buffer.as_ref()?.pool.as_ref()?;
+        pool.find(lpn).and_then(|_| job.part(lpn))
+    }
+
+    fn copy_victim(&self, lpn: Lpn, unit: &mut [u8]) {
+        let pool = self.buffer.as_ref().and_then(|buffer| buffer.pool.as_ref());
+        if let Some(bytes) = pool.and_then(|pool| pool.find(lpn)) {
+            unit.copy_from_slice(bytes);
+        }
+    }
+
+    /// Writes the entries of one program to the FTL.
+    fn program(
+        &mut self,
+        job: &mut Job<'_, '_>,
+        kind: Stream,
+        entries: &[Programmed],
+    ) -> Result<(), SsdError> {
+        let stream = self.placement(job.stream, kind);
+        let pages = self.unit / 4096;
+        let awaited = job.awaits(entries);
+        for entry in entries {
+            let Some(buffer) = &mut self.buffer else { continue };
+            buffer.dirty.remove(entry.lpn);
+            let ready =
+                if awaited { job.times.ready } else { buffer.wait_for_pool(job.times.ready) };
+            let at = Times { ready, ..job.times }.host();
+            let data = buffer.slot(entry.slot);
+            let grant = self.ftl.write(at, entry.lpn, pages, stream, data)?;
+            if buffer.takes_victim(entry, grant.done, awaited) {
+                let late = ready > job.times.ready;
+                job.wait_for_slots(ready, if late { Delay::Background } else { Delay::None });
+            } else {
+                job.wait_for_slots(grant.done, grant.delay);
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream of a program: append-only data goes to the last one, if there are several.
+    fn placement(&self, stream: u32, kind: Stream) -> u32 {
+        let streams = self.config.ftl.streams;
+        if kind == Stream::AppendOnly && self.config.separate_streams && streams > 1 {
+            return streams - 1;
+        }
+        stream
+    }
+}
