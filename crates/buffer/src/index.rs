@@ -15,6 +15,9 @@ const MULTIPLIER: u32 = 0x9E37_79B1;
 /// 16 buckets with one miss.
 const GROUP: u32 = 4;
 
+/// Keys in a group: those that differ in their lowest bits only.
+pub(crate) const GROUP_KEYS: u32 = 1 << GROUP;
+
 /// The hash table of one slab.
 #[derive(Clone, Debug)]
 pub struct Index {
@@ -36,7 +39,7 @@ impl Index {
         // The group chooses the line. Its lowest bits permute the keys inside, so that groups that
         // share a line, and keys at a stride, share few buckets.
         let hash = (key >> GROUP).wrapping_mul(MULTIPLIER) >> self.shift;
-        index(hash ^ (key & ((1 << GROUP) - 1)))
+        index(hash ^ (key & (GROUP_KEYS - 1)))
     }
 
     /// The node of `key`.
@@ -53,6 +56,15 @@ impl Index {
             at = node.chain;
         }
         None
+    }
+
+    /// Whether all buckets of the group of `key` are empty: none of its keys is in the index.
+    #[inline]
+    pub(crate) fn lacks_group(&self, key: u32) -> bool {
+        let first = self.bucket(key) & !index(GROUP_KEYS - 1);
+        let heads = &self.heads[first..first + index(GROUP_KEYS)];
+        // `NIL` is all ones. Without a way out in the middle this is a few vector instructions.
+        heads.iter().fold(NIL, |all, head| all & head) == NIL
     }
 
     /// The head of the chain that `key` is in.

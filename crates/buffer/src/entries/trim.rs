@@ -1,7 +1,20 @@
 //! TRIM: what is buffered of a range of pages, and how it leaves.
 
+use std::ops::RangeInclusive;
+
 use super::Entries;
+use crate::index::GROUP_KEYS;
 use crate::{Action, Actions, NodeId, Req};
+
+/// The keys from `first` to `last`, by groups of the index.
+fn groups(first: u32, last: u32) -> impl Iterator<Item = RangeInclusive<u32>> {
+    let end = move |first: u32| (first | (GROUP_KEYS - 1)).min(last);
+    let next = move |group: &RangeInclusive<u32>| {
+        let first = group.end().checked_add(1).filter(|first| *first <= last)?;
+        Some(first..=end(first))
+    };
+    std::iter::successors(Some(first..=end(first)), next)
+}
 
 impl Entries {
     /// Removes an entry or ghost because its page was trimmed.
@@ -21,16 +34,21 @@ impl Entries {
 
     /// The entries and ghosts in the range of a request, ascending. The list has to be given back.
     ///
-    /// A range larger than the buffer is not looked up page by page: a whole-device TRIM costs no
-    /// more than a walk over the buffer.
+    /// Little of a trimmed range is buffered, so the index is asked for groups of pages first. A
+    /// range larger than the buffer is not looked up at all: a whole-device TRIM costs no more than a
+    /// walk over the buffer.
     pub(crate) fn take_found(&mut self, r: &Req) -> Vec<NodeId> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
+        let (first, last) = (r.lpn.raw(), r.lpn.raw().saturating_add(r.n - 1));
         if r.n <= self.slab.capacity() {
-            found.extend(r.keys().filter_map(|key| self.index.find(&self.slab, key)));
+            for group in groups(first, last) {
+                if !self.index.lacks_group(*group.start()) {
+                    found.extend(group.filter_map(|key| self.index.find(&self.slab, key)));
+                }
+            }
             return found;
         }
-        let (first, last) = (r.lpn.raw(), r.lpn.raw().saturating_add(r.n - 1));
         let inside = |id: &NodeId| {
             self.slab.list_of(*id).is_some() && (first..=last).contains(&self.slab.node(*id).key)
         };
