@@ -128,6 +128,8 @@ mod tests {
         for _ in 0..20_000 {
             let key = low32(rng.below(100)).wrapping_mul(0x4000_0001);
             assert_eq!(table.find(&slab, key), model.get(&key).copied());
+            let group = key & !15..=key | 15;
+            assert!(!table.lacks_group(key) || model.range(group).next().is_none());
             if let Some(id) = model.remove(&key) {
                 table.remove(&mut slab, id);
                 slab.give_back(id);

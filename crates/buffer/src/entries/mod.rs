@@ -294,7 +294,8 @@ impl Entries {
         self.cleaned = cleaned;
     }
 
-    /// The keys that the last eviction removed, oldest first, of a policy that has ghosts.
+    /// The keys that the last eviction removed, oldest first, of a policy that has ghosts. Not for
+    /// evictions that are part of an insertion.
     #[must_use]
     pub fn evicted(&self) -> &[u32] {
         &self.evicted

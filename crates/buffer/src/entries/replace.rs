@@ -1,7 +1,8 @@
 //! One entry leaves and another one takes its slot: what most misses do in a full buffer.
 //!
 //! The result is that of an eviction and an insertion, but the node stays in its slot, so nothing
-//! goes through the free list and each list and bucket is changed once.
+//! goes through the free list and each list and bucket is changed once. Ghosts have to be asked for
+//! here: [`Entries::evicted`] is only for evictions that stand alone.
 
 use super::Entries;
 use crate::{Actions, ListId, NodeId};

@@ -40,7 +40,7 @@ pub(super) struct Blocks {
     index: Index,
     groups: Box<[Group]>,
     /// Invariant 3, by slot.
-    blocks: Box<[NodeId]>,
+    of_slot: Box<[NodeId]>,
     /// Pages of a block.
     pages: u32,
     /// The block that an entry was added to last, if it still exists: the pages of a request come in
@@ -64,7 +64,7 @@ impl Blocks {
             queue: Slab::new(entries, 0, 1),
             index: Index::new(entries),
             groups: vec![Group { newest: NodeId(0), pages: 0 }; index(entries)].into_boxed_slice(),
-            blocks: vec![NodeId(0); index(slots)].into_boxed_slice(),
+            of_slot: vec![NodeId(0); index(slots)].into_boxed_slice(),
             pages,
             recent: None,
             taken: Vec::new(),
@@ -80,7 +80,7 @@ impl Blocks {
     /// The block of an entry.
     #[inline]
     pub(super) fn of(&self, id: NodeId) -> BlockId {
-        BlockId(self.blocks[index(id.0)])
+        BlockId(self.of_slot[index(id.0)])
     }
 
     /// Entries of the block.
@@ -109,7 +109,7 @@ impl Blocks {
                 None => return self.create(key, id),
             },
         };
-        self.blocks[index(id.0)] = block;
+        self.of_slot[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
         group.pages += 1;
@@ -137,7 +137,7 @@ impl Blocks {
         self.index.insert(&mut self.queue, block);
         self.queue.push_newest(QUEUE, block);
         self.groups[index(block.0)] = Group { newest: id, pages: 1 };
-        self.blocks[index(id.0)] = block;
+        self.of_slot[index(id.0)] = block;
         self.recent = Some(Recent { block, first: number * self.pages });
         BlockId(block)
     }
