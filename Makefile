@@ -10,7 +10,7 @@ BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-TEST_STEPS := setup-if-possible fmt clippy unit doc tidy fuzz-smoke file-systems crash-short
+TEST_STEPS := setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems crash-short database-short
 
 .PHONY: help
 help: ## Show this list
@@ -21,17 +21,22 @@ demo: ## Build, run a recorded trace through two presets, mount an emulated SSD 
 	scripts/demo.sh
 
 .PHONY: test
-test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, file systems, short crash campaign
+test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, file systems, short crash campaigns
 	@scripts/test.sh $(TEST_STEPS)
 
 .PHONY: bench
-bench: ## Speed of the simulator and of the served device on this machine
+bench: ## Speed of the simulator, of the served device and of the buffer policies on this machine
 	scripts/bench.sh
 	scripts/bench-nbd.sh
+	scripts/bench-buffer.sh
 
 .PHONY: crash-campaign
 crash-campaign: ## Kill a served device under load again and again (BUDGET=short|full)
 	scripts/crash-campaign.sh $(BUDGET)
+
+.PHONY: database
+database: ## Kill a served device under a database again and again (BUDGET=short|full)
+	scripts/db-crash.sh $(BUDGET)
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZ_SECONDS (300 unless set)
@@ -51,7 +56,7 @@ install: ## Build the release binary and install it to PREFIX/bin (~/.local unle
 	cargo install --locked --path crates/cli --root $(PREFIX)
 
 # Steps of `make test`; each also works by itself.
-.PHONY: setup-if-possible fmt clippy unit doc tidy fuzz-smoke file-systems crash-short
+.PHONY: setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems crash-short database-short
 setup-if-possible:
 	@scripts/setup.sh --check || scripts/setup.sh \
 	  || echo "skipped: the tests that need the missing packages (each prints and counts its skip)"
@@ -66,6 +71,8 @@ doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 tidy:
 	cargo xtask tidy
+oracle: ## Compare the buffer policies with libCacheSim on one trace (skipped if it cannot be installed)
+	scripts/oracle-libcachesim.sh
 fuzz-smoke:
 	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 30 s a target)"; \
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
@@ -73,3 +80,5 @@ file-systems:
 	scripts/fs-test.sh
 crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
+database-short:
+	$(MAKE) --no-print-directory database BUDGET=short

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Kills a served device with SIGKILL under load, again and again, and verifies after every restart
-# that what was acknowledged as durable is there, and that `ssd check` finds no damage. Half of the
-# kills hit a device with small pages and no metadata on flash, half one with everything: 16 KiB
-# pages, head and tail pages, checkpoints, wear levelling and a write buffer.
+# that what was acknowledged as durable is there, and that `ssd check` finds no damage. A third of the
+# kills each hit a device with small pages and no metadata on flash; one with everything: 16 KiB
+# pages, head and tail pages, checkpoints, wear levelling and a small write buffer; and one with a
+# buffer that holds half of what is written, append-only isolation, and write-back in the background.
 # `short` is part of `make test`.
 #
 #   scripts/crash-campaign.sh [short|full|KILLS] [SEED]
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/.."
 case "${1:-full}" in
   short) kills=6 ;;
   full) kills=100 ;;
-  '' | *[!0-9]*) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+  '' | *[!0-9]*) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
   *) kills=$1 ;;
 esac
 seed=${2:-$((RANDOM * 32768 + RANDOM))}
@@ -47,8 +48,12 @@ campaign() {
   fi
 }
 
-campaign small $(((kills + 1) / 2)) --preset s1 --size 80MiB --set geometry.channels=2 \
+campaign small $(((kills + 2) / 3)) --preset s1 --size 80MiB --set geometry.channels=2 \
   --set geometry.ways=1 --set geometry.pages=64
-campaign all $((kills / 2)) --preset tlc --size 80MiB --set geometry.channels=2 \
+campaign all $(((kills + 1) / 3)) --preset tlc --size 80MiB --set geometry.channels=2 \
   --set geometry.ways=1 --set geometry.pages=64 --set capacity.logical=0.8 \
   --set buffer.size=1MiB
+campaign buffer $((kills / 3)) --flush-share 0.01 --preset tlc --size 80MiB \
+  --set geometry.channels=2 --set geometry.ways=1 --set geometry.pages=64 \
+  --set capacity.logical=0.8 --set buffer.size=32MiB \
+  --set "buffer.policy=${CRASH_CAMPAIGN_POLICY:-aoi}" --set buffer.writeback=async

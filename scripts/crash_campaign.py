@@ -105,13 +105,20 @@ class Model:
         )
 
 
-def work(uri: str, model: Model, blocks: range, rng: random.Random, stop: threading.Event) -> None:
+def work(
+    uri: str,
+    model: Model,
+    blocks: range,
+    flush_share: float,
+    rng: random.Random,
+    stop: threading.Event,
+) -> None:
     """Write, zero, trim and flush one connection's blocks until the server is gone."""
     handle = nbd.NBD()
     handle.connect_uri(uri)
     try:
         while not stop.is_set():
-            if rng.random() < 0.05:
+            if rng.random() < flush_share:
                 covered = model.before_flush()
                 handle.flush()
                 model.after_flush(covered)
@@ -120,7 +127,7 @@ def work(uri: str, model: Model, blocks: range, rng: random.Random, stop: thread
             first = rng.randrange(blocks.start, blocks.stop - count + 1)
             # Trims are checked like zeroes: the record of a trim is as durable as a write.
             kind = rng.choices(("write", "zero", "trim"), (18, 1, 1))[0]
-            fua = rng.random() < 0.05
+            fua = rng.random() < flush_share
             flags = nbd.CMD_FLAG_FUA if fua else 0
             versions = model.issue(first, count, zero=kind != "write")
             if kind == "zero":
@@ -188,14 +195,16 @@ def verify_all(uri: str, model: Model) -> None:
         sys.exit(f"crash campaign: {len(problems)} blocks are wrong, seed {model.seed}")
 
 
-def load_and_kill(server: Server, uri: str, model: Model, rng: random.Random) -> None:
+def load_and_kill(
+    server: Server, uri: str, model: Model, flush_share: float, rng: random.Random
+) -> None:
     stop = threading.Event()
     share = len(model.issued) // CONNECTIONS
     threads = []
     for number in range(CONNECTIONS):
         blocks = range(number * share, (number + 1) * share)
         own = random.Random(rng.random())
-        thread = threading.Thread(target=work, args=(uri, model, blocks, own, stop))
+        thread = threading.Thread(target=work, args=(uri, model, blocks, flush_share, own, stop))
         thread.start()
         threads.append(thread)
     time.sleep(rng.uniform(0.05, 0.8))
@@ -224,6 +233,9 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE, as in ssd create")
     parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
     parser.add_argument(
+        "--flush-share", type=float, default=0.05, help="of the requests; the same of FUA writes"
+    )
+    parser.add_argument(
         "--server", help="another server's command line, {socket} filled in; tests this program"
     )
     options = parser.parse_args()
@@ -247,7 +259,7 @@ def main() -> None:
         server = Server(command, socket, log)
         if kill > 1:
             verify_all(uri, model)
-        load_and_kill(server, uri, model, rng)
+        load_and_kill(server, uri, model, options.flush_share, rng)
         if not options.server:
             check(onefold, image, options.seed)
     server = Server(command, socket, log)

@@ -30,15 +30,10 @@ step() {
   fi
 }
 
-missing=()
-[ "$(id -u)" = 0 ] || missing+=(root)
-[ -c /dev/fuse ] || missing+=(/dev/fuse)
-[ -e /dev/loop-control ] || missing+=(/dev/loop-control)
-for program in fio losetup fstrim python3; do
-  command -v "$program" > /dev/null || missing+=("$program")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  skip "everything: missing ${missing[*]}"
+. scripts/served.sh
+missing=$(missing_for_served fio fstrim python3)
+if [ -n "$missing" ]; then
+  skip "everything: missing $missing"
   case ",${ONEFOLD_REQUIRE:-}," in *,t1,*) exit 1 ;; esac
   exit 0
 fi
@@ -51,46 +46,7 @@ fi
 folder=$(mktemp --directory)
 image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount
 mkdir "$fuse" "$mount"
-server='' loop=''
 
-mounted() { grep -qs " $1 " /proc/mounts; }
-serve() {
-  "$onefold" ssd serve "$image" --fuse "$fuse" --latency none > "$folder/log" 2>&1 &
-  server=$!
-  for _ in $(seq 300); do
-    if mounted "$fuse" && [ -f "$fuse/disk" ]; then return 0; fi
-    kill -0 "$server" 2> /dev/null || break
-    sleep 0.1
-  done
-  cat "$folder/log" >&2
-  return 1
-}
-# The loop device must lie on the served file, or the tests would run on the host's own disk.
-attach() {
-  loop=$(losetup --find --show --direct-io=on "$fuse/disk") || return 1
-  [ "$(losetup --noheadings --output DIO "$loop" | tr -d ' ')" = 1 ] || return 1
-  [ "$(losetup --noheadings --output BACK-FILE "$loop")" = "$fuse/disk" ]
-}
-detach() {
-  losetup --detach "$loop" || return 1
-  # The loop device lets go of the file a moment later.
-  for _ in $(seq 50); do
-    losetup "$loop" > /dev/null 2>&1 || { loop=''; return 0; }
-    sleep 0.1
-  done
-  return 1
-}
-tear_down() {
-  if mounted "$mount"; then umount "$mount" || umount --lazy "$mount"; fi
-  if [ -n "$loop" ]; then detach || true; fi
-  loop=''
-  if [ -n "$server" ]; then
-    kill -TERM "$server" 2> /dev/null
-    wait "$server" 2> /dev/null
-  fi
-  server=''
-  if mounted "$fuse"; then umount --lazy "$fuse" || true; fi
-}
 finish() {
   tear_down
   rm -rf "$folder"
@@ -98,13 +54,6 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-stop() {
-  kill -TERM "$server" || return 1
-  wait "$server"
-  local code=$?
-  server=''
-  [ "$code" = 0 ] || { echo "exit code $code"; cat "$folder/log"; return 1; }
-}
 stored_pages() {
   "$onefold" ssd info "$image" --format json |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["mapped_pages"])'
@@ -123,7 +72,6 @@ check_fs() {
     btrfs) btrfs check --readonly "$loop" ;;
   esac
 }
-mount_fs() { mount "$loop" "$mount" && mounted "$mount"; }
 fio_verify() {
   fio --name=verify --directory="$mount" --size="$data" --rw=randwrite --bsrange=4k-64k \
     --ioengine=psync --direct=1 --fsync=32 --verify=crc32c --verify_fatal=1 --do_verify=1 \
@@ -158,19 +106,9 @@ crash() {
     --direct=1 --time_based --runtime=30 > /dev/null 2>&1 &
   local load=$!
   sleep 2
-  kill -KILL "$server"
-  wait "$server"
-  server=''
+  power_off
   wait "$load"
-  umount --lazy "$mount"
-  losetup --detach "$loop"
-  loop=''
-  umount --lazy "$fuse"
-  for _ in $(seq 100); do
-    mounted "$fuse" || mounted "$mount" || return 0
-    sleep 0.1
-  done
-  return 1
+  let_go
 }
 
 one() {

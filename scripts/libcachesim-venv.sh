@@ -16,7 +16,7 @@ packages=("libcachesim==$VERSION" numpy)
 if ! python3 -m venv "$dir" >"$log" 2>&1; then
   reason="python3 cannot make a virtual environment"
 elif ! "$dir/bin/python" -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 \
-  --only-binary :all: --no-deps "${packages[@]}" >"$log" 2>&1; then
+  --only-binary :all: --no-deps --no-compile "${packages[@]}" >"$log" 2>&1; then
   reason="no wheel of libcachesim $VERSION for this machine, or no network"
 elif ! "$dir/bin/python" -c 'import libcachesim' >"$log" 2>&1; then
   reason="libcachesim $VERSION does not start on this machine"

@@ -1,8 +1,8 @@
 //! Our side of `scripts/oracle-libcachesim.sh`: writes the pages of a golden trace (buffer
 //! specification, section 6) to a file, 4 B little-endian each, and prints for each policy and size
-//! how many reads of it missed.
+//! how many reads of it missed. `min` is the optimum.
 //!
-//! `cargo run --release -p onefold-buffer --example oracle -- g1 FILE lru sieve`
+//! `cargo run --release -p onefold-buffer --example oracle -- g1 FILE lru sieve min`
 //! `cargo run --release -p onefold-buffer --example oracle -- g1l FILE`
 #[path = "common/g1l.rs"]
 mod g1l;
@@ -14,6 +14,7 @@ mod zipf;
 use std::error::Error;
 use std::io::Write;
 
+use onefold_buffer::offline::{NextUse, Request, min};
 use onefold_buffer::{Actions, BufferConfig, Charge, PolicySpec, Req, Sizes, new_policy};
 use onefold_units::{Lpn, Op, Rng};
 use unmapped::Unmapped;
@@ -28,6 +29,14 @@ fn g1() -> impl Iterator<Item = u32> {
     let zipf = Zipf::new(100_000);
     let mut rng = Rng::new(42);
     (0..1_000_000).map(move |_| zipf.key(&mut rng))
+}
+
+/// Misses of the optimum at each size.
+fn optimum(keys: &[u32]) -> [u64; 2] {
+    let read = |lpn: &u32| Request { op: Op::Read, tenant: 0, lpn: *lpn, n: 1 };
+    let requests: Vec<Request> = keys.iter().map(read).collect();
+    let next = NextUse::new(&requests);
+    SLOTS.map(|slots| min(&next, slots).total().reads.misses())
 }
 
 fn misses(policy: PolicySpec, slots: u32, keys: &[u32]) -> Result<u64, Box<dyn Error>> {
@@ -53,9 +62,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(file, keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>())?;
     let mut stdout = std::io::stdout().lock();
     for text in arguments {
-        let policy = PolicySpec::parse(&text)?;
-        for slots in SLOTS {
-            let misses = misses(policy, slots, &keys)?;
+        let missed = if text == "min" {
+            optimum(&keys)
+        } else {
+            let policy = PolicySpec::parse(&text)?;
+            [misses(policy, SLOTS[0], &keys)?, misses(policy, SLOTS[1], &keys)?]
+        };
+        for (slots, misses) in SLOTS.iter().zip(missed) {
             writeln!(stdout, "{text} {slots} {misses} {}", keys.len())?;
         }
     }

@@ -103,9 +103,10 @@ pub enum Action {
         /// The entry.
         lpn: Lpn,
     },
-    /// Load the `missing` parts (and no others) of a partly written entry from flash, or zeroes
-    /// where nothing is mapped: it is about to be programmed, or a write covers part of a
-    /// 1/16 of it.
+    /// Load the `missing` parts (and no others) of a page from flash, or zeroes where nothing is
+    /// mapped: a partly written entry is about to be programmed, or a write covers part of a
+    /// 1/16 of it; or the page is not buffered and about to be programmed with its block, from
+    /// a slot that no entry has.
     PadRead {
         /// The entry.
         lpn: Lpn,

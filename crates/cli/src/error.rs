@@ -44,6 +44,12 @@ impl CliError {
         self
     }
 
+    /// The same error with the message of what it happened to.
+    pub(crate) fn message_of(mut self, error: &impl std::fmt::Display) -> Self {
+        self.message = error.to_string();
+        self
+    }
+
     /// The same error with another exit code, where a command has codes of its own.
     pub(crate) fn exit_with(mut self, exit: Exit) -> Self {
         self.exit = exit;

@@ -28,6 +28,9 @@ enum Command {
     /// Run a workload or a trace on a modelled SSD, in virtual time
     #[command(subcommand)]
     Sim(cmd::sim::Sim),
+    /// Compare buffer policies over sizes and workloads, in parallel and resumable
+    #[command(subcommand)]
+    Study(cmd::study::Study),
     /// Create, serve, check and inspect an emulated SSD
     #[command(subcommand)]
     Ssd(cmd::ssd::Ssd),
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Trace(trace) => trace.run(&cli.global),
         Command::Sim(sim) => sim.run(&cli.global),
+        Command::Study(study) => study.run(&cli.global),
         Command::Ssd(ssd) => ssd.run(&cli.global),
         Command::Report(report) => report.run(&cli.global),
         Command::Config(config) => config.run(&cli.global),

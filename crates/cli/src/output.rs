@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -115,33 +115,41 @@ impl Global {
     /// Writes the result to standard output, or to the file of `-o` in one step, so that a reader
     /// never sees half of it.
     pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
-        let written = match &self.output {
-            None => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-            }
-            Some(path) => {
-                let mut temporary = path.clone().into_os_string();
-                temporary.push(".part");
-                fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path))
-            }
-        };
-        match written {
-            // A closed pipe (`| head`) is the reader's choice, not an error.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err(error) => {
-                let place = self.output.as_ref().map_or_else(
-                    || "standard output".to_owned(),
-                    |path| path.display().to_string(),
-                );
-                Err(CliError::new(
-                    Exit::Failed,
-                    "output::write",
-                    format!("cannot write the result to {place}: {error}"),
-                ))
-            }
-            Ok(()) => Ok(()),
+        write(text, self.output.as_deref())
+    }
+
+    /// Writes the result to standard output, for commands whose `-o` names something else.
+    pub(crate) fn print(text: &str) -> Result<(), CliError> {
+        write(text, None)
+    }
+}
+
+/// Writes to a file in one step, or to standard output.
+fn write(text: &str, output: Option<&Path>) -> Result<(), CliError> {
+    let written = match output {
+        None => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
         }
+        Some(path) => {
+            let mut temporary = path.to_path_buf().into_os_string();
+            temporary.push(".part");
+            fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path))
+        }
+    };
+    match written {
+        // A closed pipe (`| head`) is the reader's choice, not an error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => {
+            let place = output
+                .map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
+            Err(CliError::new(
+                Exit::Failed,
+                "output::write",
+                format!("cannot write the result to {place}: {error}"),
+            ))
+        }
+        Ok(()) => Ok(()),
     }
 }
 

@@ -59,9 +59,15 @@ struct Server(Child);
 impl Server {
     /// Starts one and waits until it says that it serves.
     fn start(image: &Path, socket: &Path) -> Self {
+        Self::start_with(image, socket, &[])
+    }
+
+    /// The same with more arguments.
+    fn start_with(image: &Path, socket: &Path, more: &[&str]) -> Self {
         let endpoint = format!("unix:{}", socket.display());
         let mut child = Command::new(env!("CARGO_BIN_EXE_onefold"))
             .args(["ssd", "serve", text(image), "--nbd", &endpoint, "--latency", "none"])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -153,6 +159,35 @@ fn a_served_image_is_busy_answers_and_stops_cleanly() {
     assert_eq!(json(&["info", text(&image)])["image"]["clean"], true);
     // The refused server closed its image in good order, too.
     assert_eq!(json(&["info", text(&other)])["image"]["clean"], true);
+}
+
+#[test]
+fn the_buffer_is_chosen_at_creation_and_when_served() {
+    let folder = Folder::new("buffer");
+    let image = folder.0.join("disk.img");
+    let create = ["create", text(&image), "--size", "64MiB", "--set", "buffer.size=1MiB"];
+    assert_eq!(ssd(&create).status.code(), Some(0));
+    let described = json(&["info", text(&image)]);
+    assert_eq!(described["device"]["buffer"]["policy"], "lru");
+    assert_eq!(described["device"]["buffer"]["bytes"], 1 << 20);
+    let shown = ssd(&["info", text(&image)]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.lines().any(|line| line.starts_with("buffer ") && line.ends_with("1 MiB by lru"))
+    );
+
+    let socket = folder.0.join("nbd");
+    let more = ["--set", "buffer.size=2MiB", "--set", "buffer.writeback=async"];
+    let server = Server::start_with(&image, &socket, &more);
+    let live = json(&["info", text(&image)]);
+    assert_eq!(live["device"]["buffer"]["bytes"], 2 << 20);
+    assert_eq!(live["device"]["live"]["buffer"]["areas"]["all"]["evictions"], 0);
+    assert_eq!(server.terminate(), Some(0));
+    let endpoint = format!("unix:{}", socket.display());
+    let other = ["serve", text(&image), "--nbd", &endpoint, "--set", "geometry.pages=64"];
+    let refused = ssd(&other);
+    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+    assert!(message(&refused).contains("cannot change on a device that exists"));
 }
 
 #[test]

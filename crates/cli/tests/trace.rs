@@ -140,6 +140,35 @@ fn generate_is_decided_by_the_seed() {
 }
 
 #[test]
+fn look_alikes_are_listed_generated_and_counted() {
+    let list = run(&["generate", "--list"]);
+    let words = String::from_utf8(list.stdout).unwrap();
+    let line = words.lines().find(|line| line.starts_with("like-hm_0 ")).unwrap();
+    assert!(line.contains("66.5 % of the blocks written"), "{line}");
+    let json = run(&["generate", "--list", "--format", "json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["workloads"].as_array().unwrap().len(), words.lines().count());
+
+    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("like-hm_0.oft");
+    let output = run(&["generate", "like-hm_0,requests=100k", "-o", text(&to)]);
+    assert!(output.status.success(), "{}", message(&output));
+    let info = info(&to);
+    assert_eq!(info["requests"], 100_000);
+    let near = |key: &str, wanted: f64, tolerance: f64| {
+        let found = info[key].as_f64().unwrap();
+        assert!((found - wanted).abs() <= tolerance, "{key} is {found}, expected {wanted}");
+    };
+    near("rewrite_share", 0.907, 0.02);
+    near("top1_write_share", 0.425, 0.05);
+    near("unaligned_share", 0.212, 0.03);
+    near("multi_page_share", 0.217, 0.03);
+
+    let wrong = run(&["generate", "like-hm0", "-o", "/dev/null"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(message(&wrong).contains("did you mean `like-hm_0`?"), "{}", message(&wrong));
+}
+
+#[test]
 fn bad_traces_exit_with_4_and_one_reason() {
     let good = "1,W,4096,4096,5\n".repeat(40);
     let zstd = fs::read(recorded("rec-sqlite-wal-ext4.csv.zst")).unwrap();

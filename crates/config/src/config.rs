@@ -71,6 +71,25 @@ impl Config {
         config.finish("stored")
     }
 
+    /// The configuration of a device that exists, with `KEY=VALUE` of each `--set`: only keys that
+    /// its medium does not depend on ([`CHANGEABLE`](crate::CHANGEABLE)).
+    ///
+    /// # Errors
+    /// As [`Config::load`]; another key is refused.
+    pub fn with_sets(&self, sets: &[String]) -> Result<Self, ConfigError> {
+        let layer = Layer::from_sets(sets)?;
+        for entry in &layer.entries {
+            let section = entry.path.split_once('.').map_or("", |(section, _)| section);
+            let known = key::find(KEYS, &entry.path).is_some();
+            if known && !key::CHANGEABLE.contains(&section) {
+                return Err(ConfigError::Fixed { key: entry.path.clone() });
+            }
+        }
+        let mut config = self.clone();
+        config.apply(&layer)?;
+        config.finish("stored")
+    }
+
     fn defaults() -> Self {
         let settings = KEYS
             .iter()

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use onefold_nand::GeometryError;
 
+use crate::key::CHANGEABLE;
 use crate::problem::Problem;
 
 /// Where a value came from.
@@ -194,6 +195,15 @@ pub enum ConfigError {
         /// What is wrong.
         problem: TenantProblem,
     },
+    /// A key that the medium of an existing device depends on.
+    #[error(
+        "--set: {key} cannot change on a device that exists, expected a key of {}",
+        CHANGEABLE.join(" or ")
+    )]
+    Fixed {
+        /// The key.
+        key: String,
+    },
     /// No number of blocks gives the wanted size.
     #[error(
         "the size is {found}, expected a multiple of {unit} for which geometry.blocks stays \
@@ -258,6 +268,7 @@ impl ConfigError {
             Self::Capacity { .. } => "config::capacity",
             Self::Order { .. } => "config::order",
             Self::Tenant { .. } => "config::tenant",
+            Self::Fixed { .. } => "usage::fixed",
             Self::LogicalSize { .. } => "config::size",
         }
     }
@@ -265,7 +276,13 @@ impl ConfigError {
     /// Whether the command line is wrong, rather than the configuration it leads to.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::SetSyntax { .. } | Self::FileAndPreset { .. } | Self::Read { .. })
+        matches!(
+            self,
+            Self::SetSyntax { .. }
+                | Self::FileAndPreset { .. }
+                | Self::Read { .. }
+                | Self::Fixed { .. }
+        )
     }
 
     /// What to do about it.
@@ -302,6 +319,7 @@ impl ConfigError {
                 TenantProblem::Range { .. } => "write, for example, range = \"0..50%\"".to_owned(),
                 TenantProblem::Stream { .. } => "raise ftl.streams".to_owned(),
             },
+            Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
             Self::LogicalSize { unit, .. } => {
                 format!("choose a size that is a multiple of {unit}, or another preset")
             }

@@ -4,7 +4,8 @@
 use onefold_ssd::Writeback;
 
 use crate::quantity::Measure;
-use crate::value::{Kind, Raw, Value};
+use crate::raw::Raw;
+use crate::value::{Kind, Value};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +66,9 @@ const START: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: 365 * 
 /// workload or a trace.
 pub(crate) const EXCLUSIVE: [(&str, &str); 2] =
     [("timing.channel", "timing.transfer"), ("workload", "trace")];
+
+/// Sections that a device can be opened with other values of: nothing on its medium depends on them.
+pub const CHANGEABLE: [&str; 2] = ["timing", "buffer"];
 
 /// Every key outside `[[tenant]]`, in the order of the canonical form.
 pub(crate) const KEYS: &[Key] = &[
@@ -375,7 +379,7 @@ mod tests {
     fn every_default_is_valid_and_every_key_explained() {
         for key in KEYS.iter().chain(TENANT_KEYS) {
             let value = key.default_value();
-            let again = key.kind.parse(&crate::value::Raw::bare(&value.toml())).unwrap();
+            let again = key.kind.parse(&crate::raw::Raw::bare(&value.toml())).unwrap();
             assert_eq!(value, again, "{}", key.path);
             assert!(key.meaning.ends_with(['.', '%']), "{}", key.path);
         }

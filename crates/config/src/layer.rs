@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeFloat, DeInteger, DeTable, DeValue};
 
 use crate::error::{ConfigError, Origin};
-use crate::value::Raw;
+use crate::raw::Raw;
 
 /// What a layer says about one key.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use crate::error::ConfigError;
 use crate::layer::{Author, Entry, Layer};
 use crate::preset;
 use crate::problem::Problem;
-use crate::value::Raw;
+use crate::raw::Raw;
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug, Default)]

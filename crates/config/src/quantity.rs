@@ -130,6 +130,22 @@ impl Measure {
     }
 }
 
+/// Reads a size such as `4KiB`, in bytes. Only zero may stand without a unit.
+pub fn size(text: &str) -> Result<u64, Problem> {
+    Measure::Size.parse(text)
+}
+
+/// Reads a time such as `60us`, in nanoseconds. Only zero may stand without a unit.
+pub fn time(text: &str) -> Result<u64, Problem> {
+    Measure::Time.parse(text)
+}
+
+/// A size as [`size`] reads it back: `1.5GiB`.
+#[must_use]
+pub fn size_text(bytes: u64) -> String {
+    Measure::Size.format(bytes)
+}
+
 /// Digits without the point, and how many of them stand behind it.
 fn split_number(text: &str) -> Option<(u128, u32)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));

@@ -1,10 +1,8 @@
 //! The name a user most likely meant.
 
 /// The candidate nearest to `typed`, if one is near enough to be a slip of the finger.
-pub(crate) fn nearest<'a>(
-    typed: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+#[must_use]
+pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     // Nothing that long is a slip, and the distance takes quadratic time.
     if typed.len() > 64 {
         return None;

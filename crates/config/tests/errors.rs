@@ -2,7 +2,9 @@
 
 use std::fs;
 
+use onefold_buffer::Charge;
 use onefold_config::{Config, ConfigError, Load, Mode, Sources, Until};
+use onefold_ssd::Writeback;
 use onefold_units::Nanos;
 use tempfile::TempDir;
 
@@ -123,6 +125,26 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "did you mean `greedy`?",
     ),
     (
+        "buffer.policy=sieves",
+        "--set: buffer.policy is `sieves`, `sieves` is no buffer policy; use one of: lru, fifo, 2l, pt-lru, vbbms, cflru, lru-wsr, ccf-lru, ad-lru, fab, bplru, clock, 2q, arc, lirs, s3-fifo, sieve, w-tinylfu, aoi",
+        "did you mean `sieve`?",
+    ),
+    (
+        "buffer.policy=pt-lru:q=1",
+        "--set: buffer.policy is `pt-lru:q=1`, the policy pt-lru has no parameter `q`; use one of: p",
+        "docs/configuration.md explains the policies and their parameters",
+    ),
+    (
+        "buffer.policy=aoi:chunk=3MiB",
+        "--set: buffer.policy is `aoi:chunk=3MiB`, chunk of the policy aoi is `3MiB`, expected a power of two from 512B to 1GiB, such as 1MiB",
+        "docs/configuration.md explains the policies and their parameters",
+    ),
+    (
+        "buffer.policy=[lru]",
+        "--set: buffer.policy is [`lru`], expected a buffer policy such as \"lru\" or \"pt-lru:p=0.9\"",
+        "write a buffer policy such as \"lru\" or \"pt-lru:p=0.9\"",
+    ),
+    (
         "ftl.remap=lh",
         "--set: ftl.remap is `lh`, which is not available in this version; expected none",
         "use none",
@@ -190,6 +212,41 @@ fn values_are_refused_with_limit_and_remedy() {
     for (text, message, help) in REFUSED {
         assert_eq!(texts(set(text)), ((*message).to_owned(), (*help).to_owned()), "{text}");
     }
+}
+
+#[test]
+fn a_buffer_is_described_completely() {
+    let text = [
+        "buffer.policy=aoi:chunk=4KiB,reaccess=cursor,channels=8",
+        "buffer.size=32MiB",
+        "buffer.charge=full",
+        "buffer.writeback=async",
+        "buffer.wb_slots=5",
+        "timing.table_lookup=70ns",
+    ];
+    let sets = text.map(str::to_owned);
+    let config = Config::load(&Sources { sets: &sets, ..Sources::default() }).unwrap();
+    let ssd = config.ssd(0).unwrap();
+    assert_eq!(ssd.buffer.policy.to_string(), "aoi:reaccess=cursor,chunk=4KiB");
+    assert_eq!((ssd.buffer.bytes, ssd.buffer.charge), (32 << 20, Charge::Full));
+    assert_eq!((ssd.writeback, ssd.separate_streams), (Writeback::Async { slots: 5 }, true));
+    assert_eq!(ssd.timing.table_lookup, Nanos::new(70));
+    // Defaults are left out, so equal policies are equal configurations.
+    let shown = config.to_toml();
+    assert!(shown.contains("policy = \"aoi:reaccess=cursor,chunk=4KiB\""), "{shown}");
+    assert_eq!(Config::from_canonical(&shown).unwrap(), config);
+}
+
+#[test]
+fn a_device_that_exists_keeps_what_its_medium_depends_on() {
+    let config = preset("tlc").unwrap();
+    let with = |text: &str| config.with_sets(&[text.to_owned()]);
+    let policy = with("buffer.policy=lru-wsr").unwrap().ssd(0).unwrap().buffer.policy;
+    assert_eq!(policy.kind().name(), "lru-wsr");
+    let (message, help) = texts(with("geometry.pages=64"));
+    assert!(message.ends_with("expected a key of timing or buffer"), "{message}");
+    assert!(help.contains("ssd create"));
+    assert_eq!(texts(with("buffer.polcy=lru")).1, "did you mean `buffer.policy`?");
 }
 
 #[test]

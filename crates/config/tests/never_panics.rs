@@ -28,6 +28,7 @@ fn value() -> impl Strategy<Value = String> {
         "[0-9]{1,22}(\\.[0-9]{0,4})?(B|KiB|TiB|us|ns|s|MB/s|GB/s|%)?",
         "\\[[0-9us, ]{0,20}\\]",
         "(true|false|all|die|device|fifo|d-choices|none|lh|-1|1e300|-0\\.0|inf)",
+        "(lru|pt-lru:p=(0\\.|1/)[0-9]{1,12}|aoi:(chunk=[0-9]{1,3}KiB)?,?(ways=[0-9])?|2q:in=[0-9]/[0-9])",
         "[0-9]{1,3}%?\\.\\.[0-9]{1,3}(%|GiB)?",
         "\\PC{0,12}",
     ]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, plain, rich};
+use common::{Folder, buffered, plain, rich};
 use onefold_device::{BlockDevice, SsdDevice};
 use onefold_ssd::SsdConfig;
 use onefold_units::Status;
@@ -140,6 +140,14 @@ proptest! {
     #[test]
     fn a_plain_device_is_an_array_of_bytes(steps in prop::collection::vec(step(SIZE), 1..120)) {
         run(&plain(), &steps);
+    }
+
+    #[test]
+    fn policies_keep_the_bytes(
+        policy in prop::sample::select(onefold_testkit::small_policies()),
+        steps in prop::collection::vec(step(SIZE), 1..120),
+    ) {
+        run(&buffered(policy), &steps);
     }
 
     #[test]

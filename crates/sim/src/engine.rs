@@ -336,7 +336,7 @@ fn workload(
     let generator = workload.instantiate(bytes, seed).map_err(fail)?;
     let pace = match workload.pacing() {
         Pacing::Closed { depth } => closed(depth, spec.start.get()),
-        Pacing::Open { .. } => open(spec.start.get(), spec.speed),
+        Pacing::Open { .. } | Pacing::Timed => open(spec.start.get(), spec.speed),
     };
     Ok((Source::Generator(Box::new(generator)), pace))
 }

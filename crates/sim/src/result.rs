@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use buffer::{Area, Buffer};
 pub use causes::ByCause;
-pub(crate) use human::{bytes, count, duration, percent, share, si, significant, trimmed};
+pub use human::{bytes, count, duration, percent, significant};
+pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
 pub use read::ResultError;
 pub(crate) use rows::{Row, causes, rows, version};

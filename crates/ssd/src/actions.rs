@@ -99,7 +99,7 @@ impl<M: Media> Ssd<M> {
         let actions = std::mem::take(&mut buffer.actions);
         let lookups = u64::from(actions.counts().lookups);
         let looked_up = Nanos::new(self.config.timing.table_lookup.get() * lookups);
-        job.times.ready = job.times.ready + looked_up;
+        job.times.ready += looked_up;
         job.wait_for_slots(job.times.ready, Delay::None);
         if let Some(pool) = &mut buffer.pool {
             pool.retire(job.times.ready);
@@ -276,7 +276,7 @@ impl<M: Media> Ssd<M> {
             let at = Times { ready, ..job.times }.host();
             let data = buffer.slot(entry.slot);
             let grant = self.ftl.write(at, entry.lpn, pages, stream, data)?;
-            if buffer.takes_victim(entry, grant.done, awaited) {
+            if buffer.takes_victim(*entry, grant.done, awaited) {
                 let late = ready > job.times.ready;
                 job.wait_for_slots(ready, if late { Delay::Background } else { Delay::None });
             } else {

@@ -85,7 +85,7 @@ impl Buffered {
 
     /// Moves a victim whose program ends at `end` to the pool. `false` if there is none, or if the
     /// request awaits the program: then it hides an older victim of the unit, as any newer one does.
-    pub(crate) fn takes_victim(&mut self, entry: &Programmed, end: Nanos, awaited: bool) -> bool {
+    pub(crate) fn takes_victim(&mut self, entry: Programmed, end: Nanos, awaited: bool) -> bool {
         let Some(pool) = &mut self.pool else { return false };
         if awaited {
             pool.forget(entry.lpn, 1);

@@ -48,8 +48,7 @@ impl Writeback {
 pub fn example_config() -> SsdConfig {
     use onefold_buffer::{Charge, PolicyKind, PolicySpec};
     use onefold_ftl::VictimKind;
-    use onefold_nand::{CellTimes, GeometrySpec, Span};
-    use onefold_units::Nanos;
+    use onefold_nand::{GeometrySpec, Span};
 
     let geometry = Geometry::new(GeometrySpec {
         channels: 2,
@@ -61,29 +60,10 @@ pub fn example_config() -> SsdConfig {
         unit_bytes: 4096,
         span: Span::Device,
     });
-    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]);
-    let (Ok(geometry), Some(read), Some(program)) = (geometry, cell(40_000), cell(200_000)) else {
-        unreachable!("fixed numbers")
-    };
+    let Ok(geometry) = geometry else { unreachable!("fixed numbers") };
     SsdConfig {
         geometry,
-        timing: TimingSpec {
-            read,
-            program,
-            erase: Nanos::new(2_000_000),
-            channel_rate: 400_000_000,
-            link_rate: 0,
-            command: Nanos::ZERO,
-            command_page: Nanos::ZERO,
-            firmware_read: Nanos::ZERO,
-            firmware_write: Nanos::ZERO,
-            dram_page: Nanos::new(1000),
-            table_lookup: Nanos::new(100),
-            cache_read: false,
-            cache_program: false,
-            plane_parallel: false,
-            read_priority: Nanos::ZERO,
-        },
+        timing: example_timing(),
         ftl: FtlConfig {
             logical_units: geometry.total_slots() * 3 / 4,
             map_cache_bytes: None,
@@ -110,5 +90,32 @@ pub fn example_config() -> SsdConfig {
         writeback: Writeback::Sync,
         separate_streams: true,
         faults: FaultSpec::default(),
+    }
+}
+
+fn example_timing() -> TimingSpec {
+    use onefold_nand::CellTimes;
+    use onefold_units::Nanos;
+
+    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]);
+    let (Some(read), Some(program)) = (cell(40_000), cell(200_000)) else {
+        unreachable!("fixed numbers")
+    };
+    TimingSpec {
+        read,
+        program,
+        erase: Nanos::new(2_000_000),
+        channel_rate: 400_000_000,
+        link_rate: 0,
+        command: Nanos::ZERO,
+        command_page: Nanos::ZERO,
+        firmware_read: Nanos::ZERO,
+        firmware_write: Nanos::ZERO,
+        dram_page: Nanos::new(1000),
+        table_lookup: Nanos::new(100),
+        cache_read: false,
+        cache_program: false,
+        plane_parallel: false,
+        read_priority: Nanos::ZERO,
     }
 }

@@ -51,7 +51,7 @@ impl<M: Media> Ssd<M> {
         let end = span.offset + span.len;
         let (first, last) = (outer.offset, outer.offset + outer.len - SECTOR);
         let head = !span.offset.is_multiple_of(SECTOR);
-        let tail = !end.is_multiple_of(SECTOR) && !(head && first == last);
+        let tail = !end.is_multiple_of(SECTOR) && (first != last || !head);
         let edges = [head.then_some(first), tail.then_some(last)];
         let mut all = Grant { done: times.ready, delay: Delay::None };
         for offset in edges.into_iter().flatten() {

@@ -2,13 +2,10 @@
 
 use onefold_buffer::{PolicyKind, PolicySpec};
 
-/// Policies that a device can be built with.
-const BUILT: &[PolicyKind] = &[PolicyKind::Lru];
-
 /// Every policy, with blocks and areas that fit a buffer of 64 entries.
 #[must_use]
 pub fn small_policies() -> Vec<PolicySpec> {
-    BUILT.iter().copied().map(small_policy).collect()
+    PolicyKind::ALL.into_iter().map(small_policy).collect()
 }
 
 /// The policy with blocks and areas that fit a buffer of 64 entries.

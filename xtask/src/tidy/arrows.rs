@@ -20,9 +20,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tracefile", &["units", "trace"]),
     ("config", &["units", "nand", "buffer", "ftl", "ssd"]),
     ("sim", &["units", "format", "nand", "buffer", "ftl", "ssd", "trace", "tracefile", "config"]),
+    ("study", &["units", "nand", "buffer", "trace", "tracefile", "config", "sim"]),
     ("device", &["units", "format", "nand", "buffer", "ftl", "ssd", "trace"]),
     ("serve", &["units", "device"]),
-    ("cli", &["units", "format", "trace", "tracefile", "config", "sim", "device", "serve"]),
+    (
+        "cli",
+        &["units", "format", "trace", "tracefile", "config", "sim", "study", "device", "serve"],
+    ),
 ];
 
 /// The document that gives each dependency from outside its reason.

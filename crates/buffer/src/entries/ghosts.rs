@@ -1,9 +1,30 @@
 //! Ghosts: keys that policies remember after their entries left.
 
 use super::{Entries, Memory};
-use crate::ListId;
+use crate::{ListId, NodeId};
 
 impl Entries {
+    /// The ghost of a key.
+    #[must_use]
+    #[inline]
+    pub fn find_ghost(&self, key: u32) -> Option<NodeId> {
+        self.index.find(&self.slab, key).filter(|id| self.slab.is_ghost(*id))
+    }
+
+    /// Remembers a key, of which no entry or ghost exists, at the newest end of a list. `None` if
+    /// all ghosts are in use.
+    pub fn insert_ghost(&mut self, list: ListId, key: u32) -> Option<NodeId> {
+        let id = self.slab.take_ghost(key)?;
+        self.enter(list, id);
+        Some(id)
+    }
+
+    /// Forgets a ghost.
+    pub fn remove_ghost(&mut self, id: NodeId) {
+        assert!(self.slab.is_ghost(id), "invariant 8: only ghosts leave without an action");
+        self.remove(id);
+    }
+
     /// Remembers the keys that the last eviction removed, oldest first.
     #[inline]
     pub fn remember_evicted(&mut self, memory: Memory) {

@@ -162,13 +162,6 @@ impl Entries {
         self.index.find(&self.slab, key).filter(|id| !self.slab.is_ghost(*id))
     }
 
-    /// The ghost of a key.
-    #[must_use]
-    #[inline]
-    pub fn find_ghost(&self, key: u32) -> Option<NodeId> {
-        self.index.find(&self.slab, key).filter(|id| self.slab.is_ghost(*id))
-    }
-
     /// Inserts a key, of which no entry or ghost exists, at the newest end of a list.
     ///
     /// A slot must be free: policies make room first.
@@ -178,14 +171,6 @@ impl Entries {
         let id = self.slab.attach(list.0, key, self.index.head_mut(key));
         self.stats.area_mut(list.0).entries += 1;
         id
-    }
-
-    /// Remembers a key, of which no entry or ghost exists, at the newest end of a list. `None` if
-    /// all ghosts are in use.
-    pub fn insert_ghost(&mut self, list: ListId, key: u32) -> Option<NodeId> {
-        let id = self.slab.take_ghost(key)?;
-        self.enter(list, id);
-        Some(id)
     }
 
     #[inline]
@@ -251,12 +236,6 @@ impl Entries {
         self.leave_list(id);
         self.index.remove(&mut self.slab, id);
         self.slab.give_back(id);
-    }
-
-    /// Forgets a ghost.
-    pub fn remove_ghost(&mut self, id: NodeId) {
-        assert!(self.slab.is_ghost(id), "invariant 8: only ghosts leave without an action");
-        self.remove(id);
     }
 
     /// Moves the programs counted so far into the statistics. A level may be wrong by what is

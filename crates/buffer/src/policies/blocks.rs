@@ -241,7 +241,9 @@ impl Blocks {
     /// Checks the invariants for the blocks of one list, which has no other entries.
     pub(super) fn check(&self, e: &Entries, list: ListId) -> Result<(), Violation> {
         let mut entries = 0;
-        for block in std::iter::successors(self.oldest(), |block| self.newer(*block)) {
+        let queue = std::iter::successors(self.oldest(), |block| self.newer(*block));
+        // One more than there can be: a broken queue may go round in circles.
+        for block in queue.take(index(e.len(list)) + 1) {
             let Group { newest, pages } = self.groups[index(block.0.0)];
             let number = self.queue.node(block.0).key;
             let members = std::iter::successors(Some(newest), |id| e.slab().older(*id));

@@ -8,7 +8,8 @@
 //!
 //! No stack is kept: with the time of the last access of everything, S is what was accessed after
 //! the oldest LIR entry. That time never falls, because entries become LIR by an access; so what
-//! left S, the pruning of the paper, never comes back.
+//! left S, the pruning of the paper, never comes back. Ghosts that left S are older than the others;
+//! they go when they are the oldest of too many, or their key returns.
 
 use onefold_units::convert::index;
 
@@ -37,7 +38,8 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     }],
 };
 
-/// LIR entries and their ghosts are in the order of their last access.
+/// LIR entries are in the order of their last access; so are ghosts, but for those that a flash page
+/// of several entries took along.
 pub(crate) struct Lirs {
     /// Most LIR entries.
     limit: u32,

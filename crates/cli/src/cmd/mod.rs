@@ -4,4 +4,5 @@ pub(crate) mod config;
 pub(crate) mod report;
 pub(crate) mod sim;
 pub(crate) mod ssd;
+pub(crate) mod study;
 pub(crate) mod trace;

@@ -67,6 +67,13 @@ impl SsdDevice {
     pub fn details(&self) -> Option<SsdDetails> {
         self.shared.state().ssd.as_ref().map(SsdDetails::of)
     }
+
+    /// What the buffer counted since the device was opened; `None` without one, or once the device
+    /// is closed.
+    #[must_use]
+    pub fn buffer_stats(&self) -> Option<Stats> {
+        self.shared.state().ssd.as_ref()?.buffer_stats()
+    }
 }
 
 /// Pages programmed for any cause / pages the user wrote.
@@ -81,8 +88,8 @@ impl DeviceStats for SsdDevice {
         let state = shared.state();
         let ssd = state.ssd.as_ref()?;
         let ftl = ssd.ftl().stats();
-        let stats = ssd.buffer_stats();
-        let buffer = stats.as_ref().map(Stats::total).unwrap_or_default();
+        let counted = ssd.buffer_stats();
+        let buffer = counted.as_ref().map(Stats::total).unwrap_or_default();
         Some(DeviceSnapshot {
             host_written_bytes: shared.host_written.load(Relaxed),
             nand_written_pages: ftl.programs,
@@ -90,8 +97,8 @@ impl DeviceStats for SsdDevice {
             free_superblocks: ssd.ftl().free_superblocks().into(),
             gc_active: ssd.ftl().is_collecting(),
             erases: ftl.erases,
-            buffer_policy: stats.as_ref().map(|_| ssd.config().buffer.policy.to_string()),
-            buffer_areas: stats.as_ref().map(Stats::areas_by_name).unwrap_or_default(),
+            buffer_policy: counted.as_ref().map(|_| ssd.config().buffer.policy.to_string()),
+            buffer_areas: counted.as_ref().map(Stats::areas_by_name).unwrap_or_default(),
             buffer_read_hits: buffer.reads.hits,
             buffer_read_misses: buffer.reads.misses(),
             buffer_write_hits: buffer.writes.hits,

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use onefold_buffer::{Charge, PolicySpec};
 use onefold_device::{Access, Image, Latency, OpenOptions, Opened, SsdDevice};
 use onefold_nand::{Geometry, GeometrySpec, Span};
-use onefold_ssd::{SsdConfig, example_config};
+use onefold_ssd::{SsdConfig, Writeback, example_config};
 
 /// What the label carries; the device crate does not look into it.
 pub(crate) const TEXT: &str = "name = \"test\"\n";
@@ -23,6 +24,17 @@ pub(crate) fn rich() -> SsdConfig {
     config.ftl.wear_threshold = 8;
     config.ftl.trim_log_bytes = 4096;
     config.buffer.bytes = 64 << 10;
+    config
+}
+
+/// The same with another policy, two streams, and victims that go to flash in the background.
+pub(crate) fn buffered(policy: PolicySpec) -> SsdConfig {
+    let mut config = rich();
+    config.ftl.streams = 2;
+    config.buffer.policy = policy;
+    config.buffer.charge = Charge::None;
+    config.buffer.bytes = 256 << 10;
+    config.writeback = Writeback::Async { slots: 6 };
     config
 }
 

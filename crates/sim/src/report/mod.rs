@@ -13,6 +13,7 @@ mod traffic;
 use crate::result::{RunResult, labels};
 
 pub use markup::{Attributes, Markup};
+pub use page::html;
 
 /// Most runs whose colours and line patterns differ; more share them in turn.
 pub const STYLES: usize = 8;
@@ -22,7 +23,7 @@ pub const STYLES: usize = 8;
 #[must_use]
 pub fn render(runs: &[RunResult]) -> String {
     let labels = labels(runs);
-    page::html(&page::title(runs), |page| {
+    html(&page::title(runs), |page| {
         sections::header(page, runs, &labels);
         sections::summary(page, runs, &labels);
         traffic::flash(page, runs, &labels);

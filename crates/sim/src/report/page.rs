@@ -15,8 +15,8 @@ pub(super) fn title(runs: &[RunResult]) -> String {
     }
 }
 
-/// A complete page around `content`.
-pub(super) fn html(title: &str, content: impl FnOnce(&mut Markup)) -> String {
+/// A complete page around `content`, with the style sheet and the hatches of the plots.
+pub fn html(title: &str, content: impl FnOnce(&mut Markup)) -> String {
     let mut page = Markup::new();
     page.trusted("<!DOCTYPE html>\n");
     page.open("html", &[("lang", &"en")]);

@@ -9,7 +9,8 @@ pub(crate) fn share(part: f64, whole: f64) -> f64 {
 }
 
 /// An integer with separators: `1,234,567`.
-pub(crate) fn count(value: u64) -> String {
+#[must_use]
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (n, digit) in digits.chars().enumerate() {
@@ -22,7 +23,8 @@ pub(crate) fn count(value: u64) -> String {
 }
 
 /// A float with `digits` significant digits, integers in full: `6.40`, `133`, `12,345`.
-pub(crate) fn significant(value: f64, digits: usize) -> String {
+#[must_use]
+pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
@@ -71,14 +73,16 @@ pub(crate) fn si(value: f64) -> String {
 }
 
 /// Nanoseconds in three digits: `133 us`.
-pub(crate) fn duration(ns: f64) -> String {
+#[must_use]
+pub fn duration(ns: f64) -> String {
     const HOUR: f64 = 3.6e12;
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("h", HOUR)];
     if ns == 0.0 { "0".to_owned() } else { in_units(ns, &units) }
 }
 
 /// Bytes in binary units: `3.5 GiB`.
-pub(crate) fn bytes(value: u64) -> String {
+#[must_use]
+pub fn bytes(value: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut scaled = float(value);
     let mut name = 0;
@@ -90,7 +94,8 @@ pub(crate) fn bytes(value: u64) -> String {
 }
 
 /// A share as percentage in three digits: `12.5 %`.
-pub(crate) fn percent(share: f64) -> String {
+#[must_use]
+pub fn percent(share: f64) -> String {
     format!("{} %", trimmed(share * 100.0, 3))
 }
 

@@ -1,7 +1,6 @@
 //! Power fails with a dirty buffer: what was flushed or written with FUA is there, what was not may
 //! be lost, and nothing is mixed. For every policy, with and without write-back in the background.
 
-use onefold_buffer::PolicySpec;
 use onefold_ftl::{FtlError, Layout};
 use onefold_nand::MediaError;
 use onefold_ssd::{Ssd, SsdConfig, SsdError, Writeback};
@@ -121,7 +120,10 @@ impl Device {
     }
 }
 
-fn random_config(policy: PolicySpec, rng: &mut Rng) -> SsdConfig {
+/// Seeds go through the policies in turn.
+fn random_config(seed: u64, rng: &mut Rng) -> SsdConfig {
+    let policies = small_policies();
+    let policy = policies[index64(seed) % policies.len()];
     let shapes = [(4096, 4096), (8192, 4096), (16_384, 4096), (16_384, 16_384)];
     let (page, unit) = shapes[index64(rng.below(4))];
     let mut config = config(policy, geometry(page, unit), 64);
@@ -133,9 +135,9 @@ fn random_config(policy: PolicySpec, rng: &mut Rng) -> SsdConfig {
     config
 }
 
-fn random_run(policy: PolicySpec, seed: u64, power: Power) {
+fn random_run(seed: u64, power: Power) {
     let mut rng = Rng::fork(seed, 5);
-    let config = random_config(policy, &mut rng);
+    let config = random_config(seed, &mut rng);
     let mut device = Device::new(&config, power, seed);
     let units = device.rig.ssd.ftl().host_units();
     for _ in 0..3 {
@@ -147,20 +149,16 @@ fn random_run(policy: PolicySpec, seed: u64, power: Power) {
 
 #[test]
 fn random_device_cuts() {
-    for policy in small_policies() {
-        for_each_seed(("onefold-ssd", "buffer", "random_device_cuts"), 150, |seed| {
-            random_run(policy, seed, Power::Device);
-        });
-    }
+    for_each_seed(("onefold-ssd", "buffer", "random_device_cuts"), 300, |seed| {
+        random_run(seed, Power::Device);
+    });
 }
 
 #[test]
 fn random_host_cuts() {
-    for policy in small_policies() {
-        for_each_seed(("onefold-ssd", "buffer", "random_host_cuts"), 75, |seed| {
-            random_run(policy, seed, Power::Host);
-        });
-    }
+    for_each_seed(("onefold-ssd", "buffer", "random_host_cuts"), 150, |seed| {
+        random_run(seed, Power::Host);
+    });
 }
 
 /// Power fails at every operation of a FLUSH that has the whole buffer to program.
@@ -220,47 +218,45 @@ fn a_cut_loses_what_was_not_flushed_and_nothing_else() {
 /// pages are completed before they go to flash, and no older victim comes back.
 #[test]
 fn sectors_survive_eviction_and_cuts() {
-    for policy in small_policies() {
-        for_each_seed(("onefold-ssd", "buffer", "sectors_survive"), 40, |seed| {
-            let mut rng = Rng::fork(seed, 6);
-            let config = random_config(policy, &mut rng);
-            let mut device = Device::new(&config, Power::Device, seed);
-            let size = device.rig.ssd.capacity();
-            let mut bytes = vec![0; index64(size)];
-            for step in 0..300_u64 {
-                device.rig.now += rng.below(100_000);
-                // Most requests meet in a few pages; every fourth has bytes as its unit.
-                let grain = if rng.below(4) == 0 { 1 } else { 512 };
-                let place = if rng.below(3) == 0 { size } else { 20 * device.unit() };
-                let offset = rng.below(place / grain) * grain;
-                let len = ((1 + rng.below(40_000 / grain)) * grain).min(size - offset);
-                let range = index64(offset)..index64(offset + len);
-                match rng.below(10) {
-                    0..5 => {
-                        let data: Vec<u8> = (0..len).map(|at| byte(step * 31 + at)).collect();
-                        device.rig.write(offset, &data, rng.below(8) == 0).unwrap();
-                        bytes[range].copy_from_slice(&data);
-                    }
-                    5 => {
-                        device.rig.trim(offset, len).unwrap();
-                        bytes[range].fill(0);
-                    }
-                    6 => {
-                        device.rig.flush().unwrap();
-                        if rng.below(2) == 0 {
-                            device = again(device);
-                        }
-                    }
-                    _ => {
-                        let found = device.rig.read(offset, len).unwrap();
-                        assert!(found == bytes[range], "{len} B at {offset} with {config:?}");
+    for_each_seed(("onefold-ssd", "buffer", "sectors_survive_eviction_and_cuts"), 80, |seed| {
+        let mut rng = Rng::fork(seed, 6);
+        let config = random_config(seed, &mut rng);
+        let mut device = Device::new(&config, Power::Device, seed);
+        let size = device.rig.ssd.capacity();
+        let mut bytes = vec![0; index64(size)];
+        for step in 0..300_u64 {
+            device.rig.now += rng.below(100_000);
+            // Most requests meet in a few pages; every fourth has bytes as its unit.
+            let grain = if rng.below(4) == 0 { 1 } else { 512 };
+            let place = if rng.below(3) == 0 { size } else { 20 * device.unit() };
+            let offset = rng.below(place / grain) * grain;
+            let len = ((1 + rng.below(40_000 / grain)) * grain).min(size - offset);
+            let range = index64(offset)..index64(offset + len);
+            match rng.below(10) {
+                0..5 => {
+                    let data: Vec<u8> = (0..len).map(|at| byte(step * 31 + at)).collect();
+                    device.rig.write(offset, &data, rng.below(8) == 0).unwrap();
+                    bytes[range].copy_from_slice(&data);
+                }
+                5 => {
+                    device.rig.trim(offset, len).unwrap();
+                    bytes[range].fill(0);
+                }
+                6 => {
+                    device.rig.flush().unwrap();
+                    if rng.below(2) == 0 {
+                        device = again(device);
                     }
                 }
+                _ => {
+                    let found = device.rig.read(offset, len).unwrap();
+                    assert!(found == bytes[range], "{len} B at {offset} with {config:?}");
+                }
             }
-            let found = device.rig.read(0, u64_from(bytes.len())).unwrap();
-            assert!(found == bytes, "at the end with {config:?}");
-        });
-    }
+        }
+        let found = device.rig.read(0, u64_from(bytes.len())).unwrap();
+        assert!(found == bytes, "at the end with {config:?}");
+    });
 }
 
 fn byte(number: u64) -> u8 {

@@ -6,7 +6,7 @@ use onefold_units::Rng;
 use onefold_units::convert::{float, floor_u64};
 
 use super::math::{ln, pow};
-use super::spec::{Distribution, Workload};
+use super::spec::{Distribution, PatternWorkload};
 use super::{Scatter, Zipf};
 
 /// A request size with what depends on it.
@@ -174,7 +174,7 @@ pub(super) enum Placement {
 
 impl Placement {
     /// `None` if the distribution cannot number that many positions.
-    pub(super) fn new(workload: &Workload, fit: &Fit, scatter_seed: u64) -> Option<Self> {
+    pub(super) fn new(workload: &PatternWorkload, fit: &Fit, scatter_seed: u64) -> Option<Self> {
         let Fit { length, align, starts: count } = *fit;
         if workload.pattern.is_sequential() {
             return Some(Self::Sequential(Sequential { next: 0, length }));

@@ -5,7 +5,7 @@ use onefold_units::{Nanos, Op, Rng};
 
 use super::address::{Fit, Size, threshold};
 use super::math::ln;
-use super::spec::{Arrival, Length, Pacing, Workload};
+use super::spec::{Arrival, Length, Pacing, PatternWorkload};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -67,7 +67,7 @@ pub(super) enum Ops {
 }
 
 impl Ops {
-    pub(super) fn new(workload: &Workload, seed: u64) -> Self {
+    pub(super) fn new(workload: &PatternWorkload, seed: u64) -> Self {
         let (read, trim) = (workload.read_share, workload.trim_share);
         if read >= 1.0 {
             return Self::Always(Op::Read);
@@ -114,7 +114,7 @@ pub(super) enum Sizes {
 }
 
 impl Sizes {
-    pub(super) fn new(workload: &Workload, fit: &Fit, seed: u64) -> Self {
+    pub(super) fn new(workload: &PatternWorkload, fit: &Fit, seed: u64) -> Self {
         let size = |bytes: u32| {
             let stride = u64::from(bytes).div_ceil(fit.align) * fit.align;
             Size { bytes, starts: (fit.length - u64::from(bytes)) / fit.align + 1, stride }
@@ -169,7 +169,7 @@ pub(super) enum Arrivals {
 impl Arrivals {
     pub(super) fn new(pacing: Pacing, seed: u64) -> Self {
         match pacing {
-            Pacing::Closed { .. } => Self::Closed,
+            Pacing::Closed { .. } | Pacing::Timed => Self::Closed,
             Pacing::Open { rate, arrival: Arrival::Fixed } => {
                 Self::Fixed { rate, next: 0, rest: 0 }
             }

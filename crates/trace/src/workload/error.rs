@@ -11,7 +11,8 @@ pub enum WorkloadError {
     Empty,
     /// The first word names no pattern.
     #[error(
-        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw or mix",
+        "`{found}` is no access pattern{}; use randwrite, randread, write, read, randrw, mix or \
+         one of the names that `onefold trace generate --list` shows",
         hint(*.nearest)
     )]
     UnknownPattern {
@@ -24,13 +25,15 @@ pub enum WorkloadError {
     #[error(
         "unknown workload key `{key}`{}; the keys are {}",
         hint(*.nearest),
-        super::KEYS.join(", ")
+        known.join(", ")
     )]
     UnknownKey {
         /// The key as written.
         key: String,
         /// The key it may be a misspelling of.
         nearest: Option<&'static str>,
+        /// Every key of this kind of workload.
+        known: &'static [&'static str],
     },
     /// A key without a value.
     #[error("workload key `{key}` has no value; write `{key}=VALUE`")]
@@ -144,6 +147,17 @@ pub enum WorkloadError {
         /// Bytes of the largest request.
         request: u64,
     },
+    /// A workload with addresses of its own touches more than the range holds.
+    #[error(
+        "the workload touches up to {needed} bytes, but its range holds {range}; \
+         take a larger device or range, or lower `requests`"
+    )]
+    FootprintTooLarge {
+        /// Bytes of the range.
+        range: u64,
+        /// Bytes the workload needs.
+        needed: u64,
+    },
     /// The first word names no workload of the kind that was asked.
     #[error("`{found}` is no such workload{}; use {known}", hint(*.nearest))]
     UnknownGenerator {
@@ -153,16 +167,6 @@ pub enum WorkloadError {
         nearest: Option<&'static str>,
         /// Every choice.
         known: String,
-    },
-    /// A key that this generator does not have.
-    #[error("unknown workload key `{key}`{}; the keys are {}", hint(*.nearest), known.join(", "))]
-    UnknownKeyOf {
-        /// The key as written.
-        key: String,
-        /// The key it may be a misspelling of.
-        nearest: Option<&'static str>,
-        /// Every key.
-        known: &'static [&'static str],
     },
     /// Extents larger than files.
     #[error("`align` is {align} bytes, more than `file` or `memtable`; lower it")]

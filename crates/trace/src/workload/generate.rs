@@ -1,51 +1,35 @@
-//! The requests of a workload on a device.
+//! The requests of a pattern on a device.
 
 use onefold_units::convert::{float, u64_from};
-use onefold_units::{Nanos, Op, Rng};
+use onefold_units::{Op, Rng};
 
-use super::WorkloadError;
 use super::address::{Fit, Place, Placement, Size, threshold};
 use super::choices::{Arrivals, Left, Ops, Sizes, stream};
 use super::in_use::InUse;
-use super::spec::{Bound, Length, Pacing, Workload};
+use super::spec::{Bound, Length, Pacing, PatternWorkload, RangeSpec};
+use super::{Request, WorkloadError};
 
 /// Bits a trimming workload may keep: 4 GiB of memory, 128 TiB of 4 KiB units.
 const MAX_TRIM_UNITS: u64 = 1 << 35;
 /// Positions that fit the 53 bits of a draw.
 const MAX_RANKED_UNITS: u64 = 1 << 52;
 
-/// One request of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// What to do.
-    pub op: Op,
-    /// Whether a write has to be durable when it completes.
-    pub fua: bool,
-    /// Size in bytes; 0 for a flush.
-    pub len: u32,
-    /// First byte on the device; 0 for a flush.
-    pub offset: u64,
-    /// Open loop: when the request is issued, from the start of the workload.
-    pub at: Option<Nanos>,
-}
-
-impl Request {
-    /// Something to fill a batch with before its first use: a flush.
-    pub const EMPTY: Self = Self { op: Op::Flush, fua: false, len: 0, offset: 0, at: None };
-}
-
-/// Produces the requests of a [`Workload`], in constant memory (one bit per unit of `align` if
+/// Produces the requests of a [`PatternWorkload`], in constant memory (one bit per unit of `align` if
 /// there are trims). Batches and single requests can be mixed: the sequence is the same.
 #[derive(Clone, Debug)]
-pub struct Generator {
+pub struct PatternGenerator {
     place: Placement,
     state: State,
 }
 
-impl Workload {
+impl PatternWorkload {
     /// Fits the workload to a device of `device_bytes` bytes. `seed` is used unless the
     /// specification has its own.
-    pub fn instantiate(&self, device_bytes: u64, seed: u64) -> Result<Generator, WorkloadError> {
+    pub fn instantiate(
+        &self,
+        device_bytes: u64,
+        seed: u64,
+    ) -> Result<PatternGenerator, WorkloadError> {
         let seed = self.seed.unwrap_or(seed);
         let (start, fit) = self.fit(device_bytes)?;
         let too_many = |limit| WorkloadError::TooManyUnits { found: fit.starts, limit };
@@ -69,7 +53,7 @@ impl Workload {
         let countable = only.filter(|_| self.flush_every.is_none() && all_count);
         let decorated = trims || self.fua_share > 0.0 || self.flush_every.is_some();
         let closed = matches!(self.pacing, Pacing::Closed { .. });
-        Ok(Generator {
+        Ok(PatternGenerator {
             place,
             state: State {
                 start,
@@ -93,11 +77,8 @@ impl Workload {
 
     fn fit(&self, device: u64) -> Result<(u64, Fit), WorkloadError> {
         let align = u64::from(self.align);
-        let start = self.range.start.resolve(device).div_ceil(align).saturating_mul(align);
-        let end = self.range.end.resolve(device);
-        if end > device {
-            return Err(WorkloadError::RangeBeyondDevice { end, device });
-        }
+        let (start, end) = self.range.resolve(device)?;
+        let start = start.div_ceil(align).saturating_mul(align);
         let length = (end / align * align).saturating_sub(start);
         let bytes = || self.sizes.iter().map(|size| u64::from(size.bytes));
         let largest = bytes().max().unwrap_or(align);
@@ -106,6 +87,17 @@ impl Workload {
         }
         let smallest = bytes().min().unwrap_or(align);
         Ok((start, Fit { length, align, starts: (length - smallest) / align + 1 }))
+    }
+}
+
+impl RangeSpec {
+    /// First byte and first byte after the range on a device of so many bytes.
+    pub(super) fn resolve(&self, device: u64) -> Result<(u64, u64), WorkloadError> {
+        let (start, end) = (self.start.resolve(device), self.end.resolve(device));
+        if end > device {
+            return Err(WorkloadError::RangeBeyondDevice { end, device });
+        }
+        Ok((start, end))
     }
 }
 
@@ -121,7 +113,7 @@ impl Bound {
     }
 }
 
-impl Generator {
+impl PatternGenerator {
     /// First byte of the range on the device.
     #[must_use]
     pub const fn start_bytes(&self) -> u64 {
@@ -153,15 +145,6 @@ impl Generator {
             Placement::Pareto(place) => state.fill(place, out),
             Placement::Gaussian(place) => state.fill(place, out),
         }
-    }
-}
-
-impl Iterator for Generator {
-    type Item = Request;
-
-    fn next(&mut self) -> Option<Request> {
-        let mut one = [Request::EMPTY];
-        (self.fill(&mut one) == 1).then_some(one[0])
     }
 }
 

@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use onefold_units::convert::floor_u64;
 
 use super::WorkloadError;
+use super::keys::Keys;
 use super::page_request::PAGE_BYTES;
 use super::values::{Entry, nearest};
 
-/// The `KEY=VALUE` words of a specification, each of a known key and given once.
-pub(super) struct Knobs<'a>(Vec<Entry<'a>>);
+/// Keys that set the knobs of a checked specification.
+pub(super) struct Knobs<'a>(Keys<'a>);
 
 impl<'a> Knobs<'a> {
     /// Sorts the words after the first one of `spec` by key.
@@ -17,31 +18,12 @@ impl<'a> Knobs<'a> {
         words: impl Iterator<Item = &'a str>,
         known: &'static [&'static str],
     ) -> Result<Self, WorkloadError> {
-        let mut keys = Self(Vec::new());
-        for word in words.map(str::trim).filter(|word| !word.is_empty()) {
-            let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            let (name, value) = (name.trim(), value.trim());
-            let Some(key) = known.iter().copied().find(|key| *key == name) else {
-                return Err(WorkloadError::UnknownKeyOf {
-                    key: name.to_owned(),
-                    nearest: nearest(name, known),
-                    known,
-                });
-            };
-            if keys.find(key).is_some() {
-                return Err(WorkloadError::DuplicateKey { key });
-            }
-            if value.is_empty() {
-                return Err(WorkloadError::MissingValue { key });
-            }
-            keys.0.push(Entry { key, value });
-        }
-        Ok(keys)
+        Keys::collect(words, known).map(Self)
     }
 
     /// The value given for a key.
     pub(super) fn find(&self, key: &str) -> Option<Entry<'a>> {
-        self.0.iter().find(|entry| entry.key == key).copied()
+        self.0.find(key)
     }
 
     /// Sets a size of whole pages within limits, which `text` spells out, in bytes.

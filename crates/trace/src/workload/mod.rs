@@ -68,7 +68,10 @@ mod error;
 mod generate;
 mod in_use;
 mod interleave;
+mod keys;
+mod kinds;
 mod knobs;
+pub mod like;
 mod lsm;
 mod math;
 mod mixes;
@@ -84,16 +87,15 @@ mod zipf;
 mod tests;
 
 pub use error::WorkloadError;
-pub use generate::{Generator, Request};
+pub use generate::PatternGenerator;
 pub use interleave::{Interleave, Part};
+pub use kinds::{Generator, Request, Workload};
 pub use lsm::{Lsm, LsmGenerator, LsmPhase, LsmTotals};
 pub use mixes::Mix;
 pub use page_request::{PAGE_BYTES, PageRequest, PageSource};
 pub use pages::{PageFigures, PageGenerator, PageVolume};
 pub use scatter::Scatter;
 pub use spec::{
-    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, RangeSpec, Workload,
+    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, PatternWorkload, RangeSpec,
 };
 pub use zipf::Zipf;
-
-use parse::KEYS;

@@ -1,11 +1,10 @@
 //! The specification language. Every value is checked here, before any device is known.
 
-use onefold_units::convert::{floor_u64, narrow};
+use onefold_units::convert::narrow;
 
 use super::WorkloadError;
-use super::spec::{
-    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, RangeSpec, Workload,
-};
+use super::keys::Keys;
+use super::spec::{Arrival, BlockSize, Distribution, Length, Pacing, Pattern, PatternWorkload};
 use super::values::{Entry, nearest, real};
 
 /// Every key, in the order of the module's table.
@@ -42,27 +41,13 @@ const MAX_WEIGHT: u32 = 1_000_000;
 const MAX_SIZES: usize = 64;
 const MAX_DRIVE_WRITES: f64 = 1e6;
 
-impl Workload {
-    /// Reads a specification such as `randwrite,bs=4KiB,qd=32,requests=10M`.
-    ///
-    /// ```
-    /// use onefold_trace::workload::Workload;
-    ///
-    /// let workload = Workload::parse("randread,qd=8,requests=2").unwrap();
-    /// assert_eq!(
-    ///     workload.canonical(),
-    ///     "randread,bs=4KiB,align=4KiB,range=0-100%,dist=uniform,qd=8,requests=2"
-    /// );
-    /// let mut requests = workload.instantiate(1 << 30, 42).unwrap();
-    /// assert_eq!(requests.by_ref().count(), 2);
-    ///
-    /// let error = Workload::parse("randread,qdepth=8").unwrap_err();
-    /// assert!(error.to_string().starts_with("unknown workload key `qdepth`"));
-    /// ```
-    pub fn parse(spec: &str) -> Result<Self, WorkloadError> {
-        let mut words = spec.split(',').map(str::trim);
-        let pattern = pattern(words.next().unwrap_or_default())?;
-        let keys = Keys::collect(words)?;
+impl PatternWorkload {
+    /// Reads the keys of a pattern.
+    pub(super) fn parse<'a>(
+        pattern: Pattern,
+        words: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, WorkloadError> {
+        let keys = Keys::collect(words, &KEYS)?;
         keys.refuse_contradictions(pattern)?;
         let sizes = keys.sizes()?;
         let distribution = keys.distribution()?;
@@ -105,57 +90,7 @@ impl Workload {
     }
 }
 
-impl std::str::FromStr for Workload {
-    type Err = WorkloadError;
-
-    fn from_str(spec: &str) -> Result<Self, WorkloadError> {
-        Self::parse(spec)
-    }
-}
-
-fn pattern(word: &str) -> Result<Pattern, WorkloadError> {
-    if word.is_empty() {
-        return Err(WorkloadError::Empty);
-    }
-    Pattern::ALL.into_iter().find(|pattern| pattern.name() == word).ok_or_else(|| {
-        WorkloadError::UnknownPattern {
-            found: word.to_owned(),
-            nearest: nearest(word, &Pattern::ALL.map(Pattern::name)),
-        }
-    })
-}
-
-struct Keys<'a>(Vec<Entry<'a>>);
-
-impl<'a> Keys<'a> {
-    fn collect(words: impl Iterator<Item = &'a str>) -> Result<Self, WorkloadError> {
-        let mut keys = Self(Vec::new());
-        for word in words.filter(|word| !word.is_empty()) {
-            let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            let name = name.trim();
-            let Some(key) = KEYS.into_iter().find(|key| *key == name) else {
-                return Err(WorkloadError::UnknownKey {
-                    key: name.to_owned(),
-                    nearest: nearest(name, &KEYS),
-                });
-            };
-            if keys.find(key).is_some() {
-                return Err(WorkloadError::DuplicateKey { key });
-            }
-            // `fresh` alone is a flag.
-            let value = if word == "fresh" { "true" } else { value.trim() };
-            if value.is_empty() {
-                return Err(WorkloadError::MissingValue { key });
-            }
-            keys.0.push(Entry { key, value });
-        }
-        Ok(keys)
-    }
-
-    fn find(&self, key: &str) -> Option<Entry<'a>> {
-        self.0.iter().find(|entry| entry.key == key).copied()
-    }
-
+impl Keys<'_> {
     fn refuse_contradictions(&self, pattern: Pattern) -> Result<(), WorkloadError> {
         for (first, second) in [
             ("qd", "rate"),
@@ -212,19 +147,6 @@ impl<'a> Keys<'a> {
             Some(entry) => request_bytes(entry, entry.value),
             None => Ok(sizes.iter().map(|size| size.bytes).min().unwrap_or(DEFAULT_BYTES)),
         }
-    }
-
-    fn range(&self) -> Result<RangeSpec, WorkloadError> {
-        let Some(entry) = self.find("range") else { return Ok(RangeSpec::ALL) };
-        let (start, end) = entry.value.split_once('-').unwrap_or(("0", entry.value));
-        let range = RangeSpec { start: bound(entry, start)?, end: bound(entry, end)? };
-        let forward = match (range.start, range.end) {
-            (Bound::Bytes(start), Bound::Bytes(end))
-            | (Bound::Micropercent(start), Bound::Micropercent(end)) => start < end,
-            // Comparable only once the device is known.
-            _ => true,
-        };
-        if forward { Ok(range) } else { Err(entry.out_of("an end that lies behind the start")) }
     }
 
     fn distribution(&self) -> Result<Distribution, WorkloadError> {
@@ -325,20 +247,6 @@ fn weighted_size(entry: Entry<'_>, part: &str) -> Result<BlockSize, WorkloadErro
         return Err(entry.out_of("weights from 1 to 1000000"));
     }
     Ok(BlockSize { bytes: request_bytes(entry, size.trim())?, weight })
-}
-
-fn bound(entry: Entry<'_>, text: &str) -> Result<Bound, WorkloadError> {
-    let text = text.trim();
-    if let Some(percent) = text.strip_suffix('%') {
-        let expected = "two ends such as 0-50% or 1GiB-2GiB, or a length";
-        let percent = real(percent).ok_or_else(|| entry.malformed(expected))?;
-        if !(0.0..=100.0).contains(&percent) {
-            return Err(entry.out_of("percentages from 0 to 100"));
-        }
-        return Ok(Bound::Micropercent(floor_u64(percent * 1e6 + 0.5)));
-    }
-    // Zero needs no unit, also in `0-50%`.
-    if text == "0" { Ok(Bound::Bytes(0)) } else { entry.sectors(text).map(Bound::Bytes) }
 }
 
 fn zipf(entry: Entry<'_>, theta: &str) -> Result<Distribution, WorkloadError> {

@@ -41,6 +41,19 @@ impl Pattern {
         }
     }
 
+    /// What it does, in one line.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::RandWrite => "writes at random addresses",
+            Self::RandRead => "reads at random addresses",
+            Self::Write => "writes in address order",
+            Self::Read => "reads in address order",
+            Self::RandRw => "reads and writes at random addresses",
+            Self::Mix => "reads, writes and trims at random addresses",
+        }
+    }
+
     /// Whether addresses follow each other.
     #[must_use]
     pub const fn is_sequential(self) -> bool {
@@ -163,6 +176,8 @@ pub enum Pacing {
         /// How they are spaced.
         arrival: Arrival,
     },
+    /// Open loop at the times the workload itself gives, bursts included.
+    Timed,
 }
 
 /// When the workload ends: with the first request that reaches the number.
@@ -176,9 +191,9 @@ pub enum Length {
     DriveWrites(f64),
 }
 
-/// A checked workload specification: what to do, independent of the device.
+/// A checked specification of a pattern and its keys, independent of the device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
+pub struct PatternWorkload {
     pub(super) pattern: Pattern,
     pub(super) sizes: Vec<BlockSize>,
     pub(super) align: u32,
@@ -195,7 +210,7 @@ pub struct Workload {
     pub(super) fresh: bool,
 }
 
-impl Workload {
+impl PatternWorkload {
     /// The pattern.
     #[must_use]
     pub const fn pattern(&self) -> Pattern {
@@ -250,13 +265,6 @@ impl Workload {
         self.fresh
     }
 
-    /// The specification with every default that applies written out. It parses to an equal
-    /// workload, and two equal workloads have equal strings: the form for results.
-    #[must_use]
-    pub fn canonical(&self) -> String {
-        self.to_string()
-    }
-
     fn write_shares(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pattern.mixes_reads() {
             write!(f, ",read_share={}", self.read_share)?;
@@ -272,7 +280,7 @@ impl Workload {
     }
 }
 
-impl fmt::Display for Workload {
+impl fmt::Display for PatternWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},bs=", self.pattern.name())?;
         if let [only] = self.sizes.as_slice() {
@@ -298,6 +306,7 @@ impl fmt::Display for Workload {
             Pacing::Open { rate, arrival: Arrival::Fixed } => {
                 write!(f, ",rate={rate},arrival=fixed")?;
             }
+            Pacing::Timed => {}
         }
         match self.length {
             Length::Requests(count) => write!(f, ",requests={count}")?,

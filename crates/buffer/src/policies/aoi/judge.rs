@@ -186,3 +186,96 @@ impl Judge {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Judge;
+    use crate::policies::aoi::lat::ChunkBits;
+    use crate::testing::lru_config;
+    use crate::{FtlView, PolicySpec, Req, Setup, Shape};
+    use onefold_units::convert::low32;
+    use onefold_units::{Lpn, Op, Rng};
+
+    /// Pages of the device: 21 chunks of 4, the last one short.
+    const PAGES: u32 = 82;
+    const CHUNKS: u32 = 21;
+
+    struct EveryOther;
+
+    impl FtlView for EveryOther {
+        fn mapped(&self, lpn: Lpn) -> bool {
+            lpn.raw() % 8 < 4
+        }
+    }
+
+    fn judge(more: &str) -> Judge {
+        let shape = Shape::new(&lru_config(1 << 20), 4096, 4096).unwrap();
+        let spec = PolicySpec::parse(&format!("aoi:chunk=16KiB,threshold=12KiB,{more}")).unwrap();
+        Judge::new(&Setup { shape, spec, device_entries: u64::from(PAGES) })
+    }
+
+    fn bits(judge: &Judge) -> Vec<ChunkBits> {
+        (0..CHUNKS).map(|chunk| judge.lat.get(chunk)).collect()
+    }
+
+    fn request(op: Op, rng: &mut Rng) -> Req {
+        let first = low32(rng.below(u64::from(PAGES)));
+        let n = 1 + low32(rng.below(u64::from(PAGES - first)));
+        Req::new(op, Lpn::new(first), if rng.below(2) == 0 { n } else { n.min(2) })
+    }
+
+    #[test]
+    fn bits_only_rise_between_trims() {
+        let mut rng = Rng::new(9);
+        for mode in ["mapped", "cursor", "literal"] {
+            let mut judge = judge(&format!("reaccess={mode}"));
+            let mut set = (0, 0);
+            for _ in 0..2_000 {
+                let r = request(Op::Write, &mut rng);
+                let before = bits(&judge);
+                let large = judge.is_large(&r);
+                for piece in judge.pieces(&r) {
+                    if judge.write(&piece, large, &EveryOther).hits_rewrite && rng.below(2) == 0 {
+                        judge.rewrite(piece.first);
+                    }
+                    judge.read(&piece);
+                }
+                for (before, after) in before.iter().zip(bits(&judge)) {
+                    assert!(after.large || !before.large, "{r:?}");
+                    assert!(after.rewritten || !before.rewritten, "{r:?}");
+                    set.0 += u32::from(after.large && !before.large);
+                    set.1 += u32::from(after.rewritten && !before.rewritten);
+                }
+                if rng.below(16) == 0 {
+                    judge.trim(&request(Op::Trim, &mut rng));
+                }
+            }
+            assert!(set.0 > 90 && set.1 > 90, "{mode}: {set:?}");
+        }
+    }
+
+    /// Against one chunk at a time; a long TRIM clears whole bytes of the table.
+    #[test]
+    fn trims_clear_the_chunks_they_reach() {
+        let mut rng = Rng::new(3);
+        for (reset, whole) in [("touch", false), ("full", true)] {
+            let mut judge = judge(&format!("trim_reset={reset}"));
+            for _ in 0..3_000 {
+                for chunk in 0..CHUNKS {
+                    judge.lat.restart(chunk);
+                    judge.lat.set_rewritten(chunk);
+                }
+                let r = request(Op::Trim, &mut rng);
+                judge.trim(&r);
+                let (first, end) = (r.lpn.raw(), r.lpn.raw() + r.n);
+                for (chunk, bits) in (0..).zip(bits(&judge)) {
+                    let (from, to) = (chunk * 4, (chunk * 4 + 4).min(PAGES));
+                    let reached =
+                        if whole { first <= from && to <= end } else { first < to && from < end };
+                    let set = !(reached && r.n >= 3);
+                    assert_eq!(bits, ChunkBits { large: set, rewritten: set }, "{reset} {r:?}");
+                }
+            }
+        }
+    }
+}

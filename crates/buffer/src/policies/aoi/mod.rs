@@ -1,4 +1,5 @@
-//! Append-only isolation: Jeong et al., "Append-only data isolation ..", 2021.
+//! Append-only isolation. Source: Jeong et al., "Buffer management with append-only data isolation
+//! for improving SSD performance", 2021.
 //!
 //! Terms. A *chunk* is an aligned range of addresses with two bits in the large-append table
 //! ([`lat::Lat`]): L, a large write was no update; W, its data was written again. A request is
@@ -32,6 +33,7 @@ mod room;
 use onefold_units::Op;
 
 use self::judge::{Judge, Verdict};
+use self::lat::Piece;
 use self::room::Room;
 use super::nested::Nested;
 use super::{Lru, cache, s3_fifo::S3Fifo, sieve::Sieve};
@@ -131,10 +133,11 @@ struct Stretch {
 struct Aoi<S> {
     judge: Judge,
     room: Room<S>,
-    /// The pages of the request, ascending.
-    plan: Vec<Stretch>,
-    /// The stretch with the page that is being handled, and the number of the next one.
+    /// The pages of the request that are being handled.
     now: Stretch,
+    /// Those after them, ascending.
+    plan: Vec<Stretch>,
+    /// The stretch of the plan that comes next.
     next: usize,
     /// Most pages in BAW, and in BAR.
     most: u32,
@@ -149,11 +152,24 @@ impl<S: Nested> Aoi<S> {
         lists
     };
 
+    /// Decides about all pages of a request: before any of them changes the LAT or the FTL.
     #[inline]
-    fn plan(&mut self, last: u32, verdict: Verdict) {
-        match self.plan.last_mut() {
-            Some(stretch) if stretch.verdict == verdict => stretch.last = last,
-            _ => self.plan.push(Stretch { last, verdict }),
+    fn plan(&mut self, r: &Req, out: &mut Actions, decide: impl Fn(&mut Judge, &Piece) -> Verdict) {
+        self.plan.clear();
+        self.next = 0;
+        let mut pieces = self.judge.pieces(r);
+        let Some(first) = pieces.next() else { return };
+        out.look_up();
+        self.now = Stretch { last: first.last(), verdict: decide(&mut self.judge, &first) };
+        for piece in pieces {
+            out.look_up();
+            let (last, verdict) = (piece.last(), decide(&mut self.judge, &piece));
+            let before = self.plan.last_mut().unwrap_or(&mut self.now);
+            if before.verdict == verdict {
+                before.last = last;
+            } else {
+                self.plan.push(Stretch { last, verdict });
+            }
         }
     }
 
@@ -219,28 +235,14 @@ impl<S: Nested> Replacement for Aoi<S> {
 
     #[inline]
     fn begin(&mut self, r: &Req, ftl: &dyn FtlView, _: &Entries, out: &mut Actions) {
-        self.plan.clear();
-        self.next = 0;
         match r.op {
-            Op::Read => {
-                for piece in self.judge.pieces(r) {
-                    out.look_up();
-                    self.plan(piece.last(), self.judge.read(&piece));
-                }
-            }
+            Op::Read => self.plan(r, out, |judge, piece| judge.read(piece)),
             Op::Write | Op::WriteZeroes => {
                 let large = self.judge.is_large(r);
-                for piece in self.judge.pieces(r) {
-                    out.look_up();
-                    let verdict = self.judge.write(&piece, large, ftl);
-                    self.plan(piece.last(), verdict);
-                }
+                self.plan(r, out, |judge, piece| judge.write(piece, large, ftl));
             }
             Op::Trim => self.judge.trim(r),
             Op::Flush => {}
-        }
-        if !self.plan.is_empty() {
-            self.go_on();
         }
     }
 

@@ -134,12 +134,17 @@ impl<S: Nested> Room<S> {
 
     /// The oldest pages of BAW leave together, as many as a flash page holds: what is dirty among
     /// them was written in sequence.
+    #[inline]
     fn evict_appends(&mut self, e: &mut Entries, out: &mut Actions) {
         self.deadline = 0;
         if self.per_program == 1 {
             e.evict(BAW, out);
-            return;
+        } else {
+            self.evict_group(e, out);
         }
+    }
+
+    fn evict_group(&mut self, e: &mut Entries, out: &mut Actions) {
         self.group.clear();
         let oldest = e.slab().oldest(BAW);
         let newer = std::iter::successors(oldest, |id| e.slab().newer(*id));

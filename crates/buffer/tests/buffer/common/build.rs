@@ -1,18 +1,26 @@
 //! Buffers for tests.
 
-use onefold_buffer::{BufferConfig, BufferError, Charge, Policy, PolicySpec, Sizes, new_policy};
+use onefold_buffer::{
+    BufferConfig, BufferError, Charge, Policy, PolicyKind, PolicySpec, Sizes, new_policy,
+};
 
-/// The policies, with blocks that the streams fill where a policy has blocks.
-pub(crate) const BUILT: [&str; 8] = [
-    "lru",
-    "vbbms",
+/// Parameters that let small buffers and short streams reach all parts of a policy.
+const SMALL: [&str; 9] = [
+    "2q:in=1/2",
     "vbbms:random=1/4,random_block=3,longest=2",
-    "fab",
     "fab:block=4",
-    "bplru",
     "bplru:block=4",
     "bplru:block=1",
+    "aoi:chunk=64KiB,channels=1,ways=1",
+    "aoi:chunk=32KiB,channels=2,ways=1,area=s3-fifo,trim_reset=full",
+    "aoi:chunk=64KiB,channels=1,ways=1,reaccess=cursor,area=sieve",
+    "aoi:chunk=64KiB,channels=1,ways=1,reaccess=literal",
 ];
+
+/// Every policy with its defaults, and some with other parameters.
+pub(crate) fn every_policy() -> impl Iterator<Item = &'static str> {
+    PolicyKind::ALL.into_iter().map(PolicyKind::name).chain(SMALL)
+}
 
 /// A buffer of exactly `slots` entries of `entry` bytes, `k` of them in a flash page, in front of
 /// 4 GiB.

@@ -1,12 +1,13 @@
 //! Least recently used. Its golden counts are in `golden.rs`, with those of stack distances.
 
+use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::streams::{Case, case};
 use onefold_buffer::{PolicySpec, Stream};
 use proptest::prelude::*;
 
 /// Oldest page first.
-struct Lru(Vec<u32>);
+pub(super) struct Lru(Vec<u32>);
 
 impl Order for Lru {
     fn new(_: &Case, _: &PolicySpec) -> Self {
@@ -19,13 +20,7 @@ impl Order for Lru {
     }
 
     fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        if pages.is_full() {
-            for gone in pages.evict(&self.0, Stream::Other) {
-                self.forget(gone);
-            }
-        }
-        self.0.push(lpn);
-        true
+        self.make_room_and_insert(lpn, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -34,6 +29,22 @@ impl Order for Lru {
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
         vec![(Stream::Other, self.0.clone())]
+    }
+}
+
+impl Nested for Lru {
+    fn evict(&mut self, pages: &mut Pages) {
+        for gone in pages.evict(&self.0, Stream::Other) {
+            self.forget(gone);
+        }
+    }
+
+    fn insert(&mut self, lpn: u32, _: bool) {
+        self.0.push(lpn);
+    }
+
+    fn join(&mut self, lpn: u32) {
+        self.0.push(lpn);
     }
 }
 

@@ -13,6 +13,7 @@ mod lirs;
 mod lists;
 mod lru;
 mod lru_wsr;
+mod nested;
 mod pt_lru;
 mod s3_fifo;
 mod sieve;

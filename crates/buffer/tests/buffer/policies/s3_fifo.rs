@@ -1,15 +1,16 @@
 //! S3-FIFO.
 
 use super::lists::{evict, keep_newest, one_stream, renew, take};
+use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g1, assert_g2};
 use crate::common::streams::{Case, case};
-use onefold_buffer::{PolicySpec, Stream};
+use onefold_buffer::{PolicyKind, PolicySpec, Ratio, Stream};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// Oldest page first in each queue.
-struct S3Fifo {
+pub(super) struct S3Fifo {
     small: Vec<u32>,
     main: Vec<u32>,
     ghosts: Vec<u32>,
@@ -44,7 +45,9 @@ impl S3Fifo {
 
 impl Order for S3Fifo {
     fn new(case: &Case, spec: &PolicySpec) -> Self {
-        let limit = spec.value("small").ratio().of(case.slots);
+        let own = spec.kind() == PolicyKind::S3Fifo;
+        let small = if own { spec.value("small").ratio() } else { Ratio::new(1, 10) };
+        let limit = small.of(case.slots);
         Self {
             small: Vec::new(),
             main: Vec::new(),
@@ -60,16 +63,7 @@ impl Order for S3Fifo {
     }
 
     fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        let known = take(&mut self.ghosts, lpn);
-        if pages.is_full() {
-            let from_small = self.small.len() >= self.limit || self.main.is_empty();
-            if !from_small || !self.evict_small(pages) {
-                self.evict_main(pages);
-            }
-        }
-        self.counts.insert(lpn, 0);
-        renew(if known { &mut self.main } else { &mut self.small }, lpn);
-        true
+        self.make_room_and_insert(lpn, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -80,6 +74,28 @@ impl Order for S3Fifo {
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
         one_stream(&[&self.small, &self.main])
+    }
+}
+
+impl Nested for S3Fifo {
+    fn evict(&mut self, pages: &mut Pages) {
+        let from_small = self.small.len() >= self.limit || self.main.is_empty();
+        if !from_small || !self.evict_small(pages) {
+            self.evict_main(pages);
+        }
+    }
+
+    fn take_ghost(&mut self, lpn: u32) -> bool {
+        take(&mut self.ghosts, lpn)
+    }
+
+    fn insert(&mut self, lpn: u32, known: bool) {
+        self.counts.insert(lpn, 0);
+        renew(if known { &mut self.main } else { &mut self.small }, lpn);
+    }
+
+    fn join(&mut self, lpn: u32) {
+        self.insert(lpn, true);
     }
 }
 

@@ -1,6 +1,7 @@
 //! SIEVE.
 
 use super::lists::{one_stream, take};
+use super::nested::Nested;
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::{assert_g1, assert_g2};
 use crate::common::streams::{Case, case};
@@ -8,7 +9,7 @@ use onefold_buffer::{PolicySpec, Stream};
 use proptest::prelude::*;
 
 /// Oldest page first, with whether it was accessed since the hand passed.
-struct Sieve {
+pub(super) struct Sieve {
     pages: Vec<u32>,
     accessed: Vec<u32>,
     /// The page the hand is at; none before the oldest.
@@ -33,20 +34,7 @@ impl Order for Sieve {
     }
 
     fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
-        if pages.is_full() {
-            let mut at = self.hand.unwrap_or(self.pages[0]);
-            while take(&mut self.accessed, at) {
-                at = self.newer(at).unwrap_or(self.pages[0]);
-            }
-            let from = self.pages.iter().position(|page| *page == at).unwrap();
-            for gone in pages.evict(&self.pages[from..], Stream::Other) {
-                take(&mut self.pages, gone);
-                take(&mut self.accessed, gone);
-            }
-            self.hand = self.pages.get(from).copied();
-        }
-        self.pages.push(lpn);
-        true
+        self.make_room_and_insert(lpn, pages)
     }
 
     fn forget(&mut self, lpn: u32) {
@@ -59,6 +47,29 @@ impl Order for Sieve {
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
         one_stream(&[&self.pages])
+    }
+}
+
+impl Nested for Sieve {
+    fn evict(&mut self, pages: &mut Pages) {
+        let mut at = self.hand.unwrap_or(self.pages[0]);
+        while take(&mut self.accessed, at) {
+            at = self.newer(at).unwrap_or(self.pages[0]);
+        }
+        let from = self.pages.iter().position(|page| *page == at).unwrap();
+        for gone in pages.evict(&self.pages[from..], Stream::Other) {
+            take(&mut self.pages, gone);
+            take(&mut self.accessed, gone);
+        }
+        self.hand = self.pages.get(from).copied();
+    }
+
+    fn insert(&mut self, lpn: u32, _: bool) {
+        self.pages.push(lpn);
+    }
+
+    fn join(&mut self, lpn: u32) {
+        self.pages.push(lpn);
     }
 }
 

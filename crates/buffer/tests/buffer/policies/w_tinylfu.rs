@@ -4,7 +4,7 @@ use super::lists::{evict, one_stream, renew, take};
 use crate::common::model::{Order, Pages, agrees};
 use crate::common::replay::g1_misses;
 use crate::common::streams::{Case, case};
-use onefold_buffer::{PolicySpec, Stream};
+use onefold_buffer::{BufferConfig, Charge, PolicySpec, Sizes, Stream, new_policy};
 use onefold_units::Rng;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -135,6 +135,18 @@ fn golden_counts() {
         let found = g1_misses("w-tinylfu", slots);
         assert!((found - golden).abs() < 0.01, "{slots} entries: {found}, not {golden}");
     }
+}
+
+/// The sketch of 256 entries takes half an entry.
+#[test]
+fn the_sketch_is_charged() {
+    let policy = PolicySpec::parse("w-tinylfu").unwrap();
+    let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+    let slots = |charge| {
+        let config = BufferConfig { policy, bytes: 256 * 4096, charge, volatile: true };
+        new_policy(&config, &sizes).unwrap().slots()
+    };
+    assert_eq!([Charge::None, Charge::Paper, Charge::Full].map(slots), [256, 256, 255]);
 }
 
 proptest! {

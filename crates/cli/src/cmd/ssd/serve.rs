@@ -39,6 +39,9 @@ pub(crate) struct Serve {
     /// Show the device as the file `disk` in this empty directory
     #[arg(long, value_name = "DIRECTORY")]
     fuse: Option<PathBuf>,
+    /// Change a key of `buffer` or `timing` while the device is served (may be given several times)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
     /// When requests are answered
     #[arg(long, value_enum, default_value = "model", value_name = "HOW")]
     latency: Latency,
@@ -59,7 +62,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let (image, config) = super::open(&self.image, Access::Exclusive)?;
-        let ssd = config.ssd(global.seed)?;
+        let ssd = config.with_sets(&self.sets)?.ssd(global.seed)?;
         let latency = match self.latency {
             Latency::Model => onefold_device::Latency::Model,
             Latency::None => onefold_device::Latency::None,

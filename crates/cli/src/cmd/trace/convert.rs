@@ -55,10 +55,15 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn format(&self) -> Result<OutputFormat, CliError> {
-        OutputFormat::from_name(&self.to).ok_or_else(|| {
+    fn format(&self) -> Result<OutputFormat, CliError> {
+        Self::named(&self.to)
+    }
+
+    /// The format of that name.
+    pub(super) fn named(name: &str) -> Result<OutputFormat, CliError> {
+        OutputFormat::from_name(name).ok_or_else(|| {
             let names = OutputFormat::names();
-            let text = format!("--to is `{}`, expected one of {names}", self.to);
+            let text = format!("--to is `{name}`, expected one of {names}");
             CliError::new(Exit::Usage, "usage::to", text)
         })
     }

@@ -11,7 +11,7 @@ use onefold_units::Op;
 use super::convert::{Target, output, report};
 use super::trace_error;
 use crate::error::{CliError, Exit};
-use crate::output::Global;
+use crate::output::{Format, Global};
 
 /// Requests generated at once.
 const BATCH: usize = 4_096;
@@ -19,23 +19,44 @@ const BATCH: usize = 4_096;
 /// Options of `trace generate`.
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
-    /// Workload, such as `randwrite,bs=4KiB,rate=10000,requests=1M`; without `rate` all requests
-    /// are at time 0 and make sense in a closed loop only
-    #[arg(value_name = "SPEC")]
-    spec: String,
-    /// Size of the device in bytes; powers such as 4GiB too
-    #[arg(long, default_value = "1GiB", value_name = "BYTES")]
-    size: String,
-    #[command(flatten)]
-    to: Target,
+    /// Workload, such as `randwrite,bs=4KiB,rate=10000,requests=1M` or `like-hm_0,requests=200k`;
+    /// patterns without `rate` put all requests at time 0, which makes sense in a closed loop only
+    #[arg(value_name = "SPEC", required_unless_present = "list")]
+    spec: Option<String>,
+    /// List what a workload can begin with, and what each is
+    #[arg(long)]
+    list: bool,
+    /// Size of the device in bytes; powers such as 4GiB too [default: what the workload is made
+    /// for, 1GiB for patterns]
+    #[arg(long, value_name = "BYTES")]
+    size: Option<String>,
+    /// Format to write, as for `convert`
+    #[arg(long, value_name = "FORMAT", default_value = "oft")]
+    to: String,
 }
 
+/// Size of the device where neither the user nor the workload names one.
+const DEVICE_BYTES: u64 = 1 << 30;
+
 impl Generate {
-    pub(crate) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+    pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        match &self.spec {
+            Some(spec) if !self.list => self.generate(spec, global),
+            _ => {
+                global.emit(&list(global.format()))?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    fn generate(&self, spec: &str, global: &Global) -> Result<ExitCode, CliError> {
         let path = output(global)?;
-        let format = self.to.format()?;
-        let bytes = size(&self.size)?;
-        let workload = Workload::parse(&self.spec).map_err(|error| wrong(&error))?;
+        let format = Target::named(&self.to)?;
+        let workload = Workload::parse(spec).map_err(|error| wrong(&error))?;
+        let bytes = match &self.size {
+            Some(text) => size(text)?,
+            None => workload.natural_bytes().unwrap_or(DEVICE_BYTES),
+        };
         let mut generator =
             workload.instantiate(bytes, global.seed).map_err(|error| wrong(&error))?;
         if matches!(workload.pacing(), Pacing::Closed { .. }) {
@@ -43,8 +64,7 @@ impl Generate {
         }
         let words = format!("size={bytes} seed={}", global.seed);
         let failed = |error| trace_error(&error);
-        let mut writer =
-            create(path, format, &Meta::generated(&self.spec), &words).map_err(failed)?;
+        let mut writer = create(path, format, &Meta::generated(spec), &words).map_err(failed)?;
         let mut requests = 0_u64;
         let mut batch = vec![Request::EMPTY; BATCH];
         while let made @ 1.. = generator.fill(&mut batch) {
@@ -57,6 +77,21 @@ impl Generate {
         report(global, path, requests, &losses);
         global.say(format_args!("seed {}", global.seed));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Every workload's name and description.
+fn list(format: Format) -> String {
+    let described = Workload::names().filter_map(|name| Some((name, Workload::describe(name)?)));
+    match format {
+        Format::Table => described.map(|(name, text)| format!("{name:16} {text}\n")).collect(),
+        Format::Json => {
+            let workloads: Vec<_> = described
+                .map(|(name, text)| serde_json::json!({"name": name, "description": text}))
+                .collect();
+            let list = serde_json::json!({"schema": "onefold.workloads/1", "workloads": workloads});
+            format!("{list:#}\n")
+        }
     }
 }
 

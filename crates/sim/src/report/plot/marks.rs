@@ -96,7 +96,7 @@ pub(super) fn mark(svg: &mut Markup, n: usize, x: f64, y: f64) {
 }
 
 /// A sample of line `n` for a legend.
-pub(crate) fn line_swatch(page: &mut Markup, n: usize) {
+pub fn line_swatch(page: &mut Markup, n: usize) {
     swatch(page, 34, |svg| {
         svg.open("g", &[("class", &style(n))]);
         svg.leaf(
@@ -109,7 +109,7 @@ pub(crate) fn line_swatch(page: &mut Markup, n: usize) {
 }
 
 /// A sample of hatch `n` for a legend.
-pub(crate) fn hatch_swatch(page: &mut Markup, n: usize) {
+pub fn hatch_swatch(page: &mut Markup, n: usize) {
     swatch(page, 22, |svg| {
         svg.leaf(
             "rect",

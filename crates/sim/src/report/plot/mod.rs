@@ -5,6 +5,7 @@
 mod axis;
 mod bars;
 mod frame;
+mod grouped;
 mod line;
 mod marks;
 mod scale;
@@ -12,8 +13,10 @@ mod stacked;
 
 pub use axis::Axis;
 pub use bars::{Bar, BarPlot};
+pub use grouped::{Group, GroupedPlot, Level};
 pub use line::{Line, LinePlot};
-pub(crate) use marks::{hatch_swatch, hatches, line_swatch};
+pub(crate) use marks::hatches;
+pub use marks::{hatch_swatch, line_swatch};
 pub use scale::{Scale, Tick};
 pub use stacked::{Segment, StackedBar, StackedPlot};
 

@@ -10,9 +10,11 @@ use std::collections::VecDeque;
 use onefold_units::convert::{index64, narrow};
 use onefold_units::{Op, Rng};
 
+use super::gets::Gets;
 use super::log::{Journal, Wal};
-use super::space::{Extent, Space};
-use super::spec::{Discard, GetSize, Lsm};
+use super::queue::Queue;
+use super::space::{Extent, Space, part, total};
+use super::spec::{Discard, Lsm};
 use super::tree::{Compaction, File, KEYS, Shape, Tree};
 use crate::workload::Request;
 use crate::workload::page_request::{PAGE_BYTES, PageRequest, PageSource, fill_requests, pages_of};
@@ -39,13 +41,6 @@ pub struct LsmTotals {
     pub trim_bytes: u64,
 }
 
-/// Consecutive pages of one operation.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    op: Op,
-    extent: Extent,
-}
-
 /// What the next plan is about.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -60,8 +55,7 @@ enum Step {
 #[derive(Clone, Debug)]
 pub struct LsmGenerator {
     spec: Lsm,
-    max_req: u32,
-    queue: VecDeque<Run>,
+    queue: Queue,
     step: Step,
     space: Space,
     tree: Tree,
@@ -74,23 +68,11 @@ pub struct LsmGenerator {
     wal_rng: Rng,
     file_rng: Rng,
     cache_rng: Rng,
-    /// Pages read and written by all plans so far: the clock of the host's cache.
-    traffic: u64,
     user_pages: u64,
     warming: bool,
     /// Pages to read and write after the warm-up.
     left: u64,
     totals: LsmTotals,
-}
-
-/// Point reads.
-#[derive(Clone, Debug)]
-struct Gets {
-    rng: Rng,
-    weights: u64,
-    /// Since the log was opened.
-    done: u64,
-    recent: VecDeque<Extent>,
 }
 
 impl LsmGenerator {
@@ -107,25 +89,18 @@ impl LsmGenerator {
             fanout: spec.fanout,
         };
         Self {
-            max_req: pages_of(spec.max_req),
-            queue: VecDeque::new(),
+            queue: Queue::new(pages_of(spec.max_req), pages_of(spec.trim_max)),
             step: Step::Log,
             space: Space::new(pages_of(spec.reserved()), end, align),
             tree: Tree::new(shape),
             journal: Journal::new(journal, hot, Rng::fork(seed, stream::METADATA)),
             wal: None,
-            gets: Gets {
-                rng: Rng::fork(seed, stream::GETS),
-                weights: spec.get_pages.iter().map(|size| u64::from(size.weight)).sum(),
-                done: 0,
-                recent: VecDeque::new(),
-            },
+            gets: Gets::new(spec, Rng::fork(seed, stream::GETS)),
             waiting: Vec::new(),
             waiting_pages: 0,
             wal_rng: Rng::fork(seed, stream::WAL),
             file_rng: Rng::fork(seed, stream::FILES),
             cache_rng: Rng::fork(seed, stream::CACHE),
-            traffic: 0,
             user_pages: 0,
             warming: spec.warmup > 0,
             left: spec.bytes / u64::from(PAGE_BYTES),
@@ -165,22 +140,15 @@ impl LsmGenerator {
             if self.left == 0 || (stops_warm && !self.warming) {
                 break;
             }
-            let Some(run) = self.queue.front_mut() else {
+            let Some(request) = self.queue.pop() else {
                 if !self.plan() {
                     break;
                 }
                 continue;
             };
-            let most = if run.op == Op::Trim { pages_of(self.spec.trim_max) } else { self.max_req };
-            let n = run.extent.pages.min(most);
-            out[filled] = PageRequest { lpn: run.extent.start, n, op: run.op, tenant: 0 };
-            run.extent.start += n;
-            run.extent.pages -= n;
-            if run.extent.pages == 0 {
-                self.queue.pop_front();
-            }
+            out[filled] = request;
             if !self.warming {
-                self.count(&out[filled]);
+                self.count(&request);
             }
             filled += 1;
         }
@@ -227,38 +195,14 @@ impl LsmGenerator {
             self.totals.user_bytes += u64::from(added) * u64::from(PAGE_BYTES);
         }
         for extent in part(&extents, first, count) {
-            self.push(Op::Write, extent);
+            self.queue.push(Op::Write, extent);
         }
         if !self.warming {
-            self.plan_gets(due);
+            while let Some(get) = self.gets.next(due, &self.tree) {
+                self.queue.push(Op::Read, get);
+            }
         }
         Some(if full { Step::Flush } else { Step::Log })
-    }
-
-    /// Gets up to the number that is due for the part of the memtable that is logged.
-    fn plan_gets(&mut self, due: u64) {
-        while self.gets.done < due {
-            self.gets.done += 1;
-            let gets = &mut self.gets;
-            let known = gets.recent.len();
-            let repeats = self.spec.repeat > 0.0 && gets.rng.unit() < self.spec.repeat;
-            let get = if repeats && known > 0 {
-                gets.recent[index64(gets.rng.below(u64::try_from(known).unwrap_or(0)))]
-            } else {
-                let pages = draw_size(&self.spec.get_pages, gets.weights, &mut gets.rng);
-                let Some(file) = self.tree.choose(&mut gets.rng) else { return };
-                let pages = pages.min(file.pages);
-                let at = narrow(gets.rng.below(u64::from(file.pages - pages) + 1));
-                // A get that crosses a border of extents reads up to it.
-                let Some(get) = part(&file.extents, at, pages).next() else { return };
-                get
-            };
-            if self.gets.recent.len() >= index64(self.spec.recent) {
-                self.gets.recent.pop_front();
-            }
-            self.gets.recent.push_back(get);
-            self.push(Op::Read, get);
-        }
     }
 
     fn plan_flush(&mut self) -> Option<Step> {
@@ -267,12 +211,12 @@ impl LsmGenerator {
         }
         let file = self.write_file(0..KEYS, pages_of(self.spec.memtable))?;
         for extent in file.extents.clone() {
-            self.push(Op::Write, extent);
+            self.queue.push(Op::Write, extent);
         }
         self.commit(self.spec.commit_file);
         self.tree.push(file);
         self.commit(self.spec.commit_flush);
-        self.gets.done = 0;
+        self.gets.restart();
         self.end_log();
         Some(Step::Compact)
     }
@@ -309,7 +253,7 @@ impl LsmGenerator {
         let age = self.spec.cache_age / u64::from(PAGE_BYTES);
         let mut reads = VecDeque::new();
         for file in &compaction.inputs {
-            let is_cached = self.traffic.saturating_sub(file.born) < age;
+            let is_cached = self.queue.traffic().saturating_sub(file.born) < age;
             if !is_cached && self.cache_rng.unit() >= self.spec.absorb {
                 reads.extend(file.extents.iter().copied());
             }
@@ -325,48 +269,35 @@ impl LsmGenerator {
             while !extents.is_empty() {
                 // The merge has read at least the share it writes.
                 while read * to_write <= written * to_read && !reads.is_empty() {
-                    read += self.push_stripe(Op::Read, &mut reads, stripe);
+                    read += self.queue.push_part(Op::Read, &mut reads, stripe);
                 }
-                written += self.push_stripe(Op::Write, &mut extents, stripe);
+                written += self.queue.push_part(Op::Write, &mut extents, stripe);
             }
             self.commit(self.spec.commit_file);
             files.push(file);
         }
         while !reads.is_empty() {
-            self.push_stripe(Op::Read, &mut reads, stripe);
+            self.queue.push_part(Op::Read, &mut reads, stripe);
         }
         self.tree.install(&compaction, files);
         self.commit(self.spec.commit_compaction);
-        // What was read may be gone.
-        self.gets.recent.clear();
+        self.gets.forget();
         for file in compaction.inputs {
             self.delete(file.extents);
         }
         Some(())
     }
 
-    fn push_stripe(&mut self, op: Op, extents: &mut VecDeque<Extent>, stripe: u32) -> u64 {
-        let Some(first) = extents.front_mut() else { return 0 };
-        let run = Extent { start: first.start, pages: first.pages.min(stripe) };
-        first.start += run.pages;
-        first.pages -= run.pages;
-        if first.pages == 0 {
-            extents.pop_front();
-        }
-        self.push(op, run);
-        u64::from(run.pages)
-    }
-
     /// Room for a new file, which is as old as the traffic so far.
     fn write_file(&mut self, keys: std::ops::Range<u64>, pages: u32) -> Option<File> {
         let extents = self.space.allocate(pages)?;
-        Some(File { keys, pages, born: self.traffic, extents })
+        Some(File { keys, pages, born: self.queue.traffic(), extents })
     }
 
     fn commit(&mut self, pages: u64) {
         for extent in self.journal.commit(narrow(pages)) {
             if extent.pages > 0 {
-                self.push(Op::Write, extent);
+                self.queue.push(Op::Write, extent);
             }
         }
     }
@@ -388,17 +319,10 @@ impl LsmGenerator {
         if self.waiting_pages >= batch {
             self.waiting_pages = 0;
             for extent in std::mem::take(&mut self.waiting) {
-                self.push(Op::Trim, extent);
+                self.queue.push(Op::Trim, extent);
                 self.space.release(extent);
             }
         }
-    }
-
-    fn push(&mut self, op: Op, extent: Extent) {
-        if op != Op::Trim {
-            self.traffic += u64::from(extent.pages);
-        }
-        self.queue.push_back(Run { op, extent });
     }
 }
 
@@ -423,32 +347,4 @@ impl Iterator for LsmGenerator {
         let mut one = [Request::EMPTY];
         (self.fill(&mut one) == 1).then_some(one[0])
     }
-}
-
-fn total<'a>(extents: impl IntoIterator<Item = &'a Extent>) -> u64 {
-    extents.into_iter().map(|extent| u64::from(extent.pages)).sum()
-}
-
-/// `count` pages of a file from its page `first` on.
-fn part(extents: &[Extent], first: u32, count: u32) -> impl Iterator<Item = Extent> {
-    let (mut skip, mut left) = (first, count);
-    extents.iter().filter_map(move |extent| {
-        let before = skip.min(extent.pages);
-        skip -= before;
-        let pages = (extent.pages - before).min(left);
-        left -= pages;
-        (pages > 0).then_some(Extent { start: extent.start + before, pages })
-    })
-}
-
-fn draw_size(sizes: &[GetSize], weights: u64, rng: &mut Rng) -> u32 {
-    let mut draw = rng.below(weights);
-    for size in sizes {
-        let weight = u64::from(size.weight);
-        if draw < weight {
-            return size.from + narrow(rng.below(u64::from(size.to - size.from) + 1));
-        }
-        draw -= weight;
-    }
-    1
 }

@@ -70,8 +70,10 @@
 //! [`PageSource::fill_warm_up`]: super::PageSource::fill_warm_up
 
 mod generate;
+mod gets;
 mod log;
 mod parse;
+mod queue;
 mod space;
 mod spec;
 mod tree;

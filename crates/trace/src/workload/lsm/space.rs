@@ -13,6 +13,31 @@ impl Extent {
     const fn end(self) -> u32 {
         self.start + self.pages
     }
+
+    /// Takes up to `pages` pages off the front.
+    pub(super) fn take(&mut self, pages: u32) -> Self {
+        let part = Self { pages: pages.min(self.pages), ..*self };
+        self.start += part.pages;
+        self.pages -= part.pages;
+        part
+    }
+}
+
+/// Pages of extents.
+pub(super) fn total<'a>(extents: impl IntoIterator<Item = &'a Extent>) -> u64 {
+    extents.into_iter().map(|extent| u64::from(extent.pages)).sum()
+}
+
+/// `count` pages of a file from its page `first` on.
+pub(super) fn part(extents: &[Extent], first: u32, count: u32) -> impl Iterator<Item = Extent> {
+    let (mut skip, mut left) = (first, count);
+    extents.iter().filter_map(move |extent| {
+        let before = skip.min(extent.pages);
+        skip -= before;
+        let pages = (extent.pages - before).min(left);
+        left -= pages;
+        (pages > 0).then_some(Extent { start: extent.start + before, pages })
+    })
 }
 
 /// Free pages as maximal holes. Everything is a multiple of `align` pages, relative to the start of

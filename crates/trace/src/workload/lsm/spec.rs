@@ -170,6 +170,12 @@ impl Lsm {
         self.bytes
     }
 
+    /// The size of device the store is made for, in bytes.
+    #[must_use]
+    pub const fn natural_bytes(&self) -> u64 {
+        self.space
+    }
+
     /// The specification with every default written out; it parses to an equal workload.
     #[must_use]
     pub fn canonical(&self) -> String {

@@ -192,3 +192,39 @@ impl Tree {
         outputs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{File, KEYS, Shape, Tree};
+    use onefold_units::Rng;
+
+    /// Invariant 1 and the sizes of the levels, after every merge of a long load.
+    #[test]
+    fn levels_stay_sorted_and_within_their_sizes() {
+        let shape = Shape { file: 256, shorten: 4, trigger: 4, first_level: 1024, fanout: 4 };
+        let mut tree = Tree::new(shape);
+        let mut rng = Rng::new(11);
+        let (mut merges, mut widest) = (0, 0);
+        for _ in 0..1000 {
+            tree.push(File { keys: 0..KEYS, pages: 256, born: 0, extents: Vec::new() });
+            while let Some(compaction) = tree.compaction(1.0, &mut rng) {
+                merges += 1;
+                widest = widest.max(compaction.inputs.len());
+                let outputs = compaction.outputs.iter().cloned();
+                let file = |(keys, pages)| File { keys, pages, born: 0, extents: Vec::new() };
+                tree.install(&compaction, outputs.map(file).collect());
+                for (level, files) in tree.levels.iter().enumerate().skip(1) {
+                    let sorted = files.windows(2).all(|it| it[0].keys.end <= it[1].keys.start);
+                    assert!(sorted, "level {level} after {merges} merges");
+                    assert!(files.iter().all(|file| !file.keys.is_empty() && file.pages <= 256));
+                    let pages: u64 = files.iter().map(|file| u64::from(file.pages)).sum();
+                    assert_eq!(pages, tree.sizes[level]);
+                }
+            }
+            assert!((1..tree.levels.len()).all(|level| tree.sizes[level] <= tree.limit(level)));
+        }
+        assert!(tree.levels.len() > 4 && merges > 1000, "{} levels", tree.levels.len());
+        assert!(tree.pages() > 256 * 1000 * 8 / 10, "{} pages are left", tree.pages());
+        assert!((4..20).contains(&widest), "{widest} inputs");
+    }
+}

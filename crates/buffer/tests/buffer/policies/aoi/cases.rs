@@ -353,25 +353,37 @@ fn areas_and_chunks_that_do_not_fit_are_refused() {
     assert!(try_build("aoi:channels=4096,ways=4096", 64, 4096, 64, true).is_err());
 }
 
-/// A device whose last chunk is short, and requests past its end.
-#[test]
-fn the_ends_of_the_device() {
-    let policy = PolicySpec::parse("aoi:chunk=64KiB,channels=1,trim_reset=full").unwrap();
+/// In front of a device of 24 pages: its last chunk is short.
+fn on_24_pages(more: &str) -> Buffer {
+    let policy = PolicySpec::parse(&format!("aoi:chunk=64KiB,channels=1,{more}")).unwrap();
     let config = BufferConfig { policy, bytes: 1 << 20, charge: Charge::Paper, volatile: true };
     let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 24 * 4096 };
-    let mut b = Buffer {
-        policy: new_policy(&config, &sizes).unwrap(),
-        out: Actions::new(),
-        written: Written::default(),
-        programmed: [0; 3],
-    };
+    let (out, written) = (Actions::new(), Written::default());
+    let policy = new_policy(&config, &sizes).unwrap();
+    Buffer { policy, out, written, programmed: [0; 3] }
+}
+
+#[test]
+fn the_last_chunk_of_the_device_is_covered_when_its_pages_are() {
+    let mut b = on_24_pages("trim_reset=full");
     b.write(16, 8);
     b.write(16, 8);
     assert_eq!(b.programmed(), [0, 0, 8]);
-    // It covers the last chunk although that is half as long as others.
     b.trim(16, 8);
     b.write(16, 8);
     assert_eq!(b.programmed(), [8, 0, 0]);
+    let mut b = on_24_pages("restart=on");
+    b.write(16, 8);
+    b.write(19, 1);
+    assert_eq!(b.programmed(), [7, 0, 1]);
+    b.trim(19, 1);
+    b.write(16, 8);
+    assert_eq!(b.programmed(), [8, 0, 0]);
+}
+
+#[test]
+fn requests_past_the_end_of_the_device_find_no_bits() {
+    let mut b = on_24_pages("trim_reset=full");
     b.write(u32::MAX - 4, 4);
     b.write(u32::MAX - 4, 4);
     b.read(100, 4);

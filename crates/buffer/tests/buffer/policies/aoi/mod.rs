@@ -7,6 +7,9 @@ mod model;
 use crate::common::model::agrees;
 use crate::common::replay::{cells, g2};
 use crate::common::streams::{Case, case};
+use crate::policies::lru::Lru;
+use crate::policies::s3_fifo::S3Fifo;
+use crate::policies::sieve::Sieve;
 use model::Aoi;
 use proptest::prelude::*;
 
@@ -57,17 +60,29 @@ fn spec() -> impl Strategy<Value = String> {
         })
 }
 
-fn agrees_with_more_slots(spec: &str, mut case: Case) {
-    // Areas of 1 to 4 flash pages have to fit.
-    case.slots += 3 * case.k;
-    agrees::<Aoi>(spec, &case);
+/// Areas of 1 to 4 flash pages have to fit.
+fn with_more_slots(case: Case) -> Case {
+    Case { slots: case.slots + 3 * case.k, ..case }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn aoi_equals_the_naive_model(spec in spec(), case in case()) {
-        agrees_with_more_slots(&spec, case);
+    fn aoi_equals_the_naive_model(spec in spec(), case in case().prop_map(with_more_slots)) {
+        agrees::<Aoi<Lru>>(&spec, &case);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn areas_of_other_policies_equal_their_models(
+        spec in spec(),
+        case in case().prop_map(with_more_slots),
+    ) {
+        agrees::<Aoi<S3Fifo>>(&format!("{spec},area=s3-fifo"), &case);
+        agrees::<Aoi<Sieve>>(&format!("{spec},area=sieve"), &case);
     }
 }

@@ -7,6 +7,7 @@ use onefold_units::{Lpn, Op};
 
 use crate::common::model::{Order, Pages};
 use crate::common::streams::Case;
+use crate::policies::nested::Nested;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dest {
@@ -23,7 +24,7 @@ struct Part {
 }
 
 /// Lists are oldest page first.
-pub(super) struct Aoi {
+pub(super) struct Aoi<S> {
     reaccess: &'static str,
     trim_reset: &'static str,
     restart: bool,
@@ -40,7 +41,7 @@ pub(super) struct Aoi {
     parts: BTreeMap<u32, Part>,
     baw: Vec<u32>,
     bar: Vec<u32>,
-    sorb: Vec<u32>,
+    sorb: S,
     deadline: usize,
 }
 
@@ -49,7 +50,7 @@ fn leave(list: &mut Vec<u32>, gone: &[u32]) {
     list.retain(|page| !gone.contains(page));
 }
 
-impl Aoi {
+impl<S: Nested> Aoi<S> {
     fn is_large(&self, r: &Req) -> bool {
         u64::from(r.n) * self.entry >= self.threshold
     }
@@ -132,7 +133,7 @@ impl Aoi {
         match dest {
             Dest::Baw => self.baw.len(),
             Dest::Bar => self.bar.len(),
-            Dest::Sorb => self.sorb.len(),
+            Dest::Sorb => self.sorb.all().len(),
         }
     }
 
@@ -147,10 +148,7 @@ impl Aoi {
                 let gone = pages.evict(&self.bar, Stream::Other);
                 leave(&mut self.bar, &gone);
             }
-            Dest::Sorb => {
-                let gone = pages.evict(&self.sorb, Stream::Other);
-                leave(&mut self.sorb, &gone);
-            }
+            Dest::Sorb => self.sorb.evict(pages),
         }
     }
 
@@ -161,7 +159,7 @@ impl Aoi {
     }
 
     fn free(&self, pages: &Pages) -> usize {
-        pages.slots - self.sorb.len() - self.baw.len() - self.bar.len()
+        pages.slots - self.count(Dest::Sorb) - self.baw.len() - self.bar.len()
     }
 
     fn room(&mut self, d: Dest, pages: &mut Pages) {
@@ -187,7 +185,7 @@ impl Aoi {
             } else if d != Dest::Baw && !self.baw.is_empty() && self.deadline >= pages.slots {
                 self.deadline = 0;
                 self.evict_all(Dest::Baw, pages);
-            } else if !self.sorb.is_empty() {
+            } else if self.count(Dest::Sorb) > 0 {
                 self.evict(Dest::Sorb, pages);
             } else if self.count(d) > 0 {
                 self.evict(d, pages);
@@ -199,7 +197,7 @@ impl Aoi {
     }
 }
 
-impl Order for Aoi {
+impl<S: Nested> Order for Aoi<S> {
     fn new(case: &Case, spec: &PolicySpec) -> Self {
         let entry = u64::from(case.sectors) * 512;
         let dies = spec.value("channels").count() * spec.value("ways").count();
@@ -219,7 +217,7 @@ impl Order for Aoi {
             parts: BTreeMap::new(),
             baw: Vec::new(),
             bar: Vec::new(),
-            sorb: Vec::new(),
+            sorb: S::new(case, spec),
             deadline: 0,
         }
     }
@@ -244,42 +242,48 @@ impl Order for Aoi {
         }
     }
 
-    fn hit(&mut self, lpn: u32, write: bool, _: &mut Pages) {
+    fn hit(&mut self, lpn: u32, write: bool, pages: &mut Pages) {
         let Part { chunk, dest } = self.parts[&lpn];
         let literal = self.reaccess == "literal";
         let refresh = !write || (dest == Dest::Baw && !literal);
         if !refresh && (literal || self.l.contains(&chunk)) {
             self.w.insert(chunk);
         }
-        let lists = [&mut self.baw, &mut self.bar, &mut self.sorb];
-        let own = lists.into_iter().find(|list| list.contains(&lpn)).unwrap();
+        let lists = [&mut self.baw, &mut self.bar];
+        let Some(own) = lists.into_iter().find(|list| list.contains(&lpn)) else {
+            return self.sorb.hit(lpn, write, pages);
+        };
         leave(own, &[lpn]);
-        if refresh { own } else { &mut self.sorb }.push(lpn);
+        if refresh {
+            own.push(lpn);
+        } else {
+            self.sorb.join(lpn);
+        }
     }
 
     fn admit(&mut self, lpn: u32, _: bool, pages: &mut Pages) -> bool {
         let dest = self.parts[&lpn].dest;
+        let known = self.sorb.take_ghost(lpn);
         self.room(dest, pages);
         match dest {
             Dest::Baw => self.baw.push(lpn),
             Dest::Bar => self.bar.push(lpn),
-            Dest::Sorb => self.sorb.push(lpn),
+            Dest::Sorb => self.sorb.insert(lpn, known),
         }
         true
     }
 
     fn forget(&mut self, lpn: u32) {
-        for list in [&mut self.baw, &mut self.bar, &mut self.sorb] {
-            leave(list, &[lpn]);
-        }
+        leave(&mut self.baw, &[lpn]);
+        leave(&mut self.bar, &[lpn]);
+        self.sorb.forget(lpn);
     }
 
     fn flush_order(&self) -> Vec<(Stream, Vec<u32>)> {
-        vec![
-            (Stream::AppendOnly, self.baw.clone()),
-            (Stream::Other, self.sorb.clone()),
-            (Stream::Other, self.bar.clone()),
-        ]
+        let mut lists = vec![(Stream::AppendOnly, self.baw.clone())];
+        lists.extend(self.sorb.flush_order());
+        lists.push((Stream::Other, self.bar.clone()));
+        lists
     }
 
     fn stream(&self, lpn: u32) -> Stream {

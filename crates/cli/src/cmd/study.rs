@@ -1,0 +1,283 @@
+//! `onefold study`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use onefold_study::{
+    Control, Fault, Options, Program, Progress, Status, Study as File, StudyError, Summary, report,
+    run, status,
+};
+use onefold_units::convert::{float, floor_u64};
+
+use crate::cmd::trace::trace_error;
+use crate::error::{CliError, Exit};
+use crate::output::{Format, Global};
+
+/// Subcommands of `onefold study`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Study {
+    /// Run what is missing of a grid of buffer policies, sizes and workloads; -o names the folder of
+    /// the results
+    Run(RunArgs),
+    /// Say what of a study is done, what is left, and how long that will take
+    Status(Common),
+    /// Draw the figures of a study as one HTML page, or print them (--format table or json)
+    Report(Common),
+}
+
+/// Arguments of every subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// The study file
+    #[arg(value_name = "STUDY.toml")]
+    study: PathBuf,
+    /// Folder of the results [default: the name of the study file with -results]
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Only this workload (may be given often)
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Only this policy or bound, by its label (may be given often)
+    #[arg(long = "policy", value_name = "LABEL")]
+    policies: Vec<String>,
+    /// Part of every workload that is run, such as 0.01; address ranges stay whole
+    #[arg(long, default_value_t = 1.0, value_name = "PART")]
+    scale: f64,
+}
+
+/// Arguments of `onefold study run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Threads that run policies [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Most memory for the requests of one workload, which bounds such as min-alone keep
+    #[arg(long, default_value = "4GiB", value_name = "SIZE")]
+    memory: String,
+}
+
+impl Study {
+    /// Runs the command.
+    pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        global.expect_no_trace_format()?;
+        match self {
+            Self::Run(args) => args.run(global),
+            Self::Status(common) => common.status(global),
+            Self::Report(common) => common.report(global),
+        }
+    }
+}
+
+impl Common {
+    /// The study, and what of it is meant.
+    fn load(&self, global: &Global) -> Result<(File, Options), CliError> {
+        let mut study = File::load(&self.study)?;
+        if global.seed != 0 {
+            study.seed = global.seed;
+        }
+        let stem = self.study.file_stem().unwrap_or_default().to_string_lossy();
+        let folder =
+            self.results.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-results")));
+        let options = Options {
+            threads: 1,
+            only: self.only.clone(),
+            policies: self.policies.clone(),
+            scale: self.scale,
+            memory_bytes: 0,
+            folder,
+            program: program(),
+        };
+        Ok((study, options))
+    }
+
+    fn status(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let (study, options) = self.load(global)?;
+        let status = status(&study, &options)?;
+        let text = match global.format() {
+            Format::Json => json(&status),
+            Format::Table => status_table(&status),
+        };
+        global.emit(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn report(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let (study, options) = self.load(global)?;
+        let rows = onefold_study::rows(&study, &options)?;
+        if rows.is_empty() {
+            let text = format!("no results of this study are in {}", options.folder.display());
+            return Err(CliError::new(Exit::Failed, "study::no_results", text)
+                .help("`onefold study run` first, or name their folder with --results"));
+        }
+        let figures = report::figures(&study, &rows);
+        let text = match global.formats.last().map(String::as_str) {
+            Some("table") => report::text(&figures),
+            Some("json") => json(&figures),
+            _ => report::html(&study, &figures),
+        };
+        global.emit(&text)?;
+        if let Some(path) = &global.output {
+            global.say(format_args!("report of {} points: {}", rows.len(), path.display()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl RunArgs {
+    fn run(self, global: &Global) -> Result<ExitCode, CliError> {
+        let (study, mut options) = self.common.load(global)?;
+        if let Some(folder) = &global.output {
+            if self.common.results.is_some() {
+                let text = "both -o and --results name the folder of the results, expected one";
+                return Err(CliError::new(Exit::Usage, "usage::output", text));
+            }
+            options.folder.clone_from(folder);
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        options.threads = self.threads.map_or(cores, usize::from);
+        options.memory_bytes = onefold_config::size(&self.memory).map_err(|problem| {
+            let text = format!("--memory is `{}`, {problem}", self.memory);
+            CliError::new(Exit::Usage, "usage::value", text).help(problem.help())
+        })?;
+        let summary = watch(&study, &options, global)?;
+        tell(&summary, &options, global);
+        let text = match global.format() {
+            Format::Json => json(&summary.to_json(&study, &options.program)),
+            Format::Table => report::text(&report::figures(&study, &summary.rows)),
+        };
+        // -o is the folder here: the result itself goes to standard output.
+        Global::print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn tell(summary: &Summary, options: &Options, global: &Global) {
+    let failed = summary.rows.iter().filter(|row| row.error.is_some()).count();
+    let (computed, found) = (summary.computed, summary.found);
+    global.say(format_args!(
+        "{computed} points computed ({failed} failed), {found} were there: {}",
+        options.folder.display()
+    ));
+    if summary.partial {
+        let left = summary.left;
+        global.say(format_args!(
+            "interrupted: {left} points are left; the same command goes on from here"
+        ));
+    }
+}
+
+fn program() -> Program {
+    let program = crate::cmd::sim::program();
+    Program { version: program.version, commit: program.commit }
+}
+
+/// Runs with a progress bar on a terminal, until the end or Ctrl-C.
+fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, CliError> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let registered = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt.clone());
+    if let Err(error) = registered {
+        global.say(format!("Ctrl-C will not keep finished results: {error}"));
+    }
+    let bar = if global.shows_progress() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let watched = std::cell::RefCell::new((0, Instant::now()));
+    let show = |progress: &Progress<'_>| {
+        let mut watched = watched.borrow_mut();
+        if watched.0 != progress.number {
+            *watched = (progress.number, Instant::now());
+        }
+        let share = progress.bytes_total.map(|total| float(progress.bytes) / float(total.max(1)));
+        bar.set_position(floor_u64(share.unwrap_or(0.0).min(1.0) * 1000.0));
+        bar.set_message(message(progress, share, watched.1.elapsed()));
+    };
+    let control = Control { interrupt: Some(&interrupt), progress: Some(&show) };
+    let summary = run(study, options, &control);
+    bar.finish_and_clear();
+    Ok(summary?)
+}
+
+/// `W3 (3 of 14): 12.3 GiB, 1,234,567 requests, 2.1 M requests/s, 12 seconds left`.
+fn message(progress: &Progress<'_>, share: Option<f64>, elapsed: Duration) -> String {
+    let Progress { workload, number, of, requests, bytes, .. } = *progress;
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let rate = floor_u64(float(requests) / seconds);
+    let mut text = format!(
+        "{workload} ({number} of {of}): {}, {} requests, {} per second",
+        onefold_sim::result::bytes(bytes),
+        onefold_sim::result::count(requests),
+        onefold_sim::result::count(rate),
+    );
+    if let Some(share) = share.filter(|share| *share > 0.001) {
+        let left = seconds * (1.0 - share).max(0.0) / share;
+        let left = HumanDuration(Duration::from_secs_f64(left.min(1e9)));
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", {left} left");
+    }
+    text
+}
+
+fn status_table(status: &Status) -> String {
+    let mut text =
+        format!("{:16} {:>6} {:>6} {:>6}  CPU time left\n", "workload", "done", "failed", "left");
+    // Writing to a string cannot fail.
+    for workload in &status.workloads {
+        let left = match workload.left_cpu_s {
+            Some(seconds) => HumanDuration(Duration::from_secs_f64(seconds)).to_string(),
+            None => "-".to_owned(),
+        };
+        let (done, failed, missing) = (workload.done, workload.failed, workload.left);
+        let _ = write!(text, "{:16} {done:>6} {failed:>6} {missing:>6}  {left}\n", workload.name);
+    }
+    if status.strangers > 0 {
+        let _ = write!(
+            text,
+            "{} stored results belong to other versions of the study\n",
+            status.strangers
+        );
+    }
+    if status.other_commits > 0 {
+        let _ = write!(
+            text,
+            "{} results were computed by other commits of onefold\n",
+            status.other_commits
+        );
+    }
+    text
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    // Results are made of numbers and texts, which always have a JSON form.
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+impl From<StudyError> for CliError {
+    fn from(error: StudyError) -> Self {
+        if let StudyError::Trace { source, .. } = &error {
+            let plain = trace_error(source);
+            return plain.message_of(&error);
+        }
+        let exit = match error.fault() {
+            Fault::Usage => Exit::Usage,
+            Fault::Study => Exit::Infeasible,
+            Fault::Trace => Exit::BadTrace,
+            Fault::Busy => Exit::Busy,
+            Fault::Run => Exit::Failed,
+        };
+        let shown = Self::new(exit, error.code(), &error);
+        match error.help() {
+            Some(help) => shown.help(help),
+            None => shown,
+        }
+    }
+}

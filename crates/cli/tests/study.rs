@@ -1,0 +1,140 @@
+//! `onefold study` as a user runs it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const STUDY: &str = r#"
+schema = "onefold.study/1"
+name = "demo"
+device = "64MiB"
+sizes = ["256KiB", "1MiB"]
+policies = ["lru", { policy = "2l", label = "two levels" }]
+bounds = ["alone", "min-alone"]
+[[workload]]
+name = "A"
+[[workload.source]]
+name = "stream"
+workload = "write,bs=64KiB,bytes=32MiB"
+size = "32MiB"
+share = 9
+[[workload.source]]
+name = "hot"
+workload = "randrw,bs=4KiB,dist=zipf:1.0,requests=10k"
+offset = "32MiB"
+share = 1
+role = "target"
+"#;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("demo.toml"), STUDY).unwrap();
+    folder
+}
+
+fn onefold(folder: &Path, arguments: &str) -> Output {
+    let arguments = arguments.split_whitespace();
+    let binary = env!("CARGO_BIN_EXE_onefold");
+    Command::new(binary).arg("study").args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// Standard error on one line: messages are wrapped to the width of a terminal.
+fn message(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).replace('\u{2502}', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", message(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn run_status_and_report() {
+    let folder = folder("study");
+    let table = stdout(&onefold(&folder, "status demo.toml"));
+    assert!(table.contains("A                     0      0      8  -"), "{table}");
+    let first = onefold(&folder, "run demo.toml --threads 2 --policy lru");
+    assert!(
+        message(&first).starts_with("2 points computed (0 failed), 0 were there: demo-results")
+    );
+    let json: serde_json::Value = serde_json::from_str(&stdout(&onefold(
+        &folder,
+        "run demo.toml -o demo-results --format json",
+    )))
+    .unwrap();
+    assert_eq!((&json["schema"], &json["partial"]), (&"onefold.study/1".into(), &false.into()));
+    assert_eq!(
+        (json["rows"].as_array().unwrap().len(), &json["rows"][2]["label"]),
+        (8, &"two levels".into())
+    );
+    let status = stdout(&onefold(&folder, "status demo.toml --format json"));
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(
+        (&status["workloads"][0]["done"], &status["workloads"][0]["left"]),
+        (&8.into(), &0.into())
+    );
+    let html = stdout(&onefold(&folder, "report demo.toml"));
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("two levels"));
+    assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    let text = stdout(&onefold(&folder, "report demo.toml --format table"));
+    assert!(text.starts_with("Hit ratio of the target (%)\n\n  A\n"), "{text}");
+    let report =
+        stdout(&onefold(&folder, "report demo.toml --results demo-results -o report.html"));
+    assert_eq!(
+        (report.as_str(), fs::read_to_string(folder.join("report.html")).unwrap()),
+        ("", html)
+    );
+    for file in ["results.jsonl", "results.json", "results.parquet"] {
+        assert!(folder.join("demo-results").join(file).exists());
+    }
+}
+
+#[test]
+fn refusals_have_their_exit_codes() {
+    let folder = folder("study-refusals");
+    let study = |old: &str, new: &str| {
+        fs::write(folder.join("bad.toml"), STUDY.replacen(old, new, 1)).unwrap();
+    };
+    let refused = |arguments: &str, code: i32, expected: &str| {
+        let output = onefold(&folder, arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", message(&output));
+        assert!(message(&output).contains(expected), "{}", message(&output));
+        assert!(output.stdout.is_empty());
+    };
+    refused("run nothing.toml", 2, "cannot read the study nothing.toml");
+    refused("run demo.toml --only B", 2, "expected a workload of the study: A");
+    refused("run demo.toml --policy x", 2, "policy or bound of the study: lru, two levels, alone");
+    refused("run demo.toml --scale 2", 2, "--scale is 2, expected a number above 0 and at most 1");
+    refused("run demo.toml --memory 4G", 2, "--memory is `4G`");
+    refused("run demo.toml --threads 0", 2, "threads");
+    refused("run demo.toml --results a -o b", 2, "expected one");
+    refused("report demo.toml", 1, "no results of this study are in demo-results");
+    study("sizes", "sises");
+    refused("run bad.toml", 3, "did you mean `sizes`?");
+    study("offset = \"32MiB\"", "offset = \"31MiB\"");
+    refused("run bad.toml", 3, "start at 31MiB, expected at least 32MiB");
+    study("workload = \"write,bs=64KiB,bytes=32MiB\"", "trace = \"demo.toml\"");
+    refused("status bad.toml", 4, "demo.toml");
+    study("workload = \"write,bs=64KiB,bytes=32MiB\"", "trace = \"missing.csv\"");
+    refused("run bad.toml", 1, "workload A: cannot open");
+}
+
+#[test]
+fn the_studies_of_the_repository_are_valid() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-such-results");
+    for (study, left) in
+        [("jeong2021", 14 * 16 * 5), ("jeong2021-small", 4 * 16 * 2), ("rocksdb", 3 * 16 * 4)]
+    {
+        let arguments =
+            format!("status studies/{study}.toml --format json --results {}", results.display());
+        let status: serde_json::Value =
+            serde_json::from_str(&stdout(&onefold(&root, &arguments))).unwrap();
+        let workloads = status["workloads"].as_array().unwrap();
+        let sum: u64 = workloads.iter().map(|workload| workload["left"].as_u64().unwrap()).sum();
+        assert_eq!(sum, left, "{study}");
+    }
+}

@@ -1,0 +1,113 @@
+//! One policy of one size while a workload runs through it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use onefold_buffer::{Actions, Policy, Stats, new_policy};
+use onefold_units::Op;
+
+use crate::cpu::thread_cpu;
+use crate::file::{Study, Subject};
+use crate::row::{LatencyRow, Row};
+use crate::service::Service;
+use crate::stream::Block;
+
+/// A buffer and what it did since the warm-up.
+pub(crate) struct Cell {
+    /// The row to be, with its names.
+    row: Row,
+    policy: Option<Box<dyn Policy + Send>>,
+    /// Only the requests of this tenant count.
+    only: Option<u8>,
+    warm: Stats,
+    latency: Vec<LatencyRow>,
+    actions: Actions,
+    cpu: Duration,
+}
+
+impl Cell {
+    /// Builds the buffer; if that fails, the row has the reason.
+    pub(crate) fn new(study: &Study, subject: &Subject, target: Option<u8>, mut row: Row) -> Self {
+        let (config, only) = match subject {
+            Subject::Policy(spec) => (study.buffer(*spec, row.size_bytes), None),
+            Subject::Bound(_) => (study.buffer_of_bound(row.size_bytes), target),
+        };
+        let mut policy = None;
+        let sizes = study.sizes_of_device();
+        match guarded(|| new_policy(&config, &sizes)) {
+            Ok(Ok(built)) => {
+                row.slots = built.slots();
+                policy = Some(built);
+            }
+            Ok(Err(error)) => row.error = Some(error.to_string()),
+            Err(bug) => row.error = Some(bug),
+        }
+        let latency = vec![LatencyRow::default(); row.tenants.len()];
+        let (warm, actions, cpu) = (Stats::default(), Actions::counting(), Duration::ZERO);
+        Self { row, policy, only, warm, latency, actions, cpu }
+    }
+
+    /// Whether requests would change anything.
+    pub(crate) const fn is_alive(&self) -> bool {
+        self.policy.is_some()
+    }
+
+    /// Runs a block of requests.
+    pub(crate) fn run(&mut self, block: &Block, service: &Service) {
+        let Some(mut policy) = self.policy.take() else { return };
+        let start = thread_cpu();
+        let done = guarded(|| self.requests(policy.as_mut(), block, service));
+        self.cpu += thread_cpu().saturating_sub(start);
+        match done {
+            Ok(()) => self.policy = Some(policy),
+            Err(bug) => self.row.error = Some(bug),
+        }
+    }
+
+    fn requests(&mut self, policy: &mut dyn Policy, block: &Block, service: &Service) {
+        let Self { row, only, latency, actions, .. } = self;
+        block.replay(|req, view| {
+            if only.is_some_and(|only| only != req.tenant) {
+                return;
+            }
+            policy.request(req, view, actions);
+            row.requests += 1;
+            let counts = actions.counts();
+            let time = || service.time(req.n, counts.lookups, counts.reads, counts.programs);
+            let tenant = &mut latency[usize::from(req.tenant)];
+            match req.op {
+                Op::Read => tenant.read.add(time()),
+                Op::Write => tenant.write.add(time()),
+                Op::Trim | Op::WriteZeroes | Op::Flush => {}
+            }
+        });
+    }
+
+    /// Forgets what was counted so far, but not what is buffered.
+    pub(crate) fn end_warm_up(&mut self) {
+        if let Some(policy) = &self.policy {
+            self.warm = policy.stats().clone();
+        }
+        self.latency.fill(LatencyRow::default());
+        self.row.requests = 0;
+    }
+
+    /// The result.
+    pub(crate) fn finish(mut self, entry_bytes: u32) -> Row {
+        if let Some(policy) = &self.policy {
+            let stats = policy.stats().since(&self.warm);
+            self.row.fill(&stats, &self.latency, entry_bytes);
+        }
+        self.row.cpu_s = self.cpu.as_secs_f64();
+        self.row
+    }
+}
+
+/// A bug in one policy must not take the rest of a long study with it.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        format!("a bug in the policy: {text}")
+    })
+}

@@ -1,0 +1,69 @@
+//! The results as one JSON object and as Parquet, for other programs.
+
+mod columns;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::file::Study;
+use crate::run::Summary;
+use crate::{Program, Row, SCHEMA, StudyError};
+
+/// Writes `results.json` and `results.parquet` into the folder, each in one step.
+pub(crate) fn write(
+    study: &Study,
+    folder: &Path,
+    program: &Program,
+    summary: &Summary,
+) -> Result<(), StudyError> {
+    in_one_step(&folder.join("results.json"), |file| {
+        serde_json::to_writer_pretty(&mut *file, &object(study, program, summary))?;
+        file.write_all(b"\n")
+    })?;
+    in_one_step(&folder.join("results.parquet"), |file| {
+        columns::write(file, &summary.rows).map_err(io::Error::other)
+    })
+}
+
+/// The results as one object.
+pub(crate) fn object(study: &Study, program: &Program, summary: &Summary) -> Value {
+    let rows: Vec<&Row> = summary.rows.iter().collect();
+    json!({
+        "schema": SCHEMA,
+        "onefold": program,
+        "study": {"name": study.name, "description": study.description, "seed": study.seed,
+                  "device_bytes": study.device_bytes, "entry_bytes": study.entry_bytes,
+                  "flash_page_bytes": study.flash_page_bytes, "charge": study.charge.name(),
+                  "volatile": study.volatile, "preset": study.preset},
+        "partial": summary.partial,
+        "left": summary.left,
+        "rows": rows,
+    })
+}
+
+fn in_one_step(
+    path: &Path,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), StudyError> {
+    let mut part = path.to_path_buf().into_os_string();
+    part.push(".part");
+    let written = File::create(&part)
+        .and_then(|mut file| content(&mut file))
+        .and_then(|()| fs::rename(&part, path));
+    written.map_err(|source| StudyError::Results {
+        path: path.to_path_buf(),
+        action: "write",
+        source,
+    })
+}
+
+impl Summary {
+    /// The results as one JSON object, as in `results.json`.
+    #[must_use]
+    pub fn to_json(&self, study: &Study, program: &Program) -> Value {
+        object(study, program, self)
+    }
+}

@@ -1,0 +1,157 @@
+//! What a figure shows.
+
+use serde::Serialize;
+
+/// How a figure shows its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureKind {
+    /// Bars, grouped by workload and size, with marks for the bounds.
+    Bars,
+    /// Numbers only.
+    Table,
+}
+
+impl FigureKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::Bars, Self::Table];
+
+    /// Name in study files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bars => "bars",
+            Self::Table => "table",
+        }
+    }
+}
+
+/// A number of one point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Hits per page accessed by the target.
+    TargetHitRatio,
+    /// Hits per page accessed by anyone.
+    TotalHitRatio,
+    /// Hits per page read by the target.
+    TargetReadHitRatio,
+    /// Hits per page written by the target.
+    TargetWriteHitRatio,
+    /// Mean latency of the reads and writes of the target.
+    TargetLatency,
+    /// Mean latency of all reads and writes.
+    TotalLatency,
+    /// Pages programmed for anyone.
+    PagesProgrammed,
+    /// 1 - pages programmed / pages written.
+    Absorption,
+}
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Self; 8] = [
+        Self::TargetHitRatio,
+        Self::TotalHitRatio,
+        Self::TargetReadHitRatio,
+        Self::TargetWriteHitRatio,
+        Self::TargetLatency,
+        Self::TotalLatency,
+        Self::PagesProgrammed,
+        Self::Absorption,
+    ];
+
+    /// Name in study files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TargetHitRatio => "target_hit_ratio",
+            Self::TotalHitRatio => "total_hit_ratio",
+            Self::TargetReadHitRatio => "target_read_hit_ratio",
+            Self::TargetWriteHitRatio => "target_write_hit_ratio",
+            Self::TargetLatency => "target_latency",
+            Self::TotalLatency => "total_latency",
+            Self::PagesProgrammed => "pages_programmed",
+            Self::Absorption => "absorption",
+        }
+    }
+
+    /// Name in figures.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::TargetHitRatio => "hit ratio of the target",
+            Self::TotalHitRatio => "hit ratio of all tenants",
+            Self::TargetReadHitRatio => "read hit ratio of the target",
+            Self::TargetWriteHitRatio => "write hit ratio of the target",
+            Self::TargetLatency => "mean latency of the target",
+            Self::TotalLatency => "mean latency of all tenants",
+            Self::PagesProgrammed => "pages programmed",
+            Self::Absorption => "write absorption",
+        }
+    }
+
+    /// Whether it is a share of 1.
+    #[must_use]
+    pub const fn is_share(self) -> bool {
+        !matches!(self, Self::TargetLatency | Self::TotalLatency | Self::PagesProgrammed)
+    }
+
+    /// Whether it is a time in nanoseconds.
+    #[must_use]
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::TargetLatency | Self::TotalLatency)
+    }
+
+    /// Whether it needs a target.
+    #[must_use]
+    pub const fn is_of_target(self) -> bool {
+        matches!(
+            self,
+            Self::TargetHitRatio
+                | Self::TargetReadHitRatio
+                | Self::TargetWriteHitRatio
+                | Self::TargetLatency
+        )
+    }
+}
+
+/// One figure of the report. Empty lists mean all.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Title.
+    pub title: String,
+    /// What to know about it.
+    pub note: String,
+    /// How it is shown.
+    pub kind: FigureKind,
+    /// What it shows.
+    pub metric: Metric,
+    /// Names of the workloads.
+    pub workloads: Vec<String>,
+    /// Sizes in bytes.
+    pub sizes: Vec<u64>,
+    /// Labels of policies and names of bounds.
+    pub policies: Vec<String>,
+    /// Label of the policy that the others are divided by.
+    pub baseline: Option<String>,
+}
+
+impl Figure {
+    /// Everything about one metric.
+    #[must_use]
+    pub fn of(metric: Metric) -> Self {
+        let title = metric.title();
+        let (first, rest) = title.split_at(1);
+        Self {
+            title: first.to_uppercase() + rest,
+            note: String::new(),
+            kind: FigureKind::Bars,
+            metric,
+            workloads: Vec::new(),
+            sizes: Vec::new(),
+            policies: Vec::new(),
+            baseline: None,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The study file: what is to be compared.
+
+mod figure;
+mod parse;
+mod reader;
+
+use std::path::PathBuf;
+
+use onefold_buffer::{BufferConfig, Charge, PolicyKind, PolicySpec, Sizes};
+use onefold_units::convert::narrow;
+
+pub use figure::{Figure, FigureKind, Metric};
+pub(crate) use parse::scaled;
+
+/// A grid of policies, sizes and workloads.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The file.
+    pub path: PathBuf,
+    /// Name, without spaces around it.
+    pub name: String,
+    /// What it is about, in words.
+    pub description: String,
+    /// Bytes the host can address.
+    pub device_bytes: u64,
+    /// Bytes of a buffer entry.
+    pub entry_bytes: u32,
+    /// Bytes of a flash page.
+    pub flash_page_bytes: u32,
+    /// Sizes of the buffer in bytes, ascending.
+    pub sizes: Vec<u64>,
+    /// Policies in the order of figures.
+    pub policies: Vec<PolicyChoice>,
+    /// Bounds to compare with.
+    pub bounds: Vec<Bound>,
+    /// What the tables of a policy cost.
+    pub charge: Charge,
+    /// Whether flushes have to program.
+    pub volatile: bool,
+    /// Preset whose geometry and times the latency model takes.
+    pub preset: String,
+    /// Time of one look-up in a table of a policy, in nanoseconds.
+    pub look_up_ns: u64,
+    /// Seed of every generator without its own.
+    pub seed: u64,
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+    /// The figures of the report.
+    pub figures: Vec<Figure>,
+}
+
+/// A policy and its name in figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyChoice {
+    /// The policy.
+    pub spec: PolicySpec,
+    /// The name.
+    pub label: String,
+}
+
+/// What no policy of the same size can beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bound {
+    /// LRU over the requests of the target alone: no bound, but what isolation would give.
+    Alone,
+    /// MIN over the requests of the target alone: bounds its hits under every policy.
+    MinAlone,
+    /// MIN that may refuse a page: bounds the hits of all tenants together.
+    MinBypass,
+    /// MIN that admits every page.
+    Min,
+    /// Least pages programmed by any policy.
+    MinW,
+}
+
+impl Bound {
+    /// Every bound.
+    pub const ALL: [Self; 5] =
+        [Self::Alone, Self::MinAlone, Self::MinBypass, Self::Min, Self::MinW];
+
+    /// Name in study files, results and figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::MinAlone => "min-alone",
+            Self::MinBypass => "min-bypass",
+            Self::Min => "min",
+            Self::MinW => "min-w",
+        }
+    }
+
+    /// Whether only the requests of the target count.
+    #[must_use]
+    pub const fn is_of_target(self) -> bool {
+        matches!(self, Self::Alone | Self::MinAlone)
+    }
+
+    /// Whether the future has to be known: the requests are kept in memory.
+    #[must_use]
+    pub const fn is_offline(self) -> bool {
+        !matches!(self, Self::Alone)
+    }
+}
+
+/// What one point of the grid runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Subject {
+    /// A policy.
+    Policy(PolicySpec),
+    /// A bound.
+    Bound(Bound),
+}
+
+impl Subject {
+    /// Whether it is a bound.
+    #[must_use]
+    pub const fn is_bound(&self) -> bool {
+        matches!(self, Self::Bound(_))
+    }
+}
+
+/// The text by which results know it.
+impl std::fmt::Display for Subject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Policy(spec) => spec.fmt(f),
+            Self::Bound(bound) => f.write_str(bound.name()),
+        }
+    }
+}
+
+/// One mix of sources.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Short name, such as `W3`.
+    pub name: String,
+    /// Name in figures.
+    pub label: String,
+    /// The sources; the position is the number of the tenant.
+    pub sources: Vec<Source>,
+}
+
+impl Workload {
+    /// The tenant whose hit ratio is the question.
+    #[must_use]
+    pub fn target(&self) -> Option<u8> {
+        let target = self.sources.iter().position(|source| source.is_target)?;
+        u8::try_from(target).ok()
+    }
+}
+
+/// One tenant of a workload.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Name in results.
+    pub name: String,
+    /// Where its requests come from.
+    pub input: Input,
+    /// Its share of the bytes read and written, in millionths of any unit.
+    pub share: u64,
+    /// Where its addresses start on the device, in bytes.
+    pub offset: u64,
+    /// Bytes of address space it has; to the end of what it addresses if `None`.
+    pub size: Option<u64>,
+    /// Bytes read and written after which it ends; what it has if `None`.
+    pub limit: Option<u64>,
+    /// What it sends before anything is counted.
+    pub warm_up: WarmUp,
+    /// Whether its hit ratio is the question.
+    pub is_target: bool,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A generator.
+    Workload(Box<onefold_trace::workload::Workload>),
+    /// A trace file.
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// How it is read.
+        options: Box<onefold_tracefile::Options>,
+    },
+}
+
+/// What a source sends before anything is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// The first so many bytes read and written.
+    Bytes(u64),
+    /// What the generator calls its load phase.
+    Load,
+}
+
+impl WarmUp {
+    /// Nothing.
+    pub const NONE: Self = Self::Bytes(0);
+}
+
+impl Study {
+    /// What the buffer stands in front of.
+    #[must_use]
+    pub const fn sizes_of_device(&self) -> Sizes {
+        Sizes {
+            entry_bytes: self.entry_bytes,
+            flash_page_bytes: self.flash_page_bytes,
+            device_bytes: self.device_bytes,
+        }
+    }
+
+    /// The buffer of one point.
+    #[must_use]
+    pub const fn buffer(&self, policy: PolicySpec, bytes: u64) -> BufferConfig {
+        BufferConfig { policy, bytes, charge: self.charge, volatile: self.volatile }
+    }
+
+    /// The buffer of a bound: its tables are free.
+    #[must_use]
+    pub fn buffer_of_bound(&self, bytes: u64) -> BufferConfig {
+        let policy = PolicySpec::new(PolicyKind::Lru);
+        BufferConfig { policy, bytes, charge: Charge::None, volatile: self.volatile }
+    }
+
+    /// Entries of the device.
+    #[must_use]
+    pub fn device_entries(&self) -> u32 {
+        narrow(self.device_bytes / u64::from(self.entry_bytes))
+    }
+
+    /// What every workload is run with, in the order of results.
+    #[must_use]
+    pub fn points(&self) -> Vec<(Subject, u64)> {
+        let policies = self.policies.iter().map(|policy| Subject::Policy(policy.spec));
+        let subjects = policies.chain(self.bounds.iter().copied().map(Subject::Bound));
+        subjects.flat_map(|subject| self.sizes.iter().map(move |size| (subject, *size))).collect()
+    }
+
+    /// The name of a subject in figures.
+    #[must_use]
+    pub fn label(&self, subject: &Subject) -> String {
+        let chosen = match subject {
+            Subject::Policy(spec) => self.policies.iter().find(|policy| policy.spec == *spec),
+            Subject::Bound(_) => None,
+        };
+        chosen.map_or_else(|| subject.to_string(), |policy| policy.label.clone())
+    }
+}

@@ -1,0 +1,354 @@
+//! From TOML to a checked [`Study`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use onefold_buffer::{Charge, PolicySpec};
+use onefold_trace::FormatSpec;
+use onefold_tracefile::Options;
+use onefold_units::convert::{float, floor_u64, narrow};
+
+use super::reader::{Field, Keys, Reader, Table};
+use super::{
+    Bound, Figure, FigureKind, Input, Metric, PolicyChoice, Source, Study, WarmUp, Workload,
+};
+use crate::{SCHEMA, StudyError};
+
+const STUDY: Keys = Keys {
+    section: "the study",
+    known: &[
+        "schema",
+        "name",
+        "description",
+        "device",
+        "entry",
+        "flash_page",
+        "sizes",
+        "policies",
+        "bounds",
+        "charge",
+        "volatile",
+        "preset",
+        "look_up",
+        "seed",
+        "workload",
+        "figure",
+    ],
+};
+const POLICY: Keys = Keys { section: "a policy", known: &["policy", "label"] };
+const WORKLOAD: Keys = Keys { section: "[[workload]]", known: &["name", "label", "source"] };
+const SOURCE: Keys = Keys {
+    section: "[[workload.source]]",
+    known: &[
+        "name", "workload", "trace", "format", "device", "share", "offset", "size", "limit",
+        "warm_up", "role",
+    ],
+};
+const FIGURE: Keys = Keys {
+    section: "[[figure]]",
+    known: &["title", "note", "kind", "metric", "workloads", "sizes", "policies", "baseline"],
+};
+
+/// Largest address space: 2^32 entries of 64 KiB.
+const DEVICE_MOST: u64 = 1 << 48;
+/// Most items of any list: a slip of the keyboard should not start a year of work.
+const ITEMS_MOST: usize = 256;
+/// Most tenants of a workload.
+const SOURCES_MOST: usize = 16;
+/// Largest share: keeps the products of the interleaver in 128 bits.
+const SHARE_MOST: f64 = 1e9;
+
+impl Study {
+    /// Reads and checks a study file. Traces are looked for next to it.
+    pub fn load(path: &Path) -> Result<Self, StudyError> {
+        let failed = |source| StudyError::Read { path: path.to_path_buf(), source };
+        let text = fs::read_to_string(path).map_err(failed)?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads the text of a study file called `path`.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, StudyError> {
+        let reader = Reader::new(path, text);
+        let table = reader.parse()?;
+        let study = Table::new(reader, STUDY, table.get_ref(), 0)?;
+        let schema = study.need("schema", "schema = \"onefold.study/1\"")?;
+        if schema.text()? != SCHEMA {
+            return Err(schema.refuse(format_args!("expected \"{SCHEMA}\"")));
+        }
+        let device = study.need("device", "a size such as \"300GiB\"")?;
+        let device_bytes = device.size(4096, DEVICE_MOST)?;
+        let entry_bytes = narrow(study.or("entry", 4096, |field| field.size(512, 1 << 17))?);
+        if !device_bytes.is_multiple_of(u64::from(entry_bytes))
+            || device_bytes / u64::from(entry_bytes) > u64::from(u32::MAX)
+        {
+            let text = format!(
+                "expected a multiple of the entry of {entry_bytes} B, at most 2^32 - 1 entries"
+            );
+            return Err(device.refuse(text));
+        }
+        let mut parsed = Self {
+            path: path.to_path_buf(),
+            name: study.need("name", "a short name")?.name()?,
+            description: study
+                .or("description", String::new(), |text| text.text().map(str::to_owned))?,
+            device_bytes,
+            entry_bytes,
+            flash_page_bytes: narrow(
+                study.or("flash_page", 4096, |field| field.size(512, 1 << 20))?,
+            ),
+            sizes: sizes(&study.need("sizes", "a list of sizes, such as [\"8MiB\", \"32MiB\"]")?)?,
+            policies: policies(&study.need("policies", "a list of policies, such as [\"lru\"]")?)?,
+            bounds: study.or("bounds", Vec::new(), bounds)?,
+            charge: study.or("charge", Charge::Paper, |f| f.choice(&Charge::ALL, Charge::name))?,
+            volatile: study.or("volatile", false, Field::flag)?,
+            preset: study.or("preset", "jeong2021".to_owned(), Field::name)?,
+            look_up_ns: study.or("look_up", 100, Field::time)?,
+            seed: study.or("seed", 0, Field::count)?,
+            workloads: Vec::new(),
+            figures: Vec::new(),
+        };
+        parsed.workloads = workloads(&study, &parsed)?;
+        parsed.figures = figures(&study, &parsed)?;
+        Ok(parsed)
+    }
+}
+
+/// The items of a list that is neither empty nor endless.
+fn items<'a>(field: &Field<'a>) -> Result<Vec<Field<'a>>, StudyError> {
+    let items = field.items()?;
+    if items.is_empty() {
+        return Err(field.refuse("expected at least one item, or the grid is empty"));
+    }
+    if items.len() > ITEMS_MOST {
+        return Err(field.refuse(format_args!("expected at most {ITEMS_MOST} items")));
+    }
+    Ok(items)
+}
+
+fn sizes(field: &Field<'_>) -> Result<Vec<u64>, StudyError> {
+    let mut sizes = BTreeSet::new();
+    for item in items(field)? {
+        if !sizes.insert(item.size(1, DEVICE_MOST)?) {
+            return Err(item.refuse("expected every size once"));
+        }
+    }
+    Ok(sizes.into_iter().collect())
+}
+
+fn policies(field: &Field<'_>) -> Result<Vec<PolicyChoice>, StudyError> {
+    let mut policies: Vec<PolicyChoice> = Vec::new();
+    for item in items(field)? {
+        let (text, label) = if item.is_table() {
+            let table = item.table(POLICY)?;
+            let text = table.need("policy", "a policy such as \"lru\"")?;
+            (text, table.get("label").map(|label| label.name()).transpose()?)
+        } else {
+            (item, None)
+        };
+        let spec = PolicySpec::parse(text.text()?).map_err(|error| text.refuse(error))?;
+        let label = label.unwrap_or_else(|| spec.to_string());
+        if policies.iter().any(|other| other.spec == spec || other.label == label) {
+            return Err(item.refuse("expected every policy and every label once"));
+        }
+        policies.push(PolicyChoice { spec, label });
+    }
+    Ok(policies)
+}
+
+fn bounds(field: &Field<'_>) -> Result<Vec<Bound>, StudyError> {
+    let mut bounds = Vec::new();
+    for item in field.items()? {
+        let bound = item.choice(&Bound::ALL, Bound::name)?;
+        if bounds.contains(&bound) {
+            return Err(item.refuse("expected every bound once"));
+        }
+        bounds.push(bound);
+    }
+    Ok(bounds)
+}
+
+fn workloads(study: &Table<'_>, parsed: &Study) -> Result<Vec<Workload>, StudyError> {
+    let expected = "at least one [[workload]] table, or the grid is empty";
+    let tables = study.tables("workload", WORKLOAD)?;
+    if tables.is_empty() {
+        return Err(study.missing("workload", expected));
+    }
+    let mut workloads: Vec<Workload> = Vec::new();
+    for table in &tables {
+        let field = table.need("name", "a short name")?;
+        let name = field.name()?;
+        if workloads.iter().any(|other| other.name == name) {
+            return Err(field.refuse("expected a name that no other workload has"));
+        }
+        let label = table.or("label", name.clone(), Field::name)?;
+        let sources = sources(table, parsed)?;
+        let workload = Workload { name, label, sources };
+        if let Some(bound) = parsed.bounds.iter().find(|bound| bound.is_of_target())
+            && workload.target().is_none()
+        {
+            let problem =
+                format!("no source has role = \"target\", which the bound {} needs", bound.name());
+            return Err(field.refuse(problem));
+        }
+        workloads.push(workload);
+    }
+    Ok(workloads)
+}
+
+fn sources(workload: &Table<'_>, parsed: &Study) -> Result<Vec<Source>, StudyError> {
+    let tables = workload.tables("source", SOURCE)?;
+    if tables.is_empty() {
+        return Err(workload.missing("source", "at least one [[workload.source]] table"));
+    }
+    if tables.len() > SOURCES_MOST {
+        let field = workload.need("source", "")?;
+        return Err(field.refuse(format_args!("expected at most {SOURCES_MOST} sources")));
+    }
+    let mut sources: Vec<Source> = Vec::new();
+    for (at, table) in tables.iter().enumerate() {
+        let source = source(table, at, tables.len() == 1, parsed)?;
+        let name = || table.get("name").or_else(|| table.get("role"));
+        if source.is_target && sources.iter().any(|other| other.is_target) {
+            return Err(table.need("role", "")?.refuse("expected one target in a workload"));
+        }
+        if let Some(field) = name()
+            && sources.iter().any(|other| other.name == source.name)
+        {
+            return Err(field.refuse("expected a name that no other source of the workload has"));
+        }
+        sources.push(source);
+    }
+    Ok(sources)
+}
+
+fn source(
+    table: &Table<'_>,
+    at: usize,
+    is_only: bool,
+    parsed: &Study,
+) -> Result<Source, StudyError> {
+    let entry = u64::from(parsed.entry_bytes);
+    let address = |field: &Field<'_>| {
+        let bytes = field.size(0, parsed.device_bytes)?;
+        if bytes.is_multiple_of(entry) {
+            return Ok(bytes);
+        }
+        Err(field.refuse(format_args!("expected a multiple of the entry of {entry} B")))
+    };
+    let share = match table.get("share") {
+        Some(field) => share(&field)?,
+        None if is_only => 1_000_000,
+        None => return Err(table.missing("share", "its share of the bytes, such as 28")),
+    };
+    let is_target = table.or("role", false, |field| {
+        field.choice(&[false, true], |target| if target { "target" } else { "background" })
+    })?;
+    Ok(Source {
+        name: table.or("name", format!("source {}", at + 1), Field::name)?,
+        input: input(table, parsed)?,
+        share,
+        offset: table.or("offset", 0, address)?,
+        size: table.get("size").map(|field| address(&field)).transpose()?,
+        limit: table.get("limit").map(|field| field.size(1, u64::MAX)).transpose()?,
+        warm_up: table.or("warm_up", WarmUp::NONE, warm_up)?,
+        is_target,
+    })
+}
+
+fn share(field: &Field<'_>) -> Result<u64, StudyError> {
+    let share = field.number()?;
+    let millionths = floor_u64(share * 1e6 + 0.5);
+    if share <= SHARE_MOST && millionths > 0 {
+        return Ok(millionths);
+    }
+    Err(field.refuse("expected a number from 0.000001 to 1000000000: a share of 0 would never run"))
+}
+
+fn warm_up(field: &Field<'_>) -> Result<WarmUp, StudyError> {
+    if field.text().is_ok_and(|text| text == "load") {
+        return Ok(WarmUp::Load);
+    }
+    field.size(0, u64::MAX).map(WarmUp::Bytes)
+}
+
+fn input(table: &Table<'_>, parsed: &Study) -> Result<Input, StudyError> {
+    match (table.get("workload"), table.get("trace")) {
+        (Some(_), Some(trace)) => Err(trace.refuse("expected either workload or trace, not both")),
+        (None, None) => Err(table.missing("workload", "workload = \"SPEC\" or trace = \"FILE\"")),
+        (Some(field), None) => {
+            if let Some(other) = table.get("format").or_else(|| table.get("device")) {
+                return Err(other.refuse("expected only where a trace is given"));
+            }
+            let workload = onefold_trace::workload::Workload::parse(field.text()?);
+            Ok(Input::Workload(Box::new(workload.map_err(|error| field.refuse(error))?)))
+        }
+        (None, Some(field)) => {
+            let folder = parsed.path.parent().unwrap_or_else(|| Path::new(""));
+            let path = folder.join(field.text()?);
+            let format = table.get("format").map(|format| {
+                FormatSpec::parse(format.text()?).map_err(|error| format.refuse(error))
+            });
+            let device = table.get("device").map(|device| device.name()).transpose()?;
+            let options = Options { format: format.transpose()?, device, ..Options::default() };
+            Ok(Input::Trace { path, options: Box::new(options) })
+        }
+    }
+}
+
+fn figures(study: &Table<'_>, parsed: &Study) -> Result<Vec<Figure>, StudyError> {
+    study.tables("figure", FIGURE)?.iter().map(|table| figure(table, parsed)).collect()
+}
+
+fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
+    let metric = table.need("metric", "what is shown, such as \"target_hit_ratio\"")?;
+    let metric = metric.choice(&Metric::ALL, Metric::name)?;
+    let workloads: Vec<&str> = parsed.workloads.iter().map(|w| w.name.as_str()).collect();
+    let bounds = parsed.bounds.iter().map(|bound| bound.name());
+    let labels: Vec<&str> =
+        parsed.policies.iter().map(|policy| policy.label.as_str()).chain(bounds).collect();
+    let among = |all: &[&str]| {
+        let all: Vec<String> = all.iter().map(|&name| name.to_owned()).collect();
+        move |field: &Field<'_>| one_of(field, &all)
+    };
+    let (workload, label) = (among(&workloads), among(&labels));
+    let list = |key, read: &dyn Fn(&Field<'_>) -> Result<String, StudyError>| {
+        table.or(key, Vec::new(), |field| field.items()?.iter().map(read).collect())
+    };
+    let whole = Figure::of(metric);
+    Ok(Figure {
+        title: table.or("title", whole.title.clone(), Field::name)?,
+        note: table.or("note", String::new(), |note| note.text().map(str::to_owned))?,
+        kind: table
+            .or("kind", whole.kind, |kind| kind.choice(&FigureKind::ALL, FigureKind::name))?,
+        workloads: list("workloads", &workload)?,
+        sizes: table.or("sizes", Vec::new(), |field| figure_sizes(field, parsed))?,
+        policies: list("policies", &label)?,
+        baseline: table.get("baseline").map(|field| label(&field)).transpose()?,
+        ..whole
+    })
+}
+
+fn one_of(field: &Field<'_>, all: &[String]) -> Result<String, StudyError> {
+    let name = field.name()?;
+    if all.contains(&name) {
+        return Ok(name);
+    }
+    Err(field.refuse(format_args!("expected one of {}", all.join(", "))))
+}
+
+fn figure_sizes(field: &Field<'_>, parsed: &Study) -> Result<Vec<u64>, StudyError> {
+    let size = |item: &Field<'_>| {
+        let bytes = item.size(1, DEVICE_MOST)?;
+        if parsed.sizes.contains(&bytes) {
+            return Ok(bytes);
+        }
+        Err(item.refuse("expected one of the sizes of the study"))
+    };
+    field.items()?.iter().map(size).collect()
+}
+
+/// Bytes after scaling, at least 1.
+pub(crate) fn scaled(bytes: u64, scale: f64) -> u64 {
+    floor_u64(float(bytes) * scale).max(1)
+}

@@ -1,0 +1,184 @@
+//! From rows to the numbers of one figure.
+
+use serde::Serialize;
+
+use crate::file::{Figure, Metric, Study, Subject};
+use crate::row::{AccessRow, ratio};
+use crate::{Row, TenantRow};
+
+/// The numbers of one figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Data {
+    /// What it shows.
+    pub figure: Figure,
+    /// Labels of the policies, in the order of [`Group::policies`].
+    pub policies: Vec<String>,
+    /// Names of the bounds, in the order of [`Group::bounds`].
+    pub bounds: Vec<String>,
+    /// One per workload and size that has any result.
+    pub groups: Vec<Group>,
+}
+
+/// The numbers of one workload and size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// Label of the workload.
+    pub workload: String,
+    /// Size of the buffer in bytes.
+    pub size_bytes: u64,
+    /// One per policy.
+    pub policies: Vec<Point>,
+    /// One per bound.
+    pub bounds: Vec<Point>,
+}
+
+/// One number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// The metric; divided by that of the baseline if the figure has one.
+    Value(f64),
+    /// The point failed, with the reason.
+    Failed(String),
+    /// There is no result, or the metric does not apply.
+    Nothing,
+}
+
+impl Data {
+    /// The title, with what all numbers are divided by.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.figure.baseline {
+            Some(label) => format!("{}, relative to {label}", self.figure.title),
+            None => self.figure.title.clone(),
+        }
+    }
+}
+
+impl Point {
+    /// The number, if there is one.
+    #[must_use]
+    pub const fn value(&self) -> Option<f64> {
+        match self {
+            Self::Value(value) => Some(*value),
+            Self::Failed(_) | Self::Nothing => None,
+        }
+    }
+}
+
+/// The figures of the study, or those of the two hit ratios if it describes none.
+#[must_use]
+pub fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
+    let default = [Metric::TargetHitRatio, Metric::TotalHitRatio].map(Figure::of);
+    let has_target = study.workloads.iter().any(|workload| workload.target().is_some());
+    let figures: Vec<&Figure> = if study.figures.is_empty() {
+        default.iter().filter(|figure| has_target || !figure.metric.is_of_target()).collect()
+    } else {
+        study.figures.iter().collect()
+    };
+    figures.into_iter().map(|figure| data(study, rows, figure)).collect()
+}
+
+fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
+    let shown = |name: &String| figure.policies.is_empty() || figure.policies.contains(name);
+    let policies: Vec<String> =
+        study.policies.iter().map(|policy| policy.label.clone()).filter(shown).collect();
+    let bounds =
+        study.bounds.iter().filter(|bound| applies(Subject::Bound(**bound), figure.metric));
+    let bounds: Vec<String> = bounds.map(|bound| bound.name().to_owned()).filter(shown).collect();
+    let mut groups = Vec::new();
+    for workload in &study.workloads {
+        if !(figure.workloads.is_empty() || figure.workloads.contains(&workload.name)) {
+            continue;
+        }
+        for size in &study.sizes {
+            if !(figure.sizes.is_empty() || figure.sizes.contains(size)) {
+                continue;
+            }
+            let of = |label: &String, bound: bool| {
+                rows.iter().find(|row| {
+                    (row.workload == workload.name && row.size_bytes == *size)
+                        && (row.label == *label && row.bound == bound)
+                })
+            };
+            let point = |bound: bool| {
+                move |label: &String| point(of(label, bound), figure.metric, baseline(figure, &of))
+            };
+            let group = Group {
+                workload: workload.label.clone(),
+                size_bytes: *size,
+                policies: policies.iter().map(point(false)).collect(),
+                bounds: bounds.iter().map(point(true)).collect(),
+            };
+            let mut points = group.policies.iter().chain(&group.bounds);
+            if points.any(|point| *point != Point::Nothing) {
+                groups.push(group);
+            }
+        }
+    }
+    Data { figure: figure.clone(), policies, bounds, groups }
+}
+
+/// What all numbers of a group are divided by; `None` if nothing, or if it is missing.
+fn baseline<'a>(
+    figure: &Figure,
+    of: &impl Fn(&String, bool) -> Option<&'a Row>,
+) -> Result<f64, ()> {
+    let Some(label) = &figure.baseline else { return Ok(1.0) };
+    let row = of(label, false).or_else(|| of(label, true)).ok_or(())?;
+    metric(row, figure.metric).filter(|value| *value > 0.0).ok_or(())
+}
+
+fn point(row: Option<&Row>, wanted: Metric, baseline: Result<f64, ()>) -> Point {
+    let Some(row) = row else { return Point::Nothing };
+    if let Some(error) = &row.error {
+        return Point::Failed(error.clone());
+    }
+    match (metric(row, wanted), baseline) {
+        (Some(value), Ok(baseline)) => Point::Value(value / baseline),
+        _ => Point::Nothing,
+    }
+}
+
+/// Whether a bound says something about a metric.
+const fn applies(subject: Subject, metric: Metric) -> bool {
+    match subject {
+        Subject::Policy(_) => true,
+        Subject::Bound(crate::Bound::Alone) => metric.is_of_target(),
+        // Offline bounds count hits; which requests wait for what is not known.
+        Subject::Bound(crate::Bound::MinAlone) => metric.is_of_target() && !metric.is_time(),
+        Subject::Bound(crate::Bound::MinW) => {
+            matches!(metric, Metric::PagesProgrammed | Metric::Absorption)
+        }
+        Subject::Bound(_) => matches!(metric, Metric::TotalHitRatio),
+    }
+}
+
+/// The metric of a row; `None` if nothing was accessed.
+fn metric(row: &Row, metric: Metric) -> Option<f64> {
+    let tenants = || row.tenants.iter().filter(|tenant| tenant.target || !metric.is_of_target());
+    let sum = |of: fn(&TenantRow) -> u64| tenants().map(of).sum::<u64>();
+    let share = |over: u64, under: u64| (under > 0).then(|| ratio(over, under));
+    let hits = |access: fn(&TenantRow) -> &AccessRow| {
+        let pages = tenants().map(|tenant| access(tenant).pages).sum();
+        share(tenants().map(|tenant| access(tenant).hits).sum(), pages)
+    };
+    match metric {
+        Metric::TargetHitRatio | Metric::TotalHitRatio => share(
+            sum(|tenant| tenant.reads.hits + tenant.writes.hits),
+            sum(|tenant| tenant.reads.pages + tenant.writes.pages),
+        ),
+        Metric::TargetReadHitRatio => hits(|tenant| &tenant.reads),
+        Metric::TargetWriteHitRatio => hits(|tenant| &tenant.writes),
+        Metric::TargetLatency | Metric::TotalLatency => share(
+            sum(|tenant| tenant.latency_ns.read.sum + tenant.latency_ns.write.sum),
+            sum(|tenant| tenant.latency_ns.read.requests + tenant.latency_ns.write.requests),
+        ),
+        Metric::PagesProgrammed => Some(onefold_units::convert::float(sum(|t| t.pages_programmed))),
+        Metric::Absorption => {
+            let programmed = sum(|tenant| tenant.pages_programmed);
+            let written = sum(|tenant| tenant.writes.pages);
+            share(programmed, written).map(|programmed| 1.0 - programmed)
+        }
+    }
+}

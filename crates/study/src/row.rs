@@ -1,0 +1,239 @@
+//! The result of one point of the grid.
+
+use onefold_buffer::{Accesses, AreaStats, Stats, TenantStats};
+use onefold_units::convert::float;
+use serde::{Deserialize, Serialize};
+
+use crate::file::{Subject, Workload};
+
+/// Version and commit of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Program {
+    /// Version.
+    pub version: String,
+    /// Commit, if it was built from one.
+    pub commit: String,
+}
+
+/// One point: a policy or bound of one size on one workload. Pages are entries of the buffer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Row {
+    /// Digest of everything that determines the point.
+    pub key: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Policy with its parameters, or bound.
+    pub policy: String,
+    /// Name of the policy in figures.
+    pub label: String,
+    /// Whether it is a bound.
+    pub bound: bool,
+    /// Size of the buffer in bytes.
+    pub size_bytes: u64,
+    /// Entries in it, after the tables of the policy.
+    pub slots: u32,
+    /// Why there are no numbers.
+    pub error: Option<String>,
+    /// Part of the workload that was run.
+    pub scale: f64,
+    /// Seed of the study.
+    pub seed: u64,
+    /// The program.
+    pub onefold: Program,
+    /// Requests after the warm-up.
+    pub requests: u64,
+    /// Look-ups in tables of the policy.
+    pub lookups: u64,
+    /// Per source of the workload.
+    pub tenants: Vec<TenantRow>,
+    /// Per list of the policy.
+    pub areas: Vec<AreaRow>,
+    /// CPU seconds of the policy: the only number that depends on the machine.
+    pub cpu_s: f64,
+}
+
+/// What one tenant met.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TenantRow {
+    /// Name of the source.
+    pub name: String,
+    /// Whether its hit ratio is the question.
+    pub target: bool,
+    /// Reads.
+    pub reads: AccessRow,
+    /// Writes.
+    pub writes: AccessRow,
+    /// TRIM requests.
+    pub trim_requests: u64,
+    /// Pages of TRIM requests.
+    pub trim_pages: u64,
+    /// FLUSH requests.
+    pub flushes: u64,
+    /// FUA write requests.
+    pub fua_writes: u64,
+    /// Pages read from flash to serve reads.
+    pub flash_reads: u64,
+    /// Pages read from flash to complete written ones.
+    pub pad_reads: u64,
+    /// Pages programmed.
+    pub pages_programmed: u64,
+    /// Programs of a flash page.
+    pub programs: u64,
+    /// Programs that do not fill their flash page.
+    pub short_programs: u64,
+    /// Writes to dirty pages.
+    pub overwritten: u64,
+    /// Dirty pages discarded by TRIM.
+    pub trim_discards: u64,
+    /// Dirty pages left in the buffer.
+    pub dirty: u64,
+    /// Latencies by the `service` model.
+    pub latency_ns: LatencyRow,
+}
+
+/// Reads or writes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccessRow {
+    /// Requests.
+    pub requests: u64,
+    /// Requests all of whose pages hit.
+    pub full_hits: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Pages that hit.
+    pub hits: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes that hit.
+    pub bytes_hit: u64,
+}
+
+/// Latencies of reads and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatencyRow {
+    /// Reads.
+    pub read: Latency,
+    /// Writes.
+    pub write: Latency,
+}
+
+/// Latency of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latency {
+    /// Requests.
+    pub requests: u64,
+    /// Sum over all of them, in nanoseconds.
+    pub sum: u64,
+    /// Mean, in nanoseconds.
+    pub mean: f64,
+}
+
+/// What one list of a policy did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AreaRow {
+    /// Name.
+    pub name: String,
+    /// Entries evicted.
+    pub evictions: u64,
+    /// Dirty entries programmed.
+    pub write_backs: u64,
+}
+
+impl Latency {
+    #[inline]
+    pub(crate) fn add(&mut self, ns: u64) {
+        self.requests += 1;
+        self.sum += ns;
+    }
+
+    /// With the mean of what was added.
+    pub(crate) fn finished(mut self) -> Self {
+        self.mean = ratio(self.sum, self.requests);
+        self
+    }
+}
+
+/// `over` / `under`, and 0 where that is undefined.
+pub(crate) fn ratio(over: u64, under: u64) -> f64 {
+    if under == 0 { 0.0 } else { float(over) / float(under) }
+}
+
+impl AccessRow {
+    fn new(accesses: &Accesses, entry_bytes: u32) -> Self {
+        Self {
+            requests: accesses.requests,
+            full_hits: accesses.full_hits,
+            pages: accesses.pages,
+            hits: accesses.hits,
+            bytes: accesses.pages * u64::from(entry_bytes),
+            bytes_hit: accesses.bytes_hit,
+        }
+    }
+}
+
+impl TenantRow {
+    pub(crate) fn new(stats: &TenantStats, latency: &LatencyRow, entry_bytes: u32) -> Self {
+        Self {
+            name: String::new(),
+            target: false,
+            reads: AccessRow::new(&stats.reads, entry_bytes),
+            writes: AccessRow::new(&stats.writes, entry_bytes),
+            trim_requests: stats.trim_requests,
+            trim_pages: stats.trim_pages,
+            flushes: stats.flushes,
+            fua_writes: stats.fua_writes,
+            flash_reads: stats.flash_reads,
+            pad_reads: stats.pad_reads,
+            pages_programmed: stats.pages_programmed,
+            programs: stats.programs,
+            short_programs: stats.short_programs,
+            overwritten: stats.overwritten,
+            trim_discards: stats.trim_discards,
+            dirty: stats.dirty,
+            latency_ns: LatencyRow {
+                read: latency.read.finished(),
+                write: latency.write.finished(),
+            },
+        }
+    }
+}
+
+impl Row {
+    /// Takes over what a buffer counted.
+    pub(crate) fn fill(&mut self, stats: &Stats, latency: &[LatencyRow], entry_bytes: u32) {
+        let none = LatencyRow::default();
+        self.lookups = stats.lookups;
+        for (tenant, row) in (0_u8..=u8::MAX).zip(&mut self.tenants) {
+            let latency = latency.get(usize::from(tenant)).unwrap_or(&none);
+            let filled = TenantRow::new(&stats.tenant(tenant), latency, entry_bytes);
+            *row = TenantRow { name: std::mem::take(&mut row.name), target: row.target, ..filled };
+        }
+        let area = |area: &AreaStats| AreaRow {
+            name: area.name.to_owned(),
+            evictions: area.evictions(),
+            write_backs: area.write_backs(),
+        };
+        self.areas = stats.areas().iter().filter(|area| area.name != "ghosts").map(area).collect();
+    }
+
+    /// Takes the names from the study, which may have changed since.
+    pub(crate) fn named(mut self, workload: &Workload, subject: &Subject, label: String) -> Self {
+        self.workload.clone_from(&workload.name);
+        self.policy = subject.to_string();
+        self.label = label;
+        self.bound = subject.is_bound();
+        self.tenants.resize(workload.sources.len(), TenantRow::default());
+        for (tenant, source) in self.tenants.iter_mut().zip(&workload.sources) {
+            tenant.name.clone_from(&source.name);
+            tenant.target = source.is_target;
+        }
+        self
+    }
+}

@@ -1,0 +1,6 @@
+//! Studies from file to results.
+
+mod common;
+mod refusals;
+mod report;
+mod run;

@@ -1,0 +1,57 @@
+//! Figures: which numbers they show, and that their page is well-formed.
+
+use crate::common::{SMALL, row, run_in, study};
+use onefold_study::{report, report::Point};
+
+const FIGURES: &str = r#"
+[[figure]]
+title = "Latency <&> baseline"
+metric = "target_latency"
+baseline = "LRU"
+sizes = ["1MiB"]
+policies = ["LRU", "large", "alone", "min-alone"]
+
+[[figure]]
+metric = "total_hit_ratio"
+kind = "table"
+note = "A note."
+"#;
+
+#[test]
+fn figures_show_what_they_describe() {
+    let policies = r#"[{policy = "lru", label = "LRU"},
+                       {policy = "aoi:chunk=4KiB,channels=4096", label = "large"}, "sieve"]"#;
+    let text = SMALL.replace(r#"["lru"]"#, policies).replace("alone\"", "alone\", \"min-alone\"");
+    let text = text + FIGURES;
+    let folder = tempfile::tempdir().unwrap();
+    let rows = run_in(folder.path(), &text, 2).rows;
+    let study = study(&text);
+    let figures = report::figures(&study, &rows);
+    let [latency, hits] = figures.as_slice() else { panic!("two figures") };
+    assert_eq!((latency.groups.len(), hits.groups.len()), (2, 4));
+    // Offline bounds know no latency, and bounds of the target nothing about all tenants.
+    assert_eq!((latency.bounds.as_slice(), hits.bounds.len()), (&["alone".to_owned()][..], 0));
+    let group = &latency.groups[0];
+    assert_eq!((group.workload.as_str(), group.size_bytes), ("A", 1 << 20));
+    assert_eq!(group.policies[0], Point::Value(1.0));
+    let alone = group.bounds[0].value().unwrap();
+    assert!(alone > 0.1 && alone < 1.0, "{alone}");
+    let lru = row(&rows, "B", "lru", 1 << 20);
+    let tenant = &lru.tenants[0];
+    let pages = tenant.reads.pages + tenant.writes.pages;
+    let ratio = (tenant.reads.hits + tenant.writes.hits) as f64 / pages as f64;
+    assert_eq!(hits.groups[3].policies[0], Point::Value(ratio));
+    assert_eq!(hits.groups[3].workload, "mixed requests");
+    let failed = &group.policies[1];
+    assert!(matches!(failed, Point::Failed(reason) if reason.contains("aoi")), "{failed:?}");
+
+    let page = report::html(&study, &figures);
+    let page = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    let document = roxmltree::Document::parse(page).unwrap();
+    let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
+    assert_eq!((count("section"), count("table"), count("h2")), (2, 2, 2));
+    assert!(page.contains("Latency &lt;&amp;&gt; baseline, relative to LRU"));
+    let text = report::text(&figures);
+    assert!(text.contains("large       failed"), "{text}");
+    assert!(text.contains("  large, 1MiB: ") && text.contains("LRU           1.00"), "{text}");
+}
