@@ -212,6 +212,17 @@ impl Actions {
         self.counts.lookups += 1;
     }
 
+    /// Adds the program of one entry, which is asked for only if steps are kept.
+    #[inline]
+    pub(crate) fn program_one(&mut self, step: impl FnOnce() -> (Stream, Programmed)) {
+        if self.keeps_steps {
+            let (stream, entry) = step();
+            self.program(stream, std::iter::once(entry));
+        } else {
+            self.counts.programs += 1;
+        }
+    }
+
     /// Adds the program of one flash page.
     #[inline]
     pub fn program(&mut self, stream: Stream, entries: impl Iterator<Item = Programmed>) {

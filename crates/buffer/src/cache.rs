@@ -5,8 +5,8 @@ use onefold_units::{Lpn, Op};
 use crate::cover::{Cover, cover_of};
 use crate::stats::Written;
 use crate::{
-    Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req, Setup,
-    Stats, Tables, Violation,
+    Accesses, Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req,
+    Setup, Stats, Tables, Violation,
 };
 
 /// Why a page is looked up.
@@ -102,10 +102,20 @@ pub trait Replacement {
 /// What became of the pages of a request.
 #[derive(Clone, Copy, Default)]
 struct Done {
+    pages: u64,
     hits: u64,
-    /// Sectors of 512 B in pages that hit.
-    sectors: u64,
+    bytes: u64,
+    /// Bytes of the request in pages that hit.
+    bytes_hit: u64,
     written: Written,
+}
+
+impl Done {
+    #[inline]
+    const fn count(&self, accesses: &mut Accesses) {
+        accesses.add(self.pages, self.hits, self.bytes_hit);
+        accesses.bytes += self.bytes;
+    }
 }
 
 /// A [`Policy`] made of a [`Replacement`]: write-back, write-allocate, reads and writes admitted.
@@ -123,62 +133,94 @@ impl<R: Replacement> Cache<R> {
         Self { entries, replacement: R::new(setup) }
     }
 
-    /// Handles the pages of a read or write. One loop for both, so that the decisions of the policy
-    /// are compiled into it instead of being called for every page.
-    #[inline]
+    /// Handles the pages of a read or write. Compiled for each of both and for each policy, so that
+    /// no decision is called for, or asked twice, for every page.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "two callers, and each knows what it accesses")]
     fn pages(&mut self, r: &Req, access: Access, out: &mut Actions) -> Done {
-        let mut done = Done::default();
+        if r.is_cut() {
+            return self.cut_pages(r, access, out);
+        }
+        let (mut hits, mut written) = (0, Written::default());
         let whole = Cover::whole(self.entries.shape());
-        let cut = r.head != 0 || r.tail != 0;
-        let first = r.lpn.raw();
+        let (first, count) = (r.lpn.raw(), r.count());
+        for at in 0..count {
+            let hit = self.page(first + at, access, whole, r.tenant, &mut written, out);
+            hits += u64::from(hit);
+        }
+        let (pages, bytes) = (u64::from(count), u64::from(self.entries.shape().entry_bytes()));
+        Done { pages, hits, bytes: pages * bytes, bytes_hit: hits * bytes, written }
+    }
+
+    /// The same for a request that touches its first or last page only in part.
+    #[cold]
+    fn cut_pages(&mut self, r: &Req, access: Access, out: &mut Actions) -> Done {
+        let mut done = Done { pages: u64::from(r.count()), ..Done::default() };
         for at in 0..r.count() {
-            let key = first + at;
-            let cover = if cut { cover_of(r, at, self.entries.shape()) } else { whole };
-            let e = &mut self.entries;
-            let (id, mut hit) = match e.find_any(key) {
-                Some(id) if !e.slab().is_ghost(id) => {
-                    self.replacement.hit(e, id, access, out);
-                    (id, true)
-                }
-                ghost => {
-                    let Some(id) = self.replacement.admit(e, key, ghost, access, out) else {
-                        assert!(access == Access::Read, "a policy refused to buffer a write");
-                        out.push(Action::Bypass { lpn: Lpn::new(key) });
-                        continue;
-                    };
-                    (id, false)
-                }
-            };
-            match access {
-                Access::Read => hit = e.load(id, cover, out),
-                Access::Write => e.store(id, cover, r.tenant, &mut done.written, out),
-            }
+            let cover = cover_of(r, at, self.entries.shape());
+            let bytes = u64::from(cover.sectors) * 512;
+            let key = r.lpn.raw() + at;
+            let hit = self.page(key, access, cover, r.tenant, &mut done.written, out);
             done.hits += u64::from(hit);
-            done.sectors += if hit { u64::from(cover.sectors) } else { 0 };
+            done.bytes += bytes;
+            done.bytes_hit += if hit { bytes } else { 0 };
         }
         done
     }
 
-    #[inline]
-    fn access(&mut self, r: &Req, out: &mut Actions) {
-        let access = if r.op == Op::Read { Access::Read } else { Access::Write };
-        let done = self.pages(r, access, out);
-        let (pages, bytes) = (u64::from(r.count()), r.bytes(self.entries.shape().entry_bytes()));
-        let tenant = self.entries.end_request(r.tenant);
+    /// Handles one page. Returns whether it hits.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the body of a loop")]
+    fn page(
+        &mut self,
+        key: u32,
+        access: Access,
+        cover: Cover,
+        tenant: u8,
+        written: &mut Written,
+        out: &mut Actions,
+    ) -> bool {
+        let e = &mut self.entries;
+        let found = e.find_any(key);
+        let (id, hit) = match found {
+            Some(id) if !e.slab().is_ghost(id) => {
+                self.replacement.hit(e, id, access, out);
+                (id, true)
+            }
+            ghost => {
+                let Some(id) = self.replacement.admit(e, key, ghost, access, out) else {
+                    assert!(access == Access::Read, "a policy refused to buffer a write");
+                    out.push(Action::Bypass { lpn: Lpn::new(key) });
+                    return false;
+                };
+                (id, false)
+            }
+        };
         match access {
-            Access::Read => {
-                tenant.flash_reads += pages - done.hits;
-                tenant.reads.add(pages, done.hits, done.sectors * 512);
-                tenant.reads.bytes += bytes;
-            }
+            Access::Read => e.load(id, cover, out),
             Access::Write => {
-                tenant.count_written(done.written);
-                tenant.writes.add(pages, done.hits, done.sectors * 512);
-                tenant.writes.bytes += bytes;
-                if r.fua {
-                    self.end_forced(r, out);
-                }
+                e.store(id, cover, tenant, written, out);
+                hit
             }
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, r: &Req, out: &mut Actions) {
+        let done = self.pages(r, Access::Read, out);
+        let tenant = self.entries.end_request(r.tenant);
+        tenant.flash_reads += done.pages - done.hits;
+        done.count(&mut tenant.reads);
+    }
+
+    #[inline]
+    fn write(&mut self, r: &Req, out: &mut Actions) {
+        let done = self.pages(r, Access::Write, out);
+        let tenant = self.entries.end_request(r.tenant);
+        tenant.count_written(done.written);
+        done.count(&mut tenant.writes);
+        if r.fua {
+            self.end_forced(r, out);
         }
     }
 
@@ -228,7 +270,8 @@ impl<R: Replacement> Policy for Cache<R> {
         out.clear();
         self.replacement.begin(r, ftl, &self.entries, out);
         match r.op {
-            Op::Read | Op::Write | Op::WriteZeroes => self.access(r, out),
+            Op::Read => self.read(r, out),
+            Op::Write | Op::WriteZeroes => self.write(r, out),
             Op::Trim => self.trim(r, out),
             Op::Flush => {
                 self.entries.stats_mut().tenant_mut(r.tenant).flushes += 1;

@@ -6,7 +6,7 @@
 
 use onefold_units::convert::{index, index64};
 
-use crate::slab::{NIL, NodeId, Slab};
+use crate::slab::{NIL, NodeId, Slab, rechain};
 
 /// Odd and close to 2^32 / golden ratio: groups of keys spread evenly over the buckets.
 const MULTIPLIER: u32 = 0x9E37_79B1;
@@ -14,6 +14,9 @@ const MULTIPLIER: u32 = 0x9E37_79B1;
 /// log2 of the keys in a group. The buckets of a group fill one cache line, so a long request finds
 /// 16 buckets with one miss.
 const GROUP: u32 = 4;
+
+/// Keys in a group: those that differ in their lowest bits only.
+pub(crate) const GROUP_KEYS: u32 = 1 << GROUP;
 
 /// The hash table of one slab.
 #[derive(Clone, Debug)]
@@ -36,22 +39,32 @@ impl Index {
         // The group chooses the line. Its lowest bits permute the keys inside, so that groups that
         // share a line, and keys at a stride, share few buckets.
         let hash = (key >> GROUP).wrapping_mul(MULTIPLIER) >> self.shift;
-        index(hash ^ (key & ((1 << GROUP) - 1)))
+        index(hash ^ (key & (GROUP_KEYS - 1)))
     }
 
     /// The node of `key`.
     #[must_use]
     #[inline]
     pub fn find(&self, slab: &Slab, key: u32) -> Option<NodeId> {
+        let nodes = &*slab.nodes;
         let mut at = self.heads[self.bucket(key)];
         while at != NIL {
-            let node = slab.node(NodeId(at));
+            let node = &nodes[index(at)];
             if node.key == key {
                 return Some(NodeId(at));
             }
             at = node.chain;
         }
         None
+    }
+
+    /// Whether all buckets of the group of `key` are empty: none of its keys is in the index.
+    #[inline]
+    pub(crate) fn lacks_group(&self, key: u32) -> bool {
+        let first = self.bucket(key) & !index(GROUP_KEYS - 1);
+        let heads = &self.heads[first..first + index(GROUP_KEYS)];
+        // `NIL` is all ones. Without a way out in the middle this is a few vector instructions.
+        heads.iter().fold(NIL, |all, head| all & head) == NIL
     }
 
     /// The head of the chain that `key` is in.
@@ -80,13 +93,7 @@ impl Index {
     #[inline]
     pub fn remove(&mut self, slab: &mut Slab, id: NodeId) {
         let (key, chain) = (slab.node(id).key, slab.node(id).chain);
-        let bucket = self.bucket(key);
-        let head = &mut self.heads[bucket];
-        if *head == id.0 {
-            *head = chain;
-        } else {
-            slab.unchain(*head, id, chain);
-        }
+        rechain(&mut slab.nodes, self.head_mut(key), id.0, chain);
     }
 
     /// Counts the nodes by walking all chains, at most `limit` of them.
@@ -121,6 +128,8 @@ mod tests {
         for _ in 0..20_000 {
             let key = low32(rng.below(100)).wrapping_mul(0x4000_0001);
             assert_eq!(table.find(&slab, key), model.get(&key).copied());
+            let group = key & !15..=key | 15;
+            assert!(!table.lacks_group(key) || model.range(group).next().is_none());
             if let Some(id) = model.remove(&key) {
                 table.remove(&mut slab, id);
                 slab.give_back(id);

@@ -3,50 +3,82 @@
 //! Every list is a ring with a sentinel, so linking and unlinking have no special cases. A node is
 //! in one list at most.
 
-use crate::slab::{FREE, NodeId, Slab};
+use onefold_units::convert::index;
+
+use crate::slab::{FREE, Node, NodeId, Slab};
 
 /// Number of a list, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListId(pub u8);
 
+/// Puts `id` into the ring on the older side of `newer`, as its neighbours see it. Returns the other
+/// neighbour.
+///
+/// This and [`leave_ring`] work on the bare nodes: the compiler then keeps their address and number
+/// in registers, which it cannot while a store to a node might change the slab itself.
+#[inline]
+pub(crate) fn join_ring(nodes: &mut [Node], newer: u32, id: u32) -> u32 {
+    let older = std::mem::replace(&mut nodes[index(newer)].older, id);
+    nodes[index(older)].newer = id;
+    older
+}
+
+/// Takes what is between two nodes out of the ring, as they see it.
+#[inline]
+pub(crate) fn leave_ring(nodes: &mut [Node], newer: u32, older: u32) {
+    nodes[index(newer)].older = older;
+    nodes[index(older)].newer = newer;
+}
+
 impl Slab {
     /// Links a node that is in no list at the most recent end.
     #[inline]
     pub fn push_newest(&mut self, list: ListId, id: NodeId) {
-        self.link_after(list, self.sentinel(list.0), id);
+        self.link_below(list, self.sentinel(list.0), id);
     }
 
     /// Links a node that is in no list at the oldest end: the next victim.
     #[inline]
     pub fn push_oldest(&mut self, list: ListId, id: NodeId) {
         let sentinel = NodeId(self.sentinel(list.0));
-        self.link_after(list, self.node(sentinel).newer, id);
+        self.link_below(list, self.node(sentinel).newer, id);
     }
 
     /// Links a node that is in no list on the older side of `newer`, which is in `list`.
     #[inline]
     pub(crate) fn push_below(&mut self, list: ListId, newer: NodeId, id: NodeId) {
-        self.link_after(list, newer.0, id);
+        self.link_below(list, newer.0, id);
     }
 
-    /// Links `id` on the older side of `newer`.
     #[inline]
-    fn link_after(&mut self, list: ListId, newer: u32, id: NodeId) {
-        let older = self.node(NodeId(newer)).older;
-        let node = self.node_mut(id);
+    fn link_below(&mut self, list: ListId, newer: u32, id: NodeId) {
+        let nodes = &mut *self.nodes;
+        let older = join_ring(nodes, newer, id.0);
+        let node = &mut nodes[index(id.0)];
         (node.newer, node.older, node.list) = (newer, older, list.0);
-        self.node_mut(NodeId(newer)).older = id.0;
-        self.node_mut(NodeId(older)).newer = id.0;
     }
 
     /// Takes a node out of its list.
     #[inline]
     pub fn unlink(&mut self, id: NodeId) {
-        let node = self.node_mut(id);
+        let nodes = &mut *self.nodes;
+        let node = &mut nodes[index(id.0)];
         let (newer, older) = (node.newer, node.older);
         node.list = FREE;
-        self.node_mut(NodeId(newer)).older = older;
-        self.node_mut(NodeId(older)).newer = newer;
+        leave_ring(nodes, newer, older);
+    }
+
+    /// Moves a node from its list to the most recent end of a list. Returns what it was before.
+    #[inline]
+    pub(crate) fn move_to_newest(&mut self, list: ListId, id: NodeId) -> Node {
+        let newest = self.sentinel(list.0);
+        let nodes = &mut *self.nodes;
+        let before = nodes[index(id.0)];
+        leave_ring(nodes, before.newer, before.older);
+        let older = join_ring(nodes, newest, id.0);
+        let node = &mut nodes[index(id.0)];
+        (node.newer, node.older, node.list) = (newest, older, list.0);
+        before
     }
 
     /// The most recent node.

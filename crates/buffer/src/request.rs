@@ -48,17 +48,19 @@ impl Req {
         (n > 0).then_some(Self { lpn, n, head: 0, tail: 0, ..*self })
     }
 
+    /// Whether it touches its first or last entry only in part.
+    #[inline]
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.head | self.tail != 0
+    }
+
     /// Entries inside the address space of 2^32 entries.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
-        self.n.min((u32::MAX - self.lpn.raw()).saturating_add(1))
-    }
-
-    /// Bytes of the sectors that the request touches.
-    #[inline]
-    pub(crate) fn bytes(&self, entry_bytes: u32) -> u64 {
-        let cut = (u64::from(self.head) + u64::from(self.tail)) * 512;
-        (u64::from(self.count()) * u64::from(entry_bytes)).saturating_sub(cut)
+        match self.lpn.raw().checked_add(self.n) {
+            Some(_) => self.n,
+            None => (u32::MAX - self.lpn.raw()).saturating_add(1),
+        }
     }
 
     /// Their bare indices.

@@ -31,9 +31,9 @@ impl Accesses {
 
     /// Counts one request.
     #[inline]
-    pub(crate) fn add(&mut self, pages: u64, hits: u64, bytes_hit: u64) {
+    pub(crate) const fn add(&mut self, pages: u64, hits: u64, bytes_hit: u64) {
         self.requests += 1;
-        self.full_hits += u64::from(hits == pages && pages > 0);
+        self.full_hits += if hits == pages && pages > 0 { 1 } else { 0 };
         self.pages += pages;
         self.hits += hits;
         self.bytes_hit += bytes_hit;

@@ -18,15 +18,17 @@
 mod check;
 mod ghosts;
 mod padded;
+mod parts;
 mod program;
+mod replace;
+mod trim;
 
 use onefold_units::Lpn;
 
-use crate::cover::Cover;
-use crate::stats::Written;
+pub use replace::Memory;
+
 use crate::{
-    Action, Actions, Area, Index, ListId, NodeId, PartMask, Programmed, Req, Shape, Slab, Slot,
-    Stats, Stream, TenantStats,
+    Area, Index, ListId, NodeId, Programmed, Shape, Slab, Slot, Stats, Stream, TenantStats,
 };
 
 /// Counts of the request at hand that are not in the statistics yet.
@@ -163,11 +165,10 @@ impl Entries {
     /// Inserts a key, of which no entry or ghost exists, at the newest end of a list.
     ///
     /// A slot must be free: policies make room first.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most misses; the policy knows the list")]
     pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
-        let Some(id) = self.slab.attach(list.0, key, self.index.head_mut(key)) else {
-            panic!("invariant 3: no slot is free, the policy did not make room");
-        };
+        let id = self.slab.attach(list.0, key, self.index.head_mut(key));
         self.stats.area_mut(list.0).entries += 1;
         id
     }
@@ -182,14 +183,16 @@ impl Entries {
     /// Moves an entry or ghost to the newest end of a list, its own or another one.
     #[inline]
     pub fn move_to_newest(&mut self, list: ListId, id: NodeId) {
-        if self.slab.node(id).list == list.0 {
-            self.slab.unlink(id);
-            self.slab.push_newest(list, id);
-            return;
+        let before = self.slab.move_to_newest(list, id);
+        if before.list != list.0 {
+            let dirty = u32::from(before.dirty != 0);
+            let left = self.stats.area_mut(before.list);
+            left.entries -= 1;
+            left.dirty -= dirty;
+            let joined = self.stats.area_mut(list.0);
+            joined.entries += 1;
+            joined.dirty += dirty;
         }
-        self.leave_list(id);
-        self.slab.push_newest(list, id);
-        self.join_list(list, id);
     }
 
     /// Moves an entry or ghost to the oldest end of a list, its own or another one.
@@ -235,67 +238,6 @@ impl Entries {
         self.slab.give_back(id);
     }
 
-    /// Serves a read: `true` if all that is needed was there, else asks for the missing parts.
-    #[inline]
-    pub(crate) fn load(&mut self, id: NodeId, cover: Cover, out: &mut Actions) -> bool {
-        let (lpn, slot) = self.place(id);
-        let full = self.shape.full();
-        let node = self.slab.node_mut(id);
-        if cover.touched & !node.valid == 0 {
-            out.push(Action::Hit { lpn, slot });
-            return true;
-        }
-        let missing = PartMask::new(full & !node.valid);
-        node.valid = full;
-        out.push(Action::Fill { lpn, slot, missing });
-        false
-    }
-
-    /// Takes a write.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "one caller, once per page written: a call is a tenth"
-    )]
-    pub(crate) fn store(
-        &mut self,
-        id: NodeId,
-        cover: Cover,
-        tenant: u8,
-        written: &mut Written,
-        out: &mut Actions,
-    ) {
-        if cover.torn != 0 {
-            self.complete_torn(id, cover, tenant, out);
-        }
-        let node = self.slab.node_mut(id);
-        let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
-        if node.dirty == 0 {
-            self.stats.area_mut(node.list).dirty += 1;
-            written.dirtied += 1;
-        } else if node.tenant == tenant {
-            written.overwritten += 1;
-        } else {
-            let owner = self.stats.tenant_mut(node.tenant);
-            owner.overwritten += 1;
-            owner.dirty = owner.dirty.wrapping_sub(1);
-            written.dirtied += 1;
-        }
-        node.valid |= cover.touched;
-        node.dirty |= cover.touched;
-        node.tenant = tenant;
-        out.push(Action::Store { lpn, slot });
-    }
-
-    /// Loads what a write needs of parts that it covers in part.
-    #[cold]
-    fn complete_torn(&mut self, id: NodeId, cover: Cover, tenant: u8, out: &mut Actions) {
-        if cover.torn & !self.slab.node(id).valid != 0 {
-            self.stats.tenant_mut(tenant).pad_reads += 1;
-            self.complete(id, out);
-        }
-    }
-
     /// Moves the programs counted so far into the statistics. A level may be wrong by what is
     /// pending, below zero even, until the request ends.
     #[inline]
@@ -316,63 +258,9 @@ impl Entries {
         self.stats.tenant_mut(tenant)
     }
 
-    /// Loads the parts of an entry that are not valid, if any.
-    #[cold]
-    fn complete(&mut self, id: NodeId, out: &mut Actions) -> bool {
-        let (lpn, slot) = self.place(id);
-        let full = self.shape.full();
-        let node = self.slab.node_mut(id);
-        let missing = full & !node.valid;
-        if missing == 0 {
-            return false;
-        }
-        node.valid = full;
-        out.push(Action::PadRead { lpn, slot, missing: PartMask::new(missing) });
-        true
-    }
-
     #[inline]
     fn place(&self, id: NodeId) -> (Lpn, Slot) {
         (Lpn::new(self.slab.node(id).key), Slot::new(id.0))
-    }
-
-    /// Removes an entry or ghost because its page was trimmed.
-    pub(crate) fn discard(&mut self, id: NodeId, out: &mut Actions) {
-        if !self.slab.is_ghost(id) {
-            let (lpn, slot) = self.place(id);
-            out.push(Action::Drop { lpn, slot });
-            let node = self.slab.node(id);
-            if node.dirty != 0 {
-                let owner = self.stats.tenant_mut(node.tenant);
-                owner.trim_discards += 1;
-                owner.dirty = owner.dirty.wrapping_sub(1);
-            }
-        }
-        self.remove(id);
-    }
-
-    /// The entries and ghosts in the range of a request, ascending. The list has to be given back.
-    ///
-    /// A range larger than the buffer is not looked up page by page: a whole-device TRIM costs no
-    /// more than a walk over the buffer.
-    pub(crate) fn take_found(&mut self, r: &Req) -> Vec<NodeId> {
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        if r.n <= self.slab.capacity() {
-            found.extend(r.keys().filter_map(|key| self.index.find(&self.slab, key)));
-            return found;
-        }
-        let (first, last) = (r.lpn.raw(), r.lpn.raw().saturating_add(r.n - 1));
-        let inside = |id: &NodeId| {
-            self.slab.list_of(*id).is_some() && (first..=last).contains(&self.slab.node(*id).key)
-        };
-        found.extend((0..self.slab.capacity()).map(NodeId).filter(inside));
-        found.sort_unstable_by_key(|id| self.slab.node(*id).key);
-        found
-    }
-
-    pub(crate) fn give_back_found(&mut self, found: Vec<NodeId>) {
-        self.found = found;
     }
 
     /// The entries that were programmed in place since the last call. The list has to be given back.
@@ -385,7 +273,8 @@ impl Entries {
         self.cleaned = cleaned;
     }
 
-    /// The keys that the last eviction removed, oldest first, of a policy that has ghosts.
+    /// The keys that the last eviction removed, oldest first, of a policy that has ghosts. Not for
+    /// evictions that are part of an insertion.
     #[must_use]
     pub fn evicted(&self) -> &[u32] {
         &self.evicted

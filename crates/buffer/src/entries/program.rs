@@ -5,7 +5,7 @@ use onefold_units::convert::{index, u32_from};
 
 use super::Entries;
 use crate::shape::SCAN_MAX;
-use crate::{Action, Actions, ListId, NodeId, Programmed, Req, Slot, Stream};
+use crate::{Action, Actions, ListId, Node, NodeId, Programmed, Req, Slot, Stream};
 
 impl Entries {
     /// Evicts the oldest entry of a list, and returns how many slots that freed: see
@@ -32,30 +32,46 @@ impl Entries {
     }
 
     /// Flash pages of one entry: no companions to look for.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of one step: a call is a tenth of it")]
     fn evict_alone(&mut self, id: NodeId, out: &mut Actions) {
-        let node = *self.slab.node(id);
-        let (lpn, slot) = (Lpn::new(node.key), Slot::new(id.0));
-        let area = self.stats.area_mut(node.list);
-        area.entries -= 1;
-        if node.dirty == 0 {
+        let list = self.slab.node(id).list;
+        let key = self.count_out(id, list, out);
+        self.stats.area_mut(list).entries -= 1;
+        if self.remembers {
+            self.evicted.push(key);
+        }
+        self.slab.detach(id, self.index.head_mut(key));
+    }
+
+    /// Drops or programs an entry of a list on its own, which is about to leave. Returns its key.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of one step: a call is a tenth of it")]
+    pub(super) fn count_out(&mut self, id: NodeId, list: u8, out: &mut Actions) -> u32 {
+        let &Node { key, tenant, valid, dirty, .. } = self.slab.node(id);
+        let (lpn, slot) = (Lpn::new(key), Slot::new(id.0));
+        let area = self.stats.area_mut(list);
+        if dirty == 0 {
             area.clean_evictions += 1;
             out.push(Action::Drop { lpn, slot });
-        } else {
-            area.dirty -= 1;
-            area.dirty_evictions += 1;
-            if node.valid != self.shape.full() {
-                let padded = self.complete(id, out);
-                self.stats.tenant_mut(node.tenant).pad_reads += u64::from(padded);
-            }
-            self.count_program(node.tenant);
-            let stream = self.streams[usize::from(node.list)];
-            out.program(stream, std::iter::once(Programmed { lpn, slot }));
+            return key;
         }
-        if self.remembers {
-            self.evicted.push(node.key);
+        area.dirty -= 1;
+        area.dirty_evictions += 1;
+        if valid != self.shape.full() {
+            self.pad(id, out);
         }
-        self.slab.detach(id, self.index.head_mut(node.key));
+        self.count_program(tenant);
+        out.program_one(|| (self.streams[usize::from(list)], Programmed { lpn, slot }));
+        key
+    }
+
+    /// Completes an entry that is about to be programmed on its own.
+    #[cold]
+    fn pad(&mut self, id: NodeId, out: &mut Actions) {
+        let padded = self.complete(id, out);
+        let tenant = self.slab.node(id).tenant;
+        self.stats.tenant_mut(tenant).pad_reads += u64::from(padded);
     }
 
     /// Counts a program of one entry. Victims come in runs of one owner, so this is mostly one
@@ -63,10 +79,15 @@ impl Entries {
     #[inline]
     fn count_program(&mut self, owner: u8) {
         if owner != self.pending.owner {
-            self.settle();
-            self.pending.owner = owner;
+            self.change_owner(owner);
         }
         self.pending.programs += 1;
+    }
+
+    #[cold]
+    fn change_owner(&mut self, owner: u8) {
+        self.settle();
+        self.pending.owner = owner;
     }
 
     fn evict_with_others(&mut self, victim: NodeId, out: &mut Actions) -> u32 {
@@ -87,6 +108,16 @@ impl Entries {
     /// are programmed in the order given, in as few flash pages as they need.
     pub fn evict_group(&mut self, group: &[NodeId], out: &mut Actions) -> u32 {
         self.evicted.clear();
+        if self.shape.per_program() == 1 {
+            for dirty in [false, true] {
+                for id in group {
+                    if self.is_dirty(*id) == dirty {
+                        self.evict_alone(*id, out);
+                    }
+                }
+            }
+            return u32_from(group.len());
+        }
         let mut freed = 0;
         let mut dirty = std::mem::take(&mut self.batch);
         dirty.clear();
@@ -113,13 +144,13 @@ impl Entries {
         area.flushed -= u64::from(freed);
         area.dirty_evictions += u64::from(freed);
         for id in batch {
-            self.remember(*id);
+            self.note_evicted(*id);
             self.remove(*id);
         }
         freed
     }
 
-    fn remember(&mut self, id: NodeId) {
+    fn note_evicted(&mut self, id: NodeId) {
         if self.remembers {
             self.evicted.push(self.slab.node(id).key);
         }
@@ -128,7 +159,7 @@ impl Entries {
     fn drop_clean(&mut self, id: NodeId, out: &mut Actions) {
         let (lpn, slot) = self.place(id);
         out.push(Action::Drop { lpn, slot });
-        self.remember(id);
+        self.note_evicted(id);
         self.stats.area_mut(self.slab.node(id).list).clean_evictions += 1;
         self.remove(id);
     }

@@ -1,7 +1,9 @@
 //! Two LRU lists for recency and frequency that balance themselves by their ghosts.
 //! Source: Megiddo, Modha 2003, figure 4.
 
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Entries, ListId, Memory, NodeId, PolicyInfo, Replacement, Setup,
+};
 
 /// T1 and T2 of the paper: entries seen once, and more often.
 const ONCE: ListId = ListId(0);
@@ -27,35 +29,53 @@ pub(crate) struct Arc {
 }
 
 impl Arc {
-    /// REPLACE of the paper. A TRIM leaves holes; while there are some nothing has to go.
+    /// REPLACE of the paper, and the insertion after it. A TRIM leaves holes; while there are some
+    /// nothing has to go. `forget` is the list of ghosts that has to give up its oldest one.
     #[inline]
-    fn replace(&self, e: &mut Entries, often_ghost: bool, out: &mut Actions) {
-        if !e.is_full() {
-            return;
-        }
+    fn replace(
+        &self,
+        e: &mut Entries,
+        often_ghost: bool,
+        mut forget: Option<ListId>,
+        (to, key): (ListId, u32),
+        out: &mut Actions,
+    ) -> NodeId {
         let once = f64::from(e.len(ONCE));
         let over = once > self.target || (often_ghost && once >= self.target);
         let from_once = !e.is_empty(ONCE) && (over || e.is_empty(OFTEN));
-        let (from, ghosts) = if from_once { (ONCE, ONCE_OUT) } else { (OFTEN, OFTEN_OUT) };
-        e.evict(from, out);
-        e.remember_evicted(ghosts, u32::MAX);
+        let (from, list) = if from_once { (ONCE, ONCE_OUT) } else { (OFTEN, OFTEN_OUT) };
+        let victim = if e.is_full() { e.slab().oldest(from) } else { None };
+        let mut memory = Memory { list, most: u32::MAX };
+        if forget == Some(list) && victim.is_some() && e.shape().per_program() == 1 {
+            // The oldest ghost becomes the victim's.
+            memory.most = e.len(list);
+            forget = None;
+        }
+        if let Some(list) = forget {
+            e.forget_oldest(list, e.len(list) - 1);
+        }
+        match victim {
+            Some(victim) => e.replace_and_remember(victim, memory, to, key, out),
+            None => e.insert(to, key),
+        }
     }
 
     /// Case IV of the paper: the key is in no list.
     #[inline]
-    fn make_room(&self, e: &mut Entries, out: &mut Actions) {
+    fn admit_new(&self, e: &mut Entries, key: u32, out: &mut Actions) -> NodeId {
         if e.len(ONCE) == self.entries {
             // Without a ghost: the directory has no room for it.
-            e.evict(ONCE, out);
-            return;
+            return e.replace(ONCE, ONCE, key, out);
         }
         let first = e.len(ONCE) + e.len(ONCE_OUT);
-        if first == self.entries {
-            e.forget_oldest(ONCE_OUT, e.len(ONCE_OUT) - 1);
+        let forget = if first == self.entries {
+            Some(ONCE_OUT)
         } else if first + e.len(OFTEN) + e.len(OFTEN_OUT) == 2 * self.entries {
-            e.forget_oldest(OFTEN_OUT, e.len(OFTEN_OUT) - 1);
-        }
-        self.replace(e, false, out);
+            Some(OFTEN_OUT)
+        } else {
+            None
+        };
+        self.replace(e, false, forget, (ONCE, key), out)
     }
 
     /// Cases II and III of the paper: a ghost says which list is too small.
@@ -97,13 +117,11 @@ impl Replacement for Arc {
         out: &mut Actions,
     ) -> Option<NodeId> {
         let Some(ghost) = ghost else {
-            self.make_room(e, out);
-            return Some(e.insert(ONCE, key));
+            return Some(self.admit_new(e, key, out));
         };
         let often_ghost = e.slab().list_of(ghost) == Some(OFTEN_OUT);
         self.adapt(e, often_ghost);
         e.remove_ghost(ghost);
-        self.replace(e, often_ghost, out);
-        Some(e.insert(OFTEN, key))
+        Some(self.replace(e, often_ghost, None, (OFTEN, key), out))
     }
 }

@@ -26,6 +26,13 @@ struct Group {
     pages: u32,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    block: NodeId,
+    /// The first page of the block.
+    first: u32,
+}
+
 /// The blocks that have entries.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
@@ -36,8 +43,18 @@ pub(super) struct Blocks {
     of_slot: Box<[NodeId]>,
     /// Pages of a block.
     pages: u32,
+    /// The block that an entry was added to last, if it still exists: the pages of a request come in
+    /// a row, so it is mostly the next one's too.
+    recent: Option<Recent>,
     /// Entries of the block being evicted.
     taken: Vec<NodeId>,
+}
+
+/// Invariant 1: moves an entry next to the one that came to its block before.
+fn join_block(e: &mut Entries, before: NodeId, id: NodeId) {
+    if let Some(newer) = e.slab().newer(before) {
+        e.move_below(newer, id);
+    }
 }
 
 impl Blocks {
@@ -49,6 +66,7 @@ impl Blocks {
             groups: vec![Group { newest: NodeId(0), pages: 0 }; index(entries)].into_boxed_slice(),
             of_slot: vec![NodeId(0); index(slots)].into_boxed_slice(),
             pages,
+            recent: None,
             taken: Vec::new(),
         }
     }
@@ -79,23 +97,38 @@ impl Blocks {
 
     /// Takes note of an entry that was put at the newest end of its list. A block without entries
     /// is new: it goes to the newest end of the queue.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once per page inserted, by one or two callers")]
     pub(super) fn add(&mut self, e: &mut Entries, id: NodeId) -> BlockId {
-        let number = e.slab().node(id).key / self.pages;
-        let Some(block) = self.index.find(&self.queue, number) else {
-            return self.create(number, id);
+        let key = e.slab().node(id).key;
+        let pages = self.pages;
+        let block = match self.recent {
+            Some(Recent { block, first }) if key.wrapping_sub(first) < pages => block,
+            _ => match self.find(key) {
+                Some(block) => block,
+                None => return self.create(key, id),
+            },
         };
         self.of_slot[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
         group.pages += 1;
-        if let Some(newer) = e.slab().newer(before).filter(|newer| *newer != id) {
-            e.move_below(newer, id);
+        if e.slab().node(before).newer != id.0 {
+            join_block(e, before, id);
         }
         BlockId(block)
     }
 
-    fn create(&mut self, number: u32, id: NodeId) -> BlockId {
+    /// Looks a block up that is going to get an entry.
+    fn find(&mut self, key: u32) -> Option<NodeId> {
+        let number = key / self.pages;
+        let block = self.index.find(&self.queue, number)?;
+        self.recent = Some(Recent { block, first: number * self.pages });
+        Some(block)
+    }
+
+    fn create(&mut self, key: u32, id: NodeId) -> BlockId {
+        let number = key / self.pages;
         let Some(block) = self.queue.take_slot(number) else {
             panic!(
                 "invariant 2: each block has an entry, so there are no more blocks than entries"
@@ -105,6 +138,7 @@ impl Blocks {
         self.queue.push_newest(QUEUE, block);
         self.groups[index(block.0)] = Group { newest: id, pages: 1 };
         self.of_slot[index(id.0)] = block;
+        self.recent = Some(Recent { block, first: number * self.pages });
         BlockId(block)
     }
 
@@ -127,6 +161,7 @@ impl Blocks {
     }
 
     fn remove(&mut self, block: BlockId) {
+        self.recent = self.recent.filter(|recent| recent.block != block.0);
         self.queue.unlink(block.0);
         self.index.remove(&mut self.queue, block.0);
         self.queue.give_back(block.0);
@@ -138,9 +173,20 @@ impl Blocks {
         self.remove(block);
         let mut taken = std::mem::take(&mut self.taken);
         taken.clear();
-        let entries = std::iter::successors(Some(newest), |id| e.slab().older(*id));
-        taken.extend(entries.take(index(pages)));
-        taken.sort_unstable_by_key(|id| e.slab().node(*id).key);
+        let mut at = newest;
+        // Mostly they came in ascending order, which is then the order of the list.
+        let (mut above, mut in_order) = (u64::MAX, true);
+        for _ in 0..pages {
+            let node = e.slab().node(at);
+            in_order &= u64::from(node.key) < above;
+            above = u64::from(node.key);
+            taken.push(at);
+            at = NodeId(node.older);
+        }
+        taken.reverse();
+        if !in_order {
+            taken.sort_unstable_by_key(|id| e.slab().node(*id).key);
+        }
         taken
     }
 

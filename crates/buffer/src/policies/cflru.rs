@@ -68,16 +68,26 @@ impl Cflru {
     }
 
     #[inline]
-    fn make_room(&mut self, e: &mut Entries, out: &mut Actions) {
+    fn replace(&mut self, e: &mut Entries, key: u32, out: &mut Actions) -> NodeId {
         self.fill_window(e);
         if let Some(clean) = self.clean.find(e, self.end) {
             self.leave_window(e, clean);
-            e.evict_at(clean, out);
-            return;
+            return e.replace_at(clean, ALL, key, out);
         }
         // All of the window is dirty: its oldest entries leave, and then what a batch takes along
         // from beyond it.
-        self.window = self.window.saturating_sub(e.evict(ALL, out));
+        if e.shape().per_program() == 1 {
+            self.shrink(1);
+            return e.replace(ALL, ALL, key, out);
+        }
+        let freed = e.evict(ALL, out);
+        self.shrink(freed);
+        e.insert(ALL, key)
+    }
+
+    #[inline]
+    const fn shrink(&mut self, by: u32) {
+        self.window = self.window.saturating_sub(by);
         if self.window == 0 {
             self.end = None;
         }
@@ -107,10 +117,7 @@ impl Replacement for Cflru {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            self.make_room(e, out);
-        }
-        Some(e.insert(ALL, key))
+        Some(if e.is_full() { self.replace(e, key, out) } else { e.insert(ALL, key) })
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {

@@ -57,6 +57,11 @@ impl<const AT: u8> Nested for Lru<AT> {
     }
 
     #[inline]
+    fn replace(&mut self, e: &mut Entries, key: u32, _: bool, out: &mut Actions) -> NodeId {
+        e.replace(ListId(AT), ListId(AT), key, out)
+    }
+
+    #[inline]
     fn join(&mut self, e: &mut Entries, id: NodeId) {
         e.move_to_newest(ListId(AT), id);
     }

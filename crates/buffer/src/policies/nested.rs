@@ -14,6 +14,13 @@ pub(crate) trait Nested: Replacement {
     /// Inserts a key, for which there is room. `known` if it was a ghost.
     fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId;
 
+    /// Evicts at least one entry, of which there is one, and inserts a key.
+    #[inline]
+    fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
+        self.evict(e, out);
+        self.insert(e, key, known)
+    }
+
     /// Takes over an entry of another area because it was accessed again.
     fn join(&mut self, e: &mut Entries, id: NodeId);
 
@@ -29,9 +36,11 @@ pub(crate) trait Nested: Replacement {
         if let Some(ghost) = ghost {
             e.remove_ghost(ghost);
         }
-        if e.is_full() {
-            self.evict(e, out);
-        }
-        Some(self.insert(e, key, ghost.is_some()))
+        let known = ghost.is_some();
+        Some(if e.is_full() {
+            self.replace(e, key, known, out)
+        } else {
+            self.insert(e, key, known)
+        })
     }
 }

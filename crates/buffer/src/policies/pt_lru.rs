@@ -69,14 +69,15 @@ impl Replacement for PtLru {
         access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.is_full() {
-            let victims = self.victims(e);
-            e.evict(victims, out);
-        }
         let list = match access {
             Access::Read => COLD_CLEAN,
             Access::Write => COLD_DIRTY,
         };
-        Some(e.insert(list, key))
+        Some(if e.is_full() {
+            let victims = self.victims(e);
+            e.replace(victims, list, key, out)
+        } else {
+            e.insert(list, key)
+        })
     }
 }

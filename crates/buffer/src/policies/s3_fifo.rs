@@ -2,8 +2,8 @@
 
 use super::nested::Nested;
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, PolicyKind,
-    Ratio, Replacement, Setup, Value,
+    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Parameter, PolicyInfo,
+    PolicyKind, Ratio, Replacement, Setup, Value,
 };
 
 /// Share of the small queue unless set.
@@ -31,8 +31,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 pub(crate) struct S3Fifo<const AT: u8 = 0> {
     /// Entries of the small queue from which on victims come from it.
     limit: u32,
-    /// Most ghosts.
-    ghosts: u32,
+    memory: Memory,
 }
 
 fn limit(setup: &Setup) -> u32 {
@@ -46,33 +45,47 @@ impl<const AT: u8> S3Fifo<AT> {
     const MAIN: ListId = ListId(AT + 1);
     const GHOSTS: ListId = ListId(AT + 2);
 
-    /// `false` if all its entries went to the main queue.
+    /// The entry to evict, and whether it is remembered: it is if it comes from the small queue.
     #[inline]
-    fn evict_small(&self, e: &mut Entries, out: &mut Actions) -> bool {
+    fn victim(&self, e: &mut Entries) -> Option<(NodeId, bool)> {
+        if (e.len(Self::SMALL) >= self.limit || e.is_empty(Self::MAIN))
+            && let Some(victim) = Self::victim_in_small(e)
+        {
+            return Some((victim, true));
+        }
+        Self::victim_in_main(e).map(|victim| (victim, false))
+    }
+
+    /// `None` if all its entries went to the main queue.
+    #[inline]
+    fn victim_in_small(e: &mut Entries) -> Option<NodeId> {
         while let Some(oldest) = e.slab().oldest(Self::SMALL) {
             let count = e.aux_mut(oldest);
             if *count < COUNT_TO_MAIN {
-                e.evict_at(oldest, out);
-                e.remember_evicted(Self::GHOSTS, self.ghosts);
-                return true;
+                return Some(oldest);
             }
             *count = 0;
             e.move_to_newest(Self::MAIN, oldest);
         }
-        false
+        None
     }
 
     #[inline]
-    fn evict_main(e: &mut Entries, out: &mut Actions) {
+    fn victim_in_main(e: &mut Entries) -> Option<NodeId> {
         while let Some(oldest) = e.slab().oldest(Self::MAIN) {
             let count = e.aux_mut(oldest);
             if *count == 0 {
-                e.evict_at(oldest, out);
-                return;
+                return Some(oldest);
             }
             *count -= 1;
             e.move_to_newest(Self::MAIN, oldest);
         }
+        None
+    }
+
+    #[inline]
+    const fn queue(known: bool) -> ListId {
+        if known { Self::MAIN } else { Self::SMALL }
     }
 }
 
@@ -84,15 +97,26 @@ impl<const AT: u8> Nested for S3Fifo<AT> {
 
     #[inline]
     fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
-        let from_small = e.len(Self::SMALL) >= self.limit || e.is_empty(Self::MAIN);
-        if !(from_small && self.evict_small(e, out)) {
-            Self::evict_main(e, out);
+        let Some((victim, remembered)) = self.victim(e) else { return };
+        e.evict_at(victim, out);
+        if remembered {
+            e.remember_evicted(self.memory);
         }
     }
 
     #[inline]
     fn insert(&mut self, e: &mut Entries, key: u32, known: bool) -> NodeId {
-        e.insert(if known { Self::MAIN } else { Self::SMALL }, key)
+        e.insert(Self::queue(known), key)
+    }
+
+    #[inline]
+    fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
+        let to = Self::queue(known);
+        match self.victim(e) {
+            Some((victim, true)) => e.replace_and_remember(victim, self.memory, to, key, out),
+            Some((victim, false)) => e.replace_at(victim, to, key, out),
+            None => e.insert(to, key),
+        }
     }
 
     /// As if it came back as a ghost: the small queue is for what is accessed only once.
@@ -106,7 +130,10 @@ impl<const AT: u8> Replacement for S3Fifo<AT> {
     const AREAS: &'static [Area] = &[Area::new("small"), Area::new("main"), Area::ghosts()];
 
     fn new(setup: &Setup) -> Self {
-        Self { limit: limit(setup), ghosts: Self::ghosts(setup) }
+        Self {
+            limit: limit(setup),
+            memory: Memory { list: Self::GHOSTS, most: Self::ghosts(setup) },
+        }
     }
 
     fn ghosts(setup: &Setup) -> u32 {

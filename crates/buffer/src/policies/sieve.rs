@@ -18,6 +18,20 @@ pub(crate) struct Sieve<const AT: u8 = 0> {
     hand: Option<NodeId>,
 }
 
+impl<const AT: u8> Sieve<AT> {
+    /// The next entry that was not accessed since the hand passed, which goes on from there.
+    #[inline]
+    fn victim(&self, e: &mut Entries) -> Option<NodeId> {
+        let oldest = |e: &Entries| e.slab().oldest(ListId(AT));
+        let mut at = self.hand.or_else(|| oldest(e))?;
+        while std::mem::take(e.aux_mut(at)) != 0 {
+            let next = e.slab().newer(at).or_else(|| oldest(e));
+            at = next.unwrap_or(at);
+        }
+        Some(at)
+    }
+}
+
 impl<const AT: u8> Nested for Sieve<AT> {
     #[inline]
     fn len(e: &Entries) -> u32 {
@@ -26,16 +40,24 @@ impl<const AT: u8> Nested for Sieve<AT> {
 
     /// Evicts the next entry that was not accessed since the hand passed.
     fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
-        let oldest = |e: &Entries| e.slab().oldest(ListId(AT));
-        let Some(mut at) = self.hand.or_else(|| oldest(e)) else { return };
-        while std::mem::take(e.aux_mut(at)) != 0 {
-            let next = e.slab().newer(at).or_else(|| oldest(e));
-            at = next.unwrap_or(at);
-        }
+        let Some(victim) = self.victim(e) else { return };
         // The victim may take along newer entries, none below it: from there the hand goes on.
-        let below = e.slab().older(at);
-        e.evict_at(at, out);
-        self.hand = below.map_or_else(|| oldest(e), |below| e.slab().newer(below));
+        let below = e.slab().older(victim);
+        e.evict_at(victim, out);
+        let oldest = || e.slab().oldest(ListId(AT));
+        self.hand = below.map_or_else(oldest, |below| e.slab().newer(below));
+    }
+
+    #[inline]
+    fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
+        if e.shape().per_program() == 1
+            && let Some(victim) = self.victim(e)
+        {
+            self.hand = e.slab().newer(victim);
+            return e.replace_at(victim, ListId(AT), key, out);
+        }
+        self.evict(e, out);
+        self.insert(e, key, known)
     }
 
     #[inline]

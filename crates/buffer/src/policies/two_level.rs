@@ -57,10 +57,11 @@ impl Replacement for TwoLevel {
         _: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        if e.len(CANDIDATES) >= self.candidates_most {
-            e.evict(CANDIDATES, out);
-        }
-        Some(e.insert(CANDIDATES, key))
+        Some(if e.len(CANDIDATES) >= self.candidates_most {
+            e.replace(CANDIDATES, CANDIDATES, key, out)
+        } else {
+            e.insert(CANDIDATES, key)
+        })
     }
 
     fn check(&self, e: &Entries) -> Result<(), Violation> {

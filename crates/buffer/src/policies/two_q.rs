@@ -2,7 +2,7 @@
 //! Source: Johnson, Shasha 1994, section 3.2 (the full version of 2Q).
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Value,
 };
 
@@ -38,19 +38,19 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 pub(crate) struct TwoQ {
     /// Entries the FIFO keeps when room is needed: Kin of the paper.
     keep: u32,
-    /// Most ghosts: Kout of the paper.
-    ghosts: u32,
+    /// Kout of the paper.
+    memory: Memory,
 }
 
 impl TwoQ {
     #[inline]
-    fn evict(&self, e: &mut Entries, out: &mut Actions) {
-        if e.len(IN) > self.keep || e.is_empty(MAIN) {
-            e.evict(IN, out);
-            e.remember_evicted(OUT, self.ghosts);
-        } else {
-            e.evict(MAIN, out);
+    fn replace(&self, e: &mut Entries, to: ListId, key: u32, out: &mut Actions) -> NodeId {
+        if (e.len(IN) > self.keep || e.is_empty(MAIN))
+            && let Some(oldest) = e.slab().oldest(IN)
+        {
+            return e.replace_and_remember(oldest, self.memory, to, key, out);
         }
+        e.replace(MAIN, to, key, out)
     }
 }
 
@@ -59,7 +59,7 @@ impl Replacement for TwoQ {
 
     fn new(setup: &Setup) -> Self {
         let keep = setup.spec.value("in").ratio().of(setup.shape.slots());
-        Self { keep, ghosts: Self::ghosts(setup) }
+        Self { keep, memory: Memory { list: OUT, most: Self::ghosts(setup) } }
     }
 
     fn ghosts(setup: &Setup) -> u32 {
@@ -85,9 +85,7 @@ impl Replacement for TwoQ {
         if let Some(ghost) = ghost {
             e.remove_ghost(ghost);
         }
-        if e.is_full() {
-            self.evict(e, out);
-        }
-        Some(e.insert(if ghost.is_some() { MAIN } else { IN }, key))
+        let to = if ghost.is_some() { MAIN } else { IN };
+        Some(if e.is_full() { self.replace(e, to, key, out) } else { e.insert(to, key) })
     }
 }

@@ -61,10 +61,15 @@ impl Region {
         while e.len(self.list) >= self.entries
             && let Some(victim) = self.blocks.oldest()
         {
-            let group = self.blocks.take(e, victim);
-            e.evict_group(&group, out);
-            self.blocks.give_back(group);
+            self.evict(e, victim, out);
         }
+    }
+
+    #[cold]
+    fn evict(&mut self, e: &mut Entries, victim: BlockId, out: &mut Actions) {
+        let group = self.blocks.take(e, victim);
+        e.evict_group(&group, out);
+        self.blocks.give_back(group);
     }
 
     /// Inserts a page, for which there is room.

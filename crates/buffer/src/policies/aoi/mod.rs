@@ -32,7 +32,7 @@ mod room;
 
 use onefold_units::Op;
 
-use self::judge::{Dest, Judge, Verdict};
+use self::judge::{Judge, Verdict};
 use self::lat::Piece;
 use self::room::Room;
 use super::nested::Nested;
@@ -276,12 +276,7 @@ impl<S: Nested> Replacement for Aoi<S> {
             e.remove_ghost(ghost);
         }
         let dest = self.verdict(key).dest;
-        self.room.make(e, dest, out);
-        Some(match dest {
-            Dest::Baw => e.insert(BAW, key),
-            Dest::Bar => e.insert(BAR, key),
-            Dest::Sorb => self.room.sorb.insert(e, key, ghost.is_some()),
-        })
+        Some(self.room.admit(e, dest, key, ghost.is_some(), out))
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {

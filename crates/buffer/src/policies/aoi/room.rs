@@ -53,23 +53,41 @@ impl<S: Nested> Room<S> {
         dies * setup.shape.per_program()
     }
 
-    /// Makes room for one page. Areas can be smaller than a request, so the paper's algorithms,
-    /// which make room for a whole request, would not end.
+    /// Makes room for one page and inserts it. Areas can be smaller than a request, so the paper's
+    /// algorithms, which make room for a whole request, would not end. `known`: SORB remembered it.
     #[inline]
-    pub(super) fn make(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
-        if let Some(list) = dest.bounded() {
-            let left = self.most - e.len(list);
-            if left == 0 || self.slots - e.len(BAW) - e.len(BAR) - S::len(e) >= left {
-                return self.recycle(e, list, out);
+    pub(super) fn admit(
+        &mut self,
+        e: &mut Entries,
+        dest: Dest,
+        key: u32,
+        known: bool,
+        out: &mut Actions,
+    ) -> NodeId {
+        let Some(list) = dest.bounded() else {
+            if e.is_full() {
+                if e.is_empty(BAR) && e.is_empty(BAW) {
+                    return self.sorb.replace(e, key, known, out);
+                }
+                self.take(e, dest, out);
             }
+            return self.sorb.insert(e, key, known);
+        };
+        let left = self.most - e.len(list);
+        if left == 0 && self.per_program == 1 {
+            // What `recycle` does, in one step.
+            self.deadline = if list == BAW { 0 } else { self.deadline };
+            return e.replace(list, list, key, out);
         }
-        if e.is_full() {
+        if left == 0 || self.slots - e.len(BAW) - e.len(BAR) - S::len(e) >= left {
+            self.recycle(e, list, out);
+        } else if e.is_full() {
             self.take(e, dest, out);
         }
+        e.insert(list, key)
     }
 
     /// The area can still grow to its limit without the others: it makes room in itself only.
-    #[inline]
     fn recycle(&mut self, e: &mut Entries, list: ListId, out: &mut Actions) {
         if list == BAW {
             self.deadline = 0;
