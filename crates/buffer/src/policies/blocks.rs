@@ -11,6 +11,7 @@
 
 use onefold_units::convert::index;
 
+use crate::entries::Run;
 use crate::{Entries, Index, ListId, NodeId, Slab, Violation};
 
 const QUEUE: ListId = ListId(0);
@@ -46,8 +47,6 @@ pub(super) struct Blocks {
     /// The block that an entry was added to last, if it still exists: the pages of a request come in
     /// a row, so it is mostly the next one's too.
     recent: Option<Recent>,
-    /// Entries of the block being evicted.
-    taken: Vec<NodeId>,
 }
 
 /// Invariant 1: moves an entry next to the one that came to its block before.
@@ -67,7 +66,6 @@ impl Blocks {
             of_slot: vec![NodeId(0); index(slots)].into_boxed_slice(),
             pages,
             recent: None,
-            taken: Vec::new(),
         }
     }
 
@@ -167,31 +165,12 @@ impl Blocks {
         self.queue.give_back(block.0);
     }
 
-    /// Removes a block and returns its entries, ascending. The list has to be given back.
-    pub(super) fn take(&mut self, e: &Entries, block: BlockId) -> Vec<NodeId> {
-        let Group { newest, pages } = self.groups[index(block.0.0)];
+    /// Removes a block, whose entries are about to leave their list together.
+    #[inline]
+    pub(super) fn take(&mut self, block: BlockId) -> Run {
         self.remove(block);
-        let mut taken = std::mem::take(&mut self.taken);
-        taken.clear();
-        let mut at = newest;
-        // Mostly they came in ascending order, which is then the order of the list.
-        let (mut above, mut in_order) = (u64::MAX, true);
-        for _ in 0..pages {
-            let node = e.slab().node(at);
-            in_order &= u64::from(node.key) < above;
-            above = u64::from(node.key);
-            taken.push(at);
-            at = NodeId(node.older);
-        }
-        taken.reverse();
-        if !in_order {
-            taken.sort_unstable_by_key(|id| e.slab().node(*id).key);
-        }
-        taken
-    }
-
-    pub(super) fn give_back(&mut self, taken: Vec<NodeId>) {
-        self.taken = taken;
+        let Group { newest, pages: len } = self.groups[index(block.0.0)];
+        Run { newest, len }
     }
 
     /// The next block to evict.

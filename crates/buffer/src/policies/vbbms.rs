@@ -67,9 +67,7 @@ impl Region {
 
     #[cold]
     fn evict(&mut self, e: &mut Entries, victim: BlockId, out: &mut Actions) {
-        let group = self.blocks.take(e, victim);
-        e.evict_group(&group, out);
-        self.blocks.give_back(group);
+        e.evict_run(self.blocks.take(victim), out);
     }
 
     /// Inserts a page, for which there is room.
