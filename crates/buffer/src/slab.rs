@@ -175,6 +175,26 @@ impl Slab {
         rechain(nodes, head, id.0, chain);
     }
 
+    /// Takes a node, which is about to be freed, out of its bucket.
+    #[inline]
+    pub(crate) fn leave_bucket(&mut self, id: NodeId, head: &mut u32) {
+        let nodes = &mut *self.nodes;
+        let node = &mut nodes[index(id.0)];
+        node.list = FREE;
+        let chain = node.chain;
+        rechain(nodes, head, id.0, chain);
+    }
+
+    /// Unlinks neighbours with slots from their list and frees the slots, which are in no bucket
+    /// any more. The free list is linked like any other, so they stay as they are.
+    #[inline]
+    pub(crate) fn free_run(&mut self, newest: NodeId, oldest: NodeId) {
+        let newer = self.node(newest).newer;
+        let free = std::mem::replace(&mut self.free_slots, newest.0);
+        let older = std::mem::replace(&mut self.node_mut(oldest).older, free);
+        leave_ring(&mut self.nodes, newer, older);
+    }
+
     /// Takes a node out of its list and bucket, and enters it anew, with `key`, at the newest end of
     /// a list.
     #[inline(always)]

@@ -21,11 +21,13 @@ mod padded;
 mod parts;
 mod program;
 mod replace;
+mod run;
 mod trim;
 
 use onefold_units::Lpn;
 
 pub use replace::Memory;
+pub(crate) use run::Run;
 
 use crate::{
     Area, Index, ListId, NodeId, Programmed, Shape, Slab, Slot, Stats, Stream, TenantStats,

@@ -48,16 +48,32 @@ impl Entries {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of one step: a call is a tenth of it")]
     pub(super) fn count_out(&mut self, id: NodeId, list: u8, out: &mut Actions) -> u32 {
+        self.send::<true>(id, list, out)
+    }
+
+    /// The same; `LISTED` says whether to count it for the list.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of one step: a call is a tenth of it")]
+    pub(super) fn send<const LISTED: bool>(
+        &mut self,
+        id: NodeId,
+        list: u8,
+        out: &mut Actions,
+    ) -> u32 {
         let &Node { key, tenant, valid, dirty, .. } = self.slab.node(id);
         let (lpn, slot) = (Lpn::new(key), Slot::new(id.0));
-        let area = self.stats.area_mut(list);
         if dirty == 0 {
-            area.clean_evictions += 1;
+            if LISTED {
+                self.stats.area_mut(list).clean_evictions += 1;
+            }
             out.push(Action::Drop { lpn, slot });
             return key;
         }
-        area.dirty -= 1;
-        area.dirty_evictions += 1;
+        if LISTED {
+            let area = self.stats.area_mut(list);
+            area.dirty -= 1;
+            area.dirty_evictions += 1;
+        }
         if valid != self.shape.full() {
             self.pad(id, out);
         }

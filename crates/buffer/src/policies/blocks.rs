@@ -6,11 +6,12 @@
 //! Invariants:
 //! 1. The entries of a block are neighbours in their list of [`Entries`], in the order they came,
 //!    so taking a block is a walk over its entries alone.
-//! 2. A block knows the newest of them and how many they are, at least one.
+//! 2. A block knows the oldest and the newest of them and how many they are, at least one.
 //! 3. An entry knows its block, so a hit needs no second look-up.
 
 use onefold_units::convert::index;
 
+use crate::entries::Run;
 use crate::{Entries, Index, ListId, NodeId, Slab, Violation};
 
 const QUEUE: ListId = ListId(0);
@@ -18,13 +19,6 @@ const QUEUE: ListId = ListId(0);
 /// A block with entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockId(NodeId);
-
-/// Invariant 2.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    newest: NodeId,
-    pages: u32,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Recent {
@@ -38,7 +32,8 @@ struct Recent {
 pub(super) struct Blocks {
     queue: Slab,
     index: Index,
-    groups: Box<[Group]>,
+    /// Invariant 2.
+    groups: Box<[Run]>,
     /// Invariant 3, by slot.
     of_slot: Box<[NodeId]>,
     /// Pages of a block.
@@ -46,8 +41,6 @@ pub(super) struct Blocks {
     /// The block that an entry was added to last, if it still exists: the pages of a request come in
     /// a row, so it is mostly the next one's too.
     recent: Option<Recent>,
-    /// Entries of the block being evicted.
-    taken: Vec<NodeId>,
 }
 
 /// Invariant 1: moves an entry next to the one that came to its block before.
@@ -60,14 +53,14 @@ fn join_block(e: &mut Entries, before: NodeId, id: NodeId) {
 impl Blocks {
     /// No blocks, of `pages` each. `entries` of all `slots` can be in them.
     pub(super) fn new(pages: u32, entries: u32, slots: u32) -> Self {
+        let empty = Run { oldest: NodeId(0), newest: NodeId(0), len: 0 };
         Self {
             queue: Slab::new(entries, 0, 1),
             index: Index::new(entries),
-            groups: vec![Group { newest: NodeId(0), pages: 0 }; index(entries)].into_boxed_slice(),
+            groups: vec![empty; index(entries)].into_boxed_slice(),
             of_slot: vec![NodeId(0); index(slots)].into_boxed_slice(),
             pages,
             recent: None,
-            taken: Vec::new(),
         }
     }
 
@@ -86,7 +79,7 @@ impl Blocks {
     /// Entries of the block.
     #[inline]
     pub(super) fn len(&self, block: BlockId) -> u32 {
-        self.groups[index(block.0.0)].pages
+        self.groups[index(block.0.0)].len
     }
 
     /// The policy's own bits of a block, 0 at first.
@@ -112,7 +105,7 @@ impl Blocks {
         self.of_slot[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
-        group.pages += 1;
+        group.len += 1;
         if e.slab().node(before).newer != id.0 {
             join_block(e, before, id);
         }
@@ -129,14 +122,9 @@ impl Blocks {
 
     fn create(&mut self, key: u32, id: NodeId) -> BlockId {
         let number = key / self.pages;
-        let Some(block) = self.queue.take_slot(number) else {
-            panic!(
-                "invariant 2: each block has an entry, so there are no more blocks than entries"
-            );
-        };
-        self.index.insert(&mut self.queue, block);
-        self.queue.push_newest(QUEUE, block);
-        self.groups[index(block.0)] = Group { newest: id, pages: 1 };
+        // Invariant 2: there are no more blocks than entries, so a node is free.
+        let block = self.queue.attach(QUEUE.0, number, self.index.head_mut(number));
+        self.groups[index(block.0)] = Run { oldest: id, newest: id, len: 1 };
         self.of_slot[index(id.0)] = block;
         self.recent = Some(Recent { block, first: number * self.pages });
         BlockId(block)
@@ -147,57 +135,45 @@ impl Blocks {
     pub(super) fn leave(&mut self, e: &Entries, id: NodeId) -> Option<BlockId> {
         let block = self.of(id);
         let group = &mut self.groups[index(block.0.0)];
-        group.pages -= 1;
-        if group.pages == 0 {
+        group.len -= 1;
+        if group.len == 0 {
             self.remove(block);
             return None;
         }
-        if group.newest == id
-            && let Some(older) = e.slab().older(id)
-        {
-            group.newest = older;
+        let node = e.slab().node(id);
+        if group.newest == id {
+            group.newest = NodeId(node.older);
+        } else if group.oldest == id {
+            group.oldest = NodeId(node.newer);
         }
         Some(block)
     }
 
     fn remove(&mut self, block: BlockId) {
         self.recent = self.recent.filter(|recent| recent.block != block.0);
-        self.queue.unlink(block.0);
-        self.index.remove(&mut self.queue, block.0);
-        self.queue.give_back(block.0);
+        let number = self.queue.node(block.0).key;
+        self.queue.detach(block.0, self.index.head_mut(number));
     }
 
-    /// Removes a block and returns its entries, ascending. The list has to be given back.
-    pub(super) fn take(&mut self, e: &Entries, block: BlockId) -> Vec<NodeId> {
-        let Group { newest, pages } = self.groups[index(block.0.0)];
+    /// Removes a block, whose entries are about to leave their list together.
+    #[inline]
+    pub(super) fn take(&mut self, block: BlockId) -> Run {
         self.remove(block);
-        let mut taken = std::mem::take(&mut self.taken);
-        taken.clear();
-        let mut at = newest;
-        // Mostly they came in ascending order, which is then the order of the list.
-        let (mut above, mut in_order) = (u64::MAX, true);
-        for _ in 0..pages {
-            let node = e.slab().node(at);
-            in_order &= u64::from(node.key) < above;
-            above = u64::from(node.key);
-            taken.push(at);
-            at = NodeId(node.older);
-        }
-        taken.reverse();
-        if !in_order {
-            taken.sort_unstable_by_key(|id| e.slab().node(*id).key);
-        }
-        taken
-    }
-
-    pub(super) fn give_back(&mut self, taken: Vec<NodeId>) {
-        self.taken = taken;
+        self.groups[index(block.0.0)]
     }
 
     /// The next block to evict.
     #[inline]
     pub(super) fn oldest(&self) -> Option<BlockId> {
         self.queue.oldest(QUEUE).map(BlockId)
+    }
+
+    /// Loads what evicting the next block takes, so that it is there by then.
+    #[inline]
+    pub(super) fn touch_oldest(&self, e: &Entries) {
+        if let Some(block) = self.oldest() {
+            e.touch_run(self.groups[index(block.0.0)]);
+        }
     }
 
     /// The neighbour in the queue that is evicted later.
@@ -244,7 +220,7 @@ impl Blocks {
         let queue = std::iter::successors(self.oldest(), |block| self.newer(*block));
         // One more than there can be: a broken queue may go round in circles.
         for block in queue.take(index(e.len(list)) + 1) {
-            let Group { newest, pages } = self.groups[index(block.0.0)];
+            let Run { oldest, newest, len: pages } = self.groups[index(block.0.0)];
             let number = self.queue.node(block.0).key;
             let members = std::iter::successors(Some(newest), |id| e.slab().older(*id));
             let members = members.take(index(pages)).filter(|id| {
@@ -252,7 +228,8 @@ impl Blocks {
                 let here = e.slab().list_of(*id) == Some(list) && self.of(*id) == block;
                 here && node.key / self.pages == number
             });
-            if pages == 0 || members.count() != index(pages) {
+            let members: Vec<NodeId> = members.collect();
+            if members.last() != Some(&oldest) || members.len() != index(pages) {
                 return Err(Violation::Block { block: number, pages });
             }
             entries += pages;

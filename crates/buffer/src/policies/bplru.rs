@@ -54,13 +54,13 @@ impl Bplru {
 
     fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
         let Some(victim) = self.blocks.oldest() else { return };
-        let group = self.blocks.take(e, victim);
+        let group = e.take_run(self.blocks.take(victim));
         if group.iter().any(|id| e.is_dirty(*id)) {
             e.evict_padded(&group, self.blocks.pages(), self.last, out);
         } else {
             e.evict_group(&group, out);
         }
-        self.blocks.give_back(group);
+        e.give_back_found(group);
     }
 
     fn block_pages(setup: &Setup) -> u32 {

@@ -96,9 +96,7 @@ impl Fab {
     fn evict(&mut self, e: &mut Entries, out: &mut Actions) {
         let Some(victim) = self.blocks.oldest() else { return };
         self.leave_run(victim, self.blocks.len(victim));
-        let group = self.blocks.take(e, victim);
-        e.evict_group(&group, out);
-        self.blocks.give_back(group);
+        e.evict_run(self.blocks.take(victim), out);
     }
 }
 
