@@ -31,8 +31,8 @@ pub fn html(study: &Study, rows: &[Row]) -> String {
             if !study.bounds.is_empty() {
                 let names = study.bounds.iter().map(|bound| (bound.name(), bound.about()));
                 let names: Vec<String> =
-                    names.map(|(name, about)| format!("{name}, {about}")).collect();
-                let text = format!("Lines across the bars: {}.", names.join("; "));
+                    names.map(|(name, about)| format!("{name} ({about})")).collect();
+                let text = format!("Lines across the bars: {}.", names.join(", "));
                 head.element("p", &[("class", &"note")], &text);
             }
         });
