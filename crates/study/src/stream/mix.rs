@@ -234,8 +234,7 @@ fn identity(workload: &Workload, facts: &[Facts], scale: f64) -> Value {
 mod tests {
     use std::path::Path;
 
-    use onefold_trace::workload::{Interleave, Lsm, PageRequest, PageSource, PageVolume, Part};
-    use onefold_units::{Op, Rng};
+    use onefold_units::Op;
 
     use super::{Block, Mix, State};
     use crate::Study;
@@ -262,37 +261,6 @@ mod tests {
             shares.0, shares.1
         );
         Study::parse(Path::new("mix.toml"), &text).unwrap()
-    }
-
-    /// Two implementations of one rule: that of the trace crate knows neither traces nor limits.
-    #[test]
-    fn requests_are_those_of_the_interleaver_in_pages() {
-        let study = study((30, 1));
-        let (mut mix, _) = Mix::open(&study, &study.workloads[0], 1.0).unwrap();
-        let seed = |tenant| Rng::fork(9, tenant).next_u64();
-        let store = Lsm::parse(STORE).unwrap().instantiate(300 << 30, seed(0)).unwrap();
-        let volume = PageVolume::parse(VOLUME).unwrap().instantiate(18 << 30, seed(1)).unwrap();
-        let parts = vec![
-            Part { source: Box::new(store) as Box<dyn PageSource + Send>, weight: 30 },
-            Part { source: Box::new(volume), weight: 1 },
-        ];
-        let mut expected = Interleave::new(parts).unwrap();
-        assert_eq!(expected.base_pages(1), Some(282 << 18));
-        let mut compared = 0;
-        loop {
-            let mut block = Block::default();
-            let state = mix.fill(&mut block, None).unwrap();
-            let mut wanted = vec![PageRequest::EMPTY; block.len()];
-            assert_eq!(expected.fill_pages(&mut wanted), block.len());
-            let requests = block.requests().iter();
-            let found = requests.map(|r| (r.lpn, r.n, r.op, r.tenant));
-            assert!(found.eq(wanted.iter().map(|r| (r.lpn, r.n, r.op, r.tenant))));
-            compared += block.len();
-            if state == State::End {
-                break;
-            }
-        }
-        assert!(compared > 10_000, "{compared}");
     }
 
     #[test]

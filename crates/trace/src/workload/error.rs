@@ -185,20 +185,6 @@ pub enum WorkloadError {
         /// Bytes it may need.
         needed: u64,
     },
-    /// No source to merge, or more than tenants can be told apart.
-    #[error("{found} sources to merge, expected 1 to 256")]
-    TenantCount {
-        /// How many.
-        found: usize,
-    },
-    /// A source without a share of the traffic.
-    #[error("tenant {tenant} has the weight {found}, expected 1 to 2^60")]
-    TenantWeight {
-        /// Its number.
-        tenant: u8,
-        /// Its weight.
-        found: u64,
-    },
     /// A loop over more pages than are only read.
     #[error("`loop` has {pages} pages, but only {read_only} are `read_only`; lower `loop`")]
     LoopTooLong {

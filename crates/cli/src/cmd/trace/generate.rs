@@ -84,7 +84,11 @@ impl Generate {
 fn list(format: Format) -> String {
     let described = Workload::names().filter_map(|name| Some((name, Workload::describe(name)?)));
     match format {
-        Format::Table => described.map(|(name, text)| format!("{name:16} {text}\n")).collect(),
+        Format::Table => {
+            let lines: Vec<_> =
+                described.map(|(name, text)| format!("{name:16} {text}\n")).collect();
+            lines.concat()
+        }
         Format::Json => {
             let workloads: Vec<_> = described
                 .map(|(name, text)| serde_json::json!({"name": name, "description": text}))
