@@ -45,7 +45,7 @@ pub fn html(study: &Study, rows: &[Row]) -> String {
 fn facts(study: &Study, rows: &[Row]) -> String {
     let scale = rows.first().map_or(1.0, |row| row.scale);
     let part = if scale < 1.0 {
-        format!("Only {} % of every workload were run. ", significant(scale * 100.0, 2))
+        format!("Only {} % of every workload was run. ", significant(scale * 100.0, 2))
     } else {
         String::new()
     };
