@@ -38,6 +38,10 @@ crash-campaign: ## Kill a served device under load again and again (BUDGET=short
 database: ## Kill a served device under a database again and again (BUDGET=short|full)
 	scripts/db-crash.sh $(BUDGET)
 
+.PHONY: rocksdb-live
+rocksdb-live: ## Hit ratios of the buffer policies under a live RocksDB on a served device (root)
+	scripts/rocksdb-live.sh
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZ_SECONDS (300 unless set)
 	scripts/fuzz.sh $(if $(filter-out 0,$(FUZZ_SECONDS)),$(FUZZ_SECONDS),300)

@@ -27,9 +27,10 @@ serve() {
   cat "$folder/log" >&2
   return 1
 }
-# The loop device must lie on the served file, or the tests would run on the host's own disk.
+# The loop device must lie on the served file, or the tests would run on the host's own disk. Arguments
+# are options of losetup.
 attach() {
-  loop=$(losetup --find --show --direct-io=on "$fuse/disk") || return 1
+  loop=$(losetup --find --show --direct-io=on "$@" "$fuse/disk") || return 1
   [ "$(losetup --noheadings --output DIO "$loop" | tr -d ' ')" = 1 ] || return 1
   [ "$(losetup --noheadings --output BACK-FILE "$loop")" = "$fuse/disk" ]
 }
@@ -42,7 +43,7 @@ detach() {
   done
   return 1
 }
-mount_fs() { mount "$loop" "$mount" && mounted "$mount"; }
+mount_fs() { mount "$@" "$loop" "$mount" && mounted "$mount"; }
 # SIGTERM; what the server says is shown if it does not end well.
 stop() {
   kill -TERM "$server" || return 1

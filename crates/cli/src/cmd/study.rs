@@ -121,7 +121,7 @@ impl Common {
         let text = match global.formats.last().map(String::as_str) {
             Some("table") => report::text(&figures),
             Some("json") => json(&figures),
-            _ => report::html(&study, &figures),
+            _ => report::html(&study, &rows),
         };
         global.emit(&text)?;
         if let Some(path) = &global.output {

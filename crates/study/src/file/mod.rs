@@ -90,6 +90,20 @@ impl Bound {
         }
     }
 
+    /// What it is, for the reader of a figure.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Alone => {
+                "LRU with the target's requests alone: no bound, but what isolation would give"
+            }
+            Self::MinAlone => "MIN with the target's requests alone: no policy hits more of them",
+            Self::MinBypass => "MIN that may refuse a page: no policy hits more",
+            Self::Min => "MIN that admits every page",
+            Self::MinW => "the least that any policy programs",
+        }
+    }
+
     /// Whether only the requests of the target count.
     #[must_use]
     pub const fn is_of_target(self) -> bool {

@@ -7,33 +7,52 @@ use onefold_sim::report::plot::{
 use onefold_sim::report::{Markup, html as page};
 use onefold_sim::result::{duration, significant};
 
-use super::{Data, Group, Point};
-use crate::Study;
+use super::text::failures;
+use super::{Data, Group, Point, figures};
 use crate::file::FigureKind;
+use crate::{Row, Study};
 
+/// A plot whose highest value is below this share of the highest of its figure gets an axis of its
+/// own: its bars could not be read otherwise.
+const FLAT: f64 = 0.25;
 /// Size of a plot over the whole page, and of one of two side by side, in pixels.
 const FULL: (f64, f64) = (1040.0, 320.0);
 const HALF: (f64, f64) = (510.0, 300.0);
 
-/// All figures as one page: plots with tooltips, and the numbers below each.
+/// All figures of the rows as one page: plots with tooltips, and the numbers below each.
 #[must_use]
-pub fn html(study: &Study, figures: &[Data]) -> String {
+pub fn html(study: &Study, rows: &[Row]) -> String {
     page(&study.name, |page| {
         page.within("header", &[], |head| {
             head.element("p", &[("class", &"kicker")], "Onefold study");
             head.element("h1", &[], &study.name);
             head.element("p", &[("class", &"note")], &study.description);
-            head.element("p", &[("class", &"note")], &facts(study));
+            head.element("p", &[("class", &"note")], &facts(study, rows));
+            if !study.bounds.is_empty() {
+                let names = study.bounds.iter().map(|bound| (bound.name(), bound.about()));
+                let names: Vec<String> =
+                    names.map(|(name, about)| format!("{name} ({about})")).collect();
+                let text = format!("Lines across the bars: {}.", names.join(", "));
+                head.element("p", &[("class", &"note")], &text);
+            }
         });
-        for data in figures {
-            figure(page, data);
+        for data in figures(study, rows) {
+            figure(page, study, &data);
         }
     })
 }
 
-fn facts(study: &Study) -> String {
+fn facts(study: &Study, rows: &[Row]) -> String {
+    let scale = rows.first().map_or(1.0, |row| row.scale);
+    let part = if scale < 1.0 {
+        format!("Only {} % of every workload was run. ", significant(scale * 100.0, 2))
+    } else {
+        String::new()
+    };
+    let version = rows.first().map_or("", |row| row.onefold.version.as_str());
     format!(
-        "Device {}, entries of {}, flash pages of {}; tables charged: {}; latency model: {}; seed {}.",
+        "{part}Device {}, entries of {}, flash pages of {}; tables charged: {}; latencies with the \
+         times of {}; seed {}; onefold {version}.",
         size_text(study.device_bytes),
         size_text(study.entry_bytes.into()),
         size_text(study.flash_page_bytes.into()),
@@ -43,10 +62,12 @@ fn facts(study: &Study) -> String {
     )
 }
 
-fn figure(page: &mut Markup, data: &Data) {
+fn figure(page: &mut Markup, study: &Study, data: &Data) {
     page.within("section", &[("class", &"figure")], |page| {
         page.element("h2", &[], &data.title());
-        page.element("p", &[("class", &"note")], &data.figure.note);
+        if !data.figure.note.is_empty() {
+            page.element("p", &[("class", &"note")], &data.figure.note);
+        }
         if data.groups.is_empty() {
             page.element(
                 "p",
@@ -56,46 +77,69 @@ fn figure(page: &mut Markup, data: &Data) {
             return;
         }
         if data.figure.kind == FigureKind::Bars {
-            legend(page, data);
-            panels(page, data);
+            legend(page, study, data);
+            panels(page, study, data);
         }
         table(page, data);
+        for reason in failures(data, &data.groups) {
+            page.element("p", &[("class", &"note")], &reason);
+        }
     });
 }
 
-fn legend(page: &mut Markup, data: &Data) {
+/// The hatch of a policy, the same in all figures.
+fn hatch(study: &Study, label: &str) -> usize {
+    study.policies.iter().position(|policy| policy.label == label).unwrap_or_default()
+}
+
+/// The line of a bound, the same in all figures.
+fn stroke(study: &Study, name: &str) -> usize {
+    study.bounds.iter().position(|bound| bound.name() == name).unwrap_or_default()
+}
+
+fn legend(page: &mut Markup, study: &Study, data: &Data) {
     page.within("ul", &[("class", &"legend")], |list| {
-        for (series, label) in data.policies.iter().enumerate() {
+        for label in &data.policies {
             list.within("li", &[], |item| {
-                hatch_swatch(item, series);
+                hatch_swatch(item, hatch(study, label));
                 item.element("span", &[], label);
             });
         }
-        for (series, name) in data.bounds.iter().enumerate() {
+        for name in &data.bounds {
             list.within("li", &[], |item| {
-                line_swatch(item, series);
+                line_swatch(item, stroke(study, name));
                 item.element("span", &[], name);
             });
         }
     });
 }
 
-/// One plot per workload, all with the same axis.
-fn panels(page: &mut Markup, data: &Data) {
+/// One plot per workload, with the same axis for all whose bars can then be read.
+fn panels(page: &mut Markup, study: &Study, data: &Data) {
     let by_workload = || data.groups.chunk_by(|a, b| a.workload == b.workload);
     let alone = by_workload().count() == 1;
     let (class, size) = if alone { ("panels single", FULL) } else { ("panels", HALF) };
     page.within("div", &[("class", &class)], |page| {
         for groups in by_workload() {
             page.within("div", &[("class", &"panel")], |page| {
-                page.element("h3", &[], &groups[0].workload);
-                plot(page, data, groups, size);
+                let (own, all) = (highest(data, groups), highest(data, &data.groups));
+                let flat = own < all * FLAT;
+                let scale = if flat { " (its own scale)" } else { "" };
+                page.element("h3", &[], &format!("{}{scale}", groups[0].workload));
+                let y = axis(data, if flat { own } else { all });
+                plot(page, (study, data), groups, size, y);
             });
         }
     });
 }
 
-fn plot(page: &mut Markup, data: &Data, groups: &[Group], size: (f64, f64)) {
+fn plot(
+    page: &mut Markup,
+    (study, data): (&Study, &Data),
+    groups: &[Group],
+    size: (f64, f64),
+    y: Axis,
+) {
     let level = |group: &Group, name: &str, series, point: &Point| {
         let height = point.value()?;
         let bytes = size_text(group.size_bytes);
@@ -103,29 +147,38 @@ fn plot(page: &mut Markup, data: &Data, groups: &[Group], size: (f64, f64)) {
         Some(Level { series, height, tip })
     };
     let bars = |group: &Group| {
-        let numbered =
-            |(series, (name, point)): (usize, (&String, &Point))| level(group, name, series, point);
+        let policies = data.policies.iter().zip(&group.policies);
+        let bounds = data.bounds.iter().zip(&group.bounds);
         Bars {
             label: size_text(group.size_bytes),
-            bars: data.policies.iter().zip(&group.policies).enumerate().map(numbered).collect(),
-            levels: data
-                .bounds
-                .iter()
-                .zip(&group.bounds)
-                .enumerate()
-                .filter_map(numbered)
+            bars: policies
+                .map(|(name, point)| level(group, name, hatch(study, name), point))
+                .collect(),
+            levels: bounds
+                .filter_map(|(name, point)| level(group, name, stroke(study, name), point))
                 .collect(),
         }
     };
     let title = format!("{}: {}", data.title(), groups[0].workload);
-    let plot =
-        GroupedPlot { title, size, y: axis(data), groups: groups.iter().map(bars).collect() };
+    let plot = GroupedPlot {
+        title,
+        size,
+        x_title: "buffer size".to_owned(),
+        y,
+        reference: data.figure.baseline.is_some().then_some(1.0),
+        groups: groups.iter().map(bars).collect(),
+    };
     plot.draw(page);
 }
 
-fn axis(data: &Data) -> Axis {
-    let values = data.groups.iter().flat_map(|group| group.policies.iter().chain(&group.bounds));
-    let highest = values.filter_map(Point::value).fold(0.0, f64::max);
+/// The highest value of some groups, at least the reference of a figure with a baseline.
+fn highest(data: &Data, groups: &[Group]) -> f64 {
+    let values = groups.iter().flat_map(|group| group.policies.iter().chain(&group.bounds));
+    let least = if data.figure.baseline.is_some() { 1.0 } else { 0.0 };
+    values.filter_map(Point::value).fold(least, f64::max)
+}
+
+fn axis(data: &Data, highest: f64) -> Axis {
     let metric = data.figure.metric;
     match &data.figure.baseline {
         Some(label) => Axis::number(&format!("relative to {label}"), highest),
@@ -146,17 +199,28 @@ pub(super) fn number(data: &Data, value: f64) -> String {
     }
 }
 
+/// What the numbers of the table are.
+fn unit(data: &Data) -> String {
+    let metric = data.figure.metric;
+    match &data.figure.baseline {
+        Some(label) => format!("{} / that of {label}", metric.title()),
+        None if metric.is_share() => format!("{} (%)", metric.title()),
+        None => metric.title().to_owned(),
+    }
+}
+
 fn table(page: &mut Markup, data: &Data) {
     page.open("div", &[("class", &"scroll")]);
     page.open("table", &[("class", &"many")]);
+    page.element("caption", &[], &unit(data));
     let names = || data.policies.iter().chain(&data.bounds);
     page.within("thead", &[], |head| {
         head.within("tr", &[], |row| {
             for name in ["workload", "size"] {
-                row.element("th", &[("scope", &"col")], name);
+                row.element("th", &[("scope", &"col"), ("class", &"short")], name);
             }
             for name in names() {
-                row.element("th", &[("scope", &"col"), ("class", &"number")], name);
+                row.element("th", &[("scope", &"col"), ("class", &"number short")], name);
             }
         });
     });

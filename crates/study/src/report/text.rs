@@ -56,22 +56,26 @@ fn table(out: &mut String, data: &Data, groups: &[super::Group]) {
         }
         line(out, &row);
     }
-    failures(out, data, groups);
+    for failure in failures(data, groups) {
+        line(out, &format!("  {failure}"));
+    }
 }
 
 /// Why points failed, each reason once.
-fn failures(out: &mut String, data: &Data, groups: &[super::Group]) {
+pub(super) fn failures(data: &Data, groups: &[super::Group]) -> Vec<String> {
     let names = || data.policies.iter().chain(&data.bounds);
     let mut told = std::collections::BTreeSet::new();
+    let mut lines = Vec::new();
     for group in groups {
         for (name, point) in names().zip(group.policies.iter().chain(&group.bounds)) {
             if let Point::Failed(reason) = point
                 && told.insert((name, reason))
             {
-                line(out, &format!("  {name}, {}: {reason}", size_text(group.size_bytes)));
+                lines.push(format!("{name}, {}: {reason}", size_text(group.size_bytes)));
             }
         }
     }
+    lines
 }
 
 fn line(out: &mut String, text: &str) {

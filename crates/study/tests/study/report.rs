@@ -46,11 +46,14 @@ fn figures_show_what_they_describe() {
     let failed = &group.policies[1];
     assert!(matches!(failed, Point::Failed(reason) if reason.contains("aoi")), "{failed:?}");
 
-    let page = report::html(&study, &figures);
+    let page = report::html(&study, &rows);
     let page = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let document = roxmltree::Document::parse(page).unwrap();
     let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
     assert_eq!((count("section"), count("table"), count("h2")), (2, 2, 2));
+    // A reason that a point failed is not only a tooltip, and the line of the baseline is drawn.
+    assert!(page.contains(">large, 1MiB: ") && page.contains("class=\"reference\""));
+    assert!(page.contains("<caption>hit ratio of all tenants (%)"));
     assert!(page.contains("Latency &lt;&amp;&gt; baseline, relative to LRU"));
     let text = report::text(&figures);
     assert!(text.contains("large       failed"), "{text}");

@@ -4,7 +4,7 @@ use onefold_units::convert::{float, u64_from};
 
 use super::axis::Axis;
 use super::frame::{Frame, axes, line, picture, text};
-use super::marks::{hatch_fill, mark, style};
+use super::marks::{dashes, hatch_fill, mark, style};
 use super::{px, text_width};
 use crate::report::Markup;
 
@@ -42,8 +42,12 @@ pub struct GroupedPlot {
     pub title: String,
     /// Width and height in pixels.
     pub size: (f64, f64),
+    /// What the names of the groups are.
+    pub x_title: String,
     /// Vertical axis.
     pub y: Axis,
+    /// Height of a line across the whole plot to compare with.
+    pub reference: Option<f64>,
     /// Groups from left to right.
     pub groups: Vec<Group>,
 }
@@ -52,13 +56,17 @@ impl GroupedPlot {
     /// Adds the plot to a page.
     pub fn draw(&self, page: &mut Markup) {
         let groups = float(u64_from(self.groups.len()).max(1));
-        let x = Axis { title: String::new(), ticks: Vec::new(), ..Axis::number("", groups) };
+        let x = Axis { ticks: Vec::new(), ..Axis::number(&self.x_title, groups) };
         picture(page, &self.title, self.size, |svg| {
             let frame = axes(svg, self.size, &x, &self.y);
             let width = (frame.right - frame.left) / groups;
             for (group, at) in self.groups.iter().zip(0_u32..) {
                 let left = frame.left + width * f64::from(at);
                 self.draw_group(svg, &frame, group, (left, width));
+            }
+            if let Some(height) = self.reference {
+                let y = frame.y(&self.y, height);
+                line(svg, "reference", (frame.left, y), (frame.right, y));
             }
         });
     }
@@ -93,7 +101,14 @@ impl GroupedPlot {
             let (y, right) = (frame.y(&self.y, level.height), left + width * (1.0 - GAP / 2.0));
             svg.open("g", &[("class", &style(level.series))]);
             svg.element("title", &[], &level.tip);
-            line(svg, "line", (first, y), (right, y));
+            svg.leaf(
+                "path",
+                &[
+                    ("class", &"line"),
+                    ("stroke-dasharray", &dashes(level.series)),
+                    ("d", &format!("M{} {}H{}", px(first), px(y), px(right))),
+                ],
+            );
             mark(svg, level.series, right, y);
             svg.close();
         }
@@ -122,7 +137,9 @@ mod tests {
         let plot = GroupedPlot {
             title: "hits".to_owned(),
             size: (400.0, 300.0),
+            x_title: "size".to_owned(),
             y: Axis::share("hit ratio", 1.0),
+            reference: Some(0.25),
             groups: vec![group.clone(), group],
         };
         let mut page = Markup::new();
@@ -130,7 +147,7 @@ mod tests {
         let svg = page.finish();
         let count = |text: &str| svg.matches(text).count();
         assert_eq!([count("<rect"), count("class=\"s3\""), count("series 2<")], [4, 2, 2]);
-        assert_eq!(count("&lt;8 MiB&gt;"), 2);
+        assert_eq!([count("&lt;8 MiB&gt;"), count(">size<"), count("reference")], [2, 1, 1]);
         roxmltree::Document::parse(&svg).unwrap();
     }
 }

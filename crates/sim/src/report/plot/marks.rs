@@ -3,14 +3,16 @@
 use super::px;
 use crate::report::{Markup, STYLES};
 
-/// Hatches there are; more kinds share them in turn.
-const HATCHES: usize = 10;
+/// Colours of hatches, `h0` to `h9` of the style sheet.
+const COLOURS: usize = 10;
+/// Hatches there are: every colour with two patterns. More kinds share them in turn.
+const HATCHES: usize = 2 * COLOURS;
 
 /// Dashes of the line of run `n`; the first is solid.
 const DASHES: [&str; STYLES] = ["", "7 4", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "9 3 2 3 2 3"];
 
 /// Strokes of the hatches, in a tile of 8 x 8.
-const STROKES: [&str; HATCHES] = [
+const STROKES: [&str; COLOURS] = [
     "",
     "M-2 2L2 -2M0 8L8 0M6 10L10 6",
     "M2 2h.01M6 6h.01",
@@ -35,6 +37,11 @@ fn hatch(n: usize) -> usize {
     n % HATCHES
 }
 
+/// The strokes of hatch `n`: in the second round of colours, those of the third kind after it.
+fn strokes(n: usize) -> &'static str {
+    STROKES[(n + 3 * (n / COLOURS)) % COLOURS]
+}
+
 /// Fill of kind `n`, defined by [`hatches`].
 pub(super) fn hatch_fill(n: usize) -> String {
     format!("url(#hatch{})", hatch(n))
@@ -48,7 +55,7 @@ pub(crate) fn hatches(page: &mut Markup) {
         &[("style", &hidden), ("aria-hidden", &"true"), ("width", &0), ("height", &0)],
     );
     page.open("defs", &[]);
-    for (n, strokes) in STROKES.iter().enumerate() {
+    for n in 0..HATCHES {
         let units = "userSpaceOnUse";
         page.open(
             "pattern",
@@ -59,9 +66,10 @@ pub(crate) fn hatches(page: &mut Markup) {
                 ("height", &8),
             ],
         );
-        page.leaf("rect", &[("class", &format!("h{n}")), ("width", &8), ("height", &8)]);
-        if !strokes.is_empty() {
-            page.leaf("path", &[("class", &"hatch"), ("d", strokes)]);
+        let colour = format!("h{}", n % COLOURS);
+        page.leaf("rect", &[("class", &colour), ("width", &8), ("height", &8)]);
+        if !strokes(n).is_empty() {
+            page.leaf("path", &[("class", &"hatch"), ("d", &strokes(n))]);
         }
         page.close();
     }
@@ -138,4 +146,16 @@ fn swatch(page: &mut Markup, width: u32, content: impl FnOnce(&mut Markup)) {
         ],
         content,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COLOURS, HATCHES, strokes};
+
+    #[test]
+    fn no_two_hatches_are_alike() {
+        let all: std::collections::BTreeSet<_> =
+            (0..HATCHES).map(|n| (n % COLOURS, strokes(n))).collect();
+        assert_eq!(all.len(), HATCHES);
+    }
 }
