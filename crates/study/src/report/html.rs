@@ -1,13 +1,14 @@
-//! The figures as one self-contained HTML page.
+//! A report as one self-contained HTML page.
 
 use onefold_config::size_text;
 use onefold_sim::report::plot::{
     Axis, Group as Bars, GroupedPlot, Level, hatch_swatch, line_swatch,
 };
 use onefold_sim::report::{Markup, html as page};
-use onefold_sim::result::{duration, significant};
+use onefold_sim::result::significant;
 
-use super::{Data, Group, Point};
+use super::value::shown;
+use super::{CheckData, Data, Group, Point, Report, beside};
 use crate::Study;
 use crate::file::FigureKind;
 
@@ -15,9 +16,10 @@ use crate::file::FigureKind;
 const FULL: (f64, f64) = (1040.0, 320.0);
 const HALF: (f64, f64) = (510.0, 300.0);
 
-/// All figures as one page: plots with tooltips, and the numbers below each.
+/// One page: figures as plots with tooltips, the checks and the numbers below each, averages, and all
+/// checks with their numbers.
 #[must_use]
-pub fn html(study: &Study, figures: &[Data]) -> String {
+pub fn html(study: &Study, report: &Report) -> String {
     page(&study.name, |page| {
         page.within("header", &[], |head| {
             head.element("p", &[("class", &"kicker")], "Onefold study");
@@ -25,8 +27,14 @@ pub fn html(study: &Study, figures: &[Data]) -> String {
             head.element("p", &[("class", &"note")], &study.description);
             head.element("p", &[("class", &"note")], &facts(study));
         });
-        for data in figures {
-            figure(page, data);
+        for data in &report.figures {
+            figure(page, data, &report.checks);
+        }
+        for data in &report.headlines {
+            beside::headline(page, data);
+        }
+        if !report.checks.is_empty() {
+            beside::checks(page, &report.checks);
         }
     })
 }
@@ -43,7 +51,7 @@ fn facts(study: &Study) -> String {
     )
 }
 
-fn figure(page: &mut Markup, data: &Data) {
+fn figure(page: &mut Markup, data: &Data, checks: &[CheckData]) {
     page.within("section", &[("class", &"figure")], |page| {
         page.element("h2", &[], &data.title());
         page.element("p", &[("class", &"note")], &data.figure.note);
@@ -59,6 +67,7 @@ fn figure(page: &mut Markup, data: &Data) {
             legend(page, data);
             panels(page, data);
         }
+        beside::verdicts(page, checks, &data.figure.checks);
         table(page, data);
     });
 }
@@ -137,12 +146,9 @@ fn axis(data: &Data) -> Axis {
 
 /// A number of the figure as text.
 pub(super) fn number(data: &Data, value: f64) -> String {
-    let metric = data.figure.metric;
     match data.figure.baseline {
         Some(_) => significant(value, 3),
-        None if metric.is_share() => format!("{:.2}", value * 100.0),
-        None if metric.is_time() => duration(value),
-        None => significant(value, 4),
+        None => shown(data.figure.metric, value),
     }
 }
 
