@@ -71,18 +71,15 @@ fn judge(study: &Study, rows: &[Row], check: &Check) -> CheckData {
     CheckData { check: check.clone(), verdict: together.unwrap_or(Verdict::Missing), cases }
 }
 
-/// Where a claim is asked. What all its terms name themselves is the same everywhere: it is asked once.
+/// Where a claim is asked: what all its terms name themselves does not come from the check.
 fn places<'a>(study: &'a Study, check: &Check, claim: &Claim) -> Vec<(&'a Workload, u64)> {
-    let mut places = study.places(&check.workloads, &check.sizes);
-    let all = |names: fn(&Term) -> bool| claim.terms().all(|t| t.label.is_none() || names(t));
-    if all(|term| term.workload.is_some()) {
-        let first = places.first().map(|(workload, _)| workload.name.clone());
-        places.retain(|(workload, _)| Some(&workload.name) == first.as_ref());
-    }
-    if all(|term| term.size.is_some()) {
-        places.dedup_by(|a, b| a.0.name == b.0.name);
-    }
-    places
+    let terms = || claim.terms().filter(|term| term.label.is_some());
+    let workloads: Option<Vec<String>> = terms().map(|term| term.workload.clone()).collect();
+    let sizes: Option<Vec<u64>> = terms().map(|term| term.size).collect();
+    let first = |all: Vec<String>| all.into_iter().take(1).collect();
+    let workloads = workloads.map_or_else(|| check.workloads.clone(), first);
+    let sizes = sizes.map_or_else(|| check.sizes.clone(), |all| all[..all.len().min(1)].to_vec());
+    study.places(&workloads, &sizes)
 }
 
 fn case(rows: &[Row], metric: Metric, claim: &Claim, (workload, size): (&str, u64)) -> Case {
