@@ -10,7 +10,7 @@ BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-TEST_STEPS := setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems crash-short database-short
+TEST_STEPS := setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems study-short crash-short database-short
 
 .PHONY: help
 help: ## Show this list
@@ -60,7 +60,7 @@ install: ## Build the release binary and install it to PREFIX/bin (~/.local unle
 	cargo install --locked --path crates/cli --root $(PREFIX)
 
 # Steps of `make test`; each also works by itself.
-.PHONY: setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems crash-short database-short
+.PHONY: setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems study-short crash-short database-short
 setup-if-possible:
 	@scripts/setup.sh --check || scripts/setup.sh \
 	  || echo "skipped: the tests that need the missing packages (each prints and counts its skip)"
@@ -82,6 +82,8 @@ fuzz-smoke:
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
 file-systems:
 	scripts/fs-test.sh
+study-short: ## Run the short study of the buffer policies and check its orderings
+	scripts/study-short.sh
 crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
 database-short:

@@ -126,9 +126,12 @@ fn refusals_have_their_exit_codes() {
 fn the_studies_of_the_repository_are_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-such-results");
-    for (study, left) in
-        [("jeong2021", 14 * 18 * 5), ("jeong2021-small", 4 * 16 * 2), ("rocksdb", 3 * 16 * 4)]
-    {
+    for (study, left) in [
+        ("jeong2021", 14 * 18 * 5),
+        ("jeong2021-small", 4 * 16 * 2),
+        ("rocksdb", 3 * 16 * 4),
+        ("orderings", (6 * 2 + 3) * 15),
+    ] {
         let arguments =
             format!("status studies/{study}.toml --format json --results {}", results.display());
         let status: serde_json::Value =
@@ -137,4 +140,50 @@ fn the_studies_of_the_repository_are_valid() {
         let sum: u64 = workloads.iter().map(|workload| workload["left"].as_u64().unwrap()).sum();
         assert_eq!(sum, left, "{study}");
     }
+}
+
+/// The numbers of a check decide the exit code, and what is known to fail must fail.
+#[test]
+fn check_compares_with_what_the_study_says() {
+    let folder = folder("study-check");
+    stdout(&onefold(&folder, "run demo.toml -q"));
+    let none = onefold(&folder, "check demo.toml");
+    assert_eq!(none.status.code(), Some(3), "{}", message(&none));
+    assert!(message(&none).contains("demo.toml has no [[check]]"));
+    let write = |name: &str, claim: &str, rest: &str| {
+        let check = format!(
+            "\n[[check]]\nid = \"X1\"\ntext = \"Words.\"\nmetric = \"target_hit_ratio\"\n\
+             claims = [\"{claim}\"]\n{rest}"
+        );
+        fs::write(folder.join(name), STUDY.to_owned() + &check).unwrap();
+    };
+    let known = "expect = \"fails\"\nreason = \"It is a demo.\"\n";
+    write("good.toml", "min-alone >= alone, lru, two levels", "");
+    write("known.toml", "min-alone < alone", known);
+    write("bad.toml", "min-alone < alone", "");
+    write("news.toml", "min-alone >= alone", known);
+    for (name, code, expected) in [
+        ("good", 0, "X1 holds (2 of 2 hold): Words."),
+        ("known", 0, "X1 fails (0 of 2 hold), as is known: Words."),
+        ("bad", 1, "X1 fails (0 of 2 hold): Words."),
+        ("news", 1, "X1 holds (2 of 2 hold), but was known to fail: Words."),
+    ] {
+        let output = onefold(&folder, &format!("check {name}.toml --results demo-results"));
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", message(&output));
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(text.starts_with(expected), "{text}");
+        let told = message(&output);
+        let ends = ["all 1 checks come out as expected", "1 of 1 checks do not come out"];
+        assert!(told.contains(ends[usize::from(code != 0)]), "{told}");
+    }
+    let json = onefold(&folder, "check known.toml --results demo-results --format json");
+    let json: serde_json::Value = serde_json::from_str(&stdout(&json)).unwrap();
+    assert_eq!(
+        (&json[0]["verdict"], &json[0]["check"]["expect"]),
+        (&"fails".into(), &"fails".into())
+    );
+    write("wrong.toml", "lruu > alone", "");
+    let wrong = onefold(&folder, "check wrong.toml");
+    assert_eq!(wrong.status.code(), Some(3), "{}", message(&wrong));
+    assert!(message(&wrong).contains("`lruu` has no target_hit_ratio"));
 }

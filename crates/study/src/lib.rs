@@ -25,8 +25,8 @@ mod stream;
 
 pub use error::{Fault, StudyError};
 pub use file::{
-    Bound, Figure, FigureKind, Input, Metric, PolicyChoice, Source, Study, Subject, WarmUp,
-    Workload,
+    Bound, Check, Claim, Comparison, Figure, FigureKind, Headline, Input, Metric, PolicyChoice,
+    Source, Study, Subject, Term, Verdict, WarmUp, Workload,
 };
 pub use row::{AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, Summary, run};

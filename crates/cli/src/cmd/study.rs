@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use onefold_study::{
-    Control, Fault, Options, Program, Progress, Status, Study as File, StudyError, Summary, report,
-    run, status,
+    Control, Fault, Options, Program, Progress, Row, Status, Study as File, StudyError, Summary,
+    report, report::Report, run, status,
 };
 use onefold_units::convert::{float, floor_u64};
 
@@ -29,6 +29,9 @@ pub(crate) enum Study {
     Status(Common),
     /// Draw the figures of a study as one HTML page, or print them (--format table or json)
     Report(Common),
+    /// Compare the results with what the study says they must show; exit code 1 if a check comes out
+    /// otherwise or lacks numbers
+    Check(Common),
 }
 
 /// Arguments of every subcommand.
@@ -72,6 +75,7 @@ impl Study {
             Self::Run(args) => args.run(global),
             Self::Status(common) => common.status(global),
             Self::Report(common) => common.report(global),
+            Self::Check(common) => common.check(global),
         }
     }
 }
@@ -109,7 +113,8 @@ impl Common {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn report(&self, global: &Global) -> Result<ExitCode, CliError> {
+    /// The study and its results, of which there are some.
+    fn results(&self, global: &Global) -> Result<(File, Vec<Row>), CliError> {
         let (study, options) = self.load(global)?;
         let rows = onefold_study::rows(&study, &options)?;
         if rows.is_empty() {
@@ -117,11 +122,46 @@ impl Common {
             return Err(CliError::new(Exit::Failed, "study::no_results", text)
                 .help("`onefold study run` first, or name their folder with --results"));
         }
-        let figures = report::figures(&study, &rows);
+        Ok((study, rows))
+    }
+
+    fn check(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let (study, rows) = self.results(global)?;
+        let checks = Report::new(&study, &rows).checks;
+        if checks.is_empty() {
+            let text = format!("{} has no [[check]]", study.path.display());
+            return Err(CliError::new(Exit::Infeasible, "study::no_checks", text)
+                .help("add claims about its numbers, as studies/orderings.toml has"));
+        }
+        global.emit(&match global.format() {
+            Format::Json => json(&checks),
+            Format::Table => report::checks_text(&checks),
+        })?;
+        let others: Vec<&str> = checks
+            .iter()
+            .filter(|data| !data.is_as_expected())
+            .map(|data| data.check.id.as_str())
+            .collect();
+        if others.is_empty() {
+            global.say(format_args!("all {} checks come out as expected", checks.len()));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = format!(
+            "{} of {} checks do not come out as expected: {}",
+            others.len(),
+            checks.len(),
+            others.join(", ")
+        );
+        Err(CliError::new(Exit::Failed, "study::check", text))
+    }
+
+    fn report(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let (study, rows) = self.results(global)?;
+        let report = Report::new(&study, &rows);
         let text = match global.formats.last().map(String::as_str) {
-            Some("table") => report::text(&figures),
-            Some("json") => json(&figures),
-            _ => report::html(&study, &rows),
+            Some("table") => report::text(&report),
+            Some("json") => json(&report),
+            _ => report::html(&study, &rows, &report),
         };
         global.emit(&text)?;
         if let Some(path) = &global.output {
@@ -151,7 +191,7 @@ impl RunArgs {
         tell(&summary, &options, global);
         let text = match global.format() {
             Format::Json => json(&summary.to_json(&study, &options.program)),
-            Format::Table => report::text(&report::figures(&study, &summary.rows)),
+            Format::Table => report::text(&Report::new(&study, &summary.rows)),
         };
         // -o is the folder here: the result itself goes to standard output.
         Global::print(&text)?;

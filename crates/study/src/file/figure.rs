@@ -135,6 +135,8 @@ pub struct Figure {
     pub policies: Vec<String>,
     /// Label of the policy that the others are divided by.
     pub baseline: Option<String>,
+    /// Ids of the checks that are shown beside it.
+    pub checks: Vec<String>,
 }
 
 impl Figure {
@@ -152,6 +154,7 @@ impl Figure {
             sizes: Vec::new(),
             policies: Vec::new(),
             baseline: None,
+            checks: Vec::new(),
         }
     }
 }

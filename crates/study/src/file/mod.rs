@@ -1,15 +1,20 @@
 //! The study file: what is to be compared.
 
+mod check;
 mod figure;
+mod headline;
 mod parse;
 mod reader;
+mod show;
 
 use std::path::PathBuf;
 
 use onefold_buffer::{BufferConfig, Charge, PolicyKind, PolicySpec, Sizes};
 use onefold_units::convert::narrow;
 
+pub use check::{Check, Claim, Comparison, Term, Verdict};
 pub use figure::{Figure, FigureKind, Metric};
+pub use headline::Headline;
 pub(crate) use parse::scaled;
 
 /// A grid of policies, sizes and workloads.
@@ -47,6 +52,10 @@ pub struct Study {
     pub workloads: Vec<Workload>,
     /// The figures of the report.
     pub figures: Vec<Figure>,
+    /// Averages that stand next to published ones.
+    pub headlines: Vec<Headline>,
+    /// What the results must show.
+    pub checks: Vec<Check>,
 }
 
 /// A policy and its name in figures.
@@ -115,6 +124,18 @@ impl Bound {
     pub const fn is_offline(self) -> bool {
         !matches!(self, Self::Alone)
     }
+
+    /// Whether it says something about a metric.
+    #[must_use]
+    pub const fn applies(self, metric: Metric) -> bool {
+        match self {
+            Self::Alone => metric.is_of_target(),
+            // Offline bounds count hits; which requests wait for what is not known.
+            Self::MinAlone => metric.is_of_target() && !metric.is_time(),
+            Self::MinW => matches!(metric, Metric::PagesProgrammed | Metric::Absorption),
+            Self::MinBypass | Self::Min => matches!(metric, Metric::TotalHitRatio),
+        }
+    }
 }
 
 /// What one point of the grid runs.
@@ -151,6 +172,8 @@ pub struct Workload {
     pub name: String,
     /// Name in figures.
     pub label: String,
+    /// Sizes it is run with, out of those of the study; all if empty.
+    pub sizes: Vec<u64>,
     /// The sources; the position is the number of the tenant.
     pub sources: Vec<Source>,
 }
@@ -161,6 +184,12 @@ impl Workload {
     pub fn target(&self) -> Option<u8> {
         let target = self.sources.iter().position(|source| source.is_target)?;
         u8::try_from(target).ok()
+    }
+
+    /// Whether it is run with a size of the study.
+    #[must_use]
+    pub fn has_size(&self, bytes: u64) -> bool {
+        self.sizes.is_empty() || self.sizes.contains(&bytes)
     }
 }
 
@@ -243,12 +272,33 @@ impl Study {
         narrow(self.device_bytes / u64::from(self.entry_bytes))
     }
 
-    /// What every workload is run with, in the order of results.
-    #[must_use]
-    pub fn points(&self) -> Vec<(Subject, u64)> {
+    /// What is run, in the order of results.
+    pub fn subjects(&self) -> impl Iterator<Item = Subject> {
         let policies = self.policies.iter().map(|policy| Subject::Policy(policy.spec));
-        let subjects = policies.chain(self.bounds.iter().copied().map(Subject::Bound));
-        subjects.flat_map(|subject| self.sizes.iter().map(move |size| (subject, *size))).collect()
+        policies.chain(self.bounds.iter().copied().map(Subject::Bound))
+    }
+
+    /// What a workload is run with, in the order of results.
+    #[must_use]
+    pub fn points(&self, workload: &Workload) -> Vec<(Subject, u64)> {
+        let sizes = || self.sizes.iter().filter(|size| workload.has_size(**size));
+        self.subjects().flat_map(|subject| sizes().map(move |size| (subject, *size))).collect()
+    }
+
+    /// The chosen workloads, each with those of the chosen sizes that it is run with; empty lists mean
+    /// all.
+    #[must_use]
+    pub fn places(&self, workloads: &[String], sizes: &[u64]) -> Vec<(&Workload, u64)> {
+        let chosen =
+            |workload: &&Workload| workloads.is_empty() || workloads.contains(&workload.name);
+        let sizes_of = |workload: &Workload| {
+            let own = |size: &u64| workload.has_size(*size);
+            let asked = |size: &u64| sizes.is_empty() || sizes.contains(size);
+            self.sizes.iter().copied().filter(|size| own(size) && asked(size)).collect::<Vec<u64>>()
+        };
+        let with_sizes =
+            |workload| sizes_of(workload).into_iter().map(move |size| (workload, size));
+        self.workloads.iter().filter(chosen).flat_map(with_sizes).collect()
     }
 
     /// The name of a subject in figures.

@@ -10,9 +10,8 @@ use onefold_tracefile::Options;
 use onefold_units::convert::{float, floor_u64, narrow};
 
 use super::reader::{Field, Keys, Reader, Table};
-use super::{
-    Bound, Figure, FigureKind, Input, Metric, PolicyChoice, Source, Study, WarmUp, Workload,
-};
+use super::show;
+use super::{Bound, Input, PolicyChoice, Source, Study, WarmUp, Workload};
 use crate::{SCHEMA, StudyError};
 
 const STUDY: Keys = Keys {
@@ -34,10 +33,13 @@ const STUDY: Keys = Keys {
         "seed",
         "workload",
         "figure",
+        "headline",
+        "check",
     ],
 };
 const POLICY: Keys = Keys { section: "a policy", known: &["policy", "label"] };
-const WORKLOAD: Keys = Keys { section: "[[workload]]", known: &["name", "label", "source"] };
+const WORKLOAD: Keys =
+    Keys { section: "[[workload]]", known: &["name", "label", "sizes", "source"] };
 const SOURCE: Keys = Keys {
     section: "[[workload.source]]",
     known: &[
@@ -45,13 +47,9 @@ const SOURCE: Keys = Keys {
         "warm_up", "role",
     ],
 };
-const FIGURE: Keys = Keys {
-    section: "[[figure]]",
-    known: &["title", "note", "kind", "metric", "workloads", "sizes", "policies", "baseline"],
-};
 
 /// Largest address space: 2^32 entries of 64 KiB.
-const DEVICE_MOST: u64 = 1 << 48;
+pub(super) const DEVICE_MOST: u64 = 1 << 48;
 /// Most items of any list: a slip of the keyboard should not start a year of work.
 const ITEMS_MOST: usize = 256;
 /// Most tenants of a workload.
@@ -107,15 +105,19 @@ impl Study {
             seed: study.or("seed", 0, Field::count)?,
             workloads: Vec::new(),
             figures: Vec::new(),
+            headlines: Vec::new(),
+            checks: Vec::new(),
         };
         parsed.workloads = workloads(&study, &parsed)?;
-        parsed.figures = figures(&study, &parsed)?;
+        parsed.headlines = show::headlines(&study, &parsed)?;
+        parsed.checks = show::checks(&study, &parsed)?;
+        parsed.figures = show::figures(&study, &parsed)?;
         Ok(parsed)
     }
 }
 
 /// The items of a list that is neither empty nor endless.
-fn items<'a>(field: &Field<'a>) -> Result<Vec<Field<'a>>, StudyError> {
+pub(super) fn items<'a>(field: &Field<'a>) -> Result<Vec<Field<'a>>, StudyError> {
     let items = field.items()?;
     if items.is_empty() {
         return Err(field.refuse("expected at least one item, or the grid is empty"));
@@ -182,8 +184,9 @@ fn workloads(study: &Table<'_>, parsed: &Study) -> Result<Vec<Workload>, StudyEr
             return Err(field.refuse("expected a name that no other workload has"));
         }
         let label = table.or("label", name.clone(), Field::name)?;
+        let sizes = show::sizes(table, parsed)?;
         let sources = sources(table, parsed)?;
-        let workload = Workload { name, label, sources };
+        let workload = Workload { name, label, sizes, sources };
         if let Some(bound) = parsed.bounds.iter().find(|bound| bound.is_of_target())
             && workload.target().is_none()
         {
@@ -294,58 +297,6 @@ fn input(table: &Table<'_>, parsed: &Study) -> Result<Input, StudyError> {
             Ok(Input::Trace { path, options: Box::new(options) })
         }
     }
-}
-
-fn figures(study: &Table<'_>, parsed: &Study) -> Result<Vec<Figure>, StudyError> {
-    study.tables("figure", FIGURE)?.iter().map(|table| figure(table, parsed)).collect()
-}
-
-fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
-    let metric = table.need("metric", "what is shown, such as \"target_hit_ratio\"")?;
-    let metric = metric.choice(&Metric::ALL, Metric::name)?;
-    let workloads: Vec<&str> = parsed.workloads.iter().map(|w| w.name.as_str()).collect();
-    let bounds = parsed.bounds.iter().map(|bound| bound.name());
-    let labels: Vec<&str> =
-        parsed.policies.iter().map(|policy| policy.label.as_str()).chain(bounds).collect();
-    let among = |all: &[&str]| {
-        let all: Vec<String> = all.iter().map(|&name| name.to_owned()).collect();
-        move |field: &Field<'_>| one_of(field, &all)
-    };
-    let (workload, label) = (among(&workloads), among(&labels));
-    let list = |key, read: &dyn Fn(&Field<'_>) -> Result<String, StudyError>| {
-        table.or(key, Vec::new(), |field| field.items()?.iter().map(read).collect())
-    };
-    let whole = Figure::of(metric);
-    Ok(Figure {
-        title: table.or("title", whole.title.clone(), Field::name)?,
-        note: table.or("note", String::new(), |note| note.text().map(str::to_owned))?,
-        kind: table
-            .or("kind", whole.kind, |kind| kind.choice(&FigureKind::ALL, FigureKind::name))?,
-        workloads: list("workloads", &workload)?,
-        sizes: table.or("sizes", Vec::new(), |field| figure_sizes(field, parsed))?,
-        policies: list("policies", &label)?,
-        baseline: table.get("baseline").map(|field| label(&field)).transpose()?,
-        ..whole
-    })
-}
-
-fn one_of(field: &Field<'_>, all: &[String]) -> Result<String, StudyError> {
-    let name = field.name()?;
-    if all.contains(&name) {
-        return Ok(name);
-    }
-    Err(field.refuse(format_args!("expected one of {}", all.join(", "))))
-}
-
-fn figure_sizes(field: &Field<'_>, parsed: &Study) -> Result<Vec<u64>, StudyError> {
-    let size = |item: &Field<'_>| {
-        let bytes = item.size(1, DEVICE_MOST)?;
-        if parsed.sizes.contains(&bytes) {
-            return Ok(bytes);
-        }
-        Err(item.refuse("expected one of the sizes of the study"))
-    };
-    field.items()?.iter().map(size).collect()
 }
 
 /// Bytes after scaling, at least 1.

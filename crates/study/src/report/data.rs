@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::file::{Figure, Metric, Study, Subject};
-use crate::row::{AccessRow, ratio};
-use crate::{Row, TenantRow};
+use super::metric::metric;
+use crate::Row;
+use crate::file::{Figure, Metric, Study};
 
 /// The numbers of one figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,9 +66,7 @@ impl Point {
     }
 }
 
-/// The figures of the study, or those of the two hit ratios if it describes none.
-#[must_use]
-pub fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
+pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
     let default = [Metric::TargetHitRatio, Metric::TotalHitRatio].map(Figure::of);
     let has_target = study.workloads.iter().any(|workload| workload.target().is_some());
     let figures: Vec<&Figure> = if study.figures.is_empty() {
@@ -83,37 +81,28 @@ fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
     let shown = |name: &String| figure.policies.is_empty() || figure.policies.contains(name);
     let policies: Vec<String> =
         study.policies.iter().map(|policy| policy.label.clone()).filter(shown).collect();
-    let bounds =
-        study.bounds.iter().filter(|bound| applies(Subject::Bound(**bound), figure.metric));
+    let bounds = study.bounds.iter().filter(|bound| bound.applies(figure.metric));
     let bounds: Vec<String> = bounds.map(|bound| bound.name().to_owned()).filter(shown).collect();
     let mut groups = Vec::new();
-    for workload in &study.workloads {
-        if !(figure.workloads.is_empty() || figure.workloads.contains(&workload.name)) {
-            continue;
-        }
-        for size in &study.sizes {
-            if !(figure.sizes.is_empty() || figure.sizes.contains(size)) {
-                continue;
-            }
-            let of = |label: &String, bound: bool| {
-                rows.iter().find(|row| {
-                    (row.workload == workload.name && row.size_bytes == *size)
-                        && (row.label == *label && row.bound == bound)
-                })
-            };
-            let point = |bound: bool| {
-                move |label: &String| point(of(label, bound), figure.metric, baseline(figure, &of))
-            };
-            let group = Group {
-                workload: workload.label.clone(),
-                size_bytes: *size,
-                policies: policies.iter().map(point(false)).collect(),
-                bounds: bounds.iter().map(point(true)).collect(),
-            };
-            let mut points = group.policies.iter().chain(&group.bounds);
-            if points.any(|point| *point != Point::Nothing) {
-                groups.push(group);
-            }
+    for (workload, size) in study.places(&figure.workloads, &figure.sizes) {
+        let of = |label: &String, bound: bool| {
+            rows.iter().find(|row| {
+                (row.workload == workload.name && row.size_bytes == size)
+                    && (row.label == *label && row.bound == bound)
+            })
+        };
+        let point = |bound: bool| {
+            move |label: &String| point(of(label, bound), figure.metric, baseline(figure, &of))
+        };
+        let group = Group {
+            workload: workload.label.clone(),
+            size_bytes: size,
+            policies: policies.iter().map(point(false)).collect(),
+            bounds: bounds.iter().map(point(true)).collect(),
+        };
+        let mut points = group.policies.iter().chain(&group.bounds);
+        if points.any(|point| *point != Point::Nothing) {
+            groups.push(group);
         }
     }
     Data { figure: figure.clone(), policies, bounds, groups }
@@ -137,48 +126,5 @@ fn point(row: Option<&Row>, wanted: Metric, baseline: Result<f64, ()>) -> Point 
     match (metric(row, wanted), baseline) {
         (Some(value), Ok(baseline)) => Point::Value(value / baseline),
         _ => Point::Nothing,
-    }
-}
-
-/// Whether a bound says something about a metric.
-const fn applies(subject: Subject, metric: Metric) -> bool {
-    match subject {
-        Subject::Policy(_) => true,
-        Subject::Bound(crate::Bound::Alone) => metric.is_of_target(),
-        // Offline bounds count hits; which requests wait for what is not known.
-        Subject::Bound(crate::Bound::MinAlone) => metric.is_of_target() && !metric.is_time(),
-        Subject::Bound(crate::Bound::MinW) => {
-            matches!(metric, Metric::PagesProgrammed | Metric::Absorption)
-        }
-        Subject::Bound(_) => matches!(metric, Metric::TotalHitRatio),
-    }
-}
-
-/// The metric of a row; `None` if nothing was accessed.
-fn metric(row: &Row, metric: Metric) -> Option<f64> {
-    let tenants = || row.tenants.iter().filter(|tenant| tenant.target || !metric.is_of_target());
-    let sum = |of: fn(&TenantRow) -> u64| tenants().map(of).sum::<u64>();
-    let share = |over: u64, under: u64| (under > 0).then(|| ratio(over, under));
-    let hits = |access: fn(&TenantRow) -> &AccessRow| {
-        let pages = tenants().map(|tenant| access(tenant).pages).sum();
-        share(tenants().map(|tenant| access(tenant).hits).sum(), pages)
-    };
-    match metric {
-        Metric::TargetHitRatio | Metric::TotalHitRatio => share(
-            sum(|tenant| tenant.reads.hits + tenant.writes.hits),
-            sum(|tenant| tenant.reads.pages + tenant.writes.pages),
-        ),
-        Metric::TargetReadHitRatio => hits(|tenant| &tenant.reads),
-        Metric::TargetWriteHitRatio => hits(|tenant| &tenant.writes),
-        Metric::TargetLatency | Metric::TotalLatency => share(
-            sum(|tenant| tenant.latency_ns.read.sum + tenant.latency_ns.write.sum),
-            sum(|tenant| tenant.latency_ns.read.requests + tenant.latency_ns.write.requests),
-        ),
-        Metric::PagesProgrammed => Some(onefold_units::convert::float(sum(|t| t.pages_programmed))),
-        Metric::Absorption => {
-            let programmed = sum(|tenant| tenant.pages_programmed);
-            let written = sum(|tenant| tenant.writes.pages);
-            share(programmed, written).map(|programmed| 1.0 - programmed)
-        }
     }
 }

@@ -1,14 +1,15 @@
-//! The figures as one self-contained HTML page.
+//! A report as one self-contained HTML page.
 
 use onefold_config::size_text;
 use onefold_sim::report::plot::{
     Axis, Group as Bars, GroupedPlot, Level, hatch_swatch, line_swatch,
 };
 use onefold_sim::report::{Markup, html as page};
-use onefold_sim::result::{duration, significant};
+use onefold_sim::result::significant;
 
 use super::text::failures;
-use super::{Data, Group, Point, figures};
+use super::value::shown;
+use super::{CheckData, Data, Group, Point, Report, beside};
 use crate::file::FigureKind;
 use crate::{Row, Study};
 
@@ -19,9 +20,10 @@ const FLAT: f64 = 0.25;
 const FULL: (f64, f64) = (1040.0, 320.0);
 const HALF: (f64, f64) = (510.0, 300.0);
 
-/// All figures of the rows as one page: plots with tooltips, and the numbers below each.
+/// One page: figures as plots with tooltips, the checks and the numbers below each, averages, and all
+/// checks with their numbers.
 #[must_use]
-pub fn html(study: &Study, rows: &[Row]) -> String {
+pub fn html(study: &Study, rows: &[Row], report: &Report) -> String {
     page(&study.name, |page| {
         page.within("header", &[], |head| {
             head.element("p", &[("class", &"kicker")], "Onefold study");
@@ -36,8 +38,14 @@ pub fn html(study: &Study, rows: &[Row]) -> String {
                 head.element("p", &[("class", &"note")], &text);
             }
         });
-        for data in figures(study, rows) {
-            figure(page, study, &data);
+        for data in &report.figures {
+            figure(page, study, data, &report.checks);
+        }
+        for data in &report.headlines {
+            beside::headline(page, data);
+        }
+        if !report.checks.is_empty() {
+            beside::checks(page, &report.checks);
         }
     })
 }
@@ -62,7 +70,7 @@ fn facts(study: &Study, rows: &[Row]) -> String {
     )
 }
 
-fn figure(page: &mut Markup, study: &Study, data: &Data) {
+fn figure(page: &mut Markup, study: &Study, data: &Data, checks: &[CheckData]) {
     page.within("section", &[("class", &"figure")], |page| {
         page.element("h2", &[], &data.title());
         if !data.figure.note.is_empty() {
@@ -80,6 +88,7 @@ fn figure(page: &mut Markup, study: &Study, data: &Data) {
             legend(page, study, data);
             panels(page, study, data);
         }
+        beside::verdicts(page, checks, &data.figure.checks);
         table(page, data);
         for reason in failures(data, &data.groups) {
             page.element("p", &[("class", &"note")], &reason);
@@ -190,12 +199,9 @@ fn axis(data: &Data, highest: f64) -> Axis {
 
 /// A number of the figure as text.
 pub(super) fn number(data: &Data, value: f64) -> String {
-    let metric = data.figure.metric;
     match data.figure.baseline {
         Some(_) => significant(value, 3),
-        None if metric.is_share() => format!("{:.2}", value * 100.0),
-        None if metric.is_time() => duration(value),
-        None => significant(value, 4),
+        None => shown(data.figure.metric, value),
     }
 }
 

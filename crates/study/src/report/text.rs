@@ -1,17 +1,18 @@
-//! Figures as tables of text.
+//! A report as text.
 
 use std::fmt::Write;
 
 use onefold_config::size_text;
 
 use super::html::number;
-use super::{Data, Point};
+use super::{CheckData, Data, HeadlineData, Point, Report};
+use crate::file::Check;
 
-/// All figures, each as one table per workload: policies down, sizes across.
+/// All figures, each as one table per workload: policies down, sizes across; then averages and checks.
 #[must_use]
-pub fn text(figures: &[Data]) -> String {
+pub fn text(report: &Report) -> String {
     let mut out = String::new();
-    for data in figures {
+    for data in &report.figures {
         let unit = if data.figure.baseline.is_some() { "" } else { unit(data) };
         if !out.is_empty() {
             out.push('\n');
@@ -25,7 +26,61 @@ pub fn text(figures: &[Data]) -> String {
             start += count;
         }
     }
+    for data in &report.headlines {
+        out.push('\n');
+        headline(&mut out, data);
+    }
+    if !report.checks.is_empty() {
+        out.push('\n');
+        out.push_str(&checks(&report.checks));
+    }
     out
+}
+
+/// Every check with what became of it, and the numbers that decided.
+#[must_use]
+pub fn checks(checks: &[CheckData]) -> String {
+    let mut out = String::new();
+    for data in checks {
+        let Check { id, text, metric, reason, .. } = &data.check;
+        line(&mut out, &format!("{id} {}: {text}", data.summary()));
+        if !reason.is_empty() {
+            line(&mut out, &format!("  known to fail: {reason}"));
+        }
+        line(&mut out, &format!("  {}:", metric.title()));
+        for case in &data.cases {
+            let at = format!("{}, {}", case.workload, size_text(case.size_bytes));
+            line(&mut out, &format!("  {:12} {at}: {}", case.verdict.name(), case.numbers));
+            for wrong in &case.wrong {
+                line(&mut out, &format!("  {:12} not so: {wrong}", ""));
+            }
+        }
+    }
+    out
+}
+
+/// One line per baseline, sizes across.
+fn headline(out: &mut String, data: &HeadlineData) {
+    line(out, &data.title());
+    if !data.headline.published.is_empty() {
+        line(out, &format!("  published: {}", data.headline.published));
+    }
+    let names = || data.headline.baselines.iter().map(|name| name.chars().count());
+    let width = names().max().unwrap_or(0);
+    let mut head = format!("  {:width$}", "");
+    let sizes = data.sizes.iter().map(|size| size_text(*size));
+    for name in sizes.chain(["all".to_owned()]) {
+        // Writing to a string cannot fail.
+        let _ = write!(head, " {name:>12}");
+    }
+    line(out, &head);
+    for versus in &data.versus {
+        let mut row = format!("  {:width$}", versus.baseline);
+        for ratios in versus.by_size.iter().chain([&versus.all]) {
+            let _ = write!(row, " {:>12}", ratios.text());
+        }
+        line(out, &format!("{row}  {}", versus.all.range_text()));
+    }
 }
 
 const fn unit(data: &Data) -> &'static str {

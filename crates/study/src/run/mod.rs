@@ -98,11 +98,9 @@ pub(crate) fn jobs<'a>(
     if !(options.scale > 0.0 && options.scale <= 1.0) {
         return Err(StudyError::Scale { found: options.scale });
     }
-    let labels: Vec<String> =
-        study.points().iter().map(|(subject, _)| study.label(subject)).collect();
+    let labels: Vec<String> = study.subjects().map(|subject| study.label(&subject)).collect();
     if let Some(found) = options.policies.iter().find(|label| !labels.contains(label)) {
-        let found = found.clone();
-        return Err(StudyError::Policy { found, known: unique(&labels).join(", ") });
+        return Err(StudyError::Policy { found: found.clone(), known: labels.join(", ") });
     }
     let named = |name: &String| study.workloads.iter().any(|workload| workload.name == *name);
     if let Some(found) = options.only.iter().find(|name| !named(name)) {
@@ -120,17 +118,10 @@ pub(crate) fn jobs<'a>(
         let wanted = |(subject, _): &(Subject, u64)| {
             options.policies.is_empty() || options.policies.contains(&study.label(subject))
         };
-        let points = study.points().into_iter().filter(wanted).map(point).collect();
+        let points = study.points(workload).into_iter().filter(wanted).map(point).collect();
         Ok(Job { workload, plan, points })
     };
     study.workloads.iter().filter(chosen).map(job).collect()
-}
-
-/// Neighbours that differ.
-fn unique(names: &[String]) -> Vec<&str> {
-    let mut unique: Vec<&str> = names.iter().map(String::as_str).collect();
-    unique.dedup();
-    unique
 }
 
 /// The stored rows of the points that have numbers or an error, with the names of the study.

@@ -1,5 +1,6 @@
 //! Studies from file to results.
 
+mod checks;
 mod common;
 mod refusals;
 mod report;

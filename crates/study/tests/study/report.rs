@@ -1,7 +1,7 @@
 //! Figures: which numbers they show, and that their page is well-formed.
 
 use crate::common::{SMALL, row, run_in, study};
-use onefold_study::{report, report::Point};
+use onefold_study::report::{self, Point, Report};
 use onefold_units::convert::float;
 
 const FIGURES: &str = r#"
@@ -27,8 +27,8 @@ fn figures_show_what_they_describe() {
     let folder = tempfile::tempdir().unwrap();
     let rows = run_in(folder.path(), &text, 2).rows;
     let study = study(&text);
-    let figures = report::figures(&study, &rows);
-    let [latency, hits] = figures.as_slice() else { panic!("two figures") };
+    let report = Report::new(&study, &rows);
+    let [latency, hits] = report.figures.as_slice() else { panic!("two figures") };
     assert_eq!((latency.groups.len(), hits.groups.len()), (2, 4));
     // Offline bounds know no latency, and bounds of the target nothing about all tenants.
     assert_eq!((latency.bounds.as_slice(), hits.bounds.len()), (&["alone".to_owned()][..], 0));
@@ -46,7 +46,7 @@ fn figures_show_what_they_describe() {
     let failed = &group.policies[1];
     assert!(matches!(failed, Point::Failed(reason) if reason.contains("aoi")), "{failed:?}");
 
-    let page = report::html(&study, &rows);
+    let page = report::html(&study, &rows, &report);
     let page = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let document = roxmltree::Document::parse(page).unwrap();
     let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
@@ -55,7 +55,7 @@ fn figures_show_what_they_describe() {
     assert!(page.contains(">large, 1MiB: ") && page.contains("class=\"reference\""));
     assert!(page.contains("<caption>hit ratio of all tenants (%)"));
     assert!(page.contains("Latency &lt;&amp;&gt; baseline, relative to LRU"));
-    let text = report::text(&figures);
+    let text = report::text(&report);
     assert!(text.contains("large       failed"), "{text}");
     assert!(text.contains("  large, 1MiB: ") && text.contains("LRU           1.00"), "{text}");
 }

@@ -1,0 +1,147 @@
+//! What a report shows: figures, headlines and checks.
+
+use super::parse::{DEVICE_MOST, items};
+use super::reader::{Field, Keys, Table};
+use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict};
+use crate::StudyError;
+
+const FIGURE: Keys = Keys {
+    section: "[[figure]]",
+    known: &[
+        "title",
+        "note",
+        "kind",
+        "metric",
+        "workloads",
+        "sizes",
+        "policies",
+        "baseline",
+        "checks",
+    ],
+};
+const HEADLINE: Keys = Keys {
+    section: "[[headline]]",
+    known: &["metric", "policy", "baselines", "workloads", "sizes", "published"],
+};
+const CHECK: Keys = Keys {
+    section: "[[check]]",
+    known: &["id", "text", "metric", "workloads", "sizes", "claims", "expect", "reason"],
+};
+
+pub(super) fn figures(study: &Table<'_>, parsed: &Study) -> Result<Vec<Figure>, StudyError> {
+    study.tables("figure", FIGURE)?.iter().map(|table| figure(table, parsed)).collect()
+}
+
+pub(super) fn headlines(study: &Table<'_>, parsed: &Study) -> Result<Vec<Headline>, StudyError> {
+    study.tables("headline", HEADLINE)?.iter().map(|table| headline(table, parsed)).collect()
+}
+
+pub(super) fn checks(study: &Table<'_>, parsed: &Study) -> Result<Vec<Check>, StudyError> {
+    study.tables("check", CHECK)?.iter().map(|table| check(table, parsed)).collect()
+}
+
+fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
+    let whole = Figure::of(metric(table)?);
+    let bounds = parsed.bounds.iter().map(|bound| bound.name());
+    let labels: Vec<&str> = policies(parsed).chain(bounds).collect();
+    let ids: Vec<&str> = parsed.checks.iter().map(|check| check.id.as_str()).collect();
+    Ok(Figure {
+        title: table.or("title", whole.title.clone(), Field::name)?,
+        note: table.or("note", String::new(), text)?,
+        kind: table
+            .or("kind", whole.kind, |kind| kind.choice(&FigureKind::ALL, FigureKind::name))?,
+        workloads: workloads(table, parsed)?,
+        sizes: sizes(table, parsed)?,
+        policies: table.or("policies", Vec::new(), |field| names(field, &labels))?,
+        baseline: table.get("baseline").map(|field| one_of(&field, &labels)).transpose()?,
+        checks: table.or("checks", Vec::new(), |field| names(field, &ids))?,
+        ..whole
+    })
+}
+
+fn headline(table: &Table<'_>, parsed: &Study) -> Result<Headline, StudyError> {
+    let labels: Vec<&str> = policies(parsed).collect();
+    let policy = table.need("policy", "the label of a policy, such as \"AOI\"")?;
+    let baselines = table.need("baselines", "the labels of policies, such as [\"LRU\"]")?;
+    items(&baselines)?;
+    Ok(Headline {
+        metric: metric(table)?,
+        policy: one_of(&policy, &labels)?,
+        baselines: names(&baselines, &labels)?,
+        workloads: workloads(table, parsed)?,
+        sizes: sizes(table, parsed)?,
+        published: table.or("published", String::new(), text)?,
+    })
+}
+
+fn check(table: &Table<'_>, parsed: &Study) -> Result<Check, StudyError> {
+    let metric = metric(table)?;
+    let claims = table.need("claims", "inequalities, such as [\"2L > LRU + 0.1\"]")?;
+    let claim = |field: &Field<'_>| {
+        Claim::parse(field.text()?, metric, parsed).map_err(|problem| field.refuse(problem))
+    };
+    let expect = table
+        .or("expect", Verdict::Holds, |field| field.choice(&Verdict::EXPECTED, Verdict::name))?;
+    let reason = match table.get("reason") {
+        Some(field) if expect == Verdict::Holds => {
+            return Err(field.refuse("expected only with expect = \"fails\""));
+        }
+        Some(field) => field.name()?,
+        None if expect == Verdict::Fails => {
+            return Err(table.missing("reason", "why it is known not to hold"));
+        }
+        None => String::new(),
+    };
+    Ok(Check {
+        id: table.need("id", "a short name, such as \"O3\"")?.name()?,
+        text: table.need("text", "what it says, in words")?.name()?,
+        metric,
+        workloads: workloads(table, parsed)?,
+        sizes: sizes(table, parsed)?,
+        claims: items(&claims)?.iter().map(claim).collect::<Result<_, _>>()?,
+        expect,
+        reason,
+    })
+}
+
+fn metric(table: &Table<'_>) -> Result<Metric, StudyError> {
+    let metric = table.need("metric", "what is shown, such as \"target_hit_ratio\"")?;
+    metric.choice(&Metric::ALL, Metric::name)
+}
+
+fn text(field: &Field<'_>) -> Result<String, StudyError> {
+    field.text().map(str::to_owned)
+}
+
+fn policies(parsed: &Study) -> impl Iterator<Item = &str> {
+    parsed.policies.iter().map(|policy| policy.label.as_str())
+}
+
+fn workloads(table: &Table<'_>, parsed: &Study) -> Result<Vec<String>, StudyError> {
+    let all: Vec<&str> = parsed.workloads.iter().map(|w| w.name.as_str()).collect();
+    table.or("workloads", Vec::new(), |field| names(field, &all))
+}
+
+fn names(field: &Field<'_>, all: &[&str]) -> Result<Vec<String>, StudyError> {
+    field.items()?.iter().map(|item| one_of(item, all)).collect()
+}
+
+fn one_of(field: &Field<'_>, all: &[&str]) -> Result<String, StudyError> {
+    let name = field.name()?;
+    if all.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(field.refuse(format_args!("expected one of {}", all.join(", "))))
+}
+
+/// A part of the sizes of the study.
+pub(super) fn sizes(table: &Table<'_>, parsed: &Study) -> Result<Vec<u64>, StudyError> {
+    let size = |item: &Field<'_>| {
+        let bytes = item.size(1, DEVICE_MOST)?;
+        if parsed.sizes.contains(&bytes) {
+            return Ok(bytes);
+        }
+        Err(item.refuse("expected one of the sizes of the study"))
+    };
+    table.or("sizes", Vec::new(), |field| field.items()?.iter().map(size).collect())
+}

@@ -1,0 +1,123 @@
+//! From rows to mean ratios.
+
+use onefold_config::size_text;
+use onefold_units::convert::{float, u64_from};
+use serde::Serialize;
+
+use super::value::value;
+use crate::Row;
+use crate::file::{Headline, Study};
+
+/// The averages of a headline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeadlineData {
+    /// What it is about.
+    pub headline: Headline,
+    /// Sizes in bytes, in the order of [`Versus::by_size`].
+    pub sizes: Vec<u64>,
+    /// One per baseline.
+    pub versus: Vec<Versus>,
+}
+
+/// The policy against one other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Versus {
+    /// Label of the other.
+    pub baseline: String,
+    /// Over the workloads, one per size.
+    pub by_size: Vec<Ratios>,
+    /// Over workloads and sizes.
+    pub all: Ratios,
+}
+
+/// Ratios of a policy to a baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ratios {
+    /// Their arithmetic mean; `None` if there is none.
+    pub mean: Option<f64>,
+    /// The least and the greatest, each with its workload and size.
+    pub range: Option<[(f64, String); 2]>,
+    /// Ratios whose two points are computed and whose baseline is above 0.
+    pub computed: usize,
+    /// Ratios there will be.
+    pub expected: usize,
+}
+
+impl HeadlineData {
+    /// What the numbers are.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let Headline { metric, policy, .. } = &self.headline;
+        format!("{policy} against others: {}, mean of the ratios", metric.title())
+    }
+}
+
+impl Ratios {
+    fn new(found: &[Option<(f64, String)>]) -> Self {
+        let known: Vec<&(f64, String)> = found.iter().flatten().collect();
+        let sum: f64 = known.iter().map(|(ratio, _)| ratio).sum();
+        let least = known.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+        let greatest = known.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        Self {
+            mean: (!known.is_empty()).then(|| sum / float(u64_from(known.len()))),
+            range: least.zip(greatest).map(|(a, b)| [(*a).clone(), (*b).clone()]),
+            computed: known.len(),
+            expected: found.len(),
+        }
+    }
+
+    /// The mean, and of how many ratios if some are missing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { computed, expected, .. } = self;
+        match self.mean {
+            None => "-".to_owned(),
+            Some(mean) if computed == expected => format!("{mean:.3}"),
+            Some(mean) => format!("{mean:.3} {computed}/{expected}"),
+        }
+    }
+
+    /// From where to where the ratios go.
+    #[must_use]
+    pub fn range_text(&self) -> String {
+        self.range.as_ref().map_or_else(String::new, |[(least, low), (greatest, high)]| {
+            format!("{least:.3} ({low}) to {greatest:.3} ({high})")
+        })
+    }
+}
+
+pub(super) fn headlines(study: &Study, rows: &[Row]) -> Vec<HeadlineData> {
+    study.headlines.iter().map(|headline| data(study, rows, headline)).collect()
+}
+
+fn data(study: &Study, rows: &[Row], headline: &Headline) -> HeadlineData {
+    let asked = |size: &u64| headline.sizes.is_empty() || headline.sizes.contains(size);
+    let sizes: Vec<u64> = study.sizes.iter().copied().filter(asked).collect();
+    let versus = |baseline: &String| {
+        let over = |sizes: &[u64]| ratios(study, rows, headline, (baseline, sizes));
+        Versus {
+            baseline: baseline.clone(),
+            by_size: sizes.iter().map(|size| over(&[*size])).collect(),
+            all: over(&sizes),
+        }
+    };
+    let versus = headline.baselines.iter().map(versus).collect();
+    HeadlineData { headline: headline.clone(), sizes, versus }
+}
+
+fn ratios(
+    study: &Study,
+    rows: &[Row],
+    headline: &Headline,
+    (baseline, sizes): (&str, &[u64]),
+) -> Ratios {
+    let places = study.places(&headline.workloads, sizes);
+    let ratio = |name: &str, size: u64| {
+        let of = |label| value(rows, (name, size), label, headline.metric);
+        let under = of(baseline).filter(|under| *under > 0.0)?;
+        Some((of(&headline.policy)? / under, format!("{name}, {}", size_text(size))))
+    };
+    let found: Vec<_> =
+        places.into_iter().map(|(workload, size)| ratio(&workload.name, size)).collect();
+    Ratios::new(&found)
+}
