@@ -4,3 +4,4 @@ mod common;
 mod refusals;
 mod report;
 mod run;
+mod warm_up;
