@@ -22,7 +22,7 @@ pub enum Access {
 ///
 /// The lists and everything about dirty data are in [`Entries`]; ghosts are entries of further
 /// lists without a slot.
-pub trait Replacement {
+pub trait Replacement: Clone + Send + 'static {
     /// The lists of entries, then those of ghosts.
     const AREAS: &'static [Area];
 
@@ -290,6 +290,10 @@ impl<R: Replacement> Policy for Cache<R> {
     fn drain(&mut self, out: &mut Actions) {
         out.clear();
         self.flush(out);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Policy + Send> {
+        Box::new(self.clone())
     }
 
     fn stats(&self) -> &Stats {

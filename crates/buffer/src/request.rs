@@ -102,6 +102,9 @@ pub trait Policy {
     /// clean shutdown, and for the capacitors of a power-loss-protected buffer. Entries stay, clean.
     fn drain(&mut self, out: &mut Actions);
 
+    /// A copy in the same state: to go on from one warm-up in several ways.
+    fn boxed_clone(&self) -> Box<dyn Policy + Send>;
+
     /// What was counted so far.
     fn stats(&self) -> &Stats;
 

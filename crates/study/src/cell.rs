@@ -92,6 +92,25 @@ impl Cell {
         self.row.requests = 0;
     }
 
+    /// Divides the CPU time so far by the cells that go on from here.
+    pub(crate) fn share_cpu(&mut self, cells: u32) {
+        self.cpu /= cells.max(1);
+    }
+
+    /// Whether it is the cell of a row: the same policy or bound, and the same size.
+    pub(crate) fn is_for(&self, row: &Row) -> bool {
+        self.row.policy == row.policy && self.row.size_bytes == row.size_bytes
+    }
+
+    /// A copy that goes on after the warm-up, for the row of another workload.
+    pub(crate) fn copy_for(&self, row: Row) -> Self {
+        let latency = vec![LatencyRow::default(); row.tenants.len()];
+        let row = Row { slots: self.row.slots, error: self.row.error.clone(), ..row };
+        let policy = self.policy.as_ref().map(|policy| policy.boxed_clone());
+        let (warm, actions) = (self.warm.clone(), Actions::counting());
+        Self { row, policy, only: self.only, warm, latency, actions, cpu: self.cpu }
+    }
+
     /// The result.
     pub(crate) fn finish(mut self, entry_bytes: u32) -> Row {
         if let Some(policy) = &self.policy {

@@ -22,6 +22,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 
 /// Invariants of the directory, C entries in the buffer: `ONCE` and its ghosts are C at most, all
 /// four lists 2 C.
+#[derive(Clone)]
 pub(crate) struct Arc {
     entries: u32,
     /// Entries that `ONCE` should have: the real-valued p of the paper.

@@ -40,6 +40,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 
 /// LIR entries are in the order of their last access; so are ghosts, but for those that a flash page
 /// of several entries took along.
+#[derive(Clone)]
 pub(crate) struct Lirs {
     /// Most LIR entries.
     limit: u32,

@@ -86,7 +86,7 @@ pub fn new_policy(
     }
 }
 
-fn cache<R: Replacement + Send + 'static>(
+fn cache<R: Replacement>(
     config: &BufferConfig,
     sizes: &Sizes,
 ) -> Result<Box<dyn Policy + Send>, BufferError> {

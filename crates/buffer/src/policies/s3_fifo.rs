@@ -28,6 +28,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 
 /// What is new passes a small FIFO, where what is accessed only once leaves soon. `aux` of an entry
 /// counts its accesses. Its lists are `AT` and the two after it.
+#[derive(Clone)]
 pub(crate) struct S3Fifo<const AT: u8 = 0> {
     /// Entries of the small queue from which on victims come from it.
     limit: u32,

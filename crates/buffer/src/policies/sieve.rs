@@ -13,6 +13,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 
 /// One list by insertion, number `AT`, whose hand looks for victims from the oldest end to the newest and round.
 /// `aux` of an entry is 1 if it was accessed since the hand passed.
+#[derive(Clone)]
 pub(crate) struct Sieve<const AT: u8 = 0> {
     /// The entry the search goes on with; `None` is the oldest one.
     hand: Option<NodeId>,

@@ -35,6 +35,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 };
 
 /// What is new waits in a FIFO; only what comes back after it left enters the LRU list.
+#[derive(Clone)]
 pub(crate) struct TwoQ {
     /// Entries the FIFO keeps when room is needed: Kin of the paper.
     keep: u32,

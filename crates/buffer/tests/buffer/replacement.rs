@@ -16,6 +16,7 @@ const GHOSTS: ListId = ListId(2);
 
 /// Pages seen for the first time go to a FIFO; those that come back, also after their eviction, to
 /// an LRU list. Writes of one page that hit go to the oldest end of it.
+#[derive(Clone)]
 struct TwoLists {
     single: bool,
     limit: u32,

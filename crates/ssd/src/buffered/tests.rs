@@ -15,6 +15,7 @@ use crate::{Command, Payload, Ssd, SsdConfig, example_config};
 const PAGE: u64 = 4096;
 
 /// Units from 64 on are append-only data; every request looks up its table three times.
+#[derive(Clone)]
 struct Halves;
 
 impl Replacement for Halves {

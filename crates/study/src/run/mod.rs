@@ -1,18 +1,18 @@
 //! Running a study: what is missing, workload by workload.
 
 mod offline;
+mod work;
 mod workers;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cell::Cell;
-use crate::file::{Bound, Study, Subject, Workload};
+use crate::file::{Study, Subject, Workload};
 use crate::key::key;
 use crate::service::Service;
 use crate::stream::{Mix, Plan};
-use crate::{Program, Results, Row, StudyError, TenantRow, export};
-use offline::Kept;
+use crate::{Program, Results, Row, StudyError, export};
+use work::{WarmUps, Work};
 
 /// What to run and where to keep it.
 #[derive(Clone, Debug)]
@@ -89,6 +89,13 @@ pub(crate) struct Point {
     pub(crate) key: String,
 }
 
+impl Point {
+    /// Whether both are the same policy or bound of the same size, whatever their workloads.
+    pub(crate) fn is_cell_of(&self, other: &Self) -> bool {
+        self.subject == other.subject && self.bytes == other.bytes
+    }
+}
+
 /// The chosen workloads, checked: every source was opened once.
 pub(crate) fn jobs<'a>(
     study: &'a Study,
@@ -135,28 +142,33 @@ pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<
 
 /// Computes the points of the study that have no result yet, or only an error.
 ///
+/// A warm-up that several workloads have in common runs once, and each goes on from a copy of its end.
 /// Results are appended when a workload is finished; an interrupted one leaves nothing behind.
 pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Summary, StudyError> {
     let service = Service::new(study)?;
     let jobs = jobs(study, &service, options)?;
     let mut results = Results::open(&options.folder)?;
     let mut summary = Summary::default();
-    let is_done = |results: &Results, point: &Point| {
-        results.get(&point.key).is_some_and(|row| row.error.is_none())
-    };
-    for (number, job) in (1..).zip(&jobs) {
-        let missing: Vec<&Point> =
-            job.points.iter().filter(|point| !is_done(&results, point)).collect();
+    let mut warm_ups = WarmUps::new();
+    for (at, job) in jobs.iter().enumerate() {
+        let missing = missing(job, &results);
         summary.found += job.points.len() - missing.len();
         if missing.is_empty() {
             continue;
         }
         let interrupted = control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed));
-        let place = (number, jobs.len());
         let rows = if summary.partial || interrupted {
             None
         } else {
-            Work { study, service: &service, job, options, control, place }.run(&missing)?
+            let is_sharer = |later: &&Job<'_>| {
+                job.plan.warm_up.is_some() && later.plan.warm_up == job.plan.warm_up
+            };
+            let sharers = jobs[at + 1..].iter().filter(is_sharer);
+            let later: Vec<&Point> =
+                sharers.flat_map(|later| self::missing(later, &results)).collect();
+            let place = (at + 1, jobs.len());
+            let work = Work { study, service: &service, job, options, control, place };
+            work.run(&missing, &later, &mut warm_ups)?
         };
         let Some(rows) = rows else {
             summary.partial = true;
@@ -172,101 +184,8 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
     Ok(summary)
 }
 
-/// One workload to be run through its missing points.
-struct Work<'a> {
-    study: &'a Study,
-    service: &'a Service,
-    job: &'a Job<'a>,
-    options: &'a Options,
-    control: &'a Control<'a>,
-    /// Number of the workload, from 1, and how many there are.
-    place: (usize, usize),
-}
-
-impl Work<'_> {
-    /// The rows of the missing points in their order. `None` if it was interrupted.
-    fn run(&self, missing: &[&Point]) -> Result<Option<Vec<Row>>, StudyError> {
-        let Self { study, job, options, .. } = self;
-        let is_offline =
-            |point: &Point| matches!(point.subject, Subject::Bound(b) if b.is_offline());
-        let (later, now): (Vec<&Point>, Vec<&Point>) =
-            missing.iter().copied().partition(|point| is_offline(point));
-        let target = job.workload.target();
-        let cell = |point: &&Point| Cell::new(study, &point.subject, target, self.row(point));
-        let cells: Vec<Cell> = now.iter().map(cell).collect();
-        let asks = |point: &&Point| matches!(point.subject, Subject::Policy(p) if p.asks_ftl());
-        let mut kept = self.keepers(&later);
-        let cells = if later.is_empty() && !cells.iter().any(Cell::is_alive) {
-            Some(cells)
-        } else {
-            let mut pass = workers::Pass {
-                service: self.service,
-                threads: options.threads,
-                map_entries: now.iter().any(asks).then(|| study.device_entries()),
-                kept: &mut kept,
-                interrupt: self.control.interrupt,
-                progress: &|mix| self.tell(mix),
-            };
-            let (mix, _) = Mix::open(study, job.workload, options.scale)?;
-            workers::pass(&mut pass, mix, cells)?
-        };
-        let Some(cells) = cells else { return Ok(None) };
-        let mut rows: Vec<Row> =
-            cells.into_iter().map(|cell| cell.finish(study.entry_bytes)).collect();
-        for bound in Bound::ALL {
-            let of_bound = later.iter().filter(|point| point.subject == Subject::Bound(bound));
-            let mut own: Vec<Row> = of_bound.map(|point| self.row(point)).collect();
-            if let Some(kept) =
-                kept.iter().find(|kept| kept.is_for(bound)).filter(|_| !own.is_empty())
-            {
-                offline::compute(kept, bound, &mut own, study.entry_bytes, options.threads);
-            }
-            rows.append(&mut own);
-        }
-        let place = |row: &Row| missing.iter().position(|point| point.key == row.key);
-        rows.sort_by_key(place);
-        Ok(Some(rows))
-    }
-
-    /// Who keeps the requests: for bounds of the target, and for those of all tenants.
-    fn keepers(&self, later: &[&Point]) -> Vec<Kept> {
-        let needed = |of_target| {
-            later.iter().any(
-                |point| matches!(point.subject, Subject::Bound(b) if b.is_of_target() == of_target),
-            )
-        };
-        let (entries, limit) = (self.study.device_entries(), self.options.memory_bytes);
-        let kept = |only| Kept::new(only, entries, limit);
-        let target =
-            self.job.workload.target().filter(|_| needed(true)).map(|only| kept(Some(only)));
-        target.into_iter().chain(needed(false).then(|| kept(None))).collect()
-    }
-
-    /// The row of a point, without numbers.
-    fn row(&self, point: &Point) -> Row {
-        let Self { study, job, options, .. } = self;
-        let row = Row {
-            key: point.key.clone(),
-            size_bytes: point.bytes,
-            scale: options.scale,
-            seed: study.seed,
-            onefold: options.program.clone(),
-            tenants: vec![TenantRow::default(); job.workload.sources.len()],
-            ..Row::default()
-        };
-        row.named(job.workload, &point.subject, study.label(&point.subject))
-    }
-
-    fn tell(&self, mix: &Mix) {
-        if let Some(show) = self.control.progress {
-            show(&Progress {
-                workload: &self.job.workload.label,
-                number: self.place.0,
-                of: self.place.1,
-                requests: mix.requests,
-                bytes: mix.sent,
-                bytes_total: self.job.plan.bytes,
-            });
-        }
-    }
+/// The points of a workload that have no result yet, or only an error.
+fn missing<'a>(job: &'a Job<'_>, results: &Results) -> Vec<&'a Point> {
+    let is_done = |point: &Point| results.get(&point.key).is_some_and(|row| row.error.is_none());
+    job.points.iter().filter(|point| !is_done(point)).collect()
 }

@@ -22,7 +22,7 @@ const ENTRY_BYTES: u64 = 4;
 const WARM_UP: u8 = u8::MAX;
 
 /// The requests of a workload, as long as they fit into memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Kept {
     /// Only this tenant's.
     only: Option<u8>,
@@ -40,6 +40,11 @@ impl Kept {
         let rest = limit_bytes.saturating_sub(u64::from(entries) * ENTRY_BYTES);
         let most = (rest / REQUEST_BYTES).min(u64::from(u32::MAX - 1));
         Self { only, requests: Vec::new(), seen: 0, most, limit_bytes, entries }
+    }
+
+    /// Whether it keeps the same requests as another one.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.only == other.only
     }
 
     /// Whether it keeps what a bound needs.

@@ -4,6 +4,7 @@
 //! through all of them, so that a block is in its cache for all but the first. Cells share nothing:
 //! their numbers depend neither on the number of threads nor on who is faster.
 
+use std::mem::take;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,30 +20,38 @@ use crate::stream::{BLOCK, Block, MappedEntries, Mix, State};
 /// Blocks that may wait for one worker.
 const QUEUE: usize = 4;
 
-/// What a pass needs besides requests and cells.
+/// Where a pass runs, and who watches it.
 pub(super) struct Pass<'a> {
     pub(super) service: &'a Service,
     pub(super) threads: usize,
-    /// Entries of the device, if some cell asks what is mapped.
-    pub(super) map_entries: Option<u32>,
-    /// Who keeps the requests for later.
-    pub(super) kept: &'a mut [Kept],
     pub(super) interrupt: Option<&'a AtomicBool>,
     pub(super) progress: &'a dyn Fn(&Mix),
 }
 
-enum Message {
-    Block(Arc<Block>),
-    EndOfWarmUp,
+/// A workload on its way through its cells.
+pub(super) struct Stage {
+    pub(super) mix: Mix,
+    /// What is mapped, if some cell asks.
+    pub(super) map: Option<MappedEntries>,
+    /// Who keeps the requests for later.
+    pub(super) kept: Vec<Kept>,
+    pub(super) cells: Vec<Cell>,
 }
 
-/// Runs all requests through all cells and gives the cells back in their order. `None` if it was
-/// interrupted.
-pub(super) fn pass(
-    pass: &mut Pass<'_>,
-    mix: Mix,
-    cells: Vec<Cell>,
-) -> Result<Option<Vec<Cell>>, StudyError> {
+impl Stage {
+    /// Whether further requests would change anything.
+    fn is_alive(&self) -> bool {
+        !self.kept.is_empty() || self.cells.iter().any(Cell::is_alive)
+    }
+}
+
+/// Runs the requests up to the end of the warm-up, then those up to the end, through all cells.
+/// False if it was interrupted.
+pub(super) fn pass(pass: &Pass<'_>, stage: &mut Stage) -> Result<bool, StudyError> {
+    if !stage.is_alive() {
+        return Ok(true);
+    }
+    let cells = take(&mut stage.cells);
     let threads = pass.threads.clamp(1, cells.len().max(1));
     let mut shares: Vec<Vec<(usize, Cell)>> = (0..threads).map(|_| Vec::new()).collect();
     for (at, cell) in cells.into_iter().enumerate() {
@@ -57,66 +66,55 @@ pub(super) fn pass(
             senders.push(sender);
             workers.push(scope.spawn(move || work(share, &receiver, service)));
         }
-        let complete = produce(pass, mix, &senders);
+        let complete = produce(pass, stage, &senders);
         drop(senders);
         let mut cells = Vec::new();
         for worker in workers {
             cells.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         cells.sort_unstable_by_key(|(at, _)| *at);
-        Ok(complete?.then(|| cells.into_iter().map(|(_, cell)| cell).collect()))
+        stage.cells = cells.into_iter().map(|(_, cell)| cell).collect();
+        complete
     })
 }
 
 fn work(
     mut cells: Vec<(usize, Cell)>,
-    messages: &Receiver<Message>,
+    blocks: &Receiver<Arc<Block>>,
     service: &Service,
 ) -> Vec<(usize, Cell)> {
-    for message in messages {
+    for block in blocks {
         for (_, cell) in &mut cells {
-            match &message {
-                Message::Block(block) => cell.run(block, service),
-                Message::EndOfWarmUp => cell.end_warm_up(),
-            }
+            cell.run(&block, service);
         }
     }
     cells
 }
 
-/// Makes blocks until the stream ends, true, or somebody interrupts, false.
+/// Makes blocks until the warm-up or the stream ends, true, or somebody interrupts, false.
 fn produce(
-    pass: &mut Pass<'_>,
-    mut mix: Mix,
-    senders: &[SyncSender<Message>],
+    pass: &Pass<'_>,
+    stage: &mut Stage,
+    senders: &[SyncSender<Arc<Block>>],
 ) -> Result<bool, StudyError> {
-    let mut map = pass.map_entries.map(MappedEntries::new);
-    // A worker that is gone shows when it is joined.
-    let send = |message: &dyn Fn() -> Message| {
-        for sender in senders {
-            let _ = sender.send(message());
-        }
-    };
-    let mut warming = true;
+    let warming = stage.mix.is_warming();
     loop {
         if pass.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Ok(false);
         }
         let mut block = Block::with_capacity(BLOCK);
-        let state = mix.fill(&mut block, map.as_mut())?;
-        for kept in pass.kept.iter_mut() {
+        let reached = stage.mix.fill(&mut block, stage.map.as_mut())?;
+        for kept in &mut stage.kept {
             kept.add(&block, warming);
         }
         let block = Arc::new(block);
-        send(&|| Message::Block(Arc::clone(&block)));
-        (pass.progress)(&mix);
-        match state {
-            State::More => {}
-            State::Warm => {
-                warming = false;
-                send(&|| Message::EndOfWarmUp);
-            }
-            State::End => return Ok(true),
+        for sender in senders {
+            // A worker that is gone shows when it is joined.
+            let _ = sender.send(Arc::clone(&block));
+        }
+        (pass.progress)(&stage.mix);
+        if reached != State::More {
+            return Ok(true);
         }
     }
 }

@@ -32,8 +32,34 @@ pub(crate) struct Feed {
 
 enum Origin {
     Generator { generator: Box<Generator>, batch: Vec<Request> },
-    Pages { source: Box<dyn PageSource>, batch: Vec<PageRequest> },
+    Pages { source: Box<dyn Pages>, batch: Vec<PageRequest> },
     Trace { trace: Box<TraceSource>, batch: Vec<Record>, workload: String },
+}
+
+/// A source in pages of which copies can be made.
+trait Pages: PageSource {
+    fn boxed_clone(&self) -> Box<dyn Pages>;
+}
+
+impl<S: PageSource + Clone + 'static> Pages for S {
+    fn boxed_clone(&self) -> Box<dyn Pages> {
+        Box::new(self.clone())
+    }
+}
+
+impl Origin {
+    /// A copy in the same state; `None` of a trace, whose file is read only once.
+    fn copy(&self) -> Option<Self> {
+        match self {
+            Self::Generator { generator, batch } => {
+                Some(Self::Generator { generator: generator.clone(), batch: batch.clone() })
+            }
+            Self::Pages { source, batch } => {
+                Some(Self::Pages { source: (**source).boxed_clone(), batch: batch.clone() })
+            }
+            Self::Trace { .. } => None,
+        }
+    }
 }
 
 /// What is known of a source before it is read.
@@ -128,7 +154,7 @@ impl Opening<'_> {
 }
 
 /// A source in pages, where its addresses end, and what it reads and writes.
-fn pages(source: Box<dyn PageSource>, bytes: Option<u64>) -> (Origin, u64, Option<u64>) {
+fn pages(source: Box<dyn Pages>, bytes: Option<u64>) -> (Origin, u64, Option<u64>) {
     let end = u64::from(source.end_pages()) * u64::from(PAGE_BYTES);
     (Origin::Pages { source, batch: vec![PageRequest::EMPTY; BATCH] }, end, bytes)
 }
@@ -157,6 +183,12 @@ impl Feed {
         let (origin, facts) = Opening { study, workload, source, tenant }.open()?;
         let (entry, base) = (u64::from(study.entry_bytes), source.offset);
         Ok((Self { origin, entry, base, tenant, buffer: Vec::new(), at: 0 }, facts))
+    }
+
+    /// A copy that goes on from the same request; `None` of a trace.
+    pub(crate) fn copy(&self) -> Option<Self> {
+        let (origin, buffer) = (self.origin.copy()?, self.buffer.clone());
+        Some(Self { origin, buffer, ..*self })
     }
 
     /// The next request.

@@ -3,7 +3,7 @@
 use onefold_units::convert::index;
 
 /// The entries that were written and not trimmed since, whatever buffer is in front of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MappedEntries {
     words: Vec<u64>,
 }

@@ -8,13 +8,15 @@ use super::block::Block;
 use super::feed::{Feed, refuse};
 use super::{Facts, MappedEntries, PackedReq};
 use crate::StudyError;
-use crate::file::{Study, WarmUp, Workload, scaled};
+use crate::file::{Input, Source, Study, WarmUp, Workload, scaled};
 
 /// What is known of a workload before it is run.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// What determines its requests.
     pub(crate) identity: Value,
+    /// What determines its warm-up, if it has one that other workloads can share.
+    pub(crate) warm_up: Option<String>,
     /// Bytes of the mix, warm-up not counted, if every source says what it has.
     pub(crate) bytes: Option<u64>,
 }
@@ -95,9 +97,27 @@ impl Mix {
         }
         let plan = Plan {
             identity: identity(workload, &facts, scale),
+            warm_up: warm_up(workload, &facts),
             bytes: (mix.end < u64::MAX).then_some(mix.end),
         };
         Ok((mix, plan))
+    }
+
+    /// Whether the warm-up is still to come, or being sent.
+    pub(crate) const fn is_warming(&self) -> bool {
+        self.warming < self.parts.len()
+    }
+
+    /// Goes on where the warm-up of `other` ended, which is equal to its own: their plans say so.
+    /// The sources that have none were not read yet.
+    pub(crate) fn go_on_after(&mut self, other: &Self) {
+        for (part, warmed) in self.parts.iter_mut().zip(&other.parts) {
+            if part.warm_up != WarmUp::NONE {
+                // Plans with a trace to copy have no warm-up to share.
+                part.feed = warmed.feed.copy().expect("only generators share a warm-up");
+            }
+        }
+        (self.warming, self.requests) = (self.parts.len(), other.requests);
     }
 
     /// Bytes of the mix when the first source reaches its limit, if any has one.
@@ -132,7 +152,7 @@ impl Mix {
             if block.is_full() {
                 break State::More;
             }
-            let warming = self.warming < self.parts.len();
+            let warming = self.is_warming();
             let next = if warming { self.next_of_warm_up()? } else { self.next_of_mix()? };
             match next {
                 Some(request) => block.push(request, map.as_deref_mut()),
@@ -218,16 +238,37 @@ fn overlaps(study: &Study, workload: &Workload, facts: &[Facts]) -> Result<(), S
 
 /// What determines the requests of the workload, names aside.
 fn identity(workload: &Workload, facts: &[Facts], scale: f64) -> Value {
-    let source = |(source, facts): (&crate::file::Source, &Facts)| {
-        let warm_up = match source.warm_up {
-            WarmUp::Bytes(bytes) => json!(bytes),
-            WarmUp::Load => json!("load"),
-        };
+    let source = |(source, facts): (&Source, &Facts)| {
         json!({"input": facts.identity, "share": source.share, "offset": source.offset,
-               "limit": source.limit, "warm_up": warm_up, "target": source.is_target})
+               "limit": source.limit, "warm_up": bytes_or_load(source.warm_up),
+               "target": source.is_target})
     };
     let sources: Vec<Value> = workload.sources.iter().zip(facts).map(source).collect();
     json!({"sources": sources, "scale": scale})
+}
+
+/// What determines the requests of the warm-up and what bounds make of them. Shares and limits do
+/// not: they hold for the mix. `None` if there is no warm-up, or one of a trace, which is not copied.
+fn warm_up(workload: &Workload, facts: &[Facts]) -> Option<String> {
+    let mut warming = Vec::new();
+    for ((source, facts), tenant) in workload.sources.iter().zip(facts).zip(0_u8..) {
+        match (source.warm_up, &source.input) {
+            (WarmUp::NONE, _) => {}
+            (_, Input::Trace { .. }) => return None,
+            (length, Input::Workload(_)) => warming
+                .push(json!({"tenant": tenant, "input": facts.identity, "offset": source.offset,
+                       "warm_up": bytes_or_load(length)})),
+        }
+    }
+    let identity = json!({"sources": warming, "target": workload.target()});
+    (!warming.is_empty()).then(|| identity.to_string())
+}
+
+fn bytes_or_load(warm_up: WarmUp) -> Value {
+    match warm_up {
+        WarmUp::Bytes(bytes) => json!(bytes),
+        WarmUp::Load => json!("load"),
+    }
 }
 
 #[cfg(test)]

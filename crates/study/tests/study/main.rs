@@ -5,3 +5,4 @@ mod common;
 mod refusals;
 mod report;
 mod run;
+mod warm_up;

@@ -39,6 +39,7 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
 
 /// What is new enters a small LRU list; what leaves it stays only if it was accessed more often than
 /// the victim of the main cache.
+#[derive(Clone)]
 pub(crate) struct WTinyLfu {
     sketch: Sketch,
     /// Most entries of the window.

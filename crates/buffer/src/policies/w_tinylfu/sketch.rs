@@ -15,6 +15,7 @@ const COUNT_MOST: u64 = 15;
 const SAMPLE: u64 = 10;
 
 /// Counters of 4 bits, 16 in a word.
+#[derive(Clone)]
 pub(super) struct Sketch {
     words: Box<[u64]>,
     /// Accesses between two halvings.
