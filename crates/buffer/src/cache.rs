@@ -3,10 +3,11 @@
 use onefold_units::{Lpn, Op};
 
 use crate::cover::{Cover, cover_of};
+use crate::index::GROUP_KEYS;
 use crate::stats::Written;
 use crate::{
-    Accesses, Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Policy, Req,
-    Setup, Stats, Tables, Violation,
+    Accesses, Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Policy,
+    Req, Setup, Stats, Tables, Violation,
 };
 
 /// Why a page is looked up.
@@ -77,6 +78,15 @@ pub trait Replacement: Clone + Send + 'static {
         out: &mut Actions,
     ) -> Option<NodeId>;
 
+    /// Does for several pages of a request, from the first on, what [`Replacement::admit`] and the
+    /// transfer of their bytes do for one after the other, if none of them is buffered or remembered
+    /// ([`Entries::fresh`]). Returns how many; the others are handled one by one. A policy that has
+    /// no faster way than that admits none.
+    #[inline]
+    fn admit_fresh(&mut self, _: &mut Entries, _: Pages, _: &mut Actions) -> u32 {
+        0
+    }
+
     /// The entry, or ghost, is about to leave because of a TRIM.
     #[inline]
     fn forget(&mut self, _: &mut Entries, _: NodeId) {}
@@ -144,9 +154,22 @@ impl<R: Replacement> Cache<R> {
         let (mut hits, mut written) = (0, Written::default());
         let whole = Cover::whole(self.entries.shape());
         let (first, count) = (r.lpn.raw(), r.count());
-        for at in 0..count {
-            let hit = self.page(first + at, access, whole, r.tenant, &mut written, out);
-            hits += u64::from(hit);
+        let mut at = 0;
+        while at < count {
+            let end = count.min(at + GROUP_KEYS - (first + at) % GROUP_KEYS);
+            if end - at > 1 {
+                let pages = Pages { first: first + at, len: end - at, access, tenant: r.tenant };
+                let fresh = self.replacement.admit_fresh(&mut self.entries, pages, out);
+                if access == Access::Write {
+                    written.dirtied += u64::from(fresh);
+                }
+                at += fresh;
+            }
+            while at < end {
+                let hit = self.page(first + at, access, whole, r.tenant, &mut written, out);
+                hits += u64::from(hit);
+                at += 1;
+            }
         }
         let (pages, bytes) = (u64::from(count), u64::from(self.entries.shape().entry_bytes()));
         Done { pages, hits, bytes: pages * bytes, bytes_hit: hits * bytes, written }

@@ -65,7 +65,7 @@ pub use area::Area;
 pub use cache::{Access, Cache, Replacement};
 pub use config::{BufferConfig, Charge, Sizes};
 pub use cover::PartMask;
-pub use entries::{Entries, Memory};
+pub use entries::{Entries, Memory, Pages};
 pub use error::{BufferError, Violation};
 pub use index::Index;
 pub use list::ListId;

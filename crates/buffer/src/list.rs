@@ -81,6 +81,19 @@ impl Slab {
         before
     }
 
+    /// Moves neighbours, from `oldest` to `newest`, to the most recent end of a list in their order.
+    /// Their list number is that of the list already.
+    #[inline]
+    pub(crate) fn move_run_to_newest(&mut self, list: ListId, oldest: NodeId, newest: NodeId) {
+        let end = self.sentinel(list.0);
+        let nodes = &mut *self.nodes;
+        leave_ring(nodes, nodes[index(newest.0)].newer, nodes[index(oldest.0)].older);
+        let older = std::mem::replace(&mut nodes[index(end)].older, newest.0);
+        nodes[index(older)].newer = oldest.0;
+        nodes[index(oldest.0)].older = older;
+        nodes[index(newest.0)].newer = end;
+    }
+
     /// The most recent node.
     #[must_use]
     #[inline]

@@ -45,6 +45,23 @@ pub struct Node {
     pub aux: u16,
 }
 
+/// What a node of a new key is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blank {
+    pub(crate) list: u8,
+    pub(crate) tenant: u8,
+    pub(crate) valid: u16,
+    pub(crate) dirty: u16,
+}
+
+impl Blank {
+    /// Nodes without any bytes yet.
+    #[inline]
+    pub(crate) const fn empty(list: u8) -> Self {
+        Self { list, tenant: 0, valid: 0, dirty: 0 }
+    }
+}
+
 /// List number of nodes that are in no list.
 pub(crate) const FREE: u8 = u8::MAX;
 
@@ -151,15 +168,16 @@ impl Slab {
     /// Takes a free slot for `key`, enters it into its bucket and links it at the newest end of a
     /// list.
     #[inline]
-    pub(crate) fn attach(&mut self, list: u8, key: u32, head: &mut u32) -> NodeId {
+    pub(crate) fn attach(&mut self, blank: Blank, key: u32, head: &mut u32) -> NodeId {
         let at = self.free_slots;
         assert!(at != NIL, "invariant 3: no slot is free, the policy did not make room");
+        let Blank { list, tenant, valid, dirty } = blank;
         let newer = self.sentinel(list);
         let nodes = &mut *self.nodes;
         self.free_slots = nodes[index(at)].older;
         let older = join_ring(nodes, newer, at);
         let chain = std::mem::replace(head, at);
-        nodes[index(at)] = Node { newer, older, key, chain, list, ..EMPTY };
+        nodes[index(at)] = Node { newer, older, key, chain, list, tenant, valid, dirty, aux: 0 };
         NodeId(at)
     }
 
@@ -208,6 +226,19 @@ impl Slab {
         rechain(nodes, index_of.head_mut(before), id.0, chain);
         let chain = std::mem::replace(index_of.head_mut(key), id.0);
         nodes[index(id.0)] = Node { newer: newest, older, key, chain, list, ..EMPTY };
+    }
+
+    /// Takes a node out of its bucket and enters it anew, with `key`, into another one. Its neighbours
+    /// stay the same, so it is moved to its new list only with them.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the body of a loop")]
+    pub(crate) fn rename(&mut self, id: NodeId, key: u32, blank: Blank, index_of: &mut Index) {
+        let nodes = &mut *self.nodes;
+        let Node { newer, older, chain, key: before, .. } = nodes[index(id.0)];
+        rechain(nodes, index_of.head_mut(before), id.0, chain);
+        let chain = std::mem::replace(index_of.head_mut(key), id.0);
+        let Blank { list, tenant, valid, dirty } = blank;
+        nodes[index(id.0)] = Node { newer, older, key, chain, list, tenant, valid, dirty, aux: 0 };
     }
 
     /// Whether the node has no slot.

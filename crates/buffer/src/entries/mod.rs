@@ -16,6 +16,7 @@
 //! 8. A dirty entry leaves only by a program or a TRIM.
 
 mod check;
+mod fresh;
 mod ghosts;
 mod padded;
 mod parts;
@@ -26,9 +27,11 @@ mod trim;
 
 use onefold_units::Lpn;
 
+pub use fresh::Pages;
 pub use replace::Memory;
 pub(crate) use run::Run;
 
+use crate::slab::Blank;
 use crate::{
     Area, Index, ListId, NodeId, Programmed, Shape, Slab, Slot, Stats, Stream, TenantStats,
 };
@@ -170,7 +173,7 @@ impl Entries {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most misses; the policy knows the list")]
     pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
-        let id = self.slab.attach(list.0, key, self.index.head_mut(key));
+        let id = self.slab.attach(Blank::empty(list.0), key, self.index.head_mut(key));
         self.stats.area_mut(list.0).entries += 1;
         id
     }

@@ -19,7 +19,7 @@ pub(crate) struct Run {
 impl Entries {
     /// Entries of a run, oldest first.
     #[inline]
-    fn run(&self, run: Run) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn run(&self, run: Run) -> impl Iterator<Item = NodeId> {
         let newer = |id: &NodeId| Some(NodeId(self.slab.node(*id).newer));
         std::iter::successors(Some(run.oldest), newer).take(index(run.len))
     }

@@ -2,7 +2,7 @@
 //! Source: Megiddo, Modha 2003, figure 4.
 
 use crate::{
-    Access, Actions, Area, Entries, ListId, Memory, NodeId, PolicyInfo, Replacement, Setup,
+    Access, Actions, Area, Entries, ListId, Memory, NodeId, Pages, PolicyInfo, Replacement, Setup,
 };
 
 /// T1 and T2 of the paper: entries seen once, and more often.
@@ -30,6 +30,14 @@ pub(crate) struct Arc {
 }
 
 impl Arc {
+    /// Whether the victim was seen once.
+    #[inline]
+    fn takes_from_once(&self, e: &Entries, often_ghost: bool) -> bool {
+        let once = f64::from(e.len(ONCE));
+        let over = once > self.target || (often_ghost && once >= self.target);
+        !e.is_empty(ONCE) && (over || e.is_empty(OFTEN))
+    }
+
     /// REPLACE of the paper, and the insertion after it. A TRIM leaves holes; while there are some
     /// nothing has to go. `forget` is the list of ghosts that has to give up its oldest one.
     #[inline]
@@ -41,10 +49,11 @@ impl Arc {
         (to, key): (ListId, u32),
         out: &mut Actions,
     ) -> NodeId {
-        let once = f64::from(e.len(ONCE));
-        let over = once > self.target || (often_ghost && once >= self.target);
-        let from_once = !e.is_empty(ONCE) && (over || e.is_empty(OFTEN));
-        let (from, list) = if from_once { (ONCE, ONCE_OUT) } else { (OFTEN, OFTEN_OUT) };
+        let (from, list) = if self.takes_from_once(e, often_ghost) {
+            (ONCE, ONCE_OUT)
+        } else {
+            (OFTEN, OFTEN_OUT)
+        };
         let victim = if e.is_full() { e.slab().oldest(from) } else { None };
         let mut memory = Memory { list, most: u32::MAX };
         if forget == Some(list) && victim.is_some() && e.shape().per_program() == 1 {
@@ -124,5 +133,20 @@ impl Replacement for Arc {
         self.adapt(e, often_ghost);
         e.remove_ghost(ghost);
         Some(self.replace(e, often_ghost, None, (OFTEN, key), out))
+    }
+
+    /// The steady states of case IV: the directory for what was seen once is full, and a victim from
+    /// it leaves it full.
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        let (once, ghosts) = (e.len(ONCE), e.len(ONCE_OUT));
+        if once == self.entries {
+            return e.replace_oldest(ONCE, ONCE, e.fresh(pages), out);
+        }
+        if !e.is_full() || once + ghosts != self.entries || !self.takes_from_once(e, false) {
+            return 0;
+        }
+        let memory = Memory { list: ONCE_OUT, most: ghosts };
+        e.replace_oldest_and_remember(ONCE, memory, ONCE, e.fresh(pages), out)
     }
 }

@@ -12,6 +12,7 @@
 use onefold_units::convert::index;
 
 use crate::entries::Run;
+use crate::slab::Blank;
 use crate::{Entries, Index, ListId, NodeId, Slab, Violation};
 
 const QUEUE: ListId = ListId(0);
@@ -94,14 +95,7 @@ impl Blocks {
     #[expect(clippy::inline_always, reason = "once per page inserted, by one or two callers")]
     pub(super) fn add(&mut self, e: &mut Entries, id: NodeId) -> BlockId {
         let key = e.slab().node(id).key;
-        let pages = self.pages;
-        let block = match self.recent {
-            Some(Recent { block, first }) if key.wrapping_sub(first) < pages => block,
-            _ => match self.find(key) {
-                Some(block) => block,
-                None => return self.create(key, id),
-            },
-        };
+        let Some(block) = self.block_of(key) else { return self.create(key, id) };
         self.of_slot[index(id.0)] = block;
         let group = &mut self.groups[index(block.0)];
         let before = std::mem::replace(&mut group.newest, id);
@@ -112,7 +106,15 @@ impl Blocks {
         BlockId(block)
     }
 
-    /// Looks a block up that is going to get an entry.
+    /// The block of a page that is going to get an entry.
+    #[inline]
+    fn block_of(&mut self, key: u32) -> Option<NodeId> {
+        match self.recent {
+            Some(Recent { block, first }) if key.wrapping_sub(first) < self.pages => Some(block),
+            _ => self.find(key),
+        }
+    }
+
     fn find(&mut self, key: u32) -> Option<NodeId> {
         let number = key / self.pages;
         let block = self.index.find(&self.queue, number)?;
@@ -122,12 +124,52 @@ impl Blocks {
 
     fn create(&mut self, key: u32, id: NodeId) -> BlockId {
         let number = key / self.pages;
-        // Invariant 2: there are no more blocks than entries, so a node is free.
-        let block = self.queue.attach(QUEUE.0, number, self.index.head_mut(number));
-        self.groups[index(block.0)] = Run { oldest: id, newest: id, len: 1 };
+        let block = self.new_block(number, Run { oldest: id, newest: id, len: 1 });
         self.of_slot[index(id.0)] = block;
-        self.recent = Some(Recent { block, first: number * self.pages });
         BlockId(block)
+    }
+
+    fn new_block(&mut self, number: u32, run: Run) -> NodeId {
+        // Invariant 2: there are no more blocks than entries, so a node is free.
+        let head = self.index.head_mut(number);
+        let block = self.queue.attach(Blank::empty(QUEUE.0), number, head);
+        self.groups[index(block.0)] = run;
+        self.recent = Some(Recent { block, first: number * self.pages });
+        block
+    }
+
+    /// Pages of the block of `key` from there on.
+    #[inline]
+    pub(super) fn rest(&self, key: u32) -> u32 {
+        self.pages - key % self.pages
+    }
+
+    /// Whether entries for pages from `key` on, put at the newest end of their list, would be next to
+    /// the others of their block. That they have no block yet counts too.
+    #[inline]
+    pub(super) fn takes_run(&mut self, e: &Entries, list: ListId, key: u32) -> bool {
+        match self.block_of(key) {
+            Some(block) => e.slab().newest(list) == Some(self.groups[index(block.0)].newest),
+            None => true,
+        }
+    }
+
+    /// Takes note of entries for pages of one block from `key` on, put at the newest end of their list
+    /// ([`Blocks::takes_run`]).
+    #[inline]
+    pub(super) fn add_run(&mut self, e: &Entries, key: u32, run: Run) {
+        let block = match self.block_of(key) {
+            Some(block) => {
+                let group = &mut self.groups[index(block.0)];
+                group.newest = run.newest;
+                group.len += run.len;
+                block
+            }
+            None => self.new_block(key / self.pages, run),
+        };
+        for id in e.run(run) {
+            self.of_slot[index(id.0)] = block;
+        }
     }
 
     /// Takes note of an entry that is about to leave its list alone, and returns its block unless

@@ -1,6 +1,8 @@
 //! First in, first out.
 
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
+};
 
 const ALL: ListId = ListId(0);
 
@@ -39,5 +41,10 @@ impl Replacement for Fifo {
             e.evict(ALL, out);
         }
         Some(e.insert(ALL, key))
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if e.is_full() { e.replace_oldest(ALL, ALL, e.fresh(pages), out) } else { 0 }
     }
 }

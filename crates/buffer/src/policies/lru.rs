@@ -1,7 +1,9 @@
 //! Least recently used.
 
 use super::nested::Nested;
-use crate::{Access, Actions, Area, Entries, ListId, NodeId, PolicyInfo, Replacement, Setup};
+use crate::{
+    Access, Actions, Area, Entries, ListId, NodeId, Pages, PolicyInfo, Replacement, Setup,
+};
 
 /// Name, source and parameters.
 pub(crate) const INFO: PolicyInfo = PolicyInfo {
@@ -38,6 +40,11 @@ impl<const AT: u8> Replacement for Lru<AT> {
     ) -> Option<NodeId> {
         self.make_room_and_insert(e, key, ghost, out)
     }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if e.is_full() { self.replace_fresh(e, pages, out) } else { 0 }
+    }
 }
 
 impl<const AT: u8> Nested for Lru<AT> {
@@ -59,6 +66,11 @@ impl<const AT: u8> Nested for Lru<AT> {
     #[inline]
     fn replace(&mut self, e: &mut Entries, key: u32, _: bool, out: &mut Actions) -> NodeId {
         e.replace(ListId(AT), ListId(AT), key, out)
+    }
+
+    #[inline]
+    fn replace_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        e.replace_oldest(ListId(AT), ListId(AT), e.fresh(pages), out)
     }
 
     #[inline]

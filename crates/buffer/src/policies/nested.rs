@@ -1,6 +1,6 @@
 //! Policies that can also manage one area of a buffer that another policy divides.
 
-use crate::{Actions, Entries, NodeId, Replacement};
+use crate::{Actions, Entries, NodeId, Pages, Replacement};
 
 /// A policy whose first list is not fixed: it manages all entries of a buffer, or those of one area
 /// while another policy decides which entries those are and when the area has to give one up.
@@ -19,6 +19,12 @@ pub(crate) trait Nested: Replacement {
     fn replace(&mut self, e: &mut Entries, key: u32, known: bool, out: &mut Actions) -> NodeId {
         self.evict(e, out);
         self.insert(e, key, known)
+    }
+
+    /// Does so for fresh pages, and returns their number, if there is a faster way than one by one.
+    #[inline]
+    fn replace_fresh(&mut self, _: &mut Entries, _: Pages, _: &mut Actions) -> u32 {
+        0
     }
 
     /// Takes over an entry of another area because it was accessed again.

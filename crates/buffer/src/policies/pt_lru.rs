@@ -3,7 +3,7 @@
 use onefold_units::Rng;
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Entries, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Value,
 };
 
@@ -35,6 +35,15 @@ pub(crate) struct PtLru {
     rng: Rng,
 }
 
+/// The list that a miss enters.
+#[inline]
+const fn cold(access: Access) -> ListId {
+    match access {
+        Access::Read => COLD_CLEAN,
+        Access::Write => COLD_DIRTY,
+    }
+}
+
 impl PtLru {
     /// The list the victim comes from. Draws only if there is a choice.
     #[inline]
@@ -44,6 +53,25 @@ impl PtLru {
         }
         let cold_dirty = !e.is_empty(COLD_DIRTY) && (e.is_empty(HOT) || self.rng.unit() < self.p);
         if cold_dirty { COLD_DIRTY } else { HOT }
+    }
+
+    /// How many of the next `most` victims that are cold and dirty leave before a hot one does. Draws
+    /// for them, but not for the hot one.
+    #[inline]
+    fn draw_cold(&mut self, e: &Entries, most: u32) -> u32 {
+        if e.is_empty(HOT) {
+            return most;
+        }
+        let mut drawn = 0;
+        while drawn < most {
+            let mut ahead = self.rng.clone();
+            if ahead.unit() >= self.p {
+                break;
+            }
+            self.rng = ahead;
+            drawn += 1;
+        }
+        drawn
     }
 }
 
@@ -69,15 +97,30 @@ impl Replacement for PtLru {
         access: Access,
         out: &mut Actions,
     ) -> Option<NodeId> {
-        let list = match access {
-            Access::Read => COLD_CLEAN,
-            Access::Write => COLD_DIRTY,
-        };
+        let list = cold(access);
         Some(if e.is_full() {
             let victims = self.victims(e);
             e.replace(victims, list, key, out)
         } else {
             e.insert(list, key)
         })
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        let to = cold(pages.access);
+        if !e.is_full() {
+            return 0;
+        }
+        if !e.is_empty(COLD_CLEAN) {
+            return e.replace_oldest(COLD_CLEAN, to, e.fresh(pages), out);
+        }
+        if to == COLD_CLEAN {
+            // Each page is the next one's victim.
+            return 0;
+        }
+        let pages = e.fresh(pages).up_to(e.len(COLD_DIRTY));
+        let drawn = self.draw_cold(e, pages.len);
+        e.replace_oldest(COLD_DIRTY, to, pages.up_to(drawn), out)
     }
 }

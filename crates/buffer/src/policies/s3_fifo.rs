@@ -2,7 +2,7 @@
 
 use super::nested::Nested;
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Parameter, PolicyInfo,
+    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter, PolicyInfo,
     PolicyKind, Ratio, Replacement, Setup, Value,
 };
 
@@ -55,6 +55,20 @@ impl<const AT: u8> S3Fifo<AT> {
             return Some((victim, true));
         }
         Self::victim_in_main(e).map(|victim| (victim, false))
+    }
+
+    /// How many of the `most` oldest entries of the small queue leave before one of them goes to the
+    /// main queue.
+    #[inline]
+    fn unlifted(e: &Entries, most: u32) -> u32 {
+        let mut at = e.slab().oldest(Self::SMALL);
+        let mut count = 0;
+        while let Some(id) = at.filter(|id| count < most && e.slab().node(*id).aux < COUNT_TO_MAIN)
+        {
+            count += 1;
+            at = e.slab().newer(id);
+        }
+        count
     }
 
     /// `None` if all its entries went to the main queue.
@@ -120,6 +134,16 @@ impl<const AT: u8> Nested for S3Fifo<AT> {
         }
     }
 
+    #[inline]
+    fn replace_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if e.len(Self::SMALL) < self.limit {
+            return 0;
+        }
+        let pages = e.fresh(pages);
+        let pages = pages.up_to(Self::unlifted(e, pages.len));
+        e.replace_oldest_and_remember(Self::SMALL, self.memory, Self::SMALL, pages, out)
+    }
+
     /// As if it came back as a ghost: the small queue is for what is accessed only once.
     #[inline]
     fn join(&mut self, e: &mut Entries, id: NodeId) {
@@ -157,5 +181,10 @@ impl<const AT: u8> Replacement for S3Fifo<AT> {
         out: &mut Actions,
     ) -> Option<NodeId> {
         self.make_room_and_insert(e, key, ghost, out)
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if e.is_full() { self.replace_fresh(e, pages, out) } else { 0 }
     }
 }

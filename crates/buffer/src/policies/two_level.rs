@@ -1,7 +1,7 @@
 //! Two-level LRU: hot entries, and candidates that have not been accessed again.
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
+    Access, Actions, Area, Entries, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo, Ratio,
     Replacement, Setup, Value, Violation,
 };
 
@@ -62,6 +62,14 @@ impl Replacement for TwoLevel {
         } else {
             e.insert(CANDIDATES, key)
         })
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if e.len(CANDIDATES) < self.candidates_most {
+            return 0;
+        }
+        e.replace_oldest(CANDIDATES, CANDIDATES, e.fresh(pages), out)
     }
 
     fn check(&self, e: &Entries) -> Result<(), Violation> {

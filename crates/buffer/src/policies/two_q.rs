@@ -2,8 +2,8 @@
 //! Source: Johnson, Shasha 1994, section 3.2 (the full version of 2Q).
 
 use crate::{
-    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Parameter, PolicyInfo, Ratio,
-    Replacement, Setup, Value,
+    Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter, PolicyInfo,
+    Ratio, Replacement, Setup, Value,
 };
 
 /// A1in of the paper.
@@ -88,5 +88,13 @@ impl Replacement for TwoQ {
         }
         let to = if ghost.is_some() { MAIN } else { IN };
         Some(if e.is_full() { self.replace(e, to, key, out) } else { e.insert(to, key) })
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if !e.is_full() || e.len(IN) <= self.keep {
+            return 0;
+        }
+        e.replace_oldest_and_remember(IN, self.memory, IN, e.fresh(pages), out)
     }
 }

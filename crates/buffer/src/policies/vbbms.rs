@@ -2,8 +2,8 @@
 
 use super::blocks::{BlockId, Blocks};
 use crate::{
-    Access, Actions, Area, Entries, FtlView, Limits, ListId, NodeId, Parameter, PolicyInfo, Ratio,
-    Replacement, Req, Setup, Value, Violation,
+    Access, Actions, Area, Entries, FtlView, Limits, ListId, NodeId, Pages, Parameter, PolicyInfo,
+    Ratio, Replacement, Req, Setup, Value, Violation,
 };
 
 /// Name, source and parameters.
@@ -82,6 +82,19 @@ impl Region {
         (id, self.blocks.add(e, id))
     }
 
+    /// Inserts fresh pages, as many as there is room for and their block takes at once.
+    #[inline]
+    fn insert_run(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if !self.blocks.takes_run(e, self.list, pages.first) {
+            return 0;
+        }
+        let room = self.entries - e.len(self.list);
+        let pages = pages.up_to(room).up_to(self.blocks.rest(pages.first));
+        let run = e.insert_fresh(self.list, pages, out);
+        self.blocks.add_run(e, pages.first, run);
+        pages.len
+    }
+
     fn check(&self, e: &Entries) -> Result<(), Violation> {
         let (found, limit) = (e.len(self.list), self.entries);
         if found > limit {
@@ -158,6 +171,23 @@ impl Replacement for Vbbms {
         let (id, block) = self.random.insert(e, key);
         self.random.blocks.move_to_newest(block);
         Some(id)
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        if !self.long {
+            return 0;
+        }
+        let mut rest = e.fresh(pages);
+        while rest.len > 0 {
+            self.sequential.room(e, out);
+            let done = self.sequential.insert_run(e, rest, out);
+            if done == 0 {
+                break;
+            }
+            rest = rest.after(done);
+        }
+        rest.first - pages.first
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {

@@ -39,7 +39,7 @@ use super::nested::Nested;
 use super::{Lru, cache, s3_fifo::S3Fifo, sieve::Sieve};
 use crate::{
     Access, Actions, Area, BufferConfig, BufferError, Entries, FtlView, Limits, ListId, NodeId,
-    Parameter, Policy, PolicyInfo, Replacement, Req, Setup, Sizes, Tables, Value, Violation,
+    Pages, Parameter, Policy, PolicyInfo, Replacement, Req, Setup, Sizes, Tables, Value, Violation,
 };
 
 /// Append-only writes.
@@ -277,6 +277,13 @@ impl<S: Nested> Replacement for Aoi<S> {
         }
         let dest = self.verdict(key).dest;
         Some(self.room.admit(e, dest, key, ghost.is_some(), out))
+    }
+
+    #[inline]
+    fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
+        let dest = self.verdict(pages.first).dest;
+        let alike = self.now.last - pages.first + 1;
+        self.room.admit_fresh(e, dest, pages.up_to(alike), out)
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {

@@ -5,7 +5,7 @@ use onefold_units::convert::index;
 use super::judge::Dest;
 use super::{BAR, BAW};
 use crate::policies::nested::Nested;
-use crate::{Actions, Entries, ListId, NodeId, Setup};
+use crate::{Actions, Entries, ListId, NodeId, Pages, Setup};
 
 /// Sizes of the areas, and who leaves.
 #[derive(Clone, Debug)]
@@ -85,6 +85,27 @@ impl<S: Nested> Room<S> {
             self.take(e, dest, out);
         }
         e.insert(list, key)
+    }
+
+    /// Does so for fresh pages where the area they go to makes room in itself, and nothing else has to
+    /// be weighed. Returns their number.
+    #[inline]
+    pub(super) fn admit_fresh(
+        &mut self,
+        e: &mut Entries,
+        dest: Dest,
+        pages: Pages,
+        out: &mut Actions,
+    ) -> u32 {
+        let Some(list) = dest.bounded() else {
+            let alone = e.is_full() && e.is_empty(BAR) && e.is_empty(BAW);
+            return if alone { self.sorb.replace_fresh(e, pages, out) } else { 0 };
+        };
+        if e.len(list) < self.most || self.per_program != 1 {
+            return 0;
+        }
+        self.deadline = if list == BAW { 0 } else { self.deadline };
+        e.replace_oldest(list, list, e.fresh(pages), out)
     }
 
     /// The area can still grow to its limit without the others: it makes room in itself only.

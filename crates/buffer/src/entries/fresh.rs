@@ -1,0 +1,180 @@
+//! Fresh pages: several pages of one request that are neither buffered nor remembered.
+//!
+//! Long requests are mostly fresh, and a policy treats their pages alike: each takes the slot of the
+//! oldest entry of one list and becomes the newest one of another. The victims then are neighbours
+//! in their list, in the very order in which the pages come, so that the whole run changes lists
+//! with one splice and every victim with a new key. The result is that of
+//! [`Entries::replace`] for one page after the other.
+
+use onefold_units::Lpn;
+use onefold_units::convert::index;
+
+use super::{Entries, Memory, Run};
+use crate::index::GROUP_KEYS;
+use crate::slab::{Blank, NIL};
+use crate::{Access, Action, Actions, ListId, NodeId, PartMask, Slot};
+
+/// Pages of one request, one after the other, in one group of the index.
+#[derive(Clone, Copy, Debug)]
+pub struct Pages {
+    pub(crate) first: u32,
+    pub(crate) len: u32,
+    pub(crate) access: Access,
+    pub(crate) tenant: u8,
+}
+
+impl Pages {
+    /// The first of them, `most` at most.
+    #[inline]
+    pub(crate) fn up_to(self, most: u32) -> Self {
+        Self { len: self.len.min(most), ..self }
+    }
+
+    /// The others.
+    #[inline]
+    pub(crate) fn after(self, count: u32) -> Self {
+        Self { first: self.first + count, len: self.len - count, ..self }
+    }
+}
+
+impl Entries {
+    /// The pages before the first one that is buffered or remembered; none if flash pages hold more
+    /// than one entry, for then victims leave in company.
+    #[inline]
+    pub(crate) fn fresh(&self, pages: Pages) -> Pages {
+        if self.shape.per_program() != 1 {
+            return pages.up_to(0);
+        }
+        if self.index.lacks_group(pages.first) {
+            return pages;
+        }
+        self.fresh_among_others(pages)
+    }
+
+    fn fresh_among_others(&self, pages: Pages) -> Pages {
+        let is_fresh = |at: &u32| self.index.find(&self.slab, pages.first + at).is_none();
+        let found = (0..pages.len).find(|at| !is_fresh(at));
+        pages.up_to(found.unwrap_or(pages.len))
+    }
+
+    /// Gives the slots of the oldest entries of `from` to fresh pages, as many as there are both,
+    /// and makes them the newest of `to`. Returns their number.
+    #[inline]
+    pub(crate) fn replace_oldest(
+        &mut self,
+        from: ListId,
+        to: ListId,
+        pages: Pages,
+        out: &mut Actions,
+    ) -> u32 {
+        self.replace_run(from, to, None, pages, out)
+    }
+
+    /// The same; what left is remembered.
+    #[inline]
+    pub(crate) fn replace_oldest_and_remember(
+        &mut self,
+        from: ListId,
+        memory: Memory,
+        to: ListId,
+        pages: Pages,
+        out: &mut Actions,
+    ) -> u32 {
+        self.replace_run(from, to, Some(memory), pages, out)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the callers know whether there is a memory")]
+    fn replace_run(
+        &mut self,
+        from: ListId,
+        to: ListId,
+        memory: Option<Memory>,
+        pages: Pages,
+        out: &mut Actions,
+    ) -> u32 {
+        let pages = pages.up_to(self.len(from));
+        let Some(oldest) = self.slab.oldest(from).filter(|_| pages.len > 0) else { return 0 };
+        let blank = self.blank(to, pages);
+        let mut left = [0; index(GROUP_KEYS)];
+        let (mut id, mut newest, mut clean) = (oldest, oldest, 0);
+        for at in 0..pages.len {
+            let victim = self.slab.node(id);
+            let newer = NodeId(victim.newer);
+            clean += u32::from(victim.dirty == 0);
+            let key = self.send::<false>(id, from.0, out);
+            if memory.is_some() {
+                left[index(at)] = key;
+            }
+            self.slab.rename(id, pages.first + at, blank, &mut self.index);
+            Self::put(id, pages.first + at, pages.access, blank, out);
+            newest = id;
+            id = newer;
+        }
+        self.slab.move_run_to_newest(to, oldest, newest);
+        self.count_replaced(from, to, pages, clean);
+        if let Some(memory) = memory {
+            for key in &left[..index(pages.len)] {
+                self.remember(memory, *key);
+            }
+        }
+        pages.len
+    }
+
+    /// Puts fresh pages, for which there are free slots, at the newest end of a list.
+    #[inline]
+    pub(crate) fn insert_fresh(&mut self, list: ListId, pages: Pages, out: &mut Actions) -> Run {
+        let blank = self.blank(list, pages);
+        let mut run = Run { oldest: NodeId(NIL), newest: NodeId(NIL), len: pages.len };
+        for at in 0..pages.len {
+            let key = pages.first + at;
+            run.newest = self.slab.attach(blank, key, self.index.head_mut(key));
+            if at == 0 {
+                run.oldest = run.newest;
+            }
+            Self::put(run.newest, key, pages.access, blank, out);
+        }
+        self.count_joined(list, pages);
+        run
+    }
+
+    /// What the entry of a fresh page is like.
+    #[inline]
+    pub(super) fn blank(&self, list: ListId, pages: Pages) -> Blank {
+        let valid = self.shape.full();
+        let dirty = if pages.access == Access::Write { valid } else { 0 };
+        Blank { list: list.0, tenant: pages.tenant, valid, dirty }
+    }
+
+    /// The step that brings the bytes of a fresh page.
+    #[inline]
+    pub(super) fn put(id: NodeId, key: u32, access: Access, blank: Blank, out: &mut Actions) {
+        let (lpn, slot) = (Lpn::new(key), Slot::new(id.0));
+        out.push(match access {
+            Access::Read => Action::Fill { lpn, slot, missing: PartMask::new(blank.valid) },
+            Access::Write => Action::Store { lpn, slot },
+        });
+    }
+
+    /// `clean` entries of `from`, and dirty ones for the other pages, made room for pages in `to`.
+    #[inline]
+    fn count_replaced(&mut self, from: ListId, to: ListId, pages: Pages, clean: u32) {
+        let left = self.stats.area_mut(from.0);
+        let dirty = pages.len - clean;
+        left.entries -= pages.len;
+        left.dirty -= dirty;
+        left.clean_evictions += u64::from(clean);
+        left.dirty_evictions += u64::from(dirty);
+        self.count_joined(to, pages);
+    }
+
+    /// Fresh pages are in a list now.
+    #[inline]
+    pub(super) fn count_joined(&mut self, to: ListId, pages: Pages) {
+        let joined = self.stats.area_mut(to.0);
+        joined.entries += pages.len;
+        if pages.access == Access::Write {
+            joined.dirty += pages.len;
+        }
+    }
+}
