@@ -54,6 +54,13 @@ pub(crate) struct Blank {
     pub(crate) dirty: u16,
 }
 
+/// Keys that follow one another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys {
+    pub(crate) first: u32,
+    pub(crate) len: u32,
+}
+
 impl Blank {
     /// Nodes without any bytes yet.
     #[inline]
@@ -179,6 +186,38 @@ impl Slab {
         let chain = std::mem::replace(head, at);
         nodes[index(at)] = Node { newer, older, key, chain, list, tenant, valid, dirty, aux: 0 };
         NodeId(at)
+    }
+
+    /// Does so for keys that follow one another. `each` is told the nodes. Returns the first and the
+    /// last of them.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "two callers, once for many pages")]
+    pub(crate) fn attach_run(
+        &mut self,
+        blank: Blank,
+        keys: Keys,
+        index_of: &mut Index,
+        mut each: impl FnMut(NodeId, u32),
+    ) -> (NodeId, NodeId) {
+        let Blank { list, tenant, valid, dirty } = blank;
+        let end = self.sentinel(list);
+        let nodes = &mut *self.nodes;
+        let (first, mut free) = (self.free_slots, self.free_slots);
+        let mut older = nodes[index(end)].older;
+        for at in 0..keys.len {
+            assert!(free != NIL, "invariant 3: no slot is free, the policy did not make room");
+            let (id, key) = (free, keys.first + at);
+            free = nodes[index(id)].older;
+            let chain = std::mem::replace(index_of.head_mut(key), id);
+            nodes[index(id)] =
+                Node { newer: end, older, key, chain, list, tenant, valid, dirty, aux: 0 };
+            nodes[index(older)].newer = id;
+            older = id;
+            each(NodeId(id), key);
+        }
+        nodes[index(end)].older = older;
+        self.free_slots = free;
+        (NodeId(first), NodeId(older))
     }
 
     /// Unlinks a node with a slot from its list and its bucket and frees the slot.

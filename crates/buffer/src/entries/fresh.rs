@@ -11,7 +11,7 @@ use onefold_units::convert::index;
 
 use super::{Entries, Memory, Run};
 use crate::index::GROUP_KEYS;
-use crate::slab::{Blank, NIL};
+use crate::slab::{Blank, Keys};
 use crate::{Access, Action, Actions, ListId, NodeId, PartMask, Slot};
 
 /// Pages of one request, one after the other, in one group of the index.
@@ -121,21 +121,26 @@ impl Entries {
         pages.len
     }
 
-    /// Puts fresh pages, for which there are free slots, at the newest end of a list.
+    /// Puts fresh pages, for which there are free slots, at the newest end of a list. `each` is told
+    /// their entries.
     #[inline]
-    pub(crate) fn insert_fresh(&mut self, list: ListId, pages: Pages, out: &mut Actions) -> Run {
+    pub(crate) fn insert_fresh(
+        &mut self,
+        list: ListId,
+        pages: Pages,
+        mut each: impl FnMut(NodeId),
+        out: &mut Actions,
+    ) -> Run {
         let blank = self.blank(list, pages);
-        let mut run = Run { oldest: NodeId(NIL), newest: NodeId(NIL), len: pages.len };
-        for at in 0..pages.len {
-            let key = pages.first + at;
-            run.newest = self.slab.attach(blank, key, self.index.head_mut(key));
-            if at == 0 {
-                run.oldest = run.newest;
-            }
-            Self::put(run.newest, key, pages.access, blank, out);
-        }
+        let Pages { first, len, access, .. } = pages;
+        let each = |id, key| {
+            each(id);
+            Self::put(id, key, access, blank, out);
+        };
+        let keys = Keys { first, len };
+        let (oldest, newest) = self.slab.attach_run(blank, keys, &mut self.index, each);
         self.count_joined(list, pages);
-        run
+        Run { oldest, newest, len }
     }
 
     /// What the entry of a fresh page is like.

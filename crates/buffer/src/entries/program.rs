@@ -77,7 +77,7 @@ impl Entries {
         if valid != self.shape.full() {
             self.pad(id, out);
         }
-        self.count_program(tenant);
+        self.count_programs(tenant, 1);
         out.program_one(|| (self.streams[usize::from(list)], Programmed { lpn, slot }));
         key
     }
@@ -90,14 +90,14 @@ impl Entries {
         self.stats.tenant_mut(tenant).pad_reads += u64::from(padded);
     }
 
-    /// Counts a program of one entry. Victims come in runs of one owner, so this is mostly one
+    /// Counts programs of one entry. Victims come in runs of one owner, so this is mostly one
     /// addition.
     #[inline]
-    fn count_program(&mut self, owner: u8) {
+    pub(super) fn count_programs(&mut self, owner: u8, programs: u32) {
         if owner != self.pending.owner {
             self.change_owner(owner);
         }
-        self.pending.programs += 1;
+        self.pending.programs += u64::from(programs);
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use onefold_units::convert::index;
 
 use super::Entries;
-use crate::{Actions, NodeId};
+use crate::{Action, Actions, Node, NodeId, Programmed};
 
 /// Entries that are neighbours in a list.
 #[derive(Clone, Copy, Debug)]
@@ -51,14 +51,19 @@ impl Entries {
         self.give_back_found(found);
     }
 
-    /// Whether the entries came in ascending order and are all clean or all dirty: most do and are.
+    /// Whether the entries came in ascending order and are alike, all of one tenant and whole: most
+    /// did and are.
     #[inline]
     fn is_in_order(&self, run: Run) -> bool {
         let mut node = self.slab.node(run.oldest);
-        let clean = node.dirty == 0;
+        let (tenant, dirty) = (node.tenant, node.dirty);
+        if node.valid != self.shape.full() {
+            return false;
+        }
         for _ in 1..run.len {
             let next = self.slab.node(NodeId(node.newer));
-            if next.key < node.key || (next.dirty == 0) != clean {
+            let alike = next.tenant == tenant && next.dirty == dirty && next.valid == node.valid;
+            if next.key < node.key || !alike {
                 return false;
             }
             node = next;
@@ -69,21 +74,28 @@ impl Entries {
     /// The free list is linked like any other list, so a run joins it as it is.
     #[inline]
     fn evict_in_order(&mut self, run: Run, out: &mut Actions) {
-        let list = self.slab.node(run.oldest).list;
+        let &Node { list, tenant, dirty, .. } = self.slab.node(run.oldest);
         let area = self.stats.area_mut(list);
         area.entries -= run.len;
-        if self.slab.node(run.oldest).dirty == 0 {
+        if dirty == 0 {
             area.clean_evictions += u64::from(run.len);
         } else {
             area.dirty -= run.len;
             area.dirty_evictions += u64::from(run.len);
+            self.count_programs(tenant, run.len);
         }
-        let mut at = run.oldest;
+        let stream = self.streams[usize::from(list)];
+        let mut id = run.oldest;
         for _ in 0..run.len {
-            let newer = self.slab.node(at).newer;
-            let key = self.send::<false>(at, list, out);
-            self.slab.leave_bucket(at, self.index.head_mut(key));
-            at = NodeId(newer);
+            let &Node { newer, key, .. } = self.slab.node(id);
+            let (lpn, slot) = self.place(id);
+            if dirty == 0 {
+                out.push(Action::Drop { lpn, slot });
+            } else {
+                out.program_one(|| (stream, Programmed { lpn, slot }));
+            }
+            self.slab.leave_bucket(id, self.index.head_mut(key));
+            id = NodeId(newer);
         }
         self.slab.free_run(run.newest, run.oldest);
     }

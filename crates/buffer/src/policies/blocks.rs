@@ -13,7 +13,7 @@ use onefold_units::convert::index;
 
 use crate::entries::Run;
 use crate::slab::Blank;
-use crate::{Entries, Index, ListId, NodeId, Slab, Violation};
+use crate::{Actions, Entries, Index, ListId, NodeId, Pages, Slab, Violation};
 
 const QUEUE: ListId = ListId(0);
 
@@ -124,52 +124,49 @@ impl Blocks {
 
     fn create(&mut self, key: u32, id: NodeId) -> BlockId {
         let number = key / self.pages;
-        let block = self.new_block(number, Run { oldest: id, newest: id, len: 1 });
+        let block = self.new_block(number);
+        self.groups[index(block.0)] = Run { oldest: id, newest: id, len: 1 };
         self.of_slot[index(id.0)] = block;
         BlockId(block)
     }
 
-    fn new_block(&mut self, number: u32, run: Run) -> NodeId {
+    /// A block that is going to get entries at once.
+    fn new_block(&mut self, number: u32) -> NodeId {
         // Invariant 2: there are no more blocks than entries, so a node is free.
         let head = self.index.head_mut(number);
         let block = self.queue.attach(Blank::empty(QUEUE.0), number, head);
-        self.groups[index(block.0)] = run;
         self.recent = Some(Recent { block, first: number * self.pages });
         block
     }
 
-    /// Pages of the block of `key` from there on.
+    /// Puts fresh pages, for which there is room, at the newest end of a list, as far as they are of
+    /// one block. Returns how many; none if the others of the block are not there already.
     #[inline]
-    pub(super) fn rest(&self, key: u32) -> u32 {
-        self.pages - key % self.pages
-    }
-
-    /// Whether entries for pages from `key` on, put at the newest end of their list, would be next to
-    /// the others of their block. That they have no block yet counts too.
-    #[inline]
-    pub(super) fn takes_run(&mut self, e: &Entries, list: ListId, key: u32) -> bool {
-        match self.block_of(key) {
-            Some(block) => e.slab().newest(list) == Some(self.groups[index(block.0)].newest),
-            None => true,
-        }
-    }
-
-    /// Takes note of entries for pages of one block from `key` on, put at the newest end of their list
-    /// ([`Blocks::takes_run`]).
-    #[inline]
-    pub(super) fn add_run(&mut self, e: &Entries, key: u32, run: Run) {
-        let block = match self.block_of(key) {
-            Some(block) => {
-                let group = &mut self.groups[index(block.0)];
-                group.newest = run.newest;
-                group.len += run.len;
-                block
+    pub(super) fn insert_fresh(
+        &mut self,
+        e: &mut Entries,
+        list: ListId,
+        pages: Pages,
+        out: &mut Actions,
+    ) -> u32 {
+        let number = pages.first / self.pages;
+        let pages = pages.up_to(self.pages - pages.first % self.pages);
+        let existing = self.block_of(pages.first);
+        let block = match existing {
+            Some(block) if e.slab().newest(list) != Some(self.groups[index(block.0)].newest) => {
+                return 0;
             }
-            None => self.new_block(key / self.pages, run),
+            Some(block) => block,
+            None => self.new_block(number),
         };
-        for id in e.run(run) {
-            self.of_slot[index(id.0)] = block;
-        }
+        let of_slot = &mut self.of_slot;
+        let run = e.insert_fresh(list, pages, |id| of_slot[index(id.0)] = block, out);
+        let group = &mut self.groups[index(block.0)];
+        *group = match existing {
+            Some(_) => Run { oldest: group.oldest, len: group.len + run.len, ..run },
+            None => run,
+        };
+        pages.len
     }
 
     /// Takes note of an entry that is about to leave its list alone, and returns its block unless

@@ -82,19 +82,6 @@ impl Region {
         (id, self.blocks.add(e, id))
     }
 
-    /// Inserts fresh pages, as many as there is room for and their block takes at once.
-    #[inline]
-    fn insert_run(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
-        if !self.blocks.takes_run(e, self.list, pages.first) {
-            return 0;
-        }
-        let room = self.entries - e.len(self.list);
-        let pages = pages.up_to(room).up_to(self.blocks.rest(pages.first));
-        let run = e.insert_fresh(self.list, pages, out);
-        self.blocks.add_run(e, pages.first, run);
-        pages.len
-    }
-
     fn check(&self, e: &Entries) -> Result<(), Violation> {
         let (found, limit) = (e.len(self.list), self.entries);
         if found > limit {
@@ -181,7 +168,8 @@ impl Replacement for Vbbms {
         let mut rest = e.fresh(pages);
         while rest.len > 0 {
             self.sequential.room(e, out);
-            let done = self.sequential.insert_run(e, rest, out);
+            let room = rest.up_to(self.sequential.entries - e.len(SEQUENTIAL));
+            let done = self.sequential.blocks.insert_fresh(e, SEQUENTIAL, room, out);
             if done == 0 {
                 break;
             }
