@@ -6,7 +6,7 @@ use onefold_config::size_text;
 
 use super::html::number;
 use super::{CheckData, Data, HeadlineData, Point, Report};
-use crate::file::Check;
+use crate::file::{Check, Verdict};
 
 /// All figures, each as one table per workload: policies down, sizes across; then averages and checks.
 #[must_use]
@@ -37,7 +37,8 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// Every check with what became of it, and the numbers that decided.
+/// Every check with what became of it, and the numbers that decided. What was not computed is counted
+/// in the summary.
 #[must_use]
 pub fn checks(checks: &[CheckData]) -> String {
     let mut out = String::new();
@@ -47,8 +48,11 @@ pub fn checks(checks: &[CheckData]) -> String {
         if !reason.is_empty() {
             line(&mut out, &format!("  known to fail: {reason}"));
         }
-        line(&mut out, &format!("  {}:", metric.title()));
-        for case in &data.cases {
+        let computed = || data.cases.iter().filter(|case| case.verdict != Verdict::Missing);
+        if computed().next().is_some() {
+            line(&mut out, &format!("  {}:", metric.title()));
+        }
+        for case in computed() {
             let at = format!("{}, {}", case.workload, size_text(case.size_bytes));
             line(&mut out, &format!("  {:12} {at}: {}", case.verdict.name(), case.numbers));
             for wrong in &case.wrong {
