@@ -143,36 +143,50 @@ impl<R: Replacement> Cache<R> {
         Self { entries, replacement: R::new(setup) }
     }
 
-    /// Handles the pages of a read or write. Compiled for each of both and for each policy, so that
-    /// no decision is called for, or asked twice, for every page.
+    /// Handles the pages of a read or write that touches whole entries. Compiled for each of both and
+    /// for each policy, so that no decision is called for, or asked twice, for every page.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "two callers, and each knows what it accesses")]
     fn pages(&mut self, r: &Req, access: Access, out: &mut Actions) -> Done {
-        if r.is_cut() {
-            return self.cut_pages(r, access, out);
-        }
         let (mut hits, mut written) = (0, Written::default());
         let whole = Cover::whole(self.entries.shape());
         let (first, count) = (r.lpn.raw(), r.count());
-        let mut at = 0;
-        while at < count {
-            let end = count.min(at + GROUP_KEYS - (first + at) % GROUP_KEYS);
-            if end - at > 1 {
-                let pages = Pages { first: first + at, len: end - at, access, tenant: r.tenant };
-                let fresh = self.replacement.admit_fresh(&mut self.entries, pages, out);
-                if access == Access::Write {
-                    written.dirtied += u64::from(fresh);
-                }
-                at += fresh;
-            }
-            while at < end {
-                let hit = self.page(first + at, access, whole, r.tenant, &mut written, out);
-                hits += u64::from(hit);
-                at += 1;
+        if count == 1 {
+            hits = u64::from(self.page(first, access, whole, r.tenant, &mut written, out));
+        } else {
+            let mut at = 0;
+            while at < count {
+                let len = (count - at).min(GROUP_KEYS - (first + at) % GROUP_KEYS);
+                let pages = Pages { first: first + at, len, access, tenant: r.tenant };
+                hits += self.group(pages, whole, &mut written, out);
+                at += len;
             }
         }
         let (pages, bytes) = (u64::from(count), u64::from(self.entries.shape().entry_bytes()));
         Done { pages, hits, bytes: pages * bytes, bytes_hit: hits * bytes, written }
+    }
+
+    /// Handles pages of one group of the index: first those that are fresh, if the policy can, then
+    /// one after the other. Returns the hits.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the body of a loop")]
+    fn group(
+        &mut self,
+        pages: Pages,
+        whole: Cover,
+        written: &mut Written,
+        out: &mut Actions,
+    ) -> u64 {
+        let fresh = self.replacement.admit_fresh(&mut self.entries, pages, out);
+        if pages.access == Access::Write {
+            written.dirtied += u64::from(fresh);
+        }
+        let mut hits = 0;
+        for at in fresh..pages.len {
+            let hit = self.page(pages.first + at, pages.access, whole, pages.tenant, written, out);
+            hits += u64::from(hit);
+        }
+        hits
     }
 
     /// The same for a request that touches its first or last page only in part.
@@ -230,7 +244,19 @@ impl<R: Replacement> Cache<R> {
 
     #[inline]
     fn read(&mut self, r: &Req, out: &mut Actions) {
-        let done = self.pages(r, Access::Read, out);
+        // Counted apart: where both meet, the numbers would go through memory.
+        if r.is_cut() {
+            let done = self.cut_pages(r, Access::Read, out);
+            self.count_read(r, done);
+        } else {
+            let done = self.pages(r, Access::Read, out);
+            self.count_read(r, done);
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see its callers")]
+    fn count_read(&mut self, r: &Req, done: Done) {
         let tenant = self.entries.end_request(r.tenant);
         tenant.flash_reads += done.pages - done.hits;
         done.count(&mut tenant.reads);
@@ -238,13 +264,24 @@ impl<R: Replacement> Cache<R> {
 
     #[inline]
     fn write(&mut self, r: &Req, out: &mut Actions) {
-        let done = self.pages(r, Access::Write, out);
-        let tenant = self.entries.end_request(r.tenant);
-        tenant.count_written(done.written);
-        done.count(&mut tenant.writes);
+        if r.is_cut() {
+            let done = self.cut_pages(r, Access::Write, out);
+            self.count_write(r, done);
+        } else {
+            let done = self.pages(r, Access::Write, out);
+            self.count_write(r, done);
+        }
         if r.fua {
             self.end_forced(r, out);
         }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see its callers")]
+    fn count_write(&mut self, r: &Req, done: Done) {
+        let tenant = self.entries.end_request(r.tenant);
+        tenant.count_written(done.written);
+        done.count(&mut tenant.writes);
     }
 
     /// A FUA write is in flash when it completes.
