@@ -28,7 +28,7 @@ skip_databases_without mkfs.ext4 e2fsck python3
 onefold=${ONEFOLD:-}
 if [ -z "$onefold" ]; then
   cargo build --release --locked --package onefold || exit 1
-  onefold=$PWD/target/release/onefold
+  onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
 fi
 
 folder=$(mktemp --directory)

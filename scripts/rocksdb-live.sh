@@ -37,7 +37,7 @@ fi
 onefold=${ONEFOLD:-}
 if [ -z "$onefold" ]; then
   cargo build --release --locked --package onefold || exit 1
-  onefold=$PWD/target/release/onefold
+  onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
 fi
 
 fuse=$folder/fuse mount=$folder/mount image=$folder/disk.img volume=''
