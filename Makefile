@@ -36,6 +36,7 @@ crash-campaign: ## Kill a served device under load again and again (BUDGET=short
 
 .PHONY: database
 database: ## Kill a served device under a database again and again (BUDGET=short|full)
+	scripts/db-plain.sh
 	scripts/db-crash.sh $(BUDGET)
 
 .PHONY: rocksdb-live

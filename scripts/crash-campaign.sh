@@ -30,7 +30,7 @@ fi
 onefold=${ONEFOLD:-}
 if [ -z "$onefold" ]; then
   cargo build --release --locked --package onefold
-  onefold=target/release/onefold
+  onefold=${CARGO_TARGET_DIR:-target}/release/onefold
 fi
 folder=$(mktemp --directory)
 # The campaign ends its own servers; one that is left is a child of a dead campaign.

@@ -1,37 +1,34 @@
 #!/usr/bin/env bash
 # A database on ext4 on a served device with a large volatile buffer; the server dies by SIGKILL in
 # mid-write, again and again. SQLite (in turn with a write-ahead log, synchronous=FULL, and with a
-# rollback journal, synchronous=EXTRA) commits numbered transactions and reports each committed
-# number, while another program writes files that nobody syncs. After every kill: `ssd check`,
-# e2fsck, the database's own integrity check, and every reported transaction has to be there. Needs
-# root, /dev/fuse, loop devices and Python's sqlite3. `short` is part of `make test`.
+# rollback journal, synchronous=EXTRA: scripts/db-plain.sh shows why) commits numbered transactions and
+# reports each committed number, while another program writes files that nobody syncs. After every
+# kill: `ssd check`, e2fsck, the database's own integrity check, and every reported transaction has to be
+# there. Needs root, /dev/fuse, loop devices and Python's sqlite3. `short` is part of `make test`.
 #
 #   scripts/db-crash.sh [short|full|KILLS] [SEED]
+#
+# DB_CRASH_POLICY, DB_CRASH_SIZE (0: no buffer) and DB_CRASH_SYNCHRONOUS (of the rollback journal) change
+# what is tested.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case "${1:-full}" in
   short) kills=4 ;;
   full) kills=40 ;;
-  '' | *[!0-9]*) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+  '' | *[!0-9]*) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
   *) kills=$1 ;;
 esac
 seed=${2:-$((RANDOM * 32768 + RANDOM))}
-buffer=(--set "buffer.policy=${DB_CRASH_POLICY:-aoi}" --set buffer.size=64MiB --set buffer.volatile=true)
+buffer=(--set "buffer.policy=${DB_CRASH_POLICY:-aoi}" --set "buffer.size=${DB_CRASH_SIZE:-64MiB}"
+  --set buffer.volatile=true)
 
 . scripts/served.sh
-missing=$(missing_for_served mkfs.ext4 e2fsck python3)
-[ -n "$missing" ] || python3 -c 'import sqlite3' 2> /dev/null || missing=sqlite3
-[ -n "$missing" ] || grep -qw ext4 /proc/filesystems || modprobe -q ext4 2> /dev/null || missing=ext4
-if [ -n "$missing" ]; then
-  echo "skipped: databases under power cuts (missing $missing)"
-  case ",${ONEFOLD_REQUIRE:-}," in *,t1,*) exit 1 ;; esac
-  exit 0
-fi
+skip_databases_without mkfs.ext4 e2fsck python3
 onefold=${ONEFOLD:-}
 if [ -z "$onefold" ]; then
   cargo build --release --locked --package onefold || exit 1
-  onefold=$PWD/target/release/onefold
+  onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
 fi
 
 folder=$(mktemp --directory)
@@ -61,11 +58,6 @@ need() {
     exit 1
   fi
 }
-# After a crash the journal is replayed (1: corrected); afterwards nothing may be wrong.
-replay() {
-  e2fsck -p "$loop"
-  [ $? -le 1 ] && e2fsck -f -n "$loop"
-}
 
 done_kills=0
 RANDOM=$((seed % 32768))
@@ -78,9 +70,9 @@ for kill in $(seq $((kills + 1))); do
   database=$mount/accounts.db reported=$folder/reported
   need python3 scripts/db_crash.py verify "$database" "$reported"
   [ "$kill" -le "$kills" ] || break
-  if [ $((kill % 2)) = 1 ]; then journal=wal; else journal=delete; fi
-  python3 scripts/db_crash.py commit "$database" "$reported" --journal "$journal" \
-    --seed $((seed + kill)) 2> "$folder/errors" &
+  if [ $((kill % 2)) = 1 ]; then settings=(wal FULL); else settings=(delete "${DB_CRASH_SYNCHRONOUS:-EXTRA}"); fi
+  python3 scripts/db_crash.py commit "$database" "$reported" --journal "${settings[0]}" \
+    --synchronous "${settings[1]}" --seed $((seed + kill)) 2> "$folder/errors" &
   writers+=($!)
   python3 scripts/db_crash.py litter "$mount/litter" --seed $((seed + kill)) 2> /dev/null &
   writers+=($!)

@@ -29,22 +29,20 @@ def body(number: int) -> bytes:
     return (hashlib.sha256(str(number).encode()).digest() * (length // 32 + 1))[:length]
 
 
-def connect(database: Path, journal: str) -> sqlite3.Connection:
+def connect(database: Path, journal: str, synchronous: str) -> sqlite3.Connection:
     connection = sqlite3.connect(database, isolation_level=None)
     mode = connection.execute(f"PRAGMA journal_mode={journal}").fetchone()[0]
-    # A rollback journal commits by its deletion, which FULL does not sync: the last transaction may
-    # be rolled back after a power cut. EXTRA syncs the directory (SQLite, PRAGMA synchronous).
-    connection.execute(f"PRAGMA synchronous={'FULL' if journal == 'wal' else 'EXTRA'}")
+    connection.execute(f"PRAGMA synchronous={synchronous}")
     connection.execute("PRAGMA wal_autocheckpoint=50")
     if mode != journal:
         sys.exit(f"db crash: journal_mode is {mode}, expected {journal}")
     return connection
 
 
-def commit(database: Path, reported: Path, journal: str, seed: int) -> None:
-    """Commit until the device is gone."""
-    rng = random.Random(seed)
-    connection = connect(database, journal)
+def commit(options: argparse.Namespace) -> None:
+    """Commit until the device is gone, or `count` times and die without closing the database."""
+    rng = random.Random(options.seed)
+    connection = connect(options.target, options.journal, options.synchronous)
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("CREATE TABLE IF NOT EXISTS account(id INTEGER PRIMARY KEY, amount INTEGER)")
     connection.execute("CREATE TABLE IF NOT EXISTS entry(number INTEGER PRIMARY KEY, body BLOB)")
@@ -52,9 +50,11 @@ def commit(database: Path, reported: Path, journal: str, seed: int) -> None:
         rows = ((account, AMOUNT) for account in range(ACCOUNTS))
         connection.executemany("INSERT INTO account VALUES (?, ?)", rows)
     connection.execute("COMMIT")
-    last = connection.execute("SELECT max(number) FROM entry").fetchone()[0] or 0
-    with reported.open("a") as report:
-        for number in itertools.count(last + 1):
+    first = (connection.execute("SELECT max(number) FROM entry").fetchone()[0] or 0) + 1
+    with options.reported.open("a") as report:
+        for number in itertools.count(first):
+            if options.count and number == first + options.count:
+                os._exit(0)
             connection.execute("BEGIN IMMEDIATE")
             for account, change in ((rng.randrange(ACCOUNTS), 1), (rng.randrange(ACCOUNTS), -1)):
                 statement = "UPDATE account SET amount = amount + ? WHERE id = ?"
@@ -115,10 +115,12 @@ def main() -> None:
     parser.add_argument("target", type=Path, help="database or folder")
     parser.add_argument("reported", type=Path, nargs="?", help="numbers of committed transactions")
     parser.add_argument("--journal", choices=("wal", "delete"), default="wal")
+    parser.add_argument("--synchronous", choices=("FULL", "EXTRA"), default="FULL")
+    parser.add_argument("--count", type=int, help="transactions, without end unless given")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.action == "commit":
-        commit(options.target, options.reported, options.journal, options.seed)
+        commit(options)
     elif options.action == "litter":
         litter(options.target, options.seed)
     else:

@@ -13,7 +13,7 @@ fail() { printf 'demo: FAILED: %s\n' "$*" >&2; exit 1; }
 
 say "building"
 cargo build --release --locked --package onefold || fail "the build"
-onefold=$PWD/target/release/onefold
+onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
 begin=$SECONDS
 
 say "a recorded RocksDB trace (YCSB-A on ext4) on two 8 GiB drives, filled before: TLC with a 4 KiB and QLC with a 16 KiB indirection unit"

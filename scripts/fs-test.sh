@@ -40,7 +40,7 @@ fi
 onefold=${ONEFOLD:-}
 if [ -z "$onefold" ]; then
   cargo build --release --locked --package onefold || exit 1
-  onefold=$PWD/target/release/onefold
+  onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
 fi
 
 folder=$(mktemp --directory)

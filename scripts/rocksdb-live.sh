@@ -7,12 +7,12 @@
 # in the measured ratio of bytes: that gives the hits of the volume alone. Needs root, /dev/fuse, loop
 # devices, and the Python package rocksdict, which is installed into a throw-away virtual environment.
 #
-#   scripts/rocksdb-live.sh [POLICY..]     all of lru 2l pt-lru vbbms aoi s3-fifo sieve arc unless given
+#   scripts/rocksdb-live.sh [POLICY..]     lru 2l pt-lru vbbms aoi aoi:chunk=4KiB s3-fifo sieve arc unless given
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 policies=("$@")
-[ $# -gt 0 ] || policies=(lru 2l pt-lru vbbms aoi s3-fifo sieve arc)
+[ $# -gt 0 ] || policies=(lru 2l pt-lru vbbms aoi aoi:chunk=4KiB s3-fifo sieve arc)
 size=${ROCKSDB_LIVE_SIZE:-8MiB}
 device=$((2 << 30)) border=$((3 << 29))
 
@@ -37,7 +37,7 @@ fi
 onefold=${ONEFOLD:-}
 if [ -z "$onefold" ]; then
   cargo build --release --locked --package onefold || exit 1
-  onefold=$PWD/target/release/onefold
+  onefold=${CARGO_TARGET_DIR:-$PWD/target}/release/onefold
 fi
 
 fuse=$folder/fuse mount=$folder/mount image=$folder/disk.img volume=''

@@ -15,6 +15,17 @@ missing_for_served() {
   done
   echo "${missing[*]}"
 }
+# Ends the script well, or badly where ONEFOLD_REQUIRE names t1, if databases on ext4 cannot run here.
+skip_databases_without() {
+  local missing
+  missing=$(missing_for_served "$@")
+  [ -n "$missing" ] || python3 -c 'import sqlite3' 2> /dev/null || missing=sqlite3
+  [ -n "$missing" ] || grep -qw ext4 /proc/filesystems || modprobe -q ext4 2> /dev/null || missing=ext4
+  [ -n "$missing" ] || return 0
+  echo "skipped: databases under power cuts (missing $missing)"
+  case ",${ONEFOLD_REQUIRE:-}," in *,t1,*) exit 1 ;; esac
+  exit 0
+}
 mounted() { grep -qs " $1 " /proc/mounts; }
 serve() {
   "$onefold" ssd serve "$image" --fuse "$fuse" "${serve_options[@]}" > "$folder/log" 2>&1 &
@@ -42,6 +53,11 @@ detach() {
     sleep 0.1
   done
   return 1
+}
+# After a crash the journal of ext4 is replayed (1: corrected); afterwards nothing may be wrong.
+replay() {
+  e2fsck -p "$loop"
+  [ $? -le 1 ] && e2fsck -f -n "$loop"
 }
 mount_fs() { mount "$@" "$loop" "$mount" && mounted "$mount"; }
 # SIGTERM; what the server says is shown if it does not end well.
