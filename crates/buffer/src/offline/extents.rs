@@ -24,13 +24,15 @@ pub(super) struct Kept {
     /// By first page.
     dead: BTreeMap<u32, Extent>,
     free: u32,
+    /// Pages programmed so far.
+    pub(super) programs: u64,
     pub(super) stats: Stats,
 }
 
 impl Kept {
     pub(super) fn new(slots: u32) -> Self {
         let stats = Stats::new(&[]);
-        Self { live: BTreeMap::new(), dead: BTreeMap::new(), free: slots, stats }
+        Self { live: BTreeMap::new(), dead: BTreeMap::new(), free: slots, programs: 0, stats }
     }
 
     /// Pages for which there is room.
@@ -147,6 +149,7 @@ impl Kept {
         if let Some(owner) = extent.owner {
             let tenant = self.stats.tenant_mut(owner);
             tenant.pages_programmed += u64::from(extent.n);
+            self.programs += u64::from(extent.n);
             tenant.dirty -= u64::from(extent.n);
         }
     }

@@ -20,7 +20,7 @@ mod replay;
 
 pub use distances::{Distances, stack_distances};
 pub use next::{NextUse, NextWrite};
-pub use replay::{min, min_bypass, min_w};
+pub use replay::{min, min_by_request, min_bypass, min_bypass_by_request, min_w};
 
 use onefold_units::Op;
 

@@ -1,11 +1,11 @@
 //! Buffers that know the future.
 
-use onefold_units::convert::u32_from;
+use onefold_units::convert::{index64, u32_from};
 
 use super::extents::{Extent, Kept};
 use super::next::{Future, Horizon, NEVER, NextUse, NextWrite, Run};
 use super::{Request, Use};
-use crate::Stats;
+use crate::{Counts, Stats};
 
 /// Hits of MIN (Belady 1966): a page that misses is always admitted, and the page leaves whose next
 /// read or write is farthest. Of pages that are not used again the lowest leaves first.
@@ -14,14 +14,28 @@ use crate::Stats;
 /// several entries and areas are not counted.
 #[must_use]
 pub fn min(next: &NextUse<'_>, slots: u32) -> Stats {
-    Replay::new(&next.0, slots, true).run()
+    min_by_request(next, slots, |_, _| {})
+}
+
+/// The same. `each` is told every read and write, and the flash pages it read and programmed.
+pub fn min_by_request(next: &NextUse<'_>, slots: u32, each: impl FnMut(&Request, Counts)) -> Stats {
+    Replay::new(&next.0, slots, true).run(each)
 }
 
 /// Hits of MIN if it may refuse a page: it buffers those with the nearest next uses. Refused writes
 /// are programmed at once.
 #[must_use]
 pub fn min_bypass(next: &NextUse<'_>, slots: u32) -> Stats {
-    Replay::new(&next.0, slots, false).run()
+    min_bypass_by_request(next, slots, |_, _| {})
+}
+
+/// The same. `each` is told every read and write, and the flash pages it read and programmed.
+pub fn min_bypass_by_request(
+    next: &NextUse<'_>,
+    slots: u32,
+    each: impl FnMut(&Request, Counts),
+) -> Stats {
+    Replay::new(&next.0, slots, false).run(each)
 }
 
 /// The fewest pages that a buffer of `slots` entries programs, reads being free.
@@ -32,7 +46,7 @@ pub fn min_bypass(next: &NextUse<'_>, slots: u32) -> Stats {
 /// counted; a hit is a page that had waited.
 #[must_use]
 pub fn min_w(next: &NextWrite<'_>, slots: u32) -> Stats {
-    Replay::new(&next.0, slots, false).run()
+    Replay::new(&next.0, slots, false).run(|_, _| {})
 }
 
 /// Pages that enter: neighbours with the same next use.
@@ -56,7 +70,7 @@ impl<'a, 'b> Replay<'a, 'b> {
         Self { future, slots, always, kept: Kept::new(slots) }
     }
 
-    fn run(mut self) -> Stats {
+    fn run(mut self, mut each: impl FnMut(&Request, Counts)) -> Stats {
         let requests = self.future.requests;
         let mut runs = self.future.runs();
         for (number, r) in (0..u32_from(requests.len())).zip(requests) {
@@ -64,7 +78,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                 None => {}
                 Some(Use::Trim) => self.trim(number, r),
                 Some(Use::Read) if self.future.horizon == Horizon::Overwrite => {}
-                Some(kind) => self.access(number, r, kind, &mut runs),
+                Some(kind) => each(r, self.access(number, r, kind, &mut runs)),
             }
         }
         self.kept.stats
@@ -88,8 +102,9 @@ impl<'a, 'b> Replay<'a, 'b> {
         r: &Request,
         kind: Use,
         runs: &mut impl Iterator<Item = Run>,
-    ) {
+    ) -> Counts {
         let pages = r.pages();
+        let programs = self.kept.programs;
         let writer = (kind == Use::Write).then_some(r.tenant);
         let (mut done, mut hits) = (0, 0);
         while done < pages
@@ -98,14 +113,17 @@ impl<'a, 'b> Replay<'a, 'b> {
             hits += self.access_run(number, r.lpn + done, run, writer);
             done += run.n;
         }
+        let programs = u32_from(index64(self.kept.programs - programs));
+        let reads = if kind == Use::Read { pages - hits } else { 0 };
         let (pages, hits) = (u64::from(pages), u64::from(hits));
         let tenant = self.kept.stats.tenant_mut(r.tenant);
         if kind == Use::Write {
             tenant.writes.add(pages, hits, 0);
         } else {
             tenant.reads.add(pages, hits, 0);
-            tenant.flash_reads += pages - hits;
+            tenant.flash_reads += u64::from(reads);
         }
+        Counts { reads, programs, lookups: 0 }
     }
 
     /// Accesses pages from `first` on that have the same next use; returns how many of them hit.

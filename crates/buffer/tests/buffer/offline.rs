@@ -8,9 +8,10 @@ use crate::common::streams::{Case, case};
 use crate::common::traces::{G2, g1};
 use crate::common::unmapped::Unmapped;
 use onefold_buffer::offline::{
-    NextUse, NextWrite, Request, min, min_bypass, min_w, stack_distances,
+    NextUse, NextWrite, Request, min, min_by_request, min_bypass, min_bypass_by_request, min_w,
+    stack_distances,
 };
-use onefold_buffer::{Action, Actions, Req, TenantStats};
+use onefold_buffer::{Action, Actions, Counts, Req, TenantStats};
 use onefold_units::Op;
 use onefold_units::convert::float;
 use proptest::prelude::*;
@@ -76,10 +77,15 @@ fn next_use(pages: &[Page], at: usize) -> (usize, i64) {
     }
 }
 
-/// MIN page by page: the buffer has the position of each page's next use, and who wrote it.
-fn naive_min(requests: &[Request], slots: usize, always: bool) -> [TenantStats; 3] {
+/// Flash pages read and programmed.
+type Work = (u32, u32);
+
+/// MIN page by page: the buffer has the position of each page's next use, and who wrote it. Returns
+/// what each page took, too.
+fn naive_min(requests: &[Request], slots: usize, always: bool) -> ([TenantStats; 3], Vec<Work>) {
     let pages = pages(requests);
     let mut stats = [TenantStats::default(); 3];
+    let mut work = vec![(0, 0); pages.len()];
     let mut kept: BTreeMap<u32, ((usize, i64), Option<u8>)> = BTreeMap::new();
     for (at, page) in pages.iter().enumerate() {
         let tenant = usize::from(page.tenant);
@@ -119,11 +125,23 @@ fn naive_min(requests: &[Request], slots: usize, always: bool) -> [TenantStats; 
         if let Some(gone) = gone {
             stats[usize::from(gone)].pages_programmed += 1;
         }
+        work[at] = (u32::from(found.is_none() && !write), u32::from(gone.is_some()));
         if !refused {
             kept.insert(page.lpn, (next, owner));
         }
     }
-    stats
+    (stats, work)
+}
+
+/// The same for whole reads and writes.
+fn by_request(requests: &[Request], mut pages: &[Work]) -> Vec<Work> {
+    let mut of_request = |r: &Request| {
+        let (own, others) = pages.split_at(usize::try_from(r.n).unwrap());
+        pages = others;
+        let sum = own.iter().fold((0, 0), |sum, page| (sum.0 + page.0, sum.1 + page.1));
+        (r.op != Op::Trim && r.n > 0).then_some(sum)
+    };
+    requests.iter().filter(|r| r.op != Op::Flush).filter_map(&mut of_request).collect()
 }
 
 /// What the naive models count.
@@ -177,8 +195,17 @@ proptest! {
         let requests = requests(&case.requests);
         let next = NextUse::new(&requests);
         let pages = usize::try_from(slots).unwrap();
-        for (always, found) in [(true, min(&next, slots)), (false, min_bypass(&next, slots))] {
-            for (tenant, naive) in (0..).zip(naive_min(&requests, pages, always)) {
+        for always in [true, false] {
+            let mut work = Vec::new();
+            let note = |_: &Request, counts: Counts| work.push((counts.reads, counts.programs));
+            let found = if always {
+                min_by_request(&next, slots, note)
+            } else {
+                min_bypass_by_request(&next, slots, note)
+            };
+            let (naive, by_page) = naive_min(&requests, pages, always);
+            prop_assert_eq!(work, by_request(&requests, &by_page));
+            for (tenant, naive) in (0..).zip(naive) {
                 let found = found.tenant(tenant);
                 prop_assert_eq!(counted(&found), counted(&naive), "always {}", always);
                 let accounted = found.pages_programmed + found.overwritten + found.trim_discards;
