@@ -30,10 +30,10 @@ impl Pages {
         Self { len: self.len.min(most), ..self }
     }
 
-    /// The others.
+    /// The others. There may be none, after the last page of all.
     #[inline]
     pub(crate) fn after(self, count: u32) -> Self {
-        Self { first: self.first + count, len: self.len - count, ..self }
+        Self { first: self.first.wrapping_add(count), len: self.len - count, ..self }
     }
 }
 

@@ -175,7 +175,7 @@ impl Replacement for Vbbms {
             }
             rest = rest.after(done);
         }
-        rest.first - pages.first
+        rest.first.wrapping_sub(pages.first)
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {

@@ -282,7 +282,7 @@ impl<S: Nested> Replacement for Aoi<S> {
     #[inline]
     fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
         let dest = self.verdict(pages.first).dest;
-        let alike = self.now.last - pages.first + 1;
+        let alike = (self.now.last - pages.first).saturating_add(1);
         self.room.admit_fresh(e, dest, pages.up_to(alike), out)
     }
 
