@@ -116,8 +116,16 @@ impl Blocks {
     fn find(&mut self, key: u32) -> Option<NodeId> {
         let number = key / self.pages;
         let block = self.index.find(&self.queue, number)?;
-        self.recent = Some(Recent { block, first: number * self.pages });
+        self.remember(block, number);
         Some(block)
+    }
+
+    /// Notes the block that is added to. Not one that the end of the 32-bit keys cuts off: its missing
+    /// pages would seem to be the first keys.
+    fn remember(&mut self, block: NodeId, number: u32) {
+        let first = number * self.pages;
+        let last = first.checked_add(self.pages - 1);
+        self.recent = last.map(|_| Recent { block, first });
     }
 
     fn create(&mut self, key: u32, id: NodeId) -> BlockId {
@@ -126,7 +134,7 @@ impl Blocks {
         let block = self.queue.attach(QUEUE.0, number, self.index.head_mut(number));
         self.groups[index(block.0)] = Run { oldest: id, newest: id, len: 1 };
         self.of_slot[index(id.0)] = block;
-        self.recent = Some(Recent { block, first: number * self.pages });
+        self.remember(block, number);
         BlockId(block)
     }
 
