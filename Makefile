@@ -10,7 +10,7 @@ BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-TEST_STEPS := setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems study-short crash-short database-short
+TEST_STEPS := setup-if-possible fmt clippy unit doc tidy oracle instructions fuzz-smoke file-systems study-short crash-short database-short
 
 .PHONY: help
 help: ## Show this list
@@ -53,7 +53,7 @@ book: ## Build the user guide as a book (needs mdbook: cargo install mdbook --lo
 	mdbook build
 
 .PHONY: setup
-setup: ## Install the Debian packages that the tests of the served device use
+setup: ## Install the Debian packages that the tests use
 	scripts/setup.sh
 
 .PHONY: install
@@ -61,7 +61,7 @@ install: ## Build the release binary and install it to PREFIX/bin (~/.local unle
 	cargo install --locked --path crates/cli --root $(PREFIX)
 
 # Steps of `make test`; each also works by itself.
-.PHONY: setup-if-possible fmt clippy unit doc tidy oracle fuzz-smoke file-systems study-short crash-short database-short
+.PHONY: setup-if-possible fmt clippy unit doc tidy oracle instructions fuzz-smoke file-systems study-short crash-short database-short
 setup-if-possible:
 	@scripts/setup.sh --check || scripts/setup.sh \
 	  || echo "skipped: the tests that need the missing packages (each prints and counts its skip)"
@@ -78,6 +78,8 @@ tidy:
 	cargo xtask tidy
 oracle: ## Compare the buffer policies with libCacheSim on one trace (skipped if it cannot be installed)
 	scripts/oracle-libcachesim.sh
+instructions: ## Fail if a buffer policy takes 15 % more instructions than in scripts/instructions.json
+	scripts/instructions.py
 fuzz-smoke:
 	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 30 s a target)"; \
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi

@@ -37,7 +37,7 @@ triple=$(rustc --version --verbose | sed -n 's/^host: //p')
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing"
-cargo build --release --manifest-path fuzz/Cargo.toml --target "$triple" \
+cargo build --release --manifest-path fuzz/Cargo.toml --target-dir fuzz/target --target "$triple" \
   "${targets[@]/#/--bin=}" || exit 1
 
 failed=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests of the served device use. Onefold itself builds with
-# Rust only; without these packages the tests that need them are skipped and counted.
+# Installs the Debian packages that the tests use, most of them those of the served device. Onefold itself
+# builds with Rust only; without these packages the tests that need them are skipped and counted.
 #
 #   scripts/setup.sh           install what is missing (root, or sudo without a password prompt)
 #   scripts/setup.sh --check   only say what is there; exit 1 if something is missing
@@ -19,6 +19,7 @@ packages=(
   "btrfs-progs:btrfs"
   "fuse3:mounting the device as a file"
   "zstd:looking into compressed traces"
+  "valgrind:instruction counts of the buffer policies"
 )
 
 usage() { sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//'; }

@@ -1,6 +1,7 @@
 //! What the targets share: taking inputs apart, and making checksums right, since no fuzzer guesses
 //! a checksum and everything behind it would never run.
 
+pub mod memory;
 pub mod nbd;
 
 /// Splits off the first byte as a choice.

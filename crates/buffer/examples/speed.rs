@@ -4,86 +4,31 @@
 //! Counts the CPU time of the thread where Linux tells it, so other programs disturb little.
 //!
 //! `cargo run --release -p onefold-buffer --example speed`
+#[path = "common/block_mix.rs"]
+mod block_mix;
 #[path = "common/g1l.rs"]
 mod g1l;
+#[path = "common/policy.rs"]
+mod policy;
 #[path = "../tests/buffer/common/zipf.rs"]
 mod zipf;
 
 use std::io::Write;
 
+use block_mix::block_mix;
 use g1l::{REQUESTS, g1l};
-use onefold_buffer::{
-    Actions, BufferConfig, BufferError, Charge, FtlView, Policy, PolicyKind, PolicySpec, Req,
-    Sizes, new_policy,
-};
-use onefold_units::convert::{float, low32};
-use onefold_units::{Lpn, Op, Rng};
-use zipf::Zipf;
+use onefold_buffer::{Actions, PolicyKind, PolicySpec, Req};
+use onefold_units::convert::float;
+use onefold_units::{Lpn, Op};
+use policy::{AllMapped, build};
 
-const ENTRY: u32 = 4096;
-const SLOTS: u64 = 32_768;
+/// Files of the block mix: 64 GiB of them.
+const FILES: u32 = 1024;
 
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> Result<f64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split_ascii_whitespace().next().unwrap_or_default().parse()?)
-}
-
-/// One request in the form a study keeps: 12 B.
-#[derive(Clone, Copy)]
-struct Record {
-    lpn: u32,
-    n: u32,
-    op: Op,
-    tenant: u8,
-}
-
-/// A block mix: files of 64 MiB written in requests of 512 KiB and trimmed some time later, read
-/// back once in half of the cases, with one hot single-page request for each of them. Pages
-/// accessed are mostly the files'.
-fn block_mix() -> Vec<Record> {
-    const FILE: u32 = 16_384;
-    const FILES: u32 = 1024;
-    let zipf = Zipf::new(1 << 17);
-    let mut rng = Rng::new(7);
-    let mut out = Vec::new();
-    for file in 0..4 * FILES {
-        let start = file % FILES * FILE;
-        if file >= FILES {
-            out.push(Record { lpn: start, n: FILE, op: Op::Trim, tenant: 0 });
-        }
-        let old = low32(rng.below(u64::from(FILES))) * FILE;
-        for at in (0..FILE).step_by(128) {
-            out.push(Record { lpn: start + at, n: 128, op: Op::Write, tenant: 0 });
-            if file % 2 == 0 {
-                out.push(Record { lpn: old + at, n: 128, op: Op::Read, tenant: 0 });
-            }
-            let lpn = FILES * FILE + zipf.key(&mut rng);
-            let op = if rng.below(20) == 0 { Op::Read } else { Op::Write };
-            out.push(Record { lpn, n: 1, op, tenant: 1 });
-        }
-    }
-    out
-}
-
-fn build(spec: PolicySpec) -> Result<Box<dyn Policy + Send>, BufferError> {
-    let bytes = SLOTS * u64::from(ENTRY);
-    let config = BufferConfig { policy: spec, bytes, charge: Charge::None, volatile: false };
-    let sizes = Sizes { entry_bytes: ENTRY, flash_page_bytes: ENTRY, device_bytes: 1 << 38 };
-    new_policy(&config, &sizes)
-}
-
-/// Every page holds data, as in a file that is read.
-struct AllMapped;
-
-impl FtlView for AllMapped {
-    fn mapped(&self, _: Lpn) -> bool {
-        true
-    }
-
-    fn mapped_count(&self, _: Lpn, n: u32) -> u32 {
-        n
-    }
 }
 
 /// Runs the policies named as arguments, or all of them.
@@ -93,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named = if named.is_empty() { all.to_vec() } else { named };
     let mut stdout = std::io::stdout().lock();
     // Kept as 4 B records; the loop below decodes them into requests.
-    let (keys, mix): (Vec<u32>, _) = (g1l().collect(), block_mix());
+    let (keys, mix): (Vec<u32>, _) = (g1l().collect(), block_mix(FILES));
     for text in named {
         let spec = PolicySpec::parse(&text)?;
         for op in [Op::Read, Op::Write] {

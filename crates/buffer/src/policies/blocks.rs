@@ -118,8 +118,16 @@ impl Blocks {
     fn find(&mut self, key: u32) -> Option<NodeId> {
         let number = key / self.pages;
         let block = self.index.find(&self.queue, number)?;
-        self.recent = Some(Recent { block, first: number * self.pages });
+        self.remember(block, number);
         Some(block)
+    }
+
+    /// Notes the block that is added to. Not one that the end of the 32-bit keys cuts off: its missing
+    /// pages would seem to be the first keys.
+    fn remember(&mut self, block: NodeId, number: u32) {
+        let first = number * self.pages;
+        let last = first.checked_add(self.pages - 1);
+        self.recent = last.map(|_| Recent { block, first });
     }
 
     fn create(&mut self, key: u32, id: NodeId) -> BlockId {
@@ -135,7 +143,7 @@ impl Blocks {
         // Invariant 2: there are no more blocks than entries, so a node is free.
         let head = self.index.head_mut(number);
         let block = self.queue.attach(Blank::empty(QUEUE.0), number, head);
-        self.recent = Some(Recent { block, first: number * self.pages });
+        self.remember(block, number);
         block
     }
 

@@ -1,6 +1,6 @@
 //! One small case per rule of the request interface.
 
-use crate::common::build::{build, try_build};
+use crate::common::build::{build, every_policy, try_build};
 use crate::common::text::text;
 use crate::common::unmapped::Unmapped;
 use onefold_buffer::{Actions, BufferError, Policy, Req};
@@ -157,6 +157,20 @@ fn ranges_end_with_the_address_space() {
     assert_eq!(b.ask(&Req::new(Op::Trim, Lpn::new(4), u32::MAX)), "drop 5, drop 4294967295");
     assert_eq!(b.ask(&Req::new(Op::Trim, Lpn::new(0), u32::MAX)), "drop 3");
     assert_eq!(b.policy.stats().total().trim_pages, u64::from(u32::MAX) * 2 - 3);
+}
+
+/// Found by fuzzing: VBBMS took the first pages for the missing ones of the last block, which the end of
+/// the address space cuts off where blocks are no power of two.
+#[test]
+fn the_ends_of_the_address_space_are_no_neighbours() {
+    for spec in every_policy() {
+        let policy = build(spec, 256, 4096, 1, true);
+        let mut b = Buffer { policy, out: Actions::new() };
+        for (lpn, n) in [(u32::MAX - 4, 4), (0, 4), (u32::MAX, 1), (1, 1)] {
+            b.write(lpn, n);
+        }
+        b.read(0, 5);
+    }
 }
 
 #[test]

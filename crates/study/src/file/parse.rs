@@ -54,6 +54,8 @@ pub(super) const DEVICE_MOST: u64 = 1 << 48;
 const ITEMS_MOST: usize = 256;
 /// Most tenants of a workload.
 const SOURCES_MOST: usize = 16;
+/// Longest look-up, in nanoseconds: keeps the latency of a request of 2^32 entries in 64 bits.
+const LOOK_UP_MOST: u64 = 1_000_000_000;
 /// Largest share: keeps the products of the interleaver in 128 bits.
 const SHARE_MOST: f64 = 1e9;
 
@@ -101,7 +103,7 @@ impl Study {
             charge: study.or("charge", Charge::Paper, |f| f.choice(&Charge::ALL, Charge::name))?,
             volatile: study.or("volatile", false, Field::flag)?,
             preset: study.or("preset", "jeong2021".to_owned(), Field::name)?,
-            look_up_ns: study.or("look_up", 100, Field::time)?,
+            look_up_ns: study.or("look_up", 100, look_up)?,
             seed: study.or("seed", 0, Field::count)?,
             workloads: Vec::new(),
             figures: Vec::new(),
@@ -266,6 +268,11 @@ fn share(field: &Field<'_>) -> Result<u64, StudyError> {
         return Ok(millionths);
     }
     Err(field.refuse("expected a number from 0.000001 to 1000000000: a share of 0 would never run"))
+}
+
+fn look_up(field: &Field<'_>) -> Result<u64, StudyError> {
+    let ns = field.time()?;
+    if ns <= LOOK_UP_MOST { Ok(ns) } else { Err(field.refuse("expected 0 to 1s")) }
 }
 
 fn warm_up(field: &Field<'_>) -> Result<WarmUp, StudyError> {

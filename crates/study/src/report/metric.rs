@@ -9,28 +9,59 @@ use crate::{Row, TenantRow};
 /// The metric of a row; `None` if nothing was accessed.
 pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
     let tenants = || row.tenants.iter().filter(|tenant| tenant.target || !metric.is_of_target());
-    let sum = |of: fn(&TenantRow) -> u64| tenants().map(of).sum::<u64>();
+    let sum = |of: fn(&TenantRow) -> u64| total(tenants().map(of));
     let share = |over: u64, under: u64| (under > 0).then(|| ratio(over, under));
     let hits = |access: fn(&TenantRow) -> &AccessRow| {
-        let pages = tenants().map(|tenant| access(tenant).pages).sum();
-        share(tenants().map(|tenant| access(tenant).hits).sum(), pages)
+        let pages = total(tenants().map(|tenant| access(tenant).pages));
+        share(total(tenants().map(|tenant| access(tenant).hits)), pages)
     };
     match metric {
         Metric::TargetHitRatio | Metric::TotalHitRatio => share(
-            sum(|tenant| tenant.reads.hits + tenant.writes.hits),
-            sum(|tenant| tenant.reads.pages + tenant.writes.pages),
+            sum(|tenant| total([tenant.reads.hits, tenant.writes.hits])),
+            sum(|tenant| total([tenant.reads.pages, tenant.writes.pages])),
         ),
         Metric::TargetReadHitRatio => hits(|tenant| &tenant.reads),
         Metric::TargetWriteHitRatio => hits(|tenant| &tenant.writes),
         Metric::TargetLatency | Metric::TotalLatency => share(
-            sum(|tenant| tenant.latency_ns.read.sum + tenant.latency_ns.write.sum),
-            sum(|tenant| tenant.latency_ns.read.requests + tenant.latency_ns.write.requests),
+            sum(|tenant| total([tenant.latency_ns.read.sum, tenant.latency_ns.write.sum])),
+            sum(|tenant| {
+                total([tenant.latency_ns.read.requests, tenant.latency_ns.write.requests])
+            }),
         ),
         Metric::PagesProgrammed => Some(float(sum(|t| t.pages_programmed))),
         Metric::Absorption => {
             let programmed = sum(|tenant| tenant.pages_programmed);
             let written = sum(|tenant| tenant.writes.pages);
             share(programmed, written).map(|programmed| 1.0 - programmed)
+        }
+    }
+}
+
+/// The sum of counts, which come from a file: where they are damaged it is the largest number.
+fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::metric;
+    use crate::file::Metric;
+    use crate::{Row, TenantRow};
+
+    /// Found by fuzzing: sums of counts that a damaged file of results holds were a panic.
+    #[test]
+    fn counts_that_no_device_has_are_no_panic() {
+        let mut tenant = TenantRow { target: true, ..TenantRow::default() };
+        for access in [&mut tenant.reads, &mut tenant.writes] {
+            (access.pages, access.hits) = (u64::MAX, u64::MAX);
+        }
+        for latency in [&mut tenant.latency_ns.read, &mut tenant.latency_ns.write] {
+            (latency.requests, latency.sum) = (u64::MAX, u64::MAX);
+        }
+        tenant.pages_programmed = u64::MAX;
+        let row = Row { tenants: vec![tenant.clone(), tenant], ..Row::default() };
+        for wanted in Metric::ALL {
+            assert!(metric(&row, wanted).is_some_and(f64::is_finite), "{}", wanted.name());
         }
     }
 }

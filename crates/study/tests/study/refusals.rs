@@ -40,6 +40,8 @@ fn the_file_is_refused_with_line_and_limit() {
         ("name = \"B\"", "name = \"A\"", "expected a name that no other workload has"),
         ("\"write,bs=64KiB,bytes=64MiB\"", "\"wrte\"", "wrte"),
         ("size = \"32MiB\"", "trace = \"x\"", "expected either workload or trace"),
+        // Longer ones were let in, and the latency of a request left 64 bits.
+        ("seed = 3", "look_up = \"1.1s\"", "look_up is \"1.1s\", expected 0 to 1s"),
         ("seed = 3", "seed = 3\n[[figure]]\nmetric = \"hits\"", "expected one of target_hit_ratio"),
         (
             "seed = 3",
