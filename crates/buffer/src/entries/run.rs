@@ -3,7 +3,7 @@
 use onefold_units::convert::index;
 
 use super::Entries;
-use crate::{Action, Actions, Node, NodeId, Programmed};
+use crate::{Action, Actions, ListId, Node, NodeId, Programmed};
 
 /// Entries that are neighbours in a list.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,20 @@ impl Entries {
             self.evict_in_order(run, out);
         } else {
             self.evict_sorted(run, out);
+        }
+    }
+
+    /// Evicts all entries of a list, oldest first.
+    pub(crate) fn evict_all(&mut self, list: ListId, out: &mut Actions) {
+        let ends = (self.slab.oldest(list), self.slab.newest(list));
+        if let (Some(oldest), Some(newest)) = ends {
+            let run = Run { oldest, newest, len: self.len(list) };
+            if self.shape.per_program() == 1 && !self.remembers && self.is_in_order(run) {
+                return self.evict_in_order(run, out);
+            }
+        }
+        while !self.is_empty(list) {
+            self.evict(list, out);
         }
     }
 

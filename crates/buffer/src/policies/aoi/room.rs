@@ -79,7 +79,7 @@ impl<S: Nested> Room<S> {
             self.deadline = if list == BAW { 0 } else { self.deadline };
             return e.replace(list, list, key, out);
         }
-        if left == 0 || self.slots - e.len(BAW) - e.len(BAR) - S::len(e) >= left {
+        if left == 0 || self.free(e) >= left {
             self.recycle(e, list, out);
         } else if e.is_full() {
             self.take(e, dest, out);
@@ -87,8 +87,7 @@ impl<S: Nested> Room<S> {
         e.insert(list, key)
     }
 
-    /// Does so for fresh pages where the area they go to makes room in itself, and nothing else has to
-    /// be weighed. Returns their number.
+    /// Does so for fresh pages as long as one of them is like the other, and returns their number.
     #[inline]
     pub(super) fn admit_fresh(
         &mut self,
@@ -101,11 +100,30 @@ impl<S: Nested> Room<S> {
             let alone = e.is_full() && e.is_empty(BAR) && e.is_empty(BAW);
             return if alone { self.sorb.replace_fresh(e, pages, out) } else { 0 };
         };
-        if e.len(list) < self.most || self.per_program != 1 {
+        let pages = e.fresh(pages);
+        if pages.len == 0 {
             return 0;
         }
-        self.deadline = if list == BAW { 0 } else { self.deadline };
-        e.replace_oldest(list, list, e.fresh(pages), out)
+        // Flash pages have one entry here, so the deadline has nothing to decide.
+        let left = self.most - e.len(list);
+        if left == 0 {
+            return e.replace_oldest(list, list, pages, out);
+        }
+        if e.is_full() && list == BAR {
+            return e.replace_oldest(BAW, BAR, pages.up_to(left), out);
+        }
+        if e.is_full() {
+            e.evict_all(BAR, out);
+        }
+        let pages = pages.up_to(left).up_to(self.free(e));
+        e.insert_fresh(list, pages, |_| {}, out);
+        pages.len
+    }
+
+    /// Slots that no area uses.
+    #[inline]
+    fn free(&self, e: &Entries) -> u32 {
+        self.slots - e.len(BAW) - e.len(BAR) - S::len(e)
     }
 
     /// The area can still grow to its limit without the others: it makes room in itself only.
@@ -139,9 +157,7 @@ impl<S: Nested> Room<S> {
         let flash_page =
             appends >= self.per_program || (appends > 0 && self.deadline >= self.slots);
         if dest != Dest::Bar && !e.is_empty(BAR) {
-            while !e.is_empty(BAR) {
-                e.evict(BAR, out);
-            }
+            e.evict_all(BAR, out);
         } else if dest != Dest::Baw && flash_page {
             self.evict_appends(e, out);
         } else if S::len(e) > 0 {
