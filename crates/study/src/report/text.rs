@@ -42,12 +42,12 @@ pub fn text(report: &Report) -> String {
 pub fn checks(checks: &[CheckData]) -> String {
     let mut out = String::new();
     for data in checks {
-        let Check { id, text, metric, reason, .. } = &data.check;
+        let Check { id, text, reason, .. } = &data.check;
         line(&mut out, &format!("{id} {}: {text}", data.summary()));
         if !reason.is_empty() {
             line(&mut out, &format!("  known to fail: {reason}"));
         }
-        line(&mut out, &format!("  {}:", metric.title()));
+        line(&mut out, &format!("  {}:", data.title()));
         for case in &data.cases {
             let at = format!("{}, {}", case.workload, size_text(case.size_bytes));
             line(&mut out, &format!("  {:12} {at}: {}", case.verdict.name(), case.numbers));
