@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use onefold_buffer::{Actions, Policy, Stats, new_policy};
+use onefold_buffer::{Actions, Counts, Policy, Req, Stats, new_policy};
 use onefold_units::Op;
 
 use crate::cpu::thread_cpu;
 use crate::file::{Study, Subject};
+use crate::latency::Timer;
 use crate::row::{LatencyRow, Row};
-use crate::service::Service;
 use crate::stream::Block;
 
 /// A buffer and what it did since the warm-up.
@@ -20,14 +20,27 @@ pub(crate) struct Cell {
     /// Only the requests of this tenant count.
     only: Option<u8>,
     warm: Stats,
-    latency: Vec<LatencyRow>,
+    /// One per latency model of the study.
+    clocks: Vec<Clock>,
     actions: Actions,
     cpu: Duration,
 }
 
+/// A latency model and what it measured, per tenant.
+struct Clock {
+    timer: Timer,
+    rows: Vec<LatencyRow>,
+}
+
 impl Cell {
     /// Builds the buffer; if that fails, the row has the reason.
-    pub(crate) fn new(study: &Study, subject: &Subject, target: Option<u8>, mut row: Row) -> Self {
+    pub(crate) fn new(
+        study: &Study,
+        subject: &Subject,
+        target: Option<u8>,
+        timers: &[Timer],
+        mut row: Row,
+    ) -> Self {
         let (config, only) = match subject {
             Subject::Policy(spec) => (study.buffer(*spec, row.size_bytes), None),
             Subject::Bound(_) => (study.buffer_of_bound(row.size_bytes), target),
@@ -42,9 +55,9 @@ impl Cell {
             Ok(Err(error)) => row.error = Some(error.to_string()),
             Err(bug) => row.error = Some(bug),
         }
-        let latency = vec![LatencyRow::default(); row.tenants.len()];
+        let clocks = timers.iter().map(|timer| Clock::new(timer, row.tenants.len())).collect();
         let (warm, actions, cpu) = (Stats::default(), Actions::counting(), Duration::ZERO);
-        Self { row, policy, only, warm, latency, actions, cpu }
+        Self { row, policy, only, warm, clocks, actions, cpu }
     }
 
     /// Whether requests would change anything.
@@ -53,10 +66,10 @@ impl Cell {
     }
 
     /// Runs a block of requests.
-    pub(crate) fn run(&mut self, block: &Block, service: &Service) {
+    pub(crate) fn run(&mut self, block: &Block) {
         let Some(mut policy) = self.policy.take() else { return };
         let start = thread_cpu();
-        let done = guarded(|| self.requests(policy.as_mut(), block, service));
+        let done = guarded(|| self.requests(policy.as_mut(), block));
         self.cpu += thread_cpu().saturating_sub(start);
         match done {
             Ok(()) => self.policy = Some(policy),
@@ -64,8 +77,8 @@ impl Cell {
         }
     }
 
-    fn requests(&mut self, policy: &mut dyn Policy, block: &Block, service: &Service) {
-        let Self { row, only, latency, actions, .. } = self;
+    fn requests(&mut self, policy: &mut dyn Policy, block: &Block) {
+        let Self { row, only, clocks, actions, .. } = self;
         block.replay(|req, view| {
             if only.is_some_and(|only| only != req.tenant) {
                 return;
@@ -73,12 +86,8 @@ impl Cell {
             policy.request(req, view, actions);
             row.requests += 1;
             let counts = actions.counts();
-            let time = || service.time(req.n, counts.lookups, counts.reads, counts.programs);
-            let tenant = &mut latency[usize::from(req.tenant)];
-            match req.op {
-                Op::Read => tenant.read.add(time()),
-                Op::Write => tenant.write.add(time()),
-                Op::Trim | Op::WriteZeroes | Op::Flush => {}
+            for clock in &mut *clocks {
+                clock.add(req, counts);
             }
         });
     }
@@ -88,7 +97,9 @@ impl Cell {
         if let Some(policy) = &self.policy {
             self.warm = policy.stats().clone();
         }
-        self.latency.fill(LatencyRow::default());
+        for clock in &mut self.clocks {
+            clock.rows.fill(LatencyRow::default());
+        }
         self.row.requests = 0;
     }
 
@@ -104,21 +115,53 @@ impl Cell {
 
     /// A copy that goes on after the warm-up, for the row of another workload.
     pub(crate) fn copy_for(&self, row: Row) -> Self {
-        let latency = vec![LatencyRow::default(); row.tenants.len()];
+        let clock = |clock: &Clock| Clock::new(&clock.timer, row.tenants.len());
+        let clocks = self.clocks.iter().map(clock).collect();
         let row = Row { slots: self.row.slots, error: self.row.error.clone(), ..row };
         let policy = self.policy.as_ref().map(|policy| policy.boxed_clone());
         let (warm, actions) = (self.warm.clone(), Actions::counting());
-        Self { row, policy, only: self.only, warm, latency, actions, cpu: self.cpu }
+        Self { row, policy, only: self.only, warm, clocks, actions, cpu: self.cpu }
     }
 
     /// The result.
     pub(crate) fn finish(mut self, entry_bytes: u32) -> Row {
         if let Some(policy) = &self.policy {
             let stats = policy.stats().since(&self.warm);
-            self.row.fill(&stats, &self.latency, entry_bytes);
+            for clock in &mut self.clocks {
+                clock.settle(&stats);
+            }
+            let latencies: Vec<&[LatencyRow]> =
+                self.clocks.iter().map(|clock| clock.rows.as_slice()).collect();
+            self.row.fill(&stats, &latencies, entry_bytes);
         }
         self.row.cpu_s = self.cpu.as_secs_f64();
         self.row
+    }
+}
+
+impl Clock {
+    /// A model goes on from where `timer` is.
+    fn new(timer: &Timer, tenants: usize) -> Self {
+        Self { timer: timer.clone(), rows: vec![LatencyRow::default(); tenants] }
+    }
+
+    #[inline]
+    fn add(&mut self, req: &Req, counts: Counts) {
+        // What trims and flushes program keeps dies busy, too.
+        let time = self.timer.time(req, counts);
+        let tenant = &mut self.rows[usize::from(req.tenant)];
+        match req.op {
+            Op::Read => tenant.read.add(time),
+            Op::Write => tenant.write.add(time),
+            Op::Trim | Op::WriteZeroes | Op::Flush => {}
+        }
+    }
+
+    /// Adds to the writes of each tenant what it owes for programs.
+    fn settle(&mut self, stats: &Stats) {
+        for (tenant, row) in (0_u8..=u8::MAX).zip(&mut self.rows) {
+            row.write.sum += self.timer.owed(stats.tenant(tenant).programs);
+        }
     }
 }
 

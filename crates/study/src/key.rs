@@ -7,18 +7,18 @@ use sha2::{Digest, Sha256};
 
 use crate::SCHEMA;
 use crate::file::{Study, Subject};
-use crate::service::Service;
+use crate::latency::Device;
 use crate::stream::Plan;
 
 /// Digest of one point. Names and labels do not enter: they can be changed at any time.
 pub(crate) fn key(
     study: &Study,
-    service: &Service,
+    device: &Device,
     plan: &Plan,
     (subject, bytes): (&Subject, u64),
     version: &str,
 ) -> String {
-    let point: Value = json!({
+    let mut point: Value = json!({
         "schema": SCHEMA,
         "version": version,
         "device": study.device_bytes,
@@ -26,11 +26,15 @@ pub(crate) fn key(
         "flash_page": study.flash_page_bytes,
         "charge": study.charge.name(),
         "volatile": study.volatile,
-        "service": service.identity(),
+        "service": device.identity(),
         "workload": plan.identity,
         "policy": subject.to_string(),
         "size": bytes,
     });
+    if !study.has_default_latency() {
+        let models = study.latencies.iter().map(|choice| choice.model.to_string());
+        point["latency"] = models.collect();
+    }
     let mut text = String::with_capacity(32);
     for byte in Sha256::digest(point.to_string()).iter().take(16) {
         // Writing to a string cannot fail.

@@ -15,10 +15,10 @@ mod error;
 mod export;
 mod file;
 mod key;
+mod latency;
 pub mod report;
 mod row;
 mod run;
-mod service;
 mod status;
 mod store;
 mod stream;
@@ -28,6 +28,7 @@ pub use file::{
     Bound, Check, Claim, Comparison, Figure, FigureKind, Headline, Input, Metric, PolicyChoice,
     Source, Study, Subject, Term, Verdict, WarmUp, Workload,
 };
+pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
 pub use row::{AreaRow, Latency, LatencyRow, Program, Row, TenantRow};
 pub use run::{Control, Options, Progress, Summary, run};
 pub use status::{Status, WorkloadStatus, rows, status};

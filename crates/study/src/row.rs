@@ -90,8 +90,11 @@ pub struct TenantRow {
     pub trim_discards: u64,
     /// Dirty pages left in the buffer.
     pub dirty: u64,
-    /// Latencies by the `service` model.
+    /// Latencies by the first latency model of the study.
     pub latency_ns: LatencyRow,
+    /// Latencies by its other models, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_latencies_ns: Vec<LatencyRow>,
 }
 
 /// Reads or writes.
@@ -146,6 +149,12 @@ pub struct AreaRow {
     pub write_backs: u64,
 }
 
+impl LatencyRow {
+    fn finished(&self) -> Self {
+        Self { read: self.read.finished(), write: self.write.finished() }
+    }
+}
+
 impl Latency {
     #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
@@ -179,7 +188,8 @@ impl AccessRow {
 }
 
 impl TenantRow {
-    pub(crate) fn new(stats: &TenantStats, latency: &LatencyRow, entry_bytes: u32) -> Self {
+    pub(crate) fn new(stats: &TenantStats, latencies: &[LatencyRow], entry_bytes: u32) -> Self {
+        let mut latencies = latencies.iter().map(LatencyRow::finished);
         Self {
             name: String::new(),
             target: false,
@@ -197,22 +207,20 @@ impl TenantRow {
             overwritten: stats.overwritten,
             trim_discards: stats.trim_discards,
             dirty: stats.dirty,
-            latency_ns: LatencyRow {
-                read: latency.read.finished(),
-                write: latency.write.finished(),
-            },
+            latency_ns: latencies.next().unwrap_or_default(),
+            other_latencies_ns: latencies.collect(),
         }
     }
 }
 
 impl Row {
-    /// Takes over what a buffer counted.
-    pub(crate) fn fill(&mut self, stats: &Stats, latency: &[LatencyRow], entry_bytes: u32) {
-        let none = LatencyRow::default();
+    /// Takes over what a buffer counted, and the latencies of each model per tenant.
+    pub(crate) fn fill(&mut self, stats: &Stats, latencies: &[&[LatencyRow]], entry_bytes: u32) {
         self.lookups = stats.lookups;
         for (tenant, row) in (0_u8..=u8::MAX).zip(&mut self.tenants) {
-            let latency = latency.get(usize::from(tenant)).unwrap_or(&none);
-            let filled = TenantRow::new(&stats.tenant(tenant), latency, entry_bytes);
+            let of_tenant = |rows: &&[LatencyRow]| rows.get(usize::from(tenant)).copied();
+            let latencies: Vec<LatencyRow> = latencies.iter().filter_map(of_tenant).collect();
+            let filled = TenantRow::new(&stats.tenant(tenant), &latencies, entry_bytes);
             *row = TenantRow { name: std::mem::take(&mut row.name), target: row.target, ..filled };
         }
         let area = |area: &AreaStats| AreaRow {

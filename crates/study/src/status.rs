@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::file::Study;
 use crate::run::{Job, Options, jobs, stored};
-use crate::service::Service;
 use crate::{Results, Row, StudyError};
 
 /// What of a study is done.
@@ -39,8 +38,7 @@ pub struct WorkloadStatus {
 
 /// Compares the results in a folder with the study.
 pub fn status(study: &Study, options: &Options) -> Result<Status, StudyError> {
-    let service = Service::new(study)?;
-    let jobs = jobs(study, &service, options)?;
+    let jobs = jobs(study, options)?;
     let results = Results::read(&options.folder)?;
     let mut workloads: Vec<WorkloadStatus> =
         jobs.iter().map(|job| of_workload(job, &results)).collect();
@@ -68,8 +66,7 @@ pub fn status(study: &Study, options: &Options) -> Result<Status, StudyError> {
 
 /// The stored rows of the points of a study, in its order and with its names.
 pub fn rows(study: &Study, options: &Options) -> Result<Vec<Row>, StudyError> {
-    let service = Service::new(study)?;
-    let jobs = jobs(study, &service, options)?;
+    let jobs = jobs(study, options)?;
     Ok(stored(study, &jobs, &Results::read(&options.folder)?))
 }
 

@@ -23,6 +23,8 @@ pub struct Check {
     pub text: String,
     /// The number that is compared.
     pub metric: Metric,
+    /// Label of the latency model; the first of the study if `None`.
+    pub latency: Option<String>,
     /// Names of the workloads; all if empty.
     pub workloads: Vec<String>,
     /// Sizes in bytes; all if empty.

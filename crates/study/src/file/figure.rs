@@ -133,6 +133,8 @@ pub struct Figure {
     pub sizes: Vec<u64>,
     /// Labels of policies and names of bounds.
     pub policies: Vec<String>,
+    /// Label of the latency model; the first of the study if `None`.
+    pub latency: Option<String>,
     /// Label of the policy that the others are divided by.
     pub baseline: Option<String>,
     /// Ids of the checks that are shown beside it.
@@ -153,6 +155,7 @@ impl Figure {
             workloads: Vec::new(),
             sizes: Vec::new(),
             policies: Vec::new(),
+            latency: None,
             baseline: None,
             checks: Vec::new(),
         }

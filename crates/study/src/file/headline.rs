@@ -9,6 +9,8 @@ use super::Metric;
 pub struct Headline {
     /// The number.
     pub metric: Metric,
+    /// Label of the latency model; the first of the study if `None`.
+    pub latency: Option<String>,
     /// Label of the policy.
     pub policy: String,
     /// Labels of the policies it is divided by.

@@ -3,6 +3,7 @@
 mod check;
 mod figure;
 mod headline;
+mod latency;
 mod parse;
 mod reader;
 mod show;
@@ -11,6 +12,8 @@ use std::path::PathBuf;
 
 use onefold_buffer::{BufferConfig, Charge, PolicyKind, PolicySpec, Sizes};
 use onefold_units::convert::narrow;
+
+use crate::latency::{LatencyChoice, LatencyModel};
 
 pub use check::{Check, Claim, Comparison, Term, Verdict};
 pub use figure::{Figure, FigureKind, Metric};
@@ -44,6 +47,9 @@ pub struct Study {
     pub volatile: bool,
     /// Preset whose geometry and times the latency model takes.
     pub preset: String,
+    /// How long requests take, in as many ways as wanted; the first is the one that is meant where
+    /// none is named.
+    pub latencies: Vec<LatencyChoice>,
     /// Time of one look-up in a table of a policy, in nanoseconds.
     pub look_up_ns: u64,
     /// Seed of every generator without its own.
@@ -270,6 +276,12 @@ impl Study {
     #[must_use]
     pub fn device_entries(&self) -> u32 {
         narrow(self.device_bytes / u64::from(self.entry_bytes))
+    }
+
+    /// Whether latencies are those of the `service` model and no other.
+    pub(crate) fn has_default_latency(&self) -> bool {
+        let models = self.latencies.iter().map(|choice| choice.model);
+        models.eq([LatencyModel::default()])
     }
 
     /// What is run, in the order of results.

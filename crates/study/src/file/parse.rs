@@ -10,8 +10,8 @@ use onefold_tracefile::Options;
 use onefold_units::convert::{float, floor_u64, narrow};
 
 use super::reader::{Field, Keys, Reader, Table};
-use super::show;
 use super::{Bound, Input, PolicyChoice, Source, Study, WarmUp, Workload};
+use super::{latency, show};
 use crate::{SCHEMA, StudyError};
 
 const STUDY: Keys = Keys {
@@ -29,6 +29,7 @@ const STUDY: Keys = Keys {
         "charge",
         "volatile",
         "preset",
+        "latency",
         "look_up",
         "seed",
         "workload",
@@ -103,6 +104,7 @@ impl Study {
             charge: study.or("charge", Charge::Paper, |f| f.choice(&Charge::ALL, Charge::name))?,
             volatile: study.or("volatile", false, Field::flag)?,
             preset: study.or("preset", "jeong2021".to_owned(), Field::name)?,
+            latencies: latency::models(&study)?,
             look_up_ns: study.or("look_up", 100, look_up)?,
             seed: study.or("seed", 0, Field::count)?,
             workloads: Vec::new(),

@@ -12,6 +12,7 @@ const FIGURE: Keys = Keys {
         "note",
         "kind",
         "metric",
+        "latency",
         "workloads",
         "sizes",
         "policies",
@@ -21,11 +22,11 @@ const FIGURE: Keys = Keys {
 };
 const HEADLINE: Keys = Keys {
     section: "[[headline]]",
-    known: &["metric", "policy", "baselines", "workloads", "sizes", "published"],
+    known: &["metric", "latency", "policy", "baselines", "workloads", "sizes", "published"],
 };
 const CHECK: Keys = Keys {
     section: "[[check]]",
-    known: &["id", "text", "metric", "workloads", "sizes", "claims", "expect", "reason"],
+    known: &["id", "text", "metric", "latency", "workloads", "sizes", "claims", "expect", "reason"],
 };
 
 pub(super) fn figures(study: &Table<'_>, parsed: &Study) -> Result<Vec<Figure>, StudyError> {
@@ -52,6 +53,7 @@ fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
             .or("kind", whole.kind, |kind| kind.choice(&FigureKind::ALL, FigureKind::name))?,
         workloads: workloads(table, parsed)?,
         sizes: sizes(table, parsed)?,
+        latency: latency(table, whole.metric, parsed)?,
         policies: table.or("policies", Vec::new(), |field| names(field, &labels))?,
         baseline: table.get("baseline").map(|field| one_of(&field, &labels)).transpose()?,
         checks: table.or("checks", Vec::new(), |field| names(field, &ids))?,
@@ -64,8 +66,10 @@ fn headline(table: &Table<'_>, parsed: &Study) -> Result<Headline, StudyError> {
     let policy = table.need("policy", "the label of a policy, such as \"AOI\"")?;
     let baselines = table.need("baselines", "the labels of policies, such as [\"LRU\"]")?;
     items(&baselines)?;
+    let metric = metric(table)?;
     Ok(Headline {
-        metric: metric(table)?,
+        metric,
+        latency: latency(table, metric, parsed)?,
         policy: one_of(&policy, &labels)?,
         baselines: names(&baselines, &labels)?,
         workloads: workloads(table, parsed)?,
@@ -96,6 +100,7 @@ fn check(table: &Table<'_>, parsed: &Study) -> Result<Check, StudyError> {
         id: table.need("id", "a short name, such as \"O3\"")?.name()?,
         text: table.need("text", "what it says, in words")?.name()?,
         metric,
+        latency: latency(table, metric, parsed)?,
         workloads: workloads(table, parsed)?,
         sizes: sizes(table, parsed)?,
         claims: items(&claims)?.iter().map(claim).collect::<Result<_, _>>()?,
@@ -107,6 +112,22 @@ fn check(table: &Table<'_>, parsed: &Study) -> Result<Check, StudyError> {
 fn metric(table: &Table<'_>) -> Result<Metric, StudyError> {
     let metric = table.need("metric", "what is shown, such as \"target_hit_ratio\"")?;
     metric.choice(&Metric::ALL, Metric::name)
+}
+
+/// The label of a latency model, which only a latency can have.
+fn latency(
+    table: &Table<'_>,
+    metric: Metric,
+    parsed: &Study,
+) -> Result<Option<String>, StudyError> {
+    let Some(field) = table.get("latency") else { return Ok(None) };
+    if !metric.is_time() {
+        return Err(
+            field.refuse(format_args!("expected only with a latency, not {}", metric.name()))
+        );
+    }
+    let labels: Vec<&str> = parsed.latencies.iter().map(|choice| choice.label.as_str()).collect();
+    one_of(&field, &labels).map(Some)
 }
 
 fn text(field: &Field<'_>) -> Result<String, StudyError> {

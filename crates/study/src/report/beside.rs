@@ -55,7 +55,7 @@ pub(super) fn checks(page: &mut Markup, checks: &[CheckData]) {
             page.element("h3", &[], &format!("{} {}", data.check.id, data.check.text));
             page.element("p", &[("class", &class(data))], &data.summary());
             page.element("p", &[("class", &"note")], &data.check.reason);
-            let head = ["workload", "size", "", data.check.metric.title()].map(str::to_owned);
+            let head = ["workload", "size", "", &data.title()].map(str::to_owned);
             let row = |case: &super::Case| {
                 let verdict = case.verdict.name().to_owned();
                 vec![

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::value::{shown, value};
+use super::{title, with_latency};
 use crate::Row;
 use crate::file::{Check, Claim, Metric, Study, Term, Verdict, Workload};
 
@@ -39,6 +40,12 @@ impl CheckData {
         self.verdict == self.check.expect
     }
 
+    /// What is compared.
+    #[must_use]
+    pub fn title(&self) -> String {
+        title(self.check.metric, self.check.latency.as_deref())
+    }
+
     /// What became of it, and whether that was known.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -62,6 +69,7 @@ pub(super) fn checks(study: &Study, rows: &[Row]) -> Vec<CheckData> {
 }
 
 fn judge(study: &Study, rows: &[Row], check: &Check) -> CheckData {
+    let rows = &*with_latency(study, rows, check.latency.as_deref());
     let case = |claim, (workload, size): (&Workload, u64)| {
         case(rows, check.metric, claim, (&workload.name, size))
     };

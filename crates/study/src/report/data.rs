@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::metric::metric;
+use super::with_latency;
 use crate::Row;
 use crate::file::{Figure, Metric, Study};
 
@@ -45,13 +46,14 @@ pub enum Point {
 }
 
 impl Data {
-    /// The title, with what all numbers are divided by.
+    /// The title, with the latency model if it has one and with what all numbers are divided by.
     #[must_use]
     pub fn title(&self) -> String {
-        match &self.figure.baseline {
-            Some(label) => format!("{}, relative to {label}", self.figure.title),
-            None => self.figure.title.clone(),
-        }
+        let model = self.figure.latency.as_ref();
+        let model = model.map_or_else(String::new, |label| format!(" ({label})"));
+        let baseline = self.figure.baseline.as_ref();
+        let baseline = baseline.map_or_else(String::new, |label| format!(", relative to {label}"));
+        format!("{}{model}{baseline}", self.figure.title)
     }
 }
 
@@ -78,6 +80,7 @@ pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
 }
 
 fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
+    let rows = &*with_latency(study, rows, figure.latency.as_deref());
     let shown = |name: &String| figure.policies.is_empty() || figure.policies.contains(name);
     let policies: Vec<String> =
         study.policies.iter().map(|policy| policy.label.clone()).filter(shown).collect();

@@ -5,6 +5,7 @@ use onefold_units::convert::{float, u64_from};
 use serde::Serialize;
 
 use super::value::value;
+use super::{title, with_latency};
 use crate::Row;
 use crate::file::{Headline, Study};
 
@@ -47,8 +48,9 @@ impl HeadlineData {
     /// What the numbers are.
     #[must_use]
     pub fn title(&self) -> String {
-        let Headline { metric, policy, .. } = &self.headline;
-        format!("{policy} against others: {}, mean of the ratios", metric.title())
+        let Headline { metric, latency, policy, .. } = &self.headline;
+        let what = title(*metric, latency.as_deref());
+        format!("{policy} against others: {what}, mean of the ratios")
     }
 }
 
@@ -91,6 +93,7 @@ pub(super) fn headlines(study: &Study, rows: &[Row]) -> Vec<HeadlineData> {
 }
 
 fn data(study: &Study, rows: &[Row], headline: &Headline) -> HeadlineData {
+    let rows = &*with_latency(study, rows, headline.latency.as_deref());
     let asked = |size: &u64| headline.sizes.is_empty() || headline.sizes.contains(size);
     let sizes: Vec<u64> = study.sizes.iter().copied().filter(asked).collect();
     let versus = |baseline: &String| {

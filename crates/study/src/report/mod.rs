@@ -15,8 +15,11 @@ pub use headlines::{HeadlineData, Ratios, Versus};
 pub use html::html;
 pub use text::{checks as checks_text, text};
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
+use crate::file::Metric;
 use crate::{Row, Study};
 
 /// What a study came to.
@@ -40,4 +43,23 @@ impl Report {
             checks: checks::checks(study, rows),
         }
     }
+}
+
+/// The rows with the latencies of one model: the first of the study if none is named.
+fn with_latency<'a>(study: &Study, rows: &'a [Row], label: Option<&str>) -> Cow<'a, [Row]> {
+    let labels = || study.latencies.iter().skip(1).map(|choice| choice.label.as_str());
+    let Some(at) = label.and_then(|label| labels().position(|other| other == label)) else {
+        return Cow::Borrowed(rows);
+    };
+    let mut rows = rows.to_vec();
+    for tenant in rows.iter_mut().flat_map(|row| &mut row.tenants) {
+        tenant.latency_ns = tenant.other_latencies_ns.get(at).copied().unwrap_or_default();
+    }
+    Cow::Owned(rows)
+}
+
+/// Name of a metric, with the latency model if one is named.
+fn title(metric: Metric, latency: Option<&str>) -> String {
+    let model = latency.map_or_else(String::new, |label| format!(" ({label})"));
+    format!("{}{model}", metric.title())
 }

@@ -43,14 +43,14 @@ pub fn text(report: &Report) -> String {
 pub fn checks(checks: &[CheckData]) -> String {
     let mut out = String::new();
     for data in checks {
-        let Check { id, text, metric, reason, .. } = &data.check;
+        let Check { id, text, reason, .. } = &data.check;
         line(&mut out, &format!("{id} {}: {text}", data.summary()));
         if !reason.is_empty() {
             line(&mut out, &format!("  known to fail: {reason}"));
         }
         let computed = || data.cases.iter().filter(|case| case.verdict != Verdict::Missing);
         if computed().next().is_some() {
-            line(&mut out, &format!("  {}:", metric.title()));
+            line(&mut out, &format!("  {}:", data.title()));
         }
         for case in computed() {
             let at = format!("{}, {}", case.workload, size_text(case.size_bytes));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::file::{Study, Subject, Workload};
 use crate::key::key;
-use crate::service::Service;
+use crate::latency::{Device, Timer};
 use crate::stream::{Mix, Plan};
 use crate::{Program, Results, Row, StudyError, export};
 use work::{WarmUps, Work};
@@ -97,14 +97,11 @@ impl Point {
 }
 
 /// The chosen workloads, checked: every source was opened once.
-pub(crate) fn jobs<'a>(
-    study: &'a Study,
-    service: &Service,
-    options: &Options,
-) -> Result<Vec<Job<'a>>, StudyError> {
+pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a>>, StudyError> {
     if !(options.scale > 0.0 && options.scale <= 1.0) {
         return Err(StudyError::Scale { found: options.scale });
     }
+    let device = Device::new(study)?;
     let labels: Vec<String> = study.subjects().map(|subject| study.label(&subject)).collect();
     if let Some(found) = options.policies.iter().find(|label| !labels.contains(label)) {
         return Err(StudyError::Policy { found: found.clone(), known: labels.join(", ") });
@@ -119,7 +116,7 @@ pub(crate) fn jobs<'a>(
     let job = |workload: &'a Workload| {
         let (_, plan) = Mix::open(study, workload, options.scale)?;
         let point = |(subject, bytes)| {
-            let key = key(study, service, &plan, (&subject, bytes), &options.program.version);
+            let key = key(study, &device, &plan, (&subject, bytes), &options.program.version);
             Point { subject, bytes, key }
         };
         let wanted = |(subject, _): &(Subject, u64)| {
@@ -145,8 +142,10 @@ pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<
 /// A warm-up that several workloads have in common runs once, and each goes on from a copy of its end.
 /// Results are appended when a workload is finished; an interrupted one leaves nothing behind.
 pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Summary, StudyError> {
-    let service = Service::new(study)?;
-    let jobs = jobs(study, &service, options)?;
+    let jobs = jobs(study, options)?;
+    let device = Device::new(study)?;
+    let timers: Vec<Timer> =
+        study.latencies.iter().map(|choice| Timer::new(device, choice.model)).collect();
     let mut results = Results::open(&options.folder)?;
     let mut summary = Summary::default();
     let mut warm_ups = WarmUps::new();
@@ -167,7 +166,7 @@ pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Su
             let later: Vec<&Point> =
                 sharers.flat_map(|later| self::missing(later, &results)).collect();
             let place = (at + 1, jobs.len());
-            let work = Work { study, service: &service, job, options, control, place };
+            let work = Work { study, timers: &timers, job, options, control, place };
             work.run(&missing, &later, &mut warm_ups)?
         };
         let Some(rows) = rows else {

@@ -7,7 +7,7 @@ use super::workers::{self, Stage};
 use super::{Control, Job, Options, Point, Progress};
 use crate::cell::Cell;
 use crate::file::{Bound, Study, Subject};
-use crate::service::Service;
+use crate::latency::Timer;
 use crate::stream::{MappedEntries, Mix};
 use crate::{Row, StudyError, TenantRow};
 
@@ -17,7 +17,8 @@ pub(super) type WarmUps = BTreeMap<String, Stage>;
 /// One workload to be run through its missing points.
 pub(super) struct Work<'a> {
     pub(super) study: &'a Study,
-    pub(super) service: &'a Service,
+    /// The latency models of the study, as they start.
+    pub(super) timers: &'a [Timer],
     pub(super) job: &'a Job<'a>,
     pub(super) options: &'a Options,
     pub(super) control: &'a Control<'a>,
@@ -115,7 +116,8 @@ impl Work<'_> {
         let (later, now): (Vec<&Point>, Vec<&Point>) =
             points.iter().copied().partition(|point| is_offline(point));
         let target = job.workload.target();
-        let cell = |point: &&Point| Cell::new(study, &point.subject, target, self.row(point));
+        let cell =
+            |point: &&Point| Cell::new(study, &point.subject, target, self.timers, self.row(point));
         let asks = |point: &&Point| matches!(point.subject, Subject::Policy(p) if p.asks_ftl());
         let (mix, _) = Mix::open(study, job.workload, options.scale)?;
         Ok(Stage {
@@ -149,7 +151,6 @@ impl Work<'_> {
 
     fn pass(&self, stage: &mut Stage) -> Result<bool, StudyError> {
         let pass = workers::Pass {
-            service: self.service,
             threads: self.options.threads,
             interrupt: self.control.interrupt,
             progress: &|mix| self.tell(mix),

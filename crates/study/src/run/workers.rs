@@ -14,7 +14,6 @@ use std::thread;
 use super::offline::Kept;
 use crate::StudyError;
 use crate::cell::Cell;
-use crate::service::Service;
 use crate::stream::{BLOCK, Block, MappedEntries, Mix, State};
 
 /// Blocks that may wait for one worker.
@@ -22,7 +21,6 @@ const QUEUE: usize = 4;
 
 /// Where a pass runs, and who watches it.
 pub(super) struct Pass<'a> {
-    pub(super) service: &'a Service,
     pub(super) threads: usize,
     pub(super) interrupt: Option<&'a AtomicBool>,
     pub(super) progress: &'a dyn Fn(&Mix),
@@ -58,13 +56,12 @@ pub(super) fn pass(pass: &Pass<'_>, stage: &mut Stage) -> Result<bool, StudyErro
         // Neighbours differ in size, not in policy: dealt out in turn, the work is nearly even.
         shares[at % threads].push((at, cell));
     }
-    let service = pass.service;
     thread::scope(|scope| {
         let (mut senders, mut workers) = (Vec::new(), Vec::new());
         for share in shares {
             let (sender, receiver) = sync_channel(QUEUE);
             senders.push(sender);
-            workers.push(scope.spawn(move || work(share, &receiver, service)));
+            workers.push(scope.spawn(move || work(share, &receiver)));
         }
         let complete = produce(pass, stage, &senders);
         drop(senders);
@@ -78,14 +75,10 @@ pub(super) fn pass(pass: &Pass<'_>, stage: &mut Stage) -> Result<bool, StudyErro
     })
 }
 
-fn work(
-    mut cells: Vec<(usize, Cell)>,
-    blocks: &Receiver<Arc<Block>>,
-    service: &Service,
-) -> Vec<(usize, Cell)> {
+fn work(mut cells: Vec<(usize, Cell)>, blocks: &Receiver<Arc<Block>>) -> Vec<(usize, Cell)> {
     for block in blocks {
         for (_, cell) in &mut cells {
-            cell.run(&block, service);
+            cell.run(&block);
         }
     }
     cells

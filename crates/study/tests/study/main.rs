@@ -2,6 +2,7 @@
 
 mod checks;
 mod common;
+mod latency;
 mod refusals;
 mod report;
 mod run;
