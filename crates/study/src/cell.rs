@@ -3,13 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use onefold_buffer::{Actions, Counts, Policy, Req, Stats, new_policy};
-use onefold_units::Op;
+use onefold_buffer::{Actions, Policy, Stats, new_policy};
 
 use crate::cpu::thread_cpu;
 use crate::file::{Study, Subject};
-use crate::latency::Timer;
-use crate::row::{LatencyRow, Row};
+use crate::latency::{Clocks, Timer};
+use crate::row::Row;
 use crate::stream::Block;
 
 /// A buffer and what it did since the warm-up.
@@ -20,16 +19,9 @@ pub(crate) struct Cell {
     /// Only the requests of this tenant count.
     only: Option<u8>,
     warm: Stats,
-    /// One per latency model of the study.
-    clocks: Vec<Clock>,
+    clocks: Clocks,
     actions: Actions,
     cpu: Duration,
-}
-
-/// A latency model and what it measured, per tenant.
-struct Clock {
-    timer: Timer,
-    rows: Vec<LatencyRow>,
 }
 
 impl Cell {
@@ -55,7 +47,7 @@ impl Cell {
             Ok(Err(error)) => row.error = Some(error.to_string()),
             Err(bug) => row.error = Some(bug),
         }
-        let clocks = timers.iter().map(|timer| Clock::new(timer, row.tenants.len())).collect();
+        let clocks = Clocks::new(timers, row.tenants.len());
         let (warm, actions, cpu) = (Stats::default(), Actions::counting(), Duration::ZERO);
         Self { row, policy, only, warm, clocks, actions, cpu }
     }
@@ -85,10 +77,7 @@ impl Cell {
             }
             policy.request(req, view, actions);
             row.requests += 1;
-            let counts = actions.counts();
-            for clock in &mut *clocks {
-                clock.add(req, counts);
-            }
+            clocks.add(req, actions.counts());
         });
     }
 
@@ -97,9 +86,7 @@ impl Cell {
         if let Some(policy) = &self.policy {
             self.warm = policy.stats().clone();
         }
-        for clock in &mut self.clocks {
-            clock.rows.fill(LatencyRow::default());
-        }
+        self.clocks = self.clocks.go_on(self.row.tenants.len());
         self.row.requests = 0;
     }
 
@@ -115,8 +102,7 @@ impl Cell {
 
     /// A copy that goes on after the warm-up, for the row of another workload.
     pub(crate) fn copy_for(&self, row: Row) -> Self {
-        let clock = |clock: &Clock| Clock::new(&clock.timer, row.tenants.len());
-        let clocks = self.clocks.iter().map(clock).collect();
+        let clocks = self.clocks.go_on(row.tenants.len());
         let row = Row { slots: self.row.slots, error: self.row.error.clone(), ..row };
         let policy = self.policy.as_ref().map(|policy| policy.boxed_clone());
         let (warm, actions) = (self.warm.clone(), Actions::counting());
@@ -127,41 +113,10 @@ impl Cell {
     pub(crate) fn finish(mut self, entry_bytes: u32) -> Row {
         if let Some(policy) = &self.policy {
             let stats = policy.stats().since(&self.warm);
-            for clock in &mut self.clocks {
-                clock.settle(&stats);
-            }
-            let latencies: Vec<&[LatencyRow]> =
-                self.clocks.iter().map(|clock| clock.rows.as_slice()).collect();
-            self.row.fill(&stats, &latencies, entry_bytes);
+            self.clocks.fill(&mut self.row, &stats, entry_bytes);
         }
         self.row.cpu_s = self.cpu.as_secs_f64();
         self.row
-    }
-}
-
-impl Clock {
-    /// A model goes on from where `timer` is.
-    fn new(timer: &Timer, tenants: usize) -> Self {
-        Self { timer: timer.clone(), rows: vec![LatencyRow::default(); tenants] }
-    }
-
-    #[inline]
-    fn add(&mut self, req: &Req, counts: Counts) {
-        // What trims and flushes program keeps dies busy, too.
-        let time = self.timer.time(req, counts);
-        let tenant = &mut self.rows[usize::from(req.tenant)];
-        match req.op {
-            Op::Read => tenant.read.add(time),
-            Op::Write => tenant.write.add(time),
-            Op::Trim | Op::WriteZeroes | Op::Flush => {}
-        }
-    }
-
-    /// Adds to the writes of each tenant what it owes for programs.
-    fn settle(&mut self, stats: &Stats) {
-        for (tenant, row) in (0_u8..=u8::MAX).zip(&mut self.rows) {
-            row.write.sum += self.timer.owed(stats.tenant(tenant).programs);
-        }
     }
 }
 

@@ -149,6 +149,7 @@ impl Kept {
         if let Some(owner) = extent.owner {
             let tenant = self.stats.tenant_mut(owner);
             tenant.pages_programmed += u64::from(extent.n);
+            tenant.programs += u64::from(extent.n);
             self.programs += u64::from(extent.n);
             tenant.dirty -= u64::from(extent.n);
         }

@@ -10,8 +10,8 @@ use crate::{Counts, Stats};
 /// Hits of MIN (Belady 1966): a page that misses is always admitted, and the page leaves whose next
 /// read or write is farthest. Of pages that are not used again the lowest leaves first.
 ///
-/// The statistics are those of a policy with `slots` entries, except that bytes, flash pages of
-/// several entries and areas are not counted.
+/// The statistics are those of a policy with `slots` entries, each programmed on its own, except that
+/// bytes and areas are not counted.
 #[must_use]
 pub fn min(next: &NextUse<'_>, slots: u32) -> Stats {
     min_by_request(next, slots, |_, _| {})

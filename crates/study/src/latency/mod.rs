@@ -6,6 +6,7 @@
 //! that it waits for or that are written in the background; or flash operations, counted
 //! ([`counted`]). None of them collects garbage; `onefold sim` models that.
 
+mod clocks;
 mod counted;
 mod device;
 mod model;
@@ -18,6 +19,7 @@ use onefold_buffer::{Counts, Req};
 
 pub use model::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
 
+pub(crate) use clocks::Clocks;
 use counted::Counted;
 pub(crate) use device::Device;
 use queued::Queued;

@@ -2,15 +2,18 @@
 
 use std::thread;
 
-use onefold_buffer::Stats;
-use onefold_buffer::offline::{NextUse, NextWrite, Request, min, min_bypass, min_w};
+use onefold_buffer::offline::{
+    NextUse, NextWrite, Request, min_by_request, min_bypass_by_request, min_w,
+};
+use onefold_buffer::{Counts, Req, Stats};
 use onefold_config::size_text;
-use onefold_units::Op;
 use onefold_units::convert::{narrow, u64_from};
+use onefold_units::{Lpn, Op};
 
 use crate::Row;
 use crate::cpu::thread_cpu;
 use crate::file::Bound;
+use crate::latency::{Clocks, Timer};
 use crate::stream::Block;
 
 /// Bytes of memory of one request: itself, and its part in the table of next uses.
@@ -83,58 +86,68 @@ impl Kept {
     }
 }
 
-/// Fills in the rows of one bound.
-pub(super) fn compute(
-    kept: &Kept,
-    bound: Bound,
-    rows: &mut [Row],
-    entry_bytes: u32,
-    threads: usize,
-) {
-    if let Some(excess) = kept.excess() {
-        for row in rows {
-            row.error = Some(excess.clone());
+/// How bounds are computed.
+#[derive(Clone, Copy)]
+pub(super) struct Replays<'a> {
+    pub(super) entry_bytes: u32,
+    pub(super) threads: usize,
+    pub(super) timers: &'a [Timer],
+}
+
+impl Replays<'_> {
+    /// Fills in the rows of one bound.
+    pub(super) fn compute(&self, kept: &Kept, bound: Bound, rows: &mut [Row]) {
+        if let Some(excess) = kept.excess() {
+            for row in rows {
+                row.error = Some(excess.clone());
+            }
+            return;
         }
-        return;
+        let requests = &kept.requests;
+        match bound {
+            // Its reads are free, so its requests have no times.
+            Bound::MinW => {
+                let next = NextWrite::new(requests);
+                self.each(rows, requests, |slots, _| min_w(&next, slots));
+            }
+            Bound::MinBypass => {
+                let next = NextUse::new(requests);
+                self.each(rows, requests, |slots, add| min_bypass_by_request(&next, slots, add));
+            }
+            // `alone` is LRU and never comes here.
+            Bound::Min | Bound::MinAlone | Bound::Alone => {
+                let next = NextUse::new(requests);
+                self.each(rows, requests, |slots, add| min_by_request(&next, slots, add));
+            }
+        }
     }
-    let requests = &kept.requests;
-    match bound {
-        Bound::MinW => {
-            let next = NextWrite::new(requests);
-            each(rows, entry_bytes, threads, requests, |slots| min_w(&next, slots));
-        }
-        Bound::MinBypass => {
-            let next = NextUse::new(requests);
-            each(rows, entry_bytes, threads, requests, |slots| min_bypass(&next, slots));
-        }
-        // `alone` is LRU and never comes here.
-        Bound::Min | Bound::MinAlone | Bound::Alone => {
-            let next = NextUse::new(requests);
-            each(rows, entry_bytes, threads, requests, |slots| min(&next, slots));
+
+    /// Replays the requests for every row, several at a time.
+    fn each(
+        &self,
+        rows: &mut [Row],
+        requests: &[Request],
+        replay: impl Fn(u32, &mut dyn FnMut(&Request, Counts)) -> Stats + Sync,
+    ) {
+        let counted = u64_from(requests.iter().filter(|r| r.tenant != WARM_UP).count());
+        for together in rows.chunks_mut(self.threads.max(1)) {
+            thread::scope(|scope| {
+                for row in together {
+                    scope.spawn(|| {
+                        let start = thread_cpu();
+                        row.slots = narrow(row.size_bytes / u64::from(self.entry_bytes));
+                        row.requests = counted;
+                        let mut clocks = Clocks::new(self.timers, row.tenants.len());
+                        let stats = replay(row.slots, &mut |r, counts| clocks.add(&req(r), counts));
+                        clocks.fill(row, &stats, self.entry_bytes);
+                        row.cpu_s = thread_cpu().saturating_sub(start).as_secs_f64();
+                    });
+                }
+            });
         }
     }
 }
 
-/// Replays the requests for every row, several at a time.
-fn each(
-    rows: &mut [Row],
-    entry_bytes: u32,
-    threads: usize,
-    requests: &[Request],
-    replay: impl Fn(u32) -> Stats + Sync,
-) {
-    let counted = u64_from(requests.iter().filter(|r| r.tenant != WARM_UP).count());
-    for together in rows.chunks_mut(threads.max(1)) {
-        thread::scope(|scope| {
-            for row in together {
-                scope.spawn(|| {
-                    let start = thread_cpu();
-                    row.slots = narrow(row.size_bytes / u64::from(entry_bytes));
-                    row.requests = counted;
-                    row.fill(&replay(row.slots), &[], entry_bytes);
-                    row.cpu_s = thread_cpu().saturating_sub(start).as_secs_f64();
-                });
-            }
-        });
-    }
+fn req(r: &Request) -> Req {
+    Req { tenant: r.tenant, ..Req::new(r.op, Lpn::new(r.lpn), r.n) }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::offline::{self, Kept};
+use super::offline::{Kept, Replays};
 use super::workers::{self, Stage};
 use super::{Control, Job, Options, Point, Progress};
 use crate::cell::Cell;
@@ -47,13 +47,15 @@ impl Work<'_> {
         let entry_bytes = self.study.entry_bytes;
         let mut rows: Vec<Row> =
             stage.cells.into_iter().map(|cell| cell.finish(entry_bytes)).collect();
+        let (threads, timers) = (self.options.threads, self.timers);
+        let replays = Replays { entry_bytes, threads, timers };
         for bound in Bound::ALL {
             let points = missing.iter().filter(|point| is_offline(point));
             let of_bound = points.filter(|point| point.subject == Subject::Bound(bound));
             let mut own: Vec<Row> = of_bound.map(|point| self.row(point)).collect();
             let kept = stage.kept.iter().find(|kept| kept.is_for(bound));
             if let Some(kept) = kept.filter(|_| !own.is_empty()) {
-                offline::compute(kept, bound, &mut own, entry_bytes, self.options.threads);
+                replays.compute(kept, bound, &mut own);
             }
             rows.append(&mut own);
         }

@@ -62,8 +62,11 @@ fn the_default_is_part_of_no_identity_and_every_other_model_is() {
 #[test]
 fn counted_latencies_are_the_counters_of_the_row() {
     let folder = tempfile::tempdir().unwrap();
-    let rows = run_in(folder.path(), &with("\"counted\""), 1).rows;
-    for row in rows.iter().filter(|row| !row.bound) {
+    let bounds = "bounds = [\"alone\", \"min\", \"min-bypass\", \"min-alone\"]";
+    let text = with("\"counted\"").replace("bounds = [\"alone\"]", bounds);
+    let rows = run_in(folder.path(), &text, 1).rows;
+    assert!(rows.iter().any(|row| row.policy == "min"));
+    for row in &rows {
         for tenant in &row.tenants {
             // 40 us and 10240 ns for the transfer of 4 KiB, 200 us and as much.
             let flash = 50_240 * tenant.flash_reads + 210_240 * tenant.programs;
@@ -73,6 +76,24 @@ fn counted_latencies_are_the_counters_of_the_row() {
         }
     }
     assert!(row(&rows, "A", "lru", 1 << 18).tenants[1].programs > 0);
+}
+
+/// Where everything fits there is nothing to foresee.
+#[test]
+fn min_takes_as_long_as_lru_in_a_large_buffer_and_less_in_a_small_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = SMALL.replace("\"alone\"", "\"min\"").replace("256KiB", "1GiB");
+    let rows = run_in(folder.path(), &text, 1).rows;
+    let latency = |policy, size| {
+        let tenants = row(&rows, "A", policy, size).tenants.iter();
+        tenants.map(|tenant| tenant.latency_ns).collect::<Vec<_>>()
+    };
+    assert_eq!(latency("min", 1 << 30), latency("lru", 1 << 30));
+    let sum = |policy| {
+        let all = latency(policy, 1 << 20);
+        all.iter().map(|latency| latency.read.sum + latency.write.sum).sum::<u64>()
+    };
+    assert!(0 < sum("min") && sum("min") < sum("lru"));
 }
 
 #[test]
