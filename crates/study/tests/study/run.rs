@@ -222,8 +222,8 @@ fn labels_can_change_and_numbers_cannot() {
         "seed = 3\nentry = \"8KiB\"",
     ];
     for change in changes {
-        let changed = run_in(folder.path(), &SMALL.replace("seed = 3", change), 2);
-        assert_eq!((changed.found, changed.computed), (0, 8), "{change}");
+        let other = run_in(folder.path(), &SMALL.replace("seed = 3", change), 2);
+        assert_eq!((other.found, other.computed), (0, 8), "{change}");
     }
     let status = status(&study(SMALL), &options(folder.path(), 1)).unwrap();
     assert_eq!((status.strangers, status.workloads[0].done), (40, 4));
