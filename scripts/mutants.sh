@@ -1,83 +1,118 @@
 #!/usr/bin/env bash
-# Breaks the FTL in one place at a time and shows that its tests notice (docs/testing.md). Works on a
-# copy of the tree with a target directory of its own; the tree itself is not touched.
+# Breaks the FTL, the buffer or the study runner in one place at a time and shows that the tests notice
+# (docs/testing.md). Works on a copy of the tree with a target directory of its own; the tree itself is
+# not touched.
 #
-#   scripts/mutants.sh [NAME...]
+#   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, buffer, study) are named
 #
-# ONEFOLD_SEEDS is the budget of each random test (default 1500). Ends with 1 if a mutant survives,
-# and with 2 if one does not apply any more: then the code has moved on, and so must this list.
+# ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
+# directory to use. Ends with 1 if a mutant survives, and with 2 if one does not apply any more: then the
+# code has moved on, and so must this list.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# name | file in crates/ftl/src | perl expression on the whole file | what it breaks
+# crate | name | file in crates/CRATE/src | perl expression on the whole file | the rule it breaks
 mutants() {
   cat <<'TABLE'
-commit-staged|checkpoint.rs|s/fn commit\(.*?\n.*?\n\s*self\.program_all_staged\(background\(now\)\)\?;/fn commit(&mut self, now: Nanos, dump: Dump) -> Result<(), FtlError> {/|staged slots in a dumped map are programmed before the commit
-commit-sync|checkpoint.rs|s/self\.sync\(\)\?;\n(\s*let copy)/$1/|everything a label names is durable before it
-label-in-place|checkpoint.rs|s/labels\[index64\(dump\.label\.generation % 2\)\]/labels[0]/|labels take turns
-cut-staged|checkpoint.rs|s/slots: frontier\.programmed/slots: frontier.next + 1/|the frontier of a cut is what was programmed
-frontier-forgotten|candidates.rs|s/frontier\.map\(\|cut\| cut\.slots\)/frontier.filter(|_| false).map(|cut| cut.slots)/|slots past the frontiers of the cut are candidates
-newer-copy-wins|candidates.rs|s/if is_copy \{/if is_copy \&\& superblock.raw() == u32::MAX {/|the older of two copies wins
-half-erased-trusted|candidates.rs|s/Ok\(same && \(!carries.*?\)\)\n/let _ = carries; Ok(same)\n/; s/fn leave_drained\(&mut self\) \{/fn leave_drained(&mut self) { if self.best.len() < usize::MAX { return; }/|a half erased superblock does not win over the copies
-no-verification|candidates.rs|s/let verify = !whole && carries;/let verify = !whole \&\& carries \&\& epoch == 0;/|slots after the mark are verified
-verified-once|candidates.rs|s/\.unverified = true;/.unverified = false;/|a superblock with torn data is verified for ever
-hole-forgotten|candidates.rs|s/\.unverified \|= hole;/.unverified |= hole \&\& epoch == 0;/|tail pages over torn slots are not believed
-trim-seq|recovery.rs|s/if seq\.raw\(\) > self\.best\[lpn\] \{/if seq.raw() > 0 {/|a trim record loses against later writes
-trim-covered|recovery.rs|s/record\.seq > covered/record.seq > Seq::default() || record.seq > covered/|a checkpoint covers the trim records before it
-epoch-again|recovery.rs|s/newest\.alloc\.max\(self\.mark\.epoch\)\.max\(limit\.epoch\)/newest.alloc/|no epoch is given out twice
-mark-too-new|read.rs|s/epoch: self\.oldest_unverified\(\)/epoch: self.alloc/|the mark stays behind open superblocks
-trim-unlogged|trim.rs|s/self\.log_trim\(begin, last \+ 1 - begin\)\?;//|a trim is in NVRAM before it is in the map
-replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
-staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
-frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
-reserve-too-small|layout.rs|s/if mixes \{ 2 \} else \{ 1 \}/1/|the reserve of a shared frontier
-reserve-unsynced|gc.rs|s/&& state\.unsynced > 0/\&\& state.unsynced == u32::MAX/|erases that are not durable are no reserve
-wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/|retired superblocks are in NVRAM
+ftl|commit-staged|checkpoint.rs|s/fn commit\(.*?\n.*?\n\s*self\.program_all_staged\(background\(now\)\)\?;/fn commit(&mut self, now: Nanos, dump: Dump) -> Result<(), FtlError> {/|staged slots in a dumped map are programmed before the commit
+ftl|commit-sync|checkpoint.rs|s/self\.sync\(\)\?;\n(\s*let copy)/$1/|everything a label names is durable before it
+ftl|label-in-place|checkpoint.rs|s/labels\[index64\(dump\.label\.generation % 2\)\]/labels[0]/|labels take turns
+ftl|cut-staged|checkpoint.rs|s/slots: frontier\.programmed/slots: frontier.next + 1/|the frontier of a cut is what was programmed
+ftl|frontier-forgotten|candidates.rs|s/frontier\.map\(\|cut\| cut\.slots\)/frontier.filter(|_| false).map(|cut| cut.slots)/|slots past the frontiers of the cut are candidates
+ftl|newer-copy-wins|candidates.rs|s/if is_copy \{/if is_copy \&\& superblock.raw() == u32::MAX {/|the older of two copies wins
+ftl|half-erased-trusted|candidates.rs|s/Ok\(same && \(!carries.*?\)\)\n/let _ = carries; Ok(same)\n/; s/fn leave_drained\(&mut self\) \{/fn leave_drained(&mut self) { if self.best.len() < usize::MAX { return; }/|a half erased superblock does not win over the copies
+ftl|no-verification|candidates.rs|s/let verify = !whole && carries;/let verify = !whole \&\& carries \&\& epoch == 0;/|slots after the mark are verified
+ftl|verified-once|candidates.rs|s/\.unverified = true;/.unverified = false;/|a superblock with torn data is verified for ever
+ftl|hole-forgotten|candidates.rs|s/\.unverified \|= hole;/.unverified |= hole \&\& epoch == 0;/|tail pages over torn slots are not believed
+ftl|trim-seq|recovery.rs|s/if seq\.raw\(\) > self\.best\[lpn\] \{/if seq.raw() > 0 {/|a trim record loses against later writes
+ftl|trim-covered|recovery.rs|s/record\.seq > covered/record.seq > Seq::default() || record.seq > covered/|a checkpoint covers the trim records before it
+ftl|epoch-again|recovery.rs|s/newest\.alloc\.max\(self\.mark\.epoch\)\.max\(limit\.epoch\)/newest.alloc/|no epoch is given out twice
+ftl|mark-too-new|read.rs|s/epoch: self\.oldest_unverified\(\)/epoch: self.alloc/|the mark stays behind open superblocks
+ftl|trim-unlogged|trim.rs|s/self\.log_trim\(begin, last \+ 1 - begin\)\?;//|a trim is in NVRAM before it is in the map
+ftl|replaced-at-once|staging.rs|s/let replaces = unit\.moves_from\.or_else\(\|\| self\.map\.stored\(unit\.lpn\)\);/let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn)); if let Some(old) = replaces { self.invalidate(old); } let replaces = None;/|content is valid until its successor is programmed
+ftl|staged-shift|staging.rs|s/open\.staged_data\.resize\(open\.staged\.len\(\) \* unit_bytes, 0\);//|a lost unit does not shift its neighbours
+ftl|frontier-twice|write.rs|s/if self\.frontiers\[index\(frontier\)\]\.superblock\.is_some\(\) \{\n(\s*\/\/ Collection shares)/if false {\n$1/|a frontier that collection opened is not opened again
+ftl|reserve-too-small|layout.rs|s/if mixes \{ 2 \} else \{ 1 \}/1/|the reserve of a shared frontier
+ftl|reserve-unsynced|gc.rs|s/&& state\.unsynced > 0/\&\& state.unsynced == u32::MAX/|erases that are not durable are no reserve
+ftl|wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/|retired superblocks are in NVRAM
+buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
+buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
+buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
+buffer|discards-uncounted|entries/trim.rs|s/owner\.trim_discards \+= 1;//|what a TRIM discards is counted
+buffer|companions|entries/program.rs|s/index\(SCAN_MAX\) - 1/index(SCAN_MAX)/|the search for companions of a victim is bounded
+buffer|flush-order|entries/program.rs|s/dirty\.reverse\(\);//|FLUSH programs the oldest entry first
+buffer|fua-untold|cache.rs|s/program_request\(r, out\);\s*self\.tell_cleaned\(\);/program_request(r, out);/|policies hear of entries that FUA cleaned
+buffer|mixed-run|entries/run.rs|s/\(next\.dirty == 0\) != clean/false/|a run is all clean or all dirty
+buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice
+buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBBMS: requests up to `longest` are random
+buffer|any-page|policies/aoi/judge.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
+buffer|no-reset|policies/aoi/judge.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
+buffer|deadline|policies/aoi/room.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
+study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once
+study|warm-up-lost|cell.rs|s/latency, actions, cpu: self\.cpu \}/latency, actions, cpu: Duration::ZERO }/|and not lost
+study|warm-up-counts|cell.rs|s/self\.warm = policy\.stats\(\)\.clone\(\);//|what the warm-up did does not count
+study|warm-up-length|stream/mix.rs|s/"offset": source\.offset,\s*"warm_up": bytes_or_load\(length\)/"offset": source.offset/|warm-ups of other lengths are not shared
+study|warm-up-place|stream/mix.rs|s/"offset": source\.offset,\s*"warm_up": bytes_or_load\(length\)/"warm_up": bytes_or_load(length)/|warm-ups at other addresses are not shared
+study|warm-up-target|stream/mix.rs|s/(let identity = json!\(\{"sources": warming), "target": workload\.target\(\)/$1/|warm-ups beside another target are not shared
+study|key-volatile|key.rs|s/"volatile": study\.volatile,//|results with other flushes are not taken
+study|key-version|key.rs|s/"version": version,/"version": version.len(),/|results of another version are not taken
+study|failed-stays|run/mod.rs|s/is_some_and\(\|row\| row\.error\.is_none\(\)\)/is_some()/|failed points are tried again
+study|torn-line|store.rs|s/rposition\(\|byte\| \*byte == b'\\n'\)/rposition(|_| true)/|a line without its end does not count
 TABLE
 }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp -r Cargo.toml Cargo.lock crates xtask "$work"
+cp -r Cargo.toml Cargo.lock crates xtask presets "$work"
 export CARGO_TARGET_DIR=${MUTANTS_TARGET:-$work/target}
 export ONEFOLD_SEEDS=${ONEFOLD_SEEDS:-1500}
 export RUST_BACKTRACE=0
 
+# The tests of a crate that are to notice.
 tests() {
-  (cd "$work" && timeout 300 cargo test --offline -q -p onefold-ftl --test mapping --test power_cut)
+  local chosen
+  case "$1" in
+    ftl) chosen=(--test mapping --test power_cut) ;;
+    buffer) chosen=(--lib --test buffer) ;;
+    study) chosen=(--lib --test study) ;;
+  esac
+  chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
+  # Only the tests have a time limit: a mutant may never end, the compiler does.
+  (cd "$work" && cargo test "${chosen[@]}" --no-run && timeout 300 cargo test "${chosen[@]}" --no-fail-fast)
 }
 
-if ! tests >"$work/log" 2>&1; then
-  tail -20 "$work/log" >&2
-  echo "mutants: the tests fail without any mutant" >&2
-  exit 2
-fi
-
 status=0
-while IFS='|' read -r name file expression what; do
-  if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then continue; fi
-  source=$work/crates/ftl/src/$file
+checked=
+while IFS='|' read -r crate name file rest; do
+  if [ $# -gt 0 ] && [[ " $* " != *" $name "* && " $* " != *" $crate "* ]]; then continue; fi
+  if [ "$checked" != "$crate" ]; then
+    if ! tests "$crate" >"$work/log" 2>&1; then
+      tail -20 "$work/log" >&2
+      echo "mutants: the tests of $crate fail without any mutant" >&2
+      exit 2
+    fi
+    checked=$crate
+  fi
+  source=$work/crates/$crate/src/$file
   cp "$source" "$work/kept"
-  # The expressions contain `|`: it was split above, so the fields are joined again here.
-  line=$(mutants | grep "^$name|")
-  what=${line##*|}
-  expression=${line#"$name|$file|"}
-  expression=${expression%"|$what"}
-  perl -0pi -e "$expression" "$source"
+  # Expressions contain `|` as well; what they break is after the last one.
+  what=${rest##*|}
+  perl -0pi -e "${rest%"|$what"}" "$source"
   if cmp -s "$source" "$work/kept"; then
     result='does not apply'
     status=2
-  elif tests >"$work/log" 2>&1; then
+  elif tests "$crate" >"$work/log" 2>&1; then
     result=SURVIVED
     [ $status = 2 ] || status=1
   elif grep -q '^error: could not compile\|^error\[' "$work/log"; then
     result='does not compile'
     status=2
   else
-    failed=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p; s/^    \([a-z_]*\)$/\1/p' "$work/log" | sort -u | paste -sd, -)
+    failed=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p; s/^    \([a-z0-9_:]*\)$/\1/p' "$work/log" \
+      | sed 's/.*:://' | sort -u | paste -sd, -)
     result="killed by ${failed:-a time limit}"
   fi
-  printf '%-20s %-60s %s\n' "$name" "$what" "$result"
+  printf '%-6s %-20s %-60s %s\n' "$crate" "$name" "$what" "$result"
   cp "$work/kept" "$source"
 done < <(mutants)
 exit $status

@@ -125,7 +125,7 @@ impl Run {
         let op = op[usize::from(kind) % op.len()];
         let near = u32::from(u16::from_le_bytes([low, high]));
         let lpn = if kind & 64 == 64 { u32::MAX - near } else { near };
-        let n = if op == Op::Flush { 0 } else { 1 + u32::from(n) * (1 + u32::from(more % 8)) };
+        let n = if op == Op::Flush { 0 } else { 1 + u32::from(n % 64) * (1 + u32::from(more % 8)) };
         let cut = kind & 128 == 128 && n > 0;
         let head = if cut { u32::from(head) % self.sectors } else { 0 };
         let room = if n == 1 { self.sectors - head } else { self.sectors };

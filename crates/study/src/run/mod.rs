@@ -4,6 +4,9 @@ mod offline;
 mod work;
 mod workers;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 

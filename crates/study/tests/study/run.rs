@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{SMALL, options, row, run_in, study, timeless};
-use onefold_study::{Control, Results, Row, StudyError, run, status};
+use onefold_study::{Control, Program, Results, Row, StudyError, run, status};
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
@@ -214,12 +214,32 @@ fn labels_can_change_and_numbers_cannot() {
     assert_eq!((second.found, second.computed), (8, 0));
     assert_eq!((second.rows[0].label.as_str(), second.rows[0].workload.as_str()), ("LRU", "W1"));
     assert_eq!(first.rows[0].tenants, second.rows[0].tenants);
-    for change in ["seed = 4", "seed = 3\nvolatile = true", "seed = 3\nlook_up = \"1us\""] {
-        let changed = run_in(folder.path(), &SMALL.replace("seed = 3", change), 2);
-        assert_eq!((changed.found, changed.computed), (0, 8), "{change}");
+    let changes = [
+        "seed = 4",
+        "seed = 3\nvolatile = true",
+        "seed = 3\nlook_up = \"1us\"",
+        "seed = 3\ncharge = \"none\"",
+        "seed = 3\nentry = \"8KiB\"",
+    ];
+    for change in changes {
+        let other = run_in(folder.path(), &SMALL.replace("seed = 3", change), 2);
+        assert_eq!((other.found, other.computed), (0, 8), "{change}");
     }
     let status = status(&study(SMALL), &options(folder.path(), 1)).unwrap();
-    assert_eq!((status.strangers, status.workloads[0].done), (24, 4));
+    assert_eq!((status.strangers, status.workloads[0].done), (40, 4));
+}
+
+/// Another version may compute other numbers; another commit of the same version must not.
+#[test]
+fn results_of_another_version_are_computed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    run_in(folder.path(), SMALL, 2);
+    for (version, commit, computed) in [("0.0.1", "def", 0), ("0.0.2", "abc", 8)] {
+        let mut options = options(folder.path(), 2);
+        options.program = Program { version: version.to_owned(), commit: commit.to_owned() };
+        let summary = run(&study(SMALL), &options, &Control::default()).unwrap();
+        assert_eq!(summary.computed, computed, "{version} {commit}");
+    }
 }
 
 #[test]

@@ -53,26 +53,62 @@ fn stream() -> String {
         .replace("like-hm_0-pages,bytes=1GiB", "randrw,bs=4KiB,requests=9k")
 }
 
-fn alone(folder: &Path, text: &str) -> Vec<Row> {
-    let one = |name: &str| {
-        let only = vec![name.to_owned()];
+/// The rows of workloads that are run one by one.
+fn alone(folder: &Path, text: &str, names: &[&str]) -> Vec<Row> {
+    let one = |name: &&str| {
+        let only = vec![(*name).to_owned()];
         let options = Options { only, ..options(&folder.join(name), 2) };
         run(&study(text), &options, &Control::default()).unwrap().rows
     };
-    ["A", "B", "C", "D"].into_iter().flat_map(one).collect()
+    names.iter().flat_map(one).collect()
 }
 
 #[test]
 fn sharing_a_warm_up_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let text = stream();
-    let alone = timeless(&alone(folder.path(), &text));
+    let alone = timeless(&alone(folder.path(), &text, &["A", "B", "C", "D"]));
     assert_eq!(alone.len(), 4 * 2 * 9);
     assert!(alone.iter().any(|row| row.error.is_some()));
     for threads in [1, 2, 5] {
         let folder = folder.path().join(threads.to_string());
         assert!(timeless(&run_in(&folder, &text, threads).rows) == alone, "{threads} threads");
     }
+}
+
+/// The same generator warms up at the start of the device, behind its neighbour, and as the target.
+#[test]
+fn warm_ups_that_differ_in_place_or_target_are_not_shared() {
+    let workload = |(name, (at, role), (other_at, other_role))| {
+        format!(
+            r#"
+            [[workload]]
+            name = "{name}"
+            source = [
+                {{ workload = "{STREAM}", share = 3, warm_up = "96MiB", offset = "{at}", size = "512MiB", role = "{role}" }},
+                {{ workload = "randrw,bs=4KiB,dist=zipf:1.0,scatter=false,requests=3k", share = 1, offset = "{other_at}", size = "512MiB", role = "{other_role}" }},
+            ]
+            "#
+        )
+    };
+    let head = r#"
+        schema = "onefold.study/1"
+        name = "places"
+        device = "1GiB"
+        sizes = ["1MiB"]
+        policies = ["lru", "aoi:chunk=64KiB"]
+        bounds = ["alone", "min-alone"]
+        "#;
+    let workloads = [
+        ("A", ("0B", "background"), ("512MiB", "target")),
+        ("place", ("512MiB", "background"), ("0B", "target")),
+        ("target", ("0B", "target"), ("512MiB", "background")),
+    ];
+    let text = head.to_owned() + &workloads.map(workload).concat();
+    let folder = tempfile::tempdir().unwrap();
+    let alone = timeless(&alone(folder.path(), &text, &workloads.map(|(name, ..)| name)));
+    assert_eq!(alone.len(), 3 * 4);
+    assert!(timeless(&run_in(&folder.path().join("together"), &text, 2).rows) == alone);
 }
 
 #[test]
@@ -82,7 +118,7 @@ fn a_load_phase_is_shared() {
         .replace(r#"["lru", "arc", "s3-fifo", "aoi", "aoi:chunk=4KiB"]"#, r#"["aoi"]"#)
         .replace(r#"["1MiB", "8MiB"]"#, r#"["8MiB"]"#)
         .replace(r#"["alone", "min-alone", "min", "min-w"]"#, r#"["alone", "min"]"#);
-    let alone = timeless(&alone(folder.path(), &load));
+    let alone = timeless(&alone(folder.path(), &load, &["A", "B", "C", "D"]));
     let together = timeless(&run_in(&folder.path().join("together"), &load, 2).rows);
     assert!(together == alone);
     assert!(together.iter().all(|row| row.error.is_none() && row.requests > 1000));
