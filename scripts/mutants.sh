@@ -42,14 +42,17 @@ buffer|discards-uncounted|entries/trim.rs|s/owner\.trim_discards \+= 1;//|what a
 buffer|companions|entries/program.rs|s/index\(SCAN_MAX\) - 1/index(SCAN_MAX)/|the search for companions of a victim is bounded
 buffer|flush-order|entries/program.rs|s/dirty\.reverse\(\);//|FLUSH programs the oldest entry first
 buffer|fua-untold|cache.rs|s/program_request\(r, out\);\s*self\.tell_cleaned\(\);/program_request(r, out);/|policies hear of entries that FUA cleaned
-buffer|mixed-run|entries/run.rs|s/\(next\.dirty == 0\) != clean/false/|a run is all clean or all dirty
+buffer|mixed-run|entries/run.rs|s/ && next\.dirty == dirty//|a run is all clean or all dirty
+buffer|fresh-present|entries/fresh.rs|s/pages\.up_to\(found\.unwrap_or\(pages\.len\)\)/pages/|pages that are there already are not fresh
+buffer|fresh-clean|entries/fresh.rs|s/u32::from\(victim\.dirty == 0\)/u32::from(victim.dirty != 0)/|clean and dirty victims of a run are told apart
+buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
 buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice
 buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBBMS: requests up to `longest` are random
 buffer|any-page|policies/aoi/judge.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
 buffer|no-reset|policies/aoi/judge.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
 buffer|deadline|policies/aoi/room.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
 study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once
-study|warm-up-lost|cell.rs|s/latency, actions, cpu: self\.cpu \}/latency, actions, cpu: Duration::ZERO }/|and not lost
+study|warm-up-lost|cell.rs|s/clocks, actions, cpu: self\.cpu \}/clocks, actions, cpu: Duration::ZERO }/|and not lost
 study|warm-up-counts|cell.rs|s/self\.warm = policy\.stats\(\)\.clone\(\);//|what the warm-up did does not count
 study|warm-up-length|stream/mix.rs|s/"offset": source\.offset,\s*"warm_up": bytes_or_load\(length\)/"offset": source.offset/|warm-ups of other lengths are not shared
 study|warm-up-place|stream/mix.rs|s/"offset": source\.offset,\s*"warm_up": bytes_or_load\(length\)/"warm_up": bytes_or_load(length)/|warm-ups at other addresses are not shared
