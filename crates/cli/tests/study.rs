@@ -129,6 +129,7 @@ fn the_studies_of_the_repository_are_valid() {
     for (study, left) in [
         ("jeong2021", 14 * 18 * 5),
         ("jeong2021-small", 4 * 16 * 2),
+        ("jeong2021-latency", 5 * 5 * 2),
         ("rocksdb", 3 * 16 * 4),
         ("orderings", (6 * 2 + 3) * 15),
     ] {
