@@ -135,11 +135,11 @@ impl Bound {
     #[must_use]
     pub const fn applies(self, metric: Metric) -> bool {
         match self {
-            Self::Alone => metric.is_of_target(),
-            // Offline bounds count hits; which requests wait for what is not known.
-            Self::MinAlone => metric.is_of_target() && !metric.is_time(),
+            // Those of latencies are no bounds, but what perfect foresight of hits would give.
+            Self::Alone | Self::MinAlone => metric.is_of_target(),
             Self::MinW => matches!(metric, Metric::PagesProgrammed | Metric::Absorption),
-            Self::MinBypass | Self::Min => matches!(metric, Metric::TotalHitRatio),
+            Self::MinBypass => matches!(metric, Metric::TotalHitRatio),
+            Self::Min => matches!(metric, Metric::TotalHitRatio | Metric::TotalLatency),
         }
     }
 }
