@@ -34,13 +34,14 @@ pub(super) fn headline(page: &mut Markup, data: &HeadlineData) {
             page.element("p", &[("class", &"note")], &text);
         }
         let sizes = data.sizes.iter().map(|size| size_text(*size));
-        let ends = ["all", "range"].map(str::to_owned);
+        let ends = ["all", "ratio of means", "range"].map(str::to_owned);
         let head: Vec<String> =
             std::iter::once("against".to_owned()).chain(sizes).chain(ends).collect();
         let row = |versus: &super::Versus| {
             let numbers = versus.by_size.iter().chain([&versus.all]).map(super::Ratios::text);
             let first = std::iter::once(versus.baseline.clone());
-            first.chain(numbers).chain([versus.all.range_text()]).collect()
+            let ends = [versus.all.of_means_text(), versus.all.range_text()];
+            first.chain(numbers).chain(ends).collect()
         };
         let rows: Vec<Vec<String>> = data.versus.iter().map(row).collect();
         table(page, &head, &rows);

@@ -36,6 +36,9 @@ pub struct Versus {
 pub struct Ratios {
     /// Their arithmetic mean; `None` if there is none.
     pub mean: Option<f64>,
+    /// The ratio of the means over the points that both have, whose baseline may be 0; `None` if the
+    /// baseline has 0 everywhere.
+    pub of_means: Option<f64>,
     /// The least and the greatest, each with its workload and size.
     pub range: Option<[(f64, String); 2]>,
     /// Ratios whose two points are computed and whose baseline is above 0.
@@ -54,15 +57,28 @@ impl HeadlineData {
     }
 }
 
+/// A point of both, and where it is.
+struct Pair {
+    policy: f64,
+    baseline: f64,
+    place: String,
+}
+
 impl Ratios {
-    fn new(found: &[Option<(f64, String)>]) -> Self {
-        let known: Vec<&(f64, String)> = found.iter().flatten().collect();
+    fn new(found: &[Option<Pair>]) -> Self {
+        let pairs = || found.iter().flatten();
+        let above = pairs().filter(|pair| pair.baseline > 0.0);
+        let known: Vec<(f64, String)> =
+            above.map(|pair| (pair.policy / pair.baseline, pair.place.clone())).collect();
+        let policy: f64 = pairs().map(|pair| pair.policy).sum();
+        let baseline: f64 = pairs().map(|pair| pair.baseline).sum();
         let sum: f64 = known.iter().map(|(ratio, _)| ratio).sum();
         let least = known.iter().min_by(|a, b| a.0.total_cmp(&b.0));
         let greatest = known.iter().max_by(|a, b| a.0.total_cmp(&b.0));
         Self {
             mean: (!known.is_empty()).then(|| sum / float(u64_from(known.len()))),
-            range: least.zip(greatest).map(|(a, b)| [(*a).clone(), (*b).clone()]),
+            of_means: (baseline > 0.0).then(|| policy / baseline),
+            range: least.zip(greatest).map(|(a, b)| [a.clone(), b.clone()]),
             computed: known.len(),
             expected: found.len(),
         }
@@ -77,6 +93,12 @@ impl Ratios {
             Some(mean) if computed == expected => format!("{mean:.3}"),
             Some(mean) => format!("{mean:.3} {computed}/{expected}"),
         }
+    }
+
+    /// The ratio of the means.
+    #[must_use]
+    pub fn of_means_text(&self) -> String {
+        self.of_means.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"))
     }
 
     /// From where to where the ratios go.
@@ -115,12 +137,12 @@ fn ratios(
     (baseline, sizes): (&str, &[u64]),
 ) -> Ratios {
     let places = study.places(&headline.workloads, sizes);
-    let ratio = |name: &str, size: u64| {
+    let pair = |name: &str, size: u64| {
         let of = |label| value(rows, (name, size), label, headline.metric);
-        let under = of(baseline).filter(|under| *under > 0.0)?;
-        Some((of(&headline.policy)? / under, format!("{name}, {}", size_text(size))))
+        let place = format!("{name}, {}", size_text(size));
+        Some(Pair { policy: of(&headline.policy)?, baseline: of(baseline)?, place })
     };
     let found: Vec<_> =
-        places.into_iter().map(|(workload, size)| ratio(&workload.name, size)).collect();
+        places.into_iter().map(|(workload, size)| pair(&workload.name, size)).collect();
     Ratios::new(&found)
 }

@@ -73,7 +73,7 @@ fn headline(out: &mut String, data: &HeadlineData) {
     let width = names().max().unwrap_or(0);
     let mut head = format!("  {:width$}", "");
     let sizes = data.sizes.iter().map(|size| size_text(*size));
-    for name in sizes.chain(["all".to_owned()]) {
+    for name in sizes.chain(["all", "of means"].map(str::to_owned)) {
         // Writing to a string cannot fail.
         let _ = write!(head, " {name:>12}");
     }
@@ -83,6 +83,7 @@ fn headline(out: &mut String, data: &HeadlineData) {
         for ratios in versus.by_size.iter().chain([&versus.all]) {
             let _ = write!(row, " {:>12}", ratios.text());
         }
+        let _ = write!(row, " {:>12}", versus.all.of_means_text());
         line(out, &format!("{row}  {}", versus.all.range_text()));
     }
 }

@@ -188,10 +188,14 @@ fn headlines_are_means_of_ratios_and_say_what_is_missing() {
     let texts: Vec<String> = lru.by_size.iter().map(report::Ratios::text).collect();
     assert_eq!(texts, ["1.500 1/2", "1.750"]);
     assert_eq!(lru.all.text(), "1.667 3/4");
+    assert_eq!(lru.all.of_means_text(), "2.125");
     assert_eq!(lru.all.range_text(), "0.500 (A, 1MiB) to 3.000 (B, 1MiB)");
     assert_eq!((arc.all.mean, arc.all.computed, arc.all.expected), (None, 0, 4));
     let text = report::text(&report);
-    assert!(text.contains("published: +31.72 %") && text.contains("1.667 3/4  0.500 (A"), "{text}");
+    assert!(
+        text.contains("published: +31.72 %") && text.contains("1.667 3/4        2.125  0.500 (A"),
+        "{text}"
+    );
     assert!(text.contains("O1 holds") || text.contains("O1 fails"), "{text}");
     assert!(text.contains("not so: sieve > LRU"), "{text}");
 
