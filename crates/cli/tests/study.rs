@@ -128,8 +128,9 @@ fn the_studies_of_the_repository_are_valid() {
     let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-such-results");
     for (study, left) in [
         ("jeong2021", 14 * 18 * 5),
-        ("jeong2021-small", 4 * 16 * 2),
+        ("jeong2021-small", 4 * 17 * 2),
         ("jeong2021-latency", 5 * 5 * 2),
+        ("deletes", 45),
         ("rocksdb", 3 * 16 * 4),
         ("orderings", (6 * 2 + 3) * 15),
     ] {
