@@ -17,22 +17,28 @@ use crate::{Access, Action, Actions, ListId, NodeId, PartMask, Slot};
 /// Pages of one request, one after the other, in one group of the index.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    pub(crate) first: u32,
-    pub(crate) len: u32,
-    pub(crate) access: Access,
-    pub(crate) tenant: u8,
+    /// Key of the first.
+    pub first: u32,
+    /// How many they are.
+    pub len: u32,
+    /// What they are accessed for.
+    pub access: Access,
+    /// Whose they are.
+    pub tenant: u8,
 }
 
 impl Pages {
     /// The first of them, `most` at most.
+    #[must_use]
     #[inline]
-    pub(crate) fn up_to(self, most: u32) -> Self {
+    pub fn up_to(self, most: u32) -> Self {
         Self { len: self.len.min(most), ..self }
     }
 
     /// The others. There may be none, after the last page of all.
+    #[must_use]
     #[inline]
-    pub(crate) fn after(self, count: u32) -> Self {
+    pub fn after(self, count: u32) -> Self {
         Self { first: self.first.wrapping_add(count), len: self.len - count, ..self }
     }
 }
@@ -40,8 +46,9 @@ impl Pages {
 impl Entries {
     /// The pages before the first one that is buffered or remembered; none if flash pages hold more
     /// than one entry, for then victims leave in company.
+    #[must_use]
     #[inline]
-    pub(crate) fn fresh(&self, pages: Pages) -> Pages {
+    pub fn fresh(&self, pages: Pages) -> Pages {
         if self.shape.per_program() != 1 {
             return pages.up_to(0);
         }
@@ -60,7 +67,7 @@ impl Entries {
     /// Gives the slots of the oldest entries of `from` to fresh pages, as many as there are both,
     /// and makes them the newest of `to`. Returns their number.
     #[inline]
-    pub(crate) fn replace_oldest(
+    pub fn replace_oldest(
         &mut self,
         from: ListId,
         to: ListId,
@@ -72,7 +79,7 @@ impl Entries {
 
     /// The same; what left is remembered.
     #[inline]
-    pub(crate) fn replace_oldest_and_remember(
+    pub fn replace_oldest_and_remember(
         &mut self,
         from: ListId,
         memory: Memory,
