@@ -121,9 +121,7 @@ impl Entries {
         self.slab.move_run_to_newest(to, oldest, newest);
         self.count_replaced(from, to, pages, clean);
         if let Some(memory) = memory {
-            for key in &left[..index(pages.len)] {
-                self.remember(memory, *key);
-            }
+            self.remember_all(memory, &left[..index(pages.len)]);
         }
         pages.len
     }

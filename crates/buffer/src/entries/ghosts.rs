@@ -1,6 +1,9 @@
 //! Ghosts: keys that policies remember after their entries left.
 
+use onefold_units::convert::index;
+
 use super::{Entries, Memory};
+use crate::slab::Blank;
 use crate::{ListId, NodeId};
 
 impl Entries {
@@ -49,6 +52,27 @@ impl Entries {
         }
         let ghost = self.insert_ghost(list, key);
         assert!(ghost.is_some(), "the policy keeps more ghosts than it asked for");
+    }
+
+    /// Remembers keys, of which no entry or ghost exists, one after the other. In a full list the oldest
+    /// ghosts become theirs: neighbours in the order of the keys, so they move together.
+    pub(super) fn remember_all(&mut self, memory: Memory, keys: &[u32]) {
+        let Memory { list, most } = memory;
+        let oldest = self.slab.oldest(list).filter(|_| self.len(list) == most);
+        let Some(oldest) = oldest.filter(|_| (1..=index(most)).contains(&keys.len())) else {
+            for key in keys {
+                self.remember(memory, *key);
+            }
+            return;
+        };
+        let (mut id, mut newest) = (oldest, oldest);
+        for key in keys {
+            let newer = NodeId(self.slab.node(id).newer);
+            self.slab.rename(id, *key, Blank::empty(list.0), &mut self.index);
+            newest = id;
+            id = newer;
+        }
+        self.slab.move_run_to_newest(list, oldest, newest);
     }
 
     /// Forgets the oldest ghosts of a list until it has `most` at most.
