@@ -17,7 +17,7 @@ const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 /// What is served.
 #[must_use]
 pub fn export(read_only: bool) -> Export {
-    Export { name: "disk".to_owned(), size: DISK_BYTES, read_only }
+    Export { name: "disk".to_owned(), size: DISK_BYTES, read_only, control: 0 }
 }
 
 /// An option as a client sends it.

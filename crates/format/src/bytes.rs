@@ -24,8 +24,16 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(wide))
     }
 
+    pub(crate) fn u128(&mut self) -> Option<u128> {
+        Some(u128::from_le_bytes(self.bytes(16)?.try_into().ok()?))
+    }
+
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.uint(4).map(onefold_units::convert::low32)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.uint(2).map(onefold_units::convert::low16)
     }
 
     pub(crate) fn u8(&mut self) -> Option<u8> {

@@ -110,12 +110,14 @@ impl CheckpointLabel {
     }
 }
 
-/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | 0 12 | crc 4. Data in superblocks of
-/// older epochs is known to have reached the medium whole.
+/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | seq 8 | 0 4 | crc 4. Data in superblocks of
+/// older epochs is known to have reached the medium whole, and so are log pages up to `seq`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncMark {
     /// Lowest epoch whose data has to be verified after a power cut.
     pub epoch: u64,
+    /// Last sequence number given out before the synchronisation.
+    pub seq: Seq,
 }
 
 impl SyncMark {
@@ -125,13 +127,14 @@ impl SyncMark {
     /// The bytes of the mark.
     #[must_use]
     pub fn encode(self) -> [u8; Self::BYTES] {
-        encode_epoch(MARK_MAGIC, self.epoch)
+        encode_numbers(MARK_MAGIC, self.epoch, self.seq.raw())
     }
 
     /// Reads a mark. A missing or damaged one means that everything has to be verified.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        Self { epoch: decode_epoch(MARK_MAGIC, bytes).unwrap_or(0) }
+        let (epoch, seq) = decode_numbers(MARK_MAGIC, bytes).unwrap_or((0, 0));
+        Self { epoch, seq: Seq::new(seq) }
     }
 }
 
@@ -150,31 +153,33 @@ impl EpochLimit {
     /// The bytes of the limit.
     #[must_use]
     pub fn encode(self) -> [u8; Self::BYTES] {
-        encode_epoch(LIMIT_MAGIC, self.epoch)
+        encode_numbers(LIMIT_MAGIC, self.epoch, 0)
     }
 
     /// Reads a limit. A missing one means that no superblock was opened yet.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        Self { epoch: decode_epoch(LIMIT_MAGIC, bytes).unwrap_or(0) }
+        Self { epoch: decode_numbers(LIMIT_MAGIC, bytes).map_or(0, |(epoch, _)| epoch) }
     }
 }
 
-fn encode_epoch(magic: u64, epoch: u64) -> [u8; 32] {
+fn encode_numbers(magic: u64, epoch: u64, seq: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     let mut writer = Writer::new(&mut bytes);
     writer.uint(magic, 4);
     writer.uint(0, 4);
     writer.uint(epoch, 8);
+    writer.uint(seq, 8);
     seal(&mut bytes);
     bytes
 }
 
-fn decode_epoch(magic: u64, bytes: &[u8; 32]) -> Option<u64> {
+fn decode_numbers(magic: u64, bytes: &[u8; 32]) -> Option<(u64, u64)> {
     let mut reader = Reader::new(checked_body(bytes)?);
     let known = reader.uint(4)? == magic;
     reader.uint(4)?;
-    reader.uint(8).filter(|_| known)
+    let numbers = (reader.uint(8)?, reader.uint(8)?);
+    known.then_some(numbers)
 }
 
 #[cfg(test)]
@@ -206,9 +211,9 @@ mod tests {
 
     #[test]
     fn mark_there_and_back() {
-        let mark = SyncMark { epoch: 81 };
+        let mark = SyncMark { epoch: 81, seq: Seq::new(7) };
         assert_eq!(SyncMark::decode(&mark.encode()), mark);
-        assert_eq!(SyncMark::decode(&[0; 32]), SyncMark { epoch: 0 });
+        assert_eq!(SyncMark::decode(&[0; 32]), SyncMark::default());
         let limit = EpochLimit { epoch: 1 << 40 };
         assert_eq!(EpochLimit::decode(&limit.encode()), limit);
         assert_eq!(EpochLimit::decode(&mark.encode()), EpochLimit { epoch: 0 });

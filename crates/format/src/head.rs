@@ -18,6 +18,18 @@ pub enum SuperblockKind {
     Data,
     /// Pages of an L2P checkpoint.
     Checkpoint,
+    /// Pages of the remap log.
+    Log,
+}
+
+impl SuperblockKind {
+    const fn code(self) -> u64 {
+        match self {
+            Self::Data => 1,
+            Self::Checkpoint => 2,
+            Self::Log => 3,
+        }
+    }
 }
 
 /// Header of a superblock.
@@ -56,7 +68,7 @@ impl HeadRecord {
         let mut writer = Writer::new(&mut bytes);
         writer.uint(MAGIC, 4);
         writer.uint(HEAD_VERSION, 2);
-        writer.uint(if self.kind == SuperblockKind::Data { 1 } else { 2 }, 1);
+        writer.uint(self.kind.code(), 1);
         writer.uint(0, 1);
         writer.uint(u64::from(self.superblock.raw()), 4);
         writer.uint(u64::from(self.erases), 4);
@@ -89,6 +101,7 @@ fn decode_body(body: &[u8]) -> Option<HeadRecord> {
     let kind = match reader.u8()? {
         1 => SuperblockKind::Data,
         2 => SuperblockKind::Checkpoint,
+        3 => SuperblockKind::Log,
         _ => return None,
     };
     reader.u8()?;

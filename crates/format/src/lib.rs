@@ -10,6 +10,7 @@ mod bytes;
 mod checkpoint;
 mod head;
 mod image;
+mod remap;
 mod spare;
 mod tail;
 mod trim;
@@ -17,6 +18,13 @@ mod trim;
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES};
+pub use remap::{
+    CommandSlot, CommandState, LogPageHead, REMAP_BLOCK_BYTES, REMAP_RANGES_MAX, RangeResult,
+    RemapBlockError, RemapCaps, RemapDurability, RemapEntry, RemapFlags, RemapReply, RemapVector,
+    ReplyContent, SNAPSHOT_NAME_MAX, SNAPSHOTS_MAX, SegmentHead, SnapshotAction, SnapshotCommand,
+    SnapshotEntry, SnapshotName, SnapshotTable, Topology, VectorRange, decode_segment,
+    entries_per_segment, log_page_capacity, pack_log_page, paper, unpack_log_page,
+};
 pub use spare::{SlotKind, SpareRecord, SpareState};
 pub use tail::{TAIL_RECORD_BYTES, TailRecord, decode_tail, encode_tail, tail_records_per_unit};
 pub use trim::{TRIM_RECORD_BYTES, TrimRecord};

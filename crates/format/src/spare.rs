@@ -23,6 +23,8 @@ pub enum SlotKind {
     Filler,
     /// A unit whose content was lost to an uncorrectable read; reading it is an error.
     Lost,
+    /// A page of the remap log; the lpn field is the data superblock it is about.
+    Log,
 }
 
 /// The spare area of a programmed slot.
@@ -95,6 +97,7 @@ impl SlotKind {
             Self::Map => 3,
             Self::Filler => 4,
             Self::Lost => 5,
+            Self::Log => 6,
         }
     }
 
@@ -105,6 +108,7 @@ impl SlotKind {
             3 => Some(Self::Map),
             4 => Some(Self::Filler),
             5 => Some(Self::Lost),
+            6 => Some(Self::Log),
             _ => None,
         }
     }

@@ -46,11 +46,25 @@ pub const fn narrow(value: u64) -> u32 {
     value as u32
 }
 
+/// The low 64 bits.
+#[must_use]
+#[inline]
+pub const fn low64(value: u128) -> u64 {
+    value as u64
+}
+
 /// The low 32 bits.
 #[must_use]
 #[inline]
 pub const fn low32(value: u64) -> u32 {
     value as u32
+}
+
+/// The low 16 bits.
+#[must_use]
+#[inline]
+pub const fn low16(value: u64) -> u16 {
+    value as u16
 }
 
 /// The low 8 bits.
