@@ -125,10 +125,7 @@ impl Regions {
             }
             let from = record.offset.max(run.from);
             let end = record.end().min(run.end);
-            let mut piece = record.clone();
-            piece.offset = run.to + (from - run.from);
-            piece.len = end - from;
-            out(piece);
+            out(record.piece(from - record.offset, end - from, run.to + (from - run.from)));
         }
     }
 }
@@ -145,23 +142,16 @@ pub fn wrap(record: &Record, device_bytes: u64, mut out: impl FnMut(Record)) {
     let offset = record.offset % device_bytes;
     let len = record.len.min(device_bytes);
     let head = len.min(device_bytes - offset);
-    let mut piece = record.clone();
-    (piece.offset, piece.len) = (offset, head);
-    if head == len && len == record.len {
-        out(piece);
-        return;
-    }
-    // Digests count pages of the whole request and would be wrong on its pieces.
-    piece.digests = None;
-    out(piece.clone());
+    out(record.piece(0, head, offset));
     if len > head {
-        (piece.offset, piece.len) = (0, len - head);
-        out(piece);
+        out(record.piece(head, len - head, 0));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use onefold_units::PAGE_BYTES;
+
     use super::{RegionSet, Regions, TOUCH_REGION_BYTES, wrap};
     use crate::{Layout, Record, TraceOp};
 
@@ -186,6 +176,22 @@ mod tests {
         assert_eq!(pieces(&regions, 10 * MIB, 7), [(3 * MIB, 7)]);
         assert_eq!(pieces(&regions, 0, 10 * MIB), [(0, 2 * MIB), (2 * MIB, MIB)]);
         assert_eq!(pieces(&regions, 5 * MIB, MIB), []);
+    }
+
+    #[test]
+    fn contents_go_along() {
+        let mut write = Record::new(0, TraceOp::Write, 6 * PAGE_BYTES, 3 * PAGE_BYTES);
+        write.digests = Some([1_u128, 2, 3].iter().map(|id| id.to_le_bytes()).collect());
+        let mut seen = Vec::new();
+        let mut push = |record: Record| seen.extend(record.contents());
+        wrap(&write, 8 * PAGE_BYTES, &mut push);
+        let mut set = RegionSet::default();
+        set.touch(write.offset, write.len);
+        let regions = Regions::new(&[set], &Layout::new(&[MIB]).unwrap());
+        regions.map(&write, &mut push);
+        let wrapped = [(6, Some(1)), (7, Some(2)), (0, Some(3))];
+        let mapped = [(6, Some(1)), (7, Some(2)), (8, Some(3))];
+        assert_eq!(seen, [wrapped, mapped].concat());
     }
 
     #[test]

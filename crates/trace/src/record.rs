@@ -1,6 +1,7 @@
 //! One request of a trace.
 
 use onefold_units::PAGE_BYTES;
+use onefold_units::convert::{index64, u64_from};
 
 /// What a trace says was asked of the device. A superset of `onefold_units::Op`: recordings of
 /// Onefold itself also hold its own commands.
@@ -126,6 +127,9 @@ impl Flags {
 /// covers only a part of the page.
 pub type Digest = [u8; 16];
 
+/// Nothing is known of a page.
+const UNKNOWN: Digest = [0; 16];
+
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -190,5 +194,94 @@ impl Record {
         }
         let first = self.offset / PAGE_BYTES;
         (first, (self.end() - 1) / PAGE_BYTES - first + 1)
+    }
+
+    /// The 4 KiB pages a write touches, in order, each with the id of its new content: contents of
+    /// one trace are equal where their ids are. `None` where the trace does not tell, or the write
+    /// covers only a part of the page. Nothing for other operations.
+    pub fn contents(&self) -> impl Iterator<Item = (u64, Option<u128>)> {
+        let (first, pages) = self.pages();
+        let pages = if self.op == TraceOp::Write { pages } else { 0 };
+        // A shift off the page grid leaves digests that describe other pages.
+        let digests = self.digests.as_deref().filter(|all| u64_from(all.len()) == pages);
+        (first..first + pages).zip(0..).map(move |(page, at)| {
+            let digest = digests.and_then(|all| all.get(at)).filter(|digest| **digest != UNKNOWN);
+            let whole =
+                self.offset <= page * PAGE_BYTES && self.end() - page * PAGE_BYTES >= PAGE_BYTES;
+            (page, digest.filter(|_| whole).map(|digest| u128::from_le_bytes(*digest)))
+        })
+    }
+
+    /// `len` bytes of the request from byte `from` of it on, at offset `to` instead. Digests go
+    /// along where the page grid does.
+    pub(crate) fn piece(&self, from: u64, len: u64, to: u64) -> Self {
+        let at = self.offset + from;
+        let mut piece = Self { offset: to, len, digests: None, ..*self };
+        if at % PAGE_BYTES == to % PAGE_BYTES {
+            piece.digests = self.digests_of(at, piece.pages().1);
+            // Pages that are cut in two.
+            if let Some(digests) = &mut piece.digests {
+                if let Some(head) = digests.first_mut().filter(|_| !to.is_multiple_of(PAGE_BYTES)) {
+                    *head = UNKNOWN;
+                }
+                let cut = !piece.offset.saturating_add(len).is_multiple_of(PAGE_BYTES);
+                if let Some(tail) = digests.last_mut().filter(|_| cut) {
+                    *tail = UNKNOWN;
+                }
+            }
+        }
+        piece
+    }
+
+    /// The digests of so many pages from the one of byte `at` on.
+    fn digests_of(&self, at: u64, pages: u64) -> Option<Box<[Digest]>> {
+        let skip = index64(at / PAGE_BYTES - self.pages().0);
+        let digests = self.digests.as_deref()?.get(skip..skip.checked_add(index64(pages))?)?;
+        Some(digests.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE_BYTES, Record, TraceOp};
+
+    /// A write of pages 10 to 13 with the contents 1 to 4, the third unknown.
+    fn write() -> Record {
+        let mut record = Record::new(0, TraceOp::Write, 10 * PAGE_BYTES, 4 * PAGE_BYTES);
+        record.digests = Some([1_u128, 2, 0, 4].iter().map(|id| id.to_le_bytes()).collect());
+        record
+    }
+
+    fn contents(record: &Record) -> Vec<(u64, Option<u128>)> {
+        record.contents().collect()
+    }
+
+    #[test]
+    fn contents_are_those_of_whole_pages() {
+        let mut record = write();
+        assert_eq!(contents(&record), [(10, Some(1)), (11, Some(2)), (12, None), (13, Some(4))]);
+        // Shifted off the grid: the digests are those of other pages.
+        record.offset += 512;
+        assert!(contents(&record).iter().all(|(_, content)| content.is_none()));
+        // Shortened at both ends.
+        record.len -= 1024;
+        assert_eq!(contents(&record), [(10, None), (11, Some(2)), (12, None), (13, None)]);
+        record.op = TraceOp::Trim;
+        assert_eq!(contents(&record), []);
+        record.digests = None;
+        record.op = TraceOp::Write;
+        assert_eq!(contents(&record).len(), 4);
+    }
+
+    #[test]
+    fn pieces_keep_their_contents() {
+        let record = write();
+        let piece = |from, len, to| contents(&record.piece(from, len, to));
+        let page = PAGE_BYTES;
+        assert_eq!(piece(page, 3 * page, 0), [(0, Some(2)), (1, None), (2, Some(4))]);
+        assert_eq!(piece(0, 2 * page - 512, 0), [(0, Some(1)), (1, None)]);
+        assert_eq!(piece(512, 2 * page - 512, page + 512), [(1, None), (2, Some(2))]);
+        assert_eq!(piece(512, 2 * page, 0), [(0, None), (1, None)], "off the grid");
+        assert_eq!(record.piece(0, 4 * page, 10 * page), record);
     }
 }

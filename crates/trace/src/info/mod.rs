@@ -12,7 +12,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index};
 
 use crate::scan::common_tick;
-use crate::{Digest, Flags, Record, TraceOp};
+use crate::{Flags, Record, TraceOp};
 use gaps::Gaps;
 use pages::PageTable;
 
@@ -68,8 +68,8 @@ struct Device {
 
 #[derive(Clone, Debug, Default)]
 struct Digests {
-    seen: BTreeSet<Digest>,
-    current: BTreeMap<(u16, u64), Digest>,
+    seen: BTreeSet<u128>,
+    current: BTreeMap<(u16, u64), u128>,
     pages: u64,
     duplicates: u64,
     same_place: u64,
@@ -141,8 +141,8 @@ impl Info {
         self.write_pages += count;
         self.fua += u64::from(record.flags.has(Flags::FUA));
         device.pages.write(first, count, record.t_ns, &mut self.gaps);
-        if let Some(digests) = &record.digests {
-            self.digests.add(record.dev, first, digests);
+        if record.digests.is_some() {
+            self.digests.add(record);
         }
     }
 
@@ -331,17 +331,17 @@ impl Info {
 }
 
 impl Digests {
-    fn add(&mut self, dev: u16, first: u64, digests: &[Digest]) {
-        for (page, digest) in (first..).zip(digests) {
-            if *digest == [0; 16] {
+    fn add(&mut self, record: &Record) {
+        for (page, content) in record.contents() {
+            let Some(content) = content else {
                 // Unknown content now stands there.
-                self.current.remove(&(dev, page));
+                self.current.remove(&(record.dev, page));
                 continue;
-            }
+            };
             self.pages += 1;
-            self.duplicates += u64::from(!self.seen.insert(*digest));
-            let before = self.current.insert((dev, page), *digest);
-            self.same_place += u64::from(before == Some(*digest));
+            self.duplicates += u64::from(!self.seen.insert(content));
+            let before = self.current.insert((record.dev, page), content);
+            self.same_place += u64::from(before == Some(content));
         }
     }
 }

@@ -18,6 +18,7 @@ pub(super) mod stream {
     pub(in crate::workload) const FUA: u64 = 5;
     pub(in crate::workload) const ARRIVALS: u64 = 6;
     pub(in crate::workload) const SCATTER: u64 = 7;
+    pub(in crate::workload) const CONTENTS: u64 = 8;
 }
 
 /// What is left to do.

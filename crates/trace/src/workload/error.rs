@@ -168,6 +168,17 @@ pub enum WorkloadError {
         /// Every choice.
         known: String,
     },
+    /// The first word names no content model.
+    #[error(
+        "`{found}` is no content model{}; use unique, iid_zipf or exact_dup_ratio",
+        hint(*.nearest)
+    )]
+    UnknownContents {
+        /// The word.
+        found: String,
+        /// The model it may be a misspelling of.
+        nearest: Option<&'static str>,
+    },
     /// Extents larger than files.
     #[error("`align` is {align} bytes, more than `file` or `memtable`; lower it")]
     AlignTooLarge {

@@ -5,6 +5,7 @@ use std::fmt;
 use onefold_units::{Nanos, Op};
 
 use super::WorkloadError;
+use super::bench::{Bench, BenchGenerator, BenchWorkload};
 use super::generate::PatternGenerator;
 use super::like::{LikeGenerator, LikeWorkload};
 use super::lsm::{Lsm, LsmGenerator, LsmPhase};
@@ -44,6 +45,8 @@ pub enum Workload {
     Pages(PageVolume),
     /// A log-structured merge tree.
     Lsm(Box<Lsm>),
+    /// A look-alike of a benchmark.
+    Bench(BenchWorkload),
 }
 
 impl Workload {
@@ -81,6 +84,9 @@ impl Workload {
         if LsmPhase::ALL.into_iter().any(|phase| phase.name() == kind) {
             return Lsm::parse(spec).map(|lsm| Self::Lsm(Box::new(lsm)));
         }
+        if let Some(bench) = Bench::named(kind) {
+            return BenchWorkload::parse(bench, words).map(Self::Bench);
+        }
         let known: Vec<_> = Self::names().collect();
         Err(WorkloadError::UnknownPattern {
             found: kind.to_owned(),
@@ -92,7 +98,9 @@ impl Workload {
     pub fn names() -> impl Iterator<Item = &'static str> {
         let patterns = Pattern::ALL.into_iter().map(Pattern::name);
         let trees = LsmPhase::ALL.into_iter().map(LsmPhase::name);
-        patterns.chain(trees).chain(LikeWorkload::names()).chain(PageVolume::names())
+        let benches = Bench::ALL.into_iter().map(Bench::name);
+        let volumes = LikeWorkload::names().chain(PageVolume::names());
+        patterns.chain(trees).chain(benches).chain(volumes)
     }
 
     /// What the word a specification begins with means, in one line. `None` if it is unknown.
@@ -105,6 +113,9 @@ impl Workload {
             return Some(
                 "look-alike of an MSR volume for buffer studies: pages, no times".to_owned(),
             );
+        }
+        if let Some(bench) = Bench::named(name) {
+            return Some(bench.description().to_owned());
         }
         let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
         let tree = LsmPhase::ALL.into_iter().find(|phase| phase.name() == name);
@@ -121,7 +132,7 @@ impl Workload {
     #[must_use]
     pub fn natural_bytes(&self) -> Option<u64> {
         match self {
-            Self::Pattern(_) => None,
+            Self::Pattern(_) | Self::Bench(_) => None,
             Self::Like(workload) => Some(workload.natural_bytes()),
             Self::Pages(workload) => Some(workload.natural_bytes()),
             Self::Lsm(workload) => Some(workload.natural_bytes()),
@@ -140,6 +151,9 @@ impl Workload {
                 Kind::Pages(Box::new(workload.instantiate(device_bytes, seed)?))
             }
             Self::Lsm(workload) => Kind::Lsm(Box::new(workload.instantiate(device_bytes, seed)?)),
+            Self::Bench(workload) => {
+                Kind::Bench(Box::new(workload.instantiate(device_bytes, seed)?))
+            }
         }))
     }
 
@@ -150,6 +164,7 @@ impl Workload {
             Self::Pattern(workload) => workload.pacing(),
             Self::Like(_) => Pacing::Timed,
             Self::Pages(_) | Self::Lsm(_) => Pacing::Closed { depth: 1 },
+            Self::Bench(workload) => workload.pacing(),
         }
     }
 
@@ -168,6 +183,7 @@ impl fmt::Display for Workload {
             Self::Like(workload) => workload.fmt(f),
             Self::Pages(workload) => workload.fmt(f),
             Self::Lsm(workload) => workload.fmt(f),
+            Self::Bench(workload) => workload.fmt(f),
         }
     }
 }
@@ -192,6 +208,7 @@ enum Kind {
     Like(Box<LikeGenerator>),
     Pages(Box<PageGenerator>),
     Lsm(Box<LsmGenerator>),
+    Bench(Box<BenchGenerator>),
 }
 
 impl Generator {
@@ -200,6 +217,7 @@ impl Generator {
     pub const fn end_bytes(&self) -> Option<u64> {
         match &self.0 {
             Kind::Pattern(generator) => Some(generator.start_bytes() + generator.length_bytes()),
+            Kind::Bench(generator) => Some(generator.end_bytes()),
             Kind::Like(_) | Kind::Pages(_) | Kind::Lsm(_) => None,
         }
     }
@@ -212,6 +230,7 @@ impl Generator {
             Kind::Like(generator) => generator.fill(out),
             Kind::Pages(generator) => generator.fill(out),
             Kind::Lsm(generator) => generator.fill(out),
+            Kind::Bench(generator) => generator.fill(out),
         }
     }
 }

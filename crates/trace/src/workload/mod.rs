@@ -63,7 +63,9 @@
 //! trim touched it. When nothing is in use, a write takes the trim's place.
 
 mod address;
+mod bench;
 mod choices;
+mod contents;
 mod error;
 mod generate;
 mod in_use;
@@ -84,6 +86,8 @@ mod zipf;
 #[cfg(test)]
 mod tests;
 
+pub use bench::{Bench, BenchGenerator, BenchWorkload};
+pub use contents::{ContentModel, ContentSpec};
 pub use error::WorkloadError;
 pub use generate::PatternGenerator;
 pub use kinds::{Generator, Request, Workload};

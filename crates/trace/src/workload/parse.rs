@@ -91,7 +91,8 @@ impl PatternWorkload {
 }
 
 impl Keys<'_> {
-    fn refuse_contradictions(&self, pattern: Pattern) -> Result<(), WorkloadError> {
+    /// Keys that say the same thing in two ways.
+    pub(super) fn refuse_exclusive(&self) -> Result<(), WorkloadError> {
         for (first, second) in [
             ("qd", "rate"),
             ("requests", "bytes"),
@@ -102,6 +103,11 @@ impl Keys<'_> {
                 return Err(WorkloadError::Exclusive { first, second });
             }
         }
+        Ok(())
+    }
+
+    fn refuse_contradictions(&self, pattern: Pattern) -> Result<(), WorkloadError> {
+        self.refuse_exclusive()?;
         for (key, means_something) in [
             ("dist", !pattern.is_sequential()),
             ("scatter", !pattern.is_sequential()),
@@ -181,7 +187,7 @@ impl Keys<'_> {
         entry.boolean()
     }
 
-    fn pacing(&self) -> Result<Pacing, WorkloadError> {
+    pub(super) fn pacing(&self) -> Result<Pacing, WorkloadError> {
         if let Some(entry) = self.find("rate") {
             let rate = entry.count()?;
             if !(1..=MAX_RATE).contains(&rate) {
@@ -211,7 +217,7 @@ impl Keys<'_> {
         }
     }
 
-    fn length(&self) -> Result<Length, WorkloadError> {
+    pub(super) fn length(&self) -> Result<Length, WorkloadError> {
         if let Some(entry) = self.find("requests") {
             return Ok(Length::Requests(entry.positive()?));
         }

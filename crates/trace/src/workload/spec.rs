@@ -308,16 +308,22 @@ impl fmt::Display for PatternWorkload {
             }
             Pacing::Timed => {}
         }
-        match self.length {
-            Length::Requests(count) => write!(f, ",requests={count}")?,
-            Length::Bytes(bytes) => write!(f, ",bytes={}", show_size(bytes))?,
-            Length::DriveWrites(times) => write!(f, ",drive_writes={times}")?,
-        }
+        write!(f, ",{}", self.length)?;
         self.write_shares(f)?;
         if let Some(seed) = self.seed {
             write!(f, ",seed={seed}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests(count) => write!(f, "requests={count}"),
+            Self::Bytes(bytes) => write!(f, "bytes={}", show_size(*bytes)),
+            Self::DriveWrites(times) => write!(f, "drive_writes={times}"),
+        }
     }
 }
 
