@@ -291,11 +291,19 @@ impl Config {
         Precondition {
             fill: self.real("precondition.fill"),
             overwrite: self.real("precondition.overwrite"),
+            range: self.real("precondition.range"),
+            remap_log: self.real("precondition.remap_log"),
             until: match self.word("precondition.until") {
                 "steady" => Until::Steady,
                 _ => Until::Count,
             },
         }
+    }
+
+    /// Specification of the contents of writes of which only the address is known.
+    #[must_use]
+    pub fn content(&self) -> &str {
+        self.text("dedup.content")
     }
 
     /// How the run goes.

@@ -1,9 +1,9 @@
 //! The device that a configuration describes, as the core's types.
 
 use onefold_buffer::{BufferConfig, Charge};
-use onefold_ftl::{FtlConfig, VictimKind};
+use onefold_ftl::{FtlConfig, RemapConfig, RemapScheme, VictimKind};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
-use onefold_ssd::{SsdConfig, Writeback};
+use onefold_ssd::{DedupConfig, HashKind, SsdConfig, Writeback};
 use onefold_units::{Rng, convert};
 
 use crate::config::Config;
@@ -55,6 +55,12 @@ impl Config {
         })
     }
 
+    /// Units for snapshots, and one for the table of them.
+    fn hidden_units(&self) -> u64 {
+        let (bytes, unit) = (self.quantity("capacity.snapshots"), self.quantity("ftl.indirection"));
+        if bytes == 0 { 0 } else { bytes.div_ceil(unit) + 1 }
+    }
+
     /// Logical capacity in bytes, a multiple of the mapping unit.
     ///
     /// # Errors
@@ -76,6 +82,7 @@ impl Config {
             geometry,
             timing: self.timing(),
             ftl: self.ftl(self.logical_units(&geometry)?, seed),
+            dedup: self.dedup(seed),
             buffer: self.buffer(),
             writeback: self.writeback(),
             separate_streams: self.flag("buffer.separate_streams"),
@@ -126,6 +133,7 @@ impl Config {
     fn ftl(&self, logical_units: u64, seed: u64) -> FtlConfig {
         FtlConfig {
             logical_units,
+            hidden_units: self.hidden_units(),
             map_cache_bytes: match self.setting("ftl.map_cache").value {
                 Value::MapCache(bytes) => bytes,
                 ref other => panic!("ftl.map_cache is a cache size, not {other:?}"),
@@ -149,6 +157,38 @@ impl Config {
             wear_threshold: self.narrow("ftl.wear_threshold"),
             endurance: self.narrow("ftl.endurance"),
             seed: stream(seed, 1),
+            remap: self.remap(),
+            fingerprints: self.narrow("dedup.fingerprints"),
+        }
+    }
+
+    fn remap(&self) -> RemapConfig {
+        let name = self.word("ftl.remap");
+        let scheme = RemapScheme::ALL.into_iter().find(|scheme| scheme.name() == name);
+        RemapConfig {
+            scheme: scheme.unwrap_or(RemapScheme::None),
+            paper: self.word("ftl.remap_mode") == "paper",
+            log_bytes: self.quantity("ftl.remap_log"),
+            segment_bytes: convert::narrow(self.quantity("ftl.remap_segment")),
+            max_refs: self.narrow("ftl.remap_refs"),
+            compacts: self.word("ftl.remap_compaction") == "below95",
+            nvram_read: self.time("timing.nvram_read"),
+            nvram_write: self.time("timing.nvram_write"),
+        }
+    }
+
+    fn dedup(&self, seed: u64) -> DedupConfig {
+        let name = self.word("dedup.hash");
+        let mut rng = Rng::fork(seed, 3);
+        let mut key = [0; 32];
+        for part in key.as_chunks_mut::<8>().0 {
+            *part = rng.next_u64().to_le_bytes();
+        }
+        DedupConfig {
+            hash: HashKind::ALL.into_iter().find(|kind| kind.name() == name),
+            hash_time: self.time("dedup.hash_time"),
+            hash_units: self.narrow("dedup.hash_units"),
+            key,
         }
     }
 
@@ -186,8 +226,9 @@ impl Config {
         }
     }
 
-    /// The same device with a logical capacity of exactly `bytes`: `geometry.blocks` is changed so
-    /// that the share of spare capacity stays (at least) that of the configuration.
+    /// The same device with a logical capacity of exactly `bytes`, and `capacity.snapshots` beside it:
+    /// `geometry.blocks` is changed so that the share of spare capacity stays (at least) that of the
+    /// configuration.
     ///
     /// # Errors
     /// `bytes` is no multiple of the mapping unit, or needs more blocks than a plane may have.
@@ -196,12 +237,17 @@ impl Config {
         let geometry = self.geometry()?;
         let unit = u64::from(geometry.unit_bytes());
         let per_block = geometry.raw_bytes() / self.count("geometry.blocks");
-        let fraction = match self.setting("capacity.logical").value {
-            Value::Capacity(Capacity::Fraction(fraction)) => fraction,
-            _ => convert::float(self.logical_bytes()?) / convert::float(geometry.raw_bytes()),
+        let fraction = if let Value::Capacity(Capacity::Fraction(fraction)) =
+            self.setting("capacity.logical").value
+        {
+            fraction
+        } else {
+            let all = self.logical_bytes()? + self.hidden_units() * unit;
+            convert::float(all) / convert::float(geometry.raw_bytes())
         };
         // A billionth of a block is far below a byte; without it, rounding could cost a whole block.
-        let exact = convert::float(bytes) / fraction / convert::float(per_block);
+        let all = bytes.saturating_add(self.hidden_units() * unit);
+        let exact = convert::float(all) / fraction / convert::float(per_block);
         let blocks = convert::floor_u64((exact - 1e-9).ceil());
         if !bytes.is_multiple_of(unit) || !(1..=MAX_BLOCKS).contains(&blocks) {
             return Err(ConfigError::LogicalSize {

@@ -1,6 +1,7 @@
 //! The one table of configuration keys. Parsing, errors, the reference and the JSON Schema all
 //! come from here.
 
+use onefold_ftl::RemapScheme;
 use onefold_ssd::Writeback;
 
 use crate::quantity::Measure;
@@ -99,6 +100,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Capacity the host sees, as a fraction of the raw capacity or as a size. Rounded down to a mapping unit.",
     ),
     key(
+        "capacity.snapshots",
+        size(0, 1 << 50),
+        "0",
+        "Logical capacity for snapshots, which the host does not see. It takes flash as capacity.logical does.",
+    ),
+    key(
         "timing.read",
         TIMES,
         "40us",
@@ -155,6 +162,8 @@ pub(crate) const KEYS: &[Key] = &[
         "100ns",
         "DRAM time per look-up in a table of the buffer policy, such as the large-append table.",
     ),
+    key("timing.nvram_read", TIME, "50ns", "Reading 64 B of NVRAM."),
+    key("timing.nvram_write", TIME, "500ns", "Writing 64 B of NVRAM."),
     key(
         "timing.cache_read",
         Kind::Flag,
@@ -251,9 +260,64 @@ pub(crate) const KEYS: &[Key] = &[
     key("ftl.endurance", count(0, 10_000_000), "0", "Erases a superblock survives. 0: no limit."),
     key(
         "ftl.remap",
-        Kind::Choice { words: &["none"], planned: &["gf", "gn", "ln", "lh", "opt"] },
+        words(&RemapScheme::NAMES),
         "none",
-        "Mapping-consistency scheme of the remap command.",
+        "How mappings made by remaps are kept consistent. none: remaps are copies; lh: logs per superblock in NVRAM and on flash; ln: in NVRAM only; gf, gn, opt: models for comparison, simulator only.",
+    ),
+    key(
+        "ftl.remap_mode",
+        words(&["default", "paper"]),
+        "default",
+        "paper: one 16 B log entry per page and no absorption, as in Wu 2022; simulator only.",
+    ),
+    key(
+        "ftl.remap_log",
+        size(1024, 1 << 40),
+        "2MiB",
+        "NVRAM for the remap log (flash for remap = \"gf\").",
+    ),
+    key(
+        "ftl.remap_segment",
+        size(64, 65_536),
+        "1KiB",
+        "Segment of the remap log in NVRAM: what a superblock takes at a time.",
+    ),
+    key(
+        "ftl.remap_refs",
+        count(0, 1 << 31),
+        "0",
+        "Mapping units that may share a slot; further remaps of it are copies. 0: any number; the paper has 15.",
+    ),
+    key(
+        "ftl.remap_compaction",
+        words(&["below95", "never"]),
+        "below95",
+        "below95: a full global log (gf, gn) is rewritten if less than 95 % of it is live; never: it stays full.",
+    ),
+    key(
+        "dedup.fingerprints",
+        count(0, 1 << 31),
+        "0",
+        "Contents that deduplication inside the device remembers, about 27 B each and 4 B per mapping unit of flash. 0: no deduplication. It needs ftl.remap.",
+    ),
+    key(
+        "dedup.hash",
+        words(&["none", "blake3", "sha256", "xxh3"]),
+        "blake3",
+        "Hash of deduplication. blake3, sha256: equal hashes are equal contents; xxh3: a hit is verified by reading the page; none: contents are not looked at.",
+    ),
+    key("dedup.hash_time", TIME, "32us", "Time to hash 4 KiB; Wu 2022 has 32 us."),
+    key(
+        "dedup.hash_units",
+        count(0, 1024),
+        "1",
+        "Hash units side by side, which pages queue for. 0: any number.",
+    ),
+    key(
+        "dedup.content",
+        Kind::Text,
+        "unique",
+        "Contents of writes of which the simulator knows the address only: unique, iid_zipf:theta=0.2,share=0.9 or exact_dup_ratio:ratio=0.1.",
     ),
     key(
         "buffer.policy",
@@ -318,6 +382,18 @@ pub(crate) const KEYS: &[Key] = &[
         real(0.0, 1000.0),
         "0.0",
         "Drive writes of uniform random overwrites before the run.",
+    ),
+    key(
+        "precondition.range",
+        real(0.000_001, 1.0),
+        "1.0",
+        "Share of the logical space that fill and overwrite address, from its beginning.",
+    ),
+    key(
+        "precondition.remap_log",
+        real(0.0, 1.0),
+        "0.0",
+        "Share of ftl.remap_log that is then filled with remaps of random mapping units.",
     ),
     key(
         "precondition.until",

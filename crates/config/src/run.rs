@@ -7,8 +7,12 @@ pub struct Precondition {
     pub fill: f64,
     /// Drive writes, uniform random.
     pub overwrite: f64,
+    /// Share of the logical space that both address.
+    pub range: f64,
     /// When it ends.
     pub until: Until,
+    /// Share of the remap log to be filled with entries.
+    pub remap_log: f64,
 }
 
 /// When preconditioning ends.

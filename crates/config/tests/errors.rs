@@ -145,9 +145,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "write a buffer policy such as \"lru\" or \"pt-lru:p=0.9\"",
     ),
     (
-        "ftl.remap=lh",
-        "--set: ftl.remap is `lh`, which is not available in this version; expected none",
-        "use none",
+        "ftl.remap=hybrid",
+        "--set: ftl.remap is `hybrid`, expected one of none, gf, gn, ln, lh, opt",
+        "use none, gf, gn, ln, lh, opt",
     ),
     (
         "ftl.separate_gc=yes",

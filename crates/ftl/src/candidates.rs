@@ -28,10 +28,16 @@ impl<M: Media> Recovery<M> {
         order.sort_unstable();
         for (epoch, at) in order {
             let superblock = SuperblockId::new(at);
-            let Some(first) = self.first_candidate(superblock, epoch) else { continue };
-            self.report.scanned_superblocks += 1;
-            for candidate in self.candidates(superblock, epoch, first)? {
-                self.consider(superblock, &candidate)?;
+            let first = self.first_candidate(superblock, epoch);
+            if let Some(first) = first {
+                self.report.scanned_superblocks += 1;
+                for candidate in self.candidates(superblock, epoch, first)? {
+                    self.consider(superblock, &candidate)?;
+                }
+            }
+            let whole = epoch < self.mark.epoch;
+            for (lpn, seq, slot) in self.log_candidates(superblock, first, whole)? {
+                self.consider(superblock, &Candidate { lpn, seq, slot })?;
             }
         }
         Ok(())
@@ -53,6 +59,9 @@ impl<M: Media> Recovery<M> {
         candidate: &Candidate,
     ) -> Result<(), RecoverError> {
         self.report.candidates += 1;
+        if self.aborted.contains(&candidate.seq) {
+            return Ok(());
+        }
         let lpn = index(candidate.lpn);
         let Some(&best) = self.best.get(lpn) else {
             self.report.torn_slots += 1;
@@ -113,17 +122,16 @@ impl<M: Media> Recovery<M> {
         if from_checkpoint && first.is_some_and(|first| slot >= first) {
             return Ok(false);
         }
-        let spare = match self.ftl.nand.media_mut().read(ppn, &mut []) {
-            Ok(spare) => spare,
-            Err(MediaError::Unreadable) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
+        if !self.is_whole(superblock, slot)? {
+            return Ok(false);
+        }
+        let (lpn, seq) = (candidate.lpn, candidate.seq);
+        if self.log.groups.get(superblock.index()).is_some_and(|group| group.maps(lpn, slot, seq)) {
+            return Ok(true);
+        }
+        let spare = self.ftl.nand.media_mut().read(ppn, &mut [])?;
         let SpareState::Programmed(record) = SpareState::decode(&spare) else { return Ok(false) };
-        let same = matches!(record.kind, SlotKind::Data | SlotKind::Lost)
-            && record.epoch_low == low32(head.epoch)
-            && (record.lpn.raw(), record.seq.raw()) == (candidate.lpn, candidate.seq);
-        let carries = record.kind == SlotKind::Data && record.data_crc != 0;
-        Ok(same && (!carries || self.read_verified(superblock, slot, record.data_crc)?.is_some()))
+        Ok((record.lpn.raw(), record.seq.raw()) == (lpn, seq))
     }
 
     fn candidates(

@@ -52,6 +52,52 @@ pub enum Violation {
         /// Slots kept valid until their successor is programmed.
         staged: u64,
     },
+    /// Invariant 2 of `remap`.
+    #[error("slot {ppn} counts {counted} references and has {found}")]
+    References {
+        /// Slot.
+        ppn: u32,
+        /// Its counter.
+        counted: u32,
+        /// Units that map to it, and staged units that replace it.
+        found: u32,
+    },
+    /// A remapped unit has no live entry, or several.
+    #[error("{live} log entries map unit {lpn} to its slot, expected one")]
+    Entries {
+        /// Unit.
+        lpn: u32,
+        /// Entries.
+        live: u32,
+    },
+    /// The counters of a group.
+    #[error("the log of superblock {superblock} counts {counted} live units and has {found}")]
+    GroupCount {
+        /// Superblock.
+        superblock: u32,
+        /// Its counters.
+        counted: u32,
+        /// Its live units.
+        found: u32,
+    },
+    /// A segment of NVRAM is used twice, or lost.
+    #[error("segment {segment} of the remap log is in {uses} places, expected one")]
+    Segment {
+        /// Segment.
+        segment: u32,
+        /// Places: groups, the free list, the list of those that wait.
+        uses: u32,
+    },
+    /// A log superblock counts wrong, or a superblock that is not one has log pages.
+    #[error("log superblock {superblock} counts {counted} live pages and has {found}")]
+    LogPages {
+        /// Superblock.
+        superblock: u32,
+        /// Its counter.
+        counted: u32,
+        /// Pages that groups refer to.
+        found: u32,
+    },
     /// A free superblock holds data.
     #[error("free superblock {superblock} has {valid} valid slots")]
     FreeHoldsData {
@@ -99,7 +145,8 @@ impl<M: Media> Ftl<M> {
         }
         let replaced = self.frontiers.iter().flat_map(|frontier| &frontier.staged);
         let staged = u64_from(replaced.filter(|unit| unit.replaces.is_some()).count());
-        if valid == mapped + staged {
+        self.check_remap()?;
+        if self.remap.is_some() || valid == mapped + staged {
             Ok(())
         } else {
             Err(Violation::Orphans { valid, mapped, staged })
@@ -110,7 +157,8 @@ impl<M: Media> Ftl<M> {
         let at = Ppn::new(ppn);
         let owner = self.map.p2l.get(at.index()).copied().unwrap_or(u32::MAX);
         let (superblock, slot) = self.nand.geometry().split(at);
-        if owner == lpn && self.valid.get(superblock, slot) {
+        let remapped = self.remap.as_ref().is_some_and(|remap| remap.units.has(lpn));
+        if (remapped || owner == lpn) && self.valid.get(superblock, slot) {
             Ok(())
         } else {
             Err(Violation::Mapping { lpn, ppn, owner })

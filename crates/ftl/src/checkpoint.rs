@@ -72,6 +72,11 @@ impl<M: Media> Ftl<M> {
         Ok(())
     }
 
+    /// Begins a checkpoint, or dumps the next page of the running one.
+    pub(crate) fn checkpoint_step(&mut self, now: Nanos) -> Result<(), FtlError> {
+        if self.checkpoints.dump.is_some() { self.dump_program(now) } else { self.cut(now) }
+    }
+
     /// Takes a checkpoint to the end, whatever is running: the trim log is empty afterwards.
     pub fn checkpoint_now(&mut self, now: Nanos) -> Result<(), FtlError> {
         while self.checkpoints.dump.is_some() {
@@ -200,6 +205,8 @@ impl<M: Media> Ftl<M> {
     fn commit(&mut self, now: Nanos, dump: Dump) -> Result<(), FtlError> {
         // Entries dumped late may lead to staged slots; what those replace is known nowhere else.
         self.program_all_staged(background(now))?;
+        // So may entries of the remap log that collection wrote again.
+        self.write_log()?;
         if M::STORES {
             self.sync()?;
             let copy = self.layout.nvram.labels[index64(dump.label.generation % 2)];
@@ -208,6 +215,7 @@ impl<M: Media> Ftl<M> {
             self.sync()?;
         }
         self.stats.checkpoints += 1;
+        self.ring.covered(dump.label.seq.raw());
         let before = std::mem::replace(&mut self.checkpoints.label, dump.label);
         if self.trim_log.both_count() && self.trim_log_is_stale() {
             self.trim_log.release_all();

@@ -1,5 +1,7 @@
 //! What can be chosen about the FTL.
 
+use crate::RemapConfig;
+
 /// Victim policy of garbage collection (ssd.md 1.2). One policy, one file, one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimKind {
@@ -38,6 +40,8 @@ impl VictimKind {
 pub struct FtlConfig {
     /// Logical capacity in mapping units.
     pub logical_units: u64,
+    /// Further logical units that no host command reaches: snapshots live there.
+    pub hidden_units: u64,
     /// Map cache in bytes; `None` = the whole map is in DRAM.
     pub map_cache_bytes: Option<u64>,
     /// Victim policy.
@@ -69,4 +73,8 @@ pub struct FtlConfig {
     pub endurance: u32,
     /// Seed of random victims.
     pub seed: u64,
+    /// The remap primitive and its log.
+    pub remap: RemapConfig,
+    /// Fingerprints that deduplication remembers; 0 = no deduplication.
+    pub fingerprints: u32,
 }

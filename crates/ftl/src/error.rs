@@ -15,6 +15,9 @@ pub enum FtlError {
         /// The unit.
         lpn: u32,
     },
+    /// A remap cannot be executed; nothing was changed.
+    #[error(transparent)]
+    Remap(#[from] crate::RemapError),
     /// The medium failed.
     #[error("the medium failed: {0}")]
     Media(#[from] MediaError),

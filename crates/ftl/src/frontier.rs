@@ -14,6 +14,10 @@ pub(crate) struct Staged {
     /// The content this one replaces. It stays valid until the program, because power may fail
     /// before.
     pub(crate) replaces: Option<Ppn>,
+    /// What it replaces was mapped by a remap, with its entry in NVRAM (false) or on flash.
+    pub(crate) remapped: Option<bool>,
+    /// It is a copy of what it replaces, made by collection: other referrers may follow.
+    pub(crate) is_copy: bool,
 }
 
 /// How a slot is accounted.

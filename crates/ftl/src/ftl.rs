@@ -4,27 +4,32 @@
 //! open superblock; a slot is *valid* while it holds the content of the logical unit mapped to it,
 //! or, until the slot that replaces it is programmed, the content before.
 //!
-//! 1. `l2p[lpn]` names a valid slot whose `p2l` is `lpn`, or nothing.
+//! 1. `l2p[lpn]` names a valid slot, or nothing. The slot's `p2l` is `lpn`, or an entry of the remap
+//!    log maps `lpn` to it.
 //! 2. `valid` of a superblock is the number of its valid slots; `valid` of a pool the sum of those.
 //! 3. A superblock is erased only when it has no valid slot.
 //! 4. A slot's content is replaced only after its successor was programmed.
 //! 5. Sequence numbers grow with every mapping change of the host; collection keeps them.
 //! 6. The free superblocks of a pool never fall below `stop` but for collection itself.
 
+use std::collections::BTreeSet;
+
 use onefold_format::checksum;
-use onefold_nand::{At, Media, Nand, Work};
+use onefold_nand::{At, Geometry, Media, Nand, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
 use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
 
 use crate::checkpoint::Checkpoints;
+use crate::fingerprints::FingerprintIndex;
 use crate::frontier::Frontier;
 use crate::layout::{LOST, Layout, UNMAPPED};
 use crate::map_cache::MapCache;
 use crate::pool::Pool;
+use crate::remap::{Remap, Ring};
 use crate::stats::{FtlStats, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
-use crate::{ConfigError, FtlConfig};
+use crate::{ConfigError, FtlConfig, RemapScheme, RemapStats};
 
 /// A page-mapping flash translation layer over one array.
 #[derive(Clone, Debug)]
@@ -58,6 +63,14 @@ pub struct Ftl<M> {
     pub(crate) geometry_id: u64,
     /// Pools that collect, or have fewer free superblocks than `start`.
     pub(crate) hungry: u32,
+    /// Sharing of slots; `None` where remaps are copies.
+    pub(crate) remap: Option<Box<Remap>>,
+    /// Where which content is stored; `None` without deduplication.
+    pub(crate) contents: Option<Box<FingerprintIndex>>,
+    /// Numbered remap commands.
+    pub(crate) ring: Ring,
+    /// Units that the next flush unmaps.
+    pub(crate) moving: BTreeSet<u32>,
 }
 
 impl<M: Media> Ftl<M> {
@@ -110,6 +123,10 @@ impl<M: Media> Ftl<M> {
             scratch: if M::STORES { vec![0; unit] } else { Vec::new() },
             geometry_id: geometry_id(&geometry),
             hungry: 0,
+            remap: Remap::new(config.remap, &geometry, &layout).map(Box::new),
+            contents: contents(&config, &geometry),
+            ring: Ring::default(),
+            moving: BTreeSet::new(),
             nand,
         })
     }
@@ -133,6 +150,7 @@ impl<M: Media> Ftl<M> {
         if space.rho >= 1.0 {
             return Err(ConfigError::NoSpace {
                 logical: space.logical_pages * 4096,
+                hidden: self.config.hidden_units * u64::from(self.nand.geometry().unit_bytes()),
                 usable: space.usable_pages * 4096,
                 reserve: u64::from(self.layout.start),
                 superblocks: u64::from(self.nand.geometry().superblocks_per_pool()),
@@ -170,6 +188,21 @@ impl<M: Media> Ftl<M> {
         self.layout.host_units
     }
 
+    /// Hidden units: those that come after the ones of the host.
+    #[must_use]
+    pub const fn hidden_units(&self) -> u32 {
+        self.layout.data_units - self.layout.host_units
+    }
+
+    /// Runs operations that may name hidden units, too. Without this, ranges end with the units of
+    /// the host, so that no command of a host gets behind them.
+    pub fn with_hidden<T>(&mut self, operate: impl FnOnce(&mut Self) -> T) -> T {
+        let host = std::mem::replace(&mut self.layout.host_units, self.layout.data_units);
+        let result = operate(self);
+        self.layout.host_units = host;
+        result
+    }
+
     /// Whether a unit is mapped. Lost units count as mapped: reading them is an error.
     #[must_use]
     pub fn is_mapped(&self, lpn: Lpn) -> bool {
@@ -205,6 +238,18 @@ impl<M: Media> Ftl<M> {
         FtlStats { erases: self.nand.erases(), ..self.stats }
     }
 
+    /// Bytes of memory that the index of fingerprints takes.
+    #[must_use]
+    pub fn fingerprint_bytes(&self) -> u64 {
+        self.contents.as_ref().map_or(0, |contents| contents.bytes())
+    }
+
+    /// What remapping counted since the device was built.
+    #[must_use]
+    pub fn remap_stats(&self) -> RemapStats {
+        self.remap.as_ref().map(|remap| remap.stats).unwrap_or_default()
+    }
+
     /// Free superblocks over all pools.
     #[must_use]
     pub fn free_superblocks(&self) -> u32 {
@@ -233,8 +278,9 @@ impl<M: Media> Ftl<M> {
             u32_from(self.superblocks.iter().filter(|block| block.state == state).count())
         };
         let (bad, checkpoint) = (count(State::Retired), count(State::Checkpoint));
+        let log = count(State::Log);
         let reserve = self.layout.start * geometry.pools();
-        let held = f64::from(geometry.superblocks()) - f64::from(bad + checkpoint + reserve);
+        let held = f64::from(geometry.superblocks()) - f64::from(bad + checkpoint + log + reserve);
         let partial = f64::from(self.layout.frontiers - 1) * 0.5;
         let full = held - partial * f64::from(geometry.pools());
         let slots = floor_u64(full * f64::from(self.layout.data_slots()));
@@ -245,6 +291,7 @@ impl<M: Media> Ftl<M> {
             bad_superblocks: bad,
             reserve_superblocks: reserve,
             checkpoint_superblocks: checkpoint,
+            log_superblocks: log,
             slots: geometry.slots(),
             data_slots: self.layout.data_slots(),
             usable_pages,
@@ -295,7 +342,16 @@ impl<M: Media> Ftl<M> {
     pub fn set_timed(&mut self, timed: bool) {
         self.nand.set_timed(timed);
         self.programmed_at = Nanos::ZERO;
+        if let Some(remap) = &mut self.remap {
+            remap.nvram_until = Nanos::ZERO;
+        }
     }
+}
+
+/// The index of deduplication; useless where nothing can be shared.
+fn contents(config: &FtlConfig, geometry: &Geometry) -> Option<Box<FingerprintIndex>> {
+    let shares = config.remap.scheme != RemapScheme::None && config.fingerprints > 0;
+    shares.then(|| Box::new(FingerprintIndex::new(geometry.total_slots(), config.fingerprints)))
 }
 
 /// Background work submitted at `now`.
@@ -304,7 +360,7 @@ pub(crate) const fn background(now: Nanos) -> At {
 }
 
 /// Checksum of the numbers that decide where data lies.
-fn geometry_id(geometry: &onefold_nand::Geometry) -> u64 {
+fn geometry_id(geometry: &Geometry) -> u64 {
     let spec = geometry.spec();
     let numbers = [
         spec.channels,

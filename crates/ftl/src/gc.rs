@@ -6,20 +6,17 @@
 //! v / (c - v) copies, and the next superblock is free just when it is needed. At `stop` a host
 //! write waits for a whole victim.
 
-use onefold_format::{SlotKind, SpareState, checksum};
-use onefold_nand::{At, ERASED_SPARE, Media, MediaError};
+use onefold_nand::{At, Media, MediaError};
 use onefold_units::convert::{index, u32_from};
-use onefold_units::{Cause, Nanos, Ppn, SuperblockId};
+use onefold_units::{Cause, Nanos, SuperblockId};
 
 use crate::FtlError;
-use crate::frontier::Entry;
 use crate::ftl::{Ftl, background};
-use crate::layout::RETIRED_BIT;
+use crate::layout::{ERASING_BIT, RETIRED_BIT};
 use crate::pool::Collection;
 use crate::staging::Resume;
 use crate::superblock::State;
 use crate::victim::Candidate;
-use crate::write::Unit;
 
 /// Victims in a row that may free nothing before the emptiest is taken instead. Random policies
 /// draw full superblocks now and then; only a streak means that nothing else is left.
@@ -57,7 +54,7 @@ impl<M: Media> Ftl<M> {
         }
         // A full victim frees nothing: the next one is due at once.
         for _ in 0..=BARREN_MAX {
-            if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
+            if self.pools[index(pool)].collection.is_none() && !self.begin(now, pool)? {
                 return Ok(());
             }
             let Some(copies) = self.copies_owed(pool) else {
@@ -121,7 +118,7 @@ impl<M: Media> Ftl<M> {
             let idle_at = self.nand.timelines().idle_at();
             let Some(pool) = self.pools.iter().position(|pool| pool.hungry) else { break };
             let pool = u32_from(pool);
-            let can = self.pools[index(pool)].collection.is_some() || self.begin(pool);
+            let can = self.pools[index(pool)].collection.is_some() || self.begin(idle_at, pool)?;
             if idle_at >= until || !can {
                 break;
             }
@@ -131,8 +128,8 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Collects one victim to the end. `false` if there is none.
-    fn collect_one(&mut self, now: Nanos, pool: u32) -> Result<bool, FtlError> {
-        if self.pools[index(pool)].collection.is_none() && !self.begin(pool) {
+    pub(crate) fn collect_one(&mut self, now: Nanos, pool: u32) -> Result<bool, FtlError> {
+        if self.pools[index(pool)].collection.is_none() && !self.begin(now, pool)? {
             return Ok(false);
         }
         self.drain(now, pool, u32::MAX)?;
@@ -140,8 +137,8 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Picks the next victim of a pool. `false` if collecting any would free nothing.
-    fn begin(&mut self, pool: u32) -> bool {
-        let Some((place, cause)) = self.choose(pool) else { return false };
+    fn begin(&mut self, now: Nanos, pool: u32) -> Result<bool, FtlError> {
+        let Some((place, cause)) = self.choose(pool) else { return Ok(false) };
         let superblock = self.nand.geometry().superblock_of_pool(pool, place);
         let block = &mut self.superblocks[superblock.index()];
         block.state = State::Collecting;
@@ -150,11 +147,20 @@ impl<M: Media> Ftl<M> {
         let pool_state = &mut self.pools[index(pool)];
         pool_state.victims.remove(place);
         pool_state.barren = if gain == 0 { pool_state.barren + 1 } else { 0 };
+        let ready = self.look_up_referrers(now, pool, superblock)?;
         let cursor = self.layout.data_begin;
-        pool_state.collection =
-            Some(Collection { victim: superblock, cursor, cause, valid, gain, credit: 0 });
+        self.pools[index(pool)].collection = Some(Collection {
+            victim: superblock,
+            cursor,
+            cause,
+            valid,
+            gain,
+            credit: 0,
+            ready,
+            pass: 0,
+        });
         self.judge_hunger(pool);
-        true
+        Ok(true)
     }
 
     fn choose(&mut self, pool: u32) -> Option<(u32, Cause)> {
@@ -186,11 +192,11 @@ impl<M: Media> Ftl<M> {
         let frontier = pool * self.layout.frontiers + self.layout.gc_frontier;
         for _ in 0..copies {
             let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
-            let victim = running.victim;
-            let Some(slot) = self.valid.next(victim, running.cursor) else {
+            let Some(slot) = self.valid.next(running.victim, running.cursor) else {
                 return self.finish(now, pool, running);
             };
-            self.relocate(background(now), pool, frontier, victim, slot, running.cause)?;
+            let at = At { ready: now.max(running.ready), ..background(now) };
+            self.relocate(at, frontier, slot, running)?;
             // Only now: a slot that could not be moved is tried again.
             if let Some(running) = &mut self.pools[index(pool)].collection {
                 running.cursor = slot + 1;
@@ -199,89 +205,6 @@ impl<M: Media> Ftl<M> {
         let Some(running) = self.pools[index(pool)].collection else { return Ok(()) };
         if self.valid.next(running.victim, running.cursor).is_none() {
             return self.finish(now, pool, running);
-        }
-        Ok(())
-    }
-
-    /// Moves one valid slot to the collection frontier, with its sequence number.
-    #[inline]
-    fn relocate(
-        &mut self,
-        at: At,
-        pool: u32,
-        frontier: u32,
-        victim: SuperblockId,
-        slot: u32,
-        cause: Cause,
-    ) -> Result<(), FtlError> {
-        let ppn = self.nand.geometry().ppn(victim, slot);
-        let lpn = self.map.p2l[ppn.index()];
-        let can_stage = self.nand.geometry().slots_per_program() > 1;
-        if can_stage && self.map.stored(lpn) != Some(ppn) {
-            // Its successor is staged; finish() sees to it.
-            return Ok(());
-        }
-        let pages = self.nand.geometry().pages_per_unit();
-        self.stats.reads.add(cause, pages);
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let unit_bytes = self.nand.geometry().unit_bytes();
-        let mut spare = ERASED_SPARE;
-        let read = self.nand.read(at, ppn, unit_bytes, &mut scratch, &mut spare);
-        let moved = match read {
-            Ok(grant) => {
-                let (kind, seq) = judge_copy::<M>(&spare, &scratch);
-                let at = At { ready: grant.done, ..at };
-                let entry = Entry { kind, cause, pages };
-                let data = if kind == SlotKind::Lost { &[][..] } else { &scratch[..] };
-                let moved = self.append(
-                    at,
-                    pool,
-                    frontier,
-                    Unit { lpn, seq, entry, data, moves_from: Some(ppn) },
-                );
-                if let Some(cache) = &mut self.map_cache {
-                    cache.mark_dirty(lpn / self.layout.entries_per_unit);
-                }
-                moved.map(|_| ())
-            }
-            Err(MediaError::Unreadable) => self.relocate_lost(at, pool, frontier, ppn, cause),
-            Err(error) => Err(error.into()),
-        };
-        self.scratch = scratch;
-        moved
-    }
-
-    /// The content of a slot is gone: a marker takes its place, so that reading the unit stays an
-    /// error and never turns into older data or zeroes.
-    fn relocate_lost(
-        &mut self,
-        at: At,
-        pool: u32,
-        frontier: u32,
-        ppn: Ppn,
-        cause: Cause,
-    ) -> Result<(), FtlError> {
-        self.stats.media_failures += 1;
-        let lpn = self.map.p2l[ppn.index()];
-        let seq = match self.nand.media_mut().read(ppn, &mut []) {
-            Ok(spare) => match SpareState::decode(&spare) {
-                SpareState::Programmed(record) => record.seq.raw(),
-                _ => self.seq,
-            },
-            Err(_) => self.seq,
-        };
-        let pages = self.nand.geometry().pages_per_unit();
-        let entry = Entry { kind: SlotKind::Lost, cause, pages };
-        self.append(
-            at,
-            pool,
-            frontier,
-            Unit { lpn, seq, entry, data: &[], moves_from: Some(ppn) },
-        )?;
-        if !M::STORES {
-            // Without bytes there is no marker to read: the map remembers it.
-            self.unmap(lpn);
-            self.map.l2p[index(lpn)] = crate::layout::LOST;
         }
         Ok(())
     }
@@ -298,15 +221,29 @@ impl<M: Media> Ftl<M> {
             // Host writes that replace its slots are staged elsewhere.
             self.program_all_staged(at)?;
         }
+        if self.superblocks[victim.index()].valid > 0 && self.remap.is_some() {
+            // Referrers that found no room in the log: each gets a copy.
+            let cursor = self.layout.data_begin;
+            let pass = running.pass + 1;
+            self.pools[index(pool)].collection = Some(Collection { cursor, pass, ..running });
+            return Ok(());
+        }
         assert!(
             self.superblocks[victim.index()].valid == 0,
             "{victim:?} is not empty (invariant 3)"
         );
+        self.write_log()?;
         self.pools[index(pool)].collection = None;
+        if let Some(remap) = &mut self.remap {
+            remap.referrers[index(pool)].clear();
+        }
         self.superblocks[victim.index()].state = State::Free;
-        if self.erase(now, victim)? {
+        let usable = self.erase(now, victim)?;
+        self.drop_group(victim);
+        if usable {
             self.release(victim);
         }
+        self.shrink_log(now)?;
         self.judge_hunger(pool);
         Ok(())
     }
@@ -342,6 +279,10 @@ impl<M: Media> Ftl<M> {
     /// Erases a superblock without valid slots. `false` if it is worn out and retired.
     pub(crate) fn erase(&mut self, now: Nanos, superblock: SuperblockId) -> Result<bool, FtlError> {
         let (pool, _) = self.place_in_pool(superblock);
+        let block = &self.superblocks[superblock.index()];
+        if self.remap.is_some() && (block.dirty || block.state == State::Log) {
+            self.note_erasing(superblock)?;
+        }
         let block = &mut self.superblocks[superblock.index()];
         block.erases += 1;
         self.pools[index(pool)].erases += 1;
@@ -349,6 +290,9 @@ impl<M: Media> Ftl<M> {
         let worn = self.config.endurance > 0 && block.erases >= self.config.endurance;
         let failing = block.failing;
         let result = self.nand.erase(background(now), superblock);
+        if let Some(remap) = &mut self.remap {
+            remap.superblocks.torn.retain(|(torn, _)| *torn != superblock);
+        }
         let usable = match result {
             Ok(()) => !worn && !failing,
             Err(MediaError::EraseFailed) => false,
@@ -367,13 +311,26 @@ impl<M: Media> Ftl<M> {
 
     /// Keeps the wear of a superblock in NVRAM: an erase takes the header that would tell it.
     pub(crate) fn note_wear(&mut self, superblock: SuperblockId) -> Result<(), FtlError> {
+        self.superblocks[superblock.index()].erasing = false;
         if M::STORES {
-            let block = &self.superblocks[superblock.index()];
-            let retired = if block.state == State::Retired { RETIRED_BIT } else { 0 };
-            let entry = (block.erases & !RETIRED_BIT) | retired;
-            let offset = self.layout.nvram.wear + u64::from(superblock.raw()) * 4;
-            self.nand.media_mut().nvram_write(offset, &entry.to_le_bytes())?;
+            let retired = self.superblocks[superblock.index()].state == State::Retired;
+            self.write_wear(superblock, if retired { RETIRED_BIT } else { 0 })?;
         }
+        Ok(())
+    }
+
+    /// Keeps in NVRAM that the log pages of a superblock do not count any more: a damaged one found after
+    /// a power cut comes from its erase then.
+    pub(crate) fn note_erasing(&mut self, superblock: SuperblockId) -> Result<(), FtlError> {
+        self.superblocks[superblock.index()].erasing = true;
+        if M::STORES { self.write_wear(superblock, ERASING_BIT) } else { Ok(()) }
+    }
+
+    fn write_wear(&mut self, superblock: SuperblockId, bit: u32) -> Result<(), FtlError> {
+        let erases = self.superblocks[superblock.index()].erases;
+        let entry = (erases & !(RETIRED_BIT | ERASING_BIT)) | bit;
+        let offset = self.layout.nvram.wear + u64::from(superblock.raw()) * 4;
+        self.nand.media_mut().nvram_write(offset, &entry.to_le_bytes())?;
         Ok(())
     }
 
@@ -407,20 +364,5 @@ impl<M: Media> Ftl<M> {
         let closed = (0..per_pool).filter(|place| block(*place).state == State::Closed);
         let coldest = closed.min_by_key(|place| (block(*place).erases, *place))?;
         (most - block(coldest).erases > threshold).then_some(coldest)
-    }
-}
-
-/// What a copied slot is now, and its sequence number: a copy whose checksum is wrong is lost.
-fn judge_copy<M: Media>(spare: &onefold_nand::Spare, data: &[u8]) -> (SlotKind, u64) {
-    if !M::STORES {
-        return (SlotKind::Data, 0);
-    }
-    match SpareState::decode(spare) {
-        SpareState::Programmed(record) => {
-            let whole = record.data_crc == 0 || record.data_crc == checksum(data);
-            let kind = if whole { record.kind } else { SlotKind::Lost };
-            (kind, record.seq.raw())
-        }
-        SpareState::Erased | SpareState::Damaged => (SlotKind::Lost, 0),
     }
 }

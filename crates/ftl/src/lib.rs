@@ -1,4 +1,4 @@
-//! Page mapping, garbage collection and power-off recovery.
+//! Page mapping, garbage collection, remapping and power-off recovery.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
@@ -7,6 +7,7 @@ mod check;
 mod checkpoint;
 mod config;
 mod error;
+mod fingerprints;
 mod frontier;
 mod ftl;
 mod gc;
@@ -16,6 +17,9 @@ mod map_cache;
 mod pool;
 mod read;
 mod recovery;
+mod recovery_cost;
+mod relocate;
+mod remap;
 mod staging;
 mod stats;
 mod superblock;
@@ -27,7 +31,13 @@ mod write;
 pub use check::Violation;
 pub use config::{FtlConfig, VictimKind};
 pub use error::FtlError;
+pub use fingerprints::{Fingerprint, FingerprintIndex};
 pub use ftl::Ftl;
 pub use layout::{ConfigError, Layout};
 pub use recovery::{RecoverError, RecoveryReport};
+pub use recovery_cost::RecoveryCost;
+pub use remap::{
+    Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,
+    RemapOutcome, RemapRange, RemapScheme, RemapStats,
+};
 pub use stats::{FtlStats, SpaceMap, Wear};

@@ -1,8 +1,8 @@
 //! The life of a superblock: taken from the free list, headed, filled, closed with its tail.
 
 use onefold_format::{
-    EpochLimit, HeadRecord, SlotKind, SpareRecord, SuperblockKind, TailRecord, checksum,
-    encode_tail, tail_records_per_unit,
+    HeadRecord, SlotKind, SpareRecord, SuperblockKind, TailRecord, checksum, encode_tail,
+    tail_records_per_unit,
 };
 use onefold_nand::{At, ERASED_SPARE, Media, MediaError};
 use onefold_units::convert::{index, low32};
@@ -42,17 +42,6 @@ impl<M: Media> Ftl<M> {
         }
     }
 
-    /// Notes in NVRAM that more epochs may be in use. A power cut of the host may take headers whose
-    /// slots are still there; if their epoch was given out again, an erase that is lost as well would
-    /// revive them.
-    pub(crate) fn reserve_epochs(&mut self) -> Result<(), FtlError> {
-        const EPOCHS_AT_ONCE: u64 = 1024;
-        self.epoch_limit = self.alloc + EPOCHS_AT_ONCE;
-        let limit = EpochLimit { epoch: self.epoch_limit };
-        self.nand.media_mut().nvram_write(self.layout.nvram.epoch_limit, &limit.encode())?;
-        self.sync()
-    }
-
     /// Writes the header of an erased superblock. `false` if its head page failed.
     pub(crate) fn write_head(
         &mut self,
@@ -62,6 +51,10 @@ impl<M: Media> Ftl<M> {
     ) -> Result<bool, FtlError> {
         if M::STORES && self.alloc >= self.epoch_limit {
             self.reserve_epochs()?;
+        }
+        if self.superblocks[superblock.index()].erasing {
+            // Power failed after the erase, before NVRAM knew.
+            self.note_wear(superblock)?;
         }
         let block = &mut self.superblocks[superblock.index()];
         block.epoch = self.alloc;

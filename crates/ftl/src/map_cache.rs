@@ -36,7 +36,7 @@ enum PageState {
 
 impl MapCache {
     pub(crate) fn new(bytes: u64, unit_bytes: u32, layout: &Layout) -> Self {
-        let pages = layout.units - layout.host_units;
+        let pages = layout.units - layout.data_units;
         let capacity = narrow((bytes / u64::from(unit_bytes)).clamp(1, u64::from(pages.max(1))));
         let nodes = index(pages) + 2;
         let mut cache = Self {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use onefold_units::{Cause, SuperblockId};
+use onefold_units::{Cause, Nanos, SuperblockId};
 
 use crate::VictimKind;
 use crate::victim::Victims;
@@ -38,6 +38,10 @@ pub(crate) struct Collection {
     pub(crate) valid: u32,
     pub(crate) gain: u32,
     pub(crate) credit: u32,
+    /// When the controller knows who shares its slots.
+    pub(crate) ready: Nanos,
+    /// Times it was read through before: slots that are left hold referrers without room in the log.
+    pub(crate) pass: u32,
 }
 
 impl Pool {

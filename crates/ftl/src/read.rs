@@ -3,7 +3,7 @@
 use onefold_format::{SlotKind, SpareState, SyncMark, checksum};
 use onefold_nand::{At, Delay, ERASED_SPARE, Grant, Media, MediaError, Work, zero};
 use onefold_units::convert::index;
-use onefold_units::{Cause, Lpn, Nanos};
+use onefold_units::{Cause, Lpn, Nanos, Seq};
 
 use crate::FtlError;
 use crate::frontier::Entry;
@@ -87,10 +87,24 @@ impl<M: Media> Ftl<M> {
     /// # Errors
     /// What the medium reported; nothing may be assumed durable then.
     pub fn flush(&mut self, at: At) -> Result<Nanos, FtlError> {
+        let done = self.settle(at)?;
+        if !self.moving.is_empty() {
+            self.unmap_moved(at)?;
+        }
+        Ok(done)
+    }
+
+    /// A flush as far as the medium is concerned: what a write with FUA or a remap needs. The sources
+    /// of moves on flush wait for a flush of the host.
+    ///
+    /// # Errors
+    /// As [`Ftl::flush`].
+    pub fn settle(&mut self, at: At) -> Result<Nanos, FtlError> {
         self.program_all_staged(at)?;
         if M::STORES {
             self.sync()?;
-            let mark = SyncMark { epoch: self.oldest_unverified() };
+            let seq = Seq::new(self.synced_log());
+            let mark = SyncMark { epoch: self.oldest_unverified(), seq };
             self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
         }
         Ok(self.programmed_at.max(at.ready))
@@ -101,7 +115,16 @@ impl<M: Media> Ftl<M> {
         for pool in &mut self.pools {
             pool.unsynced = 0;
         }
+        if let Some(remap) = &mut self.remap {
+            remap.segments.synced();
+        }
         Ok(())
+    }
+
+    /// The number up to which log pages are known to have reached the medium whole, all of them.
+    fn synced_log(&self) -> u64 {
+        let torn = self.remap.iter().flat_map(|remap| &remap.superblocks.torn);
+        torn.map(|(_, synced)| *synced).fold(self.seq, u64::min)
     }
 
     /// Lowest epoch of a superblock whose data may not have reached the medium whole.
@@ -135,7 +158,7 @@ impl<M: Media> Ftl<M> {
         if let Some(page) = evicted {
             self.write_translation_page(at, page)?;
         }
-        let Some(ppn) = self.map.stored(self.layout.host_units + page) else {
+        let Some(ppn) = self.map.stored(self.layout.data_units + page) else {
             return Ok(at.ready);
         };
         if self.find_staged(ppn).is_some() {
@@ -165,7 +188,7 @@ impl<M: Media> Ftl<M> {
         self.seq += 1;
         let pages = self.nand.geometry().pages_per_unit();
         let entry = Entry { kind: SlotKind::Data, cause: Cause::Metadata, pages };
-        let lpn = self.layout.host_units + page;
+        let lpn = self.layout.data_units + page;
         let at = At { work: Work::Background, ..at };
         self.append(
             at,

@@ -29,7 +29,8 @@ use onefold_units::convert::{index, u32_from};
 use onefold_units::{Lpn, Nanos, Seq, SuperblockId};
 
 use crate::ftl::Ftl;
-use crate::layout::{LOST, RETIRED_BIT, UNMAPPED};
+use crate::layout::{ERASING_BIT, LOST, RETIRED_BIT, UNMAPPED};
+use crate::remap::FoundLog;
 use crate::superblock::State;
 use crate::trim_log::TrimLog;
 use crate::{ConfigError, FtlConfig, FtlError};
@@ -51,6 +52,16 @@ pub struct RecoveryReport {
     pub mapped_units: u64,
     /// Units whose content is lost: reading them is an error.
     pub lost_units: u64,
+    /// Entries of the remap log.
+    pub log_entries: u64,
+    /// Atomic commands that power failed in: as if never issued.
+    pub aborted_commands: u64,
+    /// Bytes of NVRAM read for the remap log.
+    pub nvram_bytes: u64,
+    /// Pages of the remap log on flash.
+    pub log_pages: u64,
+    /// Pages of the remap log that cannot be read. What they said is known from elsewhere.
+    pub damaged_log_pages: u64,
 }
 
 /// Why a device cannot be recovered.
@@ -60,6 +71,33 @@ pub enum RecoverError {
     /// The configuration cannot work on this geometry.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The scheme is a model that does not survive power loss.
+    #[error(
+        "ftl.remap = \"{scheme}\" is a model for comparison and does not survive power loss: use \
+         \"ln\" or \"lh\", with ftl.remap_mode = \"default\""
+    )]
+    Model {
+        /// Its name.
+        scheme: &'static str,
+    },
+    /// A part of the remap log cannot be read, and nothing else says what it said.
+    #[error(
+        "a page of the remap log in superblock {superblock} is damaged: which units it was about is \
+         not known, and they would read as older contents; restore the image from a copy"
+    )]
+    DamagedLog {
+        /// Superblock of the log.
+        superblock: u32,
+    },
+    /// The medium has a remap log, but remapping is off.
+    #[error(
+        "superblock {superblock} holds a remap log, but ftl.remap is \"none\": use the scheme the \
+         device was written with"
+    )]
+    ForeignLog {
+        /// A superblock of the log.
+        superblock: u32,
+    },
     /// The medium failed.
     #[error(transparent)]
     Ftl(#[from] FtlError),
@@ -79,6 +117,9 @@ pub(crate) struct Recovery<M> {
     pub(crate) best: Vec<u64>,
     /// Units that won with the older of two equal copies, and the place of the newer.
     pub(crate) copies: BTreeMap<u32, u32>,
+    /// Numbers of atomic commands that power failed in: their records do not count.
+    pub(crate) aborted: Vec<u64>,
+    pub(crate) log: FoundLog,
     pub(crate) report: RecoveryReport,
 }
 
@@ -101,16 +142,23 @@ impl<M: Media> Ftl<M> {
             mark: SyncMark::default(),
             best: vec![0; units],
             copies: BTreeMap::new(),
+            aborted: Vec::new(),
+            log: FoundLog::default(),
             report: RecoveryReport::default(),
         };
         recovery.read_nvram()?;
+        recovery.read_commands()?;
         recovery.read_heads()?;
+        recovery.read_log()?;
         recovery.load_checkpoint()?;
         recovery.apply_candidates()?;
         recovery.apply_trims()?;
         recovery.leave_drained();
+        recovery.adopt_log();
         recovery.rebuild();
+        let strays = recovery.strays();
         let Recovery { mut ftl, report, .. } = recovery;
+        ftl.log_strays(&strays)?;
         if ftl.trim_log.both_count() {
             match ftl.checkpoint_now(Nanos::ZERO) {
                 // A worn-out device without room for it can still be read.
@@ -153,7 +201,10 @@ impl<M: Media> Recovery<M> {
         let (entries, _) = wear.as_chunks::<4>();
         for (block, entry) in self.ftl.superblocks.iter_mut().zip(entries) {
             let entry = u32::from_le_bytes(*entry);
-            block.erases = entry & !RETIRED_BIT;
+            block.erases = entry & !(RETIRED_BIT | ERASING_BIT);
+            if entry & ERASING_BIT != 0 {
+                block.erasing = true;
+            }
             if entry & RETIRED_BIT != 0 {
                 block.state = State::Retired;
             }
@@ -260,10 +311,14 @@ impl<M: Media> Recovery<M> {
             self.ftl.nand.media_mut().nvram_read(offset, &mut bytes)?;
             for (place, record) in (1..).zip(TrimLog::decode(&bytes)) {
                 let Some(record) = record.filter(|record| record.seq > covered) else { continue };
+                let aborted = self.aborted.contains(&record.seq.raw());
                 *end = place;
                 newest = newest.max((record.seq, which));
                 self.ftl.seq = self.ftl.seq.max(record.seq.raw());
                 self.report.trim_records += 1;
+                if aborted {
+                    continue;
+                }
                 self.unmap_before(record.seq, record.lpn, record.count);
             }
         }
@@ -318,6 +373,9 @@ impl<M: Media> Recovery<M> {
         if from_checkpoint && head.epoch >= label.alloc {
             return false;
         }
+        if self.ftl.remap.is_some() {
+            return self.accept_shared(lpn, ppn);
+        }
         if self.ftl.valid.get(superblock, slot) {
             return false;
         }
@@ -328,6 +386,8 @@ impl<M: Media> Recovery<M> {
 
     fn assign(&mut self, superblock: SuperblockId) {
         let (pool, _) = self.ftl.place_in_pool(superblock);
+        let remap = self.ftl.remap.as_ref();
+        let holds_log = remap.is_some_and(|remap| remap.superblocks.live[superblock.index()] > 0);
         let block = &mut self.ftl.superblocks[superblock.index()];
         let holds_checkpoint = self.ftl.checkpoints.label.superblocks.contains(&superblock);
         if block.valid > 0 {
@@ -335,6 +395,9 @@ impl<M: Media> Recovery<M> {
                 block.failing = true;
             }
             self.ftl.make_candidate(pool, superblock);
+        } else if holds_log {
+            block.failing |= block.state == State::Retired;
+            block.state = State::Log;
         } else if block.state == State::Retired {
             // Stays out of use.
         } else if holds_checkpoint {

@@ -36,6 +36,7 @@ impl<M: Media> Ftl<M> {
     ) -> Result<Grant, FtlError> {
         let slot = self.frontiers[index(frontier)].next;
         let replaces = unit.moves_from.or_else(|| self.map.stored(unit.lpn));
+        let remapped = self.remap.as_mut().and_then(|remap| remap.units.take(unit.lpn));
         self.point(pool, superblock, slot, unit.lpn);
         let unit_bytes = index(self.nand.geometry().unit_bytes());
         let open = &mut self.frontiers[index(frontier)];
@@ -45,7 +46,9 @@ impl<M: Media> Ftl<M> {
             open.staged_data.resize(open.staged.len() * unit_bytes, 0);
             open.staged_data.extend_from_slice(unit.data);
         }
-        open.staged.push(Staged { lpn: unit.lpn, seq: unit.seq, entry: unit.entry, replaces });
+        let Unit { lpn, seq, entry, moves_from, .. } = unit;
+        let is_copy = moves_from.is_some();
+        open.staged.push(Staged { lpn, seq, entry, replaces, remapped, is_copy });
         if open.next - open.programmed < self.nand.geometry().slots_per_program() {
             return Ok(Grant { done: at.ready, delay: Delay::None });
         }
@@ -68,6 +71,7 @@ impl<M: Media> Ftl<M> {
         let staged = &mut open.staged[place];
         staged.seq = unit.seq;
         staged.entry = unit.entry;
+        staged.is_copy = false;
         if !unit.data.is_empty() {
             let end = (place + 1) * unit_bytes;
             if open.staged_data.len() < end {
@@ -118,7 +122,7 @@ impl<M: Media> Ftl<M> {
         open.spares = spares;
         let grant = result?;
         self.programmed_at = self.programmed_at.max(grant.done);
-        self.settle_staged(frontier, slots);
+        self.settle_staged(at, frontier, superblock, slots)?;
         if first + slots == self.layout.data_end {
             self.close(at, pool, frontier)?;
         }
@@ -146,11 +150,18 @@ impl<M: Media> Ftl<M> {
     }
 
     /// The staged page is on flash: what its units replace is dead now (invariant 4).
-    pub(crate) fn settle_staged(&mut self, frontier: u32, slots: u32) {
+    pub(crate) fn settle_staged(
+        &mut self,
+        at: At,
+        frontier: u32,
+        superblock: SuperblockId,
+        slots: u32,
+    ) -> Result<(), FtlError> {
         let pages = self.nand.geometry().pages_per_unit();
         let open = &mut self.frontiers[index(frontier)];
         let staged = std::mem::take(&mut open.staged);
         let fillers = slots - u32_from(staged.len());
+        let first = open.programmed;
         open.staged_data.clear();
         open.programmed += slots;
         open.next = open.programmed;
@@ -163,17 +174,37 @@ impl<M: Media> Ftl<M> {
             }
         }
         self.stats.programs.add(Cause::Padding, pages * u64::from(fillers));
-        for unit in &staged {
+        for (slot, unit) in (first..).zip(&staged) {
+            if let (Some(old), true, Some(contents)) =
+                (unit.replaces, unit.is_copy, &mut self.contents)
+            {
+                contents.moved(old, self.nand.geometry().ppn(superblock, slot));
+            }
             self.stats.programs.add(unit.entry.cause, unit.entry.pages);
             self.stats.programs.add(Cause::Padding, pages - unit.entry.pages);
             if let Some(old) = unit.replaces {
-                self.invalidate(old);
+                self.end_replaced(unit, old);
+            }
+        }
+        for (slot, unit) in (first..).zip(&staged) {
+            if let Some(old) = unit.replaces.filter(|_| unit.is_copy) {
+                self.follow(at.now, old, self.nand.geometry().ppn(superblock, slot))?;
             }
         }
         // Keeps the allocation for the next page.
         let mut staged = staged;
         staged.clear();
         self.frontiers[index(frontier)].staged = staged;
+        Ok(())
+    }
+
+    /// What a staged unit replaces is dead now.
+    pub(crate) fn end_replaced(&mut self, unit: &Staged, old: Ppn) {
+        if let (Some(in_flash), Some(remap)) = (unit.remapped, &mut self.remap) {
+            let (superblock, _) = self.nand.geometry().split(old);
+            remap.note_dead(superblock, in_flash);
+        }
+        self.invalidate(old);
     }
 
     /// A program of a frontier failed: its superblock is closed short and retired once it is
@@ -205,8 +236,9 @@ impl<M: Media> Ftl<M> {
             if unit.entry.kind == SlotKind::Filler {
                 continue;
             }
-            let Staged { lpn, seq, entry, .. } = *unit;
-            let again = Unit { lpn, seq, entry, data: bytes, moves_from: None };
+            let Staged { lpn, seq, entry, replaces, is_copy, .. } = *unit;
+            let moves_from = replaces.filter(|_| is_copy);
+            let again = Unit { lpn, seq, entry, data: bytes, moves_from };
             self.append(at, pool, frontier, again)?;
         }
         Ok(())
@@ -220,5 +252,8 @@ impl<M: Media> Ftl<M> {
         }
         self.invalidate(ppn);
         self.map.l2p[index(unit.lpn)] = unit.replaces.map_or(UNMAPPED, Ppn::raw);
+        if let (Some(in_flash), Some(remap)) = (unit.remapped, &mut self.remap) {
+            remap.units.set(unit.lpn, in_flash);
+        }
     }
 }

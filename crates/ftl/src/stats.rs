@@ -58,6 +58,8 @@ pub struct SpaceMap {
     pub reserve_superblocks: u32,
     /// Superblocks that hold checkpoints now.
     pub checkpoint_superblocks: u32,
+    /// Superblocks that hold the remap log now.
+    pub log_superblocks: u32,
     /// Slots of a superblock.
     pub slots: u32,
     /// Slots of a superblock that hold data.

@@ -16,12 +16,15 @@ pub(crate) enum State {
     Collecting,
     /// Holds pages of a checkpoint.
     Checkpoint,
+    /// Holds pages of the remap log.
+    Log,
     /// Worn out or bad; never used again.
     Retired,
 }
 
 /// One superblock.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a superblock")]
 pub(crate) struct Superblock {
     /// Slots that hold the current content of a logical unit.
     pub(crate) valid: u32,
@@ -30,6 +33,8 @@ pub(crate) struct Superblock {
     pub(crate) failing: bool,
     /// It has to be erased before it is opened (after recovery).
     pub(crate) dirty: bool,
+    /// NVRAM says that it is about to be erased.
+    pub(crate) erasing: bool,
     /// It holds slots that failed verification: keep verifying it (recovery, step 3).
     pub(crate) unverified: bool,
     pub(crate) erases: u32,
@@ -45,6 +50,7 @@ impl Superblock {
         state: State::Free,
         failing: false,
         dirty: false,
+        erasing: false,
         unverified: false,
         erases: 0,
         epoch: 0,
@@ -119,7 +125,8 @@ impl ValidBits {
 pub(crate) struct Map {
     /// Physical slot by logical unit, or [`crate::layout::UNMAPPED`], or [`crate::layout::LOST`].
     pub(crate) l2p: Vec<u32>,
-    /// Logical unit by physical slot; meaningful where the slot is valid.
+    /// Logical unit that wrote a physical slot, or [`crate::layout::NO_OWNER`]; meaningful where the
+    /// slot is valid. With remaps it may be mapped elsewhere by now, and others to the slot.
     pub(crate) p2l: Vec<u32>,
 }
 

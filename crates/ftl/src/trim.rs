@@ -18,17 +18,14 @@ impl<M: Media> Ftl<M> {
     pub fn trim(&mut self, at: At, first: Lpn, count: u32) -> Result<Nanos, FtlError> {
         let first = first.raw();
         let end = first.saturating_add(count).min(self.layout.host_units);
-        let mapped = |lpn: &u32| self.map.l2p[index(*lpn)] != UNMAPPED;
-        // The record covers what is mapped, so that trimming nothing costs nothing.
-        let Some(begin) = (first..end).find(mapped) else { return Ok(at.ready) };
-        let last = (begin..end).rev().find(mapped).unwrap_or(begin);
+        let Some((begin, count)) = self.mapped_within(first, end) else { return Ok(at.ready) };
         if self.trim_log.is_full() {
             self.checkpoint_now(at.now)?;
         }
         self.seq += 1;
-        self.log_trim(begin, last + 1 - begin)?;
+        self.log_trim(begin, count)?;
         let mut ready = at.ready;
-        for lpn in begin..=last {
+        for lpn in begin..begin + count {
             if self.map.l2p[index(lpn)] != UNMAPPED {
                 ready = ready.max(self.translate(at, lpn, true)?);
                 self.unmap(lpn);
@@ -38,7 +35,16 @@ impl<M: Media> Ftl<M> {
         Ok(ready)
     }
 
-    fn log_trim(&mut self, lpn: u32, count: u32) -> Result<(), FtlError> {
+    /// The units from the first to the last mapped one of a range: first and count. A record covers only
+    /// those, so that trimming nothing costs nothing.
+    pub(crate) fn mapped_within(&self, first: u32, end: u32) -> Option<(u32, u32)> {
+        let mapped = |lpn: &u32| self.map.l2p[index(*lpn)] != UNMAPPED;
+        let begin = (first..end).find(mapped)?;
+        let last = (begin..end).rev().find(mapped).unwrap_or(begin);
+        Some((begin, last + 1 - begin))
+    }
+
+    pub(crate) fn log_trim(&mut self, lpn: u32, count: u32) -> Result<(), FtlError> {
         let offset = self.trim_log.append();
         self.stats.trim_records += 1;
         if M::STORES {
@@ -59,9 +65,11 @@ impl<M: Media> Ftl<M> {
             staged.entry.kind = SlotKind::Filler;
             staged.lpn = 0;
             if let Some(old) = staged.replaces.take() {
-                self.invalidate(old);
+                let unit = staged.clone();
+                self.end_replaced(&unit, old);
             }
         }
+        self.end_mapping(lpn, ppn);
         self.invalidate(ppn);
     }
 }

@@ -34,6 +34,11 @@ impl TrimLog {
         self.used[self.active] >= self.capacity
     }
 
+    /// Whether so many records fit without a checkpoint.
+    pub(crate) const fn has_room(&self, records: u32) -> bool {
+        self.used[self.active].saturating_add(records) <= self.capacity
+    }
+
     /// Whether a checkpoint of `map_pages` should begin: dumping one page per trim, it ends before
     /// the log is full.
     pub(crate) fn is_filling(&self, map_pages: u32) -> bool {

@@ -8,6 +8,7 @@ use onefold_units::{Cause, Lpn, Ppn, SuperblockId};
 use crate::FtlError;
 use crate::frontier::Entry;
 use crate::ftl::Ftl;
+use crate::layout::NO_OWNER;
 use crate::lifecycle::tail_record;
 use crate::staging::Resume;
 use crate::superblock::State;
@@ -47,6 +48,15 @@ impl<M: Media> Ftl<M> {
         self.seq += 1;
         let entry = Entry { kind: SlotKind::Data, cause: Cause::User, pages };
         let unit = Unit { lpn, seq: self.seq, entry, data, moves_from: None };
+        self.put(at, unit, stream)
+    }
+
+    /// Puts a unit of the host on a frontier.
+    #[inline]
+    pub(crate) fn put(&mut self, at: At, unit: Unit<'_>, stream: u32) -> Result<Grant, FtlError> {
+        if !self.moving.is_empty() {
+            self.moving.remove(&unit.lpn);
+        }
         if let Some(grant) = self.rewrite_staged(at, unit) {
             return Ok(grant);
         }
@@ -156,8 +166,19 @@ impl<M: Media> Ftl<M> {
         if unit.entry.pages < pages {
             self.stats.programs.add(Cause::Padding, pages - unit.entry.pages);
         }
-        let old = unit.moves_from.or_else(|| self.map.stored(unit.lpn));
+        let old = match unit.moves_from {
+            // The paper's null owner: nobody maps to the new slot yet.
+            _ if unit.lpn == NO_OWNER => None,
+            Some(from) => Some(from),
+            None => self.map.stored(unit.lpn),
+        };
+        if let Some(old) = old {
+            self.end_mapping(unit.lpn, old);
+        }
         self.point(pool, superblock, slot, unit.lpn);
+        if let (Some(from), Some(contents)) = (unit.moves_from, &mut self.contents) {
+            contents.moved(from, self.nand.geometry().ppn(superblock, slot));
+        }
         if let Some(old) = old {
             self.invalidate(old);
         }
@@ -169,6 +190,9 @@ impl<M: Media> Ftl<M> {
         }
         if slot + 1 == self.layout.data_end {
             self.close(at, pool, frontier)?;
+        }
+        if let Some(from) = unit.moves_from {
+            self.follow(at.now, from, self.nand.geometry().ppn(superblock, slot))?;
         }
         Ok(grant)
     }
@@ -182,12 +206,31 @@ impl<M: Media> Ftl<M> {
         let block = &mut self.superblocks[superblock.index()];
         block.valid += 1;
         self.pools[index(pool)].valid += 1;
+        if let Some(remap) = &mut self.remap {
+            if lpn == NO_OWNER {
+                return;
+            }
+            remap.refs.add(ppn);
+        }
         self.map.l2p[index(lpn)] = ppn.raw();
     }
 
-    /// A slot holds no current content any more.
+    /// A unit does not map to a slot any more. Without any, it holds no current content.
     #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
+        if let Some(remap) = &mut self.remap
+            && remap.refs.sub(ppn) > 0
+        {
+            return;
+        }
+        self.vacate(ppn);
+    }
+
+    /// A slot that nothing refers to is not valid any more.
+    pub(crate) fn vacate(&mut self, ppn: Ppn) {
+        if let Some(contents) = &mut self.contents {
+            contents.forget(ppn);
+        }
         let (superblock, slot) = self.nand.geometry().split(ppn);
         self.valid.clear(superblock, slot);
         let block = &mut self.superblocks[superblock.index()];

@@ -2,17 +2,23 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use common::{AT, Op, Setup, plain_config, read, spec};
-use onefold_ftl::{Ftl, FtlConfig, FtlError};
+use common::{AT, Op, Setup, pairs, plain_config, read, spec};
+use onefold_ftl::{Ftl, FtlConfig, FtlError, RemapOptions, RemapRange};
 use onefold_nand::{FaultSpec, Media, MemoryMedia, NullMedia};
-use onefold_testkit::{fill, for_each_seed, stamp_of};
+use onefold_testkit::{fill, for_each_seed, stamp_of, version_of};
 use onefold_units::convert::low32;
 use onefold_units::{Cause, Lpn, Nanos, Rng};
 
-/// Carries out an operation with stamped units; versions are the numbers of operations.
-fn apply<M: Media>(ftl: &mut Ftl<M>, setup: &Setup, op: Op, version: u64) -> Result<(), FtlError> {
+/// Carries out an operation with stamped units; versions are the numbers of operations. `false` if it
+/// was refused.
+fn apply<M: Media>(
+    ftl: &mut Ftl<M>,
+    setup: &Setup,
+    op: Op,
+    version: u64,
+) -> Result<bool, FtlError> {
     match op {
         Op::Write { lpn, stream } => {
             let mut data = setup.unit();
@@ -30,8 +36,42 @@ fn apply<M: Media>(ftl: &mut Ftl<M>, setup: &Setup, op: Op, version: u64) -> Res
             ftl.flush(AT)?;
         }
         Op::Checkpoint => ftl.checkpoint_now(Nanos::ZERO)?,
+        Op::Maintain(step) => ftl.maintain(Nanos::ZERO, step)?,
+        Op::Remap { ranges, options } => {
+            let ranges: Vec<_> = ranges.into_iter().flatten().collect();
+            let done = ftl.remap(AT, &ranges, options)?;
+            // Atomic remaps may be refused as a whole.
+            return Ok(done.outcomes.iter().all(|outcome| outcome.skipped == 0));
+        }
     }
-    Ok(())
+    Ok(true)
+}
+
+/// What a remap does to a map, and to the set of units that the next flush unmaps.
+fn remap_map(
+    map: &mut BTreeMap<u32, u64>,
+    moving: &mut BTreeSet<u32>,
+    ranges: [Option<RemapRange>; 3],
+    options: RemapOptions,
+) {
+    let ranges: Vec<_> = ranges.into_iter().flatten().collect();
+    let pairs = pairs(&ranges);
+    let before = map.clone();
+    if options.moves {
+        for (_, src) in &pairs {
+            map.remove(src);
+        }
+    }
+    if options.moves_on_flush {
+        moving.extend(pairs.iter().map(|(_, src)| *src));
+    }
+    for (dst, src) in pairs {
+        moving.remove(&dst);
+        match before.get(&src) {
+            Some(version) => map.insert(dst, *version),
+            None => map.remove(&dst),
+        };
+    }
 }
 
 fn memory(setup: &Setup) -> Ftl<MemoryMedia> {
@@ -46,14 +86,15 @@ fn equals_a_map_and_needs_no_bytes_to_count() {
         let setup = Setup::random(&mut rng);
         let mut ftl = memory(&setup);
         let mut null = setup.build(NullMedia);
-        let mut map = BTreeMap::new();
+        let (mut map, mut moving) = (BTreeMap::new(), BTreeSet::new());
         for version in 1..600 {
             let op = Op::random(&mut rng, &setup, 10);
-            apply(&mut ftl, &setup, op, version).unwrap();
-            apply(&mut null, &setup, op, version).unwrap();
+            let executed = apply(&mut ftl, &setup, op, version).unwrap();
+            assert_eq!(apply(&mut null, &setup, op, version).unwrap(), executed);
             match op {
                 Op::Write { lpn, .. } => {
                     map.insert(lpn, version);
+                    moving.remove(&lpn);
                 }
                 Op::Trim { lpn, count } => {
                     for lpn in lpn..lpn + count {
@@ -63,9 +104,17 @@ fn equals_a_map_and_needs_no_bytes_to_count() {
                 Op::Read { lpn } => {
                     let data = read(&mut ftl, &setup, lpn).unwrap();
                     let _ = read(&mut null, &setup, lpn);
-                    assert_eq!(stamp_of(lpn, &data), Some(map.get(&lpn).copied().unwrap_or(0)));
+                    assert_eq!(version_of(&data), Some(map.get(&lpn).copied().unwrap_or(0)));
                 }
-                Op::Flush | Op::Checkpoint => {}
+                Op::Remap { ranges, options } if executed => {
+                    remap_map(&mut map, &mut moving, ranges, options);
+                }
+                Op::Flush => {
+                    for lpn in std::mem::take(&mut moving) {
+                        map.remove(&lpn);
+                    }
+                }
+                Op::Checkpoint | Op::Remap { .. } | Op::Maintain(_) => {}
             }
             ftl.check().unwrap();
             assert_eq!(ftl.stats(), null.stats(), "after {op:?} with {setup:?}");
@@ -75,7 +124,7 @@ fn equals_a_map_and_needs_no_bytes_to_count() {
             let expected = map.get(&lpn).copied();
             assert_eq!(ftl.is_mapped(Lpn::new(lpn)), expected.is_some());
             let data = read(&mut ftl, &setup, lpn).unwrap();
-            assert_eq!(stamp_of(lpn, &data), Some(expected.unwrap_or(0)));
+            assert_eq!(version_of(&data), Some(expected.unwrap_or(0)));
         }
     });
 }
@@ -154,7 +203,7 @@ fn worn_out_superblocks_retire_until_none_is_left() {
     let end = loop {
         let lpn = low32(rng.below(u64::from(setup.units())));
         match apply(&mut ftl, &setup, Op::Write { lpn, stream: 0 }, 1) {
-            Ok(()) => writes += 1,
+            Ok(_) => writes += 1,
             Err(error) => break error,
         }
     };
@@ -194,7 +243,7 @@ fn faults_without_bytes_keep_the_books() {
         for version in 1..1500 {
             let op = Op::random(&mut rng, &setup, 10);
             match apply(&mut ftl, &setup, op, version) {
-                Ok(()) | Err(FtlError::Unreadable { .. }) => {}
+                Ok(_) | Err(FtlError::Unreadable { .. } | FtlError::Remap(_)) => {}
                 Err(FtlError::NoSpace) => break,
                 Err(error) => panic!("{error}"),
             }

@@ -154,6 +154,15 @@ impl<M: Media> Nand<M> {
         Ok(grant)
     }
 
+    /// Counts a program and lets it take its time at the place of a slot, without one: for what is only
+    /// modelled.
+    pub fn charge_program(&mut self, at: At, ppn: Ppn) -> Grant {
+        let (superblock, slot) = self.geometry.split(ppn);
+        let (program, _) = self.geometry.program_of(slot);
+        self.programs += 1;
+        self.time_program(at, superblock, program)
+    }
+
     #[inline]
     fn time_program(&mut self, at: At, superblock: SuperblockId, program: u32) -> Grant {
         if !self.timed {

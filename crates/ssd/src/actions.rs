@@ -10,6 +10,7 @@ use onefold_nand::{Delay, Grant, Media};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
+use crate::dedup::{UNKNOWN, Unit, store};
 use crate::span::{Part, Span};
 use crate::submit::{Times, join};
 use crate::{Payload, Ssd, SsdError};
@@ -275,7 +276,8 @@ impl<M: Media> Ssd<M> {
                 if awaited { job.times.ready } else { buffer.wait_for_pool(job.times.ready) };
             let at = Times { ready, ..job.times }.host();
             let data = buffer.slot(entry.slot);
-            let grant = self.ftl.write(at, entry.lpn, pages, stream, data)?;
+            let unit = Unit { lpn: entry.lpn, pages, stream, data, content: UNKNOWN };
+            let grant = store(&mut self.ftl, self.dedup.as_mut(), at, unit)?;
             if buffer.takes_victim(*entry, grant.done, awaited) {
                 let late = ready > job.times.ready;
                 job.wait_for_slots(ready, if late { Delay::Background } else { Delay::None });

@@ -148,7 +148,7 @@ impl<M: Media> Ssd<M> {
         let mut payload = match payload {
             Payload::Write(bytes) => Payload::Write(bytes),
             Payload::Zeroes => Payload::Zeroes,
-            Payload::None | Payload::Read(_) => Payload::None,
+            Payload::None | Payload::Read(_) | Payload::Contents(_) => Payload::None,
         };
         self.execute(times, span, command, Op::Write, &mut payload)
     }

@@ -39,6 +39,9 @@ pub enum Payload<'a> {
     Write(&'a [u8]),
     /// Zeroes.
     Zeroes,
+    /// What a write stores where the medium stores no bytes: an id per 4 KiB page touched, equal for
+    /// equal contents. 0: nothing is known of the page, and it is taken to be like no other.
+    Contents(&'a [u128]),
 }
 
 /// How a command ended.
@@ -74,7 +77,9 @@ impl SsdError {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
-            Self::OutOfRange { .. } => Status::InvalidField,
+            Self::OutOfRange { .. } | Self::Ftl(onefold_ftl::FtlError::Remap(_)) => {
+                Status::InvalidField
+            }
             Self::Ftl(onefold_ftl::FtlError::NoSpace) => Status::NoSpace,
             Self::Ftl(_) => Status::MediaError,
         }

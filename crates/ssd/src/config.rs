@@ -4,6 +4,8 @@ use onefold_buffer::BufferConfig;
 use onefold_ftl::FtlConfig;
 use onefold_nand::{FaultSpec, Geometry, TimingSpec};
 
+use crate::DedupConfig;
+
 /// A modelled SSD. Whether the parts fit together is judged by the device when it is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SsdConfig {
@@ -13,6 +15,8 @@ pub struct SsdConfig {
     pub timing: TimingSpec,
     /// Mapping, collection, metadata.
     pub ftl: FtlConfig,
+    /// Fingerprints of deduplication.
+    pub dedup: DedupConfig,
     /// DRAM buffer.
     pub buffer: BufferConfig,
     /// How its victims get to flash.
@@ -66,6 +70,7 @@ pub fn example_config() -> SsdConfig {
         timing: example_timing(),
         ftl: FtlConfig {
             logical_units: geometry.total_slots() * 3 / 4,
+            hidden_units: 0,
             map_cache_bytes: None,
             victim: VictimKind::Greedy,
             gc_start: 0.05,
@@ -80,7 +85,10 @@ pub fn example_config() -> SsdConfig {
             wear_threshold: 0,
             endurance: 0,
             seed: 0,
+            remap: onefold_ftl::RemapConfig::OFF,
+            fingerprints: 0,
         },
+        dedup: DedupConfig::DEFAULT,
         buffer: BufferConfig {
             policy: PolicySpec::new(PolicyKind::Lru),
             bytes: 0,

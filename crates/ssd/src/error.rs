@@ -10,6 +10,12 @@ pub enum BuildError {
     /// The buffer cannot work.
     #[error(transparent)]
     Buffer(#[from] onefold_buffer::BufferError),
+    /// Contents of a buffer are unknown where no bytes are stored.
+    #[error(
+        "both a buffer and deduplication are configured, expected at most one where no bytes are \
+         stored: what leaves the buffer could not be told apart"
+    )]
+    DedupInBuffer,
     /// Recovery failed.
     #[error(transparent)]
     Recovery(#[from] onefold_ftl::RecoverError),

@@ -89,6 +89,13 @@ impl Span {
         }
     }
 
+    /// Of values for each 4 KiB page touched, those of a whole unit; none if there are too few.
+    pub(crate) fn pages_of<T>(self, part: Part, pages: &[T]) -> &[T] {
+        let unit = u64::from(part.lpn.raw()) << self.shift;
+        let first = index64(unit / 4096 - self.offset / 4096);
+        pages.get(first..first + index64(self.unit() / 4096)).unwrap_or_default()
+    }
+
     /// The parts in ascending order.
     #[inline]
     pub(crate) fn parts(self) -> impl Iterator<Item = Part> {

@@ -7,6 +7,7 @@ use onefold_units::convert::{index, narrow};
 use onefold_units::{Lpn, Nanos};
 
 use crate::buffered::Buffered;
+use crate::dedup::Dedup;
 use crate::submit::Times;
 use crate::{BuildError, HostStats, SsdConfig, SsdError};
 
@@ -15,6 +16,7 @@ pub struct Ssd<M> {
     pub(crate) config: SsdConfig,
     pub(crate) ftl: Ftl<M>,
     pub(crate) buffer: Option<Buffered>,
+    pub(crate) dedup: Option<Dedup>,
     pub(crate) host: HostStats,
     pub(crate) capacity: u64,
     pub(crate) unit: u64,
@@ -54,6 +56,10 @@ impl<M: Media> Ssd<M> {
             flash_page_bytes: config.geometry.spec().page_bytes.max(unit),
             device_bytes: u64::from(ftl.host_units()) * u64::from(unit),
         };
+        let dedup = Dedup::new(config);
+        if dedup.is_some() && config.buffer.bytes > 0 && !M::STORES {
+            return Err(BuildError::DedupInBuffer);
+        }
         let buffer = if config.buffer.bytes == 0 {
             None
         } else {
@@ -69,6 +75,7 @@ impl<M: Media> Ssd<M> {
             scratch: vec![0; if M::STORES { index(unit) } else { 0 }],
             ftl,
             buffer,
+            dedup,
             host: HostStats::default(),
         })
     }
@@ -94,6 +101,14 @@ impl<M: Media> Ssd<M> {
     /// The FTL, for preconditioning and checks.
     pub const fn ftl_mut(&mut self) -> &mut Ftl<M> {
         &mut self.ftl
+    }
+
+    /// Whether what the device does takes virtual time. Times begin at zero again.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.ftl.set_timed(timed);
+        if let Some(dedup) = &mut self.dedup {
+            dedup.set_timed(timed);
+        }
     }
 
     /// What the host asked for so far.

@@ -19,6 +19,10 @@ pub struct HostStats {
     pub write_pages: u64,
     /// 4 KiB pages touched by TRIM and write-zeroes.
     pub trim_pages: u64,
+    /// Remap commands.
+    pub remap_requests: u64,
+    /// 4 KiB pages they were to remap.
+    pub remap_pages: u64,
 }
 
 impl HostStats {
@@ -45,7 +49,11 @@ impl HostStats {
     /// All requests.
     #[must_use]
     pub const fn requests(&self) -> u64 {
-        self.read_requests + self.write_requests + self.trim_requests + self.flush_requests
+        self.read_requests
+            + self.write_requests
+            + self.trim_requests
+            + self.flush_requests
+            + self.remap_requests
     }
 
     /// Pages read or written.
@@ -65,6 +73,8 @@ impl HostStats {
             read_pages: self.read_pages - earlier.read_pages,
             write_pages: self.write_pages - earlier.write_pages,
             trim_pages: self.trim_pages - earlier.trim_pages,
+            remap_requests: self.remap_requests - earlier.remap_requests,
+            remap_pages: self.remap_pages - earlier.remap_pages,
         }
     }
 }

@@ -7,6 +7,7 @@ use onefold_nand::{At, Delay, Grant, Media, Work, zero};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
+use crate::dedup::{UNKNOWN, Unit, content_of_unit, store};
 use crate::span::{Part, Span};
 use crate::{Command, Completion, Payload, Ssd, SsdError};
 
@@ -149,7 +150,7 @@ impl<M: Media> Ssd<M> {
         };
         if command.fua {
             // A protected buffer holds the data already; the medium still has to be told.
-            let durable = self.ftl.flush(Times { ready: grant.done, ..times }.host())?;
+            let durable = self.ftl.settle(Times { ready: grant.done, ..times }.host())?;
             if self.buffer.is_none() {
                 grant.done = grant.done.max(durable);
             }
@@ -170,13 +171,17 @@ impl<M: Media> Ssd<M> {
             let grant = match payload {
                 Payload::Write(bytes) if whole => {
                     let data = &bytes[part.at..part.at + index(part.len())];
-                    self.write_unit(times, part, command, data)?
+                    self.write_unit(times, part, command, data, UNKNOWN)?
                 }
                 Payload::Write(bytes) => {
                     let data = &bytes[part.at..part.at + index(part.len())];
                     self.merge(times, part, command, Some(data))?
                 }
-                _ if whole && !M::STORES => self.write_unit(times, part, command, &[])?,
+                Payload::Contents(contents) if whole && !M::STORES => {
+                    let content = content_of_unit(span.pages_of(part, contents));
+                    self.write_unit(times, part, command, &[], content)?
+                }
+                _ if whole && !M::STORES => self.write_unit(times, part, command, &[], UNKNOWN)?,
                 _ => self.merge(times, part, command, None)?,
             };
             all = join(all, grant);
@@ -191,11 +196,13 @@ impl<M: Media> Ssd<M> {
         part: Part,
         command: &Command,
         data: &[u8],
+        content: u128,
     ) -> Result<Grant, SsdError> {
         let stream = u32::from(command.stream);
         // Zeroing the edge of a trim rewrites the unit, but the host wrote none of it.
         let pages = if command.op == Op::Write { part.pages() } else { 0 };
-        Ok(self.ftl.write(times.host(), part.lpn, pages, stream, data)?)
+        let unit = Unit { lpn: part.lpn, pages, stream, data, content };
+        Ok(store(&mut self.ftl, self.dedup.as_mut(), times.host(), unit)?)
     }
 
     /// Read-modify-write: puts `data` (zeroes if `None`) into a unit that is covered in part.
@@ -233,7 +240,7 @@ impl<M: Media> Ssd<M> {
                 None => target.fill(0),
             }
         }
-        self.write_unit(Times { ready, ..times }, part, command, unit)
+        self.write_unit(Times { ready, ..times }, part, command, unit, UNKNOWN)
     }
 
     /// Makes everything acknowledged durable.

@@ -18,6 +18,11 @@ impl UnitSet {
         Self { words: vec![0; index(units.div_ceil(WORD))] }
     }
 
+    /// Whether any unit can be in the set.
+    pub(crate) const fn tracks(&self) -> bool {
+        !self.words.is_empty()
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, lpn: Lpn) {
         if let Some(word) = self.words.get_mut(index(lpn.raw() / WORD)) {

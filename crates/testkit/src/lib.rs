@@ -11,5 +11,5 @@ mod seeds;
 
 pub use buffers::{small_policies, small_policy};
 pub use cut_media::{Cut, CutMedia, Power};
-pub use model::{Model, Wrong, fill, stamp_of};
+pub use model::{Model, Wrong, fill, stamp_of, version_of};
 pub use seeds::{Reproduce, budget, chosen_seed, for_each_seed};

@@ -1,6 +1,9 @@
 //! Devices small enough that every corner is reached, and what is done to them.
 
-use onefold_ftl::{ConfigError, Ftl, FtlConfig, FtlError, Layout, RecoveryReport, VictimKind};
+use onefold_ftl::{
+    ConfigError, Ftl, FtlConfig, FtlError, Layout, Maintenance, RecoveryReport, RemapConfig,
+    RemapOptions, RemapRange, RemapScheme, VictimKind,
+};
 use onefold_nand::{
     At, CellTimes, FaultSpec, Geometry, GeometrySpec, Media, Nand, Span, TimingSpec, Work,
 };
@@ -39,6 +42,7 @@ pub(crate) fn spec(blocks: u32, pages: u32, page_bytes: u32, unit_bytes: u32) ->
 pub(crate) fn plain_config() -> FtlConfig {
     FtlConfig {
         logical_units: 1,
+        hidden_units: 0,
         map_cache_bytes: None,
         victim: VictimKind::Greedy,
         gc_start: 0.0,
@@ -53,6 +57,8 @@ pub(crate) fn plain_config() -> FtlConfig {
         wear_threshold: 0,
         endurance: 0,
         seed: 1,
+        remap: RemapConfig::OFF,
+        fingerprints: 0,
     }
 }
 
@@ -102,17 +108,18 @@ impl Setup {
             channels: *pick(rng, &[1, 2]),
             ways: *pick(rng, &[1, 1, 2]),
             planes: *pick(rng, &[1, 1, 2]),
-            blocks: 10 + low32(rng.below(8)),
+            blocks: 14 + low32(rng.below(8)),
             pages: *pick(rng, &[2, 3, 4, 8]),
             page_bytes,
             unit_bytes,
             span: if rng.below(2) == 0 { Span::Device } else { Span::Die },
         };
         let geometry = Geometry::new(spec).ok()?;
+        let remap = random_remap(rng);
         // One program for the head, one for the tail, and several for data: filling up flash pages
         // must not eat all that collection gains.
         let programs = geometry.slots() / geometry.slots_per_program();
-        if geometry.total_slots() > 400 || programs < 4 {
+        if geometry.total_slots() > 500 || programs < 4 {
             return None;
         }
         let config = FtlConfig {
@@ -128,6 +135,7 @@ impl Setup {
             checkpoint: *pick(rng, &[0.0, 0.1, 0.5]),
             wear_threshold: *pick(rng, &[0, 0, 2]),
             seed: rng.next_u64(),
+            remap,
             ..plain_config()
         };
         Self::new(spec, config, *pick(rng, &[0.4, 0.7, 0.9]))
@@ -191,7 +199,15 @@ pub(crate) fn pick<'a, T>(rng: &mut Rng, items: &'a [T]) -> &'a T {
 
 pub(crate) const AT: At = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
 
-/// What a host does.
+pub(crate) const MAINTENANCE: [Maintenance; 5] = [
+    Maintenance::Collect,
+    Maintenance::CompactLog,
+    Maintenance::DestageLog,
+    Maintenance::CollectLog,
+    Maintenance::Checkpoint,
+];
+
+/// What a host does, and what the device does by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Write { lpn: u32, stream: u32 },
@@ -199,6 +215,8 @@ pub(crate) enum Op {
     Read { lpn: u32 },
     Flush,
     Checkpoint,
+    Remap { ranges: [Option<RemapRange>; 3], options: RemapOptions },
+    Maintain(Maintenance),
 }
 
 impl Op {
@@ -213,12 +231,68 @@ impl Op {
             let count = (1 + low32(rng.below(4))).min(setup.units() - lpn);
             return Self::Trim { lpn, count };
         }
+        if rng.below(100) < 2 {
+            return Self::Maintain(*pick(rng, &MAINTENANCE));
+        }
+        if setup.config.remap.scheme != RemapScheme::None && rng.below(100) < 25 {
+            return Self::random_remap(rng, setup);
+        }
         match rng.below(100) {
             0..82 => Self::Write { lpn, stream },
             82..92 => Self::Read { lpn },
             92..99 => Self::Flush,
             _ => Self::Checkpoint,
         }
+    }
+
+    fn random_remap(rng: &mut Rng, setup: &Setup) -> Self {
+        let units = setup.units();
+        let mut ranges = [None; 3];
+        let mut first = 0;
+        for range in ranges.iter_mut().take(1 + index64(rng.below(3))) {
+            // Targets ascend and are disjoint; sources are anywhere.
+            if first + 1 >= units {
+                break;
+            }
+            let dst = first + low32(rng.below(u64::from(units - first)));
+            let len = (1 + low32(rng.below(6))).min(units - dst);
+            let src = low32(rng.below(u64::from(units - len + 1)));
+            first = dst + len;
+            *range = Some(RemapRange { dst: Lpn::new(dst), src: Lpn::new(src), len });
+        }
+        let kind = rng.below(6);
+        let options = RemapOptions {
+            moves: kind < 2,
+            moves_on_flush: kind == 2,
+            atomic: rng.below(3) == 0,
+            id: (rng.below(3) == 0).then(|| u128::from(rng.next_u64()) + 1),
+            no_fallback: false,
+            verify_equal: false,
+        };
+        Self::Remap { ranges, options }
+    }
+}
+
+/// Targets and sources of a remap, unit by unit.
+pub(crate) fn pairs(ranges: &[RemapRange]) -> Vec<(u32, u32)> {
+    let units = |range: &RemapRange| {
+        let (dst, src) = (range.dst.raw(), range.src.raw());
+        (0..range.len).map(move |n| (dst + n, src + n))
+    };
+    ranges.iter().flat_map(units).collect()
+}
+
+/// A log with segments of four entries, sometimes too small.
+fn random_remap(rng: &mut Rng) -> RemapConfig {
+    let scheme =
+        *pick(rng, &[RemapScheme::None, RemapScheme::Ln, RemapScheme::Lh, RemapScheme::Lh]);
+    let segments = *pick(rng, &[6, 10, 20, 60]);
+    RemapConfig {
+        scheme,
+        log_bytes: segments * 128,
+        segment_bytes: 128,
+        max_refs: *pick(rng, &[0, 0, 0, 3]),
+        ..RemapConfig::OFF
     }
 }
 

@@ -1,6 +1,8 @@
 //! The device with a DRAM buffer: bytes, power cuts, time.
 
 mod common;
+mod dedup;
+mod hidden;
 mod power_cut;
 mod sectors;
 mod time;

@@ -1,0 +1,197 @@
+//! What a remap costs in CPU time: scattered units, long runs, and collection with and without a log.
+//!
+//! `cargo run --release -p onefold-ftl --example remap`
+
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
+use onefold_ftl::{Ftl, FtlConfig, RemapConfig, RemapOptions, RemapRange, RemapScheme, VictimKind};
+use onefold_nand::{
+    At, CellTimes, FaultSpec, Geometry, GeometrySpec, Nand, NullMedia, Span, TimingSpec, Work,
+};
+use onefold_units::convert::{float, low32};
+use onefold_units::{Cause, Lpn, Nanos, Rng};
+
+const AT: At = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
+
+/// 16 dies, 288 superblocks of 16,384 pages: 18 GiB, 16 GiB of them visible.
+fn device(scheme: RemapScheme, log_bytes: u64) -> Ftl<NullMedia> {
+    let geometry = Geometry::new(GeometrySpec {
+        channels: 8,
+        ways: 2,
+        planes: 1,
+        blocks: 288,
+        pages: 1024,
+        page_bytes: 4096,
+        unit_bytes: 4096,
+        span: Span::Device,
+    })
+    .expect("fixed numbers");
+    let remap = RemapConfig { scheme, log_bytes, ..RemapConfig::OFF };
+    let config = FtlConfig {
+        hidden_units: 0,
+        logical_units: 4 << 20,
+        map_cache_bytes: None,
+        victim: VictimKind::Greedy,
+        gc_start: 0.02,
+        gc_stop: 0.0,
+        gc_pacing: true,
+        gc_idle: false,
+        separate_gc: true,
+        streams: 1,
+        metadata_pages: true,
+        checkpoint: 0.0,
+        trim_log_bytes: 1 << 20,
+        wear_threshold: 0,
+        endurance: 0,
+        seed: 1,
+        remap,
+        fingerprints: 0,
+    };
+    let mut nand = Nand::new(geometry, timing(), FaultSpec::default(), NullMedia);
+    nand.set_timed(false);
+    Ftl::new(nand, config, 0).expect("a device that fits")
+}
+
+fn timing() -> TimingSpec {
+    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]).expect("one time");
+    TimingSpec {
+        read: cell(50_000),
+        program: cell(500_000),
+        erase: Nanos::new(5_000_000),
+        channel_rate: 0,
+        link_rate: 0,
+        command: Nanos::ZERO,
+        command_page: Nanos::ZERO,
+        firmware_read: Nanos::ZERO,
+        firmware_write: Nanos::ZERO,
+        dram_page: Nanos::ZERO,
+        table_lookup: Nanos::ZERO,
+        cache_read: false,
+        cache_program: false,
+        plane_parallel: false,
+        read_priority: Nanos::ZERO,
+    }
+}
+
+/// CPU time of this thread in nanoseconds: other programs disturb little.
+fn cpu_now() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_ascii_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0)
+}
+
+fn cpu_ns(begin: f64) -> f64 {
+    cpu_now() - begin
+}
+
+fn fill(ftl: &mut Ftl<NullMedia>, units: u32) {
+    for lpn in 0..units {
+        ftl.write(AT, Lpn::new(lpn), 1, 0, &[]).expect("there is room");
+    }
+}
+
+/// Remaps of single units from anywhere to anywhere, `per_command` at a time.
+fn scattered(scheme: RemapScheme, log_bytes: u64, per_command: u32) {
+    const UNITS: u32 = 3 << 20;
+    const COMMANDS_UNITS: u32 = 4 << 20;
+    let mut ftl = device(scheme, log_bytes);
+    fill(&mut ftl, UNITS);
+    let mut rng = Rng::new(7);
+    let mut ranges = Vec::new();
+    let begin = cpu_now();
+    for _ in 0..COMMANDS_UNITS / per_command {
+        ranges.clear();
+        for n in 0..per_command {
+            // Targets of one command are disjoint: each from a part of its own.
+            let part = UNITS / per_command;
+            let dst = Lpn::new(n * part + low32(rng.below(u64::from(part))));
+            let src = Lpn::new(low32(rng.below(u64::from(UNITS))));
+            ranges.push(RemapRange { dst, src, len: 1 });
+        }
+        ftl.remap(AT, &ranges, RemapOptions::default()).expect("remapped");
+    }
+    let stats = ftl.remap_stats();
+    println!(
+        "{:4} log {:3} MiB, {per_command:3} per command: {:6.1} ns per unit, {} remapped, {} copied, \
+         {} compactions, {} destages, {} log pages",
+        scheme.name(),
+        log_bytes >> 20,
+        cpu_ns(begin) / f64::from(COMMANDS_UNITS),
+        stats.remapped,
+        stats.copied,
+        stats.compactions,
+        stats.destages,
+        ftl.programs().of(Cause::Rmm) + ftl.programs().of(Cause::RmmGc),
+    );
+}
+
+/// A clone of 1 GiB that was written sequentially.
+fn clone(scheme: RemapScheme) {
+    const UNITS: u32 = 1 << 18;
+    let mut ftl = device(scheme, 2 << 20);
+    fill(&mut ftl, UNITS);
+    let programs = ftl.programs().total();
+    let range = RemapRange { dst: Lpn::new(2 << 20), src: Lpn::new(0), len: UNITS };
+    let begin = cpu_now();
+    let done = ftl.remap(AT, &[range], RemapOptions::default()).expect("remapped");
+    println!(
+        "{:4} clone of 1 GiB: {:.3} ms, {} log entries, {} pages programmed, {:?}",
+        scheme.name(),
+        cpu_ns(begin) / 1e6,
+        ftl.remap_stats().entries,
+        ftl.programs().total() - programs,
+        done.outcomes,
+    );
+}
+
+/// Random overwrites of a device half of whose units are shared.
+fn collection(scheme: RemapScheme) {
+    const UNITS: u32 = 15 << 18;
+    let mut ftl = device(scheme, 64 << 20);
+    let mut rng = Rng::new(3);
+    let half = UNITS / 2;
+    fill(&mut ftl, half);
+    for dst in half..UNITS {
+        let src = Lpn::new(low32(rng.below(u64::from(half))));
+        let range = RemapRange { dst: Lpn::new(dst), src, len: 1 };
+        ftl.remap(AT, &[range], RemapOptions::default()).expect("remapped");
+    }
+    for round in 0..3 {
+        let before = ftl.stats();
+        let begin = cpu_now();
+        for _ in 0..UNITS {
+            let lpn = low32(rng.below(u64::from(UNITS)));
+            if rng.below(3) == 0 {
+                let src = Lpn::new(low32(rng.below(u64::from(UNITS))));
+                let range = RemapRange { dst: Lpn::new(lpn), src, len: 1 };
+                ftl.remap(AT, &[range], RemapOptions::default()).expect("remapped");
+            } else {
+                ftl.write(AT, Lpn::new(lpn), 1, 0, &[]).expect("there is room");
+            }
+        }
+        let stats = ftl.stats().since(&before);
+        let moved = stats.programs.of(Cause::Gc);
+        let cpu = cpu_ns(begin) / (f64::from(UNITS) + float(moved));
+        println!(
+            "{:4} overwrites {round}: {cpu:.1} ns per write, remap and moved page; {} moved, {} unshared, {:?}",
+            scheme.name(),
+            moved,
+            stats.programs.of(Cause::Unshare),
+            ftl.remap_stats(),
+        );
+    }
+}
+
+fn main() {
+    for scheme in [RemapScheme::Opt, RemapScheme::Lh] {
+        for per_command in [1, 128] {
+            scattered(scheme, 64 << 20, per_command);
+        }
+    }
+    scattered(RemapScheme::Lh, 2 << 20, 128);
+    for scheme in [RemapScheme::Opt, RemapScheme::Lh, RemapScheme::Ln] {
+        clone(scheme);
+    }
+    for scheme in [RemapScheme::Opt, RemapScheme::Lh] {
+        collection(scheme);
+    }
+}

@@ -1,0 +1,162 @@
+//! Writing entries to the log.
+
+use onefold_format::{EpochLimit, RemapEntry, SegmentHead};
+use onefold_nand::Media;
+use onefold_units::convert::{index, u32_from, u64_from};
+use onefold_units::{Nanos, Ppn, SuperblockId};
+
+use super::groups::{NO_SEGMENT, Segment};
+use crate::FtlError;
+use crate::ftl::Ftl;
+
+/// NVRAM is read and written in lines of this size (remap.md section 1).
+const LINE_BYTES: u64 = 64;
+
+impl<M: Media> Ftl<M> {
+    /// Adds an entry to the group of a superblock; room for it was reserved. It is durable after
+    /// [`Ftl::write_log`].
+    pub(crate) fn append_entry(
+        &mut self,
+        superblock: SuperblockId,
+        entry: RemapEntry,
+    ) -> Result<(), FtlError> {
+        let Some(remap) = &mut self.remap else { return Ok(()) };
+        let (per_segment, run_max) = (remap.per_segment(), remap.config.run_max());
+        let group = &mut remap.groups[superblock.index()];
+        if group.merge(&entry, run_max) {
+            return Ok(());
+        }
+        if group.room(per_segment) == 0 {
+            let segment = self.take_segment()?;
+            let Some(remap) = &mut self.remap else { return Ok(()) };
+            remap.groups[superblock.index()].segments.push(segment);
+        }
+        let Some(remap) = &mut self.remap else { return Ok(()) };
+        remap.groups[superblock.index()].push(entry);
+        remap.global_entries += 1;
+        if remap.unwritten.last() != Some(&superblock) {
+            remap.unwritten.push(superblock);
+        }
+        Ok(())
+    }
+
+    /// Takes a free segment. Its life is a number from the allocator of epochs, which are never given
+    /// out twice: no entry of an earlier use can pass for one of this.
+    fn take_segment(&mut self) -> Result<Segment, FtlError> {
+        let Some(remap) = &mut self.remap else { return Err(FtlError::NoSpace) };
+        if !remap.config.scheme.is_local() {
+            let life = 0;
+            let entries = Vec::new();
+            return Ok(Segment { id: NO_SEGMENT, life, entries, written: None, sealed: false });
+        }
+        let id = remap.segments.free.pop().ok_or(FtlError::NoSpace)?;
+        let per_segment = index(remap.config.entries_per_segment());
+        if M::STORES && self.alloc >= self.epoch_limit {
+            self.reserve_epochs()?;
+        }
+        let life = self.alloc;
+        self.alloc += 1;
+        let entries = Vec::with_capacity(per_segment);
+        Ok(Segment { id, life, entries, written: None, sealed: false })
+    }
+
+    /// Puts what was appended on the medium. Returns the bytes.
+    pub(crate) fn write_log(&mut self) -> Result<u64, FtlError> {
+        let Some(remap) = &mut self.remap else { return Ok(0) };
+        let mut bytes = 0;
+        while let Some(superblock) = remap.unwritten.pop() {
+            let epoch = self.superblocks[superblock.index()].epoch;
+            let entry_bytes = u64::from(remap.config.entry_bytes());
+            let group = &mut remap.groups[superblock.index()];
+            for segment in group.segments.iter_mut().rev() {
+                let written = segment.written.unwrap_or(0);
+                let end = u32_from(segment.entries.len());
+                if segment.written == Some(end) {
+                    break;
+                }
+                bytes += u64::from(end - written) * entry_bytes;
+                if M::STORES && segment.id != NO_SEGMENT {
+                    let head = SegmentHead { superblock, epoch, life: segment.life };
+                    let (at, image) = encode(segment, &head);
+                    let offset = self.layout.nvram.segment(segment.id) + at;
+                    self.nand.media_mut().nvram_write(offset, &image)?;
+                }
+                segment.written = Some(end);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Puts what was appended on the medium; returns when NVRAM has it, if it may begin at `ready`.
+    pub(crate) fn write_log_at(&mut self, ready: Nanos) -> Result<Nanos, FtlError> {
+        let bytes = self.write_log()?;
+        let Some(remap) = &mut self.remap else { return Ok(ready) };
+        let lines = bytes.div_ceil(LINE_BYTES);
+        let begin = ready.max(remap.nvram_until);
+        let end = begin + Nanos::new(remap.config.nvram_write.get() * lines);
+        remap.nvram_until = end;
+        self.program_global_pages(ready);
+        Ok(end)
+    }
+
+    /// Notes in NVRAM that more epochs may be in use. A power cut of the host may take headers whose
+    /// slots are still there; if their epoch was given out again, an erase that is lost as well would
+    /// revive them.
+    pub(crate) fn reserve_epochs(&mut self) -> Result<(), FtlError> {
+        const EPOCHS_AT_ONCE: u64 = 1024;
+        self.epoch_limit = self.alloc + EPOCHS_AT_ONCE;
+        let limit = EpochLimit { epoch: self.epoch_limit };
+        self.nand.media_mut().nvram_write(self.layout.nvram.epoch_limit, &limit.encode())?;
+        self.sync()
+    }
+
+    /// A unit is not mapped to `old` any more: what the log and the reference counts say about that.
+    #[inline]
+    pub(crate) fn end_mapping(&mut self, lpn: u32, old: Ppn) {
+        if let Some(remap) = &mut self.remap
+            && remap.units.has(lpn)
+        {
+            let in_flash = remap.units.is_in_flash(lpn);
+            remap.units.clear(lpn);
+            let (superblock, _) = self.nand.geometry().split(old);
+            remap.note_dead(superblock, in_flash);
+        }
+    }
+
+    /// The group of an erased superblock is given up.
+    pub(crate) fn drop_group(&mut self, superblock: SuperblockId) {
+        let Some(remap) = &mut self.remap else { return };
+        let group = std::mem::take(&mut remap.groups[superblock.index()]);
+        let entries: usize = group.segments.iter().map(|segment| segment.entries.len()).sum();
+        remap.global_entries = remap.global_entries.saturating_sub(u64_from(entries));
+        remap.unwritten.retain(|unwritten| *unwritten != superblock);
+        for page in &group.pages {
+            let (log, _) = self.nand.geometry().split(page.ppn);
+            remap.superblocks.live[log.index()] -= 1;
+        }
+        self.give_back(group.segments.iter().map(|segment| segment.id));
+    }
+
+    /// Segments are not needed any more, once the medium is synchronised.
+    pub(crate) fn give_back(&mut self, segments: impl Iterator<Item = u32>) {
+        let Some(remap) = &mut self.remap else { return };
+        let list = if M::STORES { &mut remap.segments.waiting } else { &mut remap.segments.free };
+        list.extend(segments.filter(|id| *id != NO_SEGMENT));
+    }
+}
+
+/// The bytes of a segment that are not on the medium yet, and where in it they begin.
+fn encode(segment: &Segment, head: &SegmentHead) -> (u64, Vec<u8>) {
+    let mut image = Vec::new();
+    let from = segment.written.unwrap_or(0);
+    let mut at = 0;
+    if segment.written.is_none() {
+        image.extend_from_slice(&head.encode());
+    } else {
+        at = u64_from(SegmentHead::BYTES + index(from) * RemapEntry::BYTES);
+    }
+    for entry in segment.entries.iter().skip(index(from)) {
+        image.extend_from_slice(&entry.encode(segment.life));
+    }
+    (at, image)
+}

@@ -1,0 +1,149 @@
+//! Deduplicated writes: a page whose content is stored already is remapped to it (remap.md
+//! section 11; Wu 2022, section V-A).
+//!
+//! The index of fingerprints is a hint and volatile: what it finds was stored when it was entered, and
+//! it is told when that moves or goes.
+
+use onefold_nand::{At, Grant, Media};
+use onefold_units::convert::index;
+use onefold_units::{Cause, Lpn, Ppn};
+
+use super::room::For;
+use crate::FtlError;
+use crate::fingerprints::Fingerprint;
+use crate::ftl::Ftl;
+
+/// What a deduplicated write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deduplicated {
+    /// It was programmed: the content is new, or could not be shared.
+    Written,
+    /// It maps to a slot with that content now.
+    Shared,
+}
+
+impl<M: Media> Ftl<M> {
+    /// Writes one unit with a known content, as [`Ftl::write`] does, or remaps it to a slot that holds
+    /// it. With `verify` a hit counts only if the bytes are equal.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    #[expect(clippy::too_many_arguments, reason = "a write and its content")]
+    pub fn write_content(
+        &mut self,
+        at: At,
+        lpn: Lpn,
+        pages: u64,
+        stream: u32,
+        data: &[u8],
+        content: Fingerprint,
+        verify: bool,
+    ) -> Result<(Grant, Deduplicated), FtlError> {
+        if let Some(grant) = self.share_content(at, lpn.raw(), data, content, verify)? {
+            return Ok((grant, Deduplicated::Shared));
+        }
+        // Where several units are programmed together, one that waits is replaced in place.
+        let staged = self.map.stored(lpn.raw()).filter(|ppn| self.find_staged(*ppn).is_some());
+        if let (Some(ppn), Some(contents)) = (staged, &mut self.contents) {
+            contents.forget(ppn);
+        }
+        let grant = self.write(at, lpn, pages, stream, data)?;
+        if let (Some(ppn), Some(contents)) = (self.map.stored(lpn.raw()), &mut self.contents) {
+            contents.insert(content, ppn);
+        }
+        Ok((grant, Deduplicated::Written))
+    }
+
+    /// Remaps a unit to a slot with a content. `None` if there is none, or it cannot be shared.
+    fn share_content(
+        &mut self,
+        at: At,
+        lpn: u32,
+        data: &[u8],
+        content: Fingerprint,
+        verify: bool,
+    ) -> Result<Option<Grant>, FtlError> {
+        const ATTEMPTS: u32 = 4;
+        for _ in 0..ATTEMPTS {
+            let Some(found) = self.contents.as_mut().and_then(|contents| contents.find(content))
+            else {
+                return Ok(None);
+            };
+            if !self.may_share(found) {
+                return Ok(None);
+            }
+            let needs = [(self.nand.geometry().split(found).0, 1)];
+            let moved = self.relocations();
+            if !self.reserve_log(at.now, &needs, For::Host)? {
+                return Ok(None);
+            }
+            // Making room may have collected the slot.
+            if self.relocations() == moved {
+                return self.share_slot(at, lpn, found, data, verify);
+            }
+        }
+        Ok(None)
+    }
+
+    fn may_share(&self, slot: Ppn) -> bool {
+        let Some(remap) = &self.remap else { return false };
+        let max = remap.config.max_refs;
+        // A slot that is not programmed yet cannot be relied on.
+        (max == 0 || remap.refs.get(slot) < max) && self.find_staged(slot).is_none()
+    }
+
+    fn share_slot(
+        &mut self,
+        at: At,
+        lpn: u32,
+        slot: Ppn,
+        data: &[u8],
+        verify: bool,
+    ) -> Result<Option<Grant>, FtlError> {
+        let mut ready = self.translate(at, lpn, true)?;
+        if verify {
+            let (equal, done) = self.holds_bytes(At { ready, ..at }, slot, data)?;
+            if !equal {
+                return Ok(None);
+            }
+            ready = done;
+        }
+        if !self.moving.is_empty() {
+            self.moving.remove(&lpn);
+        }
+        if self.map.stored(lpn) == Some(slot) {
+            // The same content again.
+            return Ok(Some(Grant { done: ready, delay: onefold_nand::Delay::None }));
+        }
+        if let Some(staged) = self.map.stored(lpn)
+            && self.find_staged(staged).is_some()
+        {
+            self.program_all_staged(at)?;
+        }
+        self.seq += 1;
+        let done = self.share_run(ready, lpn, slot, 1, self.seq)?;
+        if let Some(remap) = &mut self.remap {
+            remap.stats.deduplicated += 1;
+        }
+        self.checkpoint_after_write(at.now)?;
+        Ok(Some(Grant { done, delay: onefold_nand::Delay::None }))
+    }
+
+    /// Whether a slot holds these bytes; without bytes it does. Also when that is known.
+    fn holds_bytes(
+        &mut self,
+        at: At,
+        slot: Ppn,
+        data: &[u8],
+    ) -> Result<(bool, onefold_units::Nanos), FtlError> {
+        let unit_bytes = self.nand.geometry().unit_bytes();
+        let mut stored = vec![0; if M::STORES { index(unit_bytes) } else { 0 }];
+        self.count_read(Cause::User, self.nand.geometry().pages_per_unit());
+        let mut spare = onefold_nand::ERASED_SPARE;
+        match self.nand.read(at, slot, unit_bytes, &mut stored, &mut spare) {
+            Ok(grant) => Ok((stored == data || !M::STORES, grant.done)),
+            Err(onefold_nand::MediaError::Unreadable) => Ok((false, at.ready)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The log of each superblock: what was written to NVRAM and flash about units that share its slots.
+//!
+//! This is the content of segments and log pages. A controller reads it from there; here it is kept in
+//! memory, because a simulation stores no bytes and reading back what was just written costs a real
+//! device time for nothing. What it holds of it is only used where the modelled controller would have read
+//! the log, and the reads are charged there.
+
+use onefold_format::RemapEntry;
+use onefold_units::convert::{index, u32_from};
+use onefold_units::{Ppn, SuperblockId};
+
+/// Segment of schemes that have none: entries without a place in NVRAM.
+pub(crate) const NO_SEGMENT: u32 = u32::MAX;
+
+/// Counts of one store of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) entries: u32,
+    /// Units the entries are about.
+    pub(crate) units: u32,
+    /// Units that still are where the entries say, each counted once.
+    pub(crate) live: u32,
+}
+
+impl Tally {
+    fn add(&mut self, entry: &RemapEntry) {
+        self.entries += 1;
+        self.units += u32::from(entry.len);
+    }
+
+    fn remove(&mut self, entry: &RemapEntry) {
+        self.entries -= 1;
+        self.units -= u32::from(entry.len);
+    }
+
+    /// Entries that are live, if dead units are spread evenly (remap.md section 5).
+    pub(crate) fn live_entries(&self) -> u32 {
+        let share = u64::from(self.entries) * u64::from(self.live);
+        u32_from(usize::try_from(share.div_ceil(u64::from(self.units.max(1)))).unwrap_or(0))
+    }
+}
+
+/// A segment of NVRAM in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) id: u32,
+    /// Number of this use among all uses: seeds the checksums.
+    pub(crate) life: u64,
+    pub(crate) entries: Vec<RemapEntry>,
+    /// Entries before this one are on the medium; `None`: not even its header is.
+    pub(crate) written: Option<u32>,
+    /// It is from before a power cut and takes no more entries: what became of those that were being
+    /// written then is not known.
+    pub(crate) sealed: bool,
+}
+
+/// A log page on flash.
+#[derive(Clone, Debug)]
+pub(crate) struct LogPage {
+    pub(crate) ppn: Ppn,
+    pub(crate) entries: Vec<RemapEntry>,
+}
+
+/// The log of one superblock. Entries of one unit are in the order of their sequence numbers: pages
+/// first, then segments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) pages: Vec<LogPage>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) flash: Tally,
+    pub(crate) nvram: Tally,
+}
+
+impl Group {
+    /// Entries from the oldest to the newest, and whether they are on flash.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&RemapEntry, bool)> {
+        let pages = self.pages.iter().flat_map(|page| &page.entries);
+        let segments = self.segments.iter().flat_map(|segment| &segment.entries);
+        pages.map(|entry| (entry, true)).chain(segments.map(|entry| (entry, false)))
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.segments.is_empty()
+    }
+
+    /// Entries the last segment can still take.
+    pub(crate) fn room(&self, per_segment: u32) -> u32 {
+        let last = self.segments.last().filter(|segment| !segment.sealed);
+        last.map_or(0, |segment| per_segment.saturating_sub(u32_from(segment.entries.len())))
+    }
+
+    /// Lengthens the last entry by `entry` if it follows on and is not on the medium yet.
+    pub(crate) fn merge(&mut self, entry: &RemapEntry, run_max: u32) -> bool {
+        let Some(segment) = self.segments.last_mut() else { return false };
+        let unwritten = index(segment.written.unwrap_or(0)) < segment.entries.len();
+        let Some(last) = segment.entries.last_mut().filter(|_| unwritten) else { return false };
+        let len = u32::from(last.len);
+        let follows = last.seq == entry.seq
+            && last.target.raw() + len == entry.target.raw()
+            && last.slot + len == entry.slot;
+        let total = len + u32::from(entry.len);
+        match u16::try_from(total) {
+            Ok(total) if follows && u32::from(total) <= run_max => {
+                last.len = total;
+                self.nvram.units += u32::from(entry.len);
+                self.nvram.live += u32::from(entry.len);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds an entry to the last segment, which has room.
+    pub(crate) fn push(&mut self, entry: RemapEntry) {
+        self.nvram.add(&entry);
+        self.nvram.live += u32::from(entry.len);
+        if let Some(segment) = self.segments.last_mut() {
+            segment.entries.push(entry);
+        }
+    }
+
+    /// Takes some pages out; the others stay in their order.
+    pub(crate) fn take_pages(&mut self, is_old: impl Fn(&LogPage) -> bool) -> Vec<LogPage> {
+        let (old, rest) = std::mem::take(&mut self.pages).into_iter().partition(is_old);
+        self.pages = rest;
+        let old: Vec<LogPage> = old;
+        for entry in old.iter().flat_map(|page| &page.entries) {
+            self.flash.remove(entry);
+        }
+        old
+    }
+
+    /// Takes the pages from `from` on out.
+    pub(crate) fn pop_pages(&mut self, from: usize) -> Vec<LogPage> {
+        let pages = self.pages.split_off(from);
+        for entry in pages.iter().flat_map(|page| &page.entries) {
+            self.flash.remove(entry);
+        }
+        pages
+    }
+
+    /// Adds a page to those on flash. Its units are not counted as live here: they may be already.
+    pub(crate) fn push_page(&mut self, page: LogPage) {
+        for entry in &page.entries {
+            self.flash.add(entry);
+        }
+        self.pages.push(page);
+    }
+}
+
+/// Segments of NVRAM: which are free, and which will be once the medium is synchronised.
+///
+/// A segment is given back when its live entries are elsewhere and what made the others stale is
+/// programmed. Before it is overwritten, all of that has to be durable against a power cut of the
+/// host, too.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Segments {
+    pub(crate) free: Vec<u32>,
+    pub(crate) waiting: Vec<u32>,
+    pub(crate) total: u32,
+}
+
+impl Segments {
+    /// All of them free, the lowest first.
+    pub(crate) fn new(total: u32) -> Self {
+        Self { free: (0..total).rev().collect(), waiting: Vec::new(), total }
+    }
+
+    pub(crate) fn free_count(&self) -> u32 {
+        u32_from(self.free.len())
+    }
+
+    /// The medium was synchronised.
+    pub(crate) fn synced(&mut self) {
+        self.free.append(&mut self.waiting);
+    }
+}
+
+/// Superblocks that hold log pages (RMM superblocks of Wu 2022).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogSuperblocks {
+    /// Where the next page goes, and its next program.
+    pub(crate) open: Option<(SuperblockId, u32)>,
+    /// Taken, and empty.
+    pub(crate) ready: Vec<SuperblockId>,
+    /// Full ones, or closed short.
+    pub(crate) closed: Vec<SuperblockId>,
+    /// Pages of each superblock of the device that a group refers to.
+    pub(crate) live: Vec<u32>,
+    /// Superblocks with pages that power failed in, and the synchronised number then: up to that one
+    /// only, a damaged page is one that was whole before.
+    pub(crate) torn: Vec<(SuperblockId, u64)>,
+}
+
+impl LogSuperblocks {
+    pub(crate) fn new(superblocks: u32) -> Self {
+        Self { live: vec![0; index(superblocks)], ..Self::default() }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        u32_from(self.ready.len() + self.closed.len() + usize::from(self.open.is_some()))
+    }
+}

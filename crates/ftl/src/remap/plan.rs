@@ -1,0 +1,264 @@
+//! Deciding what a remap does with every unit, before anything changes.
+
+use onefold_nand::{At, Media};
+use onefold_units::convert::{index, u32_from};
+use onefold_units::{Cause, Lpn, Ppn, SuperblockId};
+
+use super::request::{RemapError, RemapOptions, RemapRange};
+use super::room::For;
+use crate::FtlError;
+use crate::ftl::Ftl;
+use crate::layout::{LOST, UNMAPPED};
+
+/// What is to be done with a run of units of one range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The target maps there already.
+    Keep,
+    /// Map the target to this slot and the ones after it, all of one superblock.
+    Share(Ppn),
+    /// The source is unmapped: so is the target.
+    Unmap,
+    /// Copy: the slot has as many referrers as it may have.
+    Copy,
+    /// Leave as it is.
+    Skip,
+}
+
+/// A run of units of one range with the same fate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) range: usize,
+    pub(crate) dst: u32,
+    pub(crate) src: u32,
+    pub(crate) len: u32,
+    pub(crate) action: Action,
+}
+
+impl<M: Media> Ftl<M> {
+    /// Decides what to do with every unit and reserves the log for it. Making room may move slots, so
+    /// it is decided again until nothing moved. `false`: the log has no room for all of it.
+    pub(crate) fn resolve_reserved(
+        &mut self,
+        at: At,
+        ranges: &[RemapRange],
+        options: RemapOptions,
+    ) -> Result<(Vec<Piece>, bool), FtlError> {
+        const ATTEMPTS: u32 = 8;
+        for _ in 0..ATTEMPTS {
+            let pieces = self.resolve(at, ranges, options)?;
+            let moved = self.relocations();
+            if options.atomic {
+                let trims = u32_from(self.runs_to_unmap(ranges, &pieces, options).len());
+                if !self.trim_log.has_room(trims) {
+                    self.checkpoint_now(at.now)?;
+                }
+            }
+            let needs = self.needs_of(&pieces);
+            let reserved = needs.is_empty() || self.reserve_log(at.now, &needs, For::Host)?;
+            if self.relocations() == moved {
+                return Ok((pieces, reserved));
+            }
+        }
+        Ok((self.resolve(at, ranges, options)?, false))
+    }
+
+    pub(crate) fn relocations(&self) -> u64 {
+        self.remap.as_ref().map_or(0, |remap| remap.relocations)
+    }
+
+    /// Decides what to do with every unit.
+    fn resolve(
+        &mut self,
+        at: At,
+        ranges: &[RemapRange],
+        options: RemapOptions,
+    ) -> Result<Vec<Piece>, FtlError> {
+        std::hint::black_box(self.touch_ranges(ranges));
+        let mut pieces = Vec::with_capacity(ranges.len());
+        for (number, range) in ranges.iter().enumerate() {
+            let begin = pieces.len();
+            for n in 0..range.len {
+                let (dst, src) = (range.dst.raw() + n, range.src.raw() + n);
+                let action = self.action(at, dst, src, options)?;
+                let piece = Piece { range: number, dst, src, len: 1, action };
+                self.add_piece(&mut pieces, begin, piece);
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// Loads what scattered units of a command will need, all of one kind at a time: the loads do not
+    /// wait for each other then. Returns a number that depends on them, so that they happen.
+    fn touch_ranges(&self, ranges: &[RemapRange]) -> u32 {
+        let Some(remap) = &self.remap else { return 0 };
+        let units = || ranges.iter().flat_map(|range| [range.dst.raw(), range.src.raw()]);
+        let mut sum = units().fold(0, |sum: u32, lpn| sum ^ self.map.l2p[index(lpn)]);
+        for range in ranges {
+            sum ^= u32::from(remap.units.has(range.dst.raw()));
+        }
+        for ppn in units().filter_map(|lpn| self.map.stored(lpn)) {
+            sum ^= remap.refs.get(ppn);
+        }
+        for old in ranges.iter().filter_map(|range| self.map.stored(range.dst.raw())) {
+            let (superblock, slot) = self.nand.geometry().split(old);
+            sum ^= u32::from(self.valid.get(superblock, slot));
+        }
+        sum
+    }
+
+    fn action(
+        &mut self,
+        at: At,
+        dst: u32,
+        src: u32,
+        options: RemapOptions,
+    ) -> Result<Action, FtlError> {
+        let (to, from) = (self.map.l2p[index(dst)], self.map.l2p[index(src)]);
+        if from == LOST {
+            return Err(RemapError::LostSource { lpn: src }.into());
+        }
+        if to == from {
+            return Ok(Action::Keep);
+        }
+        if options.verify_equal && !self.are_equal(at, dst, src)? {
+            return Ok(Action::Skip);
+        }
+        if from == UNMAPPED {
+            return Ok(Action::Unmap);
+        }
+        let instead = if options.no_fallback { Action::Skip } else { Action::Copy };
+        let Some(remap) = &self.remap else { return Ok(instead) };
+        // What the source gives up counts: moving a unit adds no reference (remap.md, H19).
+        let max = remap.config.max_refs;
+        let refs = remap.refs.get(Ppn::new(from)) + u32::from(!options.moves);
+        Ok(if max > 0 && refs > max { instead } else { Action::Share(Ppn::new(from)) })
+    }
+
+    /// Lengthens the last piece of the range, or begins a new one.
+    fn add_piece(&self, pieces: &mut Vec<Piece>, begin: usize, piece: Piece) {
+        let run_max = self.config.remap.run_max();
+        if pieces.len() > begin
+            && let Some(last) = pieces.last_mut()
+        {
+            let follows = match (last.action, piece.action) {
+                (Action::Share(first), Action::Share(next)) => {
+                    let geometry = self.nand.geometry();
+                    first.raw() + last.len == next.raw()
+                        && last.len < run_max
+                        && geometry.split(first).0 == geometry.split(next).0
+                }
+                (a, b) => a == b,
+            };
+            if follows {
+                last.len += piece.len;
+                return;
+            }
+        }
+        pieces.push(piece);
+    }
+
+    /// Whether two units hold the same bytes. Without bytes nobody knows, and nothing is equal.
+    fn are_equal(&mut self, at: At, a: u32, b: u32) -> Result<bool, FtlError> {
+        let bytes = self.nand.geometry().unit_bytes();
+        let mut contents = [vec![0; index(bytes)], vec![0; index(bytes)]];
+        for (lpn, data) in [a, b].into_iter().zip(&mut contents) {
+            self.read(at, Lpn::new(lpn), bytes, Cause::User, data)?;
+        }
+        Ok(M::STORES && contents[0] == contents[1])
+    }
+
+    /// Entries by superblock that the pieces need.
+    fn needs_of(&self, pieces: &[Piece]) -> Vec<(SuperblockId, u32)> {
+        let mut superblocks: Vec<SuperblockId> = pieces
+            .iter()
+            .filter_map(|piece| match piece.action {
+                Action::Share(ppn) => Some(self.nand.geometry().split(ppn).0),
+                _ => None,
+            })
+            .collect();
+        superblocks.sort_unstable();
+        let mut needs: Vec<(SuperblockId, u32)> = Vec::new();
+        for superblock in superblocks {
+            match needs.last_mut() {
+                Some((last, entries)) if *last == superblock => *entries += 1,
+                _ => needs.push((superblock, 1)),
+            }
+        }
+        needs
+    }
+
+    /// The log has no room for the whole command: as much as fits is shared, the rest is copied.
+    pub(crate) fn spread_room(&self, pieces: &mut [Piece], options: RemapOptions) {
+        let instead = if options.no_fallback { Action::Skip } else { Action::Copy };
+        // The longest prefix that fits; all of it does not.
+        let (mut fits, mut fails) = (0, pieces.len());
+        while fails - fits > 1 {
+            let half = fits + (fails - fits) / 2;
+            if self.has_log_room(&self.needs_of(&pieces[..half])) {
+                fits = half;
+            } else {
+                fails = half;
+            }
+        }
+        for piece in pieces.iter_mut().skip(fits) {
+            if matches!(piece.action, Action::Share(_)) {
+                piece.action = instead;
+            }
+        }
+    }
+
+    /// One unit that cannot be remapped skips all; so do more copies or trims than can be made without
+    /// collecting or checkpointing in between.
+    pub(crate) fn skip_all_or_none(
+        &mut self,
+        pieces: &mut [Piece],
+        ranges: &[RemapRange],
+        options: RemapOptions,
+    ) {
+        let copies = pieces.iter().filter(|piece| piece.action == Action::Copy);
+        let copies: u32 = copies.map(|piece| piece.len).sum();
+        let trims = u32_from(self.runs_to_unmap(ranges, pieces, options).len());
+        let possible = copies <= self.layout.data_slots() / 2
+            && self.trim_log.has_room(trims)
+            && pieces.iter().all(|piece| piece.action != Action::Skip);
+        if !possible {
+            for piece in pieces {
+                piece.action = Action::Skip;
+            }
+        }
+    }
+
+    /// Targets of unmapped sources, and sources that were moved away: first unit and length of each run
+    /// that is mapped in part at least.
+    pub(crate) fn runs_to_unmap(
+        &self,
+        ranges: &[RemapRange],
+        pieces: &[Piece],
+        options: RemapOptions,
+    ) -> Vec<(u32, u32)> {
+        let unmaps = pieces.iter().any(|piece| piece.action == Action::Unmap);
+        if !unmaps && !options.moves {
+            return Vec::new();
+        }
+        let unmapped = pieces.iter().filter(|piece| piece.action == Action::Unmap);
+        let mut runs: Vec<_> = unmapped.map(|piece| (piece.dst, piece.len)).collect();
+        if options.moves {
+            let mut targets: Vec<_> =
+                ranges.iter().map(|range| (range.dst.raw(), range.dst.raw() + range.len)).collect();
+            targets.sort_unstable();
+            for piece in pieces.iter().filter(|piece| piece.action != Action::Skip) {
+                let (mut begin, end) = (piece.src, piece.src + piece.len);
+                for (first, after) in &targets {
+                    if *first < end && *after > begin {
+                        runs.push((begin, first.saturating_sub(begin)));
+                        begin = *after;
+                    }
+                }
+                runs.push((begin, end.saturating_sub(begin)));
+            }
+        }
+        runs.retain(|(first, len)| self.mapped_within(*first, first + len).is_some());
+        runs
+    }
+}

@@ -1,0 +1,190 @@
+//! Room in the log: what a remap or a collection reserves before it begins (remap.md, H14 and H15).
+
+use std::cmp::Reverse;
+
+use onefold_nand::Media;
+use onefold_units::convert::u32_from;
+use onefold_units::{Nanos, SuperblockId};
+
+use super::{Remap, RemapScheme};
+use crate::FtlError;
+use crate::ftl::Ftl;
+
+/// Segments that only compaction may use.
+const COMPACTION_RESERVE: u32 = 2;
+
+/// For whom room is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    /// A command of the host: it leaves the reserve of collection alone, and may collect.
+    Host,
+    /// Collection: it does not collect to go on collecting.
+    Collection,
+}
+
+impl Remap {
+    /// Segments that have to stay free. Collection has 2 % of the log for itself (remap.md
+    /// section 4).
+    fn floor(&self, whom: For) -> u32 {
+        match whom {
+            For::Host => COMPACTION_RESERVE + (self.segments.total / 50).max(1),
+            For::Collection => COMPACTION_RESERVE,
+        }
+    }
+
+    /// Segments that have to be free for `needs`: entries by superblock, each superblock once.
+    fn segments_wanted(&self, needs: &[(SuperblockId, u32)], whom: For) -> u32 {
+        let per_segment = self.per_segment();
+        let extra = |(superblock, entries): &(SuperblockId, u32)| {
+            let room = self.groups[superblock.index()].room(per_segment);
+            entries.saturating_sub(room).div_ceil(per_segment)
+        };
+        self.floor(whom) + needs.iter().map(extra).sum::<u32>()
+    }
+
+    /// Entries a global log holds at most.
+    fn global_capacity(&self) -> u64 {
+        self.config.log_bytes / u64::from(self.config.entry_bytes())
+    }
+
+    /// Whether a global log has room for more entries. Collection has 2 % for itself.
+    fn global_fits(&self, entries: u64, whom: For) -> bool {
+        let capacity = self.global_capacity();
+        let reserve = if whom == For::Host { capacity / 50 } else { 0 };
+        self.global_entries + entries + reserve <= capacity
+    }
+
+    /// Whether few enough entries in NVRAM are live that compacting comes before destaging
+    /// (remap.md section 5: 95 %).
+    fn is_worth_compacting(&self) -> bool {
+        let live: u64 = self.groups.iter().map(|group| u64::from(group.nvram.live_entries())).sum();
+        let capacity = u64::from(self.segments.total) * u64::from(self.per_segment());
+        live * 100 < capacity * 95
+    }
+}
+
+impl<M: Media> Ftl<M> {
+    /// Makes sure that these entries can be appended: entries by superblock, each superblock once.
+    /// `false` if the log has no room for them.
+    pub(crate) fn reserve_log(
+        &mut self,
+        now: Nanos,
+        needs: &[(SuperblockId, u32)],
+        whom: For,
+    ) -> Result<bool, FtlError> {
+        let Some(remap) = &self.remap else { return Ok(false) };
+        let ok = match remap.config.scheme {
+            RemapScheme::None => false,
+            RemapScheme::Opt => true,
+            RemapScheme::Gf | RemapScheme::Gn => {
+                let entries = needs.iter().map(|(_, entries)| u64::from(*entries)).sum();
+                self.reserve_global(now, entries, whom)?
+            }
+            RemapScheme::Ln | RemapScheme::Lh => {
+                let enough = remap.segments_wanted(needs, whom) <= remap.segments.free_count();
+                enough || self.make_segments(now, needs, whom)?
+            }
+        };
+        if !ok && let Some(remap) = &mut self.remap {
+            remap.stats.log_full += 1;
+        }
+        Ok(ok)
+    }
+
+    /// Whether the log takes these entries of the host without making room.
+    pub(crate) fn has_log_room(&self, needs: &[(SuperblockId, u32)]) -> bool {
+        let Some(remap) = &self.remap else { return false };
+        let entries: u64 = needs.iter().map(|(_, entries)| u64::from(*entries)).sum();
+        match remap.config.scheme {
+            RemapScheme::None => false,
+            RemapScheme::Opt => true,
+            RemapScheme::Gf | RemapScheme::Gn => remap.global_fits(entries, For::Host),
+            RemapScheme::Ln | RemapScheme::Lh => {
+                remap.segments_wanted(needs, For::Host) <= remap.segments.free_count()
+            }
+        }
+    }
+
+    #[cold]
+    fn make_segments(
+        &mut self,
+        now: Nanos,
+        needs: &[(SuperblockId, u32)],
+        whom: For,
+    ) -> Result<bool, FtlError> {
+        loop {
+            if self.remap.as_ref().is_some_and(|remap| !remap.segments.waiting.is_empty()) {
+                self.sync()?;
+            }
+            let Some(remap) = &self.remap else { return Ok(false) };
+            let wanted = remap.segments_wanted(needs, whom);
+            if wanted <= remap.segments.free_count() {
+                return Ok(true);
+            }
+            if wanted > remap.segments.total {
+                return Ok(false);
+            }
+            let made = self.compact_some()? || self.destage_largest(now, whom)?;
+            let Some(remap) = &self.remap else { return Ok(false) };
+            // A group that was rewritten in vain may have room now all the same.
+            let idle = remap.segments.waiting.is_empty();
+            if !made && idle {
+                let wanted = remap.segments_wanted(needs, whom);
+                return Ok(wanted <= remap.segments.free_count());
+            }
+        }
+    }
+
+    /// Compacts the groups that give most segments back, several per search. `false` if none would.
+    fn compact_some(&mut self) -> Result<bool, FtlError> {
+        const AT_ONCE: usize = 8;
+        let Some(remap) = &mut self.remap else { return Ok(false) };
+        let per_segment = remap.per_segment();
+        // Nothing much died since it was last in vain.
+        let idle = u64::from(per_segment).max(u64::from(remap.segments.total) / 4);
+        if remap.dead < remap.in_vain_at + idle || !remap.is_worth_compacting() {
+            return Ok(false);
+        }
+        let gain = |group: &super::groups::Group| {
+            let needed = group.nvram.live_entries().div_ceil(per_segment);
+            u32_from(group.segments.len()).saturating_sub(needed)
+        };
+        let mut best: Vec<(u32, Reverse<u32>)> = (0..)
+            .zip(&remap.groups)
+            .map(|(at, group)| (gain(group), Reverse(at)))
+            .filter(|(gain, _)| *gain > 0)
+            .collect();
+        best.sort_unstable_by(|a, b| b.cmp(a));
+        let mut made = false;
+        for (_, Reverse(at)) in best.into_iter().take(AT_ONCE) {
+            made |= self.compact(SuperblockId::new(at))?;
+        }
+        if !made && let Some(remap) = &mut self.remap {
+            remap.in_vain_at = remap.dead;
+        }
+        Ok(made)
+    }
+
+    /// Moves the group with most entries in NVRAM to flash. `false` if there is none, or no room.
+    pub(crate) fn destage_largest(&mut self, now: Nanos, whom: For) -> Result<bool, FtlError> {
+        let hybrid = self.remap.as_ref().is_some_and(|r| r.config.scheme == RemapScheme::Lh);
+        match self.largest_group() {
+            Some(superblock) if hybrid => self.destage(now, superblock, whom),
+            _ => Ok(false),
+        }
+    }
+
+    fn reserve_global(&mut self, now: Nanos, entries: u64, whom: For) -> Result<bool, FtlError> {
+        let Some(remap) = &mut self.remap else { return Ok(false) };
+        if remap.global_fits(entries, whom) {
+            return Ok(true);
+        }
+        let capacity = remap.global_capacity();
+        let live = u64::from(remap.units.count());
+        if !remap.config.compacts || live * 100 >= capacity * 95 {
+            return Ok(false);
+        }
+        self.compact_global(now)?;
+        Ok(self.remap.as_ref().is_some_and(|remap| remap.global_fits(entries, whom)))
+    }
+}

@@ -1,0 +1,11 @@
+//! Power fails anywhere: what was flushed is there afterwards, and nothing else than what was written.
+
+#![expect(clippy::print_stdout, reason = "says how many crash states were checked")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod damage;
+mod exhaustive;
+mod random;
+mod remaps;
+mod rig;

@@ -1,0 +1,253 @@
+//! Deduplicated writes: fingerprints, and the time they take (remap.md, section 11).
+//!
+//! A unit is fingerprinted on its way to the FTL: when it leaves the buffer, or at once where there is
+//! none. Whether its content is stored already is the FTL's business.
+
+use onefold_ftl::{Fingerprint, Ftl, FtlError, RemapScheme};
+use onefold_nand::{At, Grant, Media};
+use onefold_units::convert::{index, u64_from};
+use onefold_units::{Lpn, Nanos};
+
+use crate::{HashKind, Hasher, Ssd, SsdConfig};
+
+/// Content of a page of which nothing is known: it is like no other.
+pub(crate) const UNKNOWN: u128 = 0;
+
+/// How contents are fingerprinted for deduplication inside the device, which takes place if
+/// [`onefold_ftl::FtlConfig::fingerprints`] is not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DedupConfig {
+    /// The hash; `None`: contents are not looked at, and nothing is deduplicated.
+    pub hash: Option<HashKind>,
+    /// Time to hash 4 KiB.
+    pub hash_time: Nanos,
+    /// Units that hash side by side, first come, first served; 0 = as many as there are pages.
+    pub hash_units: u32,
+    /// Key of the fingerprints. The index is volatile, so it may be another one each time.
+    pub key: [u8; 32],
+}
+
+impl DedupConfig {
+    /// BLAKE3 in one unit at the paper's 32 us per page (Wu 2022, section V-A).
+    pub const DEFAULT: Self = Self {
+        hash: Some(HashKind::Blake3),
+        hash_time: Nanos::new(32_000),
+        hash_units: 1,
+        key: [0; 32],
+    };
+}
+
+/// What fingerprinting did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DedupStats {
+    /// 4 KiB pages hashed.
+    pub hashed_pages: u64,
+    /// Time that took, over all units.
+    pub busy: Nanos,
+}
+
+impl DedupStats {
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            hashed_pages: self.hashed_pages - earlier.hashed_pages,
+            busy: self.busy.saturating_sub(earlier.busy),
+        }
+    }
+}
+
+/// The fingerprint engine of a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Dedup {
+    hasher: Hasher,
+    hash_time: Nanos,
+    /// Until when each unit is busy; empty if there is one for everybody.
+    busy: Vec<Nanos>,
+    timed: bool,
+    pub(crate) stats: DedupStats,
+}
+
+impl Dedup {
+    /// `None` if the device does not deduplicate.
+    pub(crate) fn new(config: &SsdConfig) -> Option<Self> {
+        let shares = config.ftl.remap.scheme != RemapScheme::None && config.ftl.fingerprints > 0;
+        let kind = config.dedup.hash.filter(|_| shares)?;
+        Some(Self {
+            hasher: Hasher::new(kind, config.dedup.key),
+            hash_time: config.dedup.hash_time,
+            busy: vec![Nanos::ZERO; index(config.dedup.hash_units)],
+            timed: true,
+            stats: DedupStats::default(),
+        })
+    }
+
+    pub(crate) fn set_timed(&mut self, timed: bool) {
+        self.timed = timed;
+        self.busy.fill(Nanos::ZERO);
+    }
+
+    /// When so many pages that arrive at `ready` are hashed.
+    fn hash_at(&mut self, ready: Nanos, pages: u64) -> Nanos {
+        if !self.timed {
+            return ready;
+        }
+        let time = Nanos::new(self.hash_time.get() * pages);
+        self.stats.hashed_pages += pages;
+        self.stats.busy += time;
+        match self.busy.iter_mut().min() {
+            Some(free) => {
+                *free = ready.max(*free) + time;
+                *free
+            }
+            None => ready + time,
+        }
+    }
+
+    /// The fingerprint of a unit: of its bytes where they are stored, else of what is said about its
+    /// content.
+    fn fingerprint(&self, data: &[u8], content: u128) -> Option<Fingerprint> {
+        if !data.is_empty() {
+            return Some(self.hasher.of(data));
+        }
+        (content != UNKNOWN).then(|| Fingerprint::new(content))
+    }
+}
+
+/// One unit on its way to the FTL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit<'a> {
+    pub(crate) lpn: Lpn,
+    /// 4 KiB pages of it that the host wrote.
+    pub(crate) pages: u64,
+    pub(crate) stream: u32,
+    /// Empty where no bytes are stored.
+    pub(crate) data: &'a [u8],
+    /// What is in it where no bytes are stored.
+    pub(crate) content: u128,
+}
+
+/// Writes one unit to the FTL, deduplicated if the device does that.
+#[inline]
+pub(crate) fn store<M: Media>(
+    ftl: &mut Ftl<M>,
+    dedup: Option<&mut Dedup>,
+    at: At,
+    unit: Unit<'_>,
+) -> Result<Grant, FtlError> {
+    let Unit { lpn, pages, stream, data, content } = unit;
+    let Some(dedup) = dedup else { return ftl.write(at, lpn, pages, stream, data) };
+    let hashed = ftl.nand().geometry().pages_per_unit();
+    let at = At { ready: dedup.hash_at(at.ready, hashed), ..at };
+    let verify = !dedup.hasher.kind().strong();
+    match dedup.fingerprint(data, content) {
+        Some(print) => {
+            ftl.write_content(at, lpn, pages, stream, data, print, verify).map(|done| done.0)
+        }
+        None => ftl.write(at, lpn, pages, stream, data),
+    }
+}
+
+impl<M: Media> Ssd<M> {
+    /// Writes one whole unit past link and buffer, for preconditioning; `contents` are those of its
+    /// pages, as in [`Payload::Contents`](crate::Payload::Contents), or none.
+    ///
+    /// # Errors
+    /// What the FTL reported.
+    pub fn prefill(&mut self, at: At, lpn: Lpn, contents: &[u128]) -> Result<Grant, FtlError> {
+        let pages = self.ftl.nand().geometry().pages_per_unit();
+        let unit = Unit { lpn, pages, stream: 0, data: &[], content: content_of_unit(contents) };
+        store(&mut self.ftl, self.dedup.as_mut(), at, unit)
+    }
+
+    /// Whether writes are deduplicated.
+    #[must_use]
+    pub const fn deduplicates(&self) -> bool {
+        self.dedup.is_some()
+    }
+
+    /// What fingerprinting did so far; nothing without deduplication.
+    #[must_use]
+    pub fn dedup_stats(&self) -> DedupStats {
+        self.dedup.as_ref().map_or_else(DedupStats::default, |dedup| dedup.stats)
+    }
+}
+
+/// The content of a unit made of these pages; unknown if that of one of them is.
+pub(crate) fn content_of_unit(pages: &[u128]) -> u128 {
+    match pages {
+        [] => UNKNOWN,
+        [page] => *page,
+        pages if pages.contains(&UNKNOWN) => UNKNOWN,
+        // FNV-1a over whole contents: one unit is as good as another for a model.
+        pages => pages.iter().fold(u128::from(u64_from(pages.len())), |sum, page| {
+            (sum.rotate_left(64) ^ page).wrapping_mul(0x0100_0000_0000_0000_0000_013B)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onefold_ftl::{FtlConfig, RemapConfig};
+    use onefold_nand::NullMedia;
+    use onefold_units::{Nanos, Op};
+
+    use super::{DedupConfig, content_of_unit};
+    use crate::{Command, HashKind, Payload, Ssd, SsdConfig, example_config};
+
+    fn device(dedup: DedupConfig) -> Ssd<NullMedia> {
+        let mut config = example_config();
+        let scheme = onefold_ftl::RemapScheme::Opt;
+        let remap = RemapConfig { scheme, log_bytes: 1 << 20, ..RemapConfig::OFF };
+        config.ftl = FtlConfig { remap, fingerprints: 1000, ..config.ftl };
+        Ssd::new(SsdConfig { dedup, ..config }, NullMedia).unwrap()
+    }
+
+    fn write(ssd: &mut Ssd<NullMedia>, page: u64, contents: &[u128]) -> Nanos {
+        let len = u64::try_from(contents.len()).unwrap() * 4096;
+        let command = Command::new(Op::Write, page * 4096, len);
+        ssd.submit(Nanos::ZERO, &command, Payload::Contents(contents)).unwrap().at
+    }
+
+    #[test]
+    fn equal_contents_are_programmed_once_unknown_ones_always() {
+        let mut ssd = device(DedupConfig::DEFAULT);
+        write(&mut ssd, 0, &[7, 8, 7, 0, 0]);
+        write(&mut ssd, 5, &[8]);
+        assert_eq!(ssd.ftl().remap_stats().deduplicated, 2);
+        assert_eq!(ssd.ftl().programs().total(), 4);
+        assert_eq!(ssd.dedup_stats().hashed_pages, 6);
+    }
+
+    /// 32 us per page: three pages through one unit, two, and as many as there are pages. The third
+    /// repeats the first, so that nothing but its hash takes time.
+    #[test]
+    fn pages_queue_for_the_units() {
+        for (hash_units, us) in [(1, 96), (2, 64), (0, 32)] {
+            let mut ssd = device(DedupConfig { hash_units, ..DedupConfig::DEFAULT });
+            write(&mut ssd, 0, &[7, 8]);
+            assert_eq!(write(&mut ssd, 2, &[7]), Nanos::new(us * 1000), "{hash_units}");
+            assert_eq!(ssd.dedup_stats().busy, Nanos::new(96_000));
+        }
+    }
+
+    /// XXH3 is not taken at its word: the page is read.
+    #[test]
+    fn a_weak_hash_is_verified() {
+        let mut ssd = device(DedupConfig { hash: Some(HashKind::Xxh3), ..DedupConfig::DEFAULT });
+        write(&mut ssd, 0, &[7]);
+        write(&mut ssd, 1, &[7]);
+        assert_eq!(ssd.ftl().stats().reads.total(), 1);
+        let mut ssd = device(DedupConfig { hash: None, ..DedupConfig::DEFAULT });
+        write(&mut ssd, 0, &[7]);
+        write(&mut ssd, 1, &[7]);
+        assert_eq!(ssd.ftl().programs().total(), 2, "without a hash nothing is found");
+    }
+
+    #[test]
+    fn a_unit_is_known_if_all_its_pages_are() {
+        assert_eq!(content_of_unit(&[5]), 5);
+        assert_eq!(content_of_unit(&[5, 0]), 0);
+        assert_ne!(content_of_unit(&[5, 6]), content_of_unit(&[6, 5]));
+    }
+}

@@ -1,0 +1,78 @@
+//! Units that only the device itself reaches, for snapshots: they come after those of the host, and no
+//! command of a host may name them. The buffer knows nothing of them.
+
+use onefold_ftl::{RemapDone, RemapOptions, RemapRange};
+use onefold_nand::Media;
+use onefold_units::convert::narrow;
+use onefold_units::{Cause, Lpn, Nanos};
+
+use crate::submit::Times;
+use crate::{Ssd, SsdError};
+
+impl<M: Media> Ssd<M> {
+    /// Number of hidden units.
+    #[must_use]
+    pub const fn hidden_units(&self) -> u32 {
+        self.ftl.hidden_units()
+    }
+
+    /// The number by which [`Ssd::remap_hidden`] knows hidden unit `at`, counted from 0.
+    #[must_use]
+    pub const fn hidden_lpn(&self, at: u32) -> Lpn {
+        Lpn::new(self.ftl.host_units() + at)
+    }
+
+    /// The same as [`Ssd::remap`], for ranges that may lie among the hidden units.
+    ///
+    /// # Errors
+    /// As [`Ssd::remap`].
+    pub fn remap_hidden(
+        &mut self,
+        now: Nanos,
+        ranges: &[RemapRange],
+        options: RemapOptions,
+    ) -> Result<RemapDone, SsdError> {
+        self.ftl.with_hidden(|ftl| ftl.check_remap_ranges(ranges))?;
+        self.execute_remap(now, ranges, options)
+    }
+
+    /// Unmaps `count` hidden units from `at`.
+    ///
+    /// # Errors
+    /// What the medium reported.
+    pub fn trim_hidden(&mut self, now: Nanos, at: u32, count: u32) -> Result<(), SsdError> {
+        let (times, first) = (Times { now, ready: now }, self.hidden_lpn(at));
+        self.ftl.with_hidden(|ftl| ftl.trim(times.host(), first, count))?;
+        Ok(())
+    }
+
+    /// Writes one hidden unit whole: after a power cut it is the old one or the new one.
+    ///
+    /// # Errors
+    /// As a write.
+    pub fn write_hidden(&mut self, now: Nanos, at: u32, unit: &[u8]) -> Result<(), SsdError> {
+        let (times, lpn) = (Times { now, ready: now }, self.hidden_lpn(at));
+        self.ftl.write(times.host(), lpn, self.unit / 4096, 0, unit)?;
+        Ok(())
+    }
+
+    /// Reads one hidden unit.
+    ///
+    /// # Errors
+    /// As a read.
+    pub fn read_hidden(&mut self, now: Nanos, at: u32, unit: &mut [u8]) -> Result<(), SsdError> {
+        let (times, lpn) = (Times { now, ready: now }, self.hidden_lpn(at));
+        self.ftl.read(times.host(), lpn, narrow(self.unit), Cause::User, unit)?;
+        Ok(())
+    }
+
+    /// Has the medium keep what was programmed and logged so far, whatever the buffer still holds. It is
+    /// no flush of the host: sources of moves on flush stay.
+    ///
+    /// # Errors
+    /// As a flush.
+    pub fn settle(&mut self, now: Nanos) -> Result<(), SsdError> {
+        self.ftl.settle(Times { now, ready: now }.host())?;
+        Ok(())
+    }
+}
