@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
-use onefold_ftl::FtlStats;
+use onefold_ftl::{FtlStats, RemapStats};
 use onefold_nand::NullMedia;
-use onefold_ssd::{Command, HostStats, Payload, Ssd};
+use onefold_ssd::{Command, DedupStats, HostStats, Payload, Ssd};
 use onefold_trace::workload::{Pacing, Request, Workload};
 use onefold_tracefile::{Options, TraceSource};
 use onefold_units::{Nanos, Op};
 
 use crate::SimError;
+use crate::contents::Contents;
 use crate::cpu::thread_cpu_s;
 use crate::in_flight::InFlight;
 use crate::outcome;
@@ -63,6 +64,8 @@ pub(crate) struct Finished {
 pub(crate) struct Baseline {
     pub(crate) ftl: FtlStats,
     pub(crate) host: HostStats,
+    pub(crate) remap: RemapStats,
+    pub(crate) dedup: DedupStats,
     pub(crate) buffer: Option<onefold_buffer::Stats>,
     pub(crate) at: u64,
 }
@@ -73,13 +76,17 @@ pub(crate) struct Baseline {
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { tells_contents: ssd.deduplicates(), ..Gathered::default() };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
-    let preconditioned = precondition(&mut ssd, &setup.config.precondition(), setup.seed)?;
+    // A wrong content model is an error even where nobody looks at contents.
+    let contents = Contents::new(setup, ssd.capacity())?;
+    let mut contents = Some(contents).filter(|_| ssd.deduplicates());
+    let wanted = setup.config.precondition();
+    let preconditioned = precondition(&mut ssd, &wanted, setup.seed, contents.as_mut())?;
     let run = setup.config.run();
     let mut engine = Engine {
         finished: Finished {
-            baseline: Baseline { ftl: ssd.ftl().stats(), ..Baseline::default() },
+            baseline: Baseline::default(),
             ssd,
             tenants,
             series: Recorder::new(run.window),
@@ -89,6 +96,7 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
             warnings: gathered.warnings,
             trace: gathered.trace,
         },
+        contents,
         warmup: run.warmup,
         done: 0,
         last_time: 0,
@@ -100,6 +108,8 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
 
 struct Engine {
     finished: Finished,
+    /// Contents of writes, if the device looks at them.
+    contents: Option<Contents>,
     warmup: u64,
     /// Requests done, warm-up included.
     done: u64,
@@ -183,7 +193,17 @@ impl Engine {
             offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
             len: u64::from(request.len),
         };
-        let done = match finished.ssd.submit(Nanos::new(now), &command, Payload::None) {
+        let payload = match &mut self.contents {
+            Some(contents) if command.op == Op::Write => {
+                Payload::Contents(contents.of_write(&command, load.source.contents()))
+            }
+            Some(contents) => {
+                contents.note(&command);
+                Payload::None
+            }
+            None => Payload::None,
+        };
+        let done = match finished.ssd.submit(Nanos::new(now), &command, payload) {
             Ok(completion) => completion,
             Err(source) => return Err(self.failed(&command, source)),
         };
@@ -222,6 +242,8 @@ impl Engine {
         finished.baseline = Baseline {
             ftl: finished.ssd.ftl().stats(),
             host: *finished.ssd.host_stats(),
+            remap: finished.ssd.ftl().remap_stats(),
+            dedup: finished.ssd.dedup_stats(),
             buffer: finished.ssd.buffer_stats(),
             at: self.last_time,
         };
@@ -255,6 +277,8 @@ fn specs(config: &Config, capacity: u64) -> Result<Vec<TenantSpec>, SimError> {
 /// Turns loads into tenants.
 #[derive(Default)]
 struct Gathered {
+    /// Contents of traces are wanted.
+    tells_contents: bool,
     warnings: Vec<String>,
     trace: Option<crate::result::TraceSource>,
 }
@@ -320,7 +344,7 @@ impl Gathered {
             Mode::Open => open(spec.start.get(), spec.speed * run.speedup),
             Mode::Closed => closed(run.qd, spec.start.get()),
         };
-        let replay = Replay::new(trace, run.fit, run.align, bytes)?;
+        let replay = Replay::new(trace, run.fit, run.align, bytes, self.tells_contents)?;
         Ok((Source::Trace(Box::new(replay)), pace))
     }
 }

@@ -25,6 +25,14 @@ pub enum SimError {
         /// What is wrong with it.
         source: WorkloadError,
     },
+    /// The text of the content model is wrong.
+    #[error("dedup.content is `{text}`: {source}")]
+    Content {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        source: WorkloadError,
+    },
     /// The trace cannot be used.
     #[error(transparent)]
     Trace(#[from] TraceFileError),

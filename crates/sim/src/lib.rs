@@ -3,6 +3,7 @@
 //! [`simulate`] runs one configuration to one [`result::RunResult`]. It is single-threaded and
 //! deterministic: the same setup and seed give the same result, apart from CPU time.
 
+mod contents;
 mod cpu;
 mod engine;
 mod error;

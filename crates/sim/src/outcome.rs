@@ -1,6 +1,6 @@
 //! From a finished run to its result, and the laws it has to obey (ssd.md 3.3).
 
-use onefold_ftl::{FtlStats, SpaceMap};
+use onefold_ftl::{FtlStats, RemapScheme, SpaceMap};
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 
@@ -9,8 +9,8 @@ use crate::engine::{Finished, Setup};
 use crate::metrics::Metrics;
 use crate::result::{
     Buffer, ByCause, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf,
-    LatencySummaries, LittlesLaw, MapCache, Precondition, RunResult, SCHEMA, Superblocks,
-    VALID_BINS, Wear,
+    LatencySummaries, LittlesLaw, MapCache, PAGE_BYTES, Precondition, Remap, RunResult, SCHEMA,
+    Superblocks, VALID_BINS, Wear,
 };
 use crate::series::ratio;
 use crate::tenant::{Pace, Tenant};
@@ -28,6 +28,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
     let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
     let space = run.ssd.ftl().space();
     let config = &setup.config;
+    let virtual_ns = last_done.saturating_sub(run.baseline.at);
     let page_ops = host.pages() + ftl.internal_pages();
     Ok(RunResult {
         schema: SCHEMA.to_owned(),
@@ -43,7 +44,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         ftl: ftl_result(&run, &space),
         waf: ratio(u128::from(ftl.programs.total()), u128::from(host.write_pages)),
         latency_ns: latency(&metrics),
-        virtual_ns: last_done.saturating_sub(run.baseline.at),
+        virtual_ns,
         cpu_s: run.cpu_s,
         page_ops,
         workload: workload(setup),
@@ -71,6 +72,8 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         precondition: preconditioned(setup, &run),
         map_cache: (ftl.map_hits + ftl.map_misses > 0)
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
+        remap: remap_result(&run, &host, ftl.programs.total()),
+        bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.warnings,
     })
 }
@@ -84,7 +87,42 @@ fn host_result(host: &HostStats) -> Host {
         read_pages: host.read_pages,
         write_pages: host.write_pages,
         trim_pages: host.trim_pages,
+        remap_requests: host.remap_requests,
+        remap_pages: host.remap_pages,
     }
+}
+
+/// Bytes per second that the host read, wrote and remapped.
+fn bandwidth(host: &HostStats, virtual_ns: u64) -> f64 {
+    let bytes = u128::from(host.pages() + host.remap_pages) * u128::from(PAGE_BYTES);
+    ratio(bytes * 1_000_000_000, virtual_ns.into())
+}
+
+fn remap_result(run: &Finished, host: &HostStats, programs: u64) -> Option<Remap> {
+    let scheme = run.ssd.config().ftl.remap.scheme;
+    if scheme == RemapScheme::None {
+        return None;
+    }
+    let remap = run.ssd.ftl().remap_stats().since(&run.baseline.remap);
+    let dedup = run.ssd.dedup_stats().since(&run.baseline.dedup);
+    Some(Remap {
+        scheme: scheme.name().to_owned(),
+        remapped: remap.remapped,
+        deduplicated: remap.deduplicated,
+        copied: remap.copied,
+        skipped: remap.skipped,
+        entries: remap.entries,
+        moved_entries: remap.moved_entries,
+        absorbed: remap.absorbed,
+        compactions: remap.compactions,
+        destages: remap.destages,
+        log_collections: remap.log_collections,
+        log_full: remap.log_full,
+        lookup_ns: remap.lookup_ns,
+        hashed_pages: dedup.hashed_pages,
+        hash_busy_ns: dedup.busy.get(),
+        waf_logical: ratio(programs.into(), (host.write_pages + host.remap_pages).into()),
+    })
 }
 
 fn flash_result(run: &Finished, ftl: &FtlStats) -> Flash {

@@ -2,12 +2,14 @@
 //! discarded.
 
 use onefold_config::{Precondition, Until};
+use onefold_ftl::{FtlError, RemapOptions, RemapRange, RemapScheme};
 use onefold_nand::{At, Media, Work};
 use onefold_ssd::Ssd;
 use onefold_units::convert::{float, floor_u64, narrow};
 use onefold_units::{Lpn, Nanos, Rng};
 
 use crate::SimError;
+use crate::contents::Contents;
 use crate::cpu::thread_cpu_s;
 
 /// What preconditioning did.
@@ -31,21 +33,24 @@ pub(crate) fn precondition<M: Media>(
     ssd: &mut Ssd<M>,
     what: &Precondition,
     seed: u64,
+    contents: Option<&mut Contents>,
 ) -> Result<Preconditioned, SimError> {
     let begin = thread_cpu_s();
     let mut done = Preconditioned::default();
-    let units = u64::from(ssd.ftl().host_units());
-    ssd.ftl_mut().set_timed(false);
+    let device = float(u64::from(ssd.ftl().host_units()));
+    let units = floor_u64(what.range * device + 0.5).max(1);
     let fill = floor_u64(what.fill * float(units) + 0.5);
+    ssd.set_timed(false);
+    let mut filler = Filler::new(ssd, contents);
     for n in 0..fill {
-        write_unit(ssd, narrow(n % units))?;
+        filler.write(ssd, narrow(n % units))?;
     }
     let mut rng = Rng::fork(seed, 31);
     let mut overwrite = |ssd: &mut Ssd<M>, writes: u64| -> Result<f64, SimError> {
         let before = ssd.ftl().stats();
         for _ in 0..writes {
             let unit = narrow(rng.below(units));
-            write_unit(ssd, unit)?;
+            filler.write(ssd, unit)?;
         }
         let programs = ssd.ftl().stats().since(&before).programs;
         let pages = writes * ssd.config().geometry.pages_per_unit();
@@ -71,20 +76,61 @@ pub(crate) fn precondition<M: Media>(
             }
         }
     }
-    ssd.ftl_mut().set_timed(true);
+    fill_log(ssd, what.remap_log, units, &mut Rng::fork(seed, 32))?;
+    ssd.set_timed(true);
     done.overwrite_drive_writes = float(written) / float(units);
     done.cpu_s = thread_cpu_s() - begin;
     Ok(done)
 }
 
-#[inline]
-fn write_unit<M: Media>(ssd: &mut Ssd<M>, unit: u32) -> Result<(), SimError> {
-    let at = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
-    let pages = ssd.config().geometry.pages_per_unit();
-    let written = ssd.ftl_mut().write(at, Lpn::new(unit), pages, 0, &[]);
-    written.map(|_| ()).map_err(|error| SimError::Device {
-        request: 0,
-        what: format!("preconditioning write of unit {unit}"),
-        source: error.into(),
-    })
+/// Writes whole units without their taking time.
+struct Filler<'a> {
+    contents: Option<&'a mut Contents>,
+    pages_per_unit: u64,
+}
+
+const AT_ZERO: At = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
+
+impl<'a> Filler<'a> {
+    fn new<M: Media>(ssd: &Ssd<M>, contents: Option<&'a mut Contents>) -> Self {
+        Self { contents, pages_per_unit: ssd.config().geometry.pages_per_unit() }
+    }
+
+    #[inline]
+    fn write<M: Media>(&mut self, ssd: &mut Ssd<M>, unit: u32) -> Result<(), SimError> {
+        let pages = self.pages_per_unit;
+        let contents = match &mut self.contents {
+            Some(contents) => contents.of_pages(u64::from(unit) * pages, pages),
+            None => &[],
+        };
+        let written = ssd.prefill(AT_ZERO, Lpn::new(unit), contents);
+        written.map(|_| ()).map_err(|error| failed("write", unit, error))
+    }
+}
+
+/// Fills a share of the remap log with remaps of random units to others.
+fn fill_log<M: Media>(
+    ssd: &mut Ssd<M>,
+    share: f64,
+    units: u64,
+    rng: &mut Rng,
+) -> Result<(), SimError> {
+    let remap = ssd.config().ftl.remap;
+    if remap.scheme == RemapScheme::None {
+        return Ok(());
+    }
+    let entries = floor_u64(share * float(remap.log_bytes) / f64::from(remap.entry_bytes()));
+    let options = RemapOptions { no_fallback: true, ..RemapOptions::default() };
+    for _ in 0..entries {
+        let (dst, src) = (narrow(rng.below(units)), narrow(rng.below(units)));
+        let range = RemapRange { dst: Lpn::new(dst), src: Lpn::new(src), len: 1 };
+        let done = ssd.ftl_mut().remap(AT_ZERO, &[range], options);
+        done.map_err(|error| failed("remap", dst, error))?;
+    }
+    Ok(())
+}
+
+fn failed(what: &str, unit: u32, error: FtlError) -> SimError {
+    let what = format!("preconditioning {what} of unit {unit}");
+    SimError::Device { request: 0, what, source: error.into() }
 }

@@ -9,6 +9,7 @@ mod causes;
 mod human;
 mod labels;
 mod read;
+mod remap;
 mod rows;
 mod series;
 mod summary;
@@ -24,6 +25,7 @@ pub use human::{bytes, count, duration, percent, significant};
 pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
 pub use read::ResultError;
+pub use remap::Remap;
 pub(crate) use rows::{Row, causes, rows, version};
 pub use series::{Series, SeriesPoint};
 pub use summary::{
@@ -111,6 +113,13 @@ pub struct RunResult {
     /// The demand-paged map; `null` if the whole map is in DRAM.
     #[serde(default)]
     pub map_cache: Option<MapCache>,
+    /// Remapping and deduplication; `null` on a device that does neither.
+    #[serde(default)]
+    pub remap: Option<Remap>,
+    /// Bytes that the host read, wrote and remapped per second of virtual time: a remapped or
+    /// deduplicated page counts like one that was programmed.
+    #[serde(default, serialize_with = "finite")]
+    pub bandwidth: f64,
     /// What a reader should know before trusting the numbers.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -158,15 +167,24 @@ pub struct Host {
     pub write_pages: u64,
     /// Pages trimmed.
     pub trim_pages: u64,
+    /// Remap commands.
+    pub remap_requests: u64,
+    /// Pages they were to remap.
+    pub remap_pages: u64,
 }
 
 impl Host {
     /// Requests of every kind.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        [self.read_requests, self.write_requests, self.trim_requests, self.flush_requests]
-            .into_iter()
-            .fold(0, u64::saturating_add)
+        let requests = [
+            self.read_requests,
+            self.write_requests,
+            self.trim_requests,
+            self.flush_requests,
+            self.remap_requests,
+        ];
+        requests.into_iter().fold(0, u64::saturating_add)
     }
 }
 

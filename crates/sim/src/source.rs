@@ -1,5 +1,7 @@
 //! Where requests come from: a generator, or a trace file shaped for the device.
 
+use std::collections::VecDeque;
+
 use onefold_config::{Align, Fit as ConfigFit};
 use onefold_trace::workload::{Generator, Request};
 use onefold_trace::{Record, Regions, TraceOp};
@@ -25,8 +27,11 @@ pub(crate) struct Replay {
     fit: Shape,
     align: Align,
     /// Requests that did not fit one call of `fill`.
-    backlog: std::collections::VecDeque<Request>,
+    backlog: VecDeque<Request>,
     pub(crate) skipped: u64,
+    /// Of every write handed out and not issued yet, what the trace tells about its pages; `None` if
+    /// nobody asks.
+    contents: Option<VecDeque<Vec<u128>>>,
 }
 
 /// How addresses are brought onto the device.
@@ -45,6 +50,15 @@ impl Source {
             Self::Trace(replay) => replay.fill(out),
         }
     }
+
+    /// What is told about the pages of the next write: one id each, 0 if it is not known. To be asked
+    /// once for each write, in their order.
+    pub(crate) fn contents(&mut self) -> Option<Vec<u128>> {
+        match self {
+            Self::Generator(_) => None,
+            Self::Trace(replay) => replay.contents.as_mut()?.pop_front(),
+        }
+    }
 }
 
 impl Replay {
@@ -53,6 +67,7 @@ impl Replay {
         fit: ConfigFit,
         align: Align,
         range_bytes: u64,
+        tells_contents: bool,
     ) -> Result<Self, SimError> {
         let shape = match fit {
             ConfigFit::Error => Shape::AsIs,
@@ -71,8 +86,9 @@ impl Replay {
             next: 0,
             fit: shape,
             align,
-            backlog: std::collections::VecDeque::new(),
+            backlog: VecDeque::new(),
             skipped: 0,
+            contents: tells_contents.then(VecDeque::new),
         })
     }
 
@@ -100,11 +116,18 @@ impl Replay {
         let record = &self.records[self.next];
         self.next += 1;
         let (align, backlog, skipped) = (self.align, &mut self.backlog, &mut self.skipped);
-        let mut push = |record: Record| push_aligned(&record, align, backlog, skipped);
+        let contents = &mut self.contents;
+        let mut push = |record: &Record| {
+            let from = backlog.len();
+            push_aligned(record, align, backlog, skipped);
+            if let Some(contents) = contents {
+                push_contents(record, backlog.range(from..), contents);
+            }
+        };
         match &self.fit {
-            Shape::AsIs => push_aligned(record, align, backlog, skipped),
-            Shape::Compact(regions) => regions.map(record, push),
-            Shape::Wrap(bytes) => onefold_trace::wrap(record, *bytes, &mut push),
+            Shape::AsIs => push(record),
+            Shape::Compact(regions) => regions.map(record, |record| push(&record)),
+            Shape::Wrap(bytes) => onefold_trace::wrap(record, *bytes, &mut |record| push(&record)),
         }
         Ok(true)
     }
@@ -113,12 +136,7 @@ impl Replay {
 /// Largest request of the engine; longer ones (discards may exceed 4 GiB) become several.
 const LEN_MAX: u64 = 1 << 30;
 
-fn push_aligned(
-    record: &Record,
-    align: Align,
-    backlog: &mut std::collections::VecDeque<Request>,
-    skipped: &mut u64,
-) {
+fn push_aligned(record: &Record, align: Align, backlog: &mut VecDeque<Request>, skipped: &mut u64) {
     let Some(op) = host_op(record.op) else {
         *skipped += 1;
         return;
@@ -150,6 +168,22 @@ fn push_aligned(
         let len32 = u32::try_from(len).unwrap_or(u32::MAX);
         backlog.push_back(Request { op, fua, len: len32, offset, at });
         offset += len;
+    }
+}
+
+/// Adds what a record tells about the pages of the requests made of it.
+fn push_contents<'a>(
+    record: &Record,
+    requests: impl Iterator<Item = &'a Request>,
+    contents: &mut VecDeque<Vec<u128>>,
+) {
+    let told: Vec<(u64, Option<u128>)> = record.contents().collect();
+    let knows = told.iter().any(|(_, content)| content.is_some());
+    for request in requests.filter(|request| request.op == Op::Write) {
+        let (first, end) = (request.offset, request.offset + u64::from(request.len));
+        let pages = first / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+        let of_request = told.iter().filter(|(page, _)| knows && pages.contains(page));
+        contents.push_back(of_request.map(|(_, content)| content.unwrap_or(0)).collect());
     }
 }
 

@@ -36,6 +36,8 @@ impl Cell {
         let (config, only) = match subject {
             Subject::Policy(spec) => (study.buffer(*spec, row.size_bytes), None),
             Subject::Bound(_) => (study.buffer_of_bound(row.size_bytes), target),
+            // No point of such a study becomes a cell.
+            Subject::Device(_) => unreachable!("a device is no buffer"),
         };
         let mut policy = None;
         let sizes = study.sizes_of_device();

@@ -111,6 +111,9 @@ pub enum StudyError {
         /// What was asked for.
         found: f64,
     },
+    /// A factor for runs of the simulator.
+    #[error("--scale does not apply to a study of devices, whose workloads say their length")]
+    ScaleOfDevices,
     /// The preset of the latency model.
     #[error("the preset of the latency model: {0}")]
     Preset(#[from] ConfigError),
@@ -155,9 +158,11 @@ impl StudyError {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Self::Read { .. } | Self::Only { .. } | Self::Policy { .. } | Self::Scale { .. } => {
-                Fault::Usage
-            }
+            Self::Read { .. }
+            | Self::Only { .. }
+            | Self::Policy { .. }
+            | Self::Scale { .. }
+            | Self::ScaleOfDevices => Fault::Usage,
             Self::Syntax { .. }
             | Self::UnknownKey { .. }
             | Self::Missing { .. }
@@ -182,7 +187,7 @@ impl StudyError {
             Self::Source { .. } => "study::source",
             Self::Only { .. } => "study::only",
             Self::Policy { .. } => "study::policy",
-            Self::Scale { .. } => "study::scale",
+            Self::Scale { .. } | Self::ScaleOfDevices => "study::scale",
             Self::Preset(_) => "study::preset",
             Self::Trace { .. } => "study::trace",
             Self::Results { .. } => "study::results",

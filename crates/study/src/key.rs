@@ -35,6 +35,11 @@ pub(crate) fn key(
         let models = study.latencies.iter().map(|choice| choice.model.to_string());
         point["latency"] = models.collect();
     }
+    digest(&point)
+}
+
+/// Digest of what determines a point.
+pub(crate) fn digest(point: &Value) -> String {
     let mut text = String::with_capacity(32);
     for byte in Sha256::digest(point.to_string()).iter().take(16) {
         // Writing to a string cannot fail.

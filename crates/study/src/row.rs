@@ -1,6 +1,7 @@
 //! The result of one point of the grid.
 
 use onefold_buffer::{Accesses, AreaStats, Stats, TenantStats};
+use onefold_sim::result::{Flash, Host, Remap, RunResult};
 use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,54 @@ pub struct Row {
     pub tenants: Vec<TenantRow>,
     /// Per list of the policy.
     pub areas: Vec<AreaRow>,
-    /// CPU seconds of the policy: the only number that depends on the machine.
+    /// What the simulator reported, in a study of devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Box<DeviceRow>>,
+    /// CPU seconds of the policy or of the run with its preconditioning: the only number that depends on the machine.
     pub cpu_s: f64,
+}
+
+/// What a run of the simulator came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceRow {
+    /// Digest of the configuration.
+    pub config_sha256: String,
+    /// Virtual time of the measured part.
+    pub virtual_ns: u64,
+    /// Bytes the host read, wrote and remapped per second of virtual time.
+    pub bandwidth: f64,
+    /// Pages programmed for any cause / pages the host wrote, deduplicated ones included.
+    pub waf: f64,
+    /// Mean latency of a write in nanoseconds.
+    pub write_latency_ns: f64,
+    /// What the host asked for.
+    pub host: Host,
+    /// What flash did.
+    pub flash: Flash,
+    /// What remapping and deduplication did.
+    pub remap: Option<Remap>,
+    /// Host pages and pages moved internally in the measured part.
+    pub page_ops: u64,
+    /// CPU seconds of the measured part.
+    pub cpu_s: f64,
+}
+
+impl DeviceRow {
+    pub(crate) fn new(run: RunResult) -> Self {
+        Self {
+            config_sha256: run.config_sha256,
+            virtual_ns: run.virtual_ns,
+            bandwidth: run.bandwidth,
+            waf: run.waf,
+            write_latency_ns: run.latency_ns.write.mean,
+            host: run.host,
+            flash: run.flash,
+            remap: run.remap,
+            page_ops: run.page_ops,
+            cpu_s: run.cpu_s,
+        }
+    }
 }
 
 /// What one tenant met.

@@ -4,7 +4,7 @@ use onefold_units::Cause;
 use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, percent, share, si, significant};
-use super::{Buffer, LatencySummary, PAGE_BYTES, RunResult};
+use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult};
 
 /// One row: what it shows and one text per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.setup();
     rows.host();
     rows.buffer();
+    rows.remap();
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
@@ -82,6 +83,27 @@ impl Rows<'_> {
         });
     }
 
+    fn remap(&mut self) {
+        let mut add = |label: &str, value: fn(&Remap) -> Option<String>| {
+            self.row_if_any("remap", label, |run| run.remap.as_ref().and_then(value));
+        };
+        add("remap scheme", |remap| Some(remap.scheme.clone()));
+        add("pages deduplicated", |remap| positive(remap.deduplicated));
+        add("pages remapped", |remap| positive(remap.remapped));
+        add("remaps copied", |remap| positive(remap.copied));
+        add("log entries, host", |remap| positive(remap.entries));
+        add("log entries, collection", |remap| positive(remap.moved_entries));
+        add("log compactions", |remap| positive(remap.compactions));
+        add("logs moved to flash", |remap| positive(remap.destages));
+        add("remaps without room in the log", |remap| positive(remap.log_full));
+        add("log look-up time", |remap| {
+            (remap.lookup_ns > 0).then(|| duration(float(remap.lookup_ns)))
+        });
+        add("hash units busy", |remap| {
+            (remap.hash_busy_ns > 0).then(|| duration(float(remap.hash_busy_ns)))
+        });
+    }
+
     fn buffer(&mut self) {
         let mut add = |label: &str, value: fn(&Buffer) -> Option<String>| {
             self.row_if_any("buffer", label, |run| {
@@ -113,6 +135,10 @@ impl Rows<'_> {
         self.row_if_any("flash", "WAF", |run| {
             (run.host.write_pages > 0).then(|| significant(run.waf, 4))
         });
+        self.row_if_any("flash", "WAF with remapped pages", |run| {
+            let remap = run.remap.as_ref().filter(|_| run.host.remap_pages > 0)?;
+            Some(significant(remap.waf_logical, 4))
+        });
         for cause in causes(self.runs) {
             self.row("flash", &format!("pages programmed, {cause}"), |run| {
                 count(run.flash.program_pages.of(&cause))
@@ -143,6 +169,10 @@ impl Rows<'_> {
         });
         self.row_if_any(group, "read throughput", |run| throughput(run.host.read_pages, run));
         self.row_if_any(group, "write throughput", |run| throughput(run.host.write_pages, run));
+        self.row_if_any(group, "bandwidth with remapped pages", |run| {
+            (run.host.remap_pages > 0)
+                .then(|| format!("{} MB/s", significant(run.bandwidth / 1e6, 3)))
+        });
         self.row(group, "virtual time", |run| duration(float(run.virtual_ns)));
         self.row(group, "CPU time", |run| duration(run.cpu_s * 1e9));
         self.row_if_any(group, "page operations per CPU second", |run| {

@@ -185,6 +185,8 @@ fn keys_stand_in_the_documented_order() {
         "tenants",
         "precondition",
         "map_cache",
+        "remap",
+        "bandwidth",
         "warnings",
     ];
     assert_eq!(keys(&text, 2), documented);

@@ -13,8 +13,10 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
+use onefold_sim::result::Remap;
+
 use crate::row::AccessRow;
-use crate::{Row, SCHEMA, TenantRow};
+use crate::{DeviceRow, Row, SCHEMA, TenantRow};
 
 /// One cell of the table.
 enum Value {
@@ -72,7 +74,23 @@ const COLUMNS: &[Column] = &[
     ("dirty", COUNT, |_, tenant| Value::Count(tenant.dirty)),
     ("read_latency_ns", REAL, |_, tenant| Value::Real(tenant.latency_ns.read.mean)),
     ("write_latency_ns", REAL, |_, tenant| Value::Real(tenant.latency_ns.write.mean)),
+    ("bandwidth", REAL, |row, _| Value::Real(of_device(row, |d| d.bandwidth))),
+    ("waf", REAL, |row, _| Value::Real(of_device(row, |d| d.waf))),
+    ("device_write_latency_ns", REAL, |row, _| Value::Real(of_device(row, |d| d.write_latency_ns))),
+    ("virtual_ns", COUNT, |row, _| Value::Count(row.device.as_ref().map_or(0, |d| d.virtual_ns))),
+    ("deduplicated", COUNT, |row, _| Value::Count(of_remap(row, |remap| remap.deduplicated))),
+    ("log_full", COUNT, |row, _| Value::Count(of_remap(row, |remap| remap.log_full))),
+    ("look_up_ns", COUNT, |row, _| Value::Count(of_remap(row, |remap| remap.lookup_ns))),
 ];
+
+/// 0 where the row is not of a device.
+fn of_device(row: &Row, number: fn(&DeviceRow) -> f64) -> f64 {
+    row.device.as_ref().map_or(0.0, |device| number(device))
+}
+
+fn of_remap(row: &Row, number: fn(&Remap) -> u64) -> u64 {
+    row.device.as_ref().and_then(|device| device.remap.as_ref()).map_or(0, number)
+}
 
 fn hit_ratio(tenant: &TenantRow) -> f64 {
     let sum = |of: fn(&AccessRow) -> u64| of(&tenant.reads) + of(&tenant.writes);
@@ -87,8 +105,14 @@ pub(super) fn write(out: impl Write + Send, rows: &[Row]) -> Result<()> {
         .set_key_value_metadata(Some(vec![pair]))
         .build();
     let mut file = SerializedFileWriter::new(out, schema()?, Arc::new(properties))?;
-    let lines: Vec<(&Row, &TenantRow)> =
-        rows.iter().flat_map(|row| row.tenants.iter().map(move |tenant| (row, tenant))).collect();
+    let nobody = TenantRow::default();
+    let mut lines: Vec<(&Row, &TenantRow)> = Vec::new();
+    for row in rows {
+        lines.extend(row.tenants.iter().map(|tenant| (row, tenant)));
+        if row.tenants.is_empty() {
+            lines.push((row, &nobody));
+        }
+    }
     let mut group = file.next_row_group()?;
     for column in COLUMNS {
         write_column(&mut group, column, &lines)?;

@@ -46,11 +46,19 @@ pub enum Metric {
     PagesProgrammed,
     /// 1 - pages programmed / pages written.
     Absorption,
+    /// Devices: MB read, written and remapped per second of virtual time.
+    Bandwidth,
+    /// Devices: pages programmed / pages written, deduplicated ones included.
+    Waf,
+    /// Devices: pages deduplicated / pages written.
+    DedupShare,
+    /// Devices: mean latency of a write.
+    WriteLatency,
 }
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
         Self::TargetReadHitRatio,
@@ -59,6 +67,10 @@ impl Metric {
         Self::TotalLatency,
         Self::PagesProgrammed,
         Self::Absorption,
+        Self::Bandwidth,
+        Self::Waf,
+        Self::DedupShare,
+        Self::WriteLatency,
     ];
 
     /// Name in study files.
@@ -73,6 +85,10 @@ impl Metric {
             Self::TotalLatency => "total_latency",
             Self::PagesProgrammed => "pages_programmed",
             Self::Absorption => "absorption",
+            Self::Bandwidth => "bandwidth",
+            Self::Waf => "waf",
+            Self::DedupShare => "dedup_share",
+            Self::WriteLatency => "write_latency",
         }
     }
 
@@ -88,19 +104,29 @@ impl Metric {
             Self::TotalLatency => "mean latency of all tenants",
             Self::PagesProgrammed => "pages programmed",
             Self::Absorption => "write absorption",
+            Self::Bandwidth => "bandwidth in MB/s",
+            Self::Waf => "write amplification",
+            Self::DedupShare => "writes deduplicated",
+            Self::WriteLatency => "mean latency of writes",
         }
     }
 
     /// Whether it is a share of 1.
     #[must_use]
     pub const fn is_share(self) -> bool {
-        !matches!(self, Self::TargetLatency | Self::TotalLatency | Self::PagesProgrammed)
+        !self.is_time() && !matches!(self, Self::PagesProgrammed | Self::Bandwidth | Self::Waf)
     }
 
     /// Whether it is a time in nanoseconds.
     #[must_use]
     pub const fn is_time(self) -> bool {
-        matches!(self, Self::TargetLatency | Self::TotalLatency)
+        matches!(self, Self::TargetLatency | Self::TotalLatency | Self::WriteLatency)
+    }
+
+    /// Whether it is one of devices, not of buffers.
+    #[must_use]
+    pub const fn is_of_devices(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::Waf | Self::DedupShare | Self::WriteLatency)
     }
 
     /// Whether it needs a target.

@@ -1,6 +1,7 @@
 //! The study file: what is to be compared.
 
 mod check;
+mod devices;
 mod figure;
 mod headline;
 mod latency;
@@ -16,6 +17,7 @@ use onefold_units::convert::narrow;
 use crate::latency::{LatencyChoice, LatencyModel};
 
 pub use check::{Check, Claim, Comparison, Term, Verdict};
+pub use devices::{DeviceChoice, DeviceLoad, Devices};
 pub use figure::{Figure, FigureKind, Metric};
 pub use headline::Headline;
 pub(crate) use parse::scaled;
@@ -62,13 +64,15 @@ pub struct Study {
     pub headlines: Vec<Headline>,
     /// What the results must show.
     pub checks: Vec<Check>,
+    /// What is compared if the points are runs of the simulator; policies are their labels then.
+    pub devices: Option<Devices>,
 }
 
-/// A policy and its name in figures.
+/// A policy or device and its name in figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyChoice {
-    /// The policy.
-    pub spec: PolicySpec,
+    /// What it is.
+    pub subject: Subject,
     /// The name.
     pub label: String,
 }
@@ -151,6 +155,8 @@ pub enum Subject {
     Policy(PolicySpec),
     /// A bound.
     Bound(Bound),
+    /// A device of a study of devices, by its number.
+    Device(u16),
 }
 
 impl Subject {
@@ -167,6 +173,7 @@ impl std::fmt::Display for Subject {
         match self {
             Self::Policy(spec) => spec.fmt(f),
             Self::Bound(bound) => f.write_str(bound.name()),
+            Self::Device(number) => write!(f, "device {number}"),
         }
     }
 }
@@ -286,7 +293,7 @@ impl Study {
 
     /// What is run, in the order of results.
     pub fn subjects(&self) -> impl Iterator<Item = Subject> {
-        let policies = self.policies.iter().map(|policy| Subject::Policy(policy.spec));
+        let policies = self.policies.iter().map(|policy| policy.subject);
         policies.chain(self.bounds.iter().copied().map(Subject::Bound))
     }
 
@@ -316,10 +323,7 @@ impl Study {
     /// The name of a subject in figures.
     #[must_use]
     pub fn label(&self, subject: &Subject) -> String {
-        let chosen = match subject {
-            Subject::Policy(spec) => self.policies.iter().find(|policy| policy.spec == *spec),
-            Subject::Bound(_) => None,
-        };
+        let chosen = self.policies.iter().find(|policy| policy.subject == *subject);
         chosen.map_or_else(|| subject.to_string(), |policy| policy.label.clone())
     }
 }

@@ -8,10 +8,11 @@ use onefold_buffer::{Charge, PolicySpec};
 use onefold_trace::FormatSpec;
 use onefold_tracefile::Options;
 use onefold_units::convert::{float, floor_u64, narrow};
+use toml::de::{DeTable, DeValue};
 
 use super::reader::{Field, Keys, Reader, Table};
-use super::{Bound, Input, PolicyChoice, Source, Study, WarmUp, Workload};
-use super::{latency, show};
+use super::{Bound, Input, PolicyChoice, Source, Study, Subject, WarmUp, Workload};
+use super::{devices, latency, show};
 use crate::{SCHEMA, StudyError};
 
 const STUDY: Keys = Keys {
@@ -72,6 +73,9 @@ impl Study {
     pub fn parse(path: &Path, text: &str) -> Result<Self, StudyError> {
         let reader = Reader::new(path, text);
         let table = reader.parse()?;
+        if is_of_devices(table.get_ref()) {
+            return devices::parse(path, reader);
+        }
         let study = Table::new(reader, STUDY, table.get_ref(), 0)?;
         let schema = study.need("schema", "schema = \"onefold.study/1\"")?;
         if schema.text()? != SCHEMA {
@@ -98,7 +102,9 @@ impl Study {
             flash_page_bytes: narrow(
                 study.or("flash_page", 4096, |field| field.size(512, 1 << 20))?,
             ),
-            sizes: sizes(&study.need("sizes", "a list of sizes, such as [\"8MiB\", \"32MiB\"]")?)?,
+            sizes: sizes_of_study(
+                &study.need("sizes", "a list of sizes, such as [\"8MiB\", \"32MiB\"]")?,
+            )?,
             policies: policies(&study.need("policies", "a list of policies, such as [\"lru\"]")?)?,
             bounds: study.or("bounds", Vec::new(), bounds)?,
             charge: study.or("charge", Charge::Paper, |f| f.choice(&Charge::ALL, Charge::name))?,
@@ -111,6 +117,7 @@ impl Study {
             figures: Vec::new(),
             headlines: Vec::new(),
             checks: Vec::new(),
+            devices: None,
         };
         parsed.workloads = workloads(&study, &parsed)?;
         parsed.headlines = show::headlines(&study, &parsed)?;
@@ -118,6 +125,12 @@ impl Study {
         parsed.figures = show::figures(&study, &parsed)?;
         Ok(parsed)
     }
+}
+
+/// Whether the points of the study are runs of the simulator: `kind = "devices"`.
+fn is_of_devices(study: &DeTable<'_>) -> bool {
+    let kind = study.get("kind").map(toml::Spanned::get_ref);
+    matches!(kind, Some(DeValue::String(kind)) if kind == "devices")
 }
 
 /// The items of a list that is neither empty nor endless.
@@ -132,7 +145,8 @@ pub(super) fn items<'a>(field: &Field<'a>) -> Result<Vec<Field<'a>>, StudyError>
     Ok(items)
 }
 
-fn sizes(field: &Field<'_>) -> Result<Vec<u64>, StudyError> {
+/// Sizes of a study, ascending.
+pub(super) fn sizes_of_study(field: &Field<'_>) -> Result<Vec<u64>, StudyError> {
     let mut sizes = BTreeSet::new();
     for item in items(field)? {
         if !sizes.insert(item.size(1, DEVICE_MOST)?) {
@@ -154,10 +168,11 @@ fn policies(field: &Field<'_>) -> Result<Vec<PolicyChoice>, StudyError> {
         };
         let spec = PolicySpec::parse(text.text()?).map_err(|error| text.refuse(error))?;
         let label = label.unwrap_or_else(|| spec.to_string());
-        if policies.iter().any(|other| other.spec == spec || other.label == label) {
+        let subject = Subject::Policy(spec);
+        if policies.iter().any(|other| other.subject == subject || other.label == label) {
             return Err(item.refuse("expected every policy and every label once"));
         }
-        policies.push(PolicyChoice { spec, label });
+        policies.push(PolicyChoice { subject, label });
     }
     Ok(policies)
 }

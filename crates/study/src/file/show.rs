@@ -42,7 +42,7 @@ pub(super) fn checks(study: &Table<'_>, parsed: &Study) -> Result<Vec<Check>, St
 }
 
 fn figure(table: &Table<'_>, parsed: &Study) -> Result<Figure, StudyError> {
-    let whole = Figure::of(metric(table)?);
+    let whole = Figure::of(metric(table, parsed)?);
     let bounds = parsed.bounds.iter().map(|bound| bound.name());
     let labels: Vec<&str> = policies(parsed).chain(bounds).collect();
     let ids: Vec<&str> = parsed.checks.iter().map(|check| check.id.as_str()).collect();
@@ -66,7 +66,7 @@ fn headline(table: &Table<'_>, parsed: &Study) -> Result<Headline, StudyError> {
     let policy = table.need("policy", "the label of a policy, such as \"AOI\"")?;
     let baselines = table.need("baselines", "the labels of policies, such as [\"LRU\"]")?;
     items(&baselines)?;
-    let metric = metric(table)?;
+    let metric = metric(table, parsed)?;
     Ok(Headline {
         metric,
         latency: latency(table, metric, parsed)?,
@@ -79,7 +79,7 @@ fn headline(table: &Table<'_>, parsed: &Study) -> Result<Headline, StudyError> {
 }
 
 fn check(table: &Table<'_>, parsed: &Study) -> Result<Check, StudyError> {
-    let metric = metric(table)?;
+    let metric = metric(table, parsed)?;
     let claims = table.need("claims", "inequalities, such as [\"2L > LRU + 0.1\"]")?;
     let claim = |field: &Field<'_>| {
         Claim::parse(field.text()?, metric, parsed).map_err(|problem| field.refuse(problem))
@@ -109,9 +109,11 @@ fn check(table: &Table<'_>, parsed: &Study) -> Result<Check, StudyError> {
     })
 }
 
-fn metric(table: &Table<'_>) -> Result<Metric, StudyError> {
+fn metric(table: &Table<'_>, parsed: &Study) -> Result<Metric, StudyError> {
     let metric = table.need("metric", "what is shown, such as \"target_hit_ratio\"")?;
-    metric.choice(&Metric::ALL, Metric::name)
+    let fits = |metric: &Metric| metric.is_of_devices() == parsed.devices.is_some();
+    let all: Vec<Metric> = Metric::ALL.into_iter().filter(fits).collect();
+    metric.choice(&all, Metric::name)
 }
 
 /// The label of a latency model, which only a latency can have.
@@ -121,7 +123,7 @@ fn latency(
     parsed: &Study,
 ) -> Result<Option<String>, StudyError> {
     let Some(field) = table.get("latency") else { return Ok(None) };
-    if !metric.is_time() {
+    if !metric.is_time() || metric.is_of_devices() {
         return Err(
             field.refuse(format_args!("expected only with a latency, not {}", metric.name()))
         );

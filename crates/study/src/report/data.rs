@@ -69,7 +69,11 @@ impl Point {
 }
 
 pub(super) fn figures(study: &Study, rows: &[Row]) -> Vec<Data> {
-    let default = [Metric::TargetHitRatio, Metric::TotalHitRatio].map(Figure::of);
+    let default = match study.devices {
+        Some(_) => [Metric::Bandwidth, Metric::Waf],
+        None => [Metric::TargetHitRatio, Metric::TotalHitRatio],
+    };
+    let default = default.map(Figure::of);
     let has_target = study.workloads.iter().any(|workload| workload.target().is_some());
     let figures: Vec<&Figure> = if study.figures.is_empty() {
         default.iter().filter(|figure| has_target || !figure.metric.is_of_target()).collect()

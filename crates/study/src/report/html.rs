@@ -57,6 +57,17 @@ fn facts(study: &Study, rows: &[Row]) -> String {
     } else {
         String::new()
     };
+    if let Some(devices) = &study.devices {
+        return format!(
+            "Devices made of preset {} with {}; sizes are those of {}; each point is a run of the \
+             simulator in virtual time; seed {}; onefold {}.",
+            devices.preset,
+            if devices.sets.is_empty() { "no changes".to_owned() } else { devices.sets.join(", ") },
+            devices.size_key,
+            study.seed,
+            rows.first().map_or("", |row| row.onefold.version.as_str()),
+        );
+    }
     let version = rows.first().map_or("", |row| row.onefold.version.as_str());
     format!(
         "{part}Device {}, entries of {}, flash pages of {}; tables charged: {}; latencies with the \

@@ -4,7 +4,7 @@ use onefold_units::convert::float;
 
 use crate::file::Metric;
 use crate::row::{AccessRow, ratio};
-use crate::{Row, TenantRow};
+use crate::{DeviceRow, Row, TenantRow};
 
 /// The metric of a row; `None` if nothing was accessed.
 pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
@@ -16,6 +16,9 @@ pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
         share(total(tenants().map(|tenant| access(tenant).hits)), pages)
     };
     match metric {
+        Metric::Bandwidth | Metric::Waf | Metric::DedupShare | Metric::WriteLatency => {
+            row.device.as_ref().and_then(|device| of_device(device, metric))
+        }
         Metric::TargetHitRatio | Metric::TotalHitRatio => share(
             sum(|tenant| total([tenant.reads.hits, tenant.writes.hits])),
             sum(|tenant| total([tenant.reads.pages, tenant.writes.pages])),
@@ -34,6 +37,19 @@ pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
             let written = sum(|tenant| tenant.writes.pages);
             share(programmed, written).map(|programmed| 1.0 - programmed)
         }
+    }
+}
+
+fn of_device(device: &DeviceRow, metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::Bandwidth => Some(device.bandwidth / 1e6),
+        Metric::Waf => (device.host.write_pages > 0).then_some(device.waf),
+        Metric::WriteLatency => (device.host.write_requests > 0).then_some(device.write_latency_ns),
+        Metric::DedupShare => {
+            let shared = device.remap.as_ref().map_or(0, |remap| remap.deduplicated);
+            (device.host.write_pages > 0).then(|| ratio(shared, device.host.write_pages))
+        }
+        _ => None,
     }
 }
 
@@ -60,7 +76,7 @@ mod tests {
         }
         tenant.pages_programmed = u64::MAX;
         let row = Row { tenants: vec![tenant.clone(), tenant], ..Row::default() };
-        for wanted in Metric::ALL {
+        for wanted in Metric::ALL.into_iter().filter(|metric| !metric.is_of_devices()) {
             assert!(metric(&row, wanted).is_some_and(f64::is_finite), "{}", wanted.name());
         }
     }

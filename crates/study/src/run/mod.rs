@@ -1,5 +1,6 @@
 //! Running a study: what is missing, workload by workload.
 
+mod devices;
 mod offline;
 mod work;
 mod workers;
@@ -104,7 +105,6 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
     if !(options.scale > 0.0 && options.scale <= 1.0) {
         return Err(StudyError::Scale { found: options.scale });
     }
-    let device = Device::new(study)?;
     let labels: Vec<String> = study.subjects().map(|subject| study.label(&subject)).collect();
     if let Some(found) = options.policies.iter().find(|label| !labels.contains(label)) {
         return Err(StudyError::Policy { found: found.clone(), known: labels.join(", ") });
@@ -116,6 +116,14 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
     }
     let chosen =
         |workload: &&Workload| options.only.is_empty() || options.only.contains(&workload.name);
+    if let Some(devices) = &study.devices {
+        if options.scale < 1.0 {
+            return Err(StudyError::ScaleOfDevices);
+        }
+        let all = study.workloads.iter().enumerate().filter(|(_, workload)| chosen(workload));
+        return all.map(|at| devices::job(study, devices, at, options)).collect();
+    }
+    let device = Device::new(study)?;
     let job = |workload: &'a Workload| {
         let (_, plan) = Mix::open(study, workload, options.scale)?;
         let point = |(subject, bytes)| {
@@ -135,7 +143,11 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
 pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<Row> {
     let row = |job: &Job<'_>, point: &Point| {
         let row = results.get(&point.key)?.clone();
-        Some(row.named(job.workload, &point.subject, study.label(&point.subject)))
+        // One run may stand for several sizes.
+        let row = Row { size_bytes: point.bytes, ..row };
+        let policy = row.policy.clone();
+        let row = row.named(job.workload, &point.subject, study.label(&point.subject));
+        Some(if study.devices.is_some() { Row { policy, ..row } } else { row })
     };
     jobs.iter().flat_map(|job| job.points.iter().filter_map(move |point| row(job, point))).collect()
 }
@@ -146,6 +158,9 @@ pub(crate) fn stored(study: &Study, jobs: &[Job<'_>], results: &Results) -> Vec<
 /// Results are appended when a workload is finished; an interrupted one leaves nothing behind.
 pub fn run(study: &Study, options: &Options, control: &Control<'_>) -> Result<Summary, StudyError> {
     let jobs = jobs(study, options)?;
+    if let Some(devices) = &study.devices {
+        return devices::run(study, devices, &jobs, options, control);
+    }
     let device = Device::new(study)?;
     let timers: Vec<Timer> =
         study.latencies.iter().map(|choice| Timer::new(device, choice.model)).collect();

@@ -21,6 +21,13 @@ pub(crate) struct Plan {
     pub(crate) bytes: Option<u64>,
 }
 
+impl Plan {
+    /// Of a workload that is no mix.
+    pub(crate) const fn none() -> Self {
+        Self { identity: Value::Null, warm_up: None, bytes: None }
+    }
+}
+
 /// One source in the mix.
 struct Part {
     feed: Feed,

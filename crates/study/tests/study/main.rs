@@ -2,6 +2,7 @@
 
 mod checks;
 mod common;
+mod devices;
 mod latency;
 mod refusals;
 mod report;

@@ -1,0 +1,44 @@
+//! What remapping and deduplication did.
+
+use serde::{Deserialize, Serialize};
+
+use super::finite;
+
+/// Remapping and deduplication in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remap {
+    /// How mappings are kept consistent.
+    pub scheme: String,
+    /// Units remapped by commands without a program.
+    pub remapped: u64,
+    /// Units written whose content was stored already.
+    pub deduplicated: u64,
+    /// Units that a remap command copied.
+    pub copied: u64,
+    /// Units that a remap command left as they were.
+    pub skipped: u64,
+    /// Entries written to the log for the host.
+    pub entries: u64,
+    /// Entries that collection wrote again.
+    pub moved_entries: u64,
+    /// Sharers that a collected page took over as its owner.
+    pub absorbed: u64,
+    /// Times a log was rewritten within its store.
+    pub compactions: u64,
+    /// Times a local log was moved to flash.
+    pub destages: u64,
+    /// Log superblocks collected.
+    pub log_collections: u64,
+    /// Remaps refused for want of room in the log.
+    pub log_full: u64,
+    /// Time collection waited for the log to be looked up.
+    pub lookup_ns: u64,
+    /// Pages hashed.
+    pub hashed_pages: u64,
+    /// Time the hash units were busy, over all of them.
+    pub hash_busy_ns: u64,
+    /// Pages programmed for any cause / pages the host wrote or remapped; 0 without.
+    #[serde(serialize_with = "finite")]
+    pub waf_logical: f64,
+}

@@ -1,0 +1,215 @@
+//! Points that are runs of the simulator, several at a time.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use onefold_config::{Config, Load};
+use onefold_sim::result::Program;
+use onefold_sim::{Control as SimControl, Setup, simulate};
+use onefold_tracefile::{Options as TraceOptions, TraceSource};
+use onefold_units::PAGE_BYTES;
+use serde_json::json;
+
+use super::{Control, Job, Options, Point, Progress, Summary, stored};
+use crate::file::{Devices, Study, Subject, Workload};
+use crate::key::digest;
+use crate::row::DeviceRow;
+use crate::stream::Plan;
+use crate::{Results, Row, SCHEMA, StudyError, export};
+
+/// One workload and the digests of its points.
+pub(super) fn job<'a>(
+    study: &'a Study,
+    devices: &Devices,
+    (at, workload): (usize, &'a Workload),
+    options: &Options,
+) -> Result<Job<'a>, StudyError> {
+    let trace = trace_of(devices, at, workload)?;
+    let mut points = Vec::new();
+    for (subject, bytes) in study.points(workload) {
+        let Subject::Device(device) = subject else { continue };
+        if !options.policies.is_empty() && !options.policies.contains(&study.label(&subject)) {
+            continue;
+        }
+        let config = devices.config((at, device.into()), bytes)?;
+        let key = digest(&json!({
+            "schema": SCHEMA,
+            "version": options.program.version,
+            "config": identity(&config),
+            "trace": trace,
+            "seed": study.seed,
+        }));
+        points.push(Point { subject, bytes, key });
+    }
+    Ok(Job { workload, plan: Plan::none(), points })
+}
+
+/// The configuration without its name and without the path of its trace, of which the digest counts.
+fn identity(config: &Config) -> String {
+    let is_named = |line: &&str| !line.starts_with("name =") && !line.starts_with("trace =");
+    config.to_toml().lines().filter(is_named).collect::<Vec<&str>>().join("\n")
+}
+
+/// Digest of the trace of a workload, if it has one.
+fn trace_of(
+    devices: &Devices,
+    at: usize,
+    workload: &Workload,
+) -> Result<Option<String>, StudyError> {
+    let Load::Trace(path) = &devices.loads[at].load else { return Ok(None) };
+    let trace = TraceSource::open(path, &TraceOptions::default()).map_err(|source| {
+        StudyError::Trace { workload: workload.name.clone(), source: Box::new(source) }
+    })?;
+    Ok(Some(trace.meta().sha256.clone()))
+}
+
+/// A point to be run.
+struct Task<'a> {
+    workload: &'a Workload,
+    point: &'a Point,
+    config: Config,
+}
+
+/// Runs the missing points; each is stored as soon as it is done.
+pub(super) fn run(
+    study: &Study,
+    devices: &Devices,
+    jobs: &[Job<'_>],
+    options: &Options,
+    control: &Control<'_>,
+) -> Result<Summary, StudyError> {
+    let mut results = Results::open(&options.folder)?;
+    let mut summary = Summary::default();
+    let tasks = tasks(study, devices, jobs, &results, &mut summary)?;
+    let (count, interrupt) = (tasks.len(), control.interrupt);
+    let next = AtomicUsize::new(0);
+    let shared = Shared { study, devices, options, interrupt, tasks, next };
+    let (sender, rows) = channel();
+    thread::scope(|scope| {
+        for _ in 0..options.threads.clamp(1, count.max(1)) {
+            let (shared, sender) = (&shared, sender.clone());
+            scope.spawn(move || shared.work(&sender));
+        }
+        drop(sender);
+        let (mut requests, mut bytes) = (0, 0);
+        for (task, row) in rows {
+            if let Some(device) = &row.device {
+                requests += device.host.requests();
+                bytes += (device.host.read_pages + device.host.write_pages) * PAGE_BYTES;
+            }
+            results.append(vec![row])?;
+            summary.computed += 1;
+            if let Some(show) = control.progress {
+                let workload = &shared.tasks[task].workload.label;
+                let (number, of) = (summary.computed, count);
+                show(&Progress { workload, number, of, requests, bytes, bytes_total: None });
+            }
+        }
+        Ok::<(), StudyError>(())
+    })?;
+    summary.left = count - summary.computed;
+    summary.partial = summary.left > 0;
+    summary.rows = stored(study, jobs, &results);
+    export::write(study, &options.folder, &options.program, &summary)?;
+    Ok(summary)
+}
+
+/// The points without numbers, each digest once, and the count of the others.
+fn tasks<'a>(
+    study: &'a Study,
+    devices: &Devices,
+    jobs: &'a [Job<'a>],
+    results: &Results,
+    summary: &mut Summary,
+) -> Result<Vec<Task<'a>>, StudyError> {
+    let mut keys = BTreeSet::new();
+    let mut tasks = Vec::new();
+    for job in jobs {
+        for point in &job.points {
+            if !keys.insert(&point.key) {
+                continue;
+            }
+            if results.get(&point.key).is_some_and(|row| row.error.is_none()) {
+                summary.found += 1;
+                continue;
+            }
+            let Subject::Device(device) = point.subject else { continue };
+            let same = |workload: &Workload| workload.name == job.workload.name;
+            let load = study.workloads.iter().position(same).unwrap_or_default();
+            let config = devices.config((load, device.into()), point.bytes)?;
+            tasks.push(Task { workload: job.workload, point, config });
+        }
+    }
+    Ok(tasks)
+}
+
+/// What the workers share.
+struct Shared<'a> {
+    study: &'a Study,
+    devices: &'a Devices,
+    options: &'a Options,
+    interrupt: Option<&'a AtomicBool>,
+    tasks: Vec<Task<'a>>,
+    /// The next task to be taken.
+    next: AtomicUsize,
+}
+
+impl Shared<'_> {
+    /// Takes tasks until there are none, or somebody interrupts.
+    fn work(&self, done: &Sender<(usize, Row)>) {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(at) else { return };
+            if self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                return;
+            }
+            let Some(row) = self.row(task) else { return };
+            // Nobody listens any more if storing failed.
+            let _ = done.send((at, row));
+        }
+    }
+
+    /// Runs one point. `None` if it was interrupted.
+    fn row(&self, task: &Task<'_>) -> Option<Row> {
+        let Options { program, .. } = self.options;
+        let mut row = Row {
+            key: task.point.key.clone(),
+            size_bytes: task.point.bytes,
+            scale: 1.0,
+            seed: self.study.seed,
+            onefold: program.clone(),
+            ..Row::default()
+        };
+        let subject = &task.point.subject;
+        row = row.named(task.workload, subject, self.study.label(subject));
+        row.policy = text_of(self.devices, subject);
+        let setup = Setup {
+            config: task.config.clone(),
+            trace_options: TraceOptions::default(),
+            seed: self.study.seed,
+            program: Program { version: program.version.clone(), commit: program.commit.clone() },
+        };
+        let control = SimControl { interrupt: self.interrupt, ..SimControl::default() };
+        match catch_unwind(AssertUnwindSafe(|| simulate(&setup, &control))) {
+            Ok(Ok(run)) if run.partial => return None,
+            Ok(Ok(run)) => {
+                row.requests = run.host.requests();
+                row.cpu_s = run.cpu_s + run.precondition.as_ref().map_or(0.0, |pre| pre.cpu_s);
+                row.device = Some(Box::new(DeviceRow::new(run)));
+            }
+            Ok(Err(error)) => row.error = Some(error.to_string()),
+            Err(_) => row.error = Some("a bug in the simulator".to_owned()),
+        }
+        Some(row)
+    }
+}
+
+fn text_of(devices: &Devices, subject: &Subject) -> String {
+    match subject {
+        Subject::Device(device) => devices.text((*device).into()),
+        other => other.to_string(),
+    }
+}

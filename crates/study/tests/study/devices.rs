@@ -1,0 +1,94 @@
+//! Studies of devices: points are runs of the simulator.
+
+use std::path::Path;
+
+use onefold_study::{Control, Options, Program, Study, Summary, report::Report, run};
+
+const TEXT: &str = r#"
+schema = "onefold.study/1"
+kind = "devices"
+name = "tiny"
+preset = "s1"
+size_key = "ftl.remap_log"
+sizes = ["6KiB", "1MiB"]
+set = ["geometry.channels=1", "geometry.ways=1", "geometry.blocks=32", "geometry.pages=128",
+       "capacity.logical=0.6", "ftl.trim_log=4KiB", "precondition.overwrite=1", "dedup.content=iid_zipf"]
+
+[[device]]
+label = "NoRemap"
+sized = false
+[[device]]
+label = "GN"
+set = ["ftl.remap=gn", "dedup.fingerprints=10000"]
+[[device]]
+label = "Opt"
+set = ["ftl.remap=opt", "dedup.fingerprints=10000"]
+sized = false
+
+[[workload]]
+name = "randw"
+workload = "randwrite,bs=4KiB,qd=4,requests=2000"
+
+[[check]]
+id = "C1"
+text = "deduplication saves programs, and a small log keeps it from doing so"
+metric = "waf"
+claims = ["NoRemap > GN@6KiB > GN@1MiB >= Opt"]
+"#;
+
+fn study(text: &str) -> Result<Study, String> {
+    Study::parse(Path::new("tiny.toml"), text).map_err(|error| error.to_string())
+}
+
+fn options(folder: &Path, policies: &[&str]) -> Options {
+    Options {
+        threads: 2,
+        only: Vec::new(),
+        policies: policies.iter().map(|label| (*label).to_owned()).collect(),
+        scale: 1.0,
+        memory_bytes: 0,
+        folder: folder.to_path_buf(),
+        program: Program::default(),
+    }
+}
+
+/// Interrupted or not, with any number of threads: only CPU seconds may differ.
+fn numbers(summary: &Summary) -> Vec<(String, u64, f64)> {
+    let device = |row: &onefold_study::Row| row.device.as_ref().map_or(0.0, |device| device.waf);
+    summary.rows.iter().map(|row| (row.label.clone(), row.size_bytes, device(row))).collect()
+}
+
+#[test]
+fn points_are_computed_once_and_stand_for_all_sizes() {
+    let study = study(TEXT).unwrap();
+    let (once, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let whole = run(&study, &options(once.path(), &[]), &Control::default()).unwrap();
+    assert_eq!((whole.computed, whole.found, whole.left), (4, 0, 0), "two of three have one size");
+    assert_eq!(whole.rows.len(), 6);
+    assert!(whole.rows.iter().all(|row| row.error.is_none()), "{:?}", whole.rows);
+    let checks = Report::new(&study, &whole.rows).checks;
+    assert!(checks[0].is_as_expected(), "{:?}", checks[0].cases);
+
+    let part = options(parts.path(), &["GN"]);
+    assert_eq!(run(&study, &part, &Control::default()).unwrap().computed, 2);
+    let rest = Options { threads: 1, ..options(parts.path(), &[]) };
+    let rest = run(&study, &rest, &Control::default()).unwrap();
+    assert_eq!((rest.computed, rest.found), (2, 2));
+    assert_eq!(numbers(&rest), numbers(&whole));
+}
+
+#[test]
+fn wrong_files_are_refused_with_the_reason() {
+    for (from, to, reason) in [
+        ("ftl.remap=gn", "ftl.remap=gm", "GN: --set: ftl.remap is"),
+        ("kind = \"devices\"", "kind = \"device\"", "`kind` is no key"),
+        ("metric = \"waf\"", "metric = \"absorption\"", "expected one of bandwidth, waf"),
+        ("= \"randwrite", "= \"randwrit", "workload is"),
+        ("\"GN\"", "\"Opt\"", "expected every label once"),
+        ("set = [\"ftl.remap=opt\"", "set = [\"ftl.remap\"", "expected KEY=VALUE"),
+        ("requests=2000\"", "requests=2000\"\ntrace = \"x\"", "either workload or trace"),
+    ] {
+        let found = study(&TEXT.replacen(from, to, 1)).expect_err(to);
+        assert!(found.contains(reason), "{to}: {found}");
+    }
+}
