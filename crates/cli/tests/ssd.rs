@@ -1,100 +1,11 @@
 //! `onefold ssd` as a user runs it.
 
+mod common;
+
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
 
-use serde_json::Value;
-
-/// A folder that is short enough for the path of a Unix socket.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("onefold-{}-{name}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    /// An image of 64 MiB.
-    fn image(&self) -> PathBuf {
-        let image = self.0.join("disk.img");
-        let output = ssd(&["create", text(&image), "--preset", "s1", "--size", "64MiB"]);
-        assert_eq!(output.status.code(), Some(0), "{}", message(&output));
-        image
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-fn ssd(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_onefold")).arg("ssd").args(arguments).output().unwrap()
-}
-
-/// Standard error on one line: messages are wrapped to the width of a terminal.
-fn message(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).replace('\u{2502}', " ");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn json(arguments: &[&str]) -> Value {
-    let output = ssd(&[arguments, &["--format", "json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// A running server, killed when dropped.
-struct Server(Child);
-
-impl Server {
-    /// Starts one and waits until it says that it serves.
-    fn start(image: &Path, socket: &Path) -> Self {
-        Self::start_with(image, socket, &[])
-    }
-
-    /// The same with more arguments.
-    fn start_with(image: &Path, socket: &Path, more: &[&str]) -> Self {
-        let endpoint = format!("unix:{}", socket.display());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_onefold"))
-            .args(["ssd", "serve", text(image), "--nbd", &endpoint, "--latency", "none"])
-            .args(more)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let said: Vec<String> =
-            lines.by_ref().take_while(|line| !line.starts_with("serving ")).collect();
-        // Further messages go nowhere, but must not end the server.
-        std::thread::spawn(move || lines.for_each(drop));
-        let running = child.try_wait().unwrap().is_none();
-        let server = Self(child);
-        assert!(running && said.len() <= 1, "{said:?}");
-        server
-    }
-
-    fn terminate(mut self) -> Option<i32> {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.0.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use common::{Folder, Server, json, message, ssd, text};
 
 #[test]
 fn an_image_is_made_once_checked_and_described() {

@@ -53,4 +53,10 @@ pub trait BlockDevice: Send + Sync {
 
     /// The run of equal allocation state that starts at `offset`, at most `len` long.
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status>;
+
+    /// The control export that belongs to the device, if it has one: commands that no block protocol
+    /// carries are written there, 4 KiB each, and their replies read.
+    fn control(&self) -> Option<Box<dyn BlockDevice>> {
+        None
+    }
 }

@@ -105,7 +105,8 @@ fn verify<M: Media>(
     let unit_bytes = ssd.config().geometry.unit_bytes();
     let mut unit = vec![0; index(unit_bytes)];
     let at = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
-    let units = ssd.ftl().host_units();
+    // Those of snapshots, too.
+    let units = ssd.ftl().host_units() + ssd.hidden_units();
     for lpn in 0..units {
         if lpn.is_multiple_of(STEP) {
             progress(lpn.into(), units.into());

@@ -1,13 +1,14 @@
 //! Real-time driver: block devices backed by files, their statistics and their recording.
 //!
 //! An [`Image`] is a file that holds an emulated SSD; [`SsdDevice`] runs it as a [`BlockDevice`];
-//! [`check()`] looks at one without changing it.
+//! [`check()`] looks at one without changing it. Remaps and snapshots go through its [`mailbox`].
 
 mod backing;
 mod block;
 mod check;
 pub mod edge;
 mod image;
+pub mod mailbox;
 mod media;
 mod ssd;
 
@@ -16,4 +17,4 @@ pub use block::{BlockDevice, Due, Extent};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use image::{DeviceError, Image};
 pub use media::FileMedia;
-pub use ssd::{Latency, OpenOptions, Opened, SsdDetails, SsdDevice};
+pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};

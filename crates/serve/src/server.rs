@@ -170,6 +170,7 @@ impl<D: BlockDevice + DeviceStats + 'static> Server<D> {
             name: options.name.clone(),
             size: self.edge.size(),
             read_only: options.read_only,
+            control: self.edge.control().map_or(0, |control| control.size()),
         };
         self.endpoints.push(listener.endpoint().clone());
         let thread = nbd::spawn(&self.edge, export, listener, &self.registry, &self.stop)

@@ -223,6 +223,10 @@ impl<D: BlockDevice> BlockDevice for Edge<D> {
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         self.shared.device.extent(offset, len)
     }
+
+    fn control(&self) -> Option<Box<dyn BlockDevice>> {
+        self.shared.device.control()
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub struct DeviceSnapshot {
     pub nand_written_pages: CauseCounts,
     /// Pages programmed for any cause / pages the user wrote; `None` before the first write.
     pub write_amplification: Option<f64>,
+    /// 4 KiB pages that were remapped, copied instead, and skipped.
+    pub remap_pages: [u64; 3],
     /// Superblocks that are erased and free.
     pub free_superblocks: u64,
     /// Whether garbage collection is running.

@@ -93,6 +93,14 @@ pub enum DeviceError {
         /// What is wrong.
         source: BuildError,
     },
+    /// The device failed while it looked after its snapshots.
+    #[error("{path}: the table of snapshots could not be brought in order: {source}")]
+    Snapshots {
+        /// Where.
+        path: PathBuf,
+        /// What the device said.
+        source: onefold_ssd::SsdError,
+    },
     /// The device failed while it was closed: it counts as not cleanly shut down.
     #[error("{path} could not be closed cleanly: {source}; it recovers when it is opened again")]
     Close {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use onefold_buffer::Stats;
-use onefold_ftl::{FtlStats, SpaceMap, Wear};
+use onefold_ftl::{FtlStats, RemapStats, SpaceMap, Wear};
 use onefold_nand::Media;
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::convert::{float, u64_from};
@@ -28,6 +28,10 @@ pub struct SsdDetails {
     pub free_superblocks: u32,
     /// 4 KiB pages of the host that are stored.
     pub mapped_pages: u64,
+    /// Bytes for snapshots, beside those that the host sees.
+    pub snapshot_bytes: u64,
+    /// What remapping counted since the device was opened.
+    pub remap: RemapStats,
     /// Closed superblocks by their share of valid slots, in equal bins from empty to full.
     pub valid_histogram: Vec<u64>,
     /// Buffer policy with its parameters; `None` without a buffer.
@@ -51,6 +55,10 @@ impl SsdDetails {
             wear: ftl.wear(),
             free_superblocks: ftl.free_superblocks(),
             mapped_pages: u64_from(mapped) * unit_pages,
+            snapshot_bytes: u64::from(ssd.hidden_units().saturating_sub(1))
+                * unit_pages
+                * PAGE_BYTES,
+            remap: ftl.remap_stats(),
             valid_histogram: ftl.valid_histogram(BINS),
             buffer_policy: ssd.buffer().map(|_| ssd.config().buffer.policy.to_string()),
             buffer_bytes: ssd.config().buffer.bytes,
@@ -87,10 +95,14 @@ impl DeviceStats for SsdDevice {
         let shared = &*self.shared;
         let state = shared.state();
         let ssd = state.ssd.as_ref()?;
+        let unit_pages = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
         let ftl = ssd.ftl().stats();
         let counted = ssd.buffer_stats();
         let buffer = counted.as_ref().map(Stats::total).unwrap_or_default();
+        let remap = ssd.ftl().remap_stats();
         Some(DeviceSnapshot {
+            remap_pages: [remap.remapped, remap.copied, remap.skipped]
+                .map(|units| units * unit_pages),
             host_written_bytes: shared.host_written.load(Relaxed),
             nand_written_pages: ftl.programs,
             write_amplification: write_amplification(&ftl),

@@ -10,8 +10,11 @@
 //!    wait for the same share one.
 //! 3. After a failed access to the file the device answers `Poisoned` until it is opened again.
 
+mod control;
 mod details;
 mod open;
+mod remap;
+mod snapshots;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +26,13 @@ use onefold_ssd::{Command, Payload, Ssd, SsdError};
 use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, Op, Status};
 
+pub use control::CONTROL_BYTES;
 pub use details::SsdDetails;
 pub use open::{OpenOptions, Opened};
+pub use remap::MailboxBlock;
+
+use control::{Control, Slots};
+use snapshots::Snapshots;
 
 use crate::backing::Backing;
 use crate::block::{BlockDevice, Due, Extent};
@@ -65,6 +73,10 @@ struct Shared {
     unflushed: AtomicU64,
     flush_ns: AtomicU64,
     recovery: Duration,
+    /// Replies of the control export.
+    slots: Slots,
+    /// Taken before `state`, never while that is held.
+    snapshots: Snapshots,
 }
 
 /// A handle of an emulated SSD; copies are the same device.
@@ -150,14 +162,23 @@ impl Shared {
         command: &Command,
         payload: Payload<'_>,
     ) -> Result<Due, Status> {
-        let now = self.now(state.now);
-        state.now = now;
-        let Some(ssd) = &mut state.ssd else { return Err(Status::Poisoned) };
-        let done = ssd.submit(now, command, payload).map_err(|error| self.judge(&error))?;
-        Ok(match self.latency {
-            Latency::Model => self.start.checked_add(Duration::from_nanos(done.at.get())),
+        let now = self.tick(state);
+        let done = state.ssd()?.submit(now, command, payload);
+        Ok(self.due(done.map_err(|error| self.judge(&error))?.at))
+    }
+
+    /// The time of the next command.
+    fn tick(&self, state: &mut State) -> Nanos {
+        state.now = self.now(state.now);
+        state.now
+    }
+
+    /// When a command may be answered that the model completes at `at`.
+    fn due(&self, at: Nanos) -> Due {
+        match self.latency {
+            Latency::Model => self.start.checked_add(Duration::from_nanos(at.get())),
             Latency::None => None,
-        })
+        }
     }
 
     /// The status of an error; poisons the device if its file failed.
@@ -176,11 +197,19 @@ impl Shared {
 
     /// Executes a flush or a FUA write and waits until what it wrote is durable.
     fn submit_durably(&self, command: &Command, payload: Payload<'_>) -> Result<Due, Status> {
+        self.durably(|state| self.submit(state, command, payload))
+    }
+
+    /// Does what ends with a flush of the FTL, and waits until that is durable.
+    fn durably<T, E: From<Status>>(
+        &self,
+        work: impl FnOnce(&mut State) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut state = self.usable()?;
         state.media()?.postpone_sync();
-        let due = self.submit(&mut state, command, payload);
+        let done = work(&mut state);
         let (ticket, mark) = state.media()?.begin_sync();
-        let due = due?;
+        let done = done?;
         drop(state);
         let synced = self.sync_file(ticket);
         let mut state = self.state();
@@ -190,10 +219,10 @@ impl Shared {
             Err(error) => Err(media.fail(&error)),
         };
         match ended {
-            Ok(()) => Ok(due),
+            Ok(()) => Ok(done),
             Err(error) => {
                 self.poison(&error);
-                Err(Status::MediaError)
+                Err(Status::MediaError.into())
             }
         }
     }
@@ -231,9 +260,12 @@ impl Shared {
 }
 
 impl State {
+    fn ssd(&mut self) -> Result<&mut Ssd<FileMedia>, Status> {
+        self.ssd.as_mut().ok_or(Status::Poisoned)
+    }
+
     fn media(&mut self) -> Result<&mut FileMedia, Status> {
-        let ssd = self.ssd.as_mut().ok_or(Status::Poisoned)?;
-        Ok(ssd.ftl_mut().nand_mut().media_mut())
+        Ok(self.ssd()?.ftl_mut().nand_mut().media_mut())
     }
 }
 
@@ -285,5 +317,9 @@ impl BlockDevice for SsdDevice {
         let ssd = state.ssd.as_ref().ok_or(Status::Poisoned)?;
         let (mapped, len) = ssd.extent(offset, len.min(EXTENT_MAX));
         Ok(Extent { len, mapped })
+    }
+
+    fn control(&self) -> Option<Box<dyn BlockDevice>> {
+        Some(Box::new(Control(self.clone())))
     }
 }

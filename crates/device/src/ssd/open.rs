@@ -8,7 +8,7 @@ use onefold_ftl::RecoveryReport;
 use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::Nanos;
 
-use super::{Latency, Shared, SsdDevice, State};
+use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State};
 use crate::image::{DeviceError, Image};
 use crate::media::FileMedia;
 
@@ -59,9 +59,11 @@ impl SsdDevice {
         let was_clean = image.label().clean;
         let begin = Instant::now();
         let media = FileMedia::new(&image, config.geometry);
-        let (ssd, recovery) = Ssd::recover(config, media)
+        let (mut ssd, recovery) = Ssd::recover(config, media)
             .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
         image.write_label(false)?;
+        let snapshots = Snapshots::open(&mut ssd)
+            .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
         let shared = Shared {
             synced: Mutex::default(),
             poisoned: AtomicBool::new(false),
@@ -74,6 +76,8 @@ impl SsdDevice {
             host_written: AtomicU64::new(0),
             unflushed: AtomicU64::new(0),
             flush_ns: AtomicU64::new(0),
+            slots: Slots::default(),
+            snapshots,
             state: Mutex::new(State { ssd: Some(ssd), image, now: Nanos::ZERO }),
         };
         let device = Self { shared: Arc::new(shared) };

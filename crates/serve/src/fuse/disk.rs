@@ -1,4 +1,5 @@
-//! The file system: a directory with one file of fixed size.
+//! The file system: a directory with the file `disk` of fixed size, and `disk.ctl` if the device has a
+//! control export. That one is never cached: a write of 4 KiB executes a command.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -20,6 +21,9 @@ use super::timer::ReplyTimer;
 const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo::ROOT;
 const FILE: INodeNo = INodeNo(2);
+/// The control export.
+const CONTROL_NAME: &str = "disk.ctl";
+const CONTROL: INodeNo = INodeNo(3);
 /// Nothing about the file ever changes.
 const TTL: Duration = Duration::from_hours(1);
 const MAX_WRITE: u32 = 1 << 20;
@@ -39,6 +43,7 @@ thread_local! {
 
 pub(super) struct Disk<D: BlockDevice> {
     edge: Arc<Edge<D>>,
+    control: Option<Box<dyn BlockDevice>>,
     size: u64,
     read_only: bool,
     timer: Arc<ReplyTimer>,
@@ -50,6 +55,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
     pub(super) fn new(edge: Edge<D>, read_only: bool, timer: Arc<ReplyTimer>) -> Self {
         Self {
             size: edge.size(),
+            control: edge.control(),
             edge: Arc::new(edge),
             read_only,
             timer,
@@ -61,9 +67,8 @@ impl<D: BlockDevice + 'static> Disk<D> {
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
         let (kind, perm, size, nlink) = match inode {
             ROOT => (FileType::Directory, 0o500, 0, 2),
-            FILE if self.read_only => (FileType::RegularFile, 0o400, self.size, 1),
-            FILE => (FileType::RegularFile, 0o600, self.size, 1),
-            _ => return None,
+            _ if self.read_only => (FileType::RegularFile, 0o400, self.size_of(inode)?, 1),
+            _ => (FileType::RegularFile, 0o600, self.size_of(inode)?, 1),
         };
         Some(FileAttr {
             ino: inode,
@@ -82,6 +87,24 @@ impl<D: BlockDevice + 'static> Disk<D> {
             blksize: 4096,
             flags: 0,
         })
+    }
+
+    fn size_of(&self, inode: INodeNo) -> Option<u64> {
+        match inode {
+            FILE => Some(self.size),
+            CONTROL => self.control.as_ref().map(|control| control.size()),
+            _ => None,
+        }
+    }
+
+    /// The files, in the order of listing.
+    fn files(&self) -> impl Iterator<Item = (INodeNo, &'static str)> {
+        let control = self.control.as_ref().map(|_| (CONTROL, CONTROL_NAME));
+        [(FILE, NAME)].into_iter().chain(control)
+    }
+
+    fn control_of(&self, inode: INodeNo) -> Option<&dyn BlockDevice> {
+        self.control.as_deref().filter(|_| inode == CONTROL)
     }
 
     /// Replies now, or when the answer is due.
@@ -104,8 +127,8 @@ impl<D: BlockDevice + 'static> Disk<D> {
     }
 
     /// The part of `offset..offset + len` that lies in the file.
-    fn clamp(&self, offset: u64, len: u64) -> u64 {
-        len.min(self.size.saturating_sub(offset))
+    fn clamp(&self, inode: INodeNo, offset: u64, len: u64) -> u64 {
+        len.min(self.size_of(inode).unwrap_or(0).saturating_sub(offset))
     }
 }
 
@@ -130,7 +153,8 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.attributes(FILE).filter(|_| parent == ROOT && name == NAME) {
+        let found = self.files().find(|(_, file)| parent == ROOT && name == *file);
+        match found.and_then(|(inode, _)| self.attributes(inode)) {
             Some(attributes) => reply.entry(&TTL, &attributes, Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
@@ -162,7 +186,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let resized = size.is_some_and(|size| size != self.size);
+        let resized = size.is_some_and(|size| Some(size) != self.size_of(inode));
         match self.attributes(inode) {
             None => reply.error(Errno::ENOENT),
             Some(_) if resized || mode.is_some() || uid.is_some() || gid.is_some() => {
@@ -173,7 +197,9 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     }
 
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        if inode == FILE {
+        if self.control_of(inode).is_some() {
+            reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+        } else if inode == FILE {
             // Not DIRECT_IO: users that map the file or read ahead keep the page cache.
             reply.opened(FileHandle(0), FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES);
         } else {
@@ -184,7 +210,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     fn read(
         &self,
         _: &Request,
-        _: INodeNo,
+        inode: INodeNo,
         _: FileHandle,
         offset: u64,
         size: u32,
@@ -192,13 +218,17 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let len = self.clamp(offset, u64::from(size));
+        let len = self.clamp(inode, offset, u64::from(size));
         if len == 0 {
             return reply.data(&[]);
         }
         BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(onefold_units::convert::index64(len), 0);
-            match self.edge.read(offset, buffer) {
+            let read = match self.control_of(inode) {
+                Some(control) => control.read(offset, buffer),
+                None => self.edge.read(offset, buffer),
+            };
+            match read {
                 Ok(None) => reply.data(buffer),
                 Ok(due) => {
                     let data = std::mem::take(buffer);
@@ -215,7 +245,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     fn write(
         &self,
         _: &Request,
-        _: INodeNo,
+        inode: INodeNo,
         _: FileHandle,
         offset: u64,
         data: &[u8],
@@ -228,10 +258,14 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
             return reply.error(Errno::EROFS);
         }
         let Ok(len) = u32::try_from(data.len()) else { return reply.error(Errno::EINVAL) };
-        if self.clamp(offset, u64::from(len)) != u64::from(len) {
+        if self.clamp(inode, offset, u64::from(len)) != u64::from(len) {
             return reply.error(Errno::ENOSPC);
         }
-        match self.edge.write(offset, data, false) {
+        let written = match self.control_of(inode) {
+            Some(control) => control.write(offset, data, false),
+            None => self.edge.write(offset, data, false),
+        };
+        match written {
             Ok(due) => self.reply(Op::Write, due, move || reply.written(len)),
             Err(status) => reply.error(errno(status)),
         }
@@ -263,6 +297,9 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
             ZERO_RANGE => false,
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
+        if self.control_of(inode).is_some() {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
         if inode != FILE {
             return reply.error(Errno::EISDIR);
         }
@@ -270,7 +307,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
             return reply.error(Errno::EROFS);
         }
         // What lies behind the end of the file does not exist and stays so.
-        let len = self.clamp(offset, length);
+        let len = self.clamp(FILE, offset, length);
         if len == 0 {
             return reply.ok();
         }
@@ -288,11 +325,9 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         if inode != ROOT {
             return reply.error(Errno::ENOTDIR);
         }
-        let entries = [
-            (ROOT, FileType::Directory, "."),
-            (ROOT, FileType::Directory, ".."),
-            (FILE, FileType::RegularFile, NAME),
-        ];
+        let directories = [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, "..")];
+        let files = self.files().map(|(inode, name)| (inode, FileType::RegularFile, name));
+        let entries = directories.into_iter().chain(files);
         for (next, (inode, kind, name)) in (1..).zip(entries) {
             if next > offset && reply.add(inode, next, kind, name) {
                 break;

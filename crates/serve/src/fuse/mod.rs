@@ -1,4 +1,4 @@
-//! FUSE file: one directory with the file `disk`, to be mounted through a loop device
+//! FUSE file: one directory with the file `disk`, to be mounted through a loop device, and `disk.ctl`
 //! (frontends.md, section 3).
 //!
 //! The crate `fuser` changes its interface with every release, so only this module knows it.

@@ -61,7 +61,9 @@ fn device(device: &DeviceSnapshot) -> Value {
             (area.name.to_owned(), counts)
         })
         .collect();
+    let [remapped, copied, skipped] = device.remap_pages;
     json!({
+        "remap_pages": {"remapped": remapped, "copied": copied, "skipped": skipped},
         "host_written_bytes": device.host_written_bytes,
         "nand_written_pages": causes,
         "write_amplification": device.write_amplification,

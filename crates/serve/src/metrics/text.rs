@@ -176,6 +176,9 @@ fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
         let help = "Pages programmed / pages the user wrote, since the start";
         page.gauge("write_amplification", help, None, waf)?;
     }
+    let results = ["remapped", "copied", "skipped"].map(|result| [("result", result)]);
+    let help = "Pages of remap commands by what became of them";
+    page.counts("remap_pages", help, results.into_iter().zip(device.remap_pages))?;
     let free = float(device.free_superblocks);
     page.gauge("free_superblocks", "Superblocks that are erased and free", None, free)?;
     let active = f64::from(u8::from(device.gc_active));

@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use super::execute::{Scratch, execute};
 use super::input::Input;
-use super::parse::{CloseReason, Command, Export, Machine, Output, Request, Step};
+use super::parse::{CloseReason, Command, Export, Machine, Output, Request, Step, Target};
 use super::registry::{ConnectionError, Membership, Registry};
 use super::timer::Delayed;
 
@@ -48,6 +48,7 @@ enum Want {
 
 pub(super) struct Connection<D> {
     edge: Edge<D>,
+    control: Option<Box<dyn BlockDevice>>,
     socket: Arc<OwnedFd>,
     registry: Arc<Registry>,
     member: Membership,
@@ -77,6 +78,7 @@ impl<D: BlockDevice> Connection<D> {
         let machine = Machine::new(export, &mut out);
         let deadline = Instant::now().checked_add(registry.limits.handshake);
         Self {
+            control: edge.control(),
             edge,
             socket,
             registry,
@@ -221,16 +223,17 @@ impl<D: BlockDevice> Connection<D> {
 
     fn execute(&mut self, request: &Request, payload: std::ops::Range<usize>) {
         let mark = self.out.mark();
-        let due = execute(
-            &self.edge,
-            self.machine.reply_style(),
-            request,
-            &self.input.data()[payload],
-            &mut self.out,
-            &mut self.scratch,
-        );
+        let style = self.machine.reply_style();
+        let payload = &self.input.data()[payload];
+        let (out, scratch) = (&mut self.out, &mut self.scratch);
+        let control = self.control.as_deref().filter(|_| self.machine.target() == Target::Control);
+        let (due, op) = if let Some(control) = control {
+            (execute(control, style, request, payload, out, scratch), None)
+        } else {
+            let due = execute(&self.edge, style, request, payload, out, scratch);
+            (due, operation(&request.command))
+        };
         let Some(due) = due else { return };
-        let op = operation(&request.command);
         if let Some(op) = op {
             self.edge.delayed(op);
         }

@@ -33,7 +33,7 @@ struct Piece {
 
 /// Executes `request` and appends its reply to `out`. The reply may be sent when the returned
 /// instant has passed.
-pub fn execute<D: BlockDevice>(
+pub fn execute<D: BlockDevice + ?Sized>(
     device: &D,
     style: ReplyStyle,
     request: &Request,
@@ -70,7 +70,12 @@ pub fn execute<D: BlockDevice>(
 }
 
 /// A trim has no FUA of its own, so durability takes a flush.
-fn trim<D: BlockDevice>(device: &D, offset: u64, len: u32, fua: bool) -> Result<Due, Status> {
+fn trim<D: BlockDevice + ?Sized>(
+    device: &D,
+    offset: u64,
+    len: u32,
+    fua: bool,
+) -> Result<Due, Status> {
     let due = device.trim(offset, u64::from(len))?;
     if fua { device.flush().map(|flushed| flushed.max(due)) } else { Ok(due) }
 }
@@ -82,7 +87,7 @@ struct Read {
     whole: bool,
 }
 
-fn read<D: BlockDevice>(
+fn read<D: BlockDevice + ?Sized>(
     device: &D,
     style: ReplyStyle,
     read: &Read,
@@ -120,19 +125,27 @@ fn refuse_read(style: ReplyStyle, read: &Read, status: Status, out: &mut Output)
     error_chunk(out, read.cookie, error, at);
 }
 
-fn read_simple<D: BlockDevice>(device: &D, read: &Read, out: &mut Output) -> Result<Due, Status> {
+fn read_simple<D: BlockDevice + ?Sized>(
+    device: &D,
+    read: &Read,
+    out: &mut Output,
+) -> Result<Due, Status> {
     simple(out, read.cookie, 0);
     device.read(read.offset, out.extend(size(read.len)))
 }
 
-fn read_chunk<D: BlockDevice>(device: &D, read: &Read, out: &mut Output) -> Result<Due, Status> {
+fn read_chunk<D: BlockDevice + ?Sized>(
+    device: &D,
+    read: &Read,
+    out: &mut Output,
+) -> Result<Due, Status> {
     data_chunk(out, read.cookie, true, read.offset, read.len);
     device.read(read.offset, out.extend(size(read.len)))
 }
 
 /// Reads a range with holes. One read of the device for one request of the client: counters,
 /// recordings and the latency model see what the client asked.
-fn read_pieces<D: BlockDevice>(
+fn read_pieces<D: BlockDevice + ?Sized>(
     device: &D,
     read: &Read,
     out: &mut Output,
@@ -162,7 +175,11 @@ fn read_pieces<D: BlockDevice>(
 }
 
 /// Cuts a read into data and holes; only whole pages become holes.
-fn split<D: BlockDevice>(device: &D, read: &Read, pieces: &mut Vec<Piece>) -> Result<(), Status> {
+fn split<D: BlockDevice + ?Sized>(
+    device: &D,
+    read: &Read,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), Status> {
     pieces.clear();
     let len = u64::from(read.len);
     let mut from = 0;
@@ -196,7 +213,7 @@ fn push(pieces: &mut Vec<Piece>, from: u64, to: u64, hole: bool) {
     }
 }
 
-fn block_status<D: BlockDevice>(
+fn block_status<D: BlockDevice + ?Sized>(
     device: &D,
     cookie: u64,
     range: (u64, u32),
@@ -211,7 +228,7 @@ fn block_status<D: BlockDevice>(
     None
 }
 
-fn extents<D: BlockDevice>(
+fn extents<D: BlockDevice + ?Sized>(
     device: &D,
     (offset, len): (u64, u32),
     limit: usize,

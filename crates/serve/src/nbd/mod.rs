@@ -3,6 +3,7 @@
 //! [`parse`] is the protocol without I/O, [`execute`](execute()) runs one request against a device,
 //! and the rest moves bytes between sockets and those two: one thread per connection.
 
+mod client;
 mod connection;
 mod execute;
 mod input;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use onefold_device::BlockDevice;
 use onefold_device::edge::{Edge, Frontend};
 
+pub use client::{Client, ClientError};
 pub use execute::{Scratch, execute};
 pub use listener::{BadEndpoint, Endpoint, ListenError};
 pub(crate) use listener::{Listener, Stop, inherited};

@@ -5,6 +5,7 @@
 mod common;
 
 mod clients;
+mod control;
 mod fuse;
 mod handshake;
 mod loop_device;

@@ -52,6 +52,7 @@ fn numbers_of_requests_and_device_are_told() {
         "onefold_free_superblocks 0.0",
         "onefold_gc_active 0.0",
         "onefold_erases_total 0",
+        "onefold_remap_pages_total{result=\"copied\"} 5",
         "onefold_buffer_hits_total{op=\"read\"} 0",
         "onefold_buffer_misses_total{op=\"write\"} 0",
         "onefold_buffer_info{policy=\"pt-lru:p=1/2\"} 1",

@@ -73,6 +73,7 @@ impl DeviceStats for TestDevice {
         pages.add(Cause::Gc, 1);
         Some(DeviceSnapshot {
             host_written_bytes: 12_288,
+            remap_pages: [4, 5, 6],
             nand_written_pages: pages,
             write_amplification: Some(4.0 / 3.0),
             buffer_policy: Some("pt-lru:p=1/2".to_owned()),

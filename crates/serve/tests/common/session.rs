@@ -26,7 +26,8 @@ pub(crate) struct Session<D> {
 impl<D: BlockDevice> Session<D> {
     pub(crate) fn new(device: D, read_only: bool) -> Self {
         let mut out = Output::default();
-        let export = Export { name: "disk".into(), size: device.size(), read_only };
+        let control = device.control().map_or(0, |control| control.size());
+        let export = Export { name: "disk".into(), size: device.size(), read_only, control };
         let machine = Machine::new(export, &mut out);
         Self {
             machine,

@@ -6,7 +6,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onefold_device::{BlockDevice, SsdDevice};
+use onefold_device::mailbox::Mailbox;
+use onefold_device::{BlockDevice, MailboxBlock, SsdDevice};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use serde_json::{Value, json};
 
@@ -19,8 +20,8 @@ pub(super) const PATH_MAX: usize = 107;
 const LINE_MAX: u64 = 65_536;
 /// Longest wait for a client to say something.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest wait for an answer; a synchronisation may hold the device up.
-const ANSWER: Duration = Duration::from_secs(30);
+/// Longest wait for an answer; a synchronisation may hold the device up, or copies that a remap needs.
+const ANSWER: Duration = Duration::from_mins(5);
 const BACKLOG: i32 = 16;
 
 /// Where the control socket of an image is if nothing else is said.
@@ -132,11 +133,67 @@ fn answer(line: &str, device: &SsdDevice) -> Value {
         Some("flush") => {
             device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
         }
-        _ => Err(format!("cmd is {}, expected \"stats\" or \"flush\"", request["cmd"])),
+        Some("mailbox") => match hex::read(request["block"].as_str().unwrap_or_default()) {
+            Some(block) => Ok(hex::write(&device.exchange(&block)).into()),
+            None => Err("block is not 4096 bytes as hexadecimal digits".to_owned()),
+        },
+        _ => {
+            Err(format!("cmd is {}, expected \"stats\", \"flush\" or \"mailbox\"", request["cmd"]))
+        }
     };
     match result {
         Ok(result) => json!({"id": id, "result": result}),
         Err(error) => json!({"id": id, "error": error}),
+    }
+}
+
+/// The mailbox of the device behind a control socket.
+pub(super) struct ControlMailbox(pub(super) PathBuf);
+
+impl Mailbox for ControlMailbox {
+    fn exchange(&mut self, block: &MailboxBlock) -> io::Result<MailboxBlock> {
+        let request = json!({"id": 1, "cmd": "mailbox", "block": hex::write(block)});
+        let line = exchange(&self.0, &request)?;
+        let reply: Value = serde_json::from_str(&line).map_err(io::Error::other)?;
+        let no_block = || io::Error::other(format!("the server said {line}"));
+        reply["result"].as_str().and_then(hex::read).ok_or_else(no_block)
+    }
+}
+
+/// Blocks of the mailbox as hexadecimal digits.
+mod hex {
+    use std::fmt::Write;
+
+    use onefold_device::MailboxBlock;
+
+    pub(super) fn write(block: &MailboxBlock) -> String {
+        block.iter().fold(String::with_capacity(2 * block.len()), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
+    pub(super) fn read(text: &str) -> Option<MailboxBlock> {
+        let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|n| u8::try_from(n).ok());
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let bytes: Option<Vec<u8>> =
+            pairs.iter().map(|[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect();
+        bytes.filter(|_| rest.is_empty())?.try_into().ok()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{read, write};
+
+        #[test]
+        fn blocks_there_and_back() {
+            let block = std::array::from_fn(|at| u8::try_from(at % 251).unwrap());
+            assert_eq!(read(&write(&block)), Some(block));
+            for bad in ["", "00", &"0".repeat(8191), &"0".repeat(8194), &"g".repeat(8192)] {
+                assert_eq!(read(bad), None);
+            }
+        }
     }
 }
 
@@ -147,7 +204,8 @@ pub(super) fn ask(path: &Path, command: &str) -> Result<Value, CliError> {
         CliError::new(Exit::Busy, "control::no_answer", text)
             .help("if the image is served with --control PATH, give the same option here")
     };
-    let line = exchange(path, command).map_err(|error| failed(error.to_string()))?;
+    let request = json!({"id": 1, "cmd": command});
+    let line = exchange(path, &request).map_err(|error| failed(error.to_string()))?;
     let mut reply: Value =
         serde_json::from_str(&line).map_err(|error| failed(format!("not JSON: {error}")))?;
     match reply.get("error") {
@@ -156,10 +214,10 @@ pub(super) fn ask(path: &Path, command: &str) -> Result<Value, CliError> {
     }
 }
 
-fn exchange(path: &Path, command: &str) -> io::Result<String> {
+fn exchange(path: &Path, request: &Value) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(ANSWER))?;
-    stream.write_all(format!("{}\n", json!({"id": 1, "cmd": command})).as_bytes())?;
+    stream.write_all(format!("{request}\n").as_bytes())?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     Ok(line)

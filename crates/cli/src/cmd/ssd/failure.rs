@@ -3,9 +3,11 @@
 use std::io::ErrorKind;
 
 use onefold_device::DeviceError;
+use onefold_device::mailbox::MailboxError;
 use onefold_format::ImageError;
 use onefold_serve::ServeError;
 use onefold_serve::nbd::ListenError;
+use onefold_units::Status;
 
 use crate::error::{CliError, Exit};
 
@@ -27,6 +29,7 @@ impl From<DeviceError> for CliError {
             DeviceError::Build { .. } => (Exit::Failed, "device::recovery"),
             DeviceError::Poisoned { .. } => (Exit::Failed, "device::poisoned"),
             DeviceError::Close { .. } => (Exit::Failed, "device::close"),
+            DeviceError::Snapshots { .. } => (Exit::Failed, "device::snapshots"),
             DeviceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 let error = Self::new(Exit::Usage, "image::missing", &error);
                 return error.help("`onefold ssd create` makes an image");
@@ -43,6 +46,23 @@ const fn label_code(error: &ImageError) -> &'static str {
         ImageError::Version { .. } => "image::version",
         ImageError::Features { .. } => "image::features",
         _ => "image::label_damaged",
+    }
+}
+
+impl From<MailboxError> for CliError {
+    fn from(error: MailboxError) -> Self {
+        let (exit, code) = match &error {
+            MailboxError::Command(_) => (Exit::Usage, "remap::command"),
+            MailboxError::Refused { status: Status::InvalidField, .. } => {
+                (Exit::Usage, "remap::refused")
+            }
+            MailboxError::Refused { status: Status::NoSpace, .. } => {
+                (Exit::Failed, "remap::no_space")
+            }
+            MailboxError::Refused { .. } => (Exit::Failed, "remap::failed"),
+            _ => (Exit::Failed, "remap::mailbox"),
+        };
+        Self::new(exit, code, error)
     }
 }
 

@@ -5,8 +5,11 @@ mod control;
 mod create;
 mod failure;
 mod info;
+mod reach;
+mod remap;
 mod render;
 mod serve;
+mod snapshot;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,6 +32,13 @@ pub(crate) enum Ssd {
     Check(check::Check),
     /// Tell what an image holds, or what its running server counts
     Info(info::Info),
+    /// Let ranges hold what other ranges hold, without copying where possible
+    Remap(remap::Remap),
+    /// Let one range hold what another holds: a copy that shares pages until either is written
+    Clone(remap::Clone),
+    /// Keep the content of ranges under names
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
 }
 
 impl Ssd {
@@ -40,6 +50,9 @@ impl Ssd {
             Self::Serve(serve) => serve.run(global),
             Self::Check(check) => check.run(global),
             Self::Info(info) => info.run(global),
+            Self::Remap(remap) => remap.run(global),
+            Self::Clone(clone) => clone.run(global),
+            Self::Snapshot(snapshot) => snapshot.run(global),
         }
     }
 }

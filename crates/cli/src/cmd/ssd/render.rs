@@ -31,6 +31,11 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(expected)
 }
 
+/// Reads an offset: a size, or plain 0.
+pub(super) fn parse_offset(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { parse_size(text) }
+}
+
 /// A size in the largest binary unit that keeps it readable.
 pub(super) fn size(bytes: u64) -> String {
     let unit = UNITS.iter().take(4).find(|(_, scale)| bytes >= *scale);
@@ -84,6 +89,15 @@ pub(super) fn details(details: &SsdDetails) -> Value {
             "logical_pages": space.logical_pages,
             "rho": space.rho,
         },
+        "snapshot_bytes": details.snapshot_bytes,
+        "remap": {
+            "remapped_units": details.remap.remapped,
+            "copied_units": details.remap.copied,
+            "skipped_units": details.remap.skipped,
+            "log_entries": details.remap.entries,
+            "destages": details.remap.destages,
+            "log_full": details.remap.log_full,
+        },
         "buffer": details.buffer_policy.as_ref().map(|policy| json!({
             "policy": policy,
             "bytes": details.buffer_bytes,
@@ -106,6 +120,8 @@ pub(super) fn details(details: &SsdDetails) -> Value {
             "read_pages": host.read_pages,
             "write_pages": host.write_pages,
             "trim_pages": host.trim_pages,
+            "remap_requests": host.remap_requests,
+            "remap_pages": host.remap_pages,
         },
     })
 }
@@ -150,6 +166,9 @@ pub(super) fn table(value: &Value) -> String {
     };
     let (space, flash) = (&value["space"], &value["flash"]);
     row("capacity", size(number(&value["logical_bytes"])));
+    if number(&value["snapshot_bytes"]) > 0 {
+        row("for snapshots", size(number(&value["snapshot_bytes"])));
+    }
     row("stored", size(number(&value["mapped_pages"]) * 4096));
     row(
         "superblocks",
@@ -185,12 +204,14 @@ pub(super) fn table(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_size, size, uuid};
+    use super::{parse_offset, parse_size, size, uuid};
 
     #[test]
     fn sizes_are_read_strictly_and_written_readably() {
         assert_eq!(parse_size("8GiB"), Ok(8 << 30));
         assert_eq!(parse_size("1000 MB"), Ok(1_000_000_000));
+        assert_eq!((parse_offset("0"), parse_offset("4KiB")), (Ok(0), Ok(4096)));
+        assert!(parse_offset("1").is_err());
         for text in ["", "8", "8G", "1.5GiB", "-1GiB", "99999999999TiB"] {
             assert!(parse_size(text).is_err(), "{text}");
         }

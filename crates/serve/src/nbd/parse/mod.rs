@@ -41,18 +41,38 @@ pub struct Export {
     pub size: u64,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// Bytes of the control export, whose name is that of the device and `.ctl`; 0: there is none.
+    pub control: u64,
 }
 
+/// Which of the two exports a connection uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// The device.
+    #[default]
+    Device,
+    /// Its control export.
+    Control,
+}
+
+/// What follows the name of a device in the name of its control export.
+pub(crate) const CONTROL_SUFFIX: &str = ".ctl";
+
 impl Export {
-    fn transmission_flags(&self, structured: bool) -> u16 {
+    /// The size of an export.
+    const fn size_of(&self, target: Target) -> u64 {
+        match target {
+            Target::Device => self.size,
+            Target::Control => self.control,
+        }
+    }
+
+    fn transmission_flags(&self, target: Target, structured: bool) -> u16 {
         use wire::export as flag;
-        let mut flags = flag::HAS_FLAGS
-            | flag::SEND_FLUSH
-            | flag::SEND_FUA
-            | flag::SEND_TRIM
-            | flag::SEND_WRITE_ZEROES
-            | flag::CAN_MULTI_CONN
-            | flag::SEND_FAST_ZERO;
+        let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::CAN_MULTI_CONN;
+        if target == Target::Device {
+            flags |= flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO;
+        }
         if self.read_only {
             flags |= flag::READ_ONLY;
         }
@@ -131,6 +151,7 @@ enum State {
 #[derive(Debug)]
 pub struct Machine {
     export: Export,
+    target: Target,
     state: State,
     negotiated: Negotiated,
     allocation: bool,
@@ -146,6 +167,7 @@ impl Machine {
         out.put(&(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES).to_be_bytes());
         Self {
             export,
+            target: Target::Device,
             state: State::ClientFlags,
             negotiated: Negotiated::default(),
             allocation: false,
@@ -157,6 +179,12 @@ impl Machine {
     #[must_use]
     pub fn in_transmission(&self) -> bool {
         matches!(self.state, State::Transmission | State::Discard { .. })
+    }
+
+    /// What the requests of the client are for, once they may be executed.
+    #[must_use]
+    pub const fn target(&self) -> Target {
+        self.target
     }
 
     /// How replies are to be encoded.
@@ -217,8 +245,11 @@ impl Machine {
         let Some(data) = input.get(16..end) else { return Step::Need(end) };
         match options::handle(number, data, &self.export, &mut self.negotiated, out) {
             Next::Option => Step::Consumed(end),
-            Next::Transmission { allocation } => {
+            Next::Transmission { allocation, target } => {
                 self.allocation = allocation;
+                self.target = target;
+                // From now on only the ranges of requests are compared with it.
+                self.export.size = self.export.size_of(target);
                 self.state = State::Transmission;
                 Step::Negotiated(end)
             }

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::output::Output;
 use super::wire::{self, MAX_NAME, MAX_PAYLOAD, answer, info, option};
-use super::{CloseReason, Export};
+use super::{CONTROL_SUFFIX, CloseReason, Export, Target};
 
 /// What was negotiated so far.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) enum Next {
     /// To the next option.
     Option,
     /// To transmission; says whether `BLOCK_STATUS` may be used.
-    Transmission { allocation: bool },
+    Transmission { allocation: bool, target: Target },
     /// To the end.
     Close(CloseReason),
 }
@@ -55,9 +55,14 @@ impl Answers<'_> {
 }
 
 impl Export {
-    /// Whether the device is known by this name; the empty name means the default export.
-    fn is_named(&self, name: &[u8]) -> bool {
-        name.is_empty() || name == self.name.as_bytes()
+    /// What is known by this name; the empty name means the default export.
+    fn target(&self, name: &[u8]) -> Option<Target> {
+        let is_device = |name: &[u8]| name.is_empty() || name == self.name.as_bytes();
+        if is_device(name) {
+            return Some(Target::Device);
+        }
+        let device = name.strip_suffix(CONTROL_SUFFIX.as_bytes())?;
+        (self.control > 0 && is_device(device)).then_some(Target::Control)
     }
 }
 
@@ -91,24 +96,28 @@ pub(super) fn handle(
 }
 
 fn export_name(data: &[u8], export: &Export, state: &Negotiated, out: &mut Output) -> Next {
-    if !export.is_named(data) {
+    let Some(target) = export.target(data) else {
         // This old option has no way to say no.
         return Next::Close(CloseReason::UnknownExport);
-    }
-    out.put(&export.size.to_be_bytes());
-    out.put(&export.transmission_flags(state.structured).to_be_bytes());
+    };
+    out.put(&export.size_of(target).to_be_bytes());
+    out.put(&export.transmission_flags(target, state.structured).to_be_bytes());
     if !state.no_zeroes {
         out.extend(124).fill(0);
     }
-    Next::Transmission { allocation: allocation(state, data) }
+    Next::Transmission { allocation: allocation(state, data), target }
 }
 
 fn list(data: &[u8], export: &Export, answers: &mut Answers<'_>) -> Next {
     if !data.is_empty() {
         return answers.refuse(answer::ERR_INVALID, "expected no data");
     }
-    let len = u32::try_from(export.name.len()).unwrap_or(0);
-    answers.send(answer::SERVER, &[&len.to_be_bytes(), export.name.as_bytes()]);
+    let suffixes = ["", CONTROL_SUFFIX];
+    for suffix in &suffixes[..if export.control > 0 { 2 } else { 1 }] {
+        let len = u32::try_from(export.name.len() + suffix.len()).unwrap_or(0);
+        let name = [&len.to_be_bytes(), export.name.as_bytes(), suffix.as_bytes()];
+        answers.send(answer::SERVER, &name);
+    }
     answers.ack()
 }
 
@@ -127,42 +136,40 @@ fn info_or_go(data: &[u8], export: &Export, state: &Negotiated, answers: &mut An
     let Some((name, wants_name)) = info_request(data) else {
         return answers.refuse(answer::ERR_INVALID, "malformed request for information");
     };
-    if let Err((kind, why)) = known(name, export) {
-        return answers.refuse(kind, why);
-    }
-    let flags = export.transmission_flags(state.structured);
+    let target = match known(name, export) {
+        Ok(target) => target,
+        Err((kind, why)) => return answers.refuse(kind, why),
+    };
+    let flags = export.transmission_flags(target, state.structured);
+    let size = export.size_of(target);
     answers.send(
         answer::INFO,
-        &[&info::EXPORT.to_be_bytes(), &export.size.to_be_bytes(), &flags.to_be_bytes()],
+        &[&info::EXPORT.to_be_bytes(), &size.to_be_bytes(), &flags.to_be_bytes()],
     );
+    let (suffix, blocks) = match target {
+        Target::Device => ("", [wire::MIN_BLOCK, wire::PREFERRED_BLOCK, MAX_PAYLOAD]),
+        // A command is one block, neither more nor less.
+        Target::Control => (CONTROL_SUFFIX, [wire::PREFERRED_BLOCK; 3]),
+    };
     if wants_name {
-        answers.send(answer::INFO, &[&info::NAME.to_be_bytes(), export.name.as_bytes()]);
+        let name = [&info::NAME.to_be_bytes(), export.name.as_bytes(), suffix.as_bytes()];
+        answers.send(answer::INFO, &name);
     }
-    answers.send(
-        answer::INFO,
-        &[
-            &info::BLOCK_SIZE.to_be_bytes(),
-            &wire::MIN_BLOCK.to_be_bytes(),
-            &wire::PREFERRED_BLOCK.to_be_bytes(),
-            &MAX_PAYLOAD.to_be_bytes(),
-        ],
-    );
+    let [min, preferred, max] = blocks.map(u32::to_be_bytes);
+    answers.send(answer::INFO, &[&info::BLOCK_SIZE.to_be_bytes(), &min, &preferred, &max]);
     answers.ack();
     if answers.option == option::GO {
-        Next::Transmission { allocation: allocation(state, name) }
+        Next::Transmission { allocation: allocation(state, name), target }
     } else {
         Next::Option
     }
 }
 
-fn known(name: &[u8], export: &Export) -> Result<(), (u32, &'static str)> {
+fn known(name: &[u8], export: &Export) -> Result<Target, (u32, &'static str)> {
     if name.len() > MAX_NAME {
-        Err((answer::ERR_TOO_BIG, "export name is longer than 4096 bytes"))
-    } else if export.is_named(name) {
-        Ok(())
-    } else {
-        Err((answer::ERR_UNKNOWN, "no export has this name"))
+        return Err((answer::ERR_TOO_BIG, "export name is longer than 4096 bytes"));
     }
+    export.target(name).ok_or((answer::ERR_UNKNOWN, "no export has this name"))
 }
 
 /// Contexts belong to the export name they were asked for.
