@@ -85,7 +85,7 @@ fuzz-smoke:
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
 file-systems:
 	scripts/fs-test.sh
-study-short: ## Run the short study of the buffer policies and check its orderings
+study-short: ## Run the short studies of buffer policies and of deduplication and check their orderings
 	scripts/study-short.sh
 crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
