@@ -374,7 +374,8 @@ impl<M: Media> Recovery<M> {
             return false;
         }
         if self.ftl.remap.is_some() {
-            return self.accept_shared(lpn, ppn);
+            self.accept_shared(lpn, ppn);
+            return true;
         }
         if self.ftl.valid.get(superblock, slot) {
             return false;

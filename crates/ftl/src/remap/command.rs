@@ -184,7 +184,8 @@ impl<M: Media> Ftl<M> {
         Ok(())
     }
 
-    /// Programs what is staged of sources and targets, sees to the trim log, and loads map entries.
+    /// Programs what is staged of sources and targets, makes room for atomic copies, and loads map
+    /// entries.
     fn prepare_remap(
         &mut self,
         at: At,

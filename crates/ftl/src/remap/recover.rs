@@ -344,18 +344,18 @@ impl<M: Media> Recovery<M> {
         remap.superblocks.closed = live.map(|(at, _)| SuperblockId::new(u32_from(at))).collect();
     }
 
-    /// Enters a mapping to a slot that others may map to as well. `false`: the slot has an owner by
-    /// right already.
-    pub(crate) fn accept_shared(&mut self, lpn: u32, ppn: Ppn) -> bool {
+    /// Enters a mapping to a slot that others may map to as well. A second unit without an entry is a
+    /// stray.
+    pub(crate) fn accept_shared(&mut self, lpn: u32, ppn: Ppn) {
         let (superblock, slot) = self.ftl.nand.geometry().split(ppn);
         let (pool, _) = self.ftl.place_in_pool(superblock);
-        let Some(remap) = &self.ftl.remap else { return false };
+        let Some(remap) = &self.ftl.remap else { return };
         let by_entry = remap.units.has(lpn);
         if !self.ftl.valid.get(superblock, slot) {
             let owner = if by_entry { NO_OWNER } else { lpn };
             self.ftl.point(pool, superblock, slot, owner);
             if !by_entry {
-                return true;
+                return;
             }
         } else if !by_entry {
             let owner = &mut self.ftl.map.p2l[ppn.index()];
@@ -368,7 +368,6 @@ impl<M: Media> Recovery<M> {
         if let Some(remap) = &mut self.ftl.remap {
             remap.refs.add(ppn);
         }
-        true
     }
 
     /// Units whose entry was in a damaged part of the log, and whose mapping the checkpoint has.
