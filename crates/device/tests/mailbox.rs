@@ -6,6 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Folder, open, plain, rich};
+use onefold_device::edge::DeviceStats as _;
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, SnapshotTable, VectorRange,
 };
@@ -215,10 +216,14 @@ fn a_snapshot_keeps_what_was_there() {
         let folder = Folder::new(&config);
         let device = folder.open().device;
         write(&device, 1, 0..100);
-        let before = device.details().unwrap().ftl.programs.of(Cause::Fallback);
+        device.flush().unwrap();
+        let programs = || device.details().unwrap().ftl.programs;
+        let before = programs();
         let table = create(&device, "day-1", 0, 150).unwrap();
         assert_eq!((table.capacity, table.entries.len()), (HIDDEN, 1));
-        assert_eq!(device.details().unwrap().ftl.programs.of(Cause::Fallback), before);
+        let made = programs().since(&before);
+        assert_eq!((made.of(Cause::User), made.of(Cause::Fallback)), (0, 0), "the host wrote none");
+        assert_eq!(made.of(Cause::Metadata), 1, "the table");
         for round in 0..6 {
             write(&device, 100 + round, 0..HOST);
         }
@@ -446,6 +451,10 @@ fn without_a_log_everything_is_copied() {
     create(&device, "day", 0, 50).unwrap();
     write(&device, 2, 0..50);
     restore(&device, "day").unwrap();
+    let details = device.details().unwrap();
+    assert_eq!((details.remap.remapped, details.remap.copied), (0, 150));
+    assert_eq!(details.ftl.programs.of(Cause::Fallback), 150);
+    assert_eq!(device.snapshot().unwrap().remap_pages, [0, 150, 0], "what the metrics tell");
     drop((client, device));
     let device = folder.open().device;
     for at in 0..50 {

@@ -65,6 +65,8 @@ pub struct Ftl<M> {
     pub(crate) hungry: u32,
     /// Sharing of slots; `None` where remaps are copies.
     pub(crate) remap: Option<Box<Remap>>,
+    /// What remapping counted where remaps are copies.
+    pub(crate) copied: RemapStats,
     /// Where which content is stored; `None` without deduplication.
     pub(crate) contents: Option<Box<FingerprintIndex>>,
     /// Numbered remap commands.
@@ -124,6 +126,7 @@ impl<M: Media> Ftl<M> {
             geometry_id: geometry_id(&geometry),
             hungry: 0,
             remap: Remap::new(config.remap, &geometry, &layout).map(Box::new),
+            copied: RemapStats::default(),
             contents: contents(&config, &geometry),
             ring: Ring::default(),
             moving: BTreeSet::new(),
@@ -247,7 +250,7 @@ impl<M: Media> Ftl<M> {
     /// What remapping counted since the device was built.
     #[must_use]
     pub fn remap_stats(&self) -> RemapStats {
-        self.remap.as_ref().map(|remap| remap.stats).unwrap_or_default()
+        self.remap.as_ref().map_or(self.copied, |remap| remap.stats)
     }
 
     /// Free superblocks over all pools.

@@ -7,7 +7,8 @@ use onefold_units::{Cause, CauseCounts};
 pub struct FtlStats {
     /// Pages programmed, by cause.
     pub programs: CauseCounts,
-    /// Pages read from flash, by cause: `user`, `gc`, `wear`, `metadata` (translation pages, tails),
+    /// Pages read from flash, by cause: `user`, `gc`, `wear`, `metadata` (translation pages, tails,
+    /// the table of snapshots),
     /// `padding` (old data of a read-modify-write).
     pub reads: CauseCounts,
     /// Superblock erases.

@@ -43,10 +43,27 @@ impl<M: Media> Ftl<M> {
         stream: u32,
         data: &[u8],
     ) -> Result<Grant, FtlError> {
+        self.write_for(Cause::User, at, lpn, pages, stream, data)
+    }
+
+    /// The same for another reason than that the host wrote it.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    #[inline]
+    pub fn write_for(
+        &mut self,
+        cause: Cause,
+        at: At,
+        lpn: Lpn,
+        pages: u64,
+        stream: u32,
+        data: &[u8],
+    ) -> Result<Grant, FtlError> {
         let lpn = lpn.raw();
         let at = At { ready: self.translate(at, lpn, true)?, ..at };
         self.seq += 1;
-        let entry = Entry { kind: SlotKind::Data, cause: Cause::User, pages };
+        let entry = Entry { kind: SlotKind::Data, cause, pages };
         let unit = Unit { lpn, seq: self.seq, entry, data, moves_from: None };
         self.put(at, unit, stream)
     }

@@ -46,23 +46,24 @@ impl<M: Media> Ssd<M> {
         Ok(())
     }
 
-    /// Writes one hidden unit whole: after a power cut it is the old one or the new one.
+    /// Writes one hidden unit whole, as metadata of the device: after a power cut it is the old one or
+    /// the new one.
     ///
     /// # Errors
     /// As a write.
     pub fn write_hidden(&mut self, now: Nanos, at: u32, unit: &[u8]) -> Result<(), SsdError> {
         let (times, lpn) = (Times { now, ready: now }, self.hidden_lpn(at));
-        self.ftl.write(times.host(), lpn, self.unit / 4096, 0, unit)?;
+        self.ftl.write_for(Cause::Metadata, times.host(), lpn, self.unit / 4096, 0, unit)?;
         Ok(())
     }
 
-    /// Reads one hidden unit.
+    /// Reads one hidden unit, as metadata of the device.
     ///
     /// # Errors
     /// As a read.
     pub fn read_hidden(&mut self, now: Nanos, at: u32, unit: &mut [u8]) -> Result<(), SsdError> {
         let (times, lpn) = (Times { now, ready: now }, self.hidden_lpn(at));
-        self.ftl.read(times.host(), lpn, narrow(self.unit), Cause::User, unit)?;
+        self.ftl.read(times.host(), lpn, narrow(self.unit), Cause::Metadata, unit)?;
         Ok(())
     }
 

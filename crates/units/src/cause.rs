@@ -18,7 +18,7 @@ pub enum Cause {
     Fallback,
     /// A page of an L2P checkpoint.
     Checkpoint,
-    /// Head pages, tail pages and translation pages.
+    /// Head pages, tail pages, translation pages and the table of snapshots.
     Metadata,
     /// Fill of a flash page or an indirection unit, including old data carried along by a
     /// read-modify-write.

@@ -249,12 +249,11 @@ impl<M: Media> Ftl<M> {
                 Action::Keep | Action::Share(_) | Action::Unmap => outcome.remapped += piece.len,
             }
         }
-        if let Some(remap) = &mut self.remap {
-            for outcome in &outcomes {
-                remap.stats.remapped += u64::from(outcome.remapped);
-                remap.stats.copied += u64::from(outcome.copied);
-                remap.stats.skipped += u64::from(outcome.skipped);
-            }
+        let stats = self.remap.as_mut().map_or(&mut self.copied, |remap| &mut remap.stats);
+        for outcome in &outcomes {
+            stats.remapped += u64::from(outcome.remapped);
+            stats.copied += u64::from(outcome.copied);
+            stats.skipped += u64::from(outcome.skipped);
         }
         outcomes
     }
