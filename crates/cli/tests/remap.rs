@@ -166,6 +166,72 @@ fn what_cannot_be_remapped_is_refused_with_the_limit() {
     assert_eq!(json(&["info", image])["image"]["clean"], true, "refusals close it in good order");
 }
 
+/// Where a log page rots that nothing replaces, the device does not open; who accepts that loses what the page
+/// may have been about, and no more.
+#[test]
+fn a_damaged_log_page_is_explained_and_given_up_only_if_asked() {
+    let folder = Folder::new("log-damage");
+    let image = image(&folder, "64MiB", &["--set", "ftl.remap_log=64KiB"]);
+    let socket = folder.0.join("nbd");
+    let server = Server::start(&image, &socket);
+    let mut disk = Disk { client: device(&socket), model: vec![0; 64 * MIB] };
+    disk.write(1, 0, 16 * MIB);
+    let clone = ["clone", text(&socket), "--src", "0", "--dst", "32MiB", "--len", "16MiB"];
+    assert_eq!(json(&clone)["ranges"][0]["copied_pages"], 0);
+    disk.model.copy_within(0..16 * MIB, 32 * MIB);
+    disk.write(2, 8 * MIB, 4 * MIB);
+    disk.client.flush().unwrap();
+    // Dropping it kills it.
+    drop(server);
+    std::fs::remove_file(&socket).unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&image).unwrap();
+    let bytes = std::fs::read(&image).unwrap();
+    let log = bytes.chunks(4096).position(|page| page.starts_with(b"OFRL")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"!", (log * 4096 + 99) as u64).unwrap();
+
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let refused = ssd(&["info", text(&image)]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(message(&refused).contains("a page of the remap log, is damaged"));
+    let checked = ssd(&["check", text(&image)]);
+    assert_eq!(checked.status.code(), Some(4), "{}", message(&checked));
+    assert!(said(&checked).contains("units that did not change since"), "{}", said(&checked));
+    assert!(said(&checked).contains("give these units up with --accept-loss"));
+    let checked = ssd(&["check", text(&image), "--format", "json"]);
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let at_stake = checked["log_damage"]["units_at_stake"].as_u64().unwrap();
+    assert_eq!(
+        (&checked["lost_units"], &checked["log_damage"]["given_up"]),
+        (&0.into(), &false.into())
+    );
+    let accepted = ssd(&["check", text(&image), "--accept-loss"]);
+    assert_eq!(accepted.status.code(), Some(1), "{}", message(&accepted));
+    assert!(said(&accepted).ends_with("the device opens again\n"), "{}", said(&accepted));
+    // Nothing is left to be accepted; what is lost stays damage until it is written.
+    let again = ssd(&["check", text(&image), "--accept-loss"]);
+    assert_eq!(again.status.code(), Some(4), "{}", message(&again));
+    assert!(said(&again).contains(&format!("{at_stake} units are lost")), "{}", said(&again));
+
+    let server = Server::start(&image, &socket);
+    disk.client = device(&socket);
+    let (mut page, mut lost) = ([0; 4096], 0);
+    for at in (0..64 * MIB).step_by(4096) {
+        match disk.client.read(at as u64, &mut page) {
+            Ok(()) => assert!(page == disk.model[at..at + 4096], "byte {at}"),
+            Err(ClientError::Request { errno: 5 }) => lost += 1,
+            Err(error) => panic!("{error}"),
+        }
+        let written_since = (8 * MIB..12 * MIB).contains(&at);
+        assert!(lost == 2048 || !written_since, "byte {at}");
+    }
+    assert_eq!(lost, at_stake);
+    disk.write(3, 0, 64 * MIB);
+    disk.expect_equal();
+    drop(disk.client);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(0));
+}
+
 /// What no command line sends: the bytes of the mailbox over NBD.
 #[test]
 fn bad_blocks_are_refused_over_nbd() {

@@ -1,6 +1,6 @@
 //! Checking an image without changing it.
 
-use onefold_ftl::{FtlError, RecoveryReport, Violation};
+use onefold_ftl::{FtlError, OnLogDamage, RecoveryReport, Violation};
 use onefold_nand::{At, Media, MediaError, Work};
 use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::convert::index;
@@ -8,7 +8,7 @@ use onefold_units::{Cause, Lpn, Nanos};
 
 use crate::image::{DeviceError, Image};
 use crate::media::{FileMedia, Overlay};
-use crate::ssd::SsdDetails;
+use crate::ssd::{SsdDetails, give_up};
 
 /// Units listed one by one; further ones are only counted.
 pub const LISTED_MAX: usize = 16;
@@ -20,7 +20,8 @@ const STEP: u32 = 1024;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// What recovery found.
+    /// What recovery found. Where a damaged page of the remap log keeps the device from opening, it is
+    /// what would be left with [`OpenOptions::accept_loss`](crate::OpenOptions::accept_loss).
     pub recovery: RecoveryReport,
     /// Space, wear and what is stored.
     pub details: SsdDetails,
@@ -28,7 +29,7 @@ pub struct CheckReport {
     pub violation: Option<Violation>,
     /// Units whose data was read and verified; 0 if that was not asked for.
     pub verified_units: u64,
-    /// Units that cannot be read.
+    /// Units that cannot be read, beside the lost ones.
     pub unreadable_units: u64,
     /// The first of them.
     pub unreadable: Vec<u32>,
@@ -39,7 +40,15 @@ impl CheckReport {
     /// no damage.
     #[must_use]
     pub const fn is_damaged(&self) -> bool {
-        self.violation.is_some() || self.recovery.lost_units > 0 || self.unreadable_units > 0
+        self.recovery.log_damage.is_some() || self.is_damaged_otherwise()
+    }
+
+    /// Whether anything is lost or wrong but for what damaged pages of the remap log put at stake.
+    #[must_use]
+    pub const fn is_damaged_otherwise(&self) -> bool {
+        self.violation.is_some()
+            || self.recovery.lost_units > self.recovery.given_up_units
+            || self.unreadable_units > 0
     }
 }
 
@@ -53,7 +62,7 @@ pub fn check(
     config: &SsdConfig,
     progress: Option<&mut dyn FnMut(u64, u64)>,
 ) -> Result<CheckReport, DeviceError> {
-    let (mut ssd, recovery) = look(image, config)?;
+    let (mut ssd, recovery) = look(image, config, give_up(config))?;
     let details = SsdDetails::of(&ssd);
     let violation = ssd.ftl().check().err();
     let mut report = CheckReport {
@@ -78,11 +87,15 @@ pub fn inspect(
     image: &Image,
     config: &SsdConfig,
 ) -> Result<(SsdDetails, RecoveryReport), DeviceError> {
-    let (ssd, recovery) = look(image, config)?;
+    let (ssd, recovery) = look(image, config, OnLogDamage::Refuse)?;
     Ok((SsdDetails::of(&ssd), recovery))
 }
 
-fn look(image: &Image, config: &SsdConfig) -> Result<(Ssd<Overlay>, RecoveryReport), DeviceError> {
+fn look(
+    image: &Image,
+    config: &SsdConfig,
+    on_log_damage: OnLogDamage,
+) -> Result<(Ssd<Overlay>, RecoveryReport), DeviceError> {
     image.expect(config)?;
     let mut config = *config;
     // Injected faults belong to the modelled device, not to its check.
@@ -90,7 +103,7 @@ fn look(image: &Image, config: &SsdConfig) -> Result<(Ssd<Overlay>, RecoveryRepo
     let media = FileMedia::new(image, config.geometry);
     let overlay = Overlay::new(media, config.geometry, image.label().nvram_bytes)
         .map_err(|error| failed(image, error.into()))?;
-    let (mut ssd, recovery) = Ssd::recover(config, overlay)
+    let (mut ssd, recovery) = Ssd::recover_with(config, overlay, on_log_damage)
         .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
     ssd.ftl_mut().set_timed(false);
     Ok((ssd, recovery))
@@ -111,7 +124,8 @@ fn verify<M: Media>(
         if lpn.is_multiple_of(STEP) {
             progress(lpn.into(), units.into());
         }
-        if !ssd.ftl().is_mapped(Lpn::new(lpn)) {
+        // Lost units are no news.
+        if !ssd.ftl().is_stored(Lpn::new(lpn)) {
             continue;
         }
         match ssd.ftl_mut().read(at, Lpn::new(lpn), unit_bytes, Cause::User, &mut unit) {

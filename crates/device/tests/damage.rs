@@ -2,13 +2,17 @@
 
 mod common;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::os::unix::fs::FileExt;
 
-use common::{Folder, plain, rich};
-use onefold_device::{Access, BlockDevice, Image};
+use common::{Folder, HIDDEN, HOST, plain, rich, shares};
+use onefold_device::mailbox::{
+    Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, VectorRange,
+};
+use onefold_device::{Access, BlockDevice, Image, Latency, OpenOptions, SsdDevice};
 use onefold_ssd::SsdConfig;
 use onefold_units::Status;
+use onefold_units::convert::u64_from;
 
 const PAGES: u64 = 64;
 
@@ -36,7 +40,7 @@ fn place(folder: &Folder, number: u64) -> u64 {
 }
 
 fn overwrite(folder: &Folder, offset: u64, bytes: &[u8]) {
-    let file = OpenOptions::new().write(true).open(folder.path()).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(folder.path()).unwrap();
     file.write_all_at(bytes, offset).unwrap();
 }
 
@@ -86,4 +90,100 @@ fn any_damage_of_the_metadata_is_survived_and_never_gives_wrong_bytes() {
             assert!(read.is_err() || right, "page {number} after damage at {offset}");
         }
     }
+}
+
+/// A device killed after pages 100 to 199 were remapped to pages 0 to 99, with its remap log on flash, and
+/// page 5 written after that; a snapshot holds pages 0 to 9.
+fn remapped(config: &SsdConfig) -> Folder {
+    let folder = Folder::new(config);
+    let device = folder.open().device;
+    for number in 0..100 {
+        device.write(number * 4096, &page(number), false).unwrap();
+    }
+    let mut client = Client::new(device.clone());
+    let name = SnapshotName::new("kept").unwrap();
+    client.snapshot(SnapshotAction::Create { name, first: 0, units: 10 }).unwrap();
+    for number in 0..100 {
+        let pages = [VectorRange { dst: 199 - number, src: number, len: 1 }];
+        client.remap(RemapFlags::COPY, None, &pages).unwrap();
+    }
+    assert!(device.details().unwrap().remap.destages > 0);
+    device.write(5 * 4096, &page(5), true).unwrap();
+    assert_eq!(device.details().unwrap().ftl.checkpoints, 0);
+    folder
+}
+
+fn damage_log_pages(folder: &Folder) {
+    let file = fs::read(folder.path()).unwrap();
+    let is_log = |unit: &&[u8]| unit.starts_with(b"OFRL");
+    let pages: Vec<_> = file.chunks_exact(4096).map(|unit| is_log(&unit)).collect();
+    assert!(pages.contains(&true));
+    for (at, _) in (0_u64..).zip(&pages).filter(|(_, is_log)| **is_log) {
+        overwrite(folder, at * 4096 + 60, b"!");
+    }
+}
+
+/// Older contents are never served: the device does not open, the check says why, and who accepts the loss
+/// gets errors instead.
+#[test]
+fn a_damaged_page_of_the_remap_log_is_explained_and_can_be_given_up() {
+    let mut config = shares(plain());
+    config.ftl.remap.segment_bytes = 128;
+    config.ftl.remap.log_bytes = 8 * 128;
+    let folder = remapped(&config);
+    assert!(folder.is_whole());
+    damage_log_pages(&folder);
+    let open = |options| {
+        let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
+        SsdDevice::open(image, &config, options).map(|opened| opened.device)
+    };
+    let plainly = OpenOptions::new(Latency::None);
+    let refused = open(plainly).err().unwrap().to_string();
+    assert!(refused.contains("a page of the remap log, is damaged"), "{refused}");
+
+    let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
+    let report = onefold_device::check(&image, &config, None).unwrap();
+    assert!(report.is_damaged() && !report.is_damaged_otherwise());
+    assert!(report.recovery.log_damage.is_some());
+    let given_up = report.recovery.given_up_units;
+    drop(image);
+    assert!(open(plainly).is_err(), "a check changes nothing");
+
+    let device = open(plainly.accepting_loss()).unwrap();
+    let mut back = vec![0; 4096];
+    let mut refused = Vec::new();
+    for number in 0..HOST {
+        let origin = if number < 100 { number } else { 199_u64.saturating_sub(number) };
+        match device.read(number * 4096, &mut back) {
+            Ok(_) => assert!(back == page(origin), "page {number}"),
+            Err(status) => {
+                assert_eq!(status, Status::MediaError);
+                refused.push(number);
+            }
+        }
+    }
+    // All of the snapshots, but not their table; and of the host what did not change since the log page.
+    assert_eq!(u64_from(refused.len()) + HIDDEN, given_up);
+    assert!(refused.len() > 300 && !refused.contains(&5), "{refused:?}");
+    let mut client = Client::new(device.clone());
+    let table = client.snapshot(SnapshotAction::List).unwrap();
+    let name = table.entries[0].name.clone();
+    let restored = client.snapshot(SnapshotAction::Restore { name: name.clone() });
+    let Err(MailboxError::Refused { status: Status::MediaError, text }) = restored else {
+        panic!("{restored:?}")
+    };
+    assert!(text.contains("is lost: leave it out, or write it first"), "{text}");
+    client.snapshot(SnapshotAction::Delete { name }).unwrap();
+    device.write(50 * 4096, &page(50), false).unwrap();
+    // Killed: that it was accepted is durable.
+    device.flush().unwrap();
+    drop((client, device));
+    let device = open(plainly).unwrap();
+    device.read(50 * 4096, &mut back).unwrap();
+    assert!(back == page(50));
+    assert_eq!(device.read(51 * 4096, &mut back), Err(Status::MediaError));
+    device.trim(0, HOST * 4096).unwrap();
+    device.close().unwrap();
+    drop(device);
+    assert!(folder.is_whole());
 }

@@ -5,31 +5,18 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Folder, open, plain, rich};
+use common::{Folder, HIDDEN, HOST, open, plain, rich, shares};
 use onefold_device::edge::DeviceStats as _;
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, SnapshotTable, VectorRange,
 };
 use onefold_device::{BlockDevice, CONTROL_BYTES, SsdDevice};
 use onefold_format::{REMAP_BLOCK_BYTES, RemapReply, RemapVector, ReplyContent};
-use onefold_ftl::{RemapConfig, RemapScheme};
-use onefold_ssd::SsdConfig;
+use onefold_ftl::RemapConfig;
 use onefold_units::{Cause, Status};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
-/// Pages of the host, and of snapshots.
-const HOST: u64 = 400;
-const HIDDEN: u64 = 200;
-
-/// A device with the log of remaps in NVRAM and on flash, and room for snapshots.
-fn shares(mut config: SsdConfig) -> SsdConfig {
-    config.ftl.logical_units = HOST;
-    config.ftl.hidden_units = HIDDEN + 1;
-    let log_bytes = 32 << 10;
-    config.ftl.remap = RemapConfig { scheme: RemapScheme::Lh, log_bytes, ..RemapConfig::OFF };
-    config
-}
 
 fn content(seed: u8, page: u64) -> Vec<u8> {
     (0..PAGE)

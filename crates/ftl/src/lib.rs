@@ -34,7 +34,7 @@ pub use error::FtlError;
 pub use fingerprints::{Fingerprint, FingerprintIndex};
 pub use ftl::Ftl;
 pub use layout::{ConfigError, Layout};
-pub use recovery::{RecoverError, RecoveryReport};
+pub use recovery::{LogDamage, OnLogDamage, RecoverError, RecoveryReport};
 pub use recovery_cost::RecoveryCost;
 pub use remap::{
     Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,

@@ -60,8 +60,39 @@ pub struct RecoveryReport {
     pub nvram_bytes: u64,
     /// Pages of the remap log on flash.
     pub log_pages: u64,
-    /// Pages of the remap log that cannot be read. What they said is known from elsewhere.
+    /// Pages of the remap log that cannot be read. What they said is known from elsewhere, but for those
+    /// of `log_damage`.
     pub damaged_log_pages: u64,
+    /// Pages of the remap log that cannot be read and that nothing replaces; only where recovery was to
+    /// give up what they may be about.
+    pub log_damage: Option<LogDamage>,
+    /// Units given up for that, among the lost ones: they may hold older contents.
+    pub given_up_units: u64,
+}
+
+/// What recovery does about a page of the remap log that cannot be read and that nothing replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLogDamage {
+    /// It ends with [`RecoverError::DamagedLog`].
+    Refuse,
+    /// Every unit that the page may be about is lost: all but those that are known to have changed since.
+    GiveUp {
+        /// A unit that is never the target of a remap.
+        but: Option<Lpn>,
+    },
+}
+
+/// Pages of the remap log that cannot be read although nothing else says what they said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogDamage {
+    /// Superblock of the first.
+    pub superblock: u32,
+    /// Its slot there.
+    pub slot: u32,
+    /// How many there are.
+    pub pages: u64,
+    /// What they said is older than this.
+    pub before: Seq,
 }
 
 /// Why a device cannot be recovered.
@@ -82,13 +113,14 @@ pub enum RecoverError {
     },
     /// A part of the remap log cannot be read, and nothing else says what it said.
     #[error(
-        "a page of the remap log in superblock {superblock} is damaged: which units it was about is \
-         not known, and they would read as older contents; restore the image from a copy"
+        "slot {} of superblock {}, a page of the remap log, is damaged{}: which units it was about is \
+         not known, and they would read as older contents; restore the image from a copy, or see \
+         what `onefold ssd check` tells about giving those units up",
+        .0.slot,
+        .0.superblock,
+        further(.0.pages)
     )]
-    DamagedLog {
-        /// Superblock of the log.
-        superblock: u32,
-    },
+    DamagedLog(LogDamage),
     /// The medium has a remap log, but remapping is off.
     #[error(
         "superblock {superblock} holds a remap log, but ftl.remap is \"none\": use the scheme the \
@@ -101,6 +133,10 @@ pub enum RecoverError {
     /// The medium failed.
     #[error(transparent)]
     Ftl(#[from] FtlError),
+}
+
+fn further(pages: u64) -> String {
+    if pages > 1 { format!(", and {} further ones", pages - 1) } else { String::new() }
 }
 
 impl From<MediaError> for RecoverError {
@@ -120,6 +156,7 @@ pub(crate) struct Recovery<M> {
     /// Numbers of atomic commands that power failed in: their records do not count.
     pub(crate) aborted: Vec<u64>,
     pub(crate) log: FoundLog,
+    pub(crate) on_log_damage: OnLogDamage,
     pub(crate) report: RecoveryReport,
 }
 
@@ -127,11 +164,25 @@ impl<M: Media> Ftl<M> {
     /// Rebuilds the FTL of a device from its medium. `bad_superblocks` is what [`Ftl::new`] got.
     ///
     /// # Errors
-    /// The configuration does not fit the array, or the medium failed.
+    /// The configuration does not fit the array, a page of the remap log is damaged, or the medium failed.
     pub fn recover(
         nand: Nand<M>,
         config: FtlConfig,
         bad_superblocks: u32,
+    ) -> Result<(Self, RecoveryReport), RecoverError> {
+        Self::recover_with(nand, config, bad_superblocks, OnLogDamage::Refuse)
+    }
+
+    /// The same with a choice about damaged pages of the remap log. Units that are given up are lost for
+    /// good when this returns: the device recovers without that choice from then on.
+    ///
+    /// # Errors
+    /// As [`Ftl::recover`]; no room for a checkpoint, if units are given up.
+    pub fn recover_with(
+        nand: Nand<M>,
+        config: FtlConfig,
+        bad_superblocks: u32,
+        on_log_damage: OnLogDamage,
     ) -> Result<(Self, RecoveryReport), RecoverError> {
         let mut ftl = Self::blank(nand, config)?;
         ftl.retire_factory_bad(bad_superblocks)?;
@@ -144,6 +195,7 @@ impl<M: Media> Ftl<M> {
             copies: BTreeMap::new(),
             aborted: Vec::new(),
             log: FoundLog::default(),
+            on_log_damage,
             report: RecoveryReport::default(),
         };
         recovery.read_nvram()?;
@@ -154,12 +206,16 @@ impl<M: Media> Ftl<M> {
         recovery.apply_candidates()?;
         recovery.apply_trims()?;
         recovery.leave_drained();
+        recovery.give_up();
         recovery.adopt_log();
         recovery.rebuild();
         let strays = recovery.strays();
         let Recovery { mut ftl, report, .. } = recovery;
         ftl.log_strays(&strays)?;
-        if ftl.trim_log.both_count() {
+        if report.log_damage.is_some() {
+            // From now on the checkpoint tells what is lost, and the damage is older than it.
+            ftl.checkpoint_now(Nanos::ZERO)?;
+        } else if ftl.trim_log.both_count() {
             match ftl.checkpoint_now(Nanos::ZERO) {
                 // A worn-out device without room for it can still be read.
                 Ok(()) | Err(FtlError::NoSpace) => {}

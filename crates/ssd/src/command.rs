@@ -1,5 +1,6 @@
 //! What a host asks, and what it gets back.
 
+use onefold_ftl::{FtlError, RemapError};
 use onefold_nand::Delay;
 use onefold_units::{Nanos, Op, Status};
 
@@ -69,7 +70,7 @@ pub enum SsdError {
     },
     /// The flash translation layer failed.
     #[error(transparent)]
-    Ftl(#[from] onefold_ftl::FtlError),
+    Ftl(#[from] FtlError),
 }
 
 impl SsdError {
@@ -77,10 +78,9 @@ impl SsdError {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
-            Self::OutOfRange { .. } | Self::Ftl(onefold_ftl::FtlError::Remap(_)) => {
-                Status::InvalidField
-            }
-            Self::Ftl(onefold_ftl::FtlError::NoSpace) => Status::NoSpace,
+            Self::Ftl(FtlError::Remap(RemapError::LostSource { .. })) => Status::MediaError,
+            Self::OutOfRange { .. } | Self::Ftl(FtlError::Remap(_)) => Status::InvalidField,
+            Self::Ftl(FtlError::NoSpace) => Status::NoSpace,
             Self::Ftl(_) => Status::MediaError,
         }
     }

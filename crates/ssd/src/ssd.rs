@@ -1,7 +1,7 @@
 //! The device: how it is built, what it tells, how it is shut down. Commands are in `submit`.
 
 use onefold_buffer::{Policy, Sizes, Stats, new_policy};
-use onefold_ftl::{Ftl, RecoveryReport};
+use onefold_ftl::{Ftl, OnLogDamage, RecoveryReport};
 use onefold_nand::{Media, Nand};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Lpn, Nanos};
@@ -43,8 +43,21 @@ impl<M: Media> Ssd<M> {
     /// # Errors
     /// The configuration does not fit the medium, or the medium failed.
     pub fn recover(config: SsdConfig, media: M) -> Result<(Self, RecoveryReport), BuildError> {
+        Self::recover_with(config, media, OnLogDamage::Refuse)
+    }
+
+    /// The same with a choice about damaged pages of the remap log.
+    ///
+    /// # Errors
+    /// As [`Ftl::recover_with`].
+    pub fn recover_with(
+        config: SsdConfig,
+        media: M,
+        on_log_damage: OnLogDamage,
+    ) -> Result<(Self, RecoveryReport), BuildError> {
         let nand = Nand::new(config.geometry, config.timing, config.faults, media);
-        let (mut ftl, report) = Ftl::recover(nand, config.ftl, config.faults.bad_superblocks)?;
+        let bad = config.faults.bad_superblocks;
+        let (mut ftl, report) = Ftl::recover_with(nand, config.ftl, bad, on_log_damage)?;
         ftl.set_timed(true);
         Ok((Self::assemble(&config, ftl)?, report))
     }

@@ -30,6 +30,7 @@ pub use control::CONTROL_BYTES;
 pub use details::SsdDetails;
 pub use open::{OpenOptions, Opened};
 pub use remap::MailboxBlock;
+pub(crate) use snapshots::give_up;
 
 use control::{Control, Slots};
 use snapshots::Snapshots;

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use onefold_ftl::RecoveryReport;
+use onefold_ftl::{OnLogDamage, RecoveryReport};
 use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::Nanos;
 
-use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State};
+use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State, give_up};
 use crate::image::{DeviceError, Image};
 use crate::media::FileMedia;
 
@@ -18,13 +18,22 @@ use crate::media::FileMedia;
 pub struct OpenOptions {
     /// When requests are answered.
     pub latency: Latency,
+    /// Whether a page of the remap log that cannot be read and that nothing replaces is accepted: units
+    /// that it may be about are lost then, for good, and the device opens. Otherwise it does not.
+    pub accept_loss: bool,
 }
 
 impl OpenOptions {
     /// Answers by `latency`.
     #[must_use]
     pub const fn new(latency: Latency) -> Self {
-        Self { latency }
+        Self { latency, accept_loss: false }
+    }
+
+    /// The same, accepting the loss of what a damaged page of the remap log may be about.
+    #[must_use]
+    pub const fn accepting_loss(self) -> Self {
+        Self { accept_loss: true, ..self }
     }
 }
 
@@ -59,7 +68,9 @@ impl SsdDevice {
         let was_clean = image.label().clean;
         let begin = Instant::now();
         let media = FileMedia::new(&image, config.geometry);
-        let (mut ssd, recovery) = Ssd::recover(config, media)
+        let on_log_damage =
+            if options.accept_loss { give_up(&config) } else { OnLogDamage::Refuse };
+        let (mut ssd, recovery) = Ssd::recover_with(config, media, on_log_damage)
             .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
         image.write_label(false)?;
         let snapshots = Snapshots::open(&mut ssd)

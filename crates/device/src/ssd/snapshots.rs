@@ -15,11 +15,11 @@ use onefold_format::{
     REMAP_BLOCK_BYTES, SNAPSHOTS_MAX, SnapshotAction, SnapshotCommand, SnapshotEntry, SnapshotName,
     SnapshotTable, VectorRange,
 };
-use onefold_ftl::{RemapOptions, RemapRange};
+use onefold_ftl::{OnLogDamage, RemapOptions, RemapRange};
 use onefold_nand::Media;
-use onefold_ssd::{Ssd, SsdError};
+use onefold_ssd::{Ssd, SsdConfig, SsdError};
 use onefold_units::convert::{index64, narrow};
-use onefold_units::{Nanos, PAGE_BYTES, Status};
+use onefold_units::{Lpn, Nanos, PAGE_BYTES, Status};
 
 use super::remap::{MailboxBlock, Refusal, pages, to_range};
 use super::{Shared, State};
@@ -47,6 +47,13 @@ impl Snapshots {
         // It changes after everything that can fail.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How recovery gives up units of a damaged remap log: all but the table, which no remap ever targets.
+pub(crate) fn give_up(config: &SsdConfig) -> OnLogDamage {
+    let has_table = config.ftl.hidden_units > 0;
+    let table = Lpn::new(narrow(config.ftl.logical_units) + TABLE);
+    OnLogDamage::GiveUp { but: has_table.then_some(table) }
 }
 
 fn load<M: Media>(ssd: &mut Ssd<M>) -> Result<SnapshotTable, String> {

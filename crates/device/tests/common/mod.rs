@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use onefold_buffer::{Charge, PolicySpec};
 use onefold_device::{Access, Image, Latency, OpenOptions, Opened, SsdDevice};
+use onefold_ftl::{RemapConfig, RemapScheme};
 use onefold_nand::{Geometry, GeometrySpec, Span};
 use onefold_ssd::{SsdConfig, Writeback, example_config};
 
@@ -35,6 +36,19 @@ pub(crate) fn buffered(policy: PolicySpec) -> SsdConfig {
     config.buffer.charge = Charge::None;
     config.buffer.bytes = 256 << 10;
     config.writeback = Writeback::Async { slots: 6 };
+    config
+}
+
+/// Units of the host, and of snapshots, of a device that shares pages.
+pub(crate) const HOST: u64 = 400;
+pub(crate) const HIDDEN: u64 = 200;
+
+/// The same device with the log of remaps in NVRAM and on flash, and room for snapshots.
+pub(crate) fn shares(mut config: SsdConfig) -> SsdConfig {
+    config.ftl.logical_units = HOST;
+    config.ftl.hidden_units = HIDDEN + 1;
+    let log_bytes = 32 << 10;
+    config.ftl.remap = RemapConfig { scheme: RemapScheme::Lh, log_bytes, ..RemapConfig::OFF };
     config
 }
 

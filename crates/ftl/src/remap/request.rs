@@ -110,7 +110,7 @@ pub enum RemapError {
         lpn: u32,
     },
     /// The content of a source is lost.
-    #[error("the content of source unit {lpn} is uncorrectable")]
+    #[error("the content of source unit {lpn} is lost: leave it out, or write it first")]
     LostSource {
         /// The unit.
         lpn: u32,

@@ -1,7 +1,9 @@
 //! Log pages that rot: nothing is lost where anything else says the same, and an error where not.
 
-use onefold_ftl::{Ftl, FtlConfig, Maintenance, RecoverError, RemapConfig, RemapOptions};
-use onefold_ftl::{RemapRange, RemapScheme};
+use onefold_ftl::{
+    Ftl, FtlConfig, FtlError, Maintenance, OnLogDamage, RecoverError, RemapConfig, RemapOptions,
+    RemapRange, RemapScheme,
+};
 use onefold_nand::Media;
 use onefold_testkit::{CutMedia, Power, fill, version_of};
 use onefold_units::convert::u64_from;
@@ -27,9 +29,7 @@ fn shared(setup: &Setup) -> Ftl<CutMedia> {
     let media = CutMedia::new(&setup.geometry, setup.nvram_bytes(), Power::Device, 1);
     let mut ftl = setup.build(media);
     for lpn in 0..UNITS {
-        let mut data = setup.unit();
-        fill(lpn, u64::from(lpn) + 1, &mut data);
-        ftl.write(AT, Lpn::new(lpn), 1, 0, &data).unwrap();
+        write(&mut ftl, setup, lpn, u64::from(lpn) + 1);
     }
     for n in 0..UNITS {
         let (dst, src) = (Lpn::new(UNITS + n), Lpn::new(UNITS - 1 - n));
@@ -40,6 +40,12 @@ fn shared(setup: &Setup) -> Ftl<CutMedia> {
     }
     ftl.flush(AT).unwrap();
     ftl
+}
+
+fn write(ftl: &mut Ftl<CutMedia>, setup: &Setup, lpn: u32, version: u64) {
+    let mut data = setup.unit();
+    fill(lpn, version, &mut data);
+    ftl.write(AT, Lpn::new(lpn), 1, 0, &data).unwrap();
 }
 
 /// Damages the first log page.
@@ -66,7 +72,74 @@ fn a_rotten_log_page_that_nothing_replaces_is_an_error() {
     let mut media = shared(&setup).into_media();
     rot(&setup, &mut media);
     let recovered = setup.recover(media).map(|_| ());
-    assert!(matches!(recovered, Err(RecoverError::DamagedLog { .. })), "{recovered:?}");
+    let Err(RecoverError::DamagedLog(damage)) = recovered else { panic!("{recovered:?}") };
+    assert_eq!(damage.pages, 1);
+}
+
+/// What a lost page may be about is an error from then on, also after further power cuts; what was written
+/// since stays, and writing heals.
+#[test]
+fn what_a_rotten_log_page_may_be_about_is_given_up_if_asked() {
+    let setup = setup();
+    let mut ftl = shared(&setup);
+    let since: Vec<u32> = (3..6).chain(UNITS + 3..UNITS + 6).collect();
+    for lpn in &since {
+        write(&mut ftl, &setup, *lpn, 77);
+    }
+    ftl.trim(AT, Lpn::new(8), 1).unwrap();
+    ftl.flush(AT).unwrap();
+    let mut media = ftl.into_media();
+    rot(&setup, &mut media);
+    let but = Some(Lpn::new(1));
+    let give_up = OnLogDamage::GiveUp { but };
+    let (ftl, report) = Ftl::recover_with(setup.nand(media), setup.config, 0, give_up).unwrap();
+    let kept = |lpn: u32| since.contains(&lpn) || [1, 8].contains(&lpn);
+    let given_up = u64_from((0..setup.units()).filter(|lpn| !kept(*lpn)).count());
+    assert_eq!((report.given_up_units, report.lost_units), (given_up, given_up));
+    // The loss is durable: nobody has to accept it again.
+    let (mut ftl, report) = setup.recover(ftl.into_media()).unwrap();
+    assert_eq!((report.lost_units, report.given_up_units, report.log_damage), (given_up, 0, None));
+    ftl.check().unwrap();
+    for lpn in 0..setup.units() {
+        let found = read(&mut ftl, &setup, lpn);
+        let version = found.as_ref().map(|data| version_of(data));
+        match lpn {
+            1 => assert_eq!(version, Ok(Some(2))),
+            8 => assert_eq!(version, Ok(Some(0)), "trimmed since"),
+            _ if kept(lpn) => assert_eq!(version, Ok(Some(77)), "unit {lpn}"),
+            _ => assert_eq!(found, Err(FtlError::Unreadable { lpn })),
+        }
+    }
+    for lpn in 0..setup.units() {
+        write(&mut ftl, &setup, lpn, 78);
+    }
+    ftl.flush(AT).unwrap();
+    let (mut ftl, report) = setup.recover(ftl.into_media()).unwrap();
+    assert_eq!(report.lost_units, 0);
+    for lpn in 0..setup.units() {
+        assert_eq!(version_of(&read(&mut ftl, &setup, lpn).unwrap()), Some(78), "unit {lpn}");
+    }
+    ftl.check().unwrap();
+}
+
+/// A page about an earlier life of its superblock says nothing any more, whatever is in it.
+#[test]
+fn a_rotten_log_page_about_a_superblock_that_was_erased_since_loses_nothing() {
+    let setup = setup();
+    let mut ftl = shared(&setup);
+    for version in 0..600 {
+        write(&mut ftl, &setup, u32::try_from(version % 40).unwrap(), version);
+    }
+    ftl.flush(AT).unwrap();
+    assert_eq!((ftl.stats().checkpoints, ftl.remap_stats().log_collections), (0, 0));
+    let mut media = ftl.into_media();
+    rot(&setup, &mut media);
+    let (mut ftl, report) = setup.recover(media).unwrap();
+    assert_eq!((report.damaged_log_pages, report.lost_units), (1, 0));
+    for lpn in 0..40 {
+        assert_eq!(version_of(&read(&mut ftl, &setup, lpn).unwrap()), Some(u64::from(lpn) + 560));
+    }
+    ftl.check().unwrap();
 }
 
 #[test]
@@ -90,9 +163,7 @@ fn a_rotten_log_page_before_the_checkpoint_loses_nothing() {
         }
         for version in 0..u64_from(400) {
             let lpn = 2 * UNITS + u32::try_from(version % 8).unwrap();
-            let mut data = setup.unit();
-            fill(lpn, version, &mut data);
-            ftl.write(AT, Lpn::new(lpn), 1, 0, &data).unwrap();
+            write(&mut ftl, &setup, lpn, version);
         }
         ftl.check().unwrap();
     }

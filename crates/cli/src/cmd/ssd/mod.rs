@@ -28,7 +28,7 @@ pub(crate) enum Ssd {
     Create(create::Create),
     /// Serve the device of an image until SIGTERM or Ctrl-C
     Serve(serve::Serve),
-    /// Check an image without changing it: 0 clean, 4 damage, 8 could not run
+    /// Check an image: 0 clean, 1 damage given up, 4 damage left, 8 could not run
     Check(check::Check),
     /// Tell what an image holds, or what its running server counts
     Info(info::Info),
