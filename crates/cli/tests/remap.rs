@@ -130,6 +130,9 @@ fn what_cannot_be_remapped_is_refused_with_the_limit() {
     let folder = Folder::new("remap-refuse");
     let image = image(&folder, "64MiB", &[]);
     let (image, missing) = (text(&image), text(&folder.0).to_owned() + "/none.img");
+    let none = folder.0.join("copies.img");
+    let none = text(&none);
+    assert_eq!(ssd(&["create", none, "--size", "64MiB"]).status.code(), Some(0));
     let remap = |more: &[&'static str]| [&["remap", image], more].concat();
     for (arguments, code, part) in [
         (remap(&["--copy", "63MiB", "0", "2MiB"]), 2, "beyond the device of 16384 units"),
@@ -146,6 +149,14 @@ fn what_cannot_be_remapped_is_refused_with_the_limit() {
         (remap(&["--copy", "0", "8KiB"]), 2, "3 values required"),
         (remap(&["--copy", "0", "8", "4KiB"]), 2, "whole number with a unit"),
         (remap(&[]), 2, "--copy"),
+        (vec!["remap", none, "--copy", "0", "1MiB", "4KiB", "--move"], 2, "cannot move"),
+        (vec!["remap", none, "--copy", "0", "1MiB", "4KiB", "--atomic"], 2, "leave out the number"),
+        (vec!["create", &missing, "--set", "ftl.remap=gf"], 3, "does not survive power loss"),
+        (
+            vec!["create", &missing, "--set", "ftl.remap=ln", "--set", "ftl.remap_mode=paper"],
+            3,
+            "ftl.remap_mode = \"paper\" is for comparison",
+        ),
         (remap(&["--copy", "0", "1MiB", "4KiB", "--cmd-id", "0"]), 2, "hexadecimal digits"),
         (remap(&["--copy", "0", "1MiB", "4KiB", "--move", "--move-on-flush"]), 2, "cannot be used"),
         (vec!["clone", &missing, "--src", "0", "--dst", "1MiB", "--len", "4KiB"], 2, "cannot open"),
@@ -163,7 +174,32 @@ fn what_cannot_be_remapped_is_refused_with_the_limit() {
         assert!(message(&output).contains(part), "{arguments:?}: {}", message(&output));
         assert!(output.stdout.is_empty());
     }
+    assert!(!Path::new(&missing).exists());
     assert_eq!(json(&["info", image])["image"]["clean"], true, "refusals close it in good order");
+}
+
+/// A trace cannot say all that a remap does, and nobody is to take a replay for the whole.
+#[test]
+fn a_recording_without_its_remaps_is_announced() {
+    let folder = Folder::new("remap-record");
+    let image = image(&folder, "64MiB", &[]);
+    let socket = folder.0.join("nbd");
+    let record = |name: &str, clones: bool| {
+        let trace = folder.0.join(name);
+        let server = Server::start_with(&image, &socket, &["--record", text(&trace)]);
+        device(&socket).write(0, &content(1, 0, MIB), false).unwrap();
+        if clones {
+            let clone = ["clone", text(&socket), "--src", "0", "--dst", "32MiB", "--len", "1MiB"];
+            json(&clone);
+        }
+        let (code, messages) = server.terminate_with_messages();
+        assert_eq!(code, Some(0));
+        messages.join("\n")
+    };
+    let said = record("plain.oft", false);
+    assert!(!said.contains("remap"), "{said}");
+    let said = record("remaps.oft", true);
+    assert!(said.contains("remaps.oft lacks those of 256 mapping units"), "{said}");
 }
 
 /// Where a log page rots that nothing replaces, the device does not open; who accepts that loses what the page
@@ -294,45 +330,4 @@ fn bad_blocks_are_refused_over_nbd() {
     }
     let caps = mailbox::Client::new(Client::control(&endpoint).unwrap()).caps().unwrap();
     assert_eq!((caps.granularity_bytes, caps.ranges_max, caps.units_max), (4096, 168, 16_384));
-}
-
-/// The measurement of docs/remap.md: with superblocks over all dies, neighbours lie one after the other
-/// and a run is one entry of the log per superblock; with superblocks of one die each page is. Run it with
-/// `--ignored --nocapture`.
-#[test]
-#[ignore = "writes 2 GiB; a measurement"]
-#[expect(clippy::print_stdout, reason = "a measurement")]
-fn a_clone_of_one_gib() {
-    for superblock in ["device", "die"] {
-        let folder = Folder::new(&format!("gib-{superblock}"));
-        let superblocks = format!("geometry.superblock={superblock}");
-        let more = ["--set", "capacity.snapshots=1GiB", "--set", &superblocks];
-        let image = image(&folder, "3GiB", &more);
-        let socket = folder.0.join("nbd");
-        let _server = Server::start(&image, &socket);
-        let mut disk = Disk { client: device(&socket), model: vec![0; 1024 * MIB] };
-        disk.write(1, 0, 1024 * MIB);
-        disk.client.flush().unwrap();
-        for dst in ["1GiB", "2GiB", "1GiB"] {
-            let before = programs(&image);
-            let clone = ["clone", text(&socket), "--src", "0", "--dst", dst, "--len", "1GiB"];
-            let done = json(&clone);
-            let copied = done["ranges"][0]["copied_pages"].as_u64().unwrap();
-            let programmed = programs(&image) - before;
-            println!(
-                "{superblock}: clone to {dst}: {:.2} ms, {copied} pages copied, {programmed} programmed",
-                done["wall_ms"].as_f64().unwrap()
-            );
-            assert!(superblock == "die" || programmed == 0);
-        }
-        let before = programs(&image);
-        let create = ["snapshot", "create", text(&image), "one", "--range", "0:1GiB"];
-        let done = json(&create);
-        let programmed = programs(&image) - before;
-        println!(
-            "{superblock}: snapshot: {:.2} ms, writes waited {:.2} ms, {programmed} pages programmed",
-            done["wall_ms"].as_f64().unwrap(),
-            done["stall_ms"].as_f64().unwrap()
-        );
-    }
 }

@@ -59,6 +59,12 @@ pub enum MailboxError {
     /// The command cannot be sent.
     #[error(transparent)]
     Command(RemapBlockError),
+    /// The device cannot remember that it moved something.
+    #[error(
+        "the device copies what it is to remap, and cannot move: MOVE_ON_FLUSH can, and so can a device \
+         with ftl.remap = \"ln\" or \"lh\""
+    )]
+    NoMove,
     /// What came back is no reply.
     #[error("the mailbox of the device gave no reply that this Onefold knows: {0}")]
     Reply(RemapBlockError),
@@ -125,6 +131,8 @@ impl<M: Mailbox> Client<M> {
         let cmd_id = match cmd_id {
             Some(cmd_id) => cmd_id,
             None if self.caps()?.modes.contains(RemapFlags::ATOMIC) => random_id()?,
+            // It would need a number, which the device cannot remember.
+            None if flags.contains(RemapFlags::MOVE) => return Err(MailboxError::NoMove),
             None => 0,
         };
         let vector = RemapVector { flags, cmd_id, ranges: ranges.to_vec() };

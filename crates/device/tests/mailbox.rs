@@ -4,16 +4,18 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use common::{Folder, HIDDEN, HOST, open, plain, rich, shares};
 use onefold_device::edge::DeviceStats as _;
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, SnapshotTable, VectorRange,
 };
-use onefold_device::{BlockDevice, CONTROL_BYTES, SsdDevice};
+use onefold_device::{Access, BlockDevice, CONTROL_BYTES, Image, Latency, OpenOptions, SsdDevice};
 use onefold_format::{REMAP_BLOCK_BYTES, RemapReply, RemapVector, ReplyContent};
 use onefold_ftl::RemapConfig;
-use onefold_units::{Cause, Status};
+use onefold_nand::CellTimes;
+use onefold_units::{Cause, Nanos, Status};
 use proptest::prelude::*;
 
 const PAGE: u64 = 4096;
@@ -275,11 +277,11 @@ fn what_no_entry_names_is_given_back() {
     create(&device, "kept", 0, 50).unwrap();
     device.close().unwrap();
     drop(device);
-    let image = onefold_device::Image::open(&folder.path(), onefold_device::Access::Exclusive);
+    let image = Image::open(&folder.path(), Access::Exclusive);
     let image = image.unwrap();
     let media = onefold_device::FileMedia::new(&image, config.geometry);
     let (mut ssd, _) = onefold_ssd::Ssd::recover(config, media).unwrap();
-    let now = onefold_units::Nanos::ZERO;
+    let now = Nanos::ZERO;
     let (dst, src) = (ssd.hidden_lpn(60), onefold_units::Lpn::new(0));
     let orphan = [onefold_ftl::RemapRange { dst, src, len: 50 }];
     ssd.remap_hidden(now, &orphan, onefold_ftl::RemapOptions::default()).unwrap();
@@ -289,7 +291,7 @@ fn what_no_entry_names_is_given_back() {
     let device = folder.open().device;
     device.close().unwrap();
     drop(device);
-    let image = onefold_device::Image::open(&folder.path(), onefold_device::Access::Exclusive);
+    let image = Image::open(&folder.path(), Access::Exclusive);
     let image = image.unwrap();
     let media = onefold_device::FileMedia::new(&image, config.geometry);
     let (ssd, _) = onefold_ssd::Ssd::recover(config, media).unwrap();
@@ -489,4 +491,45 @@ fn move_on_flush_unmaps_at_the_flush() {
     device.flush().unwrap();
     assert_eq!((read(&device, 0), read(&device, 3)), (vec![0; 4096], content(2, 3)));
     assert_eq!(read(&device, 103), content(1, 3));
+}
+
+/// With modelled latency a command is due when the model completes it, here hours later: after the stores to
+/// NVRAM, or after the programs of copies, and after commands before it that need the same.
+#[test]
+fn a_remap_is_due_at_its_modelled_time() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let hour = Nanos::new(3_600_000_000_000);
+    let mut shared = shares(plain());
+    shared.ftl.remap.nvram_write = hour;
+    let mut copied = shares(plain());
+    copied.ftl.remap = RemapConfig::OFF;
+    copied.timing.program = CellTimes::new(&[hour]).unwrap();
+    for (config, latency) in [
+        (&shared, Latency::Model),
+        (&shared, Latency::None),
+        (&copied, Latency::Model),
+        (&copied, Latency::None),
+    ] {
+        let folder = Folder::new(config);
+        let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
+        let device = SsdDevice::open(image, config, OpenOptions::new(latency)).unwrap().device;
+        write(&device, 1, 0..1);
+        let control = device.control().unwrap();
+        let due = |dst| {
+            let ranges = vec![range(dst, 0, 1)];
+            let block = RemapVector { ranges, ..Default::default() }.encode().unwrap();
+            control.write(0, &block, false).unwrap()
+        };
+        let sent = Instant::now();
+        let dues = [due(100), due(200)];
+        if latency == Latency::None {
+            assert_eq!(dues, [None, None]);
+            continue;
+        }
+        assert!(dues[0].unwrap() >= sent + HOUR, "{dues:?}");
+        // Half an hour of doubt: the two copies go to dies that began at different times.
+        assert!(dues[1].unwrap() >= dues[0].unwrap() + HOUR / 2, "{dues:?}");
+        // The content is there at once, as for writes: only the answer waits.
+        assert_eq!(read(&device, 200), content(1, 0));
+    }
 }

@@ -105,12 +105,17 @@ pub enum RecoverError {
     /// The scheme is a model that does not survive power loss.
     #[error(
         "ftl.remap = \"{scheme}\" is a model for comparison and does not survive power loss: use \
-         \"ln\" or \"lh\", with ftl.remap_mode = \"default\""
+         \"ln\" or \"lh\""
     )]
     Model {
         /// Its name.
         scheme: &'static str,
     },
+    /// The paper's rules do not survive power loss.
+    #[error(
+        "ftl.remap_mode = \"paper\" is for comparison and does not survive power loss: use \"default\""
+    )]
+    PaperMode,
     /// A part of the remap log cannot be read, and nothing else says what it said.
     #[error(
         "slot {} of superblock {}, a page of the remap log, is damaged{}: which units it was about is \

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ pub(crate) fn json(arguments: &[&str]) -> Value {
 }
 
 /// A running server, killed when dropped.
-pub(crate) struct Server(Child);
+pub(crate) struct Server(Child, Option<JoinHandle<Vec<String>>>);
 
 impl Server {
     /// Starts one and waits until it says that it serves.
@@ -74,18 +75,24 @@ impl Server {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let said: Vec<String> =
             lines.by_ref().take_while(|line| !line.starts_with("serving ")).collect();
-        // Further messages go nowhere, but must not end the server.
-        std::thread::spawn(move || lines.for_each(drop));
+        // Further messages must not end the server.
+        let messages = std::thread::spawn(move || lines.collect());
         let running = child.try_wait().unwrap().is_none();
-        let server = Self(child);
+        let server = Self(child, Some(messages));
         assert!(running && said.len() <= 1, "{said:?}");
         server
     }
 
-    pub(crate) fn terminate(mut self) -> Option<i32> {
+    pub(crate) fn terminate(self) -> Option<i32> {
+        self.terminate_with_messages().0
+    }
+
+    /// The same; and what it said while it served.
+    pub(crate) fn terminate_with_messages(mut self) -> (Option<i32>, Vec<String>) {
         let id = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.0.wait().unwrap().code()
+        let code = self.0.wait().unwrap().code();
+        (code, self.1.take().map(|messages| messages.join().unwrap()).unwrap_or_default())
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use onefold_format::ImageError;
+use onefold_ftl::RecoverError;
 use onefold_ssd::BuildError;
 use thiserror::Error;
 
@@ -135,8 +136,10 @@ impl DeviceError {
     #[must_use]
     pub const fn is_infeasible(&self) -> bool {
         match self {
-            Self::Build { source, .. } => !matches!(source, BuildError::Recovery(_)),
-            Self::LongConfig { .. } | Self::TooLarge => true,
+            Self::Build { source: BuildError::Recovery(source), .. } => {
+                matches!(source, RecoverError::Model { .. } | RecoverError::PaperMode)
+            }
+            Self::Build { .. } | Self::LongConfig { .. } | Self::TooLarge => true,
             _ => false,
         }
     }

@@ -165,8 +165,9 @@ impl Image {
 
 fn blank_label(path: &Path, config: &SsdConfig, text: String) -> Result<ImageLabel, DeviceError> {
     // Tells everything that does not fit together before there is a file.
-    Ssd::new(*config, NullMedia)
-        .map_err(|source| DeviceError::Build { path: path.to_owned(), source })?;
+    let build = |source| DeviceError::Build { path: path.to_owned(), source };
+    config.ftl.remap.check_storable().map_err(|source| build(source.into()))?;
+    Ssd::new(*config, NullMedia).map_err(build)?;
     let mut uuid = [0; 16];
     rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
         .map_err(|error| io_error(path, "find a random identity for")(error.into()))?;

@@ -2,6 +2,8 @@
 
 use onefold_units::Nanos;
 
+use crate::RecoverError;
+
 /// How mappings made by remaps are kept consistent (remap.md section 4; Wu 2022, sections III and IV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapScheme {
@@ -40,12 +42,6 @@ impl RemapScheme {
         }
     }
 
-    /// Whether a device with it can be used again after power was lost.
-    #[must_use]
-    pub const fn survives_power_loss(self) -> bool {
-        matches!(self, Self::None | Self::Ln | Self::Lh)
-    }
-
     /// Whether entries are kept per superblock in NVRAM segments.
     #[must_use]
     pub const fn is_local(self) -> bool {
@@ -76,6 +72,21 @@ pub struct RemapConfig {
 }
 
 impl RemapConfig {
+    /// Whether a device can be stored with it, and used again after power was lost.
+    ///
+    /// # Errors
+    /// [`RecoverError::Model`]: it is for simulation only.
+    pub const fn check_storable(&self) -> Result<(), RecoverError> {
+        let scheme = self.scheme;
+        match scheme {
+            RemapScheme::Gf | RemapScheme::Gn | RemapScheme::Opt => {
+                Err(RecoverError::Model { scheme: scheme.name() })
+            }
+            RemapScheme::Ln | RemapScheme::Lh if self.paper => Err(RecoverError::PaperMode),
+            RemapScheme::None | RemapScheme::Ln | RemapScheme::Lh => Ok(()),
+        }
+    }
+
     /// No remapping: remaps are copies.
     pub const OFF: Self = Self {
         scheme: RemapScheme::None,

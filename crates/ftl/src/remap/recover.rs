@@ -66,10 +66,7 @@ impl<M: Media> Recovery<M> {
     /// Reads segments and log pages. Those of superblocks that were erased since do not count.
     pub(crate) fn read_log(&mut self) -> Result<(), RecoverError> {
         let Some(remap) = &self.ftl.remap else { return self.refuse_log() };
-        let (scheme, paper) = (remap.config.scheme, remap.config.paper);
-        if !scheme.survives_power_loss() || paper {
-            return Err(RecoverError::Model { scheme: scheme.name() });
-        }
+        remap.config.check_storable()?;
         self.log.groups = vec![FoundGroup::default(); self.heads.len()];
         self.read_segments()?;
         for at in 0..u32_from(self.heads.len()) {

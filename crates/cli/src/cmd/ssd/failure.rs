@@ -52,7 +52,7 @@ const fn label_code(error: &ImageError) -> &'static str {
 impl From<MailboxError> for CliError {
     fn from(error: MailboxError) -> Self {
         let (exit, code) = match &error {
-            MailboxError::Command(_) => (Exit::Usage, "remap::command"),
+            MailboxError::Command(_) | MailboxError::NoMove => (Exit::Usage, "remap::command"),
             MailboxError::Refused { status: Status::InvalidField, .. } => {
                 (Exit::Usage, "remap::refused")
             }

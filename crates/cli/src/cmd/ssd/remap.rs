@@ -174,8 +174,9 @@ fn table(done: &Remapped, took: Duration) -> String {
         let pages: u64 = done.results.iter().map(|result| u64::from(pages(result))).sum();
         render::size(pages * PAGE_BYTES)
     };
+    let number = if id == 0 { String::new() } else { format!(" (command {id:032x})") };
     format!(
-        "remapped {}, copied {}, skipped {} in {:.2} ms (command {id:032x})\n",
+        "remapped {}, copied {}, skipped {} in {:.2} ms{number}\n",
         sum(|result| result.remapped),
         sum(|result| result.copied),
         sum(|result| result.skipped),

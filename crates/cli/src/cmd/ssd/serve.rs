@@ -45,7 +45,7 @@ pub(crate) struct Serve {
     /// When requests are answered
     #[arg(long, value_enum, default_value = "model", value_name = "HOW")]
     latency: Latency,
-    /// Record every request into a new trace file
+    /// Record every request but remaps and snapshots into a new trace file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Tell metrics here: /metrics and /api/v1/stats
@@ -71,6 +71,7 @@ impl Serve {
         tell(global, &opened);
         let device = opened.device;
         let served = self.serve(global, &device);
+        self.tell_unrecorded(global, &device);
         let closed = device.close();
         // What ended the serving matters more than what its end led to.
         served?;
@@ -89,6 +90,20 @@ impl Serve {
         };
         let ready = |server: &Server<SsdDevice>| self.announce(global, server);
         Ok(onefold_serve::run(edge, &self.options(), ready)?)
+    }
+
+    /// A trace has no place for what a remap may do with its ranges, nor for snapshots.
+    fn tell_unrecorded(&self, global: &Global, device: &SsdDevice) {
+        let (Some(path), Some(details)) = (&self.record, device.details()) else { return };
+        let remap = details.remap;
+        let units = remap.remapped + remap.copied;
+        if units > 0 {
+            global.say(format_args!(
+                "remaps and snapshots are not recorded: {} lacks those of {units} mapping units, and a \
+                 replay of it does without them",
+                path.display()
+            ));
+        }
     }
 
     /// Opens the control socket. A path that no socket can have is an error only if it was asked for.
