@@ -295,6 +295,8 @@ fn bad_blocks_are_refused_over_nbd() {
     damaged[64] ^= 1;
     let mut unknown = good;
     unknown[7] = 0x80;
+    let mut many = good;
+    many[8] = 169;
     let mut moves = good;
     moves[6] = 1;
     moves[16..32].fill(0);
@@ -303,6 +305,7 @@ fn bad_blocks_are_refused_over_nbd() {
         (damaged, 22, "the checksum at byte 32 is wrong"),
         (sealed(unknown), 22, "unknown flags 0x8000"),
         (sealed(moves), 22, "a MOVE needs a command id"),
+        (sealed(many), 22, "169 ranges, expected 1 to 168; split it"),
         ([0xFF; 4096], 22, "the magic number at byte 0 is missing"),
         (vector(&[(16_383, 0, 2)]), 22, "beyond the device of 16384 units"),
         (vector(&[(0, u64::MAX - 1, 1)]), 22, "beyond the device of 16384 units"),

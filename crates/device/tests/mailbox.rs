@@ -88,6 +88,28 @@ fn a_copy_shares_and_survives_a_kill() {
     }
 }
 
+/// What holds nothing shares nothing: the target is unmapped, whether the source was trimmed or never
+/// written, and stays so.
+#[test]
+fn an_unmapped_source_unmaps_its_target() {
+    for config in [shares(plain()), plain()] {
+        let folder = Folder::new(&config);
+        let device = folder.open().device;
+        write(&device, 1, 0..20);
+        device.trim(4 * PAGE, 2 * PAGE).unwrap();
+        let mut client = Client::new(device.clone());
+        let ranges = [range(10, 4, 2), range(12, 200, 2)];
+        let done = client.remap(RemapFlags::COPY, None, &ranges).unwrap();
+        assert!(done.results.iter().all(|result| result.remapped == 2), "{done:?}");
+        drop((client, device));
+        let device = folder.open().device;
+        for page in 10..14 {
+            assert_eq!(read(&device, page), vec![0; 4096], "page {page}");
+        }
+        assert_eq!((read(&device, 9), read(&device, 14)), (content(1, 9), content(1, 14)));
+    }
+}
+
 /// The source was acknowledged, but nothing was flushed: the remap still is durable, and so is what it
 /// shows.
 #[test]
@@ -437,6 +459,21 @@ fn without_a_log_everything_is_copied() {
     assert!(!caps.modes.contains(RemapFlags::ATOMIC) && !caps.modes.contains(RemapFlags::MOVE));
     let done = client.remap(RemapFlags::COPY, None, &[range(200, 0, 50)]).unwrap();
     assert_eq!((done.cmd_id, done.results[0].copied), (0, 50));
+    // A command that only a device with a memory can take.
+    let one = [range(300, 0, 1)];
+    let refused = |client: &mut Client<SsdDevice>, flags, id| {
+        client.remap(flags, id, &one).unwrap_err().to_string()
+    };
+    for (flags, id) in
+        [(RemapFlags::COPY, Some(5)), (RemapFlags::MOVE, Some(5)), (RemapFlags::ATOMIC, None)]
+    {
+        let text = refused(&mut client, flags, id);
+        assert!(text.contains("need a device with ftl.remap = \"ln\" or \"lh\""), "{text}");
+    }
+    assert!(
+        refused(&mut client, RemapFlags::MOVE, None).contains("cannot move: MOVE_ON_FLUSH can")
+    );
+    assert_eq!(read(&device, 300), vec![0; 4096]);
     create(&device, "day", 0, 50).unwrap();
     write(&device, 2, 0..50);
     restore(&device, "day").unwrap();
