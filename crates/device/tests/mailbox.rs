@@ -534,7 +534,7 @@ fn move_on_flush_unmaps_at_the_flush() {
 /// NVRAM, or after the programs of copies, and after commands before it that need the same.
 #[test]
 fn a_remap_is_due_at_its_modelled_time() {
-    const HOUR: Duration = Duration::from_secs(3600);
+    const HOUR: Duration = Duration::from_hours(1);
     let hour = Nanos::new(3_600_000_000_000);
     let mut shared = shares(plain());
     shared.ftl.remap.nvram_write = hour;

@@ -18,6 +18,7 @@ mod pool;
 mod read;
 mod recovery;
 mod recovery_cost;
+mod recovery_report;
 mod relocate;
 mod remap;
 mod staging;
@@ -34,8 +35,8 @@ pub use error::FtlError;
 pub use fingerprints::{Fingerprint, FingerprintIndex};
 pub use ftl::Ftl;
 pub use layout::{ConfigError, Layout};
-pub use recovery::{LogDamage, OnLogDamage, RecoverError, RecoveryReport};
 pub use recovery_cost::RecoveryCost;
+pub use recovery_report::{LogDamage, OnLogDamage, RecoverError, RecoveryReport};
 pub use remap::{
     Deduplicated, Maintenance, RemapCaps, RemapConfig, RemapDone, RemapError, RemapOptions,
     RemapOutcome, RemapRange, RemapScheme, RemapStats,

@@ -19,6 +19,7 @@ mod check;
 mod collect;
 mod command;
 mod config;
+mod damage;
 mod dedup;
 mod execute;
 mod global;

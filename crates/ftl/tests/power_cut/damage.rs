@@ -91,8 +91,8 @@ fn what_a_rotten_log_page_may_be_about_is_given_up_if_asked() {
     let mut media = ftl.into_media();
     rot(&setup, &mut media);
     let but = Some(Lpn::new(1));
-    let give_up = OnLogDamage::GiveUp { but };
-    let (ftl, report) = Ftl::recover_with(setup.nand(media), setup.config, 0, give_up).unwrap();
+    let accepting = OnLogDamage::GiveUp { but };
+    let (ftl, report) = Ftl::recover_with(setup.nand(media), setup.config, 0, accepting).unwrap();
     let kept = |lpn: u32| since.contains(&lpn) || [1, 8].contains(&lpn);
     let given_up = u64_from((0..setup.units()).filter(|lpn| !kept(*lpn)).count());
     assert_eq!((report.given_up_units, report.lost_units), (given_up, given_up));
