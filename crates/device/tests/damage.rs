@@ -9,10 +9,12 @@ use common::{Folder, HIDDEN, HOST, plain, rich, shares};
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, VectorRange,
 };
-use onefold_device::{Access, BlockDevice, Image, Latency, OpenOptions, SsdDevice};
+use onefold_device::{Access, BlockDevice, FileMedia, Image, Latency, OpenOptions, SsdDevice};
+use onefold_format::{SlotKind, SpareState};
+use onefold_nand::{Media, Spare};
 use onefold_ssd::SsdConfig;
-use onefold_units::Status;
 use onefold_units::convert::u64_from;
+use onefold_units::{Status, SuperblockId};
 
 const PAGES: u64 = 64;
 
@@ -186,4 +188,33 @@ fn a_damaged_page_of_the_remap_log_is_explained_and_can_be_given_up() {
     device.close().unwrap();
     drop(device);
     assert!(folder.is_whole());
+}
+
+/// A page whose spare area is damaged does not tell its number, and the last one has none after it that
+/// would: the synchronisation mark knows that it was whole, and no page that power failed in.
+#[test]
+fn the_last_log_page_is_missed_without_its_spare_area() {
+    let mut config = shares(plain());
+    config.ftl.remap.segment_bytes = 128;
+    config.ftl.remap.log_bytes = 8 * 128;
+    let folder = remapped(&config);
+    let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
+    let mut media = FileMedia::new(&image, config.geometry);
+    let pages: Vec<Spare> = (0..config.geometry.superblocks())
+        .flat_map(|superblock| media.read_spares(SuperblockId::new(superblock)).unwrap())
+        .filter(|spare| match SpareState::decode(spare) {
+            SpareState::Programmed(record) => record.kind == SlotKind::Log,
+            _ => false,
+        })
+        .collect();
+    drop((media, image));
+    let file = fs::read(folder.path()).unwrap();
+    for spare in pages {
+        let at = file.windows(spare.len()).position(|bytes| bytes == spare).unwrap();
+        fs::write(folder.path(), &file).unwrap();
+        overwrite(&folder, u64_from(at) + 9, &[!spare[9]]);
+        let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
+        let report = onefold_device::check(&image, &config, None).unwrap();
+        assert!(report.recovery.log_damage.is_some(), "{:?}", report.recovery);
+    }
 }

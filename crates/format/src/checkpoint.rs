@@ -110,14 +110,26 @@ impl CheckpointLabel {
     }
 }
 
-/// Synchronisation mark, 32 B: magic 4 | 0 4 | epoch 8 | seq 8 | 0 4 | crc 4. Data in superblocks of
-/// older epochs is known to have reached the medium whole, and so are log pages up to `seq`.
+/// Synchronisation mark, 32 B: magic 4 | open log superblock 4 | epoch 8 | seq 8 | its slots 4 | crc 4.
+/// Data in superblocks of older epochs is known to have reached the medium whole, and so are log
+/// pages up to that of `log`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncMark {
     /// Lowest epoch whose data has to be verified after a power cut.
     pub epoch: u64,
-    /// Last sequence number given out before the synchronisation.
+    /// How far the remap log was synchronised.
+    pub log: SyncedLog,
+}
+
+/// How far the remap log was synchronised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncedLog {
+    /// Last sequence number given out before.
     pub seq: Seq,
+    /// Low bits of the epoch of the log superblock that was open; without any, `open_slots` is 0.
+    pub open_epoch: u32,
+    /// Slots of it that were programmed.
+    pub open_slots: u32,
 }
 
 impl SyncMark {
@@ -127,14 +139,17 @@ impl SyncMark {
     /// The bytes of the mark.
     #[must_use]
     pub fn encode(self) -> [u8; Self::BYTES] {
-        encode_numbers(MARK_MAGIC, self.epoch, self.seq.raw())
+        let SyncedLog { seq, open_epoch, open_slots } = self.log;
+        let numbers = Numbers { epoch: self.epoch, seq: seq.raw(), open_epoch, open_slots };
+        numbers.encode(MARK_MAGIC)
     }
 
     /// Reads a mark. A missing or damaged one means that everything has to be verified.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        let (epoch, seq) = decode_numbers(MARK_MAGIC, bytes).unwrap_or((0, 0));
-        Self { epoch, seq: Seq::new(seq) }
+        let numbers = Numbers::decode(MARK_MAGIC, bytes).unwrap_or_default();
+        let Numbers { epoch, seq, open_epoch, open_slots } = numbers;
+        Self { epoch, log: SyncedLog { seq: Seq::new(seq), open_epoch, open_slots } }
     }
 }
 
@@ -153,38 +168,50 @@ impl EpochLimit {
     /// The bytes of the limit.
     #[must_use]
     pub fn encode(self) -> [u8; Self::BYTES] {
-        encode_numbers(LIMIT_MAGIC, self.epoch, 0)
+        Numbers { epoch: self.epoch, ..Numbers::default() }.encode(LIMIT_MAGIC)
     }
 
     /// Reads a limit. A missing one means that no superblock was opened yet.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        Self { epoch: decode_numbers(LIMIT_MAGIC, bytes).map_or(0, |(epoch, _)| epoch) }
+        Self { epoch: Numbers::decode(LIMIT_MAGIC, bytes).map_or(0, |numbers| numbers.epoch) }
     }
 }
 
-fn encode_numbers(magic: u64, epoch: u64, seq: u64) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    let mut writer = Writer::new(&mut bytes);
-    writer.uint(magic, 4);
-    writer.uint(0, 4);
-    writer.uint(epoch, 8);
-    writer.uint(seq, 8);
-    seal(&mut bytes);
-    bytes
+#[derive(Default)]
+struct Numbers {
+    epoch: u64,
+    seq: u64,
+    open_epoch: u32,
+    open_slots: u32,
 }
 
-fn decode_numbers(magic: u64, bytes: &[u8; 32]) -> Option<(u64, u64)> {
-    let mut reader = Reader::new(checked_body(bytes)?);
-    let known = reader.uint(4)? == magic;
-    reader.uint(4)?;
-    let numbers = (reader.uint(8)?, reader.uint(8)?);
-    known.then_some(numbers)
+impl Numbers {
+    fn encode(&self, magic: u64) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        let mut writer = Writer::new(&mut bytes);
+        writer.uint(magic, 4);
+        writer.uint(self.open_epoch.into(), 4);
+        writer.uint(self.epoch, 8);
+        writer.uint(self.seq, 8);
+        writer.uint(self.open_slots.into(), 4);
+        seal(&mut bytes);
+        bytes
+    }
+
+    fn decode(magic: u64, bytes: &[u8; 32]) -> Option<Self> {
+        let mut reader = Reader::new(checked_body(bytes)?);
+        let known = reader.uint(4)? == magic;
+        let open_epoch = reader.u32()?;
+        let (epoch, seq) = (reader.uint(8)?, reader.uint(8)?);
+        let open_slots = reader.u32()?;
+        known.then_some(Self { epoch, seq, open_epoch, open_slots })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckpointLabel, EpochLimit, Frontier, SyncMark};
+    use super::{CheckpointLabel, EpochLimit, Frontier, SyncMark, SyncedLog};
     use onefold_units::{Seq, SuperblockId};
 
     #[test]
@@ -211,7 +238,8 @@ mod tests {
 
     #[test]
     fn mark_there_and_back() {
-        let mark = SyncMark { epoch: 81, seq: Seq::new(7) };
+        let log = SyncedLog { seq: Seq::new(7), open_epoch: 80, open_slots: 3 };
+        let mark = SyncMark { epoch: 81, log };
         assert_eq!(SyncMark::decode(&mark.encode()), mark);
         assert_eq!(SyncMark::decode(&[0; 32]), SyncMark::default());
         let limit = EpochLimit { epoch: 1 << 40 };

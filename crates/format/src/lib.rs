@@ -15,7 +15,7 @@ mod spare;
 mod tail;
 mod trim;
 
-pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark};
+pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES};
 pub use remap::{

@@ -1,8 +1,8 @@
 //! Reading units, the demand-paged map, flush.
 
-use onefold_format::{SlotKind, SpareState, SyncMark, checksum};
+use onefold_format::{SlotKind, SpareState, SyncMark, SyncedLog, checksum};
 use onefold_nand::{At, Delay, ERASED_SPARE, Grant, Media, MediaError, Work, zero};
-use onefold_units::convert::index;
+use onefold_units::convert::{index, low32};
 use onefold_units::{Cause, Lpn, Nanos, Seq};
 
 use crate::FtlError;
@@ -103,8 +103,7 @@ impl<M: Media> Ftl<M> {
         self.program_all_staged(at)?;
         if M::STORES {
             self.sync()?;
-            let seq = Seq::new(self.synced_log());
-            let mark = SyncMark { epoch: self.oldest_unverified(), seq };
+            let mark = SyncMark { epoch: self.oldest_unverified(), log: self.synced_log() };
             self.nand.media_mut().nvram_write(self.layout.nvram.mark, &mark.encode())?;
         }
         Ok(self.programmed_at.max(at.ready))
@@ -121,10 +120,23 @@ impl<M: Media> Ftl<M> {
         Ok(())
     }
 
-    /// The number up to which log pages are known to have reached the medium whole, all of them.
-    fn synced_log(&self) -> u64 {
-        let torn = self.remap.iter().flat_map(|remap| &remap.superblocks.torn);
-        torn.map(|(_, synced)| *synced).fold(self.seq, u64::min)
+    /// How far log pages are known to have reached the medium whole, all of them.
+    fn synced_log(&self) -> SyncedLog {
+        let log = self.remap.as_ref().map(|remap| &remap.superblocks);
+        let torn = log.iter().flat_map(|log| &log.torn).map(|(_, synced)| *synced);
+        if let Some(before) = torn.min_by_key(|synced| synced.seq) {
+            return before;
+        }
+        let seq = Seq::new(self.seq);
+        let Some((superblock, program)) = log.and_then(|log| log.open) else {
+            return SyncedLog { seq, ..SyncedLog::default() };
+        };
+        let open_epoch = low32(self.superblocks[superblock.index()].epoch);
+        SyncedLog {
+            seq,
+            open_epoch,
+            open_slots: program * self.nand.geometry().slots_per_program(),
+        }
     }
 
     /// Lowest epoch of a superblock whose data may not have reached the medium whole.

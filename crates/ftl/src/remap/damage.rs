@@ -1,7 +1,8 @@
 //! Log pages that cannot be read: whether anything is lost with them, and what is given up for them.
 
-use onefold_format::SuperblockKind;
+use onefold_format::{HeadRecord, SuperblockKind, SyncedLog};
 use onefold_nand::Media;
+use onefold_units::convert::low32;
 use onefold_units::{Lpn, Seq, SuperblockId};
 
 use crate::layout::LOST;
@@ -9,21 +10,45 @@ use crate::recovery::Recovery;
 use crate::{LogDamage, OnLogDamage};
 
 impl<M: Media> Recovery<M> {
-    /// A log page cannot be read, and was programmed before the number `by`. If power failed before it
-    /// was synchronised, NVRAM still has what it said; if it was programmed before the checkpoint, the
-    /// map has. Otherwise nobody knows which units it was about, and going on would serve older
-    /// contents of them.
-    pub(super) fn judge_damage(&mut self, log: SuperblockId, slot: u32, by: Option<Seq>) {
+    /// Of a page in a log superblock that cannot be read: a number that is larger than those it had, if it
+    /// was whole once. `by` is the number of an intact page that was programmed after it, or its own;
+    /// `first` that of the first intact page of the superblock.
+    ///
+    /// A superblock that was begun before the synchronisation, and was not open then, was complete. So
+    /// was what lies before the frontier of the open one.
+    pub(super) fn was_whole(
+        &self,
+        head: &HeadRecord,
+        slot: u32,
+        by: Option<Seq>,
+        first: Option<Seq>,
+    ) -> Option<Seq> {
+        let SyncedLog { seq, open_epoch, open_slots } = self.mark.log;
+        if let Some(by) = by.filter(|by| *by <= seq) {
+            return Some(by);
+        }
+        let whole = if open_slots > 0 && low32(head.epoch) == open_epoch {
+            slot < open_slots
+        } else {
+            first.is_some_and(|first| first <= seq)
+        };
+        whole.then_some(seq)
+    }
+
+    /// A log page cannot be read. If power failed before it was synchronised, NVRAM still has what it
+    /// said; if it was programmed before the checkpoint, the map has. Otherwise, if it was whole and
+    /// said things older than `before`, nobody knows which units it was about, and going on would
+    /// serve older contents of them.
+    pub(super) fn judge_damage(&mut self, log: SuperblockId, slot: u32, before: Option<Seq>) {
         self.report.damaged_log_pages += 1;
-        let lost = |seq: &Seq| *seq <= self.mark.seq && *seq > self.ftl.checkpoints.label.seq;
-        if let Some(before) = by.filter(lost) {
+        if let Some(before) = before.filter(|seq| *seq > self.ftl.checkpoints.label.seq) {
             let superblock = log.raw();
             let first = LogDamage { superblock, slot, pages: 0, before };
             let damage = self.report.log_damage.get_or_insert(first);
             damage.pages += 1;
             damage.before = damage.before.max(before);
         }
-        let synced = self.mark.seq.raw();
+        let synced = self.mark.log;
         if let Some(remap) = &mut self.ftl.remap {
             remap.superblocks.torn.push((log, synced));
         }

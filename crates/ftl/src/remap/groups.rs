@@ -5,7 +5,7 @@
 //! device time for nothing. What it holds of it is only used where the modelled controller would have read
 //! the log, and the reads are charged there.
 
-use onefold_format::RemapEntry;
+use onefold_format::{RemapEntry, SyncedLog};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Ppn, SuperblockId};
 
@@ -187,9 +187,9 @@ pub(crate) struct LogSuperblocks {
     pub(crate) closed: Vec<SuperblockId>,
     /// Pages of each superblock of the device that a group refers to.
     pub(crate) live: Vec<u32>,
-    /// Superblocks with pages that power failed in, and the synchronised number then: up to that one
+    /// Superblocks with pages that power failed in, and how far the log was synchronised then: up to there
     /// only, a damaged page is one that was whole before.
-    pub(crate) torn: Vec<(SuperblockId, u64)>,
+    pub(crate) torn: Vec<(SuperblockId, SyncedLog)>,
 }
 
 impl LogSuperblocks {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onefold_format::{
     RemapEntry, SlotKind, SpareState, SuperblockKind, decode_segment, unpack_log_page,
 };
-use onefold_nand::{Media, MediaError};
+use onefold_nand::{Media, MediaError, Spare};
 use onefold_units::convert::{index, low32, u32_from};
 use onefold_units::{Lpn, Ppn, Seq, SuperblockId};
 
@@ -144,6 +144,13 @@ impl<M: Media> Recovery<M> {
             return Ok(());
         }
         let spares = self.ftl.nand.media_mut().read_spares(log)?;
+        let page_of = |spare: &Spare| match SpareState::decode(spare) {
+            SpareState::Programmed(record) if record.epoch_low == low32(head.epoch) => Some(record),
+            _ => None,
+        };
+        let pages = spares.iter().filter_map(page_of);
+        let first =
+            pages.filter(|record| record.kind == SlotKind::Log).map(|record| record.seq).next();
         // What is before an intact page was programmed before it.
         let mut programmed_by = None;
         for (slot, spare) in spares.iter().enumerate().rev() {
@@ -152,7 +159,8 @@ impl<M: Media> Recovery<M> {
                 SpareState::Programmed(record) if record.epoch_low == low32(head.epoch) => record,
                 SpareState::Erased => continue,
                 SpareState::Damaged | SpareState::Programmed(_) => {
-                    self.judge_damage(log, slot, programmed_by);
+                    let before = self.was_whole(&head, slot, programmed_by, first);
+                    self.judge_damage(log, slot, before);
                     continue;
                 }
             };
@@ -165,8 +173,9 @@ impl<M: Media> Recovery<M> {
             let unit = self.read_verified(log, slot, record.data_crc)?;
             let Some((page, mut entries)) = unit.and_then(|unit| unpack_log_page(&unit)) else {
                 let about = SuperblockId::new(record.lpn.raw());
-                let by = programmed_by.filter(|_| self.is_used_since(about, record.seq));
-                self.judge_damage(log, slot, by);
+                let before = self.was_whole(&head, slot, programmed_by, first);
+                let before = before.filter(|_| self.is_used_since(about, record.seq));
+                self.judge_damage(log, slot, before);
                 continue;
             };
             self.note_numbers(&mut entries);
