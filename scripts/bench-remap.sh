@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures remaps of a served device (`onefold ssd serve --latency none`, the default log of 2 MiB) over
-# NBD: writes 1 GiB, clones it three times and makes a snapshot of it. Prints how long each command took,
+# NBD: writes 1 GiB, clones it twice and makes a snapshot of it. Prints how long each command took,
 # how long writes waited for the snapshot, and the pages that were programmed meanwhile; first with
 # superblocks over all dies, where a run of pages is one entry of the log per superblock, then with
 # superblocks of one die, where each page is one. The image lies in TMPDIR and takes up to 6 GiB.
@@ -54,7 +54,7 @@ echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo |
     "load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F), commit $(git rev-parse --short HEAD)"
 for superblock in device die; do
     "$onefold" ssd create "$dir/disk.img" --size 3GiB --set ftl.remap=lh --quiet \
-        --set capacity.snapshots=1GiB --set "geometry.superblock=$superblock"
+        --set capacity.snapshots=1GiB --set "geometry.superblock=$superblock" >/dev/null
     "$onefold" ssd serve "$dir/disk.img" --nbd "unix:$dir/nbd" --latency none --quiet &
     pid=$!
     tries=0
@@ -65,7 +65,7 @@ for superblock in device die; do
     done
     fio --name=fill --ioengine=nbd --uri="nbd+unix:///?socket=$dir/nbd" --rw=write --bs=1m --size=1g \
         --end_fsync=1 --output="$dir/fio"
-    for target in 1GiB 2GiB 1GiB; do
+    for target in 1GiB 2GiB; do
         measure "$superblock: clone of 1 GiB to $target" \
             clone "$dir/nbd" --src 0 --dst "$target" --len 1GiB
     done
