@@ -9,6 +9,7 @@ use onefold_units::convert::{index, u32_from};
 use onefold_units::{Lpn, Nanos};
 
 use super::execute::overlap;
+use super::plan::Piece;
 use super::request::{
     RANGES_MAX, RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, RemapRange,
 };
@@ -32,8 +33,8 @@ impl<M: Media> Ftl<M> {
     /// are resolved before any changes. Durable when complete, as far as writes are (see [`Media`]).
     ///
     /// # Errors
-    /// [`FtlError::Remap`]: refused, nothing was changed. Others: as for a write; some units may be
-    /// remapped then.
+    /// [`FtlError::Remap`]: refused, nothing was changed. Others: as for a write; some targets may be
+    /// remapped then, and the next flush unmaps none of its sources.
     pub fn remap(
         &mut self,
         at: At,
@@ -53,7 +54,10 @@ impl<M: Media> Ftl<M> {
             None if !options.atomic => None,
             _ => Some(self.take_command_slot(at.now)?),
         };
-        let (done, outcomes) = self.remap_all(at, ranges, options, slot)?;
+        let (done, pieces) = self.remap_all(at, ranges, options, slot)?;
+        // Only now: a command that failed in one of its parts moves nothing.
+        self.note_moving(&pieces, options);
+        let outcomes = self.count_outcomes(ranges, &pieces);
         if let Some(slot) = slot {
             let sum = |count: fn(&RemapOutcome) -> u32| outcomes.iter().map(count).sum();
             let counts = (sum(|outcome| outcome.copied), sum(|outcome| outcome.skipped));
@@ -77,7 +81,7 @@ impl<M: Media> Ftl<M> {
         ranges: &[RemapRange],
         options: RemapOptions,
         slot: Option<usize>,
-    ) -> Result<(Nanos, Vec<RemapOutcome>), FtlError> {
+    ) -> Result<(Nanos, Vec<Piece>), FtlError> {
         let (mut pieces, reserved) = self.resolve_reserved(at, ranges, options)?;
         let part = self.part_units();
         let units = |range: &RemapRange| u64::from(range.len);
@@ -93,9 +97,7 @@ impl<M: Media> Ftl<M> {
             self.skip_all_or_none(&mut pieces, ranges, options);
         }
         let done = self.execute(at, ranges, &pieces, options, slot)?;
-        let outcomes = self.count_outcomes(ranges, &pieces);
-        self.note_moving(&pieces, options);
-        Ok((done, outcomes))
+        Ok((done, pieces))
     }
 
     fn remap_parts(
@@ -104,26 +106,20 @@ impl<M: Media> Ftl<M> {
         ranges: &[RemapRange],
         options: RemapOptions,
         part: u32,
-    ) -> Result<(Nanos, Vec<RemapOutcome>), FtlError> {
+    ) -> Result<(Nanos, Vec<Piece>), FtlError> {
         let mut done = at.ready;
-        let mut outcomes = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let mut sum = RemapOutcome::default();
+        let mut pieces = Vec::new();
+        for (number, range) in ranges.iter().enumerate() {
             for first in (0..range.len).step_by(index(part)) {
                 let (dst, src) = (range.dst.raw() + first, range.src.raw() + first);
                 let len = part.min(range.len - first);
                 let part = RemapRange { dst: Lpn::new(dst), src: Lpn::new(src), len };
-                let (end, outcome) = self.remap_all(at, &[part], options, None)?;
+                let (end, of_part) = self.remap_all(at, &[part], options, None)?;
                 done = done.max(end);
-                for outcome in outcome {
-                    sum.remapped += outcome.remapped;
-                    sum.copied += outcome.copied;
-                    sum.skipped += outcome.skipped;
-                }
+                pieces.extend(of_part.into_iter().map(|piece| Piece { range: number, ..piece }));
             }
-            outcomes.push(sum);
         }
-        Ok((done, outcomes))
+        Ok((done, pieces))
     }
 
     /// Units of which half of the log takes the entries, wherever their slots are.
