@@ -98,7 +98,7 @@ impl<M: Media> Ftl<M> {
         Err(FtlError::NoSpace)
     }
 
-    /// Before the host takes a superblock: a power cut of the host may undo erases and lose the
+    /// Before host data may get into a superblock: a power cut of the host may undo erases and lose the
     /// copies made before them, so those that were not synchronised do not count as reserve.
     pub(crate) fn secure_reserve(&mut self, pool: u32) -> Result<(), FtlError> {
         let state = &self.pools[index(pool)];
@@ -279,8 +279,7 @@ impl<M: Media> Ftl<M> {
     /// Erases a superblock without valid slots. `false` if it is worn out and retired.
     pub(crate) fn erase(&mut self, now: Nanos, superblock: SuperblockId) -> Result<bool, FtlError> {
         let (pool, _) = self.place_in_pool(superblock);
-        let block = &self.superblocks[superblock.index()];
-        if self.remap.is_some() && (block.dirty || block.state == State::Log) {
+        if self.superblocks[superblock.index()].holds_log {
             self.note_erasing(superblock)?;
         }
         let block = &mut self.superblocks[superblock.index()];
@@ -301,6 +300,7 @@ impl<M: Media> Ftl<M> {
         let block = &mut self.superblocks[superblock.index()];
         if usable {
             block.dirty = false;
+            block.holds_log = false;
             block.unverified = false;
         } else {
             block.state = State::Retired;
@@ -320,10 +320,14 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Keeps in NVRAM that the log pages of a superblock do not count any more: a damaged one found after
-    /// a power cut comes from its erase then.
+    /// a power cut comes from its erase then. What replaced their entries is durable before that.
     pub(crate) fn note_erasing(&mut self, superblock: SuperblockId) -> Result<(), FtlError> {
         self.superblocks[superblock.index()].erasing = true;
-        if M::STORES { self.write_wear(superblock, ERASING_BIT) } else { Ok(()) }
+        if M::STORES {
+            self.sync()?;
+            self.write_wear(superblock, ERASING_BIT)?;
+        }
+        Ok(())
     }
 
     fn write_wear(&mut self, superblock: SuperblockId, bit: u32) -> Result<(), FtlError> {

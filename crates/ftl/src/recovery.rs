@@ -175,6 +175,7 @@ impl<M: Media> Recovery<M> {
             if let Some(head) = opened {
                 let block = &mut self.ftl.superblocks[superblock.index()];
                 block.epoch = head.epoch;
+                block.holds_log = head.kind == SuperblockKind::Log;
                 block.erases = block.erases.max(head.erases);
                 self.ftl.alloc = self.ftl.alloc.max(head.epoch + 1);
                 self.ftl.seq = self.ftl.seq.max(head.seq.raw());

@@ -33,6 +33,8 @@ pub(crate) struct Superblock {
     pub(crate) failing: bool,
     /// It has to be erased before it is opened (after recovery).
     pub(crate) dirty: bool,
+    /// Its header says that it holds pages of the remap log; they may all be dead by now.
+    pub(crate) holds_log: bool,
     /// NVRAM says that it is about to be erased.
     pub(crate) erasing: bool,
     /// It holds slots that failed verification: keep verifying it (recovery, step 3).
@@ -50,6 +52,7 @@ impl Superblock {
         state: State::Free,
         failing: false,
         dirty: false,
+        holds_log: false,
         erasing: false,
         unverified: false,
         erases: 0,

@@ -219,7 +219,9 @@ impl<M: Media> Ftl<M> {
             return Ok(false);
         }
         let superblock = self.take_free(background(now), pool, SuperblockKind::Log)?;
-        self.superblocks[superblock.index()].state = State::Log;
+        let block = &mut self.superblocks[superblock.index()];
+        block.state = State::Log;
+        block.holds_log = true;
         self.judge_hunger(pool);
         if let Some(remap) = &mut self.remap {
             remap.superblocks.ready.push(superblock);
