@@ -119,6 +119,15 @@ impl Group {
         }
     }
 
+    /// Adds a segment that was found on the medium, behind the others.
+    pub(crate) fn push_segment(&mut self, segment: Segment, live: u32) {
+        for entry in &segment.entries {
+            self.nvram.add(entry);
+        }
+        self.nvram.live += live;
+        self.segments.push(segment);
+    }
+
     /// Takes some pages out; the others stay in their order.
     pub(crate) fn take_pages(&mut self, is_old: impl Fn(&LogPage) -> bool) -> Vec<LogPage> {
         let (old, rest) = std::mem::take(&mut self.pages).into_iter().partition(is_old);
@@ -168,6 +177,11 @@ impl Segments {
 
     pub(crate) fn free_count(&self) -> u32 {
         u32_from(self.free.len())
+    }
+
+    /// Whether one is free, now or once the medium is synchronised.
+    pub(crate) const fn has_spare(&self) -> bool {
+        !(self.free.is_empty() && self.waiting.is_empty())
     }
 
     /// The medium was synchronised.

@@ -35,6 +35,8 @@ mod request;
 mod ring;
 mod room;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use onefold_nand::Geometry;
 use onefold_units::convert::{index, narrow};

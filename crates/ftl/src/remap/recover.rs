@@ -97,10 +97,10 @@ impl<M: Media> Recovery<M> {
             let offset = self.ftl.layout.nvram.segment(id);
             self.ftl.nand.media_mut().nvram_read(offset, &mut image)?;
             self.report.nvram_bytes += u64::from(bytes);
-            let Some((head, mut entries)) = decode_segment(&image) else { continue };
+            let Some((head, entries)) = decode_segment(&image) else { continue };
             // Numbers that were given out are never given out again.
             self.ftl.alloc = self.ftl.alloc.max(head.life + 1);
-            self.note_numbers(&mut entries);
+            self.note_numbers(&entries);
             if !self.is_current(head.superblock, head.epoch) {
                 continue;
             }
@@ -112,11 +112,10 @@ impl<M: Media> Recovery<M> {
         Ok(())
     }
 
-    /// Notes the numbers that were given out, and takes out entries of commands that were cut off.
-    fn note_numbers(&mut self, entries: &mut Vec<RemapEntry>) {
+    /// Notes the numbers that were given out.
+    fn note_numbers(&mut self, entries: &[RemapEntry]) {
         let newest = entries.iter().map(|entry| entry.seq.raw()).max();
         self.ftl.seq = self.ftl.seq.max(newest.unwrap_or(0));
-        entries.retain(|entry| !self.aborted.contains(&entry.seq.raw()));
     }
 
     /// Reads the command ring.
@@ -171,14 +170,14 @@ impl<M: Media> Recovery<M> {
             self.ftl.seq = self.ftl.seq.max(record.seq.raw());
             self.report.log_pages += 1;
             let unit = self.read_verified(log, slot, record.data_crc)?;
-            let Some((page, mut entries)) = unit.and_then(|unit| unpack_log_page(&unit)) else {
+            let Some((page, entries)) = unit.and_then(|unit| unpack_log_page(&unit)) else {
                 let about = SuperblockId::new(record.lpn.raw());
                 let before = self.was_whole(&head, slot, programmed_by, first);
                 let before = before.filter(|_| self.is_used_since(about, record.seq));
                 self.judge_damage(log, slot, before);
                 continue;
             };
-            self.note_numbers(&mut entries);
+            self.note_numbers(&entries);
             if self.is_current(page.superblock, page.epoch) {
                 self.report.log_entries += u64::from(u32_from(entries.len()));
                 let ppn = self.ftl.nand.geometry().ppn(log, slot);
@@ -273,36 +272,38 @@ impl<M: Media> Recovery<M> {
         self.adopt_segments();
     }
 
+    /// Takes over the pages and segments that something live is in. What was rewritten is still there in its
+    /// old places, too: the newest counts, and those places are free.
     fn adopt_group(&mut self, superblock: SuperblockId, group: FoundGroup, newest: &[u64]) {
-        for (_, page) in group.pages {
+        let mut pages = Vec::new();
+        for (_, page) in group.pages.into_iter().rev() {
             let live = self.adopt_entries(superblock, &page.entries, true, newest);
-            let (log, _) = self.ftl.nand.geometry().split(page.ppn);
-            let Some(remap) = &mut self.ftl.remap else { return };
             if live > 0 {
-                let group = &mut remap.groups[superblock.index()];
-                group.push_page(page);
-                group.flash.live += live;
-                remap.superblocks.live[log.index()] += 1;
+                pages.push((page, live));
             }
         }
-        for mut segment in group.segments {
+        let mut segments = Vec::new();
+        for segment in group.segments.into_iter().rev() {
             let live = self.adopt_entries(superblock, &segment.entries, false, newest);
-            let Some(remap) = &mut self.ftl.remap else { return };
             if live > 0 {
-                let entries = std::mem::take(&mut segment.entries);
-                let group = &mut remap.groups[superblock.index()];
-                let before = group.nvram.live;
-                group.segments.push(segment);
-                for entry in entries {
-                    group.push(entry);
-                }
-                group.nvram.live = before + live;
+                segments.push((segment, live));
             }
+        }
+        let geometry = *self.ftl.nand.geometry();
+        let Some(remap) = &mut self.ftl.remap else { return };
+        let group = &mut remap.groups[superblock.index()];
+        for (page, live) in pages.into_iter().rev() {
+            let (log, _) = geometry.split(page.ppn);
+            group.push_page(page);
+            group.flash.live += live;
+            remap.superblocks.live[log.index()] += 1;
+        }
+        for (segment, live) in segments.into_iter().rev() {
+            group.push_segment(segment, live);
         }
     }
 
-    /// Marks the units that entries map, and counts them. Of two entries that say the same, the first
-    /// counts.
+    /// Marks the units that entries map and that no newer part of the log maps, and counts them.
     fn adopt_entries(
         &mut self,
         superblock: SuperblockId,
@@ -334,6 +335,8 @@ impl<M: Media> Recovery<M> {
         let segments = remap.groups.iter().flat_map(|group| &group.segments);
         let used: BTreeSet<u32> = segments.map(|segment| segment.id).collect();
         remap.segments.free.retain(|id| !used.contains(id));
+        // If only a process died, what replaced their entries may not be durable yet.
+        remap.segments.waiting = std::mem::take(&mut remap.segments.free);
         let live = remap.superblocks.live.iter().enumerate().filter(|(_, pages)| **pages > 0);
         remap.superblocks.closed = live.map(|(at, _)| SuperblockId::new(u32_from(at))).collect();
     }

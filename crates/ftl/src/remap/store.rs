@@ -20,8 +20,12 @@ impl<M: Media> Ftl<M> {
     pub(crate) fn compact(&mut self, superblock: SuperblockId) -> Result<bool, FtlError> {
         self.write_log()?;
         let Some(remap) = &mut self.remap else { return Ok(false) };
-        remap.stats.compactions += 1;
         let group = &mut remap.groups[superblock.index()];
+        if group.nvram.live > 0 && !remap.segments.has_spare() {
+            // A power cut took the reserve: it revived groups that had been given up.
+            return Ok(false);
+        }
+        remap.stats.compactions += 1;
         let old = std::mem::take(&mut group.segments);
         group.nvram = Tally::default();
         let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
