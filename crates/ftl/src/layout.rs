@@ -129,6 +129,8 @@ pub struct Layout {
     pub(crate) stop: u32,
     /// Free superblocks of a pool that only collection may take.
     pub(crate) collection_reserve: u32,
+    /// Host data may get into superblocks that collection opened.
+    pub(crate) mixes: bool,
     /// Valid slots of a pool at which new host data goes to other pools.
     pub(crate) pool_valid_max: u32,
     /// Superblocks that one checkpoint takes.
@@ -216,6 +218,7 @@ impl Layout {
             start,
             stop,
             collection_reserve,
+            mixes,
             pool_valid_max: narrow(units.div_ceil(pools) + spare_units.max(1)),
             checkpoint_superblocks: narrow(checkpoint_superblocks),
             nvram: NvramLayout::new(geometry, frontier_slots, config),

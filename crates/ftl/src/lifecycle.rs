@@ -15,6 +15,10 @@ use crate::superblock::State;
 impl<M: Media> Ftl<M> {
     /// Opens the least worn free superblock of a pool as a frontier.
     pub(crate) fn open(&mut self, at: At, pool: u32, frontier: u32) -> Result<(), FtlError> {
+        let is_of_collection = frontier % self.layout.frontiers == self.layout.gc_frontier;
+        if self.layout.mixes || !is_of_collection {
+            self.secure_reserve(pool)?;
+        }
         let superblock = self.take_free(at, pool, SuperblockKind::Data)?;
         let first = self.layout.data_begin;
         self.superblocks[superblock.index()].state = State::Open;

@@ -127,7 +127,6 @@ impl<M: Media> Ftl<M> {
             // Collection shares this frontier and has opened it.
             return Ok(());
         }
-        self.secure_reserve(pool)?;
         self.open(at, pool, frontier)
     }
 
