@@ -3,6 +3,8 @@
 //! The core decides what is programmed, read and erased; a `Media` only keeps bytes. Simulations
 //! run on [`NullMedia`] and keep none: the same code path, minus the bytes.
 
+use std::sync::Arc;
+
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Ppn, SuperblockId};
 
@@ -152,7 +154,8 @@ impl Media for NullMedia {
 #[derive(Clone, Debug)]
 pub struct MemoryMedia {
     geometry: Geometry,
-    data: Vec<Option<Box<[u8]>>>,
+    /// Shared between clones: a test that tries every cut of a state clones it thousands of times.
+    data: Vec<Option<Arc<[u8]>>>,
     spares: Vec<Spare>,
     heads: Vec<Head>,
     nvram: Vec<u8>,
@@ -177,6 +180,7 @@ impl MemoryMedia {
         let Some(data) = self.data.get_mut(ppn.index()).and_then(Option::as_mut) else {
             return false;
         };
+        let data = Arc::make_mut(data);
         let at = byte % data.len().max(1);
         data.get_mut(at).is_some_and(|byte| {
             *byte ^= 0x10;
@@ -194,7 +198,7 @@ impl Media for MemoryMedia {
         for (at, spare) in (first.index()..).zip(spares) {
             assert_eq!(self.spares[at], ERASED_SPARE, "slot {at} is programmed twice");
             self.spares[at] = *spare;
-            self.data[at] = units.next().map(Box::from);
+            self.data[at] = units.next().map(Arc::from);
         }
         Ok(())
     }

@@ -55,6 +55,7 @@ pub struct CutMedia {
     rng: Rng,
     armed: Option<Armed>,
     off: bool,
+    damaged: bool,
     operations: u64,
     journal: HostJournal,
 }
@@ -70,6 +71,7 @@ impl CutMedia {
             rng: Rng::fork(seed, 31),
             armed: None,
             off: false,
+            damaged: false,
             operations: 0,
             journal: HostJournal::default(),
         }
@@ -98,9 +100,16 @@ impl CutMedia {
         self.off
     }
 
+    /// Whether a power cut may have left damaged slots behind, ever.
+    #[must_use]
+    pub const fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
     /// Power comes back. Under [`Power::Host`] also after a run without a cut: power fails now.
     pub fn restore(&mut self) {
         if self.power == Power::Host {
+            self.damaged = true;
             self.journal.lose(&mut self.inner, &self.geometry, &mut self.rng);
         }
         self.armed = None;
@@ -182,6 +191,7 @@ impl CutMedia {
         spares: &[Spare],
         data: &[u8],
     ) -> Result<(), MediaError> {
+        self.damaged = true;
         let unit = index(self.geometry.unit_bytes());
         for (place, spare) in spares.iter().enumerate() {
             let bytes = data.get(place * unit..(place + 1) * unit).unwrap_or_default();
@@ -203,6 +213,7 @@ impl CutMedia {
     }
 
     fn tear_erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
+        self.damaged = true;
         let mut block = read_block(&mut self.inner, &self.geometry, superblock)?;
         match self.rng.below(3) {
             0 => block.head = ERASED_HEAD,

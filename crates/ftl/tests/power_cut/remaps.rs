@@ -1,19 +1,16 @@
 //! Every cut of every short history of remaps and of the housekeeping of their log, on a device with
 //! segments of four entries, blocks of eight pages and three references per slot at most.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::BTreeSet;
 
 use onefold_ftl::{FtlConfig, Maintenance, RemapConfig, RemapOptions, RemapRange, RemapScheme};
 use onefold_nand::GeometrySpec;
-use onefold_testkit::{Power, budget};
-use onefold_units::convert::{index64, u64_from};
+use onefold_testkit::{Cut, Power, budget};
+use onefold_units::convert::index64;
 use onefold_units::{Lpn, Rng};
 
-use crate::common::{Op, Setup, plain_config, spec};
+use crate::common::{Op, Setup, pick, plain_config, spec};
 use crate::rig::{CUTS, Rig};
-
-/// Crash states that were recovered from and checked.
-static STATES: AtomicU64 = AtomicU64::new(0);
 
 fn remap(ranges: &[(u32, u32, u32)], options: RemapOptions) -> Op {
     let mut all = [None; 3];
@@ -48,7 +45,7 @@ fn operations() -> Vec<Op> {
     ]
 }
 
-fn devices() -> Vec<Setup> {
+fn devices() -> Vec<(Setup, Power)> {
     let one = spec(16, 8, 4096, 4096);
     let two_dies = GeometrySpec { channels: 2, ..one };
     let wide = spec(18, 4, 16384, 4096);
@@ -66,83 +63,122 @@ fn devices() -> Vec<Setup> {
         (one, FtlConfig { remap: remap(RemapScheme::Ln, 3, 8), ..plain }),
         (wide, FtlConfig { remap: remap(RemapScheme::Lh, 0, 8), checkpoint: 0.3, ..plain }),
     ];
-    devices
-        .map(|(spec, config)| Setup::new(spec, config, 0.9).expect("a device that fits"))
-        .to_vec()
+    let setups = devices.map(|(spec, config)| Setup::new(spec, config, 0.9).unwrap());
+    let with = |power| setups.map(|setup| (setup, power));
+    [with(Power::Device), with(Power::Host)].concat()
 }
 
 /// A full device with shared slots, stale entries and log pages, at rest.
-fn begin(setup: &Setup, rng: &mut Rng) -> Rig {
-    let mut rig = Rig::new(setup, Power::Device, 5);
+fn begin(setup: &Setup, power: Power, rng: &mut Rng) -> Rig {
+    let mut rig = Rig::new(setup, power, 5);
     rig.fill();
     let operations = operations();
     for _ in 0..60 {
-        let op = operations[index64(rng.below(u64_from(operations.len())))];
-        assert!(rig.run(op));
+        assert!(rig.run(*pick(rng, &operations)));
     }
     assert!(rig.run(Op::Flush));
     rig
 }
 
-/// Histories of `length` operations, one in `step`.
-fn histories(length: u32, step: usize) {
-    let operations = operations();
-    let count = operations.len().pow(length);
-    for setup in devices() {
-        let mut rng = Rng::new(1);
-        let rig = begin(&setup, &mut rng);
-        // Each device starts elsewhere, so that a thinned-out run sees different histories.
-        for number in (index64(rng.below(u64_from(step)))..count).step_by(step) {
-            let mut rest = number;
-            let history: Vec<Op> = (0..length)
-                .map(|_| {
-                    let op = operations[rest % operations.len()];
-                    rest /= operations.len();
-                    op
-                })
-                .collect();
-            cut_everywhere(&rig, &history, &mut rng);
-        }
-    }
+/// Operations until power fails once more, after a recovery.
+const OPERATIONS_AFTER: u32 = 3;
+
+/// A walk through all histories. A cut within an operation depends on nothing that comes after it, so
+/// each is tried once: in the last operation of a history.
+struct Walk {
+    operations: Vec<Op>,
+    rng: Rng,
+    /// One in so many histories of full length is taken.
+    step: u64,
+    /// Recoveries that were checked.
+    recoveries: u64,
+    /// Media that power left, by device and fingerprint.
+    media: BTreeSet<(usize, u64)>,
+    /// The same with what recovery is checked against.
+    seen: BTreeSet<(usize, u64)>,
+    device: usize,
 }
 
-fn cut_everywhere(begin: &Rig, history: &[Op], rng: &mut Rng) {
-    for cut in CUTS {
-        for after in 0.. {
-            let mut rig = begin.clone();
-            rig.arm(after, cut);
-            let held = history.iter().all(|op| rig.run(*op));
-            if held {
-                break;
+impl Walk {
+    /// Continues the history that led to `begin` by up to `length` operations.
+    fn explore(&mut self, begin: &Rig, length: u32) {
+        for op in self.operations.clone() {
+            if length == 1 && self.rng.below(self.step) > 0 {
+                continue;
             }
-            // In turn, power also fails once or twice within recovery.
-            let again = if after % 3 == 0 { 1 + u32::from(after % 2 == 0) } else { 0 };
-            let mut rig = rig.recover(rng, again);
-            STATES.fetch_add(1 + u64::from(again), Relaxed);
-            if after % 4 == 0 {
-                // And in what comes first after it.
-                rig.arm(after % 7, CUTS[index64(after % 3)]);
-                let _ = history.iter().rev().all(|op| rig.run(*op));
-                rig.recover(rng, 0);
-                STATES.fetch_add(1, Relaxed);
+            self.cut_everywhere(begin, op);
+            if length > 1 {
+                let mut rig = begin.clone();
+                assert!(rig.run(op));
+                self.explore(&rig, length - 1);
             }
         }
     }
+
+    /// Lets power fail at every media operation of `op`, in every way.
+    fn cut_everywhere(&mut self, begin: &Rig, op: Op) {
+        for cut in CUTS {
+            // Before any later media operation is the same as after the one that it follows.
+            let end = if cut == Cut::Before { 1 } else { u64::MAX };
+            for after in 0..end {
+                let mut rig = begin.clone();
+                rig.arm(after, cut);
+                if rig.run(op) {
+                    break;
+                }
+                // In turn, power also fails once or twice within recovery.
+                let again = if after % 3 == 0 { 1 + u32::from(after % 2 == 0) } else { 0 };
+                let Some(mut rig) = self.recover(rig, again) else { continue };
+                if after % 4 == 0 {
+                    // And in what comes first after it.
+                    rig.arm(after % 7, CUTS[index64(after % 3)]);
+                    let _ = (0..OPERATIONS_AFTER).all(|_| {
+                        let op = *pick(&mut self.rng, &self.operations);
+                        rig.run(op)
+                    });
+                    self.recover(rig, 0);
+                }
+            }
+        }
+    }
+
+    /// `None` for what was checked before.
+    fn recover(&mut self, mut rig: Rig, again: u32) -> Option<Rig> {
+        let (medium, state) = rig.crash_state();
+        self.media.insert((self.device, medium));
+        let is_new = self.seen.insert((self.device, state));
+        if !is_new && !rig.ftl.nand_mut().media_mut().is_damaged() {
+            return None;
+        }
+        self.recoveries += 1;
+        Some(rig.recover(&mut self.rng, again))
+    }
 }
 
-/// All histories of three operations, or a part of them with a small budget (10,000 seeds: 66,000 crash
-/// states); with a large one, a part of those of four as well.
+/// All histories of up to three operations, one in some of those of three with a small budget; with
+/// a large one, of five: those of five operations are what makes the numbers.
 #[test]
 fn every_cut_of_every_short_history_of_remaps() {
-    let seeds = budget(10_000);
-    let all = operations().len().pow(3);
-    let step = usize::try_from(80_000 / seeds.max(1)).unwrap_or(1).max(1);
-    histories(3, step);
-    if seeds > 80_000 {
-        let step = usize::try_from(40 * 100_000 / seeds).unwrap_or(1).max(1);
-        histories(4, step);
+    let seeds = budget(10_000).max(1);
+    let (length, step) = if seeds > 80_000 { (5, 2_000_000 / seeds) } else { (3, 10_000 / seeds) };
+    let mut walk = Walk {
+        operations: operations(),
+        rng: Rng::new(1),
+        step: step.max(1),
+        recoveries: 0,
+        media: BTreeSet::new(),
+        seen: BTreeSet::new(),
+        device: 0,
+    };
+    for (setup, power) in devices() {
+        let begin = begin(&setup, power, &mut walk.rng);
+        walk.explore(&begin, length);
+        walk.device += 1;
     }
-    let states = STATES.load(Relaxed);
-    println!("{states} crash states of {all} histories, one in {step}");
-    assert!(states > 0);
+    let Walk { recoveries, media, step, .. } = walk;
+    let distinct = media.len();
+    println!(
+        "{distinct} distinct crash states, {recoveries} recoveries: {length} operations, one in {step}"
+    );
+    assert!(distinct > 0);
 }

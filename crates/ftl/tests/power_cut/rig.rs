@@ -1,12 +1,13 @@
 //! A device under test beside the model of what it should hold.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use onefold_ftl::{Ftl, FtlError, RecoverError, RemapOptions, RemapRange};
-use onefold_nand::{FaultSpec, MediaError};
+use onefold_nand::{FaultSpec, Media, MediaError};
 use onefold_testkit::{Cut, CutMedia, Model, Power, fill, version_of};
-use onefold_units::convert::{index, low32};
-use onefold_units::{Lpn, Nanos, Rng};
+use onefold_units::convert::{index, index64, low32};
+use onefold_units::{Lpn, Nanos, Rng, SuperblockId};
 
 use crate::common::{AT, Op, Setup, pairs, pick, read};
 
@@ -216,7 +217,8 @@ impl Rig {
         // The wear entry of one superblock may have been cut off.
         assert!(ftl.space().bad_superblocks + 1 >= bad, "bad superblocks came back");
         let moving = BTreeSet::new();
-        let mut rig = Self { setup, ftl, model: model.clone(), atomic, moving, commands, done };
+        let model_now = model.clone();
+        let mut rig = Self { setup, ftl, model: model_now, atomic, moving, commands, done };
         rig.settle(&mut model);
         rig.atomic.clear();
         if !wears && rig.model.trims_are_durable() {
@@ -237,6 +239,31 @@ impl Rig {
             }
         }
         Some(rig)
+    }
+
+    /// Power is back: tells the states apart in which it may have failed. The first number stands for the
+    /// medium (spare areas tell data apart, but for what a torn program made of it), the second for that
+    /// and all that recovery is checked against.
+    pub(crate) fn crash_state(&mut self) -> (u64, u64) {
+        let media = self.ftl.nand_mut().media_mut();
+        media.restore();
+        let mut hasher = DefaultHasher::new();
+        for superblock in (0..self.setup.geometry.superblocks()).map(SuperblockId::new) {
+            hasher.write(&media.read_head(superblock).unwrap());
+            media.read_spares(superblock).unwrap().hash(&mut hasher);
+        }
+        let mut nvram = vec![0; index64(self.setup.nvram_bytes())];
+        media.nvram_read(0, &mut nvram).unwrap();
+        hasher.write(&nvram);
+        let medium = hasher.finish();
+        for lpn in 0..self.setup.units() {
+            self.model.allowed(lpn).hash(&mut hasher);
+        }
+        self.atomic.hash(&mut hasher);
+        for (id, _, _) in &self.done {
+            id.hash(&mut hasher);
+        }
+        (medium, hasher.finish())
     }
 
     fn settle(&mut self, model: &mut Model) {
