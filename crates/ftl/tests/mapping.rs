@@ -5,7 +5,10 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{AT, Op, Setup, pairs, plain_config, read, spec};
-use onefold_ftl::{Ftl, FtlConfig, FtlError, RemapOptions, RemapRange};
+use onefold_ftl::RemapScheme;
+use onefold_ftl::{
+    Ftl, FtlConfig, FtlError, Layout, RecoverError, RemapConfig, RemapOptions, RemapRange,
+};
 use onefold_nand::{FaultSpec, Media, MemoryMedia, NullMedia};
 use onefold_testkit::{fill, for_each_seed, stamp_of, version_of};
 use onefold_units::convert::low32;
@@ -47,30 +50,71 @@ fn apply<M: Media>(
     Ok(true)
 }
 
-/// What a remap does to a map, and to the set of units that the next flush unmaps.
-fn remap_map(
-    map: &mut BTreeMap<u32, u64>,
-    moving: &mut BTreeSet<u32>,
-    ranges: [Option<RemapRange>; 3],
-    options: RemapOptions,
-) {
-    let ranges: Vec<_> = ranges.into_iter().flatten().collect();
-    let pairs = pairs(&ranges);
-    let before = map.clone();
-    if options.moves {
-        for (_, src) in &pairs {
-            map.remove(src);
+/// A map that nothing but operations changes.
+#[derive(Clone, Debug, Default)]
+struct Plain {
+    map: BTreeMap<u32, u64>,
+    /// Units that the next flush unmaps.
+    moving: BTreeSet<u32>,
+}
+
+impl Plain {
+    fn version(&self, lpn: u32) -> u64 {
+        self.map.get(&lpn).copied().unwrap_or(0)
+    }
+
+    /// Carries out an operation that was not refused.
+    fn apply(&mut self, op: Op, version: u64) {
+        match op {
+            Op::Write { lpn, .. } => {
+                self.map.insert(lpn, version);
+                self.moving.remove(&lpn);
+            }
+            Op::Trim { lpn, count } => {
+                for lpn in lpn..lpn + count {
+                    self.map.remove(&lpn);
+                }
+            }
+            Op::Remap { ranges, options } => self.remap(ranges, options),
+            Op::Flush => {
+                for lpn in std::mem::take(&mut self.moving) {
+                    self.map.remove(&lpn);
+                }
+            }
+            Op::Read { .. } | Op::Checkpoint | Op::Maintain(_) => {}
         }
     }
-    if options.moves_on_flush {
-        moving.extend(pairs.iter().map(|(_, src)| *src));
+
+    fn remap(&mut self, ranges: [Option<RemapRange>; 3], options: RemapOptions) {
+        let ranges: Vec<_> = ranges.into_iter().flatten().collect();
+        let before = self.clone();
+        let is_equal = |(dst, src): &(u32, u32)| before.version(*dst) == before.version(*src);
+        let mut pairs = pairs(&ranges);
+        pairs.retain(|pair| !options.verify_equal || is_equal(pair));
+        if options.moves {
+            for (_, src) in &pairs {
+                self.map.remove(src);
+            }
+        }
+        if options.moves_on_flush {
+            self.moving.extend(pairs.iter().map(|(_, src)| *src));
+        }
+        for (dst, src) in pairs {
+            self.moving.remove(&dst);
+            match before.map.get(&src) {
+                Some(version) => self.map.insert(dst, *version),
+                None => self.map.remove(&dst),
+            };
+        }
     }
-    for (dst, src) in pairs {
-        moving.remove(&dst);
-        match before.get(&src) {
-            Some(version) => map.insert(dst, *version),
-            None => map.remove(&dst),
-        };
+
+    /// Compares all units.
+    fn check(&self, ftl: &mut Ftl<MemoryMedia>, setup: &Setup) {
+        for lpn in 0..setup.units() {
+            assert_eq!(ftl.is_mapped(Lpn::new(lpn)), self.map.contains_key(&lpn), "unit {lpn}");
+            let data = read(ftl, setup, lpn).unwrap();
+            assert_eq!(version_of(&data), Some(self.version(lpn)), "unit {lpn}: {setup:?}");
+        }
     }
 }
 
@@ -86,47 +130,159 @@ fn equals_a_map_and_needs_no_bytes_to_count() {
         let setup = Setup::random(&mut rng);
         let mut ftl = memory(&setup);
         let mut null = setup.build(NullMedia);
-        let (mut map, mut moving) = (BTreeMap::new(), BTreeSet::new());
+        let mut plain = Plain::default();
         for version in 1..600 {
             let op = Op::random(&mut rng, &setup, 10);
             let executed = apply(&mut ftl, &setup, op, version).unwrap();
             assert_eq!(apply(&mut null, &setup, op, version).unwrap(), executed);
-            match op {
-                Op::Write { lpn, .. } => {
-                    map.insert(lpn, version);
-                    moving.remove(&lpn);
-                }
-                Op::Trim { lpn, count } => {
-                    for lpn in lpn..lpn + count {
-                        map.remove(&lpn);
-                    }
-                }
-                Op::Read { lpn } => {
-                    let data = read(&mut ftl, &setup, lpn).unwrap();
-                    let _ = read(&mut null, &setup, lpn);
-                    assert_eq!(version_of(&data), Some(map.get(&lpn).copied().unwrap_or(0)));
-                }
-                Op::Remap { ranges, options } if executed => {
-                    remap_map(&mut map, &mut moving, ranges, options);
-                }
-                Op::Flush => {
-                    for lpn in std::mem::take(&mut moving) {
-                        map.remove(&lpn);
-                    }
-                }
-                Op::Checkpoint | Op::Remap { .. } | Op::Maintain(_) => {}
+            if let Op::Read { lpn } = op {
+                let data = read(&mut ftl, &setup, lpn).unwrap();
+                let _ = read(&mut null, &setup, lpn);
+                assert_eq!(version_of(&data), Some(plain.version(lpn)));
+            }
+            if executed {
+                plain.apply(op, version);
             }
             ftl.check().unwrap();
             assert_eq!(ftl.stats(), null.stats(), "after {op:?} with {setup:?}");
         }
         null.check().unwrap();
-        for lpn in 0..setup.units() {
-            let expected = map.get(&lpn).copied();
-            assert_eq!(ftl.is_mapped(Lpn::new(lpn)), expected.is_some());
-            let data = read(&mut ftl, &setup, lpn).unwrap();
-            assert_eq!(version_of(&data), Some(expected.unwrap_or(0)));
+        plain.check(&mut ftl, &setup);
+    });
+}
+
+/// The device with each scheme, and as many units as fit with all of them.
+fn with_each_scheme(setup: &Setup) -> Option<Vec<Setup>> {
+    let with = |scheme| {
+        let remap = RemapConfig { scheme, ..setup.config.remap };
+        Setup { config: FtlConfig { remap, ..setup.config }, ..*setup }
+    };
+    let fits = |setup: &Setup| Layout::new(&setup.geometry, &setup.config).is_ok();
+    let setups = RemapScheme::ALL.map(with);
+    setups.iter().all(fits).then(|| setups.to_vec())
+}
+
+/// A remap that each scheme can do, and none refuses for want of room.
+fn for_each_scheme(rng: &mut Rng, op: Op) -> Op {
+    match op {
+        Op::Remap { ranges, options } => {
+            let RemapOptions { moves, moves_on_flush, .. } = options;
+            let verify_equal = !moves && !moves_on_flush && rng.below(3) == 0;
+            let options = RemapOptions { atomic: false, id: None, verify_equal, ..options };
+            Op::Remap { ranges, options }
+        }
+        op => op,
+    }
+}
+
+/// The schemes differ in where their log is and what it costs, not in what the host sees: logs that are
+/// full, collection and housekeeping come in between. Those that are models keep no log on the medium, but
+/// the data.
+#[test]
+fn six_schemes_equal_a_plain_map() {
+    let name = ("onefold-ftl", "mapping", "six_schemes_equal_a_plain_map");
+    let (mut shared, mut fell_back) = ([0; 6], [0; 6]);
+    for_each_seed(name, 150, |seed| {
+        let mut rng = Rng::new(seed ^ 0x516);
+        let setups = loop {
+            let setup = Setup::random(&mut rng);
+            if let Some(setups) = with_each_scheme(&setup) {
+                break setups;
+            }
+        };
+        let mut ftls: Vec<_> = setups.iter().map(memory).collect();
+        let mut plain = Plain::default();
+        // Half of the operations remap: with the scheme of the last, all of them draw the same.
+        let drawn = setups[5];
+        for version in 1..400 {
+            let op = Op::random(&mut rng, &drawn, 10);
+            let op = for_each_scheme(&mut rng, op);
+            plain.apply(op, version);
+            for (ftl, setup) in ftls.iter_mut().zip(&setups) {
+                apply(ftl, setup, op, version).unwrap();
+                if let Op::Read { lpn } = op {
+                    let data = read(ftl, setup, lpn).unwrap();
+                    assert_eq!(version_of(&data), Some(plain.version(lpn)), "{setup:?}");
+                }
+            }
+        }
+        for (n, (ftl, setup)) in ftls.iter_mut().zip(&setups).enumerate() {
+            ftl.check().unwrap();
+            plain.check(ftl, setup);
+            shared[n] += ftl.remap_stats().remapped;
+            fell_back[n] += ftl.remap_stats().copied;
         }
     });
+    if onefold_testkit::chosen_seed().is_none() {
+        // All but the first share, all but the last run out of room or references now and then.
+        assert!(shared[1..].iter().all(|units| *units > 0), "{shared:?}");
+        assert!(fell_back[1..].iter().all(|units| *units > 0), "{fell_back:?}");
+    }
+}
+
+/// `ftl.remap_mode = "paper"` (remap.md, H7): when the unit that a slot was written for is gone, nobody owns
+/// the copy and every referrer is logged again; ours makes one of them the owner. The map is the same.
+#[test]
+fn paper_mode_absorbs_nothing() {
+    for scheme in &RemapScheme::ALL[1..] {
+        let (absorbed, moved) = share_and_collect(*scheme, true);
+        assert_eq!(absorbed, 0, "{scheme:?}");
+        let (absorbed, moved_by_ours) = share_and_collect(*scheme, false);
+        assert!(absorbed > 0, "{scheme:?}");
+        assert!(moved > moved_by_ours, "{scheme:?}: {moved} and {moved_by_ours} entries");
+    }
+}
+
+/// Writes and copies until collection has moved shared slots: units absorbed and entries moved.
+fn share_and_collect(scheme: RemapScheme, paper: bool) -> (u64, u64) {
+    let setup = model_of(scheme, paper);
+    let mut ftl = setup.build(NullMedia);
+    let mut rng = Rng::new(7);
+    let mut plain = Plain::default();
+    for version in 1..4000 {
+        let lpn = low32(rng.below(u64::from(setup.units())));
+        let op = if rng.below(4) == 0 {
+            let dst = low32(rng.below(u64::from(setup.units())));
+            let range = RemapRange { dst: Lpn::new(dst), src: Lpn::new(lpn), len: 1 };
+            Op::Remap { ranges: [Some(range), None, None], options: RemapOptions::default() }
+        } else {
+            Op::Write { lpn, stream: 0 }
+        };
+        apply(&mut ftl, &setup, op, version).unwrap();
+        plain.apply(op, version);
+    }
+    ftl.check().unwrap();
+    // There are no bytes to compare; but units that share a slot hold the same.
+    for (a, b) in (0..setup.units()).flat_map(|a| (0..a).map(move |b| (Lpn::new(a), Lpn::new(b)))) {
+        assert_eq!(ftl.is_mapped(a), plain.map.contains_key(&a.raw()));
+        if ftl.is_mapped(a) && ftl.touch(a) == ftl.touch(b) {
+            assert_eq!(plain.version(a.raw()), plain.version(b.raw()), "{a:?} and {b:?} share");
+        }
+    }
+    (ftl.remap_stats().absorbed, ftl.remap_stats().moved_entries)
+}
+
+fn model_of(scheme: RemapScheme, paper: bool) -> Setup {
+    let remap =
+        RemapConfig { scheme, paper, log_bytes: 8192, segment_bytes: 128, ..RemapConfig::OFF };
+    Setup::new(spec(18, 8, 4096, 4096), FtlConfig { remap, ..plain_config() }, 0.9).unwrap()
+}
+
+/// Paper mode loses data in a power cut by its rules (remap.md, H1, H2, H5): a device is never recovered
+/// with it, nor with a scheme that is a model.
+#[test]
+fn models_are_never_recovered() {
+    for scheme in &RemapScheme::ALL[1..] {
+        for paper in [false, true] {
+            let setup = model_of(*scheme, paper);
+            let recovered = setup.recover(memory(&setup).into_media()).map(|_| ());
+            if scheme.survives_power_loss() && !paper {
+                assert_eq!(recovered, Ok(()));
+            } else {
+                assert_eq!(recovered, Err(RecoverError::Model { scheme: scheme.name() }));
+            }
+        }
+    }
 }
 
 /// A lost unit carries no bytes; what was staged after it used to move into its place.
