@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod damage;
+mod directed;
 mod exhaustive;
 mod random;
 mod remaps;
