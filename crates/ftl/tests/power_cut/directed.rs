@@ -6,7 +6,7 @@ use onefold_testkit::{Cut, CutMedia, Power, fill, version_of};
 use onefold_units::convert::low32;
 use onefold_units::{Lpn, Ppn, Rng};
 
-use crate::common::{AT, Op, Setup, plain_config, read, spec};
+use crate::common::{AT, Op, Setup, pick, plain_config, read, spec};
 use crate::rig::{CUTS, Rig};
 
 const COPY: RemapOptions = RemapOptions {
@@ -224,16 +224,22 @@ fn log_pages_count_until_what_replaces_them_is_durable() {
     }
 }
 
+/// Every unit that fits, with one frontier for host and collection: 6 of the 12 superblocks are in reserve,
+/// two of them for checkpoints.
+fn full_device() -> Setup {
+    let victim = VictimKind::Fifo;
+    let config = FtlConfig { separate_gc: false, victim, ..plain_config() };
+    let mut setup = Setup::new(spec(12, 8, 4096, 4096), config, 1.0).unwrap();
+    setup.config.logical_units = 47;
+    setup
+}
+
 /// Erases that a power cut of the host undoes are no reserve: collection would have nowhere to copy to.
 #[test]
 fn a_full_device_survives_erases_that_are_undone() {
-    let config = FtlConfig { separate_gc: false, victim: VictimKind::Fifo, ..plain_config() };
-    let mut setup = Setup::new(spec(12, 8, 4096, 4096), config, 1.0).unwrap();
-    // Every unit that fits: 6 of the 12 superblocks are in reserve, two of them for checkpoints.
-    setup.config.logical_units = 47;
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
-        let mut rig = Rig::new(&setup, Power::Host, seed);
+        let mut rig = Rig::new(&full_device(), Power::Host, seed);
         rig.fill();
         rig.overwrite(&mut rng, 100);
         assert!(rig.run(Op::Checkpoint));
@@ -242,6 +248,24 @@ fn a_full_device_survives_erases_that_are_undone() {
             rig.overwrite(&mut rng, overwrites);
             rig = rig.recover(&mut rng, 0);
             rig.overwrite(&mut rng, 30);
+        }
+    }
+}
+
+/// Power fails while the superblock that collection took holds host data: there has to be another.
+#[test]
+fn a_full_device_survives_collection_that_is_cut_off() {
+    let units = u64::from(full_device().units());
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut rig = Rig::new(&full_device(), Power::Device, seed);
+        rig.fill();
+        rig.overwrite(&mut rng, 100);
+        assert!(rig.run(Op::Checkpoint));
+        for _ in 0..10 {
+            rig.arm(rng.below(40), *pick(&mut rng, &CUTS));
+            while rig.run(write(low32(rng.below(units)))) {}
+            rig = rig.recover(&mut rng, 0);
         }
     }
 }
