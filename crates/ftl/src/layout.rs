@@ -129,7 +129,8 @@ pub struct Layout {
     pub(crate) stop: u32,
     /// Free superblocks of a pool that only collection may take.
     pub(crate) collection_reserve: u32,
-    /// Host data may get into superblocks that collection opened.
+    /// Host data may get into superblocks that collection opened: by a shared frontier, or by a staged copy that
+    /// is rewritten in place.
     pub(crate) mixes: bool,
     /// Valid slots of a pool at which new host data goes to other pools.
     pub(crate) pool_valid_max: u32,
@@ -176,10 +177,9 @@ impl Layout {
         let frontiers = config.streams + u32::from(config.separate_gc);
         let per_pool = geometry.superblocks_per_pool();
         let share = |share: f64| narrow(floor_u64((share * float(u64::from(per_pool))).ceil()));
-        // One superblock for collection to write to; one more where host data may get into it
-        // (a shared frontier, or a staged copy that is rewritten in place), because a power cut then
-        // leaves the superblock that collection had taken in use.
         let mixes = !config.separate_gc || geometry.slots_per_program() > 1;
+        // One superblock for collection to write to; one more where it mixes, because a power cut then
+        // leaves the superblock that collection had taken in use.
         let collection_reserve = if mixes { 2 } else { 1 };
         // Collection may have to move log entries to flash: one more superblock for that.
         let hybrid = config.remap.scheme == RemapScheme::Lh;
