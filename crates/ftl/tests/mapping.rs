@@ -276,11 +276,12 @@ fn models_are_never_recovered() {
         for paper in [false, true] {
             let setup = model_of(*scheme, paper);
             let recovered = setup.recover(memory(&setup).into_media()).map(|_| ());
-            if scheme.survives_power_loss() && !paper {
-                assert_eq!(recovered, Ok(()));
-            } else {
-                assert_eq!(recovered, Err(RecoverError::Model { scheme: scheme.name() }));
-            }
+            let expected = match scheme {
+                RemapScheme::Ln | RemapScheme::Lh if paper => Err(RecoverError::PaperMode),
+                RemapScheme::Ln | RemapScheme::Lh => Ok(()),
+                _ => Err(RecoverError::Model { scheme: scheme.name() }),
+            };
+            assert_eq!(recovered, expected);
         }
     }
 }
