@@ -22,17 +22,16 @@ impl<M: Media> Ftl<M> {
     ) -> Result<(), FtlError> {
         let Some(remap) = &mut self.remap else { return Ok(()) };
         let (per_segment, run_max) = (remap.per_segment(), remap.config.run_max());
-        let group = &mut remap.groups[superblock.index()];
-        if group.merge(&entry, run_max) {
+        if remap.change(superblock, |group| group.merge(&entry, run_max)) {
             return Ok(());
         }
-        if group.room(per_segment) == 0 {
-            let segment = self.take_segment()?;
-            let Some(remap) = &mut self.remap else { return Ok(()) };
-            remap.groups[superblock.index()].segments.push(segment);
-        }
+        let is_full = remap.groups[superblock.index()].room(per_segment) == 0;
+        let segment = if is_full { Some(self.take_segment()?) } else { None };
         let Some(remap) = &mut self.remap else { return Ok(()) };
-        remap.groups[superblock.index()].push(entry);
+        remap.change(superblock, |group| {
+            group.segments.extend(segment);
+            group.push(entry);
+        });
         remap.global_entries += 1;
         if remap.unwritten.last() != Some(&superblock) {
             remap.unwritten.push(superblock);
@@ -126,7 +125,7 @@ impl<M: Media> Ftl<M> {
     /// The group of an erased superblock is given up.
     pub(crate) fn drop_group(&mut self, superblock: SuperblockId) {
         let Some(remap) = &mut self.remap else { return };
-        let group = std::mem::take(&mut remap.groups[superblock.index()]);
+        let group = remap.change(superblock, std::mem::take);
         let entries: usize = group.segments.iter().map(|segment| segment.entries.len()).sum();
         remap.global_entries = remap.global_entries.saturating_sub(u64_from(entries));
         remap.unwritten.retain(|unwritten| *unwritten != superblock);

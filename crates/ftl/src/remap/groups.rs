@@ -33,8 +33,16 @@ impl Tally {
         self.units -= u32::from(entry.len);
     }
 
+    /// Entries that are not, as [`Tally::live_entries`] has it.
+    pub(crate) fn dead_entries(&self) -> u32 {
+        self.entries.saturating_sub(self.live_entries())
+    }
+
     /// Entries that are live, if dead units are spread evenly (remap.md section 5).
     pub(crate) fn live_entries(&self) -> u32 {
+        if self.entries == self.units {
+            return self.live;
+        }
         let share = u64::from(self.entries) * u64::from(self.live);
         u32_from(usize::try_from(share.div_ceil(u64::from(self.units.max(1)))).unwrap_or(0))
     }
@@ -108,6 +116,12 @@ impl Group {
             }
             _ => false,
         }
+    }
+
+    /// Takes all segments out.
+    pub(crate) fn take_segments(&mut self) -> Vec<Segment> {
+        self.nvram = Tally::default();
+        std::mem::take(&mut self.segments)
     }
 
     /// Adds an entry to the last segment, which has room.

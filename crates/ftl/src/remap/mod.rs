@@ -27,6 +27,7 @@ mod live;
 mod log_pages;
 mod maintain;
 mod plan;
+mod ranks;
 mod recover;
 mod referrers;
 mod refs;
@@ -45,13 +46,16 @@ pub use maintain::Maintenance;
 pub use request::{RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, RemapRange};
 
 pub(crate) use collect::Primary;
+pub(crate) use plan::Piece;
 pub(crate) use recover::FoundLog;
 pub(crate) use ring::Ring;
 
 use bits::RemappedUnits;
 use groups::{Group, LogSuperblocks, Segments};
+use ranks::Ranks;
 use referrers::Referrers;
 use refs::Refs;
+use room::Needs;
 
 use crate::layout::Layout;
 
@@ -113,6 +117,8 @@ pub(crate) struct Remap {
     pub(crate) units: RemappedUnits,
     /// By superblock.
     pub(crate) groups: Vec<Group>,
+    /// Which groups come first when room is made. Global logs have no use for it.
+    pub(crate) ranks: Option<Ranks>,
     pub(crate) segments: Segments,
     pub(crate) superblocks: LogSuperblocks,
     /// By pool.
@@ -130,6 +136,8 @@ pub(crate) struct Remap {
     /// Dead units noted so far, and how many there were when compacting was last in vain.
     pub(crate) dead: u64,
     pub(crate) in_vain_at: u64,
+    /// Scratch of the running command.
+    pub(crate) needs: Needs,
     pub(crate) stats: RemapStats,
 }
 
@@ -150,6 +158,7 @@ impl Remap {
             refs: Refs::new(geometry.total_slots()),
             units: RemappedUnits::new(layout.units),
             groups: vec![Group::default(); index(superblocks)],
+            ranks: config.scheme.is_local().then(|| Ranks::new(superblocks)),
             segments: Segments::new(segments),
             superblocks: LogSuperblocks::new(superblocks),
             referrers: vec![Referrers::default(); index(geometry.pools())],
@@ -160,6 +169,7 @@ impl Remap {
             relocations: 0,
             dead: 0,
             in_vain_at: 0,
+            needs: Needs::new(superblocks),
             stats: RemapStats::default(),
         })
     }
@@ -172,9 +182,11 @@ impl Remap {
     /// The mapping of a unit by a remap to `superblock` ended.
     #[inline]
     pub(crate) fn note_dead(&mut self, superblock: SuperblockId, in_flash: bool) {
-        let group = &mut self.groups[superblock.index()];
-        let tally = if in_flash { &mut group.flash } else { &mut group.nvram };
-        tally.live -= 1;
+        if in_flash {
+            self.groups[superblock.index()].flash.live -= 1;
+        } else {
+            self.change(superblock, |group| group.nvram.live -= 1);
+        }
         self.dead += 1;
     }
 }

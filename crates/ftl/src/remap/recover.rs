@@ -296,13 +296,14 @@ impl<M: Media> Recovery<M> {
             let Some(remap) = &mut self.ftl.remap else { return };
             if live > 0 {
                 let entries = std::mem::take(&mut segment.entries);
-                let group = &mut remap.groups[superblock.index()];
-                let before = group.nvram.live;
-                group.segments.push(segment);
-                for entry in entries {
-                    group.push(entry);
-                }
-                group.nvram.live = before + live;
+                remap.change(superblock, |group| {
+                    let before = group.nvram.live;
+                    group.segments.push(segment);
+                    for entry in entries {
+                        group.push(entry);
+                    }
+                    group.nvram.live = before + live;
+                });
             }
         }
     }

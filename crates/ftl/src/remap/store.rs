@@ -9,7 +9,7 @@ use onefold_nand::Media;
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Cause, Nanos, SuperblockId};
 
-use super::groups::{LogPage, Tally};
+use super::groups::{Group, LogPage};
 use super::room::For;
 use crate::FtlError;
 use crate::ftl::Ftl;
@@ -21,14 +21,12 @@ impl<M: Media> Ftl<M> {
         self.write_log()?;
         let Some(remap) = &mut self.remap else { return Ok(false) };
         remap.stats.compactions += 1;
-        let group = &mut remap.groups[superblock.index()];
-        let old = std::mem::take(&mut group.segments);
-        group.nvram = Tally::default();
+        let old = remap.change(superblock, Group::take_segments);
         let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
         let (live, units) = self.take_live(superblock, &entries, false, false);
         let gain = self.refill(superblock, &live, old.iter().map(|segment| segment.id))?;
         if let Some(remap) = &mut self.remap {
-            remap.groups[superblock.index()].nvram.live = units;
+            remap.change(superblock, |group| group.nvram.live = units);
         }
         Ok(gain)
     }
@@ -93,8 +91,7 @@ impl<M: Media> Ftl<M> {
         let short = usize::from(group.pages.last().is_some_and(|page| remap.merges(page, group)));
         let group = &mut remap.groups[superblock.index()];
         let merged = group.pop_pages(group.pages.len() - short);
-        let old = std::mem::take(&mut group.segments);
-        group.nvram = Tally::default();
+        let old = remap.change(superblock, Group::take_segments);
         let entries: Vec<_> = merged.iter().flat_map(|page| &page.entries).copied().collect();
         let (mut live, _) = self.take_live(superblock, &entries, true, true);
         let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
