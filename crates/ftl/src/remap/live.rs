@@ -3,8 +3,9 @@
 use onefold_format::RemapEntry;
 use onefold_nand::Media;
 use onefold_units::SuperblockId;
-use onefold_units::convert::u32_from;
+use onefold_units::convert::{index, u32_from};
 
+use super::groups::Segment;
 use crate::ftl::Ftl;
 
 impl<M: Media> Ftl<M> {
@@ -34,6 +35,60 @@ impl<M: Media> Ftl<M> {
         to_flash: bool,
     ) -> (Vec<RemapEntry>, u32) {
         self.take_live_of(superblock, entries, |_| true, in_flash, to_flash)
+    }
+
+    /// The same for all entries that a group has in NVRAM, of which `live` units are known to be live.
+    /// As long as no more look so, no unit is there twice, and none has to be set aside.
+    pub(crate) fn take_live_segments(
+        &mut self,
+        superblock: SuperblockId,
+        segments: &[Segment],
+        live: u32,
+        to_flash: bool,
+    ) -> (Vec<RemapEntry>, u32) {
+        let first_ppn = self.nand.geometry().ppn(superblock, 0).raw();
+        let entries = || segments.iter().flat_map(|segment| &segment.entries);
+        let mut kept = Vec::with_capacity(index(live));
+        let mut units = 0;
+        for entry in entries() {
+            if let Some((first, last, found)) = self.live_ends(entry, first_ppn, false) {
+                kept.push(cut(entry, first, last));
+                units += found;
+            }
+        }
+        if units != live {
+            let entries: Vec<_> = entries().copied().collect();
+            return self.take_live(superblock, &entries, false, to_flash);
+        }
+        if to_flash {
+            for entry in &kept {
+                let first = entry.target.raw();
+                for (lpn, ppn) in (first..first + u32::from(entry.len)).zip(first_ppn + entry.slot..) {
+                    if self.is_live(lpn, ppn, false) {
+                        self.put_unit(lpn, true);
+                    }
+                }
+            }
+        }
+        (kept, units)
+    }
+
+    /// The first and the last live unit of an entry, and how many are live.
+    #[inline]
+    fn live_ends(
+        &self,
+        entry: &RemapEntry,
+        first_ppn: u32,
+        in_flash: bool,
+    ) -> Option<(u16, u16, u32)> {
+        let mut ends: Option<(u16, u16, u32)> = None;
+        for n in 0..entry.len {
+            let lpn = entry.target.raw() + u32::from(n);
+            if self.is_live(lpn, first_ppn + entry.slot + u32::from(n), in_flash) {
+                ends = Some(ends.map_or((n, n, 1), |(first, _, found)| (first, n, found + 1)));
+            }
+        }
+        ends
     }
 
     /// The same, with only those of the live entries that are wanted, by their number.

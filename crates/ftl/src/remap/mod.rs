@@ -136,6 +136,8 @@ pub(crate) struct Remap {
     /// Dead units noted so far, and how many there were when compacting was last in vain.
     pub(crate) dead: u64,
     pub(crate) in_vain_at: u64,
+    /// How many have to be dead before collecting the log can gain anything.
+    pub(crate) collect_from: u64,
     /// Scratch of the running command.
     pub(crate) needs: Needs,
     pub(crate) stats: RemapStats,
@@ -169,6 +171,7 @@ impl Remap {
             relocations: 0,
             dead: 0,
             in_vain_at: 0,
+            collect_from: 0,
             needs: Needs::new(superblocks),
             stats: RemapStats::default(),
         })

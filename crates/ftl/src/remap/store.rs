@@ -21,9 +21,9 @@ impl<M: Media> Ftl<M> {
         self.write_log()?;
         let Some(remap) = &mut self.remap else { return Ok(false) };
         remap.stats.compactions += 1;
+        let live = remap.groups[superblock.index()].nvram.live;
         let old = remap.change(superblock, Group::take_segments);
-        let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
-        let (live, units) = self.take_live(superblock, &entries, false, false);
+        let (live, units) = self.take_live_segments(superblock, &old, live, false);
         let gain = self.refill(superblock, &live, old.iter().map(|segment| segment.id))?;
         if let Some(remap) = &mut self.remap {
             remap.change(superblock, |group| group.nvram.live = units);
@@ -91,11 +91,11 @@ impl<M: Media> Ftl<M> {
         let short = usize::from(group.pages.last().is_some_and(|page| remap.merges(page, group)));
         let group = &mut remap.groups[superblock.index()];
         let merged = group.pop_pages(group.pages.len() - short);
+        let live_units = group.nvram.live;
         let old = remap.change(superblock, Group::take_segments);
         let entries: Vec<_> = merged.iter().flat_map(|page| &page.entries).copied().collect();
         let (mut live, _) = self.take_live(superblock, &entries, true, true);
-        let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
-        let (moved, units) = self.take_live(superblock, &entries, false, true);
+        let (moved, units) = self.take_live_segments(superblock, &old, live_units, true);
         live.extend(moved);
         if let Some(remap) = &mut self.remap {
             remap.groups[superblock.index()].flash.live += units;
@@ -139,16 +139,23 @@ impl<M: Media> Ftl<M> {
         let Some(remap) = &self.remap else { return Ok(false) };
         let geometry = *self.nand.geometry();
         let is_in = |at: SuperblockId| move |page: &LogPage| geometry.split(page.ppn).0 == at;
-        let pages_after = |at: &SuperblockId| {
-            remap.groups.iter().map(|group| remap.pages_after(group, is_in(*at))).sum::<u32>()
-        };
-        let log = remap.superblocks.closed.iter();
         // First those that power failed in: a damaged page in them says nothing about its age.
         let torn = &remap.superblocks.torn;
+        if torn.is_empty() && remap.dead < remap.collect_from {
+            return Ok(false);
+        }
         let whole = |at: &SuperblockId| torn.iter().all(|(torn, _)| torn != at);
-        let fewest = log.map(|at| (whole(at), pages_after(at), at.raw(), *at)).min();
+        let needed = remap.pages_after(&geometry);
+        let log = remap.superblocks.closed.iter();
+        let fewest = log.map(|at| (whole(at), needed[at.index()], at.raw(), *at)).min();
         let Some((whole, needed, _, victim)) = fewest else { return Ok(false) };
-        if whole && needed * 10 > self.layout.data_slots() * 9 {
+        let worth_it = self.layout.data_slots() * 9 / 10;
+        if whole && needed > worth_it {
+            // Each unit that dies saves a page at most; where a few would do, some more.
+            let missing = (needed - worth_it).max(self.layout.data_slots() / 16);
+            if let Some(remap) = &mut self.remap {
+                remap.collect_from = remap.dead + u64::from(missing);
+            }
             return Ok(false);
         }
         let is_in_victim = is_in(victim);
