@@ -63,7 +63,9 @@ impl<M: Media> Ftl<M> {
         if to_flash {
             for entry in &kept {
                 let first = entry.target.raw();
-                for (lpn, ppn) in (first..first + u32::from(entry.len)).zip(first_ppn + entry.slot..) {
+                for (lpn, ppn) in
+                    (first..first + u32::from(entry.len)).zip(first_ppn + entry.slot..)
+                {
                     if self.is_live(lpn, ppn, false) {
                         self.put_unit(lpn, true);
                     }
