@@ -204,7 +204,7 @@ impl<M: Media> Ftl<M> {
     pub(crate) fn end_replaced(&mut self, unit: &Staged, old: Ppn) {
         if let (Some(in_flash), Some(remap)) = (unit.remapped, &mut self.remap) {
             let (superblock, _) = self.nand.geometry().split(old);
-            remap.note_dead(superblock, in_flash);
+            remap.note_dead(superblock, unit.lpn, in_flash);
         }
         self.invalidate(old);
     }

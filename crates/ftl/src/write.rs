@@ -183,7 +183,8 @@ impl<M: Media> Ftl<M> {
             self.invalidate(old);
         }
         // Without bytes the number of a copy is not known: the meter takes any there is.
-        let seq = if M::STORES || unit.seq > 0 || slot % 2 == 0 { unit.seq } else { self.seq };
+        let seq =
+            if M::STORES || unit.seq > 0 || slot.is_multiple_of(2) { unit.seq } else { self.seq };
         let open = &mut self.frontiers[index(frontier)];
         open.next = slot + 1;
         open.programmed = slot + 1;

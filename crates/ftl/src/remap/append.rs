@@ -5,7 +5,7 @@ use onefold_nand::Media;
 use onefold_units::convert::{index, u32_from, u64_from};
 use onefold_units::{Nanos, Ppn, SuperblockId};
 
-use super::groups::{NO_SEGMENT, Segment};
+use super::groups::{NO_SEGMENT, Segment, Segments};
 use crate::FtlError;
 use crate::ftl::Ftl;
 
@@ -41,7 +41,7 @@ impl<M: Media> Ftl<M> {
 
     /// Takes a free segment. Its life is a number from the allocator of epochs, which are never given
     /// out twice: no entry of an earlier use can pass for one of this.
-    fn take_segment(&mut self) -> Result<Segment, FtlError> {
+    pub(crate) fn take_segment(&mut self) -> Result<Segment, FtlError> {
         let Some(remap) = &mut self.remap else { return Err(FtlError::NoSpace) };
         if !remap.config.scheme.is_local() {
             let life = 0;
@@ -55,7 +55,9 @@ impl<M: Media> Ftl<M> {
         }
         let life = self.alloc;
         self.alloc += 1;
-        let entries = Vec::with_capacity(per_segment);
+        let Some(remap) = &mut self.remap else { return Err(FtlError::NoSpace) };
+        let entries = remap.segments.spare.pop();
+        let entries = entries.unwrap_or_else(|| Vec::with_capacity(per_segment));
         Ok(Segment { id, life, entries, written: None, sealed: false })
     }
 
@@ -118,7 +120,7 @@ impl<M: Media> Ftl<M> {
             let in_flash = remap.units.is_in_flash(lpn);
             remap.units.clear(lpn);
             let (superblock, _) = self.nand.geometry().split(old);
-            remap.note_dead(superblock, in_flash);
+            remap.note_dead(superblock, lpn, in_flash);
         }
     }
 
@@ -133,14 +135,21 @@ impl<M: Media> Ftl<M> {
             let (log, _) = self.nand.geometry().split(page.ppn);
             remap.superblocks.live[log.index()] -= 1;
         }
-        self.give_back(group.segments.iter().map(|segment| segment.id));
+        self.give_back(group.segments);
     }
 
     /// Segments are not needed any more, once the medium is synchronised.
-    pub(crate) fn give_back(&mut self, segments: impl Iterator<Item = u32>) {
+    pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = Segment>) {
         let Some(remap) = &mut self.remap else { return };
-        let list = if M::STORES { &mut remap.segments.waiting } else { &mut remap.segments.free };
-        list.extend(segments.filter(|id| *id != NO_SEGMENT));
+        let Segments { free, waiting, spare, .. } = &mut remap.segments;
+        let list = if M::STORES { waiting } else { free };
+        for Segment { id, mut entries, .. } in segments {
+            if id != NO_SEGMENT {
+                entries.clear();
+                spare.push(entries);
+                list.push(id);
+            }
+        }
     }
 }
 

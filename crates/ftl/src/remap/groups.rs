@@ -77,6 +77,9 @@ pub(crate) struct Group {
     pub(crate) segments: Vec<Segment>,
     pub(crate) flash: Tally,
     pub(crate) nvram: Tally,
+    /// Units whose mapping by an entry in NVRAM ended, once for each time, since segments were last
+    /// taken out.
+    pub(crate) ended: Vec<u32>,
 }
 
 impl Group {
@@ -121,7 +124,17 @@ impl Group {
     /// Takes all segments out.
     pub(crate) fn take_segments(&mut self) -> Vec<Segment> {
         self.nvram = Tally::default();
+        self.ended.clear();
         std::mem::take(&mut self.segments)
+    }
+
+    /// Adds a segment whose units are all live.
+    pub(crate) fn push_segment(&mut self, segment: Segment) {
+        for entry in &segment.entries {
+            self.nvram.add(entry);
+            self.nvram.live += u32::from(entry.len);
+        }
+        self.segments.push(segment);
     }
 
     /// Adds an entry to the last segment, which has room.
@@ -172,12 +185,14 @@ pub(crate) struct Segments {
     pub(crate) free: Vec<u32>,
     pub(crate) waiting: Vec<u32>,
     pub(crate) total: u32,
+    /// Memory of segments that were given back.
+    pub(crate) spare: Vec<Vec<RemapEntry>>,
 }
 
 impl Segments {
     /// All of them free, the lowest first.
     pub(crate) fn new(total: u32) -> Self {
-        Self { free: (0..total).rev().collect(), waiting: Vec::new(), total }
+        Self { free: (0..total).rev().collect(), waiting: Vec::new(), total, spare: Vec::new() }
     }
 
     pub(crate) fn free_count(&self) -> u32 {

@@ -184,11 +184,17 @@ impl Remap {
 
     /// The mapping of a unit by a remap to `superblock` ended.
     #[inline]
-    pub(crate) fn note_dead(&mut self, superblock: SuperblockId, in_flash: bool) {
+    pub(crate) fn note_dead(&mut self, superblock: SuperblockId, lpn: u32, in_flash: bool) {
         if in_flash {
             self.groups[superblock.index()].flash.live -= 1;
         } else {
-            self.change(superblock, |group| group.nvram.live -= 1);
+            let is_local = self.ranks.is_some();
+            self.change(superblock, |group| {
+                group.nvram.live -= 1;
+                if is_local {
+                    group.ended.push(lpn);
+                }
+            });
         }
         self.dead += 1;
     }
