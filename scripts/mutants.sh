@@ -47,7 +47,8 @@ ftl|remap-oldest-entry|remap/live.rs|s/entries\.iter\(\)\.enumerate\(\)\.rev\(\)
 ftl|remap-aborted|candidates.rs|s/if self\.aborted\.contains\(&candidate\.seq\)/if self.aborted.contains(&0)/|slots and entries of an atomic remap that was cut off do not count
 ftl|remap-not-running|remap/execute.rs|s/self\.begin_command\(slot, options\.id\.unwrap_or\(0\)\)\?;/let _ = slot;/|an atomic remap is noted as running before its records
 ftl|remap-done-early|remap/ring.rs|s/if M::STORES && atomic \{\n\s*self\.sync\(\)\?;\n\s*\}//|its records are durable before it is noted as done
-ftl|remap-reuse|remap/append.rs|s/if M::STORES \{ &mut remap\.segments\.waiting \} else \{ &mut remap\.segments\.free \}/\&mut remap.segments.free/|segments are reused after a synchronisation
+ftl|remap-reuse|remap/append.rs|s/let list = if M::STORES \{ waiting \} else \{ free \};/let _ = waiting; let list = free;/|segments are reused after a synchronisation
+ftl|remap-ended|trim.rs|s/(let unit = staged\.clone\(\);)\n(.*?staged\.lpn = 0;)/$2 $1/s|a mapping that ended is noted for its unit
 ftl|remap-unsealed|remap/recover.rs|s/sealed: true/sealed: false/|segments from before a power cut take no more entries
 ftl|remap-one-life|remap/append.rs|s/let life = self\.alloc;/let life = 1;/|an entry of an earlier use of its segment does not pass
 ftl|remap-moved-slots|remap/recover.rs|s/entry\.seq > covered \|\| first\.is_some_and\(\|first\| slot >= first\)/entry.seq > covered/|entries about slots programmed after the cut are candidates

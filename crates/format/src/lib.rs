@@ -26,7 +26,9 @@ pub use remap::{
     entries_per_segment, log_page_capacity, pack_log_page, paper, unpack_log_page,
 };
 pub use spare::{SlotKind, SpareRecord, SpareState};
-pub use tail::{TAIL_RECORD_BYTES, TailRecord, decode_tail, encode_tail, tail_records_per_unit};
+pub use tail::{
+    TAIL_RECORD_BYTES, TailMeter, TailRecord, decode_tail, encode_tail, tail_records_per_unit,
+};
 pub use trim::{TRIM_RECORD_BYTES, TrimRecord};
 
 /// Checksum of every record and of user data: CRC-32C (Castagnoli).

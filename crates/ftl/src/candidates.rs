@@ -1,6 +1,6 @@
 //! Which slots may hold the content of a unit, and which of them wins: steps 3 and 4 of recovery.
 
-use onefold_format::{SlotKind, SpareState, SuperblockKind, decode_tail, tail_records_per_unit};
+use onefold_format::{SlotKind, SpareState, SuperblockKind, decode_tail};
 use onefold_nand::{Media, MediaError};
 use onefold_units::SuperblockId;
 use onefold_units::convert::{index, low32};
@@ -185,14 +185,15 @@ impl<M: Media> Recovery<M> {
         first: u32,
     ) -> Result<Option<Vec<Candidate>>, RecoverError> {
         let geometry = *self.ftl.nand.geometry();
-        let per_unit = tail_records_per_unit(geometry.unit_bytes());
         let (begin, end) = (self.ftl.layout.data_begin, self.ftl.layout.data_end);
         let mut candidates = Vec::new();
         let mut slot = begin;
         let mut tail_slot = end;
         let mut unit = vec![0; index(geometry.unit_bytes())];
         while slot < end {
-            let count = per_unit.min(end - slot);
+            if tail_slot >= geometry.slots() {
+                return Ok(None);
+            }
             let ppn = geometry.ppn(superblock, tail_slot);
             let spare = match self.ftl.nand.media_mut().read(ppn, &mut unit) {
                 Ok(spare) => spare,
@@ -206,10 +207,13 @@ impl<M: Media> Recovery<M> {
                 }
                 SpareState::Erased | SpareState::Damaged => false,
             };
-            let Some(records) = tail.then(|| decode_tail(&unit, count)).flatten() else {
+            let Some(records) = tail.then(|| decode_tail(&unit)).flatten() else {
                 return Ok(None);
             };
-            for record in records {
+            if records.is_empty() {
+                return Ok(None);
+            }
+            for record in records.into_iter().take(index(end - slot)) {
                 let data = matches!(record.kind, Some(SlotKind::Data | SlotKind::Lost));
                 self.ftl.seq = self.ftl.seq.max(record.seq.raw());
                 if data && slot >= first {

@@ -1,6 +1,6 @@
 //! Write frontiers: open superblocks and what is staged for their next program.
 
-use onefold_format::TailRecord;
+use onefold_format::{TailMeter, TailRecord};
 use onefold_nand::Spare;
 use onefold_units::{Cause, Ppn, SuperblockId};
 
@@ -42,15 +42,28 @@ pub(crate) struct Frontier {
     pub(crate) spares: Vec<Spare>,
     /// What the tail pages will say; kept only if they are written with bytes.
     pub(crate) tail: Vec<TailRecord>,
+    /// What they will take; `None` if there are none.
+    pub(crate) meter: Option<TailMeter>,
 }
 
 impl Frontier {
-    pub(crate) fn open(&mut self, superblock: SuperblockId, first: u32) {
+    pub(crate) fn open(&mut self, superblock: SuperblockId, first: u32, meter: Option<TailMeter>) {
         self.superblock = Some(superblock);
         self.next = first;
         self.programmed = first;
         self.staged.clear();
         self.staged_data.clear();
         self.tail.clear();
+        self.meter = meter;
+    }
+
+    /// Notes what the tail pages say about the next slot; `keeps` it if they are written with bytes.
+    #[inline]
+    pub(crate) fn note(&mut self, record: TailRecord, keeps: bool) {
+        let Some(meter) = &mut self.meter else { return };
+        meter.add(&record);
+        if keeps {
+            self.tail.push(record);
+        }
     }
 }

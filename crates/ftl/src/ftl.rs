@@ -25,7 +25,7 @@ use crate::frontier::Frontier;
 use crate::layout::{LOST, Layout, UNMAPPED};
 use crate::map_cache::MapCache;
 use crate::pool::Pool;
-use crate::remap::{Remap, Ring};
+use crate::remap::{Piece, Remap, Ring};
 use crate::stats::{FtlStats, SpaceMap, Wear};
 use crate::superblock::{Map, State, Superblock, ValidBits};
 use crate::trim_log::TrimLog;
@@ -73,6 +73,8 @@ pub struct Ftl<M> {
     pub(crate) ring: Ring,
     /// Units that the next flush unmaps.
     pub(crate) moving: BTreeSet<u32>,
+    /// What the last remap command was decided into: memory for the next.
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl<M: Media> Ftl<M> {
@@ -130,6 +132,7 @@ impl<M: Media> Ftl<M> {
             contents: contents(&config, &geometry),
             ring: Ring::default(),
             moving: BTreeSet::new(),
+            pieces: Vec::new(),
             nand,
         })
     }

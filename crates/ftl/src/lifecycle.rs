@@ -1,8 +1,7 @@
 //! The life of a superblock: taken from the free list, headed, filled, closed with its tail.
 
 use onefold_format::{
-    HeadRecord, SlotKind, SpareRecord, SuperblockKind, TailRecord, checksum, encode_tail,
-    tail_records_per_unit,
+    HeadRecord, SlotKind, SpareRecord, SuperblockKind, TailMeter, TailRecord, checksum, encode_tail,
 };
 use onefold_nand::{At, ERASED_SPARE, Media, MediaError};
 use onefold_units::convert::{index, low32};
@@ -22,7 +21,9 @@ impl<M: Media> Ftl<M> {
         let superblock = self.take_free(at, pool, SuperblockKind::Data)?;
         let first = self.layout.data_begin;
         self.superblocks[superblock.index()].state = State::Open;
-        self.frontiers[index(frontier)].open(superblock, first);
+        let unit_bytes = self.nand.geometry().unit_bytes();
+        let meter = self.config.metadata_pages.then(|| TailMeter::new(unit_bytes));
+        self.frontiers[index(frontier)].open(superblock, first, meter);
         self.judge_hunger(pool);
         Ok(())
     }
@@ -136,6 +137,8 @@ impl<M: Media> Ftl<M> {
         let open = &mut self.frontiers[index(frontier)];
         let Some(superblock) = open.superblock.take() else { return Ok(()) };
         let tail = std::mem::take(&mut open.tail);
+        let tail_units = open.meter.as_ref().map_or(0, TailMeter::units);
+        self.superblocks[superblock.index()].tail_units = tail_units;
         let written = if self.config.metadata_pages {
             self.write_tail(background(at.now), superblock, &tail)?
         } else {
@@ -169,14 +172,13 @@ impl<M: Media> Ftl<M> {
     ) -> Result<bool, FtlError> {
         let geometry = *self.nand.geometry();
         let unit_bytes = geometry.unit_bytes();
-        let per_unit = index(tail_records_per_unit(unit_bytes));
         let slots = geometry.slots_per_program();
         let programs = self.tail_programs();
-        let mut chunks = tail.chunks(per_unit);
+        let mut rest = tail;
         let mut data = vec![0; if M::STORES { index(slots * unit_bytes) } else { 0 }];
         for program in programs {
             for unit in data.chunks_exact_mut(index(unit_bytes)) {
-                encode_tail(chunks.next().unwrap_or_default(), unit);
+                rest = &rest[encode_tail(rest, unit)..];
             }
             let spares: Vec<_> = (0..index(slots))
                 .map(|n| {

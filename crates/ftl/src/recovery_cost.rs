@@ -7,8 +7,9 @@ use onefold_units::convert::{u32_from, u64_from};
 use crate::ftl::Ftl;
 use crate::superblock::{State, Superblock};
 
-/// What recovery reads. All dies read in parallel; transfers and the work of the controller take no
-/// time.
+/// What recovery reads. All dies read in parallel, and NVRAM, which has a port of its own, beside them:
+/// where a segment counts is judged when it and the heads are there. Transfers and the work of the
+/// controller take no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryCost {
     /// Head pages of superblocks.
@@ -61,8 +62,9 @@ impl<M: Media> Ftl<M> {
                 State::Open | State::Closed | State::Collecting if self.is_recent(at, block) => {
                     cost.superblocks += 1;
                     if self.config.metadata_pages && block.state != State::Open {
-                        let tail = self.layout.data_end..geometry.slots();
-                        cost.tail_pages += u64_from(tail.len()) / per_program;
+                        let tail = geometry.slots() - self.layout.data_end;
+                        let units = u64::from(block.tail_units.min(tail));
+                        cost.tail_pages += units.div_ceil(per_program);
                     } else {
                         cost.scanned_pages += programmed.div_ceil(per_program);
                     }
@@ -111,7 +113,7 @@ impl<M: Media> Ftl<M> {
             [cost.head_pages, cost.map_pages, cost.tail_pages + cost.scanned_pages, cost.log_pages];
         let reads: u64 = phases.iter().map(|pages| pages.div_ceil(dies)).sum();
         let nvram = cost.nvram_bytes.div_ceil(64) * self.config.remap.nvram_read.get();
-        Nanos::new(reads * read.get() + nvram)
+        Nanos::new((reads * read.get()).max(nvram))
     }
 
     /// Bytes of NVRAM and of flash that the remap log takes, and how many units are remapped.

@@ -2,7 +2,7 @@
 //!
 //! Only where a flash page holds several units. A failed program sends them to another superblock.
 
-use onefold_format::SlotKind;
+use onefold_format::{SlotKind, TailRecord};
 use onefold_nand::{At, Delay, Grant, Media};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Cause, Nanos, Ppn, SuperblockId};
@@ -165,13 +165,15 @@ impl<M: Media> Ftl<M> {
         open.staged_data.clear();
         open.programmed += slots;
         open.next = open.programmed;
-        if M::STORES && self.config.metadata_pages {
-            for unit in &staged {
-                open.tail.push(tail_record(unit.entry.kind, unit.lpn, unit.seq));
-            }
-            for _ in 0..fillers {
-                open.tail.push(tail_record(SlotKind::Filler, 0, 0));
-            }
+        let mut filler = tail_record(SlotKind::Filler, 0, 0);
+        for unit in &staged {
+            let record = tail_record(unit.entry.kind, unit.lpn, unit.seq);
+            // Fillers say nothing: they repeat what takes no room.
+            filler = TailRecord { kind: filler.kind, ..record };
+            open.note(record, M::STORES);
+        }
+        for _ in 0..fillers {
+            open.note(filler, M::STORES);
         }
         self.stats.programs.add(Cause::Padding, pages * u64::from(fillers));
         for (slot, unit) in (first..).zip(&staged) {
@@ -202,7 +204,7 @@ impl<M: Media> Ftl<M> {
     pub(crate) fn end_replaced(&mut self, unit: &Staged, old: Ppn) {
         if let (Some(in_flash), Some(remap)) = (unit.remapped, &mut self.remap) {
             let (superblock, _) = self.nand.geometry().split(old);
-            remap.note_dead(superblock, in_flash);
+            remap.note_dead(superblock, unit.lpn, in_flash);
         }
         self.invalidate(old);
     }

@@ -40,6 +40,8 @@ pub(crate) struct Superblock {
     /// It holds slots that failed verification: keep verifying it (recovery, step 3).
     pub(crate) unverified: bool,
     pub(crate) erases: u32,
+    /// Units that its tail takes, as far as that is known.
+    pub(crate) tail_units: u32,
     /// Number of its allocation among all allocations.
     pub(crate) epoch: u64,
     /// Sequence number when it was closed; its age for victim policies.
@@ -56,6 +58,7 @@ impl Superblock {
         erasing: false,
         unverified: false,
         erases: 0,
+        tail_units: u32::MAX,
         epoch: 0,
         closed_at: 0,
     };

@@ -62,10 +62,10 @@ impl<M: Media> Ftl<M> {
             // The slot is programmed with its page, but holds nothing; what it would have replaced
             // is dead by the trim record.
             let staged = &mut self.frontiers[frontier].staged[place];
+            let unit = staged.clone();
             staged.entry.kind = SlotKind::Filler;
             staged.lpn = 0;
             if let Some(old) = staged.replaces.take() {
-                let unit = staged.clone();
                 self.end_replaced(&unit, old);
             }
         }

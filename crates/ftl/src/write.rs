@@ -198,12 +198,13 @@ impl<M: Media> Ftl<M> {
         if let Some(old) = old {
             self.invalidate(old);
         }
+        // Without bytes the number of a copy is not known: the meter takes any there is.
+        let seq =
+            if M::STORES || unit.seq > 0 || slot.is_multiple_of(2) { unit.seq } else { self.seq };
         let open = &mut self.frontiers[index(frontier)];
         open.next = slot + 1;
         open.programmed = slot + 1;
-        if M::STORES && self.config.metadata_pages {
-            open.tail.push(tail_record(unit.entry.kind, unit.lpn, unit.seq));
-        }
+        open.note(tail_record(unit.entry.kind, unit.lpn, seq), M::STORES);
         if slot + 1 == self.layout.data_end {
             self.close(at, pool, frontier)?;
         }

@@ -5,7 +5,7 @@ use onefold_units::convert::{low8, low64};
 use crate::bytes::{Reader, Writer};
 
 /// Writes fields of up to 64 bits one after the other.
-pub(super) struct BitWriter<'a> {
+pub(crate) struct BitWriter<'a> {
     bytes: Writer<'a>,
     /// Bits that do not fill eight bytes yet.
     waiting: u128,
@@ -13,12 +13,12 @@ pub(super) struct BitWriter<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    pub(super) const fn new(bytes: &'a mut [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes: Writer::new(bytes), waiting: 0, count: 0 }
     }
 
     /// The low `bits` of `value`, which has no higher ones.
-    pub(super) fn put(&mut self, value: u64, bits: u32) {
+    pub(crate) fn put(&mut self, value: u64, bits: u32) {
         debug_assert!(bits >= 64 - value.leading_zeros(), "{value} does not fit {bits} bits");
         self.waiting |= u128::from(value) << self.count;
         self.count += bits;
@@ -30,7 +30,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Writes what is left, filled with zeroes to a whole byte.
-    pub(super) fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         while self.count > 0 {
             self.bytes.uint(u64::from(low8(low64(self.waiting))), 1);
             self.waiting >>= 8;
@@ -40,19 +40,19 @@ impl<'a> BitWriter<'a> {
 }
 
 /// Reads fields of up to 64 bits one after the other.
-pub(super) struct BitReader<'a> {
+pub(crate) struct BitReader<'a> {
     bytes: Reader<'a>,
     waiting: u128,
     count: u32,
 }
 
 impl<'a> BitReader<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes: Reader::new(bytes), waiting: 0, count: 0 }
     }
 
     /// The next `bits`. `None` past the end.
-    pub(super) fn take(&mut self, bits: u32) -> Option<u64> {
+    pub(crate) fn take(&mut self, bits: u32) -> Option<u64> {
         while self.count < bits {
             self.waiting |= u128::from(self.bytes.u8()?) << self.count;
             self.count += 8;
@@ -65,7 +65,7 @@ impl<'a> BitReader<'a> {
 }
 
 /// Bits that `value` takes; 0 for 0.
-pub(super) const fn width(value: u64) -> u32 {
+pub(crate) const fn width(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 

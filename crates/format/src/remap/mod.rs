@@ -20,7 +20,7 @@
 //! bytes, an entry has no source and no kind, since unmapping is always a record of the trim log,
 //! and one CRC-32C tells torn, stale and damaged entries alike.
 
-mod bits;
+pub(crate) mod bits;
 mod entry;
 mod log_page;
 pub mod paper;

@@ -5,7 +5,7 @@ use onefold_nand::Media;
 use onefold_units::convert::{index, u32_from, u64_from};
 use onefold_units::{Nanos, Ppn, SuperblockId};
 
-use super::groups::{NO_SEGMENT, Segment};
+use super::groups::{NO_SEGMENT, Segment, Segments};
 use crate::FtlError;
 use crate::ftl::Ftl;
 
@@ -22,17 +22,16 @@ impl<M: Media> Ftl<M> {
     ) -> Result<(), FtlError> {
         let Some(remap) = &mut self.remap else { return Ok(()) };
         let (per_segment, run_max) = (remap.per_segment(), remap.config.run_max());
-        let group = &mut remap.groups[superblock.index()];
-        if group.merge(&entry, run_max) {
+        if remap.change(superblock, |group| group.merge(&entry, run_max)) {
             return Ok(());
         }
-        if group.room(per_segment) == 0 {
-            let segment = self.take_segment()?;
-            let Some(remap) = &mut self.remap else { return Ok(()) };
-            remap.groups[superblock.index()].segments.push(segment);
-        }
+        let is_full = remap.groups[superblock.index()].room(per_segment) == 0;
+        let segment = if is_full { Some(self.take_segment()?) } else { None };
         let Some(remap) = &mut self.remap else { return Ok(()) };
-        remap.groups[superblock.index()].push(entry);
+        remap.change(superblock, |group| {
+            group.segments.extend(segment);
+            group.push(entry);
+        });
         remap.global_entries += 1;
         if remap.unwritten.last() != Some(&superblock) {
             remap.unwritten.push(superblock);
@@ -42,7 +41,7 @@ impl<M: Media> Ftl<M> {
 
     /// Takes a free segment. Its life is a number from the allocator of epochs, which are never given
     /// out twice: no entry of an earlier use can pass for one of this.
-    fn take_segment(&mut self) -> Result<Segment, FtlError> {
+    pub(crate) fn take_segment(&mut self) -> Result<Segment, FtlError> {
         let Some(remap) = &mut self.remap else { return Err(FtlError::NoSpace) };
         if !remap.config.scheme.is_local() {
             let life = 0;
@@ -56,7 +55,9 @@ impl<M: Media> Ftl<M> {
         }
         let life = self.alloc;
         self.alloc += 1;
-        let entries = Vec::with_capacity(per_segment);
+        let Some(remap) = &mut self.remap else { return Err(FtlError::NoSpace) };
+        let entries = remap.segments.spare.pop();
+        let entries = entries.unwrap_or_else(|| Vec::with_capacity(per_segment));
         Ok(Segment { id, life, entries, written: None, sealed: false })
     }
 
@@ -119,14 +120,14 @@ impl<M: Media> Ftl<M> {
             let in_flash = remap.units.is_in_flash(lpn);
             remap.units.clear(lpn);
             let (superblock, _) = self.nand.geometry().split(old);
-            remap.note_dead(superblock, in_flash);
+            remap.note_dead(superblock, lpn, in_flash);
         }
     }
 
     /// The group of an erased superblock is given up.
     pub(crate) fn drop_group(&mut self, superblock: SuperblockId) {
         let Some(remap) = &mut self.remap else { return };
-        let group = std::mem::take(&mut remap.groups[superblock.index()]);
+        let group = remap.change(superblock, std::mem::take);
         let entries: usize = group.segments.iter().map(|segment| segment.entries.len()).sum();
         remap.global_entries = remap.global_entries.saturating_sub(u64_from(entries));
         remap.unwritten.retain(|unwritten| *unwritten != superblock);
@@ -134,14 +135,21 @@ impl<M: Media> Ftl<M> {
             let (log, _) = self.nand.geometry().split(page.ppn);
             remap.superblocks.live[log.index()] -= 1;
         }
-        self.give_back(group.segments.iter().map(|segment| segment.id));
+        self.give_back(group.segments);
     }
 
     /// Segments are not needed any more, once the medium is synchronised.
-    pub(crate) fn give_back(&mut self, segments: impl Iterator<Item = u32>) {
+    pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = Segment>) {
         let Some(remap) = &mut self.remap else { return };
-        let list = if M::STORES { &mut remap.segments.waiting } else { &mut remap.segments.free };
-        list.extend(segments.filter(|id| *id != NO_SEGMENT));
+        let Segments { free, waiting, spare, .. } = &mut remap.segments;
+        let list = if M::STORES { waiting } else { free };
+        for Segment { id, mut entries, .. } in segments {
+            if id != NO_SEGMENT {
+                entries.clear();
+                spare.push(entries);
+                list.push(id);
+            }
+        }
     }
 }
 

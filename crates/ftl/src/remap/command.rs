@@ -58,6 +58,7 @@ impl<M: Media> Ftl<M> {
         // Only now: a command that failed in one of its parts moves nothing.
         self.note_moving(&pieces, options);
         let outcomes = self.count_outcomes(ranges, &pieces);
+        self.pieces = pieces;
         if let Some(slot) = slot {
             let sum = |count: fn(&RemapOutcome) -> u32| outcomes.iter().map(count).sum();
             let counts = (sum(|outcome| outcome.copied), sum(|outcome| outcome.skipped));
@@ -83,14 +84,14 @@ impl<M: Media> Ftl<M> {
         slot: Option<usize>,
     ) -> Result<(Nanos, Vec<Piece>), FtlError> {
         let (mut pieces, reserved) = self.resolve_reserved(at, ranges, options)?;
-        let part = self.part_units();
-        let units = |range: &RemapRange| u64::from(range.len);
-        let is_long = ranges.iter().map(units).sum::<u64>() > u64::from(part);
-        let splits = !options.atomic && !options.moves && !overlap(ranges);
-        if !reserved && is_long && splits {
-            return self.remap_parts(at, ranges, options, part);
-        }
         if !reserved {
+            let part = self.part_units();
+            let units = |range: &RemapRange| u64::from(range.len);
+            let is_long = ranges.iter().map(units).sum::<u64>() > u64::from(part);
+            // Whether ranges overlap takes each with each: it is asked last.
+            if is_long && !options.atomic && !options.moves && !overlap(ranges) {
+                return self.remap_parts(at, ranges, options, part);
+            }
             self.spread_room(&mut pieces, options);
         }
         if options.atomic {
@@ -167,6 +168,10 @@ impl<M: Media> Ftl<M> {
             if end > u64::from(units) {
                 return Err(RemapError::OutOfRange { range: at, end, units }.into());
             }
+        }
+        let after = |range: &RemapRange| range.dst.raw() + range.len;
+        if ranges.is_sorted_by(|range, next| after(range) <= next.dst.raw()) {
+            return Ok(());
         }
         let mut targets: Vec<_> = ranges.iter().map(|range| (range.dst.raw(), range.len)).collect();
         targets.sort_unstable();

@@ -10,7 +10,6 @@ use onefold_units::convert::{narrow, u32_from};
 use onefold_units::{Cause, Nanos, Ppn, SuperblockId};
 
 use super::RemapScheme;
-use super::groups::Tally;
 use crate::FtlError;
 use crate::ftl::{Ftl, background};
 
@@ -101,8 +100,7 @@ impl<M: Media> Ftl<M> {
         if group.nvram.live == group.nvram.units {
             return;
         }
-        let segments = std::mem::take(&mut group.segments);
-        group.nvram = Tally::default();
+        let segments = group.take_segments();
         let entries: Vec<_> = segments.iter().flat_map(|s| &s.entries).copied().collect();
         let (live, units) = self.take_live(superblock, &entries, false, false);
         let Some(remap) = &mut self.remap else { return };

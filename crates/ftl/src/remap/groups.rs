@@ -33,8 +33,16 @@ impl Tally {
         self.units -= u32::from(entry.len);
     }
 
+    /// Entries that are not, as [`Tally::live_entries`] has it.
+    pub(crate) fn dead_entries(&self) -> u32 {
+        self.entries.saturating_sub(self.live_entries())
+    }
+
     /// Entries that are live, if dead units are spread evenly (remap.md section 5).
     pub(crate) fn live_entries(&self) -> u32 {
+        if self.entries == self.units {
+            return self.live;
+        }
         let share = u64::from(self.entries) * u64::from(self.live);
         u32_from(usize::try_from(share.div_ceil(u64::from(self.units.max(1)))).unwrap_or(0))
     }
@@ -69,6 +77,9 @@ pub(crate) struct Group {
     pub(crate) segments: Vec<Segment>,
     pub(crate) flash: Tally,
     pub(crate) nvram: Tally,
+    /// Units whose mapping by an entry in NVRAM ended, once for each time, since segments were last
+    /// taken out.
+    pub(crate) ended: Vec<u32>,
 }
 
 impl Group {
@@ -110,6 +121,22 @@ impl Group {
         }
     }
 
+    /// Takes all segments out.
+    pub(crate) fn take_segments(&mut self) -> Vec<Segment> {
+        self.nvram = Tally::default();
+        self.ended.clear();
+        std::mem::take(&mut self.segments)
+    }
+
+    /// Adds a segment whose units are all live.
+    pub(crate) fn push_segment(&mut self, segment: Segment) {
+        for entry in &segment.entries {
+            self.nvram.add(entry);
+            self.nvram.live += u32::from(entry.len);
+        }
+        self.segments.push(segment);
+    }
+
     /// Adds an entry to the last segment, which has room.
     pub(crate) fn push(&mut self, entry: RemapEntry) {
         self.nvram.add(&entry);
@@ -120,7 +147,7 @@ impl Group {
     }
 
     /// Adds a segment that was found on the medium, behind the others.
-    pub(crate) fn push_segment(&mut self, segment: Segment, live: u32) {
+    pub(crate) fn restore_segment(&mut self, segment: Segment, live: u32) {
         for entry in &segment.entries {
             self.nvram.add(entry);
         }
@@ -167,12 +194,14 @@ pub(crate) struct Segments {
     pub(crate) free: Vec<u32>,
     pub(crate) waiting: Vec<u32>,
     pub(crate) total: u32,
+    /// Memory of segments that were given back.
+    pub(crate) spare: Vec<Vec<RemapEntry>>,
 }
 
 impl Segments {
     /// All of them free, the lowest first.
     pub(crate) fn new(total: u32) -> Self {
-        Self { free: (0..total).rev().collect(), waiting: Vec::new(), total }
+        Self { free: (0..total).rev().collect(), waiting: Vec::new(), total, spare: Vec::new() }
     }
 
     pub(crate) fn free_count(&self) -> u32 {

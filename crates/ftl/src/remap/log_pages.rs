@@ -3,7 +3,7 @@
 use onefold_format::{
     LogPageHead, RemapEntry, SlotKind, SuperblockKind, log_page_capacity, pack_log_page,
 };
-use onefold_nand::{ERASED_SPARE, Media, MediaError};
+use onefold_nand::{ERASED_SPARE, Geometry, Media, MediaError};
 use onefold_units::convert::{index, narrow, u32_from, u64_from};
 use onefold_units::{Cause, Nanos, SuperblockId};
 
@@ -259,13 +259,26 @@ impl super::Remap {
         old * 2 < per_page || (old + new).div_ceil(per_page) <= new.div_ceil(per_page)
     }
 
-    /// Pages that the live entries of a group would take which it has in a log superblock.
-    pub(crate) fn pages_after(&self, group: &Group, is_in: impl Fn(&LogPage) -> bool) -> u32 {
-        let pages = group.pages.iter().filter(|page| is_in(page));
-        let entries: usize = pages.map(|page| page.entries.len()).sum();
-        let live = u64_from(entries) * u64::from(group.flash.live);
-        let live = narrow(live.div_ceil(u64::from(group.flash.units.max(1))));
-        live.div_ceil(self.page_entries_min())
+    /// Pages that the live entries in each superblock would take if each group compacted its own.
+    pub(crate) fn pages_after(&self, geometry: &Geometry) -> Vec<u32> {
+        let mut pages = vec![0; self.groups.len()];
+        let mut entries: Vec<(SuperblockId, usize)> = Vec::new();
+        for group in &self.groups {
+            entries.clear();
+            for page in &group.pages {
+                let (log, _) = geometry.split(page.ppn);
+                match entries.iter_mut().find(|(at, _)| *at == log) {
+                    Some((_, sum)) => *sum += page.entries.len(),
+                    None => entries.push((log, page.entries.len())),
+                }
+            }
+            for (log, entries) in &entries {
+                let live = u64_from(*entries) * u64::from(group.flash.live);
+                let live = narrow(live.div_ceil(u64::from(group.flash.units.max(1))));
+                pages[log.index()] += live.div_ceil(self.page_entries_min());
+            }
+        }
+        pages
     }
 
     pub(crate) fn page_entries_min(&self) -> u32 {

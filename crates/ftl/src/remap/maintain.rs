@@ -54,9 +54,8 @@ impl<M: Media> Ftl<M> {
 
     /// The superblock whose group has most segments in NVRAM.
     pub(crate) fn largest_group(&self) -> Option<SuperblockId> {
-        let remap = self.remap.as_ref().filter(|remap| remap.config.scheme.is_local())?;
-        let sized = (0..).zip(&remap.groups).map(|(at, group)| (group.segments.len(), at));
-        let largest = sized.max_by_key(|(segments, at)| (*segments, std::cmp::Reverse(*at)));
-        largest.filter(|(segments, _)| *segments > 0).map(|(_, at)| SuperblockId::new(at))
+        let remap = self.remap.as_ref()?;
+        let largest = remap.ranks.as_ref()?.largest()?;
+        (!remap.groups[largest.index()].segments.is_empty()).then_some(largest)
     }
 }

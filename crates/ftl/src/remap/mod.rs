@@ -28,6 +28,7 @@ mod live;
 mod log_pages;
 mod maintain;
 mod plan;
+mod ranks;
 mod recover;
 mod referrers;
 mod refs;
@@ -48,13 +49,16 @@ pub use maintain::Maintenance;
 pub use request::{RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, RemapRange};
 
 pub(crate) use collect::Primary;
+pub(crate) use plan::Piece;
 pub(crate) use recover::FoundLog;
 pub(crate) use ring::Ring;
 
 use bits::RemappedUnits;
 use groups::{Group, LogSuperblocks, Segments};
+use ranks::Ranks;
 use referrers::Referrers;
 use refs::Refs;
+use room::Needs;
 
 use crate::layout::Layout;
 
@@ -116,6 +120,8 @@ pub(crate) struct Remap {
     pub(crate) units: RemappedUnits,
     /// By superblock.
     pub(crate) groups: Vec<Group>,
+    /// Which groups come first when room is made. Global logs have no use for it.
+    pub(crate) ranks: Option<Ranks>,
     pub(crate) segments: Segments,
     pub(crate) superblocks: LogSuperblocks,
     /// By pool.
@@ -133,6 +139,10 @@ pub(crate) struct Remap {
     /// Dead units noted so far, and how many there were when compacting was last in vain.
     pub(crate) dead: u64,
     pub(crate) in_vain_at: u64,
+    /// How many have to be dead before collecting the log can gain anything.
+    pub(crate) collect_from: u64,
+    /// Scratch of the running command.
+    pub(crate) needs: Needs,
     pub(crate) stats: RemapStats,
 }
 
@@ -153,6 +163,7 @@ impl Remap {
             refs: Refs::new(geometry.total_slots()),
             units: RemappedUnits::new(layout.units),
             groups: vec![Group::default(); index(superblocks)],
+            ranks: config.scheme.is_local().then(|| Ranks::new(superblocks)),
             segments: Segments::new(segments),
             superblocks: LogSuperblocks::new(superblocks),
             referrers: vec![Referrers::default(); index(geometry.pools())],
@@ -163,6 +174,8 @@ impl Remap {
             relocations: 0,
             dead: 0,
             in_vain_at: 0,
+            collect_from: 0,
+            needs: Needs::new(superblocks),
             stats: RemapStats::default(),
         })
     }
@@ -174,10 +187,18 @@ impl Remap {
 
     /// The mapping of a unit by a remap to `superblock` ended.
     #[inline]
-    pub(crate) fn note_dead(&mut self, superblock: SuperblockId, in_flash: bool) {
-        let group = &mut self.groups[superblock.index()];
-        let tally = if in_flash { &mut group.flash } else { &mut group.nvram };
-        tally.live -= 1;
+    pub(crate) fn note_dead(&mut self, superblock: SuperblockId, lpn: u32, in_flash: bool) {
+        if in_flash {
+            self.groups[superblock.index()].flash.live -= 1;
+        } else {
+            let is_local = self.ranks.is_some();
+            self.change(superblock, |group| {
+                group.nvram.live -= 1;
+                if is_local {
+                    group.ended.push(lpn);
+                }
+            });
+        }
         self.dead += 1;
     }
 }

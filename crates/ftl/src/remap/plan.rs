@@ -2,10 +2,10 @@
 
 use onefold_nand::{At, Media};
 use onefold_units::convert::{index, u32_from};
-use onefold_units::{Cause, Lpn, Ppn, SuperblockId};
+use onefold_units::{Cause, Lpn, Ppn};
 
 use super::request::{RemapError, RemapOptions, RemapRange};
-use super::room::For;
+use super::room::{For, Needs};
 use crate::FtlError;
 use crate::ftl::Ftl;
 use crate::layout::{LOST, UNMAPPED};
@@ -55,7 +55,8 @@ impl<M: Media> Ftl<M> {
                 }
             }
             let needs = self.needs_of(&pieces);
-            let reserved = needs.is_empty() || self.reserve_log(at.now, &needs, For::Host)?;
+            let reserved = needs.is_empty() || self.reserve_log(at.now, needs.list(), For::Host)?;
+            self.keep_needs(needs);
             if self.relocations() == moved {
                 return Ok((pieces, reserved));
             }
@@ -75,7 +76,8 @@ impl<M: Media> Ftl<M> {
         options: RemapOptions,
     ) -> Result<Vec<Piece>, FtlError> {
         std::hint::black_box(self.touch_ranges(ranges));
-        let mut pieces = Vec::with_capacity(ranges.len());
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
         for (number, range) in ranges.iter().enumerate() {
             let begin = pieces.len();
             for n in 0..range.len {
@@ -169,33 +171,37 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Entries by superblock that the pieces need.
-    fn needs_of(&self, pieces: &[Piece]) -> Vec<(SuperblockId, u32)> {
-        let mut superblocks: Vec<SuperblockId> = pieces
-            .iter()
-            .filter_map(|piece| match piece.action {
-                Action::Share(ppn) => Some(self.nand.geometry().split(ppn).0),
-                _ => None,
-            })
-            .collect();
-        superblocks.sort_unstable();
-        let mut needs: Vec<(SuperblockId, u32)> = Vec::new();
-        for superblock in superblocks {
-            match needs.last_mut() {
-                Some((last, entries)) if *last == superblock => *entries += 1,
-                _ => needs.push((superblock, 1)),
+    fn needs_of(&mut self, pieces: &[Piece]) -> Needs {
+        let geometry = *self.nand.geometry();
+        let needs = self.remap.as_mut().map(|remap| std::mem::take(&mut remap.needs));
+        let mut needs = needs.unwrap_or_default();
+        needs.clear();
+        for piece in pieces {
+            if let Action::Share(ppn) = piece.action {
+                needs.add(geometry.split(ppn).0);
             }
         }
         needs
     }
 
+    /// Keeps the table for the next command.
+    fn keep_needs(&mut self, needs: Needs) {
+        if let Some(remap) = &mut self.remap {
+            remap.needs = needs;
+        }
+    }
+
     /// The log has no room for the whole command: as much as fits is shared, the rest is copied.
-    pub(crate) fn spread_room(&self, pieces: &mut [Piece], options: RemapOptions) {
+    pub(crate) fn spread_room(&mut self, pieces: &mut [Piece], options: RemapOptions) {
         let instead = if options.no_fallback { Action::Skip } else { Action::Copy };
         // The longest prefix that fits; all of it does not.
         let (mut fits, mut fails) = (0, pieces.len());
         while fails - fits > 1 {
             let half = fits + (fails - fits) / 2;
-            if self.has_log_room(&self.needs_of(&pieces[..half])) {
+            let needs = self.needs_of(&pieces[..half]);
+            let has_room = self.has_log_room(needs.list());
+            self.keep_needs(needs);
+            if has_room {
                 fits = half;
             } else {
                 fails = half;

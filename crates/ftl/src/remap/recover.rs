@@ -298,9 +298,11 @@ impl<M: Media> Recovery<M> {
             group.flash.live += live;
             remap.superblocks.live[log.index()] += 1;
         }
-        for (segment, live) in segments.into_iter().rev() {
-            group.push_segment(segment, live);
-        }
+        remap.change(superblock, |group| {
+            for (segment, live) in segments.into_iter().rev() {
+                group.restore_segment(segment, live);
+            }
+        });
     }
 
     /// Marks the units that entries map and that no newer part of the log maps, and counts them.

@@ -1,11 +1,10 @@
 //! Room in the log: what a remap or a collection reserves before it begins (remap.md, H14 and H15).
 
-use std::cmp::Reverse;
-
 use onefold_nand::Media;
-use onefold_units::convert::u32_from;
+use onefold_units::convert::{index, u32_from};
 use onefold_units::{Nanos, SuperblockId};
 
+use super::ranks::Ranks;
 use super::{Remap, RemapScheme};
 use crate::FtlError;
 use crate::ftl::Ftl;
@@ -20,6 +19,47 @@ pub(crate) enum For {
     Host,
     /// Collection: it does not collect to go on collecting.
     Collection,
+}
+
+/// Entries that a command needs, by superblock: a list, and where in it each superblock is. Without
+/// a search, and without memory of its own for each command.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    list: Vec<(SuperblockId, u32)>,
+    /// By superblock, one more than its place in the list; 0 = not in it.
+    places: Vec<u32>,
+}
+
+impl Needs {
+    pub(crate) fn new(superblocks: u32) -> Self {
+        Self { list: Vec::new(), places: vec![0; index(superblocks)] }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        for (superblock, _) in self.list.drain(..) {
+            self.places[superblock.index()] = 0;
+        }
+    }
+
+    /// One more entry about a superblock.
+    pub(crate) fn add(&mut self, superblock: SuperblockId) {
+        let place = &mut self.places[superblock.index()];
+        if *place == 0 {
+            self.list.push((superblock, 1));
+            *place = u32_from(self.list.len());
+        } else {
+            self.list[index(*place) - 1].1 += 1;
+        }
+    }
+
+    /// Each superblock once.
+    pub(crate) fn list(&self) -> &[(SuperblockId, u32)] {
+        &self.list
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
 }
 
 impl Remap {
@@ -57,9 +97,27 @@ impl Remap {
     /// Whether few enough entries in NVRAM are live that compacting comes before destaging
     /// (remap.md section 5: 95 %).
     fn is_worth_compacting(&self) -> bool {
-        let live: u64 = self.groups.iter().map(|group| u64::from(group.nvram.live_entries())).sum();
+        let live = self.ranks.as_ref().map_or(0, Ranks::live_entries);
         let capacity = u64::from(self.segments.total) * u64::from(self.per_segment());
         live * 100 < capacity * 95
+    }
+
+    /// A group that gives segments back if it is compacted: the one that most died in, or else the
+    /// one that gives most.
+    fn compactable(&self) -> Option<SuperblockId> {
+        let per_segment = self.per_segment();
+        let gain = |at: SuperblockId| {
+            let group = &self.groups[at.index()];
+            let needed = group.nvram.live_entries().div_ceil(per_segment);
+            u32_from(group.segments.len()).saturating_sub(needed)
+        };
+        let deadest = self.ranks.as_ref()?.deadest()?;
+        if gain(deadest) > 0 {
+            return Some(deadest);
+        }
+        let all = (0..u32_from(self.groups.len())).map(SuperblockId::new);
+        let best = all.max_by_key(|at| (gain(*at), std::cmp::Reverse(*at)))?;
+        (gain(best) > 0).then_some(best)
     }
 }
 
@@ -135,9 +193,8 @@ impl<M: Media> Ftl<M> {
         }
     }
 
-    /// Compacts the groups that give most segments back, several per search. `false` if none would.
+    /// Compacts the group that most died in. `false` if that gives no segment back.
     fn compact_some(&mut self) -> Result<bool, FtlError> {
-        const AT_ONCE: usize = 8;
         let Some(remap) = &mut self.remap else { return Ok(false) };
         let per_segment = remap.per_segment();
         // Nothing much died since it was last in vain.
@@ -145,20 +202,10 @@ impl<M: Media> Ftl<M> {
         if remap.dead < remap.in_vain_at + idle || !remap.is_worth_compacting() {
             return Ok(false);
         }
-        let gain = |group: &super::groups::Group| {
-            let needed = group.nvram.live_entries().div_ceil(per_segment);
-            u32_from(group.segments.len()).saturating_sub(needed)
+        let made = match remap.compactable() {
+            Some(superblock) => self.compact(superblock)?,
+            None => false,
         };
-        let mut best: Vec<(u32, Reverse<u32>)> = (0..)
-            .zip(&remap.groups)
-            .map(|(at, group)| (gain(group), Reverse(at)))
-            .filter(|(gain, _)| *gain > 0)
-            .collect();
-        best.sort_unstable_by(|a, b| b.cmp(a));
-        let mut made = false;
-        for (_, Reverse(at)) in best.into_iter().take(AT_ONCE) {
-            made |= self.compact(SuperblockId::new(at))?;
-        }
         if !made && let Some(remap) = &mut self.remap {
             remap.in_vain_at = remap.dead;
         }

@@ -9,7 +9,7 @@ use onefold_nand::Media;
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Cause, Nanos, SuperblockId};
 
-use super::groups::{LogPage, Tally};
+use super::groups::{Group, LogPage, Segment};
 use super::room::For;
 use crate::FtlError;
 use crate::ftl::Ftl;
@@ -26,26 +26,25 @@ impl<M: Media> Ftl<M> {
             return Ok(false);
         }
         remap.stats.compactions += 1;
-        let old = std::mem::take(&mut group.segments);
-        group.nvram = Tally::default();
-        let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
-        let (live, units) = self.take_live(superblock, &entries, false, false);
-        let gain = self.refill(superblock, &live, old.iter().map(|segment| segment.id))?;
+        let (live, ended) = (group.nvram.live, std::mem::take(&mut group.ended));
+        let old = remap.change(superblock, Group::take_segments);
+        let (live, units) = self.take_live_segments(superblock, &old, &ended, live, false);
+        let gain = self.refill(superblock, &live, old)?;
         if let Some(remap) = &mut self.remap {
-            remap.groups[superblock.index()].nvram.live = units;
+            remap.change(superblock, |group| group.nvram.live = units);
         }
         Ok(gain)
     }
 
-    /// Appends entries that were taken out of `old` segments, which are given back.
+    /// Writes entries that were taken out of `old` segments to new ones; the old are given back.
     fn refill(
         &mut self,
         superblock: SuperblockId,
         live: &[RemapEntry],
-        old: impl ExactSizeIterator<Item = u32>,
+        old: Vec<Segment>,
     ) -> Result<bool, FtlError> {
         let before = old.len();
-        let mut old = old.collect::<Vec<_>>().into_iter();
+        let mut old = old.into_iter();
         let Some(remap) = &self.remap else { return Ok(false) };
         let per_segment = index(remap.per_segment());
         for part in live.chunks(per_segment) {
@@ -54,13 +53,14 @@ impl<M: Media> Ftl<M> {
                 self.write_log()?;
                 self.sync()?;
             }
-            for entry in part {
-                self.append_entry(superblock, *entry)?;
-            }
+            let mut segment = self.take_segment()?;
+            segment.entries.extend_from_slice(part);
+            let Some(remap) = &mut self.remap else { return Ok(false) };
+            remap.change(superblock, |group| group.push_segment(segment));
+            remap.unwritten.push(superblock);
             self.write_log()?;
             // As many are full now as were read through: the rest is still needed if power fails.
-            let oldest = old.next();
-            self.give_back(oldest.into_iter());
+            self.give_back(old.next());
         }
         self.write_log()?;
         self.give_back(old);
@@ -97,19 +97,18 @@ impl<M: Media> Ftl<M> {
         let short = usize::from(group.pages.last().is_some_and(|page| remap.merges(page, group)));
         let group = &mut remap.groups[superblock.index()];
         let merged = group.pop_pages(group.pages.len() - short);
-        let old = std::mem::take(&mut group.segments);
-        group.nvram = Tally::default();
+        let (live_units, ended) = (group.nvram.live, std::mem::take(&mut group.ended));
+        let old = remap.change(superblock, Group::take_segments);
         let entries: Vec<_> = merged.iter().flat_map(|page| &page.entries).copied().collect();
         let (mut live, _) = self.take_live(superblock, &entries, true, true);
-        let entries: Vec<_> = old.iter().flat_map(|s| &s.entries).copied().collect();
-        let (moved, units) = self.take_live(superblock, &entries, false, true);
+        let (moved, units) = self.take_live_segments(superblock, &old, &ended, live_units, true);
         live.extend(moved);
         if let Some(remap) = &mut self.remap {
             remap.groups[superblock.index()].flash.live += units;
         }
         self.write_pages(now, superblock, live, Cause::Rmm)?;
         self.give_up_pages(&merged);
-        self.give_back(old.into_iter().map(|segment| segment.id));
+        self.give_back(old);
         Ok(())
     }
 
@@ -146,16 +145,24 @@ impl<M: Media> Ftl<M> {
         let Some(remap) = &self.remap else { return Ok(false) };
         let geometry = *self.nand.geometry();
         let is_in = |at: SuperblockId| move |page: &LogPage| geometry.split(page.ppn).0 == at;
-        let pages_after = |at: &SuperblockId| {
-            remap.groups.iter().map(|group| remap.pages_after(group, is_in(*at))).sum::<u32>()
-        };
-        let log = remap.superblocks.closed.iter();
         // First those that power failed in: a damaged page in them says nothing about its age.
         let torn = &remap.superblocks.torn;
+        if torn.is_empty() && remap.dead < remap.collect_from {
+            return Ok(false);
+        }
         let whole = |at: &SuperblockId| torn.iter().all(|(torn, _)| torn != at);
-        let fewest = log.map(|at| (whole(at), pages_after(at), at.raw(), *at)).min();
+        let needed = remap.pages_after(&geometry);
+        let log = remap.superblocks.closed.iter();
+        let fewest = log.map(|at| (whole(at), needed[at.index()], at.raw(), *at)).min();
         let Some((whole, needed, _, victim)) = fewest else { return Ok(false) };
-        if whole && needed * 10 > self.layout.data_slots() * 9 {
+        let worth_it = self.layout.data_slots() * 9 / 10;
+        if whole && needed > worth_it {
+            // Each unit that dies saves a page at most, and most save none: looking costs more than
+            // a little delay.
+            let missing = (needed - worth_it).max(self.layout.data_slots() / 2);
+            if let Some(remap) = &mut self.remap {
+                remap.collect_from = remap.dead + u64::from(missing);
+            }
             return Ok(false);
         }
         let is_in_victim = is_in(victim);

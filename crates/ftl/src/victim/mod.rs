@@ -14,7 +14,7 @@ use crate::VictimKind;
 use cost_benefit::CostBenefit;
 use d_choices::DChoices;
 use fifo::Fifo;
-use greedy::Greedy;
+pub(crate) use greedy::Greedy;
 use random::Random;
 
 /// What a policy may know about a closed superblock.
