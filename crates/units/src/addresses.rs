@@ -20,6 +20,19 @@ pub struct Ppn(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuperblockId(u32);
 
+/// Index of a 4 KiB block of the device that a host layer exports. At most 2^40 blocks (4 PiB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lba(u64);
+
+/// Index of a 4 KiB block of the backing of a host layer. At most 2^32 - 2 blocks (16 TiB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location(u32);
+
+/// Index of a log segment: the piece of a backing that a volume fills from start to end and frees as
+/// a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogSegmentId(u32);
+
 /// Position in the order of all mapping changes of a device's life. Starts at 1; 0 means "never".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(u64);
@@ -64,6 +77,36 @@ macro_rules! index_newtype {
 index_newtype!(Lpn);
 index_newtype!(Ppn);
 index_newtype!(SuperblockId);
+index_newtype!(Location);
+index_newtype!(LogSegmentId);
+
+impl Location {
+    /// No block: the mapping reads as zeroes.
+    pub const UNMAPPED: Self = Self(u32::MAX);
+
+    /// A block whose data is lost: reading it is an error.
+    pub const LOST: Self = Self(u32::MAX - 1);
+
+    /// Whether a block of the backing is meant.
+    #[must_use]
+    pub const fn is_block(self) -> bool {
+        self.0 < Self::LOST.0
+    }
+}
+
+impl Lba {
+    /// The block `raw`.
+    #[must_use]
+    pub const fn new(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    /// The bare index.
+    #[must_use]
+    pub const fn raw(self) -> u64 {
+        self.0
+    }
+}
 
 impl Seq {
     /// The sequence number `raw`.
