@@ -10,6 +10,10 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
+    pub(crate) const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (field, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;

@@ -12,7 +12,8 @@ pub const IMAGE_VERSION: u64 = 1;
 /// Bytes of one copy of the label.
 pub const LABEL_BYTES: usize = 65_536;
 
-const MAGIC: &[u8; 8] = b"ONEFOLD\0";
+/// First bytes of an image.
+pub const IMAGE_MAGIC: &[u8; 8] = b"ONEFOLD\0";
 const FIXED_BYTES: usize = 76;
 const KNOWN_FEATURES: u64 = 0;
 
@@ -78,7 +79,7 @@ impl ImageLabel {
         }
         let mut bytes = vec![0; LABEL_BYTES];
         let mut writer = Writer::new(&mut bytes);
-        writer.bytes(MAGIC);
+        writer.bytes(IMAGE_MAGIC);
         writer.uint(IMAGE_VERSION, 2);
         writer.uint(0, 2);
         writer.uint(KNOWN_FEATURES, 4);
@@ -103,7 +104,7 @@ impl ImageLabel {
     /// Tells apart what is no image, another version, unknown features, and damage.
     pub fn decode(bytes: &[u8], copy: u32) -> Result<Self, ImageError> {
         let mut reader = Reader::new(bytes);
-        if reader.bytes(MAGIC.len()) != Some(MAGIC) {
+        if reader.bytes(IMAGE_MAGIC.len()) != Some(IMAGE_MAGIC) {
             return Err(ImageError::NotAnImage);
         }
         let damaged = ImageError::Damaged { copy };
@@ -115,7 +116,7 @@ impl ImageLabel {
         let body =
             bytes.get(..LABEL_BYTES).and_then(checked_body).ok_or_else(|| damaged.clone())?;
         let mut fields = Reader::new(body);
-        fields.bytes(MAGIC.len() + 2);
+        fields.bytes(IMAGE_MAGIC.len() + 2);
         decode_fields(&mut fields).ok_or(damaged)?
     }
 }

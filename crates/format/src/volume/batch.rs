@@ -1,0 +1,338 @@
+//! Header of a batch, one block before its data: head 48 | stream 1 | records 1 | attempt 2 | log
+//! segment 4 | epoch 8 | incarnation 4 | data blocks 2 | padding blocks 2 | trims 2 | 0 6 | durable seq
+//! 8 | 0 8 | records, one for each data block | trims | 0 ...
+//!
+//! The generation in the head is the sequence number of the batch. The headers of a log segment are its
+//! chain: the next one lies behind the data and padding blocks of this one. They are the journal of the
+//! volume (volume.md, section 5.2).
+
+use onefold_units::convert::u64_from;
+use onefold_units::{LogSegmentId, Seq};
+
+use super::batch_records::{
+    BatchRecords, FIXED_BYTES, RecordList, Records, TrimRecord, read_all, trims_max, write_all,
+};
+use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
+use super::fields::Fields;
+use crate::bytes::Writer;
+
+/// What a batch header says besides its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// Place of the batch in the one order over all streams.
+    pub seq: Seq,
+    /// Stream it belongs to.
+    pub stream: u8,
+    /// Counts the places this batch was written to; the highest one counts.
+    pub attempt: u16,
+    /// Log segment it lies in.
+    pub segment: LogSegmentId,
+    /// Number of the allocation of that log segment, never given out twice.
+    pub epoch: u64,
+    /// Counts mounts, as in the root.
+    pub incarnation: u32,
+    /// Blocks behind the data that only fill the indirection unit.
+    pub padding_blocks: u16,
+    /// Highest sequence number that was known to be durable when this was written.
+    pub durable_seq: Seq,
+}
+
+/// The fixed part of a batch header: enough to walk a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchPeek {
+    /// What it says.
+    pub header: BatchHeader,
+    /// What its blocks are.
+    pub kind: BatchRecords,
+    /// Blocks of data, and records.
+    pub data_blocks: u16,
+    /// Trim records.
+    pub trims: u16,
+}
+
+/// A batch header with its records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodedBatch {
+    /// What it says.
+    pub header: BatchHeader,
+    /// A record for each block of data.
+    pub records: RecordList,
+    /// Ranges trimmed before the data was written.
+    pub trims: Vec<TrimRecord>,
+}
+
+impl BatchPeek {
+    /// Blocks of the batch: header, data and padding. The next header lies that far on.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        1 + u32::from(self.data_blocks) + u32::from(self.header.padding_blocks)
+    }
+
+    fn read(seq: Seq, fields: &mut Fields<'_>) -> Result<Self, BlockError> {
+        let (stream, kind) = (fields.u8()?, BatchRecords::from_code(fields.u8()?));
+        let (attempt, segment) = (fields.u16()?, LogSegmentId::new(fields.u32()?));
+        let (epoch, incarnation) = (fields.u64()?, fields.u32()?);
+        let (data_blocks, padding_blocks) = (fields.u16()?, fields.u16()?);
+        let trims = fields.u16()?;
+        fields.skip(6)?;
+        let durable_seq = fields.seq()?;
+        let kind = kind.ok_or(BlockError::Malformed("a batch has records of an unknown kind"))?;
+        if usize::from(data_blocks) > kind.max() {
+            return Err(BlockError::Malformed("a batch has more records than fit its header"));
+        }
+        if usize::from(trims) > trims_max(kind, usize::from(data_blocks)) {
+            return Err(BlockError::Malformed("a batch has more trims than fit its header"));
+        }
+        let header = BatchHeader {
+            seq,
+            stream,
+            attempt,
+            segment,
+            epoch,
+            incarnation,
+            padding_blocks,
+            durable_seq,
+        };
+        Ok(Self { header, kind, data_blocks, trims })
+    }
+}
+
+impl BatchHeader {
+    /// Writes the header that is to lie at `address`, with a record for each block of data. Allocates
+    /// nothing.
+    ///
+    /// Panics if `block` is not one block, the records are more than [`BatchRecords::max`], the trims
+    /// more than [`trims_max`], a trim is not valid, or a number is wider than its field.
+    pub fn encode(
+        &self,
+        uuid: &[u8; 16],
+        address: u64,
+        records: &Records<'_>,
+        trims: &[TrimRecord],
+        block: &mut [u8],
+    ) {
+        let (kind, count) = (records.kind(), records.len());
+        assert!(count <= kind.max(), "{count} records, at most {} fit a batch", kind.max());
+        let room = trims_max(kind, count);
+        assert!(trims.len() <= room, "{} trims, {room} fit behind the records", trims.len());
+        let (fixed, rest) = block.split_at_mut(FIXED_BYTES);
+        self.write(records, trims.len(), &mut Writer::new(&mut fixed[HEAD_BYTES..]));
+        let rest = records.write(rest);
+        write_all(trims, rest, TrimRecord::to_bytes).fill(0);
+        let (kind, uuid, generation) = (BlockKind::Batch, *uuid, self.seq.raw());
+        seal(block, &BlockHead { kind, uuid, address, generation });
+    }
+
+    /// Reads the header at `address` with its records.
+    ///
+    /// # Errors
+    /// See [`BlockError`].
+    pub fn decode(block: &[u8], uuid: &[u8; 16], address: u64) -> Result<DecodedBatch, BlockError> {
+        let peek = Self::peek(block, uuid, address)?;
+        let mut fields = Fields::new(block.get(FIXED_BYTES..).unwrap_or(&[]));
+        let records = fields.bytes(usize::from(peek.data_blocks) * peek.kind.record_bytes())?;
+        let records = RecordList::read(peek.kind, records)?;
+        let trims = fields.bytes(usize::from(peek.trims) * TrimRecord::BYTES)?;
+        let trims = read_all(trims, TrimRecord::from_bytes)?;
+        Ok(DecodedBatch { header: peek.header, records, trims })
+    }
+
+    /// Checks the checksum of the header at `address` and reads its fixed part. Allocates nothing.
+    ///
+    /// # Errors
+    /// See [`BlockError`].
+    pub fn peek(block: &[u8], uuid: &[u8; 16], address: u64) -> Result<BatchPeek, BlockError> {
+        let head = open(block, BlockKind::Batch, Some(uuid), address)?;
+        BatchPeek::read(Seq::new(head.generation), &mut behind_head(block))
+    }
+
+    fn write(&self, records: &Records<'_>, trims: usize, writer: &mut Writer<'_>) {
+        writer.uint(u64::from(self.stream), 1);
+        writer.uint(u64::from(records.kind().code()), 1);
+        writer.uint(u64::from(self.attempt), 2);
+        writer.uint(u64::from(self.segment.raw()), 4);
+        writer.uint(self.epoch, 8);
+        writer.uint(u64::from(self.incarnation), 4);
+        writer.uint(u64_from(records.len()), 2);
+        writer.uint(u64::from(self.padding_blocks), 2);
+        writer.uint(u64_from(trims), 2);
+        writer.uint(0, 6);
+        writer.uint(self.durable_seq.raw(), 8);
+        writer.uint(0, 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        ADDRESS, UUID, assert_refuses_damage, content, forged, golden_head, lie,
+    };
+    use super::{
+        BatchHeader, BatchRecords, BlockError, BlockKind, DecodedBatch, RecordList, TrimRecord,
+        trims_max,
+    };
+    use crate::volume::{CleanRecord, DataRecord, MetaKind, MetaRecord};
+    use onefold_units::{Lba, Location, LogSegmentId, Seq};
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+    const HEADER: BatchHeader = BatchHeader {
+        seq: Seq::new(0x1122),
+        stream: 9,
+        attempt: 0x0201,
+        segment: LogSegmentId::new(0x0605_0403),
+        epoch: 0x0E0D_0C0B_0A09_0807,
+        incarnation: 0x1211_100F,
+        padding_blocks: 0x1413,
+        durable_seq: Seq::new(0x1C1B_1A19_1817_1615),
+    };
+
+    fn data(lba: u64) -> DataRecord {
+        DataRecord { lba: Lba::new(lba), birth: 3, crc: 0xABCD }
+    }
+
+    fn trim(lba: u64) -> TrimRecord {
+        TrimRecord { lba: Lba::new(lba), birth: 4, blocks: 5 }
+    }
+
+    fn encode(batch: &DecodedBatch) -> Vec<u8> {
+        let mut block = vec![0xEE; 4096];
+        let records = batch.records.as_records();
+        batch.header.encode(&UUID, ADDRESS, &records, &batch.trims, &mut block);
+        block
+    }
+
+    fn decode(block: &[u8]) -> Result<DecodedBatch, BlockError> {
+        BatchHeader::decode(block, &UUID, ADDRESS)
+    }
+
+    fn batch(records: RecordList, trims: usize) -> DecodedBatch {
+        DecodedBatch { header: HEADER, records, trims: vec![trim(7); trims] }
+    }
+
+    /// The batch comes back, and a peek agrees with it.
+    fn assert_comes_back(batch: &DecodedBatch) {
+        let block = encode(batch);
+        assert_eq!(decode(&block).as_ref(), Ok(batch));
+        let peek = BatchHeader::peek(&block, &UUID, ADDRESS).unwrap();
+        let records = batch.records.as_records();
+        assert_eq!((peek.header, peek.kind), (batch.header, records.kind()));
+        assert_eq!(usize::from(peek.data_blocks), records.len());
+        assert_eq!(usize::from(peek.trims), batch.trims.len());
+        let blocks = 1 + u32::from(peek.data_blocks) + u32::from(batch.header.padding_blocks);
+        assert_eq!(peek.blocks(), blocks);
+    }
+
+    #[test]
+    fn golden_there_and_back() {
+        let batch = batch(RecordList::Data(vec![data(1), data(2)]), 1);
+        let block = encode(&batch);
+        assert_eq!(block[..48], golden_head(&block, 3, 0x1122));
+        assert_eq!(block[48..64], [9, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+        assert_eq!(block[64..80], [15, 16, 17, 18, 2, 0, 19, 20, 1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(block[80..96], [21, 22, 23, 24, 25, 26, 27, 28, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(block[96..108], [1, 0, 0, 0, 0, 3, 0, 0, 0xCD, 0xAB, 0, 0]);
+        assert_eq!(block[108], 2);
+        assert_eq!(block[120..136], [7, 0, 0, 0, 0, 4, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+        assert!(block[136..].iter().all(|byte| *byte == 0));
+        assert_comes_back(&batch);
+        assert_refuses_damage(&block, decode);
+        assert_refuses_damage(&block, |block| BatchHeader::peek(block, &UUID, ADDRESS));
+    }
+
+    #[test]
+    fn full_and_empty_batches_come_back() {
+        let meta = MetaRecord { object: 1, kind: MetaKind::Body, crc: 2 };
+        let lba = Lba::new((1 << 40) - 1);
+        let clean = CleanRecord { lba, birth: (1 << 24) - 1, crc: 2, source: Location::LOST };
+        for empty in [true, false] {
+            let count = |kind: BatchRecords| if empty { 0 } else { kind.max() };
+            let lists = [
+                RecordList::Data(vec![data(1); count(BatchRecords::Data)]),
+                RecordList::Clean(vec![clean; count(BatchRecords::Clean)]),
+                RecordList::Meta(vec![meta; count(BatchRecords::Meta)]),
+            ];
+            for records in lists {
+                let (kind, len) = (records.as_records().kind(), records.as_records().len());
+                assert_eq!(records.as_records().is_empty(), empty);
+                assert_comes_back(&batch(records, trims_max(kind, len)));
+            }
+        }
+    }
+
+    #[test]
+    fn content_that_is_no_batch_is_refused() {
+        let refused = |records, trims, at, value| {
+            let block = encode(&batch(records, trims));
+            let peeked = lie((BlockKind::Batch, &block), (at, value), |block| {
+                BatchHeader::peek(block, &UUID, ADDRESS)
+            });
+            assert_eq!(peeked, lie((BlockKind::Batch, &block), (at, value), decode));
+            peeked
+        };
+        let data = |count| RecordList::Data(vec![data(1); count]);
+        assert!(refused(data(1), 0, 49, 0).contains("unknown kind"));
+        assert!(refused(data(1), 0, 49, 4).contains("unknown kind"));
+        assert!(refused(data(255), 0, 69, 1).contains("more records"), "511 of them");
+        assert!(refused(data(251), 0, 49, 2).contains("more records"), "251 clean ones");
+        assert!(refused(data(255), 58, 72, 59).contains("more trims"));
+        assert!(refused(data(0), 250, 72, 251).contains("more trims"));
+
+        let block = encode(&batch(data(1), 1));
+        let refused = lie((BlockKind::Batch, &block), (116, 0), decode);
+        assert!(refused.contains("a trim is empty"), "{refused}");
+    }
+
+    #[test]
+    #[should_panic(expected = "256 records, at most 255")]
+    fn a_batch_takes_no_more_records_than_fit() {
+        encode(&batch(RecordList::Data(vec![data(1); 256]), 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "59 trims, 58 fit")]
+    fn a_batch_takes_no_more_trims_than_fit() {
+        encode(&batch(RecordList::Data(vec![data(1); 255]), 59));
+    }
+
+    fn any_records() -> impl Strategy<Value = RecordList> {
+        let version = || (0..1_u64 << 40, 0..1_u32 << 24, any::<u32>());
+        let data = version().prop_map(|(lba, birth, crc)| {
+            let lba = Lba::new(lba);
+            DataRecord { lba, birth, crc }
+        });
+        let clean = (version(), any::<u32>()).prop_map(|((lba, birth, crc), source)| {
+            let (lba, source) = (Lba::new(lba), Location::new(source));
+            CleanRecord { lba, birth, crc, source }
+        });
+        let meta = (0..1_u64 << 40, 1..=6_u8, any::<u32>()).prop_map(|(object, kind, crc)| {
+            MetaRecord { object, kind: MetaKind::from_code(kind).unwrap(), crc }
+        });
+        prop_oneof![
+            vec(data, 0..=255).prop_map(RecordList::Data),
+            vec(clean, 0..=250).prop_map(RecordList::Clean),
+            vec(meta, 0..=255).prop_map(RecordList::Meta),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_batch_comes_back(records in any_records(), trims in 0..=250_usize) {
+            let room = trims_max(records.as_records().kind(), records.as_records().len());
+            assert_comes_back(&batch(records, trims.min(room)));
+        }
+
+        #[test]
+        fn any_content_is_a_batch_or_refused(content in content(4048), kind in 0..5_u8) {
+            let mut block = forged(BlockKind::Batch, &content);
+            block[49] = kind;
+            block[69] = 0;
+            block[73] = 0;
+            super::super::testing::reseal(BlockKind::Batch, &mut block);
+            if let Ok(batch) = decode(&block) {
+                prop_assert!(batch.records.as_records().len() + batch.trims.len() <= 4000 / 12);
+                prop_assert_eq!(decode(&encode(&batch)), Ok(batch));
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Records of a volume: what the host-side log-structured layer keeps on its backing (volume.md,
+//! sections 5, 7 and 8). `docs/spec.md`, section 9, is the same in words.
+//!
+//! - [`VolumeLabel`]: what volume it is, on which devices, at the places of [`label_addresses`].
+//! - [`Root`]: the newest checkpoint, at the places of [`root_addresses`]; it leads to the [`Body`],
+//!   a stream of bytes in [`BodyBlock`]s.
+//! - [`BatchHeader`]: begins each batch of the log and tells what its blocks are.
+//! - [`encode_page`]: a page of the map or of checksums, listed in a [`DirectoryBlock`].
+//! - [`RunBlock`], [`RunIndexBlock`]: what changed in the map since, sorted.
+//!
+//! Invariants:
+//! 1. Every block but the pages begins with a [`BlockHead`], and one CRC-32C covers all of it: a torn,
+//!    stale or misdirected block is never taken for another one.
+//! 2. What an `encode` accepts, its `decode` accepts; it panics at what it cannot write, since a
+//!    checkpoint that cannot be read again would be lost data.
+//! 3. A count is compared with the bytes that are there before anything is allocated for it.
+
+mod addresses;
+mod batch;
+mod batch_records;
+mod block;
+mod body;
+mod body_block;
+mod coded;
+mod directory;
+mod extent;
+mod fields;
+mod label;
+mod member;
+mod name;
+mod page;
+mod root;
+mod run;
+mod run_entry;
+mod run_index;
+mod segment;
+#[cfg(test)]
+mod testing;
+
+pub use addresses::{BACKING_BLOCKS_MIN, RESERVED_BLOCKS, label_addresses, root_addresses};
+pub use batch::{BatchHeader, BatchPeek, DecodedBatch};
+pub use batch_records::{
+    BatchRecords, CleanRecord, DataRecord, MetaKind, MetaRecord, RecordList, Records, TrimRecord,
+    trims_max,
+};
+pub use block::{BLOCK_BYTES, BLOCK_VERSION, BlockError, BlockHead, BlockKind};
+pub use body::{BODY_COUNTERS_MAX, Body};
+pub use body_block::{BODY_PAYLOAD_BYTES, BodyBlock};
+pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
+pub use extent::Extent;
+pub use fields::{BIRTH_LIMIT, LBA_LIMIT};
+pub use label::{
+    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX, VolumeDevice,
+    VolumeLabel, VolumeMode,
+};
+pub use member::{DirectoryPlace, Member};
+pub use name::{NameError, VOLUME_NAME_MAX, VolumeName};
+pub use page::{PAGE_ENTRIES, decode_page, encode_page};
+pub use root::{BodyPlace, ROOT_EXTENTS_MAX, ResizeIntent, Root};
+pub use run::{PAGE_GONE_BIRTH, RUN_BLOCK_RECORDS, RunBlock, RunRecord};
+pub use run_entry::RunEntry;
+pub use run_index::{RUN_INDEX_ENTRIES, RunIndexBlock};
+pub use segment::{OpenSegment, SegmentEntry, SegmentState};

@@ -1,0 +1,51 @@
+//! A delta run in the body: number 8 | member 4 | records 8 | counted 1 | data blocks 4 | index blocks 4
+//! | number of extents 4 | extents of 8 B.
+
+use super::BlockError;
+use super::body::put_count;
+use super::extent::Extent;
+use super::fields::Fields;
+
+/// A delta run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEntry {
+    /// Its number; a higher one is newer.
+    pub number: u64,
+    /// Whose map it changes.
+    pub member: u32,
+    /// Its records.
+    pub records: u64,
+    /// The live counts of the log segments have the effect of its records.
+    pub counted: bool,
+    /// Its [`RunBlock`](super::RunBlock)s.
+    pub data_blocks: u32,
+    /// Its [`RunIndexBlock`](super::RunIndexBlock)s, behind the others.
+    pub index_blocks: u32,
+    /// Where they lie, in order.
+    pub extents: Vec<Extent>,
+}
+
+impl RunEntry {
+    pub(super) const BYTES_MIN: usize = 33;
+
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.number.to_le_bytes());
+        bytes.extend(self.member.to_le_bytes());
+        bytes.extend(self.records.to_le_bytes());
+        bytes.push(u8::from(self.counted));
+        bytes.extend(self.data_blocks.to_le_bytes());
+        bytes.extend(self.index_blocks.to_le_bytes());
+        put_count(bytes, self.extents.len());
+        for extent in &self.extents {
+            bytes.extend(extent.to_bytes());
+        }
+    }
+
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, BlockError> {
+        let (number, member, records) = (fields.u64()?, fields.u32()?, fields.u64()?);
+        let counted = fields.flag()?;
+        let (data_blocks, index_blocks) = (fields.u32()?, fields.u32()?);
+        let extents = fields.counted_list(Extent::BYTES, Extent::read)?;
+        Ok(Self { number, member, records, counted, data_blocks, index_blocks, extents })
+    }
+}
