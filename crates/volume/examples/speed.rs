@@ -1,0 +1,239 @@
+//! Speed and memory of the engine alone: random requests of 4 KiB into a backing that takes no time.
+//!
+//! Counts the CPU time of the thread, so other programs disturb little.
+//!
+//! `cargo run --release -p onefold-volume --example speed -- [GIB]`
+use std::collections::VecDeque;
+use std::io::Write as _;
+
+use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
+use onefold_units::convert::{float, index64};
+use onefold_units::{Lba, Nanos, Rng};
+use onefold_volume::{
+    Backing, IoFailed, IoId, IoKind, Options, Range, ReadPlan, Refusal, Volume, format, mount,
+};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+const BLOCK: usize = 4096;
+
+/// 4 MiB.
+const SEGMENT_BLOCKS: u32 = 1024;
+
+/// Writes to the backing that are under way.
+const IN_FLIGHT: usize = 4;
+
+/// Keeps what is read again; data goes nowhere.
+struct Nowhere(Vec<Option<Box<[u8]>>>);
+
+impl Nowhere {
+    fn keep(&mut self, at: u64, bytes: &[u8]) {
+        for (kept, block) in self.0[index64(at)..].iter_mut().zip(bytes.chunks(BLOCK)) {
+            match kept {
+                Some(kept) => kept.copy_from_slice(block),
+                None => *kept = Some(block.into()),
+            }
+        }
+    }
+}
+
+impl Nowhere {
+    /// Memory of what is kept.
+    fn resident_bytes(&self) -> f64 {
+        let kept: u32 = self.0.iter().map(|kept| u32::from(kept.is_some())).sum();
+        f64::from(kept) * 4112.0
+    }
+}
+
+impl Backing for Nowhere {
+    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        for (kept, block) in self.0[index64(at)..].iter().zip(bytes.chunks_mut(BLOCK)) {
+            if let Some(kept) = kept {
+                block.copy_from_slice(kept);
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        self.keep(at, bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoFailed> {
+        Ok(())
+    }
+
+    fn trim(&mut self, _at: u64, _blocks: u64) -> Result<(), IoFailed> {
+        Ok(())
+    }
+}
+
+struct Rig {
+    volume: Volume,
+    backing: Nowhere,
+    in_flight: VecDeque<IoId>,
+    blocks: u64,
+    bytes: bool,
+}
+
+impl Rig {
+    /// A volume whose exported device takes half of the log.
+    fn new(gib: u64, bytes: bool) -> Outcome<Self> {
+        let blocks = gib << 18;
+        let backing_blocks = 2 * blocks;
+        let mut backing = Nowhere(vec![None; index64(backing_blocks)]);
+        format(&mut backing, &label(backing_blocks, blocks))?;
+        let options = Options { bytes, ..Options::default() };
+        let (volume, _) = mount(&mut backing, backing_blocks, options)?;
+        Ok(Self { volume, backing, in_flight: VecDeque::new(), blocks, bytes })
+    }
+
+    fn write(&mut self, lba: u64, data: &[u8]) -> Outcome<()> {
+        let range = Range { lba: Lba::new(lba), blocks: 1 };
+        let data = self.bytes.then_some(data);
+        while let Err(refusal) = self.volume.write(0, range, data, false) {
+            if refusal != Refusal::Busy {
+                return Err(std::format!("{refusal:?}").into());
+            }
+            self.volume.pump(Nanos::ZERO);
+            if !self.go_on(IN_FLIGHT) && !self.go_on(0) {
+                return Err("the volume waits for nothing".into());
+            }
+        }
+        self.go_on(IN_FLIGHT);
+        Ok(())
+    }
+
+    /// Carries out what the volume asks for, with at most `most` writes under way. Whether anything happened.
+    fn go_on(&mut self, most: usize) -> bool {
+        let mut any = false;
+        loop {
+            let mut some = false;
+            while let Some(io) = self.volume.poll_io() {
+                some = true;
+                let at = u64::from(io.at.raw());
+                let done = match io.kind {
+                    IoKind::Read => self.backing.read(at, self.volume.buffer_mut(io.id)),
+                    IoKind::Write => {
+                        // The header: nothing else is read again while the map is in memory.
+                        self.backing.keep(at, &self.volume.buffer(io.id)[..BLOCK]);
+                        self.in_flight.push_back(io.id);
+                        continue;
+                    }
+                    IoKind::Flush | IoKind::Trim => Ok(()),
+                };
+                self.volume.completed(Nanos::ZERO, io.id, done);
+            }
+            while self.in_flight.len() > most
+                && let Some(id) = self.in_flight.pop_front()
+            {
+                some = true;
+                self.volume.completed(Nanos::ZERO, id, Ok(()));
+            }
+            if !some {
+                break;
+            }
+            any = true;
+            self.volume.pump(Nanos::ZERO);
+        }
+        while self.volume.poll_done().is_some() {}
+        any
+    }
+}
+
+fn label(blocks: u64, logical_blocks: u64) -> VolumeLabel {
+    VolumeLabel {
+        uuid: [7; 16],
+        generation: 1,
+        name: VolumeName::default(),
+        mode: VolumeMode::Log,
+        compat: 0,
+        ro_compat: 0,
+        incompat: 0,
+        unit_blocks: 1,
+        segment_blocks: SEGMENT_BLOCKS,
+        logical_blocks,
+        op_basis_points: 0,
+        devices: vec![VolumeDevice {
+            uuid: [8; 16],
+            role: DeviceRole::Data,
+            blocks,
+            zone_blocks: 0,
+        }],
+    }
+}
+
+/// CPU time of this thread in nanoseconds.
+fn cpu_ns() -> Outcome<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(text.split_ascii_whitespace().next().unwrap_or_default().parse()?)
+}
+
+fn resident_bytes() -> Outcome<f64> {
+    let text = std::fs::read_to_string("/proc/self/statm")?;
+    let pages: f64 = text.split_ascii_whitespace().nth(1).unwrap_or_default().parse()?;
+    Ok(pages * 4096.0)
+}
+
+fn say(text: std::fmt::Arguments<'_>) -> Outcome<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
+}
+
+/// Prints how many of `count` calls a second of CPU time has room for.
+fn measure(name: &str, count: u64, mut one: impl FnMut(u64) -> Outcome<()>) -> Outcome<()> {
+    let start = cpu_ns()?;
+    for n in 0..count {
+        one(n)?;
+    }
+    let ns = (cpu_ns()? - start) / float(count);
+    say(format_args!("{name:44} {:6.2} M/s, {ns:6.0} CPU ns", 1e3 / ns))
+}
+
+fn run(gib: u64, bytes: bool) -> Outcome<()> {
+    let mut rig = Rig::new(gib, bytes)?;
+    rig.backing.0.fill(None);
+    let before = resident_bytes()?;
+    let blocks = rig.blocks;
+    let (mut rng, data) = (Rng::new(1), vec![0x5A; BLOCK]);
+    let with = if bytes { "with bytes" } else { "without bytes" };
+    measure(&std::format!("{with}: fill in order"), blocks, |n| rig.write(n, &data))?;
+    let full = resident_bytes()? - rig.backing.resident_bytes() - before;
+    // Once over, so that the cleaner is at work.
+    measure(&std::format!("{with}: random writes, log not full"), blocks, |_| {
+        rig.write(rng.below(blocks), &data)
+    })?;
+    let stats = *rig.volume.stats();
+    measure(&std::format!("{with}: random writes, with cleaning"), 2 * blocks, |_| {
+        rig.write(rng.below(blocks), &data)
+    })?;
+    let after = rig.volume.stats();
+    let written = float(after.written - stats.written);
+    let sent = float(after.sent_total() - stats.sent_total()) / written;
+    let (mut plan, mut buffer) = (ReadPlan::default(), vec![0; BLOCK]);
+    measure(&std::format!("{with}: random reads"), 4 * blocks, |_| {
+        let range = Range { lba: Lba::new(rng.below(blocks)), blocks: 1 };
+        let into = bytes.then_some(&mut buffer[..]);
+        rig.volume.read(range, into, &mut plan).map_err(|refusal| std::format!("{refusal:?}"))?;
+        if !plan.runs().is_empty() {
+            rig.volume.end_read(&plan);
+        }
+        Ok(())
+    })?;
+    say(format_args!("{with}: {sent:.2} blocks sent per block written"))?;
+    if bytes {
+        return Ok(()); // What the first run gave back to the allocator is in use again.
+    }
+    let end = resident_bytes()? - rig.backing.resident_bytes() - before;
+    let (full, end) = (full / 1_048_576.0, end / 1_048_576.0);
+    say(format_args!(
+        "memory: {full:.1} MiB when full, {:.3} MiB per GiB; {end:.1} MiB at the end",
+        full / float(gib)
+    ))
+}
+
+fn main() -> Outcome<()> {
+    let gib = std::env::args().nth(1).map_or(Ok(4), |text| text.parse())?;
+    run(gib, false)?;
+    run(gib, true)
+}

@@ -1,0 +1,276 @@
+//! Putting blocks into batches, and sending those.
+
+use onefold_format::volume::{BatchHeader, Records as Encoded, SegmentState};
+use onefold_units::convert::{index, low16};
+use onefold_units::{Location, LogSegmentId, Nanos, Seq};
+
+use crate::io::{IoFailed, IoKind};
+use crate::log::{BLOCK, BatchId, Stream};
+use crate::map::Entry;
+use crate::pending::Purpose;
+use crate::stats::Sent;
+use crate::volume::{Frozen, Volume};
+
+/// Writes in a row that may fail before the volume gives up.
+const FAILURES_MAX: u32 = 3;
+
+/// Fewest blocks of a batch: a header and a block.
+const BATCH_MIN: u32 = 2;
+
+impl Volume {
+    /// Whether a stream can take so many blocks now.
+    pub(crate) fn can_append(&self, stream: Stream, blocks: u32) -> bool {
+        let state = self.log.stream(stream);
+        let room = state.open.map_or(0, |open| self.log.batch(open).room());
+        if room >= blocks {
+            return true;
+        }
+        let rest = self.segment_blocks()
+            - if state.segment.is_some() { state.used } else { self.segment_blocks() };
+        // A batch takes at most 250 blocks, and one more may be cut short by the end of a log segment.
+        let more = index((blocks - room).div_ceil(self.options.batch_blocks.min(251) - 1)) + 1;
+        let has_segment = rest >= 2 * self.options.batch_blocks + blocks
+            || self.segments.available() > Self::kept_from(stream);
+        self.log.batches_left(stream) >= more && has_segment
+    }
+
+    /// The batch of a stream that has room for a block; [`Volume::can_append`] said that there is one.
+    pub(crate) fn batch_with_room(&mut self, stream: Stream) -> BatchId {
+        if let Some(open) = self.log.stream(stream).open {
+            if self.log.batch(open).room() > 0 {
+                return open;
+            }
+            self.send(open);
+        }
+        self.begin_batch(stream)
+    }
+
+    fn begin_batch(&mut self, stream: Stream) -> BatchId {
+        let place = self.next_place(stream, BATCH_MIN);
+        let bytes = match stream {
+            Stream::Meta => index(self.options.batch_blocks) * BLOCK,
+            _ if self.options.bytes => index(self.options.batch_blocks) * BLOCK,
+            _ => BLOCK,
+        };
+        self.log.begin(stream, place, bytes, self.now)
+    }
+
+    /// Where the next batch of a stream goes: log segment, block, and how many blocks it may have, at least `least`.
+    fn next_place(&mut self, stream: Stream, least: u32) -> (LogSegmentId, Location, u32) {
+        let unit = self.layout.geometry().unit_blocks;
+        let blocks = self.segment_blocks();
+        let state = *self.log.stream(stream);
+        let (segment, used) = match state.segment {
+            Some(segment) if blocks - state.used >= least.max(unit) => (segment, state.used),
+            full => {
+                if let Some(full) = full {
+                    self.segments.close(full);
+                }
+                let new = self.segments.open(stream).expect("a stream asks before it appends");
+                (new, 0)
+            }
+        };
+        let start = Location::new(self.start_of(segment).raw() + used);
+        let state = self.log.stream_mut(stream);
+        state.segment = Some(segment);
+        state.used = used;
+        (segment, start, (blocks - used).min(self.options.batch_blocks))
+    }
+
+    /// Sends a batch: it gets its number, its header is written, and the next batch of the stream begins behind it.
+    pub(crate) fn send(&mut self, id: BatchId) {
+        // A trim must not overtake what was written before it, nor be overtaken by what comes after it. What it trims was
+        // sent before it was put into its batch; here it goes first (`Volume::trim`).
+        if let Some(user) = self.log.stream(Stream::User).open
+            && user != id
+            && !self.log.batch(user).records.trims.is_empty()
+        {
+            self.send(user);
+        }
+        let seq = self.log.send(id);
+        let (stream, start) = (self.log.batch(id).stream, self.log.batch(id).start);
+        let blocks = self.log.batch(id).records.blocks();
+        let padded = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
+        let used = start.raw() - self.start_of(self.log.batch(id).segment).raw() + padded;
+        self.log.stream_mut(stream).used = used;
+        self.write_batch(id, seq, padded);
+        self.count_batch(id, blocks, padded);
+        if stream != Stream::Meta {
+            self.checkpoint.note_sent(blocks, self.now);
+        }
+        self.flushes.note_sent(padded, self.now);
+    }
+
+    fn write_batch(&mut self, id: BatchId, seq: u64, padded: u32) {
+        let durable = self.flushes.durable();
+        let batch = self.log.batch(id);
+        let (segment, start) = (batch.segment, batch.start);
+        let blocks = batch.records.blocks();
+        let encoded = match batch.stream {
+            Stream::User | Stream::Hot => Encoded::Data(&batch.records.data),
+            Stream::Clean => Encoded::Clean(&batch.records.clean),
+            Stream::Meta => Encoded::Meta(&batch.records.meta),
+        };
+        let header = BatchHeader {
+            seq: Seq::new(seq),
+            stream: batch.stream.code(),
+            attempt: batch.attempt,
+            segment,
+            epoch: self.segments.of(segment).epoch,
+            incarnation: self.incarnation,
+            padding_blocks: low16(u64::from(padded - 1 - blocks)),
+            durable_seq: Seq::new(durable),
+        };
+        let mut block = [0; BLOCK];
+        let address = u64::from(start.raw());
+        header.encode(&self.uuid, address, &encoded, &batch.records.trims, &mut block);
+        let batch = self.log.batch_mut(id);
+        let bytes = batch.buffer.bytes_mut();
+        bytes[..BLOCK].copy_from_slice(&block);
+        if bytes.len() > BLOCK {
+            bytes[index(1 + blocks) * BLOCK..index(padded) * BLOCK].fill(0);
+        }
+        self.segments.pin(segment);
+        self.ask(IoKind::Write, Purpose::Batch(id), start, padded);
+    }
+
+    fn count_batch(&mut self, id: BatchId, blocks: u32, padded: u32) {
+        let cause = match self.log.batch(id).stream {
+            Stream::User | Stream::Hot => Sent::User,
+            Stream::Clean => Sent::Cleaning,
+            Stream::Meta => Sent::Map,
+        };
+        self.stats.batches += 1;
+        self.stats.count(cause, blocks.into());
+        self.stats.count(Sent::Header, 1);
+        self.stats.count(Sent::Padding, u64::from(padded - 1 - blocks));
+    }
+
+    /// Sends the batches that waited long enough, or whose stream has nothing in flight.
+    pub(crate) fn send_due(&mut self) {
+        for stream in [Stream::User, Stream::Hot] {
+            let state = *self.log.stream(stream);
+            let Some(open) = state.open else { continue };
+            let due = self.batch_deadline(open).is_some_and(|due| due <= self.now);
+            let batch = self.log.batch(open);
+            let urgent = batch.waiters.iter().any(|waiter| self.requests.is_fua(*waiter));
+            if !batch.is_empty() && (state.in_flight == 0 || due || urgent) {
+                self.send(open);
+            }
+        }
+    }
+
+    /// Sends what streams of the host have put together so far.
+    pub(crate) fn send_user(&mut self) {
+        for stream in [Stream::User, Stream::Hot] {
+            self.send_open(stream);
+        }
+    }
+
+    /// Sends what a stream has put together so far.
+    pub(crate) fn send_open(&mut self, stream: Stream) {
+        if let Some(open) = self.log.stream(stream).open
+            && !self.log.batch(open).is_empty()
+        {
+            self.send(open);
+        }
+    }
+
+    pub(crate) fn batch_deadline(&self, id: BatchId) -> Option<Nanos> {
+        let batch = self.log.batch(id);
+        let waits = batch.seq.is_none() && batch.stream.is_user() && !batch.is_empty();
+        waits.then(|| batch.opened + self.options.batch_age)
+    }
+
+    /// The backing is through with a batch. It is over when all before it in its log segment are (`crate::log`,
+    /// invariant 4).
+    pub(crate) fn batch_over(&mut self, id: BatchId, result: Result<(), IoFailed>) {
+        let segment = self.log.batch(id).segment;
+        self.segments.unpin(segment);
+        self.log.batch_mut(id).written = Some(result.is_ok());
+        if result.is_ok() {
+            self.failures = 0;
+        } else {
+            self.suspect(self.log.batch(id).stream, segment);
+        }
+        let broken = self.segments.of(segment).state == SegmentState::Suspect;
+        for id in self.log.sent_to(segment) {
+            let written = self.log.batch(id).written;
+            match written {
+                Some(_) if broken && self.retry(id) => {}
+                Some(written) => self.end_batch(id, !written),
+                None if broken => {}
+                None => return,
+            }
+        }
+    }
+
+    fn end_batch(&mut self, id: BatchId, failed: bool) {
+        let mut batch = self.log.end(id);
+        let mut waiters = std::mem::take(&mut batch.waiters);
+        self.release(&mut waiters, failed);
+        batch.waiters = waiters;
+        self.log.recycle(batch);
+    }
+
+    /// Writes a batch that failed, or that lies behind one, to another log segment, under the same number. `false` if
+    /// that is no use.
+    fn retry(&mut self, id: BatchId) -> bool {
+        let stream = self.log.batch(id).stream;
+        if self.frozen.is_some() || self.segments.available() == 0 {
+            self.freeze(Frozen::Writes);
+            return false;
+        }
+        // What the stream put together meanwhile stays behind the batch that failed, so it is sent first.
+        self.send_open(stream);
+        let batch = self.log.batch(id);
+        let blocks = batch.records.blocks();
+        let padded = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
+        let (segment, start, _) = self.next_place(stream, padded);
+        let batch = self.log.batch(id);
+        let seq = batch.seq.expect("a batch that was sent");
+        self.move_entries(id, start);
+        let batch = self.log.batch_mut(id);
+        batch.segment = segment;
+        batch.start = start;
+        batch.attempt += 1;
+        batch.written = None;
+        self.log.stream_mut(stream).used += padded;
+        self.write_batch(id, seq, padded);
+        self.count_batch(id, blocks, padded);
+        self.stats.retried_batches += 1;
+        self.checkpoint.spoil();
+        true
+    }
+
+    /// A write failed: nothing more goes to its log segment.
+    fn suspect(&mut self, stream: Stream, segment: LogSegmentId) {
+        self.failures += 1;
+        if self.failures >= FAILURES_MAX {
+            self.freeze(Frozen::Writes);
+        }
+        self.segments.suspect(segment);
+        let state = self.log.stream_mut(stream);
+        if state.segment == Some(segment) {
+            state.segment = None;
+        }
+    }
+
+    /// What pointed into a batch points to its new place.
+    fn move_entries(&mut self, id: BatchId, start: Location) {
+        let batch = self.log.batch(id);
+        let old = batch.start.raw();
+        let data = batch.records.data.iter().map(|record| record.lba);
+        let lbas: Vec<_> =
+            data.chain(batch.records.clean.iter().map(|record| record.lba)).collect();
+        for (at, lba) in (1..).zip(lbas) {
+            let (from, to) = (Location::new(old + at), Location::new(start.raw() + at));
+            let entry = self.map.get(lba);
+            if entry.at == from {
+                self.map.set(lba, Entry { at: to, crc: entry.crc });
+                self.lose(from);
+                self.gain(to);
+            }
+        }
+    }
+}

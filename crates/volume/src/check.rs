@@ -1,0 +1,91 @@
+//! What has to hold between the parts of a volume in memory.
+
+use onefold_format::volume::SegmentState;
+use onefold_units::convert::index;
+use onefold_units::{Location, LogSegmentId};
+
+use crate::map::Ready;
+use crate::volume::Volume;
+
+/// A log segment whose count of live blocks is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miscount {
+    /// Which.
+    pub segment: LogSegmentId,
+    /// Blocks that something points at.
+    pub found: u32,
+    /// Blocks by its count.
+    pub counted: u32,
+}
+
+/// One log segment as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Which.
+    pub segment: LogSegmentId,
+    /// Where it is in its life.
+    pub state: &'static str,
+    /// Number of the stream that filled it.
+    pub stream: u8,
+    /// Blocks that something points at.
+    pub live: u32,
+    /// Number of this use.
+    pub epoch: u64,
+}
+
+impl Volume {
+    /// All log segments.
+    pub fn segment_infos(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
+        self.segments.iter().map(|(id, segment)| SegmentInfo {
+            segment: id,
+            state: match segment.state {
+                SegmentState::Free => "free",
+                SegmentState::Open => "open",
+                SegmentState::Closed => "closed",
+                SegmentState::Prefree => "prefree",
+                SegmentState::Suspect => "suspect",
+                SegmentState::Fixed => "fixed",
+            },
+            stream: segment.stream.code(),
+            live: segment.live,
+            epoch: segment.epoch,
+        })
+    }
+
+    /// Counts live blocks anew, from the map and from what the last root points to. `None` while that cannot be done: a map
+    /// page is not in memory, or a checkpoint is under way.
+    #[must_use]
+    pub fn recount(&self) -> Option<Vec<Miscount>> {
+        if self.checkpoint.is_running() || !self.checkpoint.runs().all_counted() {
+            return None;
+        }
+        let mut live = vec![0_u32; index(self.layout.segments())];
+        let mut count = |at: Location| {
+            if at.is_block() {
+                live[self.layout.segment_of(at).index()] += 1;
+            }
+        };
+        for page in 0..self.map.len() {
+            match self.map.ready(page) {
+                Ready::Yes => self.map.page(page)?.copy().iter().for_each(|entry| count(entry.at)),
+                Ready::Empty => {}
+                Ready::Missing | Ready::Loading | Ready::Damaged => return None,
+            }
+            let image = self.map.image(page);
+            count(image.page);
+            count(image.sums);
+        }
+        self.checkpoint.places().for_each(count);
+        let wrong =
+            self.segments.iter().zip(&live).filter(|((_, segment), found)| segment.live != **found);
+        Some(
+            wrong
+                .map(|((id, segment), found)| Miscount {
+                    segment: id,
+                    found: *found,
+                    counted: segment.live,
+                })
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,127 @@
+//! The end of a checkpoint: its root, what becomes free with it, and the way back from one that came to nothing.
+
+use std::collections::BTreeSet;
+
+use onefold_format::volume::{BodyPlace, ResizeIntent, Root};
+use onefold_units::convert::narrow;
+use onefold_units::{Location, LogSegmentId, Seq};
+
+use super::write::extents;
+use super::{Phase, SPOILED_MAX, Work};
+use crate::io::{IoFailed, IoKind};
+use crate::log::Stream;
+use crate::mount::root_slot;
+use crate::pending::Purpose;
+use crate::stats::Sent;
+use crate::volume::{Frozen, Volume};
+
+impl Volume {
+    /// Waits until the batches of the checkpoint are durable, then writes the root.
+    pub(super) fn settle(&mut self, work: &mut Work) -> bool {
+        if work.spoiled || self.flushes.durable() < work.last_seq {
+            return false;
+        }
+        let generation = self.checkpoint.generation + 1;
+        let root = Root {
+            generation,
+            incarnation: self.incarnation,
+            seq: Seq::new(work.seq),
+            clean: work.clean,
+            intent: ResizeIntent::None,
+            body: BodyPlace::of(&work.body, extents(&work.body_blocks)),
+        };
+        let at = narrow(root_slot(&self.layout, generation));
+        let id = self.ask(IoKind::Write, Purpose::Root, Location::new(at), 1);
+        let block = root.encode(&self.uuid, at.into());
+        self.pending.buffer_mut(id).copy_from_slice(&block[..]);
+        self.stats.count(Sent::Label, 1);
+        work.phase = Phase::Root;
+        false
+    }
+
+    /// The root was written.
+    pub(crate) fn root_over(&mut self, result: Result<(), IoFailed>) {
+        if result.is_err() {
+            self.freeze(Frozen::Checkpoint);
+            return;
+        }
+        if let Some(work) = &mut self.checkpoint.work {
+            work.phase = Phase::RootFlush;
+            self.flushes.want_root();
+        }
+    }
+
+    /// The root is durable: the checkpoint counts.
+    pub(crate) fn commit(&mut self) {
+        let Some(work) = self.checkpoint.work.take() else { return };
+        let work = *work;
+        let (swept, mut old) = (work.swept, std::mem::take(&mut self.checkpoint.runs.list));
+        let mut replaced = work.replaced;
+        old.retain(|run| {
+            let keep = !self.is_swept(run, swept);
+            if !keep {
+                replaced.extend(&run.blocks);
+            }
+            keep
+        });
+        if work.run.records > 0 {
+            old.push(work.run);
+        }
+        self.checkpoint.runs.list = old;
+        self.checkpoint.runs.next_number += 1;
+        replaced.extend(std::mem::replace(&mut self.checkpoint.body, work.body_blocks));
+        for at in replaced {
+            self.lose(at);
+        }
+        self.checkpoint.generation += 1;
+        self.checkpoint.committed = self.checkpoint.number;
+        self.checkpoint.spoiled_in_a_row = 0;
+        self.stats.checkpoints += 1;
+        self.segments.list(&work.reserve);
+        self.give_back(&work.emptied);
+        if work.clean {
+            self.freeze(Frozen::Closed);
+        }
+    }
+
+    /// Gives back the log segments that were empty at X, and those that held only what the root before needed.
+    pub(super) fn give_back(&mut self, emptied: &[LogSegmentId]) {
+        let meta: Vec<_> = self
+            .segments
+            .empties()
+            .into_iter()
+            .filter(|id| self.segments.of(*id).stream == Stream::Meta)
+            .collect();
+        let still = |id: &&LogSegmentId| self.segments.of(**id).pins == 0;
+        let all: BTreeSet<_> = emptied.iter().filter(still).copied().chain(meta).collect();
+        for id in all {
+            self.stats.freed_segments += 1;
+            self.segments.give_back(id);
+            self.trims.push(id);
+        }
+    }
+
+    /// Takes a checkpoint back that came to nothing (invariant 4).
+    pub(super) fn undo(&mut self, work: Work) {
+        for (page, image) in work.old_images.into_iter().rev() {
+            self.map.set_image(page, image, true);
+        }
+        for (at, place) in work.old_directory.into_iter().rev() {
+            self.checkpoint.directory[at] = place;
+        }
+        if work.run.counted {
+            work.records.iter().for_each(|record| self.map.touch(record));
+        } else {
+            self.recovered = Some(work.records);
+        }
+        for at in work.made {
+            self.lose(at);
+        }
+        (self.checkpoint.cursor, self.checkpoint.swept) = work.before;
+        self.checkpoint.wanted = true;
+        self.checkpoint.spoiled_in_a_row += 1;
+        if self.checkpoint.spoiled_in_a_row > SPOILED_MAX {
+            self.freeze(Frozen::Checkpoint);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! When a checkpoint is taken.
+
+use super::TAKEN_MAX;
+use crate::log::Stream;
+use crate::volume::Volume;
+
+impl Volume {
+    /// Whether the next checkpoint should begin.
+    pub(super) fn checkpoint_due(&self) -> bool {
+        let state = &self.checkpoint;
+        let options = &self.options;
+        let taken = self.segments.next_epoch() - state.epoch_then;
+        state.wanted
+            || state.sent_blocks >= options.checkpoint_blocks
+            || state.sent_batches >= options.checkpoint_batches
+            || taken >= TAKEN_MAX
+            || self.map.wants_checkpoint()
+            || self.segments_wait()
+            || state.deadline(options).is_some_and(|due| due <= self.now)
+    }
+
+    /// Whether log segments that a checkpoint would make available are worth one: several are, or the first one just before
+    /// the host or the cleaner would have to wait. Those free but not listed do not count (`TAKEN_MAX`).
+    fn segments_wait(&self) -> bool {
+        let segments = &self.segments;
+        let (available, free) = (segments.available(), segments.free_count());
+        // Before all runs are counted a checkpoint gives nothing back (`Volume::capture`).
+        let empty = if self.is_counted() { segments.empty_count() } else { 0 };
+        let half = self.segment_blocks() / 2;
+        let ends_soon =
+            [Stream::User, Stream::Hot].iter().any(|stream| self.log.stream(*stream).used >= half);
+        let host_soon = available <= Self::kept_from(Stream::User) && ends_soon;
+        if host_soon || available <= Self::kept_from(Stream::Clean) {
+            return empty + free > available;
+        }
+        free < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
+    }
+}

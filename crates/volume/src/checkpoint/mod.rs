@@ -1,0 +1,384 @@
+//! Checkpoints: making the state of the map durable, so that log segments can be given back and recovery is short.
+//!
+//! A checkpoint captures the state after all batches up to number X, and writes it to the `meta` stream:
+//!
+//! - the *run*: every entry of the map that changed since the last checkpoint;
+//! - the *swept pages*: images of some map pages. The sweep goes round over all pages, one for every
+//!   [`RECORDS_PER_PAGE`] records, so that no checkpoint has to write much and no run lives long;
+//! - the blocks of the directory that point to these images, and the *body*, which names all of that and describes the log
+//!   segments;
+//! - after a flush of everything before it, the root, which names the body; after another flush it counts.
+//!
+//! 1. A root points only to what was durable before it was written: batches up to X and those of the checkpoint itself.
+//! 2. What the last committed root points to stays as it is: its log segments are given back after the next one counts.
+//! 3. A run is dropped when the sweep has passed every page since it was made: each page it has records of has an image
+//!    that is newer.
+//! 4. A checkpoint one of whose batches, or of the batches before it, went to another place is begun again.
+
+mod commit;
+mod due;
+mod sweep;
+mod write;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use onefold_format::volume::{
+    DIRECTORY_ENTRIES, DirectoryEntry, DirectoryPlace, OpenSegment, RunRecord, SegmentEntry,
+};
+use onefold_units::convert::u64_from;
+use onefold_units::{Location, LogSegmentId, Nanos};
+
+use crate::config::Options;
+use crate::log::Stream;
+use crate::map::Entries;
+use crate::runs::{Run, Runs};
+use crate::volume::Volume;
+
+/// Records of runs for which one page is swept. A record takes 16 B and a page 8 KiB, so a block of 4 KiB costs 16 B
+/// for its record and 64 B for the sweep (volume.md, section 5.4: 128).
+const RECORDS_PER_PAGE: u64 = 128;
+
+/// Pages that any checkpoint may sweep.
+const SWEEP_MIN: u64 = 4;
+
+/// Runs after which every page was swept, however few records each of them has.
+const RUNS_MAX: u64 = 1024;
+
+/// Log segments that a root names as the next ones (volume.md, section 7).
+const RESERVE_LIST: usize = 64;
+
+/// Log segments taken since the last checkpoint after which another one begins.
+const TAKEN_MAX: u64 = 40;
+
+/// Pages that are read at once to count what they map.
+const COUNTED_AT_ONCE: usize = 32;
+
+/// Checkpoints in a row that may come to nothing.
+const SPOILED_MAX: u32 = 8;
+
+/// What has to be done, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Pages,
+    Directory,
+    Run,
+    Index,
+    Body,
+    /// The batches have to become durable.
+    Settle,
+    /// The root is being written.
+    Root,
+    /// The root has to become durable.
+    RootFlush,
+}
+
+/// A checkpoint under way.
+#[derive(Debug)]
+struct Work {
+    phase: Phase,
+    /// X.
+    seq: u64,
+    clean: bool,
+    pages: VecDeque<(usize, Option<Entries>)>,
+    directories: VecDeque<usize>,
+    records: Vec<RunRecord>,
+    /// Records that are written.
+    written: usize,
+    run: Run,
+    index_written: usize,
+    body: Vec<u8>,
+    body_blocks: Vec<Location>,
+    /// Description of log segments at X.
+    segments: Vec<SegmentEntry>,
+    open: Vec<OpenSegment>,
+    reserve: Vec<LogSegmentId>,
+    emptied: Vec<LogSegmentId>,
+    next_epoch: u64,
+    swept: u64,
+    /// What the root before points to and this one does not.
+    replaced: Vec<Location>,
+    /// What was written for this checkpoint.
+    made: Vec<Location>,
+    /// For a checkpoint that comes to nothing: images, directory and sweep as they were.
+    old_images: Vec<(usize, DirectoryEntry)>,
+    old_directory: Vec<(usize, DirectoryPlace)>,
+    before: (usize, u64),
+    last_seq: u64,
+    spoiled: bool,
+}
+
+/// The state of checkpoints.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    /// Checkpoints begun and committed since the volume was opened.
+    number: u64,
+    committed: u64,
+    generation: u64,
+    runs: Runs,
+    directory: Vec<DirectoryPlace>,
+    body: Vec<Location>,
+    /// The next page of the sweep, and how many it has passed.
+    cursor: usize,
+    swept: u64,
+    /// Pages that the sweep waits for.
+    prefetch: BTreeSet<usize>,
+    /// Pages of uncounted runs that were not read yet (`crate::runs`, invariant 2).
+    to_count: Vec<usize>,
+    wanted: bool,
+    close: bool,
+    spoiled_in_a_row: u32,
+    sent_blocks: u64,
+    sent_batches: u64,
+    since: Option<Nanos>,
+    epoch_then: u64,
+    work: Option<Box<Work>>,
+}
+
+/// What a root says about checkpoints.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    pub(crate) generation: u64,
+    pub(crate) runs: Runs,
+    pub(crate) directory: Vec<DirectoryPlace>,
+    pub(crate) body: Vec<Location>,
+}
+
+impl Checkpoint {
+    pub(crate) fn new(restored: Restored, epoch: u64) -> Self {
+        let Restored { generation, runs, directory, body } = restored;
+        Self {
+            number: 0,
+            committed: 0,
+            generation,
+            runs,
+            directory,
+            body,
+            cursor: 0,
+            swept: 0,
+            prefetch: BTreeSet::new(),
+            to_count: Vec::new(),
+            wanted: false,
+            close: false,
+            spoiled_in_a_row: 0,
+            sent_blocks: 0,
+            sent_batches: 0,
+            since: None,
+            epoch_then: epoch,
+            work: None,
+        }
+    }
+
+    pub(crate) const fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// The last checkpoint that counts.
+    pub(crate) const fn committed(&self) -> u64 {
+        self.committed
+    }
+
+    /// Everything that the last root points to, but for images of pages.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Location> + '_ {
+        let runs = self.runs.list.iter().flat_map(|run| run.blocks.iter().copied());
+        let directory = self.directory.iter().map(|place| place.location);
+        runs.chain(directory).chain(self.body.iter().copied())
+    }
+
+    /// The last checkpoint was asked for: nothing changes any more.
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.close
+    }
+
+    /// A checkpoint is needed soon.
+    pub(crate) const fn want(&mut self) {
+        self.wanted = true;
+    }
+
+    pub(crate) const fn is_running(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// Invariant 4.
+    pub(crate) fn spoil(&mut self) {
+        if let Some(work) = &mut self.work
+            && !matches!(work.phase, Phase::Root | Phase::RootFlush)
+        {
+            work.spoiled = true;
+        }
+    }
+
+    /// Notes a batch. Those of checkpoints themselves change nothing.
+    pub(crate) fn note_sent(&mut self, blocks: u32, now: Nanos) {
+        self.sent_blocks += u64::from(blocks);
+        self.sent_batches += 1;
+        self.since = self.since.or(Some(now));
+    }
+
+    pub(crate) fn deadline(&self, options: &Options) -> Option<Nanos> {
+        if self.work.is_some() {
+            None
+        } else {
+            self.since.map(|since| since + options.checkpoint_age)
+        }
+    }
+
+    /// Pages that recovery changed have to be read before the live counts are right.
+    pub(crate) fn count_pages(&mut self, pages: Vec<usize>) {
+        self.to_count.extend(pages);
+    }
+
+    /// Page whose load the sweep waits for: it stays until the next checkpoint.
+    pub(crate) fn keeps(&self, page: usize) -> Option<u64> {
+        self.prefetch.contains(&page).then_some(self.number + 1)
+    }
+}
+
+impl Volume {
+    /// Begins the last checkpoint. The volume takes no changes from now on; it is closed when it is idle.
+    pub fn close(&mut self) {
+        if self.frozen.is_none() {
+            self.checkpoint.close = true;
+            self.checkpoint.wanted = true;
+        }
+    }
+
+    /// Whether a checkpoint is under way or wanted.
+    #[must_use]
+    pub const fn is_settling(&self) -> bool {
+        self.checkpoint.work.is_some() || self.checkpoint.wanted
+    }
+
+    /// Asks for a checkpoint soon.
+    pub fn want_checkpoint(&mut self) {
+        self.checkpoint.want();
+    }
+
+    pub(crate) fn step_checkpoint(&mut self) {
+        if self.frozen.is_some() {
+            return;
+        }
+        if self.checkpoint.work.is_none()
+            && self.checkpoint_due()
+            && self.can_append(Stream::Meta, 1)
+        {
+            self.capture();
+        }
+        while self.checkpoint.work.is_some() && self.advance() {}
+    }
+
+    /// The log segments that this checkpoint gives back, and those that may be taken after it. Nothing is given back before
+    /// all runs are counted: a recovery from a root with an uncounted run takes the blocks that its records replaced from
+    /// the counts once more, and they must not belong to another use of their log segment then.
+    fn choose_reserve(&mut self, counts: bool) -> (Vec<LogSegmentId>, Vec<LogSegmentId>) {
+        let counted = self.is_counted() && counts;
+        let emptied = if counted { self.segments.empties() } else { Vec::new() };
+        let free = self.segments.next_free(RESERVE_LIST);
+        // What becomes free with this checkpoint may be taken as soon as it counts.
+        let reserve = free.chain(self.trims.waiting()).chain(emptied.iter().copied());
+        let reserve: Vec<_> = reserve.take(RESERVE_LIST).collect();
+        self.segments.restrict(&reserve);
+        (emptied, reserve)
+    }
+
+    /// Captures the state at X.
+    fn capture(&mut self) {
+        for stream in [Stream::User, Stream::Hot, Stream::Clean] {
+            self.send_open(stream);
+        }
+        let number = self.checkpoint.number + 1;
+        self.checkpoint.number = number;
+        self.checkpoint.wanted = false;
+        let before = (self.checkpoint.cursor, self.checkpoint.swept);
+        let swept = self.choose_sweep(number);
+        let recovered = self.recovered.is_some();
+        let records = self.capture_records(number);
+        let run = Run {
+            number: self.checkpoint.runs.next_number,
+            records: u64_from(records.len()),
+            counted: !recovered,
+            blocks: Vec::new(),
+            index: Vec::new(),
+            swept: self.checkpoint.swept,
+        };
+        let (emptied, reserve) = self.choose_reserve(!recovered);
+        let directories: BTreeSet<usize> =
+            swept.iter().map(|(page, _)| page / DIRECTORY_ENTRIES).collect();
+        self.checkpoint.work = Some(Box::new(Work {
+            phase: Phase::Pages,
+            seq: self.log.seq(),
+            clean: self.checkpoint.close,
+            pages: swept.into(),
+            directories: directories.into_iter().collect(),
+            records,
+            written: 0,
+            run,
+            index_written: 0,
+            body: Vec::new(),
+            body_blocks: Vec::new(),
+            segments: self.describe_segments(),
+            open: self.describe_open(),
+            reserve,
+            emptied,
+            next_epoch: self.segments.next_epoch(),
+            swept: self.checkpoint.swept,
+            replaced: Vec::new(),
+            made: Vec::new(),
+            old_images: Vec::new(),
+            old_directory: Vec::new(),
+            before,
+            last_seq: 0,
+            spoiled: false,
+        }));
+        self.checkpoint.sent_blocks = 0;
+        self.checkpoint.sent_batches = 0;
+        self.checkpoint.since = None;
+        self.checkpoint.epoch_then = self.segments.next_epoch();
+    }
+
+    fn describe_segments(&self) -> Vec<SegmentEntry> {
+        let describe = |(id, segment): (LogSegmentId, &crate::segments::Segment)| SegmentEntry {
+            state: segment.state,
+            stream: segment.stream.code(),
+            live: segment.live + self.segments.deferred(id),
+            epoch: segment.epoch,
+        };
+        self.segments.iter().map(describe).collect()
+    }
+
+    fn describe_open(&self) -> Vec<OpenSegment> {
+        let of = |stream: Stream| {
+            let state = self.log.stream(stream);
+            let segment = state.segment?;
+            Some(OpenSegment { stream: stream.code(), segment, next: state.used })
+        };
+        Stream::ALL.into_iter().filter_map(of).collect()
+    }
+
+    /// Does the next thing. `false` if that has to wait.
+    fn advance(&mut self) -> bool {
+        let Some(mut work) = self.checkpoint.work.take() else { return false };
+        let go_on = match work.phase {
+            Phase::Settle => self.settle(&mut work),
+            Phase::Root | Phase::RootFlush => false,
+            _ if work.spoiled => {
+                work.phase = Phase::Settle;
+                work.last_seq = self.log.seq();
+                true
+            }
+            _ if !self.can_append(Stream::Meta, 2) => false,
+            Phase::Pages => self.write_page(&mut work),
+            Phase::Directory => self.write_directory(&mut work),
+            Phase::Run => self.write_run(&mut work),
+            Phase::Index => self.write_index(&mut work),
+            Phase::Body => self.write_body(&mut work),
+        };
+        let over =
+            work.spoiled && work.phase == Phase::Settle && self.log.complete() >= work.last_seq;
+        if over {
+            self.undo(*work);
+            return false;
+        }
+        self.checkpoint.work = Some(work);
+        go_on
+    }
+}

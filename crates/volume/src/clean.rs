@@ -1,0 +1,376 @@
+//! The cleaner: moves what is live out of a log segment, so that it can be given back.
+//!
+//! It walks the chain of headers of its victim, looks each block up in the map, reads those that the map still points at,
+//! and appends them to the `clean` stream with their old checksums and their source. The map points to the copy as soon as
+//! that is in a batch; a block that was written or trimmed meanwhile is left alone. So neither readers nor writers wait for
+//! a victim (volume.md, section 5.6).
+//!
+//! 1. A copy counts only if the map pointed to its source when it was put into its batch, here and in a replay. The source
+//!    stays as it is until a checkpoint covers the copy.
+//! 2. A damaged block is moved as it is, with the checksum it should have: reading it stays an error.
+
+use std::collections::VecDeque;
+
+use onefold_format::volume::{BatchHeader, CleanRecord, RecordList, SegmentState};
+use onefold_units::convert::{float, index, u32_from};
+use onefold_units::{Lba, Location, LogSegmentId};
+
+use crate::config::Victim;
+use crate::io::{Buffer, IoFailed, IoKind};
+use crate::layout::Layout;
+use crate::log::{BLOCK, CLEAN_RECORDS_MAX, Stream};
+use crate::map::{Entry, Map, Ready};
+use crate::pending::Purpose;
+use crate::volume::Volume;
+
+/// Reads of the cleaner that may be under way.
+const MOVES_MAX: usize = 8;
+
+/// Most blocks of one read.
+const MOVE_BLOCKS_MAX: usize = 64;
+
+/// A block that may be live, where it lies, and its checksum.
+type Found = (Lba, Location, u32);
+
+/// The log segment that is cleaned.
+#[derive(Debug)]
+struct Walk {
+    segment: LogSegmentId,
+    /// The next header, in blocks from the start of the log segment; `None` behind the last one.
+    next: Option<u32>,
+    header_wanted: bool,
+    /// Blocks of the batch at hand that were not looked up yet.
+    blocks: VecDeque<Found>,
+    /// Reads and appends under way.
+    moves: usize,
+    moved: u32,
+}
+
+/// Blocks that are being read, or wait to be appended.
+#[derive(Debug)]
+struct Move {
+    blocks: Vec<Found>,
+    buffer: Buffer,
+    /// They were read before, with others.
+    again: bool,
+    /// The read failed.
+    lost: bool,
+}
+
+/// The state of the cleaner.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    walk: Option<Walk>,
+    moves: Vec<Option<Move>>,
+    ready: VecDeque<Move>,
+    /// Blocks to move before the host may write more.
+    pub(crate) debt: f64,
+    /// Blocks that may be moved without need.
+    pub(crate) credit: f64,
+    /// Mean share of live blocks in victims.
+    pub(crate) utilisation: f64,
+    /// A log segment is cleaned although there is no need.
+    wanted: bool,
+}
+
+impl Cleaner {
+    pub(crate) const fn is_walking(&self) -> bool {
+        self.walk.is_some()
+    }
+}
+
+impl Volume {
+    /// Asks for a log segment to be cleaned now, if there is one that is worth it.
+    pub fn want_cleaning(&mut self) {
+        self.cleaner.wanted = true;
+    }
+
+    pub(crate) fn step_cleaner(&mut self) {
+        if self.frozen.is_some() || self.checkpoint.is_closing() {
+            return;
+        }
+        loop {
+            self.append_ready();
+            if self.cleaner.walk.is_none() && !self.begin_walk() {
+                return;
+            }
+            if !self.advance_walk() {
+                return;
+            }
+        }
+    }
+
+    /// Chooses the next victim if there is need.
+    fn begin_walk(&mut self) -> bool {
+        let free = self.free_soon();
+        let background = free < self.high() && self.cleaner.credit >= 1.0;
+        // Until then the counts of live blocks are too high to choose by.
+        let counted = self.is_counted();
+        let wanted = std::mem::take(&mut self.cleaner.wanted);
+        // Log segments that a checkpoint is about to free may be taken up by checkpoints themselves: whoever waits for
+        // one must not wait for those.
+        let blocked = self.segments.available() <= Self::kept_from(Stream::User);
+        let needed = free < self.low() || background || wanted || blocked;
+        if !counted || !needed {
+            return false;
+        }
+        let Some(segment) = self.choose_victim() else { return false };
+        let live = self.segments.of(segment).live;
+        let share = f64::from(live) / f64::from(self.segment_blocks());
+        self.cleaner.utilisation += (share - self.cleaner.utilisation) / 8.0;
+        self.segments.pin(segment);
+        let walk = Walk {
+            segment,
+            next: Some(0),
+            header_wanted: false,
+            blocks: VecDeque::new(),
+            moves: 0,
+            moved: 0,
+        };
+        self.cleaner.walk = Some(walk);
+        true
+    }
+
+    /// The log segment to clean next.
+    pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
+        let urgent = self.free_soon() <= Layout::reserve() + 1;
+        let greedy = urgent || self.options.victim == Victim::Greedy;
+        let blocks = self.segment_blocks();
+        let full = blocks
+            - blocks.div_ceil(self.options.batch_blocks.min(CLEAN_RECORDS_MAX + 1))
+            - blocks / 64;
+        let now = self.segments.next_epoch();
+        let candidates = self.segments.iter().filter(|(_, segment)| {
+            segment.state == SegmentState::Closed
+                && segment.stream != Stream::Meta
+                && segment.pins == 0
+                && !segment.is_empty_closed()
+                // A full log segment gives nothing back: headers take what it has beside live blocks.
+                && segment.live < full
+        });
+        if greedy {
+            return candidates.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id);
+        }
+        let score = |live: u32, epoch: u64| {
+            let u = f64::from(live) / f64::from(blocks);
+            (1.0 - u) * float(now - epoch) / (1.0 + u)
+        };
+        candidates
+            .map(|(id, segment)| (score(segment.live, segment.epoch), id))
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
+            .map(|(_, id)| id)
+    }
+
+    /// Does the next thing for the victim. `false` if that has to wait.
+    fn advance_walk(&mut self) -> bool {
+        let Some(walk) = &self.cleaner.walk else { return false };
+        if walk.header_wanted || walk.moves >= MOVES_MAX {
+            return false;
+        }
+        if !walk.blocks.is_empty() {
+            return self.begin_move();
+        }
+        match walk.next {
+            Some(next) => {
+                self.read_header(next);
+                false
+            }
+            None if walk.moves > 0 => false,
+            None => {
+                self.end_walk();
+                true
+            }
+        }
+    }
+
+    fn read_header(&mut self, next: u32) {
+        let Some(walk) = &mut self.cleaner.walk else { return };
+        walk.header_wanted = true;
+        let at = Location::new(self.layout.start_of(walk.segment).raw() + next);
+        self.stats.clean_read += 1;
+        self.ask(IoKind::Read, Purpose::CleanHeader, at, 1);
+    }
+
+    /// The next header of the victim was read. What is none ends the chain.
+    pub(crate) fn clean_header_over(&mut self, buffer: &Buffer, result: Result<(), IoFailed>) {
+        let blocks = self.segment_blocks();
+        let Some(walk) = &mut self.cleaner.walk else { return };
+        walk.header_wanted = false;
+        let next = walk.next.unwrap_or(0);
+        let start = self.layout.start_of(walk.segment).raw() + next;
+        let epoch = self.segments.of(walk.segment).epoch;
+        let batch = result
+            .ok()
+            .and_then(|()| BatchHeader::decode(buffer.bytes(), &self.uuid, start.into()).ok())
+            .filter(|batch| batch.header.segment == walk.segment && batch.header.epoch == epoch);
+        let Some(batch) = batch else {
+            walk.next = None;
+            return;
+        };
+        let places = (start + 1..).map(Location::new);
+        walk.blocks = match &batch.records {
+            RecordList::Data(list) => {
+                list.iter().zip(places).map(|(r, at)| (r.lba, at, r.crc)).collect()
+            }
+            RecordList::Clean(list) => {
+                list.iter().zip(places).map(|(r, at)| (r.lba, at, r.crc)).collect()
+            }
+            RecordList::Meta(_) => VecDeque::new(),
+        };
+        let behind = next
+            + 1
+            + u32_from(batch.records.as_records().len())
+            + u32::from(batch.header.padding_blocks);
+        walk.next = (behind < blocks).then_some(behind);
+    }
+
+    fn next_found(&self) -> Option<Found> {
+        self.cleaner.walk.as_ref()?.blocks.front().copied()
+    }
+
+    /// Reads the next live blocks of the batch at hand that lie side by side.
+    fn begin_move(&mut self) -> bool {
+        let mut blocks: Vec<Found> = Vec::new();
+        while let Some(found) = self.next_found() {
+            let page = Map::place(found.0).0;
+            match self.map.ready(page) {
+                Ready::Missing => {
+                    self.load_page(page);
+                    return self.read_move(blocks, false);
+                }
+                Ready::Loading => return self.read_move(blocks, false),
+                Ready::Damaged | Ready::Empty | Ready::Yes => {}
+            }
+            let live = self.map.get(found.0).at == found.1;
+            let beside = blocks.last().is_none_or(|last| last.1.raw() + 1 == found.1.raw());
+            if live && (!beside || blocks.len() >= MOVE_BLOCKS_MAX) {
+                return self.read_move(blocks, false);
+            }
+            if live {
+                blocks.push(found);
+            }
+            let Some(walk) = &mut self.cleaner.walk else { return false };
+            walk.blocks.pop_front();
+        }
+        let some = !blocks.is_empty();
+        self.read_move(blocks, false);
+        some || self.cleaner.walk.as_ref().is_some_and(|walk| walk.blocks.is_empty())
+    }
+
+    /// Whether there was anything to read.
+    fn read_move(&mut self, blocks: Vec<Found>, again: bool) -> bool {
+        let (Some(first), Some(walk)) = (blocks.first().copied(), &mut self.cleaner.walk) else {
+            return false;
+        };
+        walk.moves += 1;
+        let count = u32_from(blocks.len());
+        let slot = self.cleaner.moves.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.cleaner.moves.push(None);
+            self.cleaner.moves.len() - 1
+        });
+        self.cleaner.moves[slot] =
+            Some(Move { blocks, buffer: Buffer::default(), again, lost: false });
+        self.stats.clean_read += u64::from(count);
+        self.ask(IoKind::Read, Purpose::CleanData(slot), first.1, count);
+        true
+    }
+
+    /// Blocks of the victim were read.
+    pub(crate) fn clean_data_over(
+        &mut self,
+        slot: usize,
+        buffer: Buffer,
+        result: Result<(), IoFailed>,
+    ) {
+        let Some(mut ready) = self.cleaner.moves[slot].take() else { return };
+        if result.is_err() && !ready.again {
+            // Each one by itself: those beside the one that cannot be read are good.
+            for found in ready.blocks {
+                self.read_move(vec![found], true);
+            }
+            if let Some(walk) = &mut self.cleaner.walk {
+                walk.moves -= 1;
+            }
+            return;
+        }
+        ready.buffer = buffer;
+        ready.lost = result.is_err();
+        self.cleaner.ready.push_back(ready);
+    }
+
+    /// Appends what was read, as far as there is room.
+    fn append_ready(&mut self) {
+        while let Some(first) = self.cleaner.ready.front() {
+            let lbas: Vec<Lba> = first.blocks.iter().map(|found| found.0).collect();
+            if !self.can_append(Stream::Clean, u32_from(lbas.len())) || !self.pages_ready(&lbas) {
+                return;
+            }
+            let Some(ready) = self.cleaner.ready.pop_front() else { return };
+            for (at, found) in ready.blocks.iter().enumerate() {
+                let bytes = ready.buffer.bytes().get(at * BLOCK..(at + 1) * BLOCK);
+                self.append_copy(*found, bytes, ready.lost);
+            }
+            if let Some(walk) = &mut self.cleaner.walk {
+                walk.moves -= 1;
+            }
+        }
+    }
+
+    /// Whether the entries of these blocks can be looked up; asks for pages that left memory meanwhile.
+    fn pages_ready(&mut self, lbas: &[Lba]) -> bool {
+        let mut ready = true;
+        for lba in lbas {
+            let page = Map::place(*lba).0;
+            match self.map.ready(page) {
+                Ready::Missing => {
+                    self.load_page(page);
+                    ready = false;
+                }
+                Ready::Loading => ready = false,
+                Ready::Damaged | Ready::Empty | Ready::Yes => {}
+            }
+        }
+        ready
+    }
+
+    fn append_copy(&mut self, (lba, source, crc): Found, bytes: Option<&[u8]>, lost: bool) {
+        let owed = &mut self.cleaner;
+        owed.debt = (owed.debt - 1.0).max(0.0);
+        owed.credit -= 1.0;
+        if self.map.get(lba).at != source {
+            self.stats.clean_wasted += 1;
+            return;
+        }
+        if lost {
+            self.map.set(lba, Entry { at: Location::LOST, crc: 0 });
+            self.lose(source);
+            self.stats.crc_errors += 1;
+            return;
+        }
+        let id = self.batch_with_room(Stream::Clean);
+        let batch = self.log.batch_mut(id);
+        let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
+        batch.records.clean.push(CleanRecord { lba, birth: 0, crc, source });
+        if let (Some(bytes), true) = (bytes, self.options.bytes) {
+            batch.block_mut(slot).copy_from_slice(bytes);
+        }
+        self.map.set(lba, Entry { at, crc });
+        self.gain(at);
+        self.lose(source);
+        if let Some(walk) = &mut self.cleaner.walk {
+            walk.moved += 1;
+        }
+    }
+
+    fn end_walk(&mut self) {
+        let Some(walk) = self.cleaner.walk.take() else { return };
+        self.segments.unpin(walk.segment);
+        self.stats.cleaned_segments += 1;
+        if self.segments.of(walk.segment).live > 0 {
+            // Its chain is damaged, or the map of what it holds. What still points there can be read or not, but the log
+            // segment is not taken again.
+            self.segments.suspect(walk.segment);
+            self.stats.damaged_segments += 1;
+        }
+    }
+}

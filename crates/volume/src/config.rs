@@ -1,0 +1,208 @@
+//! What a volume is made of, and how it is run.
+
+use onefold_units::Nanos;
+use onefold_units::convert::index;
+use thiserror::Error;
+
+use crate::host::REQUEST_BLOCKS_MAX;
+use crate::log::CLEAN_RECORDS_MAX;
+
+/// Fewest log segments of a volume (volume.md, section 5.1).
+pub const SEGMENTS_MIN: u32 = 128;
+
+/// Blocks of a batch: its header and at most 255 blocks.
+pub const BATCH_BLOCKS_MAX: u32 = 256;
+
+/// What is fixed when a volume is formatted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Size of the backing in blocks of 4 KiB.
+    pub backing_blocks: u64,
+    /// Size of a log segment in blocks. Segments lie at multiples of it.
+    pub segment_blocks: u32,
+    /// Indirection unit of the backing in blocks: batches begin and end at multiples of it.
+    pub unit_blocks: u32,
+    /// Size of the exported device in blocks.
+    pub logical_blocks: u64,
+}
+
+/// Which log segment the cleaner takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// Always the one with the fewest live blocks.
+    Greedy,
+    /// The largest (1 - u) x age / (1 + u) while there is time, greedy when it is urgent (Rosenblum and
+    /// Ousterhout 1992, section 3.6).
+    CostBenefit,
+}
+
+/// How a volume is run. None of it is stored.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Blocks of a batch with its header, at most [`BATCH_BLOCKS_MAX`].
+    pub batch_blocks: u32,
+    /// Batches that may be in memory at once, over all streams.
+    pub batches: usize,
+    /// Map pages (4 MiB of the exported device each, 8 KiB of memory) that may be in memory.
+    pub map_pages: usize,
+    /// A checkpoint is taken after this many blocks of log ..
+    pub checkpoint_blocks: u64,
+    /// .. or this many batches ..
+    pub checkpoint_batches: u64,
+    /// .. or this time with changes.
+    pub checkpoint_age: Nanos,
+    /// The backing is flushed after this many blocks of log ..
+    pub flush_blocks: u64,
+    /// .. or this time with changes.
+    pub flush_age: Nanos,
+    /// A batch that is not full waits at most this long.
+    pub batch_age: Nanos,
+    /// Separate frequently from rarely written blocks.
+    pub hot_cold: bool,
+    /// Choice of victims.
+    pub victim: Victim,
+    /// Free log segments below which the cleaner runs; `None`: 2 % of all, at least two above the reserve.
+    pub clean_below: Option<u32>,
+    /// Whether freed log segments are trimmed on the backing.
+    pub trim: bool,
+    /// Shortest time between two trims of log segments.
+    pub trim_pause: Nanos,
+    /// Whether data that is read is checked.
+    pub verify: bool,
+    /// Whether blocks carry bytes. Without them the volume counts and places, as simulations need.
+    pub bytes: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            batch_blocks: BATCH_BLOCKS_MAX,
+            batches: 16,
+            map_pages: usize::MAX,
+            checkpoint_blocks: 65_536,
+            checkpoint_batches: 8_192,
+            checkpoint_age: Nanos::new(30_000_000_000),
+            flush_blocks: 16_384,
+            flush_age: Nanos::new(5_000_000_000),
+            batch_age: Nanos::new(1_000_000),
+            hot_cold: false,
+            victim: Victim::CostBenefit,
+            clean_below: None,
+            trim: true,
+            trim_pause: Nanos::new(50_000_000),
+            verify: true,
+            bytes: true,
+        }
+    }
+}
+
+/// Options with which a volume would get stuck.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// Batches do not begin and end at multiples of the indirection unit, or take no block.
+    #[error(
+        "batches of {found} blocks; expected at least 2, at most {BATCH_BLOCKS_MAX}, and a multiple of \
+         the indirection unit of {unit}"
+    )]
+    BatchBlocks {
+        /// Blocks.
+        found: u32,
+        /// Blocks of the unit.
+        unit: u32,
+    },
+    /// The longest request does not fit the batches.
+    #[error("{found} batches of {blocks} blocks; expected at least {min} for the longest request")]
+    Batches {
+        /// Batches.
+        found: usize,
+        /// Blocks of one.
+        blocks: u32,
+        /// Fewest batches.
+        min: usize,
+    },
+}
+
+/// Batches beside those of a request: what is kept for others, and what other streams hold open.
+const BATCHES_BESIDE: u32 = 8;
+
+impl Options {
+    /// Checks that a volume with an indirection unit of so many blocks can run with these.
+    ///
+    /// # Errors
+    /// What cannot work.
+    pub fn check(&self, unit: u32) -> Result<(), OptionsError> {
+        let blocks = self.batch_blocks;
+        if !(2..=BATCH_BLOCKS_MAX).contains(&blocks) || !blocks.is_multiple_of(unit) {
+            return Err(OptionsError::BatchBlocks { found: blocks, unit });
+        }
+        let data = blocks.min(CLEAN_RECORDS_MAX + 1) - 1;
+        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1 + BATCHES_BESIDE);
+        let found = self.batches;
+        if found < min { Err(OptionsError::Batches { found, blocks, min }) } else { Ok(()) }
+    }
+}
+
+/// A geometry that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GeometryError {
+    /// The indirection unit is none.
+    #[error("an indirection unit of {found} blocks; expected a power of two of at most {max}")]
+    Unit {
+        /// Blocks.
+        found: u32,
+        /// Largest unit.
+        max: u32,
+    },
+    /// A log segment is not a whole number of batches' units, or too small.
+    #[error(
+        "log segments of {found} blocks; expected a multiple of the indirection unit of {unit} blocks, \
+         and at least {min}"
+    )]
+    Segment {
+        /// Blocks.
+        found: u32,
+        /// Blocks of the unit.
+        unit: u32,
+        /// Fewest blocks.
+        min: u32,
+    },
+    /// The backing has more blocks than locations.
+    #[error("a backing of {found} blocks of 4 KiB; expected at most {max} (16 TiB)")]
+    BackingTooLarge {
+        /// Blocks.
+        found: u64,
+        /// Most blocks.
+        max: u64,
+    },
+    /// The backing is too small.
+    #[error(
+        "a backing of {found} blocks of 4 KiB has {segments} log segments of {segment_blocks} blocks; \
+         expected at least {min}: choose a larger backing or smaller log segments"
+    )]
+    BackingTooSmall {
+        /// Blocks.
+        found: u64,
+        /// Usable log segments.
+        segments: u32,
+        /// Blocks of one.
+        segment_blocks: u32,
+        /// Fewest segments.
+        min: u32,
+    },
+    /// More is exported than cleaning can serve.
+    #[error(
+        "{logical} blocks are to be exported, and {usable} of {space} blocks of log space can hold data \
+         beside the reserve; choose a smaller size or a larger backing"
+    )]
+    Logical {
+        /// Blocks to export.
+        logical: u64,
+        /// Blocks that can hold data.
+        usable: u64,
+        /// Blocks of all log segments.
+        space: u64,
+    },
+}

@@ -1,0 +1,216 @@
+//! Reading map pages when they are first needed.
+//!
+//! A page is made from its image and from its slice of each run, oldest first (`crate::map`, invariant 1).
+
+use std::collections::BTreeMap;
+
+use onefold_format::checksum;
+use onefold_format::volume::{PAGE_ENTRIES, RunBlock, RunRecord, decode_page};
+use onefold_units::convert::u64_from;
+use onefold_units::{Lba, Location};
+
+use crate::io::{Buffer, IoFailed, IoKind};
+use crate::map::{Entries, Entry, Map, blank_entries};
+use crate::pending::Purpose;
+use crate::volume::Volume;
+
+#[derive(Debug)]
+enum Part {
+    Page(u32),
+    Sums(u32),
+    /// A block of the run of this number.
+    Run(u64),
+}
+
+#[derive(Debug)]
+enum Content {
+    Missing,
+    Words(Box<[u32; PAGE_ENTRIES]>),
+    Records(Vec<RunRecord>),
+}
+
+/// A page that is being read.
+#[derive(Debug)]
+struct Load {
+    parts: Vec<(Part, Location, Content)>,
+    missing: usize,
+    failed: bool,
+}
+
+/// The pages that are being read.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    loads: BTreeMap<usize, Load>,
+}
+
+impl Faults {
+    /// Pages that are being read.
+    pub(crate) fn len(&self) -> usize {
+        self.loads.len()
+    }
+}
+
+impl Volume {
+    /// Begins to read a page that is missing. Does nothing if there is no room for it; a checkpoint makes some.
+    pub(crate) fn load_page(&mut self, page: usize) {
+        if self.map.resident() + self.faults.loads.len() >= self.options.map_pages
+            && !self.map.make_room(self.checkpoint.committed())
+            // What changed stays in memory for ever then; reads go on with a page more than the limit.
+            && self.frozen.is_none()
+        {
+            self.checkpoint.want();
+            return;
+        }
+        let load = Load { parts: self.parts_of(page), missing: 0, failed: false };
+        self.map.begin_load(page);
+        self.stats.map_faults += 1;
+        let places: Vec<_> = load.parts.iter().map(|(_, at, _)| *at).collect();
+        self.faults.loads.insert(page, Load { missing: places.len(), ..load });
+        for (part, at) in places.iter().enumerate() {
+            self.segments.pin(self.layout.segment_of(*at));
+            self.ask(IoKind::Read, Purpose::Load { page, part }, *at, 1);
+        }
+        if places.is_empty() {
+            self.end_load(page);
+        }
+    }
+
+    fn parts_of(&self, page: usize) -> Vec<(Part, Location, Content)> {
+        let image = self.map.image(page);
+        let mut parts = Vec::new();
+        if image.page.is_block() {
+            parts.push((Part::Page(image.page_crc), image.page, Content::Missing));
+            parts.push((Part::Sums(image.sums_crc), image.sums, Content::Missing));
+        }
+        for run in &self.checkpoint.runs().list {
+            let blocks = run.blocks_of(page);
+            parts.extend(blocks.map(|at| (Part::Run(run.number), at, Content::Missing)));
+        }
+        parts
+    }
+
+    /// One of the parts of a page was read.
+    pub(crate) fn load_over(
+        &mut self,
+        page: usize,
+        part: usize,
+        buffer: &Buffer,
+        result: Result<(), IoFailed>,
+    ) {
+        let uuid = self.uuid;
+        let load = self.faults.loads.get_mut(&page).expect("a page that is being read");
+        let (what, at, content) = &mut load.parts[part];
+        match result.ok().and_then(|()| decode(&uuid, what, *at, buffer.bytes())) {
+            Some(decoded) => *content = decoded,
+            None => load.failed = true,
+        }
+        load.missing -= 1;
+        let (over, at) = (load.missing == 0, *at);
+        self.segments.unpin(self.layout.segment_of(at));
+        if over {
+            self.end_load(page);
+        }
+    }
+
+    fn end_load(&mut self, page: usize) {
+        let load = self.faults.loads.remove(&page).expect("a page that is being read");
+        if load.failed {
+            self.map.fail_load(page);
+            self.stats.crc_errors += 1;
+            return;
+        }
+        let mut entries = blank_entries();
+        let mut replaced = Vec::new();
+        let mut in_runs = false;
+        for (part, _, content) in &load.parts {
+            match (part, content) {
+                (Part::Page(_), Content::Words(words)) => {
+                    for (entry, word) in entries.iter_mut().zip(words.iter()) {
+                        entry.at = Location::new(*word);
+                    }
+                }
+                (Part::Sums(_), Content::Words(words)) => {
+                    for (entry, word) in entries.iter_mut().zip(words.iter()) {
+                        entry.crc = *word;
+                    }
+                }
+                (Part::Run(number), Content::Records(records)) => {
+                    let counted = self.checkpoint.runs().of(*number).is_none_or(|run| run.counted);
+                    let mut old = |entry: Entry| {
+                        if !counted && entry.at.is_block() {
+                            replaced.push(entry.at);
+                        }
+                    };
+                    in_runs |= apply(page, records, &mut entries, &mut old);
+                }
+                _ => unreachable!("each part was decoded as what it is"),
+            }
+        }
+        if let Some(recovered) = &self.recovered {
+            let old = |entry: Entry| replaced.extend(entry.at.is_block().then_some(entry.at));
+            in_runs |= apply(page, recovered, &mut entries, old);
+        }
+        self.map.end_load(page, entries, in_runs);
+        if let Some(number) = self.checkpoint.keeps(page) {
+            self.map.keep(page, number);
+        }
+        if !self.map.count_once(page) {
+            for at in replaced {
+                self.lose(at);
+                self.segments.defer(self.layout.segment_of(at));
+            }
+        }
+    }
+}
+
+fn decode(uuid: &[u8; 16], what: &Part, at: Location, bytes: &[u8]) -> Option<Content> {
+    match what {
+        Part::Page(crc) | Part::Sums(crc) => {
+            if checksum(bytes) != *crc {
+                return None;
+            }
+            let mut words = Box::new([0; PAGE_ENTRIES]);
+            decode_page(bytes, &mut words).ok()?;
+            Some(Content::Words(words))
+        }
+        Part::Run(number) => {
+            let block = RunBlock::decode(bytes, uuid, at.raw().into()).ok()?;
+            (block.run == *number).then_some(Content::Records(block.records))
+        }
+    }
+}
+
+/// Applies the records of a page; `old` gets what each one replaces. Whether there was any.
+pub(crate) fn apply(
+    page: usize,
+    records: &[RunRecord],
+    entries: &mut Entries,
+    mut old: impl FnMut(Entry),
+) -> bool {
+    let mut any = false;
+    let from = records.partition_point(|record| Map::place(record.lba).0 < page);
+    for record in &records[from..] {
+        let (of, at) = Map::place(record.lba);
+        if of != page {
+            break;
+        }
+        any = true;
+        if record.is_page_gone() {
+            for entry in entries.iter_mut() {
+                old(std::mem::replace(entry, Entry::UNMAPPED));
+            }
+        } else {
+            let new = Entry { at: record.location, crc: record.crc };
+            let before = std::mem::replace(&mut entries[at], new);
+            if before != new {
+                old(before);
+            }
+        }
+    }
+    any
+}
+
+/// The first block of a page.
+pub(crate) fn first_lba(page: usize) -> Lba {
+    Lba::new(u64_from(page) * u64_from(PAGE_ENTRIES))
+}

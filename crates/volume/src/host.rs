@@ -1,0 +1,373 @@
+//! Requests of the host.
+//!
+//! 1. A request is taken as a whole or not at all; a trim may be taken in part.
+//! 2. A write is done when all batches that its blocks went into are complete.
+
+use onefold_format::checksum;
+use onefold_format::volume::{BatchRecords, DataRecord, TrimRecord, trims_max};
+use onefold_units::convert::{index, index64, u64_from};
+use onefold_units::{Lba, Location};
+
+use crate::io::Refusal;
+use crate::log::{BLOCK, BatchId, Stream};
+use crate::map::{Entry, Map, PAGE_ENTRIES_U64, Ready};
+use crate::volume::Volume;
+
+/// Most blocks of one read or write.
+pub const REQUEST_BLOCKS_MAX: u32 = 255;
+
+/// Most map pages that one call of [`Volume::trim`] looks at.
+const TRIM_PAGES_MAX: u64 = 64;
+
+/// Blocks of the host, from `lba` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First block.
+    pub lba: Lba,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+impl Volume {
+    fn check_range(&self, range: Range, most: u64) -> Result<(), Refusal> {
+        let end = range.lba.raw().checked_add(range.blocks);
+        let inside = end.is_some_and(|end| end <= self.layout.geometry().logical_blocks);
+        if inside && range.blocks > 0 && range.blocks <= most {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidField)
+        }
+    }
+
+    fn check_change(&self) -> Result<(), Refusal> {
+        if self.frozen.is_some() || self.checkpoint.is_closing() {
+            Err(Refusal::ReadOnly)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes sure that all map pages of a range can be looked up; asks for those that are missing.
+    fn need_pages(&mut self, range: Range) -> Result<(), Refusal> {
+        let first = range.lba.raw() / PAGE_ENTRIES_U64;
+        let last = (range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64;
+        let pages = index64(first)..index64(last) + 1;
+        let mut ready = Ok(());
+        for page in pages.clone() {
+            match self.map.ready(page) {
+                Ready::Yes | Ready::Empty => {}
+                Ready::Damaged => return Err(Refusal::MediaError),
+                Ready::Loading => ready = Err(Refusal::Busy),
+                Ready::Missing => {
+                    self.load_page(page);
+                    ready = Err(Refusal::Busy);
+                }
+            }
+        }
+        if ready.is_err() {
+            // They must not make room for one another.
+            let number = self.checkpoint.committed() + 1;
+            pages.for_each(|page| self.map.keep(page, number));
+        }
+        ready
+    }
+
+    /// Takes a write of at most [`REQUEST_BLOCKS_MAX`] blocks. It is reported done under `tag` when a read after a
+    /// restart of the volume would find it, short of a power cut; with `fua` even then. `data` is absent only where
+    /// blocks carry no bytes.
+    ///
+    /// # Errors
+    /// Nothing was done then.
+    pub fn write(
+        &mut self,
+        tag: u64,
+        range: Range,
+        data: Option<&[u8]>,
+        fua: bool,
+    ) -> Result<(), Refusal> {
+        self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
+        self.check_change()?;
+        self.need_pages(range)?;
+        let blocks = onefold_units::convert::narrow(range.blocks);
+        let stream = self.stream_of(range.lba, blocks);
+        if !self.can_append(stream, blocks) || !self.cleaner_keeps_pace() {
+            return Err(self.why_busy(stream));
+        }
+        let request = self.requests.begin(tag, fua);
+        let mut last = None;
+        for at in 0..blocks {
+            let lba = Lba::new(range.lba.raw() + u64::from(at));
+            let data = data.map(|data| &data[index(at) * BLOCK..index(at + 1) * BLOCK]);
+            let batch = self.put(stream, lba, data);
+            if last != Some(batch) {
+                self.wait_for(request, batch);
+                last = Some(batch);
+            }
+        }
+        self.stats.written += range.blocks;
+        self.cleaner_owes(blocks);
+        Ok(())
+    }
+
+    /// A request waits for a batch, once.
+    fn wait_for(&mut self, request: u32, batch: BatchId) {
+        let waiters = &mut self.log.batch_mut(batch).waiters;
+        if !waiters.contains(&request) {
+            waiters.push(request);
+            self.requests.wait(request);
+        }
+    }
+
+    fn stream_of(&mut self, lba: Lba, blocks: u32) -> Stream {
+        let hot = self.options.hot_cold && self.heat.touch(Map::place(lba).0, blocks);
+        if hot { Stream::Hot } else { Stream::User }
+    }
+
+    fn why_busy(&mut self, stream: Stream) -> Refusal {
+        let short = self.segments.free_count() <= Self::kept_from(stream);
+        if short && !self.can_free() {
+            return Refusal::NoSpace;
+        }
+        if short {
+            self.stats.clean_stalls += 1;
+            if self.segments.empty_count() > 0 && !self.checkpoint.is_running() {
+                self.checkpoint.want();
+            }
+        }
+        Refusal::Busy
+    }
+
+    /// Puts a block into a batch of the stream, or over an older version of it that was not sent yet.
+    fn put(&mut self, stream: Stream, lba: Lba, data: Option<&[u8]>) -> BatchId {
+        let crc = data.map_or(0, checksum);
+        let old = self.map.get(lba);
+        if let Some(batch) = self.batch_of(old.at)
+            && self.log.batch(batch).seq.is_none()
+            && self.log.batch(batch).stream.is_user()
+        {
+            self.replace(batch, lba, Entry { at: old.at, crc }, data);
+            return batch;
+        }
+        let id = self.batch_with_room(stream);
+        let batch = self.log.batch_mut(id);
+        let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
+        batch.records.data.push(DataRecord { lba, birth: 0, crc });
+        if let Some(data) = data {
+            batch.block_mut(slot).copy_from_slice(data);
+        }
+        let segment = batch.segment;
+        let old = self.map.set(lba, Entry { at, crc });
+        self.segments.gain(segment);
+        self.lose(old.at);
+        id
+    }
+
+    /// Replaces a block of a batch that was not sent yet.
+    fn replace(&mut self, id: BatchId, lba: Lba, entry: Entry, data: Option<&[u8]>) {
+        let batch = self.log.batch_mut(id);
+        let slot = batch.index_of(entry.at);
+        batch.records.data[slot].crc = entry.crc;
+        if let Some(data) = data {
+            batch.block_mut(slot).copy_from_slice(data);
+        }
+        self.map.set(lba, entry);
+        self.stats.absorbed += 1;
+    }
+
+    /// Takes the first blocks of a trim, and says how many. Reported done under `tag` like a write.
+    ///
+    /// # Errors
+    /// Nothing was done then.
+    pub fn trim(&mut self, tag: u64, range: Range) -> Result<u64, Refusal> {
+        self.check_range(range, u64::MAX)?;
+        self.check_change()?;
+        let page_start = range.lba.raw() / PAGE_ENTRIES_U64 * PAGE_ENTRIES_U64;
+        // All of them have to be in memory at once.
+        let pages = TRIM_PAGES_MAX.min(u64_from(self.options.map_pages / 4).max(1));
+        let end = (range.lba.raw() + range.blocks).min(page_start + pages * PAGE_ENTRIES_U64);
+        let range = Range { blocks: end - range.lba.raw(), ..range };
+        self.need_pages(range)?;
+        // One batch for what has to be sent first, and one for the record itself.
+        if !self.can_append(Stream::User, 1) || self.log.batches_left(Stream::User) < 2 {
+            return Err(self.why_busy(Stream::User));
+        }
+        self.unmap(range);
+        self.record_trim(tag, range);
+        self.stats.trimmed += range.blocks;
+        Ok(range.blocks)
+    }
+
+    /// Unmaps a range, page by page. Blocks that were not sent yet are sent before the trim.
+    fn unmap(&mut self, range: Range) {
+        for raw in range.lba.raw()..range.lba.raw() + range.blocks {
+            let lba = Lba::new(raw);
+            let old = self.map.get(lba);
+            if old.at == Location::UNMAPPED {
+                continue;
+            }
+            if let Some(batch) = self.batch_of(old.at)
+                && self.log.batch(batch).seq.is_none()
+                && self.log.batch(batch).stream.is_user()
+            {
+                self.send(batch);
+            }
+            self.map.set(lba, Entry::UNMAPPED);
+            self.lose(old.at);
+        }
+    }
+
+    fn record_trim(&mut self, tag: u64, range: Range) {
+        let open = self.log.stream(Stream::User).open;
+        let full = open.is_some_and(|open| {
+            let records = &self.log.batch(open).records;
+            // Room is kept for a record of every block that may still come.
+            records.trims.len() >= trims_max(BatchRecords::Data, usize::from(u8::MAX))
+        });
+        if full {
+            self.send_open(Stream::User);
+        }
+        let id = self.batch_with_room(Stream::User);
+        let record = TrimRecord { lba: range.lba, birth: 0, blocks: range.blocks };
+        self.log.batch_mut(id).records.trims.push(record);
+        let request = self.requests.begin(tag, false);
+        self.wait_for(request, id);
+    }
+
+    /// Makes everything durable that was reported done before; reported under `tag`.
+    ///
+    /// # Errors
+    /// The volume is read-only.
+    pub fn flush(&mut self, tag: u64) -> Result<(), Refusal> {
+        self.check_change()?;
+        self.stats.flushes += 1;
+        self.send_user();
+        self.flush_at(tag, self.log.seq());
+        Ok(())
+    }
+
+    /// Looks up a read of at most [`REQUEST_BLOCKS_MAX`] blocks. What is in memory or maps nothing is put into `buffer`
+    /// at once; `plan` says what is to be read from the backing. If there is any, [`Volume::end_read`] has to follow.
+    ///
+    /// # Errors
+    /// Nothing was done then.
+    pub fn read(
+        &mut self,
+        range: Range,
+        mut buffer: Option<&mut [u8]>,
+        plan: &mut ReadPlan,
+    ) -> Result<(), Refusal> {
+        self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
+        self.need_pages(range)?;
+        plan.clear();
+        for block in 0..onefold_units::convert::narrow(range.blocks) {
+            let entry = self.map.get(Lba::new(range.lba.raw() + u64::from(block)));
+            let into = buffer
+                .as_deref_mut()
+                .map(|all| &mut all[index(block) * BLOCK..index(block + 1) * BLOCK]);
+            if entry.at == Location::LOST {
+                plan.clear();
+                return Err(Refusal::MediaError);
+            }
+            if !entry.at.is_block() {
+                if let Some(into) = into {
+                    into.fill(0);
+                }
+            } else if let Some(batch) = self.batch_of(entry.at) {
+                let batch = self.log.batch(batch);
+                if let Some(into) = into {
+                    into.copy_from_slice(batch.block(batch.index_of(entry.at)));
+                }
+            } else {
+                plan.push(block, entry, self.layout.geometry().segment_blocks);
+            }
+        }
+        for run in &plan.runs {
+            self.segments.pin(self.layout.segment_of(run.at));
+        }
+        self.stats.read += range.blocks;
+        self.stats.read_runs += u64_from(plan.runs.len());
+        Ok(())
+    }
+
+    /// Whether the first block of a range is mapped, and how many blocks from there on are alike.
+    ///
+    /// # Errors
+    /// As for reads.
+    pub fn mapped(&mut self, range: Range) -> Result<(bool, u64), Refusal> {
+        self.check_range(range, u64::MAX)?;
+        let page_end = (range.lba.raw() / PAGE_ENTRIES_U64 + 1) * PAGE_ENTRIES_U64;
+        let end = (range.lba.raw() + range.blocks).min(page_end);
+        self.need_pages(Range { blocks: end - range.lba.raw(), ..range })?;
+        let mut is_mapped = |lba| self.map.get(Lba::new(lba)).at != Location::UNMAPPED;
+        let first = is_mapped(range.lba.raw());
+        let alike =
+            (range.lba.raw()..end).take_while(|lba| is_mapped(*lba) == first).map(|_| 1).sum();
+        Ok((first, alike))
+    }
+
+    /// Ends a read that had runs: their log segments may be given back from now on.
+    pub fn end_read(&mut self, plan: &ReadPlan) {
+        for run in &plan.runs {
+            self.segments.unpin(self.layout.segment_of(run.at));
+        }
+    }
+
+    /// Notes blocks whose checksum was wrong.
+    pub fn count_crc_errors(&mut self, blocks: u64) {
+        self.stats.crc_errors += blocks;
+    }
+}
+
+/// Blocks that lie side by side on the backing and in the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadRun {
+    /// First block of the run, counted from the start of the request.
+    pub block: u32,
+    /// Where it lies.
+    pub at: Location,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+/// What a read has to get from the backing.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPlan {
+    runs: Vec<ReadRun>,
+    /// Checksums of all blocks of the runs, in order.
+    sums: Vec<u32>,
+}
+
+impl ReadPlan {
+    /// What to read.
+    #[must_use]
+    pub fn runs(&self) -> &[ReadRun] {
+        &self.runs
+    }
+
+    /// The blocks of the request whose bytes in `buffer` are not those that were written.
+    pub fn damaged<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = u32> + 'a {
+        let blocks = self.runs.iter().flat_map(|run| run.block..run.block + run.blocks);
+        blocks.zip(&self.sums).filter_map(|(block, sum)| {
+            let bytes = &buffer[index(block) * BLOCK..index(block + 1) * BLOCK];
+            (checksum(bytes) != *sum).then_some(block)
+        })
+    }
+
+    fn clear(&mut self) {
+        self.runs.clear();
+        self.sums.clear();
+    }
+
+    fn push(&mut self, block: u32, entry: Entry, segment_blocks: u32) {
+        self.sums.push(entry.crc);
+        if let Some(last) = self.runs.last_mut()
+            && last.block + last.blocks == block
+            && last.at.raw() + last.blocks == entry.at.raw()
+            && !entry.at.raw().is_multiple_of(segment_blocks)
+        {
+            last.blocks += 1;
+            return;
+        }
+        self.runs.push(ReadRun { block, at: entry.at, blocks: 1 });
+    }
+}

@@ -1,0 +1,88 @@
+//! What a volume asks of its backing.
+
+use onefold_units::Location;
+
+/// A request to the backing that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IoId(pub(crate) u32);
+
+/// What the backing has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoKind {
+    /// Read into the buffer of the request.
+    Read,
+    /// Write the buffer of the request.
+    Write,
+    /// Make every write that completed before durable.
+    Flush,
+    /// The blocks hold nothing any more. A hint: failing does no harm.
+    Trim,
+}
+
+/// A request to the backing. Its bytes are in [`crate::Volume::buffer`] from the moment it was given out until its
+/// completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// To name it at its completion.
+    pub id: IoId,
+    /// What to do.
+    pub kind: IoKind,
+    /// First block.
+    pub at: Location,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+/// The backing could not do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoFailed;
+
+/// How a request of the host ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What the host called it.
+    pub tag: u64,
+    /// Whether it was done.
+    pub result: Result<(), IoFailed>,
+}
+
+/// Why a request is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not now: try again after the next completion or timeout. Nothing was done.
+    Busy,
+    /// The range leaves the device, or is empty or too long.
+    InvalidField,
+    /// No log segment is left that cleaning could free.
+    NoSpace,
+    /// The volume stopped taking changes after a failure of its backing.
+    ReadOnly,
+    /// The map of the range cannot be read.
+    MediaError,
+}
+
+/// Bytes at an address that is a multiple of 4 KiB, as direct access wants them.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+const ALIGN: usize = 4096;
+
+impl Buffer {
+    pub(crate) fn new(len: usize) -> Self {
+        let bytes = vec![0; len + ALIGN];
+        let start = bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
+        Self { bytes, start, len }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.len]
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.len]
+    }
+}

@@ -1,0 +1,47 @@
+//! The volume: a log-structured layer between a block device and what uses it.
+//!
+//! It exports blocks of 4 KiB and appends every write to large log segments of its backing, remembering in a map where
+//! each block went (Sung 2022, Han 2021; volume.md). Without I/O of its own: a driver carries out what [`Volume::poll_io`]
+//! asks for.
+#![forbid(unsafe_code)]
+#![deny(clippy::as_conversions)]
+
+mod append;
+mod backing;
+mod check;
+mod checkpoint;
+mod clean;
+mod config;
+mod faults;
+mod flush;
+mod heat;
+mod host;
+mod inspect;
+mod io;
+mod layout;
+mod log;
+mod map;
+mod mount;
+mod pace;
+mod pending;
+mod replay;
+mod restore;
+mod runs;
+mod segments;
+mod stats;
+mod trims;
+mod volume;
+
+pub use backing::{Backing, drive, execute, settle};
+pub use check::{Miscount, SegmentInfo};
+pub use config::{
+    BATCH_BLOCKS_MAX, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN, Victim,
+};
+pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
+pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
+pub use io::{Done, Io, IoFailed, IoId, IoKind, Refusal};
+pub use layout::Layout;
+pub use log::Stream;
+pub use mount::{MountError, Recovery, format, mount, mount_read_only, read_label};
+pub use stats::{Sent, Stats};
+pub use volume::{Frozen, Volume};

@@ -1,0 +1,345 @@
+//! The log: streams, the batches they fill, and the order of all batches.
+//!
+//! A *stream* appends batches to a log segment of its own. A *batch* is one header block with the blocks it describes,
+//! written at once. Its sequence number is its place in the order of all batches of all streams, taken when it is sent.
+//!
+//! 1. The place of a block is known when it is put into a batch, so the map points there at once. Until the batch is
+//!    complete, its blocks are read from memory.
+//! 2. A block that the host overwrites while its batch was not sent yet is replaced in place. So of two versions of a
+//!    block in different batches of the host, the newer one has the higher sequence number.
+//! 3. Within a log segment batches are sent in the order of their places.
+//! 4. A batch is complete when all before it in its log segment are: a replay finds it by the chain of their headers. So
+//!    what lies behind a batch that failed is still in memory, and goes elsewhere with it.
+
+use std::collections::VecDeque;
+
+use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, TrimRecord};
+use onefold_units::convert::u32_from;
+use onefold_units::{Location, LogSegmentId, Nanos};
+
+use crate::io::Buffer;
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 4096;
+
+/// Most records of moved blocks that fit a header.
+pub(crate) const CLEAN_RECORDS_MAX: u32 = 250;
+
+/// Who appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stream {
+    /// Blocks of the host, or those that it rarely writes.
+    User,
+    /// Blocks that the host often writes.
+    Hot,
+    /// Blocks that the cleaner moves.
+    Clean,
+    /// Checkpoints.
+    Meta,
+}
+
+impl Stream {
+    /// All streams.
+    pub const ALL: [Self; 4] = [Self::User, Self::Hot, Self::Clean, Self::Meta];
+
+    /// Number in formats.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::User => 0,
+            Self::Hot => 1,
+            Self::Clean => 2,
+            Self::Meta => 3,
+        }
+    }
+
+    /// The stream of a number in a format.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::User),
+            1 => Some(Self::Hot),
+            2 => Some(Self::Clean),
+            3 => Some(Self::Meta),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn is_user(self) -> bool {
+        matches!(self, Self::User | Self::Hot)
+    }
+
+    pub(crate) const fn slot(self) -> usize {
+        match self {
+            Self::User => 0,
+            Self::Hot => 1,
+            Self::Clean => 2,
+            Self::Meta => 3,
+        }
+    }
+}
+
+/// Index of a batch in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BatchId(pub(crate) usize);
+
+/// What the blocks of a batch are. Only the list that belongs to its stream is used.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) data: Vec<DataRecord>,
+    pub(crate) clean: Vec<CleanRecord>,
+    pub(crate) meta: Vec<MetaRecord>,
+    pub(crate) trims: Vec<TrimRecord>,
+}
+
+impl Records {
+    pub(crate) fn blocks(&self) -> u32 {
+        u32_from(self.data.len() + self.clean.len() + self.meta.len())
+    }
+
+    fn clear(&mut self) {
+        self.data.clear();
+        self.clean.clear();
+        self.meta.clear();
+        self.trims.clear();
+    }
+}
+
+/// A batch in memory.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) stream: Stream,
+    pub(crate) segment: LogSegmentId,
+    /// Where the header lies.
+    pub(crate) start: Location,
+    /// Blocks there is room for, the header included.
+    pub(crate) capacity: u32,
+    /// `None` until it is sent.
+    pub(crate) seq: Option<u64>,
+    pub(crate) attempt: u16,
+    /// Whether the backing wrote it; `None` while it is under way.
+    pub(crate) written: Option<bool>,
+    pub(crate) records: Records,
+    /// Requests that wait for its completion.
+    pub(crate) waiters: Vec<u32>,
+    /// Header and blocks; the header alone where blocks carry no bytes.
+    pub(crate) buffer: Buffer,
+    pub(crate) opened: Nanos,
+}
+
+impl Batch {
+    /// Where the next block goes, if there is room.
+    pub(crate) fn room(&self) -> u32 {
+        let most = if self.stream == Stream::Clean { CLEAN_RECORDS_MAX } else { u32::MAX };
+        (self.capacity - 1).min(most) - self.records.blocks()
+    }
+
+    pub(crate) fn next_location(&self) -> Location {
+        Location::new(self.start.raw() + 1 + self.records.blocks())
+    }
+
+    pub(crate) fn holds(&self, at: Location) -> bool {
+        let end = self.start.raw() + 1 + self.records.blocks();
+        (self.start.raw() + 1..end).contains(&at.raw())
+    }
+
+    /// Index of a block among the blocks of the batch.
+    pub(crate) fn index_of(&self, at: Location) -> usize {
+        onefold_units::convert::index(at.raw() - self.start.raw() - 1)
+    }
+
+    /// The bytes of block `at` of the batch.
+    pub(crate) fn block(&self, at: usize) -> &[u8] {
+        &self.buffer.bytes()[(at + 1) * BLOCK..(at + 2) * BLOCK]
+    }
+
+    pub(crate) fn block_mut(&mut self, at: usize) -> &mut [u8] {
+        &mut self.buffer.bytes_mut()[(at + 1) * BLOCK..(at + 2) * BLOCK]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.blocks() == 0 && self.records.trims.is_empty()
+    }
+}
+
+/// A stream and the log segment that it fills.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StreamState {
+    pub(crate) segment: Option<LogSegmentId>,
+    /// Blocks of the segment that are given out.
+    pub(crate) used: u32,
+    pub(crate) open: Option<BatchId>,
+    pub(crate) in_flight: usize,
+}
+
+/// All streams and batches.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) streams: [StreamState; 4],
+    batches: Vec<Option<Batch>>,
+    /// Batches whose memory is used again.
+    spare: Vec<Batch>,
+    /// Open and sent batches.
+    active: Vec<BatchId>,
+    seq: u64,
+    /// Sent batches in order, and whether each is complete. The first one has number `complete + 1`.
+    sent: VecDeque<bool>,
+    complete: u64,
+    batches_max: usize,
+}
+
+impl Log {
+    pub(crate) fn new(batches_max: usize, seq: u64) -> Self {
+        Self {
+            streams: [StreamState::default(); 4],
+            batches: Vec::new(),
+            spare: Vec::new(),
+            active: Vec::new(),
+            seq,
+            sent: VecDeque::new(),
+            complete: seq,
+            batches_max,
+        }
+    }
+
+    pub(crate) fn stream(&self, stream: Stream) -> &StreamState {
+        &self.streams[stream.slot()]
+    }
+
+    pub(crate) fn stream_mut(&mut self, stream: Stream) -> &mut StreamState {
+        &mut self.streams[stream.slot()]
+    }
+
+    #[inline]
+    pub(crate) fn batch(&self, id: BatchId) -> &Batch {
+        self.batches[id.0].as_ref().expect("an active batch")
+    }
+
+    #[inline]
+    pub(crate) fn batch_mut(&mut self, id: BatchId) -> &mut Batch {
+        self.batches[id.0].as_mut().expect("an active batch")
+    }
+
+    /// Batches that a stream may still begin: some are kept for those that let others go on.
+    pub(crate) fn batches_left(&self, stream: Stream) -> usize {
+        let kept = match stream {
+            Stream::User | Stream::Hot => 4,
+            Stream::Clean => 2,
+            Stream::Meta => 0,
+        };
+        self.batches_max.saturating_sub(self.active.len() + kept)
+    }
+
+    /// The number of the last batch that was sent.
+    pub(crate) const fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// All batches up to this number are complete.
+    pub(crate) const fn complete(&self) -> u64 {
+        self.complete
+    }
+
+    /// Begins a batch of a stream at `start`.
+    pub(crate) fn begin(
+        &mut self,
+        stream: Stream,
+        place: (LogSegmentId, Location, u32),
+        bytes: usize,
+        now: Nanos,
+    ) -> BatchId {
+        let (segment, start, capacity) = place;
+        let mut batch = self.reuse(bytes).unwrap_or_else(|| Batch {
+            stream,
+            segment,
+            start,
+            capacity,
+            seq: None,
+            attempt: 0,
+            written: None,
+            records: Records::default(),
+            waiters: Vec::new(),
+            buffer: Buffer::new(bytes),
+            opened: now,
+        });
+        batch.stream = stream;
+        batch.segment = segment;
+        batch.start = start;
+        batch.capacity = capacity;
+        batch.opened = now;
+        let id = BatchId(self.batches.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.batches.push(None);
+            self.batches.len() - 1
+        }));
+        self.batches[id.0] = Some(batch);
+        self.active.push(id);
+        self.stream_mut(stream).open = Some(id);
+        id
+    }
+
+    fn reuse(&mut self, bytes: usize) -> Option<Batch> {
+        let at = self.spare.iter().position(|batch| batch.buffer.bytes().len() == bytes)?;
+        let mut batch = self.spare.swap_remove(at);
+        batch.records.clear();
+        batch.waiters.clear();
+        batch.seq = None;
+        batch.attempt = 0;
+        batch.written = None;
+        Some(batch)
+    }
+
+    /// Gives a batch its number.
+    pub(crate) fn send(&mut self, id: BatchId) -> u64 {
+        self.seq += 1;
+        self.sent.push_back(false);
+        let seq = self.seq;
+        let batch = self.batch_mut(id);
+        batch.seq = Some(seq);
+        let stream = batch.stream;
+        let state = self.stream_mut(stream);
+        state.open = None;
+        state.in_flight += 1;
+        seq
+    }
+
+    /// The batches of a log segment that were sent, in the order of their places.
+    pub(crate) fn sent_to(&self, segment: LogSegmentId) -> Vec<BatchId> {
+        let here =
+            |id: &BatchId| self.batch(*id).segment == segment && self.batch(*id).seq.is_some();
+        let mut list: Vec<_> = self.active.iter().copied().filter(here).collect();
+        list.sort_unstable_by_key(|id| self.batch(*id).start);
+        list
+    }
+
+    /// Takes a complete batch out.
+    pub(crate) fn end(&mut self, id: BatchId) -> Batch {
+        let batch = self.batches[id.0].take().expect("an active batch");
+        self.active.retain(|active| *active != id);
+        let seq = batch.seq.expect("a batch that was sent");
+        let at = onefold_units::convert::index64(seq - self.complete - 1);
+        self.sent[at] = true;
+        while self.sent.front() == Some(&true) {
+            self.sent.pop_front();
+            self.complete += 1;
+        }
+        self.stream_mut(batch.stream).in_flight -= 1;
+        batch
+    }
+
+    /// Keeps the memory of a batch for later ones.
+    pub(crate) fn recycle(&mut self, batch: Batch) {
+        if self.spare.len() < self.batches_max {
+            self.spare.push(batch);
+        }
+    }
+
+    /// The batch in memory that holds the block at `at` (invariant 1).
+    #[inline]
+    pub(crate) fn in_memory(&self, at: Location) -> Option<BatchId> {
+        self.active.iter().copied().find(|id| self.batch(*id).holds(at))
+    }
+
+    pub(crate) fn active(&self) -> &[BatchId] {
+        &self.active
+    }
+}

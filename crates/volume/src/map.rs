@@ -1,0 +1,345 @@
+//! The map: where each block of the exported device lies, and its checksum.
+//!
+//! A *map page* holds 1,024 entries, so it stands for 4 MiB of the exported device. The *directory* has one slot per
+//! page: where its image lies on the backing, and whether it is in memory.
+//!
+//! 1. The state of a page is its image, with the records of all runs applied in order, with the changes since the last
+//!    checkpoint. Applying a run to an image that is newer than the run gives the same result, because what changed
+//!    after the run is in a later one. So images can be written at any checkpoint.
+//! 2. A page may leave memory when nothing in it changed since the last checkpoint that is committed.
+//! 3. A slot without image whose page is in no run maps nothing. It takes no memory.
+
+use onefold_format::volume::{DirectoryEntry, RunRecord};
+use onefold_units::convert::{index, index64, u32_from, u64_from};
+use onefold_units::{Lba, Location};
+
+/// Entries of a map page.
+pub(crate) const PAGE_ENTRIES: usize = 1024;
+pub(crate) const PAGE_ENTRIES_U64: u64 = 1024;
+
+/// Where a block lies and the checksum of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) at: Location,
+    pub(crate) crc: u32,
+}
+
+impl Entry {
+    pub(crate) const UNMAPPED: Self = Self { at: Location::UNMAPPED, crc: 0 };
+}
+
+/// The entries of a page.
+pub(crate) type Entries = Box<[Entry; PAGE_ENTRIES]>;
+
+/// A page that maps nothing.
+pub(crate) fn blank_entries() -> Entries {
+    Box::new([Entry::UNMAPPED; PAGE_ENTRIES])
+}
+
+/// A page in memory.
+#[derive(Debug)]
+pub(crate) struct Page {
+    entries: Entries,
+    /// What changed since the last capture, one bit per entry.
+    dirty: [u64; PAGE_ENTRIES / 64],
+    index: u32,
+    /// The checkpoint that has to be committed before the page may leave (invariant 2).
+    keep_until: u64,
+    referenced: bool,
+}
+
+impl Page {
+    pub(crate) fn copy(&self) -> Entries {
+        self.entries.clone()
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.iter().any(|word| *word != 0)
+    }
+
+    fn maps_nothing(&self) -> bool {
+        self.entries.iter().all(|entry| entry.at == Location::UNMAPPED)
+    }
+}
+
+const ABSENT: u32 = u32::MAX;
+const LOADING: u32 = u32::MAX - 1;
+const DAMAGED: u32 = u32::MAX - 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    image: DirectoryEntry,
+    /// Index of the page in memory, or one of the words above.
+    page: u32,
+    /// Runs have or may have records that the image has not.
+    stale: bool,
+    /// The live counts know what the page maps (`crate::runs`, invariant 2).
+    counted: bool,
+}
+
+/// Whether the entries of a page can be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// In memory.
+    Yes,
+    /// Nothing is mapped (invariant 3).
+    Empty,
+    /// On the backing.
+    Missing,
+    /// Being read.
+    Loading,
+    /// Cannot be read.
+    Damaged,
+}
+
+/// The map of one exported device.
+#[derive(Debug)]
+pub(crate) struct Map {
+    slots: Vec<Slot>,
+    pages: Vec<Option<Page>>,
+    free: Vec<u32>,
+    resident: usize,
+    limit: usize,
+    hand: usize,
+    dirty_entries: u64,
+    dirty_pages: usize,
+}
+
+impl Map {
+    pub(crate) fn new(pages: usize, limit: usize) -> Self {
+        let slot =
+            Slot { image: DirectoryEntry::ABSENT, page: ABSENT, stale: false, counted: false };
+        Self {
+            slots: vec![slot; pages],
+            pages: Vec::new(),
+            free: Vec::new(),
+            resident: 0,
+            limit,
+            hand: 0,
+            dirty_entries: 0,
+            dirty_pages: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The page of a block and its entry there.
+    pub(crate) fn place(lba: Lba) -> (usize, usize) {
+        (index64(lba.raw() / PAGE_ENTRIES_U64), index64(lba.raw() % PAGE_ENTRIES_U64))
+    }
+
+    pub(crate) fn ready(&self, page: usize) -> Ready {
+        let slot = &self.slots[page];
+        match slot.page {
+            ABSENT if !slot.image.page.is_block() && !slot.stale => Ready::Empty,
+            ABSENT => Ready::Missing,
+            LOADING => Ready::Loading,
+            DAMAGED => Ready::Damaged,
+            _ => Ready::Yes,
+        }
+    }
+
+    /// The entry of a block whose page is ready.
+    #[inline]
+    pub(crate) fn get(&mut self, lba: Lba) -> Entry {
+        let (page, at) = Self::place(lba);
+        match self.page_mut(page) {
+            Some(page) => page.entries[at],
+            None => Entry::UNMAPPED,
+        }
+    }
+
+    /// Changes the entry of a block whose page is ready; gives the old one.
+    #[inline]
+    pub(crate) fn set(&mut self, lba: Lba, entry: Entry) -> Entry {
+        let (page, at) = Self::place(lba);
+        if self.slots[page].page == ABSENT {
+            assert!(self.ready(page) == Ready::Empty, "page {page} is not in memory");
+            self.admit(page, blank_entries());
+        }
+        let slot = self.slots[page].page;
+        let page = self.pages[index(slot)].as_mut().expect("a resident page");
+        page.referenced = true;
+        let (word, bit) = (at / 64, 1 << (at % 64));
+        if page.dirty[word] & bit == 0 {
+            if !page.is_dirty() {
+                self.dirty_pages += 1;
+            }
+            page.dirty[word] |= bit;
+            self.dirty_entries += 1;
+        }
+        std::mem::replace(&mut page.entries[at], entry)
+    }
+
+    #[inline]
+    fn page_mut(&mut self, page: usize) -> Option<&mut Page> {
+        let slot = self.slots[page].page;
+        if slot >= DAMAGED {
+            return None;
+        }
+        let page = self.pages[index(slot)].as_mut()?;
+        page.referenced = true;
+        Some(page)
+    }
+
+    /// The page, if it is in memory.
+    pub(crate) fn page(&self, page: usize) -> Option<&Page> {
+        let slot = self.slots[page].page;
+        if slot >= DAMAGED { None } else { self.pages[index(slot)].as_ref() }
+    }
+
+    pub(crate) fn image(&self, page: usize) -> DirectoryEntry {
+        self.slots[page].image
+    }
+
+    pub(crate) fn is_stale(&self, page: usize) -> bool {
+        self.slots[page].stale
+    }
+
+    pub(crate) fn mark_stale(&mut self, page: usize) {
+        self.slots[page].stale = true;
+    }
+
+    /// Sets where the image of a page lies, when a volume is opened or its page was written.
+    pub(crate) fn set_image(&mut self, page: usize, image: DirectoryEntry, stale: bool) {
+        let slot = &mut self.slots[page];
+        slot.image = image;
+        slot.stale = stale;
+    }
+
+    /// Whether the live counts know what a page maps.
+    pub(crate) fn is_counted(&self, page: usize) -> bool {
+        self.slots[page].counted
+    }
+
+    /// Whether the live counts know what a page maps; from now on they do.
+    pub(crate) fn count_once(&mut self, page: usize) -> bool {
+        std::mem::replace(&mut self.slots[page].counted, true)
+    }
+
+    pub(crate) fn begin_load(&mut self, page: usize) {
+        assert!(self.slots[page].page == ABSENT, "page {page} is loaded twice");
+        self.slots[page].page = LOADING;
+    }
+
+    pub(crate) fn fail_load(&mut self, page: usize) {
+        self.slots[page].page = DAMAGED;
+    }
+
+    pub(crate) fn end_load(&mut self, page: usize, entries: Entries, stale: bool) {
+        assert!(self.slots[page].page == LOADING, "page {page} was not asked for");
+        self.slots[page].page = ABSENT;
+        self.slots[page].stale = stale;
+        self.admit(page, entries);
+    }
+
+    fn admit(&mut self, page: usize, entries: Entries) {
+        let new = Page {
+            entries,
+            dirty: [0; PAGE_ENTRIES / 64],
+            index: u32_from(page),
+            keep_until: 0,
+            referenced: true,
+        };
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.pages.push(None);
+            u32_from(self.pages.len() - 1)
+        });
+        self.pages[index(at)] = Some(new);
+        self.slots[page].page = at;
+        self.resident += 1;
+    }
+
+    /// Entries that changed since the last capture.
+    pub(crate) const fn dirty_entries(&self) -> u64 {
+        self.dirty_entries
+    }
+
+    /// Pages in memory.
+    pub(crate) const fn resident(&self) -> usize {
+        self.resident
+    }
+
+    /// Whether so much of the memory changed that a checkpoint has to make room.
+    pub(crate) const fn wants_checkpoint(&self) -> bool {
+        self.dirty_pages > self.limit / 2
+    }
+
+    /// Makes room for one page if memory is full. `false` if every page has to stay (invariant 2). `committed` is
+    /// the number of the last committed checkpoint.
+    pub(crate) fn make_room(&mut self, committed: u64) -> bool {
+        if self.resident < self.limit {
+            return true;
+        }
+        for _ in 0..2 * self.pages.len() {
+            self.hand = (self.hand + 1) % self.pages.len();
+            let Some(page) = self.pages[self.hand].as_mut() else { continue };
+            if std::mem::take(&mut page.referenced)
+                || page.is_dirty()
+                || page.keep_until > committed
+            {
+                continue;
+            }
+            let slot = index(page.index);
+            self.pages[self.hand] = None;
+            self.free.push(u32_from(self.hand));
+            self.slots[slot].page = ABSENT;
+            self.resident -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// Takes the changes of a page: each entry with its new content. The page stays in memory until checkpoint
+    /// `number` is committed.
+    pub(crate) fn capture(&mut self, page: usize, number: u64, mut each: impl FnMut(Lba, Entry)) {
+        let slot = self.slots[page].page;
+        if slot >= DAMAGED {
+            return;
+        }
+        let Some(resident) = self.pages[index(slot)].as_mut() else { return };
+        if !resident.is_dirty() {
+            return;
+        }
+        resident.keep_until = number;
+        self.dirty_pages -= 1;
+        let first = u64_from(page) * PAGE_ENTRIES_U64;
+        for (word, bits) in resident.dirty.iter_mut().enumerate() {
+            let mut rest = std::mem::take(bits);
+            self.dirty_entries -= u64::from(rest.count_ones());
+            while rest != 0 {
+                let at = word * 64 + index(rest.trailing_zeros());
+                rest &= rest - 1;
+                each(Lba::new(first + u64_from(at)), resident.entries[at]);
+            }
+        }
+    }
+
+    /// Whether a page in memory changed since the last capture.
+    pub(crate) fn is_dirty(&self, page: usize) -> bool {
+        self.page(page).is_some_and(Page::is_dirty)
+    }
+
+    /// Whether a page in memory maps nothing.
+    pub(crate) fn maps_nothing(&self, page: usize) -> bool {
+        self.page(page).is_none_or(Page::maps_nothing)
+    }
+
+    /// Marks what a record says as changed, for a checkpoint that came to nothing.
+    pub(crate) fn touch(&mut self, record: &RunRecord) {
+        let blocks = if record.is_page_gone() { PAGE_ENTRIES_U64 } else { 1 };
+        for lba in (record.lba.raw()..record.lba.raw() + blocks).map(Lba::new) {
+            let entry = self.get(lba);
+            self.set(lba, entry);
+        }
+    }
+
+    /// Keeps a page in memory until checkpoint `number` is committed.
+    pub(crate) fn keep(&mut self, page: usize, number: u64) {
+        if let Some(page) = self.page_mut(page) {
+            page.keep_until = page.keep_until.max(number);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Making and opening volumes.
+//!
+//! 1. A backing whose labels cannot be read is no volume: they are written last when one is made.
+//! 2. Opening ends with a checkpoint of a new incarnation. Before that counts, the backing is as it was, so an opening
+//!    that is cut is begun again with the same result.
+//! 3. Nothing that recovery does reads a map page: what it found is a run like others, and pages are read when they are
+//!    needed (`crate::runs`, invariant 2).
+
+use onefold_format::volume::{
+    BlockError, Body, BodyBlock, DIRECTORY_ENTRIES, DirectoryPlace, Extent, Root, VolumeLabel,
+    VolumeMode,
+};
+use onefold_units::convert::{index64, u64_from};
+use onefold_units::{Location, Nanos};
+use thiserror::Error;
+
+use crate::backing::{Backing, read_block, settle};
+use crate::checkpoint::{Checkpoint, Restored};
+use crate::clean::Cleaner;
+use crate::config::{Geometry, GeometryError, Options, OptionsError};
+use crate::faults::Faults;
+use crate::flush::Flushes;
+use crate::heat::Heat;
+use crate::io::IoFailed;
+use crate::layout::Layout;
+use crate::log::{BLOCK, Log};
+use crate::map::Map;
+use crate::pending::Pending;
+use crate::replay::{Identity, find};
+use crate::restore::candidates;
+use crate::runs::Runs;
+use crate::segments::Segments;
+use crate::stats::Stats;
+use crate::trims::Trims;
+use crate::volume::{Frozen, Requests, Volume};
+
+/// Why a volume cannot be made or opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The geometry cannot work.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// The options cannot work.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// No copy of the label can be used.
+    #[error("no label of a volume: {0}")]
+    Label(BlockError),
+    /// The backing is smaller than when the volume was made.
+    #[error(
+        "the backing has {found} blocks of 4 KiB, and the volume was made on {expected}; nothing was changed"
+    )]
+    Shrunk {
+        /// Blocks now.
+        found: u64,
+        /// Blocks then.
+        expected: u64,
+    },
+    /// The volume is of a mode that this engine does not run.
+    #[error("the volume is of mode {0:?}, which this engine does not run")]
+    Mode(VolumeMode),
+    /// No root can be used.
+    #[error(
+        "none of the {slots} roots can be used; `volume check --rebuild` makes a new one from the log"
+    )]
+    NoRoot {
+        /// Slots.
+        slots: usize,
+    },
+    /// What the newest root points to cannot be used.
+    #[error("the {what} at block {at} cannot be used: {why}; nothing was changed")]
+    Damaged {
+        /// What it is.
+        what: &'static str,
+        /// Where.
+        at: u64,
+        /// Why.
+        why: BlockError,
+    },
+    /// Blocks could not be read.
+    #[error("the {what} at block {at} cannot be read; nothing was changed")]
+    Read {
+        /// What.
+        what: &'static str,
+        /// Where.
+        at: u64,
+    },
+    /// What had been durable is not there.
+    #[error(
+        "batch {missing} was durable and is missing or damaged, which no power cut does; nothing was changed. \
+         Opening read-only up to batch {last} is possible"
+    )]
+    Lost {
+        /// The first batch that is missing.
+        missing: u64,
+        /// The last one before it.
+        last: u64,
+    },
+    /// The backing failed.
+    #[error("the backing failed while {0}")]
+    Backing(&'static str),
+}
+
+/// What opening a volume came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// The volume was closed in good order.
+    pub clean: bool,
+    /// Batches behind the last root.
+    pub batches: u64,
+    /// Headers that were read to find them.
+    pub headers: u64,
+    /// Blocks whose checksums were checked.
+    pub checked_blocks: u64,
+    /// Map pages that changed.
+    pub pages: u64,
+    /// Number of the last batch that counts.
+    pub seq: u64,
+}
+
+/// Makes an empty volume. What the backing held is lost.
+///
+/// # Errors
+/// The geometry cannot work, or the backing failed.
+pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
+    let layout = layout_of(label)?;
+    let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
+    for at in layout.labels().iter().chain(layout.roots()) {
+        backing.write(*at, &[0; BLOCK]).map_err(failed)?;
+    }
+    backing.flush().map_err(failed)?;
+    let mut volume = Volume::blank(layout, Options::default(), label.uuid);
+    volume.close();
+    if !settle(&mut volume, backing, Nanos::ZERO) {
+        return Err(MountError::Backing("the first checkpoint was written"));
+    }
+    let failed = |_: IoFailed| MountError::Backing("the labels were written");
+    for at in volume.layout().labels() {
+        backing.write(*at, &label.encode(*at)[..]).map_err(failed)?;
+    }
+    backing.flush().map_err(failed)
+}
+
+/// The geometry that a label describes.
+pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
+    if label.mode != VolumeMode::Log {
+        return Err(MountError::Mode(label.mode));
+    }
+    Ok(Layout::new(Geometry {
+        backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
+        segment_blocks: label.segment_blocks,
+        unit_blocks: label.unit_blocks,
+        logical_blocks: label.logical_blocks,
+    })?)
+}
+
+/// Reads the newest label of a backing with so many blocks.
+///
+/// # Errors
+/// What is wrong with the copy that says most.
+pub fn read_label<B: Backing>(backing: &mut B, blocks: u64) -> Result<VolumeLabel, MountError> {
+    let mut newest: Result<VolumeLabel, BlockError> = Err(BlockError::NotOurs);
+    for at in onefold_format::volume::label_addresses(blocks) {
+        let Ok(block) = read_block(backing, at) else { continue };
+        let label = VolumeLabel::decode(&block[..], at);
+        newest = match (newest, label) {
+            (Ok(old), Ok(new)) if new.generation > old.generation => Ok(new),
+            (Ok(old), _) => Ok(old),
+            (Err(_), Ok(new)) => Ok(new),
+            (Err(BlockError::NotOurs), Err(new)) => Err(new),
+            (Err(old), Err(_)) => Err(old),
+        };
+    }
+    newest.map_err(MountError::Label)
+}
+
+/// Opens a volume on a backing with so many blocks.
+///
+/// # Errors
+/// It is none, or damaged. Nothing was changed then, unless the backing failed.
+pub fn mount<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    options: Options,
+) -> Result<(Volume, Recovery), MountError> {
+    let (mut volume, recovery, durable) = find_state(backing, blocks, options)?;
+    if recovery.seq < durable {
+        return Err(MountError::Lost { missing: recovery.seq + 1, last: recovery.seq });
+    }
+    volume.incarnation += 1;
+    volume.want_checkpoint();
+    if !settle(&mut volume, backing, Nanos::ZERO) {
+        return Err(MountError::Backing("the checkpoint of the opening was written"));
+    }
+    volume.stats = Stats::default();
+    Ok((volume, recovery))
+}
+
+/// Opens a volume for reading only: nothing is written. What is missing although it had been durable, and everything
+/// after it, is left out; the number of the last batch that was durable says whether there is any.
+///
+/// # Errors
+/// It is none, or damaged.
+pub fn mount_read_only<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    options: Options,
+) -> Result<(Volume, Recovery, u64), MountError> {
+    let (mut volume, recovery, durable) = find_state(backing, blocks, options)?;
+    volume.freeze(Frozen::ReadOnly);
+    Ok((volume, recovery, durable))
+}
+
+/// The state of a volume on its backing, and the number of the last batch that was durable.
+fn find_state<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    options: Options,
+) -> Result<(Volume, Recovery, u64), MountError> {
+    let label = read_label(backing, blocks)?;
+    let layout = layout_of(&label)?;
+    options.check(layout.geometry().unit_blocks)?;
+    let expected = layout.geometry().backing_blocks;
+    if blocks < expected {
+        return Err(MountError::Shrunk { found: blocks, expected });
+    }
+    let root = read_root(backing, &layout, &label.uuid)?;
+    let (body, body_blocks) = read_body(backing, &root, &label.uuid)?;
+    let identity = Identity {
+        uuid: label.uuid,
+        incarnation: root.incarnation,
+        seq: root.seq.raw(),
+        bytes: options.bytes,
+    };
+    let replay = find(backing, &layout, &identity, &candidates(&body))?;
+    let mut volume = Volume::blank(layout, options, label.uuid);
+    volume.incarnation = root.incarnation;
+    volume.restore(backing, &body, body_blocks, root.generation)?;
+    let recovery = volume.replayed(&body, &replay, root.clean);
+    Ok((volume, recovery, replay.durable))
+}
+
+/// Where the root of a generation lies.
+pub(crate) fn root_slot(layout: &Layout, generation: u64) -> u64 {
+    let roots = layout.roots();
+    roots[index64(generation % u64_from(roots.len()))]
+}
+
+/// The newest root that can be used. The slot of the one after it has to be readable: a newer root may be there, and log
+/// segments that this one points to may be in use anew.
+pub(crate) fn read_root<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+    uuid: &[u8; 16],
+) -> Result<Root, MountError> {
+    let mut newest: Option<Root> = None;
+    let mut unreadable = Vec::new();
+    for at in layout.roots() {
+        let Ok(block) = read_block(backing, *at) else {
+            unreadable.push(*at);
+            continue;
+        };
+        let Ok(root) = Root::decode(&block[..], uuid, *at) else { continue };
+        if newest.as_ref().is_none_or(|old| old.generation < root.generation) {
+            newest = Some(root);
+        }
+    }
+    let next = newest.as_ref().map(|root| root_slot(layout, root.generation + 1));
+    match (newest, unreadable.into_iter().find(|at| next.is_none_or(|next| next == *at))) {
+        (_, Some(at)) => Err(MountError::Read { what: "root", at }),
+        (Some(root), None) => Ok(root),
+        (None, None) => Err(MountError::NoRoot { slots: layout.roots().len() }),
+    }
+}
+
+pub(crate) fn read_body<B: Backing>(
+    backing: &mut B,
+    root: &Root,
+    uuid: &[u8; 16],
+) -> Result<(Body, Vec<Location>), MountError> {
+    let mut bytes = Vec::new();
+    let blocks = locations(&root.body.extents);
+    for at in &blocks {
+        let block = fetch(backing, "body", *at)?;
+        let part =
+            BodyBlock::decode(&block[..], uuid, at.raw().into()).map_err(damaged("body", *at))?;
+        bytes.extend_from_slice(part.payload);
+    }
+    let first = blocks.first().copied().unwrap_or(Location::new(0));
+    root.body.verify(&bytes).map_err(damaged("body", first))?;
+    let body = Body::decode(&bytes).map_err(damaged("body", first))?;
+    Ok((body, blocks))
+}
+
+pub(crate) fn fetch<B: Backing>(
+    backing: &mut B,
+    what: &'static str,
+    at: Location,
+) -> Result<Box<[u8; BLOCK]>, MountError> {
+    let at = u64::from(at.raw());
+    read_block(backing, at).map_err(|_| MountError::Read { what, at })
+}
+
+pub(crate) fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
+    move |why| MountError::Damaged { what, at: at.raw().into(), why }
+}
+
+pub(crate) fn locations(extents: &[Extent]) -> Vec<Location> {
+    let of = |extent: &Extent| {
+        let first = extent.location.raw();
+        (first..first.saturating_add(extent.blocks)).map(Location::new)
+    };
+    extents.iter().flat_map(of).collect()
+}
+
+impl Volume {
+    /// A volume in which nothing was ever written.
+    pub(crate) fn blank(layout: Layout, options: Options, uuid: [u8; 16]) -> Self {
+        let pages = layout.map_pages();
+        let directory = vec![
+            DirectoryPlace { location: Location::UNMAPPED, crc: 0 };
+            pages.div_ceil(DIRECTORY_ENTRIES)
+        ];
+        let runs = Runs { list: Vec::new(), next_number: 1 };
+        let restored = Restored { generation: 0, runs, directory, body: Vec::new() };
+        Self {
+            map: Map::new(pages, options.map_pages),
+            segments: Segments::new(layout.segments(), layout.fixed()),
+            log: Log::new(options.batches, 0),
+            heat: Heat::new(pages),
+            requests: Requests::default(),
+            pending: Pending::default(),
+            outbox: std::collections::VecDeque::new(),
+            done: std::collections::VecDeque::new(),
+            flushes: Flushes::new(0),
+            faults: Faults::default(),
+            checkpoint: Checkpoint::new(restored, 1),
+            cleaner: Cleaner::default(),
+            trims: Trims::default(),
+            recovered: None,
+            stats: Stats::default(),
+            frozen: None,
+            failures: 0,
+            incarnation: 1,
+            now: Nanos::ZERO,
+            layout,
+            options,
+            uuid,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How fast the cleaner goes, and when the host waits for it (volume.md, section 5.7).
+
+use crate::layout::Layout;
+use crate::volume::Volume;
+
+/// Blocks that the cleaner may owe before writes of the host wait.
+const DEBT_MAX: f64 = 512.0;
+
+/// Share of what the host writes that the cleaner may move while there is no need to hurry.
+const BACKGROUND: f64 = 0.1;
+
+impl Volume {
+    /// Log segments that are free or will be after the next checkpoint.
+    pub(crate) fn free_soon(&self) -> u32 {
+        self.segments.free_count() + self.segments.empty_count() + self.trims.len()
+    }
+
+    pub(crate) fn low(&self) -> u32 {
+        self.options
+            .clean_below
+            .map_or_else(|| self.layout.low(), |low| low.max(Layout::reserve() + 2))
+    }
+
+    pub(crate) fn high(&self) -> u32 {
+        self.options
+            .clean_below
+            .map_or_else(|| self.layout.high(), |low| low.max(Layout::reserve() + 2))
+    }
+
+    /// Whether cleaning or a checkpoint could free a log segment.
+    pub(crate) fn can_free(&self) -> bool {
+        self.cleaner.is_walking()
+            || self.checkpoint.is_running()
+            || self.segments.empty_count() > 0
+            || self.trims.len() > 0
+            || self.choose_victim().is_some()
+    }
+
+    /// Notes that the host wrote, for the pace of the cleaner (volume.md, section 5.7).
+    pub(crate) fn cleaner_owes(&mut self, blocks: u32) {
+        let written = f64::from(blocks);
+        let (free, low, reserve) = (self.free_soon(), self.low(), Layout::reserve());
+        let cleaner = &mut self.cleaner;
+        cleaner.credit = (cleaner.credit + BACKGROUND * written).min(DEBT_MAX);
+        if free >= low {
+            cleaner.debt = 0.0;
+            return;
+        }
+        let v = cleaner.utilisation.min(0.95);
+        let short = f64::from(low - free) / f64::from(low - reserve);
+        cleaner.debt += written * v / (1.0 - v) * (1.0 + short.min(1.0));
+    }
+
+    /// Whether the host may write now.
+    pub(crate) fn cleaner_keeps_pace(&self) -> bool {
+        self.cleaner.debt < DEBT_MAX || !self.cleaner.is_walking() || self.free_soon() >= self.low()
+    }
+}

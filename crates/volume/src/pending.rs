@@ -1,0 +1,101 @@
+//! Requests to the backing that are under way.
+
+use onefold_units::convert::{index, u32_from};
+use onefold_units::{Location, LogSegmentId};
+
+use crate::io::{Buffer, Io, IoId, IoKind};
+use crate::log::{BLOCK, BatchId};
+
+/// What a request to the backing is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A batch; the buffer is that of the batch.
+    Batch(BatchId),
+    /// Makes batches up to a number durable.
+    Flush { covers: u64 },
+    /// The root of a checkpoint.
+    Root,
+    /// A log segment that was given back.
+    Trim(LogSegmentId),
+    /// One of the parts that a map page is made from.
+    Load { page: usize, part: usize },
+    /// The next header of the log segment that is cleaned.
+    CleanHeader,
+    /// Blocks that are moved; the number is that of the move.
+    CleanData(usize),
+}
+
+#[derive(Debug)]
+struct Entry {
+    io: Io,
+    purpose: Purpose,
+    buffer: Buffer,
+}
+
+/// A request that ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) purpose: Purpose,
+    pub(crate) buffer: Buffer,
+}
+
+/// All requests under way.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+}
+
+impl Pending {
+    /// Begins a request. A read gets a buffer of its size; that of the root is set later.
+    pub(crate) fn begin(
+        &mut self,
+        kind: IoKind,
+        purpose: Purpose,
+        at: Location,
+        blocks: u32,
+    ) -> IoId {
+        let bytes = match (kind, purpose) {
+            (IoKind::Read, _) | (_, Purpose::Root) => index(blocks) * BLOCK,
+            _ => 0,
+        };
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            u32_from(self.entries.len() - 1)
+        });
+        let io = Io { id: IoId(id), kind, at, blocks };
+        let buffer = if bytes > 0 { Buffer::new(bytes) } else { Buffer::default() };
+        self.entries[index(id)] = Some(Entry { io, purpose, buffer });
+        IoId(id)
+    }
+
+    fn of(&self, id: IoId) -> &Entry {
+        self.entries[index(id.0)].as_ref().expect("a request that is under way")
+    }
+
+    pub(crate) fn io(&self, id: IoId) -> Io {
+        self.of(id).io
+    }
+
+    pub(crate) fn purpose(&self, id: IoId) -> Purpose {
+        self.of(id).purpose
+    }
+
+    pub(crate) fn buffer(&self, id: IoId) -> &[u8] {
+        self.of(id).buffer.bytes()
+    }
+
+    pub(crate) fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
+        self.entries[index(id.0)].as_mut().expect("a request that is under way").buffer.bytes_mut()
+    }
+
+    pub(crate) fn end(&mut self, id: IoId) -> Ended {
+        let entry = self.entries[index(id.0)].take().expect("a request that is under way");
+        self.free.push(id.0);
+        Ended { purpose: entry.purpose, buffer: entry.buffer }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.entries.len()
+    }
+}

@@ -1,0 +1,296 @@
+//! Replaying the batches behind the last root.
+//!
+//! 1. A header counts iff it is whole, lies where it says, and was written after the root: by the same incarnation, to a log
+//!    segment that the root left open or listed, in a use of it that the root did not know yet.
+//! 2. Of the batches of one number the one with the highest attempt counts. Of all, the longest run without a gap behind
+//!    the number of the root counts.
+//! 3. A batch that may not have been durable counts only if all its blocks are as their records say; the first one that is
+//!    not ends the run. Below the highest number that was known to be durable a gap or damage is no power cut.
+//!    A block that cannot be read may hold one that counts, so it is an error.
+//! 4. A copy of the cleaner counts iff the map points to its source. What the replay has not changed before, points there:
+//!    the cleaner looked after the root was captured.
+
+use std::collections::BTreeMap;
+
+use onefold_format::checksum;
+use onefold_format::volume::{BatchHeader, DecodedBatch, RecordList, RunRecord};
+use onefold_units::convert::{u32_from, u64_from};
+use onefold_units::{Lba, Location, LogSegmentId};
+
+use crate::backing::{Backing, bytes_of, read_block};
+use crate::config::BATCH_BLOCKS_MAX;
+use crate::faults::first_lba;
+use crate::layout::Layout;
+use crate::log::BLOCK;
+use crate::map::{Entry, Map, PAGE_ENTRIES_U64};
+use crate::mount::MountError;
+
+/// Where a log segment may have batches behind the root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) segment: LogSegmentId,
+    /// First block to look at.
+    pub(crate) from: u32,
+    /// Lowest number of a use that counts.
+    pub(crate) epoch_min: u64,
+    /// Highest number of a use that counts.
+    pub(crate) epoch_max: u64,
+}
+
+/// A batch that was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) batch: DecodedBatch,
+    pub(crate) start: u32,
+}
+
+/// What a replay comes to.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub(crate) batches: Vec<Found>,
+    /// The last number that counts.
+    pub(crate) seq: u64,
+    /// The highest number that was known to be durable.
+    pub(crate) durable: u64,
+    /// Headers that were read.
+    pub(crate) headers: u64,
+    /// Blocks that were checked.
+    pub(crate) checked: u64,
+}
+
+/// What identifies the batches that count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) uuid: [u8; 16],
+    pub(crate) incarnation: u32,
+    /// Number of the root.
+    pub(crate) seq: u64,
+    /// Whether blocks carry bytes that can be checked.
+    pub(crate) bytes: bool,
+}
+
+/// Finds the batches behind the root that count.
+pub(crate) fn find<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+    identity: &Identity,
+    candidates: &[Candidate],
+) -> Result<Replay, MountError> {
+    let mut found: BTreeMap<u64, Found> = BTreeMap::new();
+    let mut headers = 0;
+    let mut durable = identity.seq;
+    for candidate in candidates {
+        let chain = walk(backing, layout, identity, candidate, &mut headers)?;
+        durable = durable.max(chain.durable_behind);
+        for one in chain.batches {
+            durable = durable.max(one.batch.header.durable_seq.raw());
+            let newer = found
+                .get(&one.batch.header.seq.raw())
+                .is_none_or(|other| other.batch.header.attempt < one.batch.header.attempt);
+            if newer {
+                found.insert(one.batch.header.seq.raw(), one);
+            }
+        }
+    }
+    let mut replay =
+        Replay { batches: Vec::new(), seq: identity.seq, durable, headers, checked: 0 };
+    for (seq, one) in found.range(identity.seq + 1..) {
+        if *seq != replay.seq + 1 {
+            break;
+        }
+        if *seq > durable && identity.bytes {
+            replay.checked += u64_from(one.batch.records.as_records().len());
+            if !is_whole(backing, one)? {
+                break;
+            }
+        }
+        replay.seq = *seq;
+    }
+    let last = replay.seq;
+    replay.batches = found
+        .into_iter()
+        .filter(|(seq, _)| (identity.seq + 1..=last).contains(seq))
+        .map(|(_, one)| one)
+        .collect();
+    Ok(replay)
+}
+
+/// The batches of a log segment.
+#[derive(Debug, Default)]
+struct Chain {
+    batches: Vec<Found>,
+    /// The highest number that was known to be durable by a header behind the end of the chain. What is missing there may
+    /// be rotten, and not lost in a power cut.
+    durable_behind: u64,
+}
+
+/// The chain of a log segment (invariant 1).
+fn walk<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+    identity: &Identity,
+    candidate: &Candidate,
+    headers: &mut u64,
+) -> Result<Chain, MountError> {
+    let mut chain = Chain::default();
+    let blocks = layout.geometry().segment_blocks;
+    let first = layout.start_of(candidate.segment).raw();
+    let mut here = *candidate;
+    let mut at = candidate.from;
+    while at < blocks {
+        *headers += 1;
+        let Some(batch) = header_at(backing, identity, &here, first + at)? else { break };
+        let length = length(&batch);
+        if length > blocks - at {
+            break;
+        }
+        (here.epoch_min, here.epoch_max) = (batch.header.epoch, batch.header.epoch);
+        chain.batches.push(Found { batch, start: first + at });
+        at += length;
+    }
+    // As far as the batch of a header that is none can reach. Where nothing was ever found, nothing is looked for.
+    if at > 0 {
+        for behind in at + 1..blocks.min(at.saturating_add(BATCH_BLOCKS_MAX)) {
+            if let Some(batch) = header_at(backing, identity, &here, first + behind)? {
+                chain.durable_behind = batch.header.durable_seq.raw();
+                break;
+            }
+        }
+    }
+    Ok(chain)
+}
+
+/// The header at a block, if it counts.
+fn header_at<B: Backing>(
+    backing: &mut B,
+    identity: &Identity,
+    candidate: &Candidate,
+    at: u32,
+) -> Result<Option<DecodedBatch>, MountError> {
+    let unread = |_| MountError::Read { what: "batch header", at: at.into() };
+    let block = read_block(backing, at.into()).map_err(unread)?;
+    let batch = BatchHeader::decode(&block[..], &identity.uuid, at.into()).ok();
+    Ok(batch.filter(|batch| {
+        let header = &batch.header;
+        header.segment == candidate.segment
+            && header.incarnation == identity.incarnation
+            && (candidate.epoch_min..=candidate.epoch_max).contains(&header.epoch)
+    }))
+}
+
+/// Blocks of a batch with its header.
+fn length(batch: &DecodedBatch) -> u32 {
+    1 + u32_from(batch.records.as_records().len()) + u32::from(batch.header.padding_blocks)
+}
+
+/// Whether all blocks of a batch are as their records say.
+fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<bool, MountError> {
+    let sums: Vec<u32> = match &found.batch.records {
+        RecordList::Data(list) => list.iter().map(|record| record.crc).collect(),
+        RecordList::Clean(list) => list.iter().map(|record| record.crc).collect(),
+        RecordList::Meta(list) => list.iter().map(|record| record.crc).collect(),
+    };
+    let mut bytes = vec![0; bytes_of(u32_from(sums.len()))];
+    if sums.is_empty() {
+        return Ok(true);
+    }
+    let at = u64::from(found.start) + 1;
+    backing.read(at, &mut bytes).map_err(|_| MountError::Read { what: "batch", at })?;
+    Ok(bytes.chunks(BLOCK).zip(sums).all(|(block, sum)| checksum(block) == sum))
+}
+
+#[derive(Debug, Default)]
+struct OverlayPage {
+    /// What the map had before does not count any more.
+    gone: bool,
+    entries: BTreeMap<u64, Entry>,
+}
+
+/// What the replayed batches changed.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    pages: BTreeMap<usize, OverlayPage>,
+}
+
+impl Overlay {
+    /// Applies a batch; batches come in order.
+    pub(crate) fn apply(&mut self, found: &Found, logical_blocks: u64) {
+        for trim in &found.batch.trims {
+            let end = trim.lba.raw().saturating_add(trim.blocks).min(logical_blocks);
+            self.trim(trim.lba.raw(), end, logical_blocks);
+        }
+        let place = |at: usize| Location::new(found.start + 1 + u32_from(at));
+        match &found.batch.records {
+            RecordList::Data(list) => {
+                for (at, record) in list.iter().enumerate() {
+                    self.set(record.lba, Entry { at: place(at), crc: record.crc });
+                }
+            }
+            RecordList::Clean(list) => {
+                for (at, record) in list.iter().enumerate() {
+                    // Invariant 4.
+                    if self.get(record.lba).is_none_or(|entry| entry.at == record.source) {
+                        self.set(record.lba, Entry { at: place(at), crc: record.crc });
+                    }
+                }
+            }
+            RecordList::Meta(_) => {}
+        }
+    }
+
+    fn get(&self, lba: Lba) -> Option<Entry> {
+        let page = self.pages.get(&Map::place(lba).0)?;
+        let entry = page.entries.get(&lba.raw()).copied();
+        entry.or_else(|| page.gone.then_some(Entry::UNMAPPED))
+    }
+
+    fn set(&mut self, lba: Lba, entry: Entry) {
+        self.pages.entry(Map::place(lba).0).or_default().entries.insert(lba.raw(), entry);
+    }
+
+    fn trim(&mut self, from: u64, end: u64, logical_blocks: u64) {
+        let mut at = from;
+        while at < end {
+            let page = Map::place(Lba::new(at)).0;
+            let first = first_lba(page).raw();
+            let page_end = first + PAGE_ENTRIES_U64;
+            if at == first && end >= page_end.min(logical_blocks) {
+                let gone = OverlayPage { gone: true, entries: BTreeMap::new() };
+                self.pages.insert(page, gone);
+            } else {
+                for lba in at..end.min(page_end) {
+                    self.set(Lba::new(lba), Entry::UNMAPPED);
+                }
+            }
+            at = page_end;
+        }
+    }
+
+    /// The pages that changed.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pages.keys().copied()
+    }
+
+    /// The records of a run with these changes.
+    pub(crate) fn records(&self) -> Vec<RunRecord> {
+        let mut records = Vec::new();
+        for (page, changes) in &self.pages {
+            let first = first_lba(*page);
+            if changes.gone && changes.entries.is_empty() {
+                records.push(RunRecord::page_gone(first));
+                continue;
+            }
+            let lbas = if changes.gone {
+                (first.raw()..first.raw() + PAGE_ENTRIES_U64).collect::<Vec<_>>()
+            } else {
+                changes.entries.keys().copied().collect()
+            };
+            for lba in lbas {
+                let entry = changes.entries.get(&lba).copied().unwrap_or(Entry::UNMAPPED);
+                let lba = Lba::new(lba);
+                records.push(RunRecord { lba, birth: 0, location: entry.at, crc: entry.crc });
+            }
+        }
+        records
+    }
+}

@@ -1,0 +1,56 @@
+//! Runs: what changed between two checkpoints, sorted by block.
+//!
+//! 1. Runs are numbered in the order of their checkpoints. A newer record of a block beats an older one, and the image of
+//!    its page.
+//! 2. The live counts include what the records of a counted run replaced. Recovery makes a run without reading the map, so
+//!    it cannot know what was replaced: the counts are too high until each page of that run was read once.
+//! 3. A run is dropped when each page it has records of was written after it (`crate::checkpoint`).
+
+use onefold_units::Location;
+use onefold_units::convert::u64_from;
+
+use crate::map::PAGE_ENTRIES_U64;
+
+/// A run on the backing.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) number: u64,
+    pub(crate) records: u64,
+    /// Invariant 2.
+    pub(crate) counted: bool,
+    /// Blocks with records, then blocks of the index.
+    pub(crate) blocks: Vec<Location>,
+    /// First block of the exported device in each block with records.
+    pub(crate) index: Vec<u64>,
+    /// Where the sweep over the map was when the run was made.
+    pub(crate) swept: u64,
+}
+
+impl Run {
+    /// The blocks with records of a page.
+    pub(crate) fn blocks_of(&self, page: usize) -> impl Iterator<Item = Location> + '_ {
+        let first = u64_from(page) * PAGE_ENTRIES_U64;
+        let end = first + PAGE_ENTRIES_U64;
+        let from = self.index.partition_point(|lba| *lba <= first).saturating_sub(1);
+        let to = self.index.partition_point(|lba| *lba < end);
+        self.blocks[from.min(to)..to].iter().copied()
+    }
+}
+
+/// The runs that count, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs {
+    pub(crate) list: Vec<Run>,
+    pub(crate) next_number: u64,
+}
+
+impl Runs {
+    /// Whether the live counts are exact (invariant 2).
+    pub(crate) fn all_counted(&self) -> bool {
+        self.list.iter().all(|run| run.counted)
+    }
+
+    pub(crate) fn of(&self, number: u64) -> Option<&Run> {
+        self.list.iter().find(|run| run.number == number)
+    }
+}

@@ -1,0 +1,286 @@
+//! The log segments and where each one is in its life.
+//!
+//! ```text
+//! free -> open (a stream fills it) -> closed -> empty (nothing live) -> checkpoint commits -> trimmed -> free
+//! ```
+//!
+//! 1. A closed log segment without live blocks is given back only by a checkpoint that began after it became so: older
+//!    roots still point into it.
+//! 2. A root lists the log segments that may be taken before the next root: recovery looks at those only.
+//! 3. A log segment that is read is not given back.
+
+use std::collections::VecDeque;
+
+use onefold_format::volume::SegmentState;
+use onefold_units::LogSegmentId;
+use onefold_units::convert::u32_from;
+
+use crate::log::Stream;
+
+/// One log segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) state: SegmentState,
+    pub(crate) stream: Stream,
+    /// Blocks that the map or a root points at; an upper bound until recovery has read the whole map.
+    pub(crate) live: u32,
+    /// Number of this use among all uses of log segments in the life of the volume.
+    pub(crate) epoch: u64,
+    /// Reads and writes under way.
+    pub(crate) pins: u32,
+    /// The last root names it among those that may be taken (invariant 2).
+    pub(crate) listed: bool,
+}
+
+/// All log segments of a volume.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    table: Vec<Segment>,
+    free: VecDeque<LogSegmentId>,
+    next_epoch: u64,
+    /// Free log segments that are listed.
+    available: u32,
+    /// Closed log segments without live blocks.
+    empty: u32,
+    /// Blocks that pages of an uncounted run were found to replace (`crate::runs`, invariant 2). A root still counts them
+    /// as live, because a recovery from it would find them again.
+    deferred: Vec<u32>,
+}
+
+impl Segments {
+    /// `count` free log segments, but for those in `fixed`.
+    pub(crate) fn new(count: u32, fixed: &[u32]) -> Self {
+        let blank = Segment {
+            state: SegmentState::Free,
+            stream: Stream::User,
+            live: 0,
+            epoch: 0,
+            pins: 0,
+            listed: false,
+        };
+        let mut table = vec![blank; onefold_units::convert::index(count)];
+        for segment in fixed {
+            table[onefold_units::convert::index(*segment)].state = SegmentState::Fixed;
+        }
+        let mut segments = Self {
+            table,
+            free: VecDeque::new(),
+            next_epoch: 1,
+            available: 0,
+            empty: 0,
+            deferred: Vec::new(),
+        };
+        segments.free = segments.in_state(SegmentState::Free).collect();
+        segments.list_all();
+        segments
+    }
+
+    /// Before the first root of an opening counts, any log segment may be taken: nothing is replayed from there.
+    fn list_all(&mut self) {
+        let free: Vec<_> = self.free.iter().copied().collect();
+        self.list(&free);
+    }
+
+    /// The log segments as recovery found them.
+    pub(crate) fn restore(table: Vec<Segment>, next_epoch: u64) -> Self {
+        let mut segments = Self {
+            table,
+            free: VecDeque::new(),
+            next_epoch,
+            available: 0,
+            empty: 0,
+            deferred: Vec::new(),
+        };
+        segments.empty = u32_from(segments.iter().filter(|(_, one)| one.is_empty_closed()).count());
+        segments.free = segments.in_state(SegmentState::Free).collect();
+        segments.list_all();
+        segments
+    }
+
+    /// Log segments that batches behind the root were found in: closed, in the use that was found.
+    /// Those that the root listed (`listed`) and that were not used became free with it, in whatever state it describes them.
+    pub(crate) fn take_over(
+        &mut self,
+        used: &[(LogSegmentId, u64, u8)],
+        listed: &[LogSegmentId],
+        next_epoch: u64,
+    ) {
+        for id in listed {
+            let segment = self.of_mut(*id);
+            if segment.state == SegmentState::Closed && segment.live == 0 {
+                segment.state = SegmentState::Free;
+            }
+        }
+        for (id, epoch, stream) in used {
+            let segment = self.of_mut(*id);
+            segment.state = SegmentState::Closed;
+            segment.epoch = *epoch;
+            segment.stream = Stream::from_code(*stream).unwrap_or(Stream::User);
+        }
+        self.free = self.in_state(SegmentState::Free).collect();
+        self.empty = u32_from(self.iter().filter(|(_, one)| one.is_empty_closed()).count());
+        self.next_epoch = next_epoch;
+        self.list_all();
+    }
+
+    fn in_state(&self, state: SegmentState) -> impl Iterator<Item = LogSegmentId> + '_ {
+        (0..u32_from(self.table.len()))
+            .map(LogSegmentId::new)
+            .filter(move |id| self.of(*id).state == state)
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, id: LogSegmentId) -> &Segment {
+        &self.table[id.index()]
+    }
+
+    #[inline]
+    pub(crate) fn of_mut(&mut self, id: LogSegmentId) -> &mut Segment {
+        &mut self.table[id.index()]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LogSegmentId, &Segment)> {
+        (0..).map(LogSegmentId::new).zip(&self.table)
+    }
+
+    pub(crate) fn free_count(&self) -> u32 {
+        u32_from(self.free.len())
+    }
+
+    /// The first free log segments.
+    pub(crate) fn next_free(&self, most: usize) -> impl Iterator<Item = LogSegmentId> + '_ {
+        self.free.iter().copied().take(most)
+    }
+
+    /// Free log segments that may be taken now (invariant 2).
+    pub(crate) const fn available(&self) -> u32 {
+        self.available
+    }
+
+    /// A root counts that lists these log segments.
+    pub(crate) fn list(&mut self, ids: &[LogSegmentId]) {
+        for segment in &mut self.table {
+            segment.listed = false;
+        }
+        for id in ids {
+            self.of_mut(*id).listed = true;
+        }
+        let listed = self.free.iter().filter(|id| self.of(**id).listed).count();
+        self.available = u32_from(listed);
+    }
+
+    /// A root is being written that lists these log segments: until it counts, only those that both roots list may be
+    /// taken.
+    pub(crate) fn restrict(&mut self, ids: &[LogSegmentId]) {
+        let both: Vec<_> = ids.iter().copied().filter(|id| self.of(*id).listed).collect();
+        self.list(&both);
+    }
+
+    pub(crate) const fn next_epoch(&self) -> u64 {
+        self.next_epoch
+    }
+
+    /// Takes the next free log segment for a stream.
+    pub(crate) fn open(&mut self, stream: Stream) -> Option<LogSegmentId> {
+        let at = self.free.iter().position(|id| self.of(*id).listed)?;
+        let id = self.free.remove(at)?;
+        self.available -= 1;
+        let epoch = self.next_epoch;
+        self.next_epoch += 1;
+        *self.of_mut(id) =
+            Segment { state: SegmentState::Open, stream, live: 0, epoch, pins: 0, listed: false };
+        Some(id)
+    }
+
+    pub(crate) fn close(&mut self, id: LogSegmentId) {
+        let segment = self.of_mut(id);
+        assert!(segment.state == SegmentState::Open, "log segment {id:?} is closed twice");
+        segment.state = SegmentState::Closed;
+        self.empty += u32::from(self.of(id).is_empty_closed());
+    }
+
+    /// Closes a log segment whose medium failed. It is cleaned like others, and never taken again.
+    pub(crate) fn suspect(&mut self, id: LogSegmentId) {
+        self.empty -= u32::from(self.of(id).is_empty_closed());
+        self.of_mut(id).state = SegmentState::Suspect;
+    }
+
+    /// The closed log segments that hold nothing live and that nobody reads (invariants 1 and 3).
+    pub(crate) fn empties(&self) -> Vec<LogSegmentId> {
+        self.iter()
+            .filter(|(_, segment)| segment.is_empty_closed() && segment.pins == 0)
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// Gives an empty log segment back after a checkpoint; it is free once [`Segments::freed`] says so.
+    pub(crate) fn give_back(&mut self, id: LogSegmentId) {
+        self.empty -= 1;
+        let segment = self.of_mut(id);
+        assert!(segment.is_empty_closed(), "invariant 1");
+        segment.state = SegmentState::Prefree;
+        segment.live = 0;
+    }
+
+    /// Puts a log segment that was given back at the end of the free list.
+    pub(crate) fn freed(&mut self, id: LogSegmentId) {
+        self.of_mut(id).state = SegmentState::Free;
+        self.available += u32::from(self.of(id).listed);
+        self.free.push_back(id);
+    }
+
+    pub(crate) fn gain(&mut self, id: LogSegmentId) {
+        self.of_mut(id).live += 1;
+    }
+
+    pub(crate) fn lose(&mut self, id: LogSegmentId) {
+        let segment = self.of_mut(id);
+        assert!(segment.live > 0, "log segment {id:?} loses more blocks than it has");
+        segment.live -= 1;
+        let emptied = segment.is_empty_closed();
+        self.empty += u32::from(emptied);
+    }
+
+    /// Closed log segments that a checkpoint would give back.
+    pub(crate) const fn empty_count(&self) -> u32 {
+        self.empty
+    }
+
+    /// A block of an uncounted run was found to have replaced a live one.
+    pub(crate) fn defer(&mut self, id: LogSegmentId) {
+        if self.deferred.is_empty() {
+            self.deferred = vec![0; self.table.len()];
+        }
+        self.deferred[id.index()] += 1;
+    }
+
+    pub(crate) fn deferred(&self, id: LogSegmentId) -> u32 {
+        self.deferred.get(id.index()).copied().unwrap_or(0)
+    }
+
+    /// Every run is counted from now on.
+    pub(crate) fn forget_deferred(&mut self) {
+        self.deferred = Vec::new();
+    }
+
+    pub(crate) fn pin(&mut self, id: LogSegmentId) {
+        self.of_mut(id).pins += 1;
+    }
+
+    pub(crate) fn unpin(&mut self, id: LogSegmentId) {
+        let segment = self.of_mut(id);
+        assert!(segment.pins > 0, "log segment {id:?} was not pinned");
+        segment.pins -= 1;
+    }
+
+    /// Live blocks of all log segments.
+    pub(crate) fn live_total(&self) -> u64 {
+        self.table.iter().map(|segment| u64::from(segment.live)).sum()
+    }
+}
+
+impl Segment {
+    pub(crate) fn is_empty_closed(&self) -> bool {
+        self.state == SegmentState::Closed && self.live == 0
+    }
+}

@@ -1,0 +1,119 @@
+//! What a volume counts. One struct for both clocks.
+
+/// Why blocks were sent to the backing (design.md, contract 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sent {
+    /// Data the host wrote.
+    User,
+    /// Headers of batches.
+    Header,
+    /// Fill up to the indirection unit.
+    Padding,
+    /// Live data moved by the cleaner.
+    Cleaning,
+    /// Map pages, their sums, directories, runs and bodies of checkpoints.
+    Map,
+    /// Labels and roots.
+    Label,
+}
+
+impl Sent {
+    /// Every cause, in report order.
+    pub const ALL: [Self; 6] =
+        [Self::User, Self::Header, Self::Padding, Self::Cleaning, Self::Map, Self::Label];
+
+    /// Stable name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Header => "header",
+            Self::Padding => "padding",
+            Self::Cleaning => "cleaning",
+            Self::Map => "map",
+            Self::Label => "label",
+        }
+    }
+
+    const fn slot(self) -> usize {
+        match self {
+            Self::User => 0,
+            Self::Header => 1,
+            Self::Padding => 2,
+            Self::Cleaning => 3,
+            Self::Map => 4,
+            Self::Label => 5,
+        }
+    }
+}
+
+/// Blocks of 4 KiB and events, since the volume was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    sent: [u64; 6],
+    /// Blocks the host wrote. Those overwritten before they were sent are not in [`Sent::User`].
+    pub written: u64,
+    /// Blocks the host read.
+    pub read: u64,
+    /// Blocks the host trimmed.
+    pub trimmed: u64,
+    /// Overwritten in memory before they were sent.
+    pub absorbed: u64,
+    /// Runs of contiguous blocks that reads of the host took, zeroes and memory not counted.
+    pub read_runs: u64,
+    /// Blocks read by the cleaner, headers included.
+    pub clean_read: u64,
+    /// Blocks the cleaner read but did not move, because they were overwritten meanwhile.
+    pub clean_wasted: u64,
+    /// Log segments cleaned.
+    pub cleaned_segments: u64,
+    /// Log segments that cannot be cleaned because their headers or their map cannot be read.
+    pub damaged_segments: u64,
+    /// Log segments given back.
+    pub freed_segments: u64,
+    /// Blocks of log segments trimmed on the backing.
+    pub trim_sent: u64,
+    /// Flushes of the host.
+    pub flushes: u64,
+    /// Flushes sent to the backing.
+    pub flushes_sent: u64,
+    /// Batches sent.
+    pub batches: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Map pages read.
+    pub map_faults: u64,
+    /// Map pages that made room for others.
+    pub map_evictions: u64,
+    /// Writes that failed and went elsewhere.
+    pub retried_batches: u64,
+    /// Blocks whose checksum was wrong.
+    pub crc_errors: u64,
+    /// Times that a write of the host had to wait for the cleaner.
+    pub clean_stalls: u64,
+}
+
+impl Stats {
+    /// Blocks sent to the backing for one cause.
+    #[must_use]
+    pub const fn sent(&self, cause: Sent) -> u64 {
+        self.sent[cause.slot()]
+    }
+
+    /// Blocks sent to the backing for any cause.
+    #[must_use]
+    pub fn sent_total(&self) -> u64 {
+        self.sent.iter().sum()
+    }
+
+    pub(crate) const fn count(&mut self, cause: Sent, blocks: u64) {
+        self.sent[cause.slot()] += blocks;
+    }
+
+    /// Blocks sent / blocks the host wrote; `None` before the first.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        use onefold_units::convert::float;
+        (self.written > 0).then(|| float(self.sent_total()) / float(self.written))
+    }
+}

@@ -1,0 +1,71 @@
+//! Log segments that were given back: trimmed on the backing, then free.
+
+use std::collections::VecDeque;
+
+use onefold_units::{LogSegmentId, Nanos};
+
+use crate::io::IoKind;
+use crate::pending::Purpose;
+use crate::volume::Volume;
+
+/// Log segments on their way to the free list.
+#[derive(Debug, Default)]
+pub(crate) struct Trims {
+    queue: VecDeque<LogSegmentId>,
+    under_way: u32,
+    over: Vec<LogSegmentId>,
+    /// When the next one may be trimmed.
+    next: Nanos,
+}
+
+impl Trims {
+    pub(crate) fn push(&mut self, segment: LogSegmentId) {
+        self.queue.push_back(segment);
+    }
+
+    pub(crate) fn over(&mut self, segment: LogSegmentId) {
+        self.under_way -= 1;
+        self.over.push(segment);
+    }
+
+    /// Log segments that wait.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = LogSegmentId> + '_ {
+        self.queue.iter().copied()
+    }
+
+    /// Log segments that are on their way.
+    pub(crate) fn len(&self) -> u32 {
+        onefold_units::convert::u32_from(self.queue.len() + self.over.len()) + self.under_way
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        (!self.queue.is_empty() && self.under_way == 0).then_some(self.next)
+    }
+}
+
+impl Volume {
+    /// Trims what waits, one log segment at a time and not too fast. Where log segments are short, they become free
+    /// without: a trim that the backing never sees does no harm.
+    pub(crate) fn step_trims(&mut self) {
+        for segment in std::mem::take(&mut self.trims.over) {
+            self.segments.freed(segment);
+        }
+        while !self.trims.queue.is_empty() {
+            let scarce = self.segments.free_count() < self.layout.low();
+            let due = self.trims.under_way == 0 && self.now >= self.trims.next;
+            if self.options.trim && (due || self.options.trim_pause == Nanos::ZERO) {
+                let segment = self.trims.queue.pop_front().expect("checked above");
+                self.trims.under_way += 1;
+                self.trims.next = self.now + self.options.trim_pause;
+                let (at, blocks) = (self.start_of(segment), self.segment_blocks());
+                self.stats.trim_sent += u64::from(blocks);
+                self.ask(IoKind::Trim, Purpose::Trim(segment), at, blocks);
+            } else if !self.options.trim || scarce {
+                let segment = self.trims.queue.pop_front().expect("checked above");
+                self.segments.freed(segment);
+            } else {
+                return;
+            }
+        }
+    }
+}

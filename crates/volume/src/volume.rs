@@ -1,0 +1,318 @@
+//! The volume: its parts, and the loop that a driver runs.
+
+use std::collections::VecDeque;
+
+use onefold_format::volume::{RunRecord, SegmentState};
+use onefold_units::convert::index;
+use onefold_units::{Location, LogSegmentId, Nanos};
+
+use crate::checkpoint::Checkpoint;
+use crate::clean::Cleaner;
+use crate::config::Options;
+use crate::faults::Faults;
+use crate::flush::Flushes;
+use crate::heat::Heat;
+use crate::io::{Done, Io, IoFailed, IoId, IoKind};
+use crate::layout::Layout;
+use crate::log::{BatchId, Log, Stream};
+use crate::map::Map;
+use crate::pending::{Pending, Purpose};
+use crate::segments::Segments;
+use crate::stats::Stats;
+use crate::trims::Trims;
+
+/// A log-structured volume.
+///
+/// The calling order: requests of the host ([`Volume::write`], [`Volume::read`], [`Volume::trim`], [`Volume::flush`]) and
+/// completions ([`Volume::completed`]) in any order; then [`Volume::pump`] once; then every [`Volume::poll_io`] is carried
+/// out and every [`Volume::poll_done`] reported. Without anything to do, [`Volume::poll_timeout`] says when to pump again.
+/// `now` never decreases.
+///
+/// Nothing waits inside: a request that cannot be taken now is refused as busy, and the host asks again after the next
+/// completion.
+#[derive(Debug)]
+pub struct Volume {
+    pub(crate) layout: Layout,
+    pub(crate) options: Options,
+    pub(crate) uuid: [u8; 16],
+    pub(crate) incarnation: u32,
+    pub(crate) map: Map,
+    pub(crate) segments: Segments,
+    pub(crate) log: Log,
+    pub(crate) heat: Heat,
+    pub(crate) requests: Requests,
+    pub(crate) pending: Pending,
+    pub(crate) outbox: VecDeque<IoId>,
+    pub(crate) done: VecDeque<Done>,
+    pub(crate) flushes: Flushes,
+    pub(crate) faults: Faults,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) cleaner: Cleaner,
+    pub(crate) trims: Trims,
+    /// What recovery found behind the last root; the next checkpoint writes it as a run.
+    pub(crate) recovered: Option<Vec<RunRecord>>,
+    pub(crate) stats: Stats,
+    /// Why nothing may change any more.
+    pub(crate) frozen: Option<Frozen>,
+    /// Writes that failed one after the other.
+    pub(crate) failures: u32,
+    pub(crate) now: Nanos,
+}
+
+/// Why a volume stopped taking changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frozen {
+    /// A flush of the backing failed: what is durable is not known.
+    Flush,
+    /// Several writes in a row failed.
+    Writes,
+    /// No checkpoint can be written.
+    Checkpoint,
+    /// It was closed.
+    Closed,
+    /// It was opened for reading only.
+    ReadOnly,
+}
+
+/// A request of the host that waits for batches.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    tag: u64,
+    outstanding: u32,
+    failed: bool,
+    /// Durable before it is done.
+    fua: bool,
+}
+
+/// Requests of the host that wait for batches.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    list: Vec<Request>,
+    free: Vec<u32>,
+}
+
+impl Requests {
+    pub(crate) fn begin(&mut self, tag: u64, fua: bool) -> u32 {
+        let request = Request { tag, outstanding: 0, failed: false, fua };
+        if let Some(id) = self.free.pop() {
+            self.list[index(id)] = request;
+            return id;
+        }
+        self.list.push(request);
+        onefold_units::convert::u32_from(self.list.len() - 1)
+    }
+
+    pub(crate) fn wait(&mut self, id: u32) {
+        self.list[index(id)].outstanding += 1;
+    }
+
+    pub(crate) fn is_fua(&self, id: u32) -> bool {
+        self.list[index(id)].fua
+    }
+
+    /// One of the batches of a request is over. Gives the request when it was the last one.
+    fn over(&mut self, id: u32, failed: bool) -> Option<(u64, bool, bool)> {
+        let request = &mut self.list[index(id)];
+        request.outstanding -= 1;
+        request.failed |= failed;
+        if request.outstanding > 0 {
+            return None;
+        }
+        self.free.push(id);
+        Some((request.tag, request.failed, request.fua))
+    }
+}
+
+impl Volume {
+    /// What was counted since the volume was opened.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Where things lie.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Why the volume stopped taking changes, if it did.
+    #[must_use]
+    pub const fn frozen(&self) -> Option<Frozen> {
+        self.frozen
+    }
+
+    /// Log segments that are free.
+    #[must_use]
+    pub fn free_segments(&self) -> u32 {
+        self.segments.free_count()
+    }
+
+    /// Blocks of the backing that are live: data and map.
+    #[must_use]
+    pub fn live_blocks(&self) -> u64 {
+        self.segments.live_total()
+    }
+
+    /// Map pages in memory.
+    #[must_use]
+    pub const fn resident_pages(&self) -> usize {
+        self.map.resident()
+    }
+
+    /// Lets everything go on that can: batches, flushes, checkpoint, cleaning.
+    pub fn pump(&mut self, now: Nanos) {
+        self.now = now;
+        self.send_due();
+        self.step_flushes();
+        self.step_counting();
+        self.step_checkpoint();
+        self.step_cleaner();
+        self.step_trims();
+    }
+
+    /// The next request to the backing.
+    pub fn poll_io(&mut self) -> Option<Io> {
+        let id = self.outbox.pop_front()?;
+        Some(self.pending.io(id))
+    }
+
+    /// The next request of the host that ended.
+    pub fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    /// When [`Volume::pump`] has to be called although nothing happened.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        let batches = self.log.active().iter().filter_map(|id| self.batch_deadline(*id));
+        let flush = self.flushes.deadline(&self.options);
+        batches
+            .chain(flush)
+            .chain(self.checkpoint.deadline(&self.options))
+            .chain(self.trims.deadline())
+            .min()
+    }
+
+    /// Whether nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.outbox.is_empty() && self.pending.is_empty()
+    }
+
+    /// The stream that a write belongs to, as a hint where the backing places streams apart; `None` for labels, roots and
+    /// all that is no write.
+    #[must_use]
+    pub fn stream(&self, id: IoId) -> Option<Stream> {
+        match self.pending.purpose(id) {
+            Purpose::Batch(batch) => Some(self.log.batch(batch).stream),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a request to the backing: what to write, where it is one.
+    #[must_use]
+    pub fn buffer(&self, id: IoId) -> &[u8] {
+        match self.pending.purpose(id) {
+            Purpose::Batch(batch) => self.log.batch(batch).buffer.bytes(),
+            _ => self.pending.buffer(id),
+        }
+    }
+
+    /// Where to put the bytes of a read.
+    #[must_use]
+    pub fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
+        self.pending.buffer_mut(id)
+    }
+
+    /// The backing is through with a request.
+    pub fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {
+        self.now = now;
+        let ended = self.pending.end(id);
+        match ended.purpose {
+            Purpose::Batch(batch) => self.batch_over(batch, result),
+            Purpose::Flush { covers } => self.flush_over(covers, result),
+            Purpose::Root => self.root_over(result),
+            Purpose::Trim(segment) => self.trims.over(segment),
+            Purpose::Load { page, part } => self.load_over(page, part, &ended.buffer, result),
+            Purpose::CleanHeader => self.clean_header_over(&ended.buffer, result),
+            Purpose::CleanData(at) => self.clean_data_over(at, ended.buffer, result),
+        }
+    }
+
+    /// Asks the backing for something.
+    pub(crate) fn ask(
+        &mut self,
+        kind: IoKind,
+        purpose: Purpose,
+        at: Location,
+        blocks: u32,
+    ) -> IoId {
+        let id = self.pending.begin(kind, purpose, at, blocks);
+        self.outbox.push_back(id);
+        id
+    }
+
+    /// Tells the host that a request ended.
+    pub(crate) fn report(&mut self, tag: u64, failed: bool) {
+        let result = if failed { Err(IoFailed) } else { Ok(()) };
+        self.done.push_back(Done { tag, result });
+    }
+
+    /// A batch that `waiters` waited for is over.
+    pub(crate) fn release(&mut self, waiters: &mut Vec<u32>, failed: bool) {
+        for waiter in waiters.drain(..) {
+            match self.requests.over(waiter, failed) {
+                Some((tag, false, true)) => self.flush_at(tag, self.log.seq()),
+                Some((tag, failed, _)) => self.report(tag, failed),
+                None => {}
+            }
+        }
+    }
+
+    pub(crate) fn freeze(&mut self, why: Frozen) {
+        self.frozen = self.frozen.or(Some(why));
+        self.fail_flushes();
+    }
+
+    /// The live count of what a location names grows by one.
+    pub(crate) fn gain(&mut self, at: Location) {
+        self.segments.gain(self.layout.segment_of(at));
+    }
+
+    /// The live count of what a location named falls by one.
+    pub(crate) fn lose(&mut self, at: Location) {
+        if at.is_block() {
+            self.segments.lose(self.layout.segment_of(at));
+        }
+    }
+
+    /// The batch in memory that holds a block, if its log segment is being filled.
+    #[inline]
+    pub(crate) fn batch_of(&self, at: Location) -> Option<BatchId> {
+        if !at.is_block() {
+            return None;
+        }
+        let segment = self.segments.of(self.layout.segment_of(at));
+        (segment.pins > 0 || segment.state == SegmentState::Open)
+            .then(|| self.log.in_memory(at))
+            .flatten()
+    }
+
+    /// Free log segments that a stream must not take.
+    pub(crate) const fn kept_from(stream: Stream) -> u32 {
+        match stream {
+            Stream::User | Stream::Hot => Layout::reserve(),
+            Stream::Clean => 2,
+            Stream::Meta => 0,
+        }
+    }
+
+    pub(crate) fn segment_blocks(&self) -> u32 {
+        self.layout.geometry().segment_blocks
+    }
+
+    pub(crate) fn start_of(&self, segment: LogSegmentId) -> Location {
+        self.layout.start_of(segment)
+    }
+}

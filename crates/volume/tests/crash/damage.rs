@@ -1,0 +1,249 @@
+//! A backing that lies: rotten, misplaced and lost blocks. An error or the right content, never anything else.
+
+use onefold_format::volume::{
+    BatchHeader, DirectoryBlock, RunBlock, label_addresses, root_addresses,
+};
+use onefold_testkit::for_each_seed;
+use onefold_units::convert::{index64, u64_from};
+use onefold_units::{Lba, Nanos, Rng};
+use onefold_volume::{Range, ReadPlan, Refusal, Volume, drive, mount_read_only};
+
+use crate::disk::Disk;
+use crate::image::Image;
+use crate::oracle::Oracle;
+use crate::random::random_op;
+use crate::rig::{Op, Rig, fetch, open};
+use crate::setup::{OPTIONS, Setup, UUID};
+use crate::stamp::{BLOCK, read_stamp};
+
+fn setup() -> Setup {
+    let options =
+        onefold_volume::Options { checkpoint_blocks: 400, clean_below: Some(20), ..OPTIONS };
+    Setup { backing_blocks: 64 * 134, logical_blocks: 2100, unit_blocks: 1, options }
+}
+
+/// A volume with all kinds of blocks, some batches after its last checkpoint, all of it durable.
+fn worked(seed: u64) -> (Image, Oracle) {
+    let mut rng = Rng::new(seed);
+    let mut rig = Rig::new(setup(), seed);
+    for _ in 0..400 {
+        assert!(rig.run(random_op(&mut rng, rig.oracle.blocks())));
+        rig.step();
+    }
+    assert!(rig.settle());
+    assert!(rig.run(Op::Checkpoint));
+    assert!(rig.settle());
+    for lba in 0..8 {
+        assert!(rig.run(Op::Write { lba: 8 * lba, blocks: 3, fua: true }));
+        assert!(rig.settle());
+    }
+    (rig.disk.view().clone(), rig.oracle)
+}
+
+/// Blocks that could not be read, where all others are as they should be.
+#[derive(Debug, Default)]
+struct Errors {
+    blocks: u64,
+    pages: u64,
+}
+
+/// Reads every block by itself.
+fn assert_right_or_error(volume: &mut Volume, disk: &mut Disk, expected: &[u64]) -> Errors {
+    let mut errors = Errors::default();
+    for (lba, expected) in (0..).zip(expected) {
+        let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);
+        let range = Range { lba: Lba::new(lba), blocks: 1 };
+        let mut read = Err(Refusal::Busy);
+        while read == Err(Refusal::Busy) {
+            read = volume.read(range, Some(&mut bytes), &mut plan);
+            drive(volume, disk, Nanos::new(1));
+        }
+        if read == Err(Refusal::MediaError) {
+            errors.pages += 1;
+            continue;
+        }
+        read.expect("a read of a block that is there");
+        fetch(disk, &plan, &mut bytes);
+        let damaged = plan.damaged(&bytes).count() > 0;
+        volume.end_read(&plan);
+        errors.blocks += u64::from(damaged);
+        let found = read_stamp(&bytes, lba);
+        assert!(damaged || found == Some(*expected), "block {lba} reads as operation {found:?}");
+    }
+    errors
+}
+
+/// What became of a damaged volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Refused,
+    Errors,
+    Whole,
+    /// What came last is gone, as after a power cut: nothing on the backing says that it was durable.
+    Older,
+}
+
+fn outcome(image: Image, oracle: &Oracle) -> Outcome {
+    let mut disk = Disk::new(image);
+    let Ok((mut volume, recovery)) = open(&mut disk, &setup()) else {
+        // Nothing was changed, so it can be looked at.
+        if let Ok((mut volume, _, _)) =
+            mount_read_only(&mut disk, setup().backing_blocks, setup().options)
+        {
+            volume.pump(Nanos::new(1));
+        }
+        return Outcome::Refused;
+    };
+    let state = oracle.state_at(recovery.seq);
+    let errors = assert_right_or_error(&mut volume, &mut disk, &state);
+    if (0..).zip(&state).any(|(lba, content)| oracle.now(lba) != *content) {
+        Outcome::Older
+    } else if errors.blocks + errors.pages > 0 {
+        Outcome::Errors
+    } else {
+        Outcome::Whole
+    }
+}
+
+/// Live data that rots is an error for that block alone; so is data that landed elsewhere or nowhere.
+#[test]
+fn damaged_data_is_an_error_for_its_block() {
+    let (image, oracle) = worked(1);
+    let mut rng = Rng::new(1);
+    for round in 0..30 {
+        let mut disk = Disk::new(image.clone());
+        let (mut volume, _) = open(&mut disk, &setup()).expect("it opens");
+        let lba = loop {
+            let lba = rng.below(oracle.blocks());
+            if oracle.now(lba) > 0 {
+                break lba;
+            }
+        };
+        let mut plan = ReadPlan::default();
+        let range = Range { lba: Lba::new(lba), blocks: 1 };
+        while volume.read(range, None, &mut plan) == Err(Refusal::Busy) {
+            drive(&mut volume, &mut disk, Nanos::new(1));
+        }
+        volume.end_read(&plan);
+        let at = u64::from(plan.runs()[0].at.raw());
+        let mut damaged = disk.view().clone();
+        match round % 3 {
+            0 => damaged.flip(at, index64(rng.below(u64_from(BLOCK * 8)))),
+            // Something else landed here.
+            1 => damaged.set(at, damaged.get(at ^ 1).clone()),
+            // Its write was dropped.
+            _ => damaged.set(at, crate::image::block(&[0; BLOCK])),
+        }
+        let mut disk = Disk::new(damaged);
+        let (mut volume, _) = open(&mut disk, &setup()).expect("it opens");
+        let errors = assert_right_or_error(&mut volume, &mut disk, &oracle.state_at(u64::MAX));
+        assert_eq!((errors.blocks, errors.pages), (1, 0), "block {lba} in round {round}");
+    }
+}
+
+/// All copies but one of the label may rot, and any one root.
+#[test]
+fn labels_and_roots_have_copies() {
+    let (image, oracle) = worked(2);
+    let blocks = setup().backing_blocks;
+    let labels = label_addresses(blocks);
+    for kept in &labels {
+        let mut damaged = image.clone();
+        labels.iter().filter(|at| *at != kept).for_each(|at| damaged.flip(*at, 900));
+        assert_eq!(outcome(damaged, &oracle), Outcome::Whole);
+    }
+    let mut damaged = image.clone();
+    for at in &labels {
+        damaged.flip(*at, 900);
+    }
+    assert_eq!(outcome(damaged, &oracle), Outcome::Refused);
+    let mut whole = 0;
+    for at in root_addresses(blocks) {
+        let mut damaged = image.clone();
+        damaged.flip(at, 900);
+        // Without the newest one, the log since the one before may be there or not.
+        whole += u64::from(outcome(damaged, &oracle) == Outcome::Whole);
+    }
+    assert!(whole >= 7, "only {whole} of 8 roots can be missed");
+}
+
+/// Blocks of the log that the volume needs, by what they are.
+fn kind_of(image: &Image, at: u64) -> &'static str {
+    let bytes = &image.get(at)[..];
+    if BatchHeader::decode(bytes, &UUID, at).is_ok() {
+        return "header";
+    }
+    if RunBlock::decode(bytes, &UUID, at).is_ok() {
+        return "run";
+    }
+    if DirectoryBlock::decode(bytes, &UUID, at).is_ok() { "directory" } else { "other" }
+}
+
+/// A header that rots is not the end of the log if a later one says that it was durable.
+#[test]
+fn rotten_headers_are_noticed() {
+    let (image, oracle) = worked(3);
+    let header = |at| BatchHeader::decode(&image.get(at)[..], &UUID, at).ok();
+    let mut headers: Vec<(u64, u64)> = (0..image.blocks())
+        .filter_map(|at| header(at).map(|batch| (batch.header.seq.raw(), at)))
+        .collect();
+    headers.sort_unstable();
+    // The last one could as well have been lost in a power cut.
+    let (_, before) = headers.split_last().expect("a volume with batches");
+    for (seq, at) in &before[before.len() - 6..] {
+        let mut damaged = image.clone();
+        damaged.flip(*at, 900);
+        assert_eq!(outcome(damaged, &oracle), Outcome::Refused, "batch {seq} at block {at}");
+    }
+}
+
+/// Any block of the backing rots, or holds what belongs elsewhere, or what it held long ago.
+#[test]
+fn random_damage() {
+    let mut outcomes = [0_u64; 4];
+    for_each_seed(("onefold-volume", "crash", "random_damage"), 60, |seed| {
+        let mut rng = Rng::new(seed);
+        let (image, oracle) = worked(seed % 4);
+        let blocks = image.blocks();
+        // Data is rather common, metadata rather telling.
+        let wanted = ["header", "run", "directory", "other"][index64(rng.below(4))];
+        let mut at = rng.below(blocks);
+        for _ in 0..2_000 {
+            if kind_of(&image, at) == wanted {
+                break;
+            }
+            at = rng.below(blocks);
+        }
+        let mut damaged = image.clone();
+        match rng.below(3) {
+            0 => damaged.flip(at, index64(rng.below(u64_from(BLOCK * 8)))),
+            1 => damaged.set(at, image.get(rng.below(blocks)).clone()),
+            _ => damaged.set(at, crate::image::block(&[0; BLOCK])),
+        }
+        outcomes[match outcome(damaged, &oracle) {
+            Outcome::Refused => 0,
+            Outcome::Errors => 1,
+            Outcome::Whole => 2,
+            Outcome::Older => 3,
+        }] += 1;
+    });
+    println!("refused, errors, nothing lost, the end lost: {outcomes:?}");
+}
+
+/// The test of the test: a backing that drops flushes loses what was promised, and the oracle says so.
+#[test]
+fn dropped_flushes_are_noticed() {
+    let noticed = (0..20).filter(|seed| {
+        let mut rng = Rng::new(*seed);
+        let mut rig = Rig::new(setup(), *seed);
+        rig.disk.drops_flushes = true;
+        for _ in 0..30 {
+            assert!(rig.run(random_op(&mut rng, rig.oracle.blocks())));
+        }
+        assert!(rig.run(Op::Flush));
+        assert!(rig.settle());
+        rig.cut_and_reopen(0).is_err()
+    });
+    let noticed = noticed.count();
+    assert!(noticed >= 5, "a backing that drops flushes was noticed {noticed} times of 20");
+}

@@ -1,0 +1,282 @@
+//! A backing with a volatile cache.
+//!
+//! A write or trim is durable when a flush completes that began after it completed. At a power cut each other one, those
+//! under way included, happens as a whole, in part (sector by sector; a trim block by block), or not at all.
+
+use std::rc::Rc;
+
+use onefold_units::Rng;
+use onefold_units::convert::{index64, u64_from};
+use onefold_volume::{Backing, IoFailed};
+
+use crate::image::{Block, Image, block};
+use crate::stamp::{BLOCK, SECTOR};
+
+/// What a trimmed block reads as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trimmed {
+    Old,
+    Zeroes,
+    Garbage,
+}
+
+/// What becomes of a change at a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lost,
+    Torn,
+    Whole,
+}
+
+#[derive(Clone)]
+enum What {
+    Write(Vec<Block>),
+    Trim(u64),
+}
+
+/// A write or trim that is not durable.
+#[derive(Clone)]
+pub(crate) struct Change {
+    id: u64,
+    at: u64,
+    what: What,
+    complete: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Disk {
+    durable: Image,
+    view: Image,
+    changes: Vec<Change>,
+    next: u64,
+    pub(crate) trimmed: Trimmed,
+    /// Flushes are reported done and do nothing.
+    pub(crate) drops_flushes: bool,
+    /// Requests until power fails, for what uses it as a [`Backing`].
+    pub(crate) fuse: Option<u64>,
+    dead: bool,
+    /// The request that fails, for the same.
+    pub(crate) fails: Option<u64>,
+    /// Requests it answered as a [`Backing`].
+    pub(crate) requests: u64,
+}
+
+fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
+    match &change.what {
+        What::Write(blocks) => {
+            for (at, block) in (change.at..).zip(blocks) {
+                image.set(at, block.clone());
+            }
+        }
+        What::Trim(blocks) => {
+            for at in change.at..change.at + blocks {
+                trim_one(image, at, trimmed);
+            }
+        }
+    }
+}
+
+fn trim_one(image: &mut Image, at: u64, trimmed: Trimmed) {
+    match trimmed {
+        Trimmed::Old => {}
+        Trimmed::Zeroes => image.set(at, Rc::new([0; BLOCK])),
+        Trimmed::Garbage => image.set(at, Rc::new([0xDD; BLOCK])),
+    }
+}
+
+/// Some sectors are new: any, or those before some point.
+fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
+    match &change.what {
+        What::Write(blocks) => {
+            let sectors = u64_from(blocks.len() * (BLOCK / SECTOR));
+            let in_order = rng.below(2) == 0;
+            let point = 1 + rng.below(sectors - 1);
+            for (n, new) in (0..).zip(blocks) {
+                let mut bytes = **image.get(change.at + n);
+                for sector in 0..BLOCK / SECTOR {
+                    let global = n * u64_from(BLOCK / SECTOR) + u64_from(sector);
+                    if if in_order { global < point } else { rng.below(2) == 0 } {
+                        let range = sector * SECTOR..(sector + 1) * SECTOR;
+                        bytes[range.clone()].copy_from_slice(&new[range]);
+                    }
+                }
+                image.set(change.at + n, Rc::new(bytes));
+            }
+        }
+        What::Trim(blocks) => {
+            for at in change.at..change.at + blocks {
+                if rng.below(2) == 0 {
+                    trim_one(image, at, trimmed);
+                }
+            }
+        }
+    }
+}
+
+impl Disk {
+    pub(crate) fn new(image: Image) -> Self {
+        Self {
+            durable: image.clone(),
+            view: image,
+            changes: Vec::new(),
+            next: 0,
+            trimmed: Trimmed::Garbage,
+            drops_flushes: false,
+            fuse: None,
+            dead: false,
+            fails: None,
+            requests: 0,
+        }
+    }
+
+    /// What reads find.
+    pub(crate) fn view(&self) -> &Image {
+        &self.view
+    }
+
+    pub(crate) fn get(&self, at: u64) -> &Block {
+        self.view.get(at)
+    }
+
+    fn begin(&mut self, at: u64, what: What) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.changes.push(Change { id, at, what, complete: false });
+        id
+    }
+
+    pub(crate) fn begin_write(&mut self, at: u64, bytes: &[u8]) -> u64 {
+        self.begin(at, What::Write(bytes.chunks(BLOCK).map(block).collect()))
+    }
+
+    pub(crate) fn begin_trim(&mut self, at: u64, blocks: u64) -> u64 {
+        self.begin(at, What::Trim(blocks))
+    }
+
+    /// A write or trim is done: reads find it.
+    pub(crate) fn complete(&mut self, id: u64) {
+        let change =
+            self.changes.iter_mut().find(|change| change.id == id).expect("a change under way");
+        change.complete = true;
+        apply(&mut self.view, change, self.trimmed);
+    }
+
+    /// A write or trim fails, and may leave anything in its place.
+    pub(crate) fn fail(&mut self, id: u64, fate: Fate, rng: &mut Rng) {
+        let at =
+            self.changes.iter().position(|change| change.id == id).expect("a change under way");
+        let change = self.changes.remove(at);
+        for image in [&mut self.view, &mut self.durable] {
+            let mut rng = rng.clone();
+            happen(image, &change, fate, self.trimmed, &mut rng);
+        }
+        rng.next_u64();
+    }
+
+    /// What a flush that begins now makes durable.
+    pub(crate) fn begin_flush(&self) -> Vec<u64> {
+        let complete = self.changes.iter().filter(|change| change.complete);
+        complete.map(|change| change.id).collect()
+    }
+
+    pub(crate) fn end_flush(&mut self, covered: &[u64]) {
+        if self.drops_flushes {
+            return;
+        }
+        for change in
+            self.changes.extract_if(.., |change| covered.binary_search(&change.id).is_ok())
+        {
+            apply(&mut self.durable, &change, self.trimmed);
+        }
+    }
+
+    /// Changes that a power cut now may undo.
+    pub(crate) fn volatile(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// What a power cut leaves, if `fate` decides about each change.
+    pub(crate) fn cut(
+        &self,
+        rng: &mut Rng,
+        mut fate: impl FnMut(usize, &mut Rng) -> Fate,
+    ) -> Image {
+        let mut image = self.durable.clone();
+        for (n, change) in self.changes.iter().enumerate() {
+            let fate = fate(n, rng);
+            happen(&mut image, change, fate, self.trimmed, rng);
+        }
+        image
+    }
+
+    /// What a power cut leaves, at random.
+    pub(crate) fn random_cut(&self, rng: &mut Rng) -> Image {
+        let kind = rng.below(5);
+        let last = u64_from(self.changes.len().saturating_sub(1));
+        self.cut(rng, |n, rng| match kind {
+            0 => Fate::Lost,
+            // What came late is rather lost.
+            2 if rng.below(last + 1) < u64_from(n) => Fate::Lost,
+            1 | 2 => Fate::Whole,
+            _ => [Fate::Lost, Fate::Torn, Fate::Whole][index64(rng.below(3))],
+        })
+    }
+
+    fn tick(&mut self) -> Result<(), IoFailed> {
+        match &mut self.fuse {
+            Some(0) => {
+                self.dead = true;
+                return Err(IoFailed);
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.requests += 1;
+        if self.fails == Some(self.requests - 1) { Err(IoFailed) } else { Ok(()) }
+    }
+}
+
+fn happen(image: &mut Image, change: &Change, fate: Fate, trimmed: Trimmed, rng: &mut Rng) {
+    match fate {
+        Fate::Lost => {}
+        Fate::Torn => tear(image, change, trimmed, rng),
+        Fate::Whole => apply(image, change, trimmed),
+    }
+}
+
+impl Backing for Disk {
+    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        self.tick()?;
+        for (at, bytes) in (at..).zip(bytes.chunks_mut(BLOCK)) {
+            bytes.copy_from_slice(&self.view.get(at)[..]);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        if self.dead {
+            return Err(IoFailed);
+        }
+        let id = self.begin_write(at, bytes);
+        self.tick()?;
+        self.complete(id);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoFailed> {
+        self.tick()?;
+        let covered = self.begin_flush();
+        self.end_flush(&covered);
+        Ok(())
+    }
+
+    fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
+        if self.dead {
+            return Err(IoFailed);
+        }
+        let id = self.begin_trim(at, blocks);
+        self.tick()?;
+        self.complete(id);
+        Ok(())
+    }
+}

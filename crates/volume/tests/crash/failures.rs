@@ -1,0 +1,156 @@
+//! Every request to the backing fails once.
+
+use onefold_testkit::{Reproduce, budget, for_each_seed};
+use onefold_units::Rng;
+use onefold_volume::{Frozen, IoKind, Refusal};
+
+use crate::disk::{Disk, Fate};
+use crate::random::random_op;
+use crate::rig::{Op, Rig, open};
+use crate::setup::{OPTIONS, Setup};
+
+fn setup() -> Setup {
+    let options = onefold_volume::Options {
+        checkpoint_blocks: 300,
+        flush_blocks: 200,
+        clean_below: Some(110),
+        map_pages: 4,
+        ..OPTIONS
+    };
+    Setup { backing_blocks: 64 * 134, logical_blocks: 5200, unit_blocks: 1, options }
+}
+
+/// A volume that is worth cleaning.
+fn begin() -> Rig {
+    let mut rig = Rig::new(setup(), 5);
+    for n in 0..40 {
+        let op = Op::Write { lba: n * 37 % 11 * 450 + n, blocks: 40, fua: false };
+        assert!(rig.run(op));
+    }
+    rig.close_and_reopen().expect("a closed volume opens")
+}
+
+/// The same work every time, until the volume takes nothing any more.
+fn work(rig: &mut Rig) -> Option<Refusal> {
+    let mut rng = Rng::new(3);
+    for _ in 0..150 {
+        let op = random_op(&mut rng, rig.oracle.blocks());
+        match rig.try_run(op) {
+            Ok(taken) => assert!(taken),
+            // A page of the map that cannot be read is an error for what it maps.
+            Err(Refusal::MediaError) => {
+                assert!(rig.failed.is_some_and(|io| io.kind == IoKind::Read));
+            }
+            Err(refusal) => return Some(refusal),
+        }
+        rig.step();
+    }
+    None
+}
+
+/// What has to follow from a failure.
+fn assert_reaction(rig: &Rig, refusal: Option<Refusal>) {
+    let kind = rig.failed.expect("it failed").kind;
+    let frozen = rig.volume.frozen();
+    match kind {
+        IoKind::Flush => assert_eq!(frozen, Some(Frozen::Flush)),
+        // A root that was not written.
+        IoKind::Write if frozen == Some(Frozen::Checkpoint) => {}
+        IoKind::Write => {
+            assert_eq!(frozen, None, "one failed write is written elsewhere");
+            assert!(rig.volume.stats().retried_batches > 0);
+        }
+        IoKind::Read | IoKind::Trim => assert_eq!(frozen, None),
+    }
+    assert_eq!(refusal, frozen.map(|_| Refusal::ReadOnly));
+    assert!(frozen.is_some() || rig.oracle.failed == 0, "nothing else fails");
+}
+
+#[test]
+fn every_request_fails_once() {
+    let begin = begin();
+    // Each failure in three ways; a small budget looks at some only.
+    let step = if budget(300) >= 5_000 { 1 } else { 4 };
+    let mut failures = [0_u64; 4];
+    for request in (1..).step_by(step) {
+        let seed = request;
+        let _guard = Reproduce::new(seed, "onefold-volume", "crash", "every_request_fails_once");
+        let fate = [Fate::Lost, Fate::Torn, Fate::Whole][usize::try_from(request % 3).unwrap()];
+        let disk = Disk::new(begin.disk.view().clone());
+        let mut rig =
+            Rig::open(begin.setup, disk, begin.oracle.clone(), 1).expect("the beginning opens");
+        rig.fail = Some((request, fate));
+        let mut refusal = work(&mut rig);
+        rig.settle();
+        if rig.failed.is_none() {
+            break;
+        }
+        // What was under way when it froze is refused from now on.
+        if refusal.is_none() && rig.volume.frozen().is_some() {
+            refusal = rig.try_run(Op::Write { lba: 0, blocks: 1, fua: false }).err();
+        }
+        assert_reaction(&rig, refusal);
+        let kind = rig.failed.map(|io| io.kind);
+        let kinds = [IoKind::Read, IoKind::Write, IoKind::Flush, IoKind::Trim];
+        failures[kinds.iter().position(|one| Some(*one) == kind).unwrap()] += 1;
+        let reopened = if rig.volume.frozen().is_some() || request % 2 == 0 {
+            rig.cut_and_reopen(0)
+        } else {
+            rig.close_and_reopen()
+        };
+        let mut rig =
+            reopened.unwrap_or_else(|what| panic!("{what} after request {request} failed"));
+        work(&mut rig);
+        rig.assert_counts();
+    }
+    println!("failed reads, writes, flushes and trims: {failures:?}");
+    assert!(failures.iter().all(|count| *count > 0), "{failures:?}");
+}
+
+/// Power fails soon after a request failed: what was promised meanwhile is there.
+#[test]
+fn power_fails_after_a_failed_request() {
+    let begin = begin();
+    for_each_seed(("onefold-volume", "crash", "power_fails_after_a_failed_request"), 150, |seed| {
+        let mut rng = Rng::new(seed);
+        let disk = Disk::new(begin.disk.view().clone());
+        let mut rig =
+            Rig::open(begin.setup, disk, begin.oracle.clone(), seed).expect("the beginning opens");
+        let request = 1 + rng.below(200);
+        rig.fail = Some((request, Fate::Torn));
+        rig.fuse = Some(request + 1 + rng.below(50));
+        for _ in 0..200 {
+            let op = if rng.below(6) == 0 {
+                Op::Flush
+            } else {
+                random_op(&mut rng, rig.oracle.blocks())
+            };
+            if rig.try_run(op) == Ok(false) {
+                break;
+            }
+            rig.step();
+        }
+        rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
+    });
+}
+
+/// Every request of an opening fails once: it says so, and the next one comes to the same.
+#[test]
+fn every_request_of_an_opening_fails_once() {
+    let mut rig = begin();
+    rig.fuse = Some(150);
+    let mut rng = Rng::new(9);
+    while rig.run(random_op(&mut rng, rig.setup.logical_blocks)) {}
+    let image = rig.random_cut();
+    let whole =
+        Rig::open(rig.setup, Disk::new(image.clone()), rig.oracle.clone(), 1).expect("it opens");
+    for request in 0..whole.opening {
+        let mut disk = Disk::new(image.clone());
+        disk.fails = Some(request);
+        let opened = open(&mut disk, &rig.setup);
+        drop(opened);
+        let disk = Disk::new(disk.random_cut(&mut rng));
+        Rig::open(rig.setup, disk, whole.oracle.clone(), 1)
+            .unwrap_or_else(|what| panic!("{what} after request {request} failed"));
+    }
+}

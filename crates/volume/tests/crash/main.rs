@@ -1,0 +1,14 @@
+//! Power fails anywhere: what was flushed is there afterwards, and nothing else than what was written.
+
+#![expect(clippy::print_stdout, reason = "says how many crash states were checked")]
+
+mod damage;
+mod disk;
+mod exhaustive;
+mod failures;
+mod image;
+mod oracle;
+mod random;
+mod rig;
+mod setup;
+mod stamp;

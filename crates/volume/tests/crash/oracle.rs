@@ -1,0 +1,251 @@
+//! What a volume has to hold.
+//!
+//! Two views that know nothing of each other. That of the host: which operations it gave, and which of them were reported
+//! done before a flush. That of the backing: which operations are in the batch of which number. A recovered volume holds
+//! exactly the batches up to some number (volume.md, section 10, I6), and for the host each block has an operation that is
+//! not older than the last one that was promised to survive (I1, I2, I3, I7).
+
+use std::collections::BTreeMap;
+
+use onefold_format::volume::{BatchHeader, RecordList};
+use onefold_units::convert::{index64, u64_from};
+use onefold_volume::Done;
+
+use crate::stamp::{BLOCK, read_stamp};
+
+/// A change of a block: the operation, and what it wrote; 0 for a trim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Change {
+    lba: u64,
+    op: u64,
+}
+
+/// The changes of a batch, in order.
+#[derive(Clone, Debug)]
+struct Batch {
+    attempt: u16,
+    changes: Vec<Change>,
+}
+
+/// A request that was not reported done.
+#[derive(Clone, Debug)]
+enum Request {
+    Change {
+        lba: u64,
+        blocks: u64,
+        fua: bool,
+    },
+    /// What was reported done before it was given.
+    Flush {
+        reports: usize,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Oracle {
+    uuid: [u8; 16],
+    /// Operations so far; each has a number from 1 on.
+    ops: u64,
+    /// What reads have to find.
+    now: Vec<u64>,
+    /// Operations on each block with what they left, oldest first, from the last one on that has to survive.
+    history: Vec<Vec<(u64, u64)>>,
+    requests: BTreeMap<u64, Request>,
+    /// Changes that were reported done, in this order: operation, first block, blocks.
+    reports: Vec<(u64, u64, u64)>,
+    /// Those before have to survive.
+    promised: usize,
+    /// What the batches up to `seq` left.
+    base: Vec<u64>,
+    seq: u64,
+    batches: BTreeMap<u64, Batch>,
+    /// Requests that failed.
+    pub(crate) failed: u64,
+}
+
+impl Oracle {
+    pub(crate) fn new(uuid: [u8; 16], blocks: u64) -> Self {
+        Self {
+            uuid,
+            ops: 0,
+            now: vec![0; index64(blocks)],
+            history: vec![vec![(0, 0)]; index64(blocks)],
+            requests: BTreeMap::new(),
+            reports: Vec::new(),
+            promised: 0,
+            base: vec![0; index64(blocks)],
+            seq: 0,
+            batches: BTreeMap::new(),
+            failed: 0,
+        }
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        u64_from(self.now.len())
+    }
+
+    /// What a read of a block has to find.
+    pub(crate) fn now(&self, lba: u64) -> u64 {
+        self.now[index64(lba)]
+    }
+
+    /// Grows whenever more has to survive.
+    pub(crate) const fn promised(&self) -> usize {
+        self.promised
+    }
+
+    /// Whether every request was reported done.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// The number for the next operation, which is its tag as well.
+    pub(crate) const fn next_op(&self) -> u64 {
+        self.ops + 1
+    }
+
+    fn begin(&mut self, request: Request) {
+        self.ops += 1;
+        self.requests.insert(self.ops, request);
+    }
+
+    fn change(&mut self, lba: u64, blocks: u64, content: u64) {
+        for lba in index64(lba)..index64(lba + blocks) {
+            self.now[lba] = content;
+            self.history[lba].push((self.ops, content));
+        }
+    }
+
+    /// The volume took a write with the number that was next.
+    pub(crate) fn wrote(&mut self, lba: u64, blocks: u64, fua: bool) {
+        self.begin(Request::Change { lba, blocks, fua });
+        self.change(lba, blocks, self.ops);
+    }
+
+    pub(crate) fn trimmed(&mut self, lba: u64, blocks: u64) {
+        self.begin(Request::Change { lba, blocks, fua: false });
+        self.change(lba, blocks, 0);
+    }
+
+    pub(crate) fn flushes(&mut self) {
+        self.begin(Request::Flush { reports: self.reports.len() });
+    }
+
+    /// A request was reported done.
+    pub(crate) fn done(&mut self, done: Done) {
+        let request = self.requests.remove(&done.tag).expect("reported done once");
+        if done.result.is_err() {
+            self.failed += 1;
+            return;
+        }
+        match request {
+            Request::Change { lba, blocks, fua } => {
+                self.reports.push((done.tag, lba, blocks));
+                if fua {
+                    self.promise(done.tag, lba, blocks);
+                }
+            }
+            Request::Flush { reports } => {
+                for at in self.promised..reports {
+                    let (op, lba, blocks) = self.reports[at];
+                    self.promise(op, lba, blocks);
+                }
+                self.promised = self.promised.max(reports);
+            }
+        }
+    }
+
+    /// An operation survives from now on: what came before it does not matter any more.
+    fn promise(&mut self, op: u64, lba: u64, blocks: u64) {
+        for history in &mut self.history[index64(lba)..index64(lba + blocks)] {
+            let from = history.iter().rposition(|(of, _)| *of <= op).unwrap_or(0);
+            history.drain(..from);
+        }
+    }
+
+    /// The volume sends bytes to its backing.
+    pub(crate) fn sent(&mut self, at: u64, bytes: &[u8]) {
+        let Ok(batch) = BatchHeader::decode(&bytes[..BLOCK], &self.uuid, at) else { return };
+        let mut changes = Vec::new();
+        for trim in &batch.trims {
+            let end = (trim.lba.raw() + trim.blocks).min(self.blocks());
+            changes.extend((trim.lba.raw()..end).map(|lba| Change { lba, op: 0 }));
+        }
+        if let RecordList::Data(list) = &batch.records {
+            for (record, block) in list.iter().zip(bytes[BLOCK..].chunks(BLOCK)) {
+                let lba = record.lba.raw();
+                let op = read_stamp(block, lba).expect("a batch holds what the host wrote");
+                changes.push(Change { lba, op });
+            }
+        }
+        let (seq, attempt) = (batch.header.seq.raw(), batch.header.attempt);
+        assert!(seq > self.seq, "batch {seq} has a number that was given out before");
+        if let Some(old) = self.batches.get(&seq) {
+            assert!(old.attempt < attempt, "batch {seq} is sent twice as attempt {attempt}");
+            assert!(old.changes == changes, "batch {seq} is sent again with other content");
+        }
+        self.batches.insert(seq, Batch { attempt, changes });
+    }
+
+    /// What the batches up to `seq` leave.
+    pub(crate) fn state_at(&self, seq: u64) -> Vec<u64> {
+        let mut state = self.base.clone();
+        for change in self.batches.range(..=seq).flat_map(|(_, batch)| &batch.changes) {
+            state[index64(change.lba)] = change.op;
+        }
+        state
+    }
+
+    /// Checks what a recovered volume holds, block by block, if it says that it has the batches up to `seq`. `None` where
+    /// a block was not looked at.
+    pub(crate) fn check(&self, seq: u64, found: &[Option<u64>]) -> Result<(), String> {
+        if seq < self.seq {
+            return Err(format!("recovered up to batch {seq}, and {} was durable", self.seq));
+        }
+        let state = self.state_at(seq);
+        for (lba, found) in found.iter().enumerate() {
+            let Some(found) = found else { continue };
+            let history = &self.history[lba];
+            if !history.iter().any(|(_, content)| content == found) {
+                return Err(format!(
+                    "block {lba} has operation {found}, and could have {history:?} (I1)"
+                ));
+            }
+            if state[lba] != *found {
+                let expected = state[lba];
+                let written = self.batches_of(lba);
+                return Err(format!(
+                    "block {lba} has operation {found}, not {expected}, at batch {seq} after {}; it is in batches {written:?} (I6)",
+                    self.seq
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The batches that change a block, and the operations.
+    fn batches_of(&self, lba: usize) -> Vec<(u64, u16, u64)> {
+        let of = |(seq, batch): (&u64, &Batch)| {
+            let (seq, attempt) = (*seq, batch.attempt);
+            let own =
+                batch.changes.clone().into_iter().filter(move |change| index64(change.lba) == lba);
+            own.map(move |change| (seq, attempt, change.op)).collect::<Vec<_>>()
+        };
+        self.batches.iter().flat_map(of).collect()
+    }
+
+    /// Power is back, and the volume holds the batches up to `seq`. These are durable, and nothing else is.
+    pub(crate) fn recovered(&mut self, seq: u64) {
+        self.base = self.state_at(seq);
+        self.now.clone_from(&self.base);
+        self.seq = seq;
+        self.batches.clear();
+        self.requests.clear();
+        self.reports.clear();
+        self.promised = 0;
+        let ops = self.ops;
+        for (history, now) in self.history.iter_mut().zip(&self.now) {
+            *history = vec![(ops, *now)];
+        }
+    }
+}

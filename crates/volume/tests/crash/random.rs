@@ -1,0 +1,128 @@
+//! Random operations on random volumes, cut off at random.
+
+use onefold_testkit::{chosen_seed, for_each_seed};
+use onefold_units::Rng;
+use onefold_units::convert::{index64, low32};
+
+use crate::disk::Trimmed;
+use crate::rig::{Op, Order, Rig};
+use crate::setup::Setup;
+
+/// Where the host writes.
+pub(crate) fn random_op(rng: &mut Rng, blocks: u64) -> Op {
+    // Half of it goes to the first blocks.
+    let within = if rng.below(2) == 0 { blocks } else { blocks.min(300) };
+    let lba = rng.below(within);
+    let most = |most: u64| most.min(blocks - lba);
+    match rng.below(60) {
+        0 => Op::Trim { lba, blocks: most(3000) },
+        1..4 => Op::Trim { lba, blocks: most(1 + rng.below(30)) },
+        4..10 => Op::Read { lba, blocks: most(1 + rng.below(60)) },
+        10..13 => Op::Flush,
+        13 => Op::Checkpoint,
+        14 => Op::Clean,
+        15..35 => Op::Write { lba, blocks: most(1), fua: rng.below(20) == 0 },
+        _ => Op::Write { lba, blocks: most(1 + rng.below(40)), fua: rng.below(40) == 0 },
+    }
+}
+
+fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
+    for _ in 0..ops {
+        let op = random_op(rng, rig.oracle.blocks());
+        if !rig.run(op) {
+            return;
+        }
+        for _ in 0..rng.below(4) {
+            rig.step();
+        }
+    }
+}
+
+fn random_run(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let setup = Setup::random(&mut rng);
+    let mut rig = Rig::new(setup, seed);
+    rig.disk.trimmed = [Trimmed::Old, Trimmed::Zeroes, Trimmed::Garbage][index64(rng.below(3))];
+    // Some are full when it begins.
+    if rng.below(2) == 0 {
+        let blocks = rig.oracle.blocks();
+        for lba in (0..blocks).step_by(100) {
+            assert!(rig.run(Op::Write { lba, blocks: 100.min(blocks - lba), fua: false }));
+        }
+    }
+    for _ in 0..4 {
+        if rng.below(8) == 0 {
+            rig.order = Order::InTurn;
+        }
+        let within = [20, 300, 3000][index64(rng.below(3))];
+        rig.fuse = Some(1 + rng.below(within));
+        work(&mut rig, &mut rng, 400);
+        rig = rig
+            .cut_and_reopen(low32(rng.below(3)))
+            .unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+    }
+    rig.assert_counts();
+    rig = rig.close_and_reopen().unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+    work(&mut rig, &mut rng, 200);
+    rig.assert_counts();
+}
+
+#[test]
+fn random_cuts() {
+    for_each_seed(("onefold-volume", "crash", "random_cuts"), 100, random_run);
+}
+
+/// Where log segments are short, each one is taken as soon as it is free.
+#[test]
+fn random_cuts_of_full_volumes() {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_full_volumes"), 40, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut setup = Setup::random(&mut rng);
+        setup.backing_blocks = 64 * 134;
+        setup.logical_blocks = 5400;
+        setup.unit_blocks = 1;
+        let options = &mut setup.options;
+        (options.batch_blocks, options.batches) = (16, 26);
+        options.checkpoint_blocks = 400;
+        options.clean_below = None;
+        options.trim_pause = onefold_units::Nanos::ZERO;
+        let mut rig = Rig::new(setup, seed);
+        for _ in 0..3 {
+            for lba in (0..5400).step_by(60) {
+                assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
+            }
+            rig.fuse = Some(1 + rng.below(1500));
+            let mut on = true;
+            while on {
+                let lba = rng.below(5300);
+                let flush = rng.below(30) == 0;
+                let write = Op::Write { lba, blocks: 1 + rng.below(90), fua: false };
+                on = rig.run(if flush { Op::Flush } else { write });
+                for _ in 0..rng.below(3) {
+                    rig.step();
+                }
+            }
+            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        }
+    });
+}
+
+/// No space is lost, whatever happened: the volume can be overwritten for ever.
+#[test]
+fn random_long_lives() {
+    for_each_seed(("onefold-volume", "crash", "random_long_lives"), 100, |seed| {
+        // They take long.
+        if chosen_seed().is_none() && !seed.is_multiple_of(16) {
+            return;
+        }
+        let mut rng = Rng::new(seed);
+        let setup = Setup::random(&mut rng);
+        let mut rig = Rig::new(setup, seed);
+        for life in 0..5 {
+            work(&mut rig, &mut rng, 1500);
+            rig.assert_counts();
+            rig = if life % 2 == 0 { rig.cut_and_reopen(0) } else { rig.close_and_reopen() }
+                .unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        }
+    });
+}

@@ -1,0 +1,466 @@
+//! A volume on a backing that answers in any order, beside the oracle.
+
+use onefold_format::checksum;
+use onefold_units::convert::{index64, u64_from};
+use onefold_units::{Lba, Nanos, Rng};
+use onefold_volume::{
+    Io, IoFailed, IoKind, MountError, Range, ReadPlan, Recovery, Refusal, Volume, mount,
+};
+
+use crate::disk::{Disk, Fate};
+use crate::image::Image;
+use crate::oracle::Oracle;
+use crate::setup::{Setup, UUID};
+use crate::stamp::{BLOCK, read_stamp, stamped};
+
+/// Steps that a request may have to wait.
+const PATIENCE: u32 = 20_000;
+
+/// What the host does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Write { lba: u64, blocks: u64, fua: bool },
+    Trim { lba: u64, blocks: u64 },
+    Read { lba: u64, blocks: u64 },
+    Flush,
+    Checkpoint,
+    Clean,
+}
+
+/// In which order the backing answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    InTurn,
+    Random,
+}
+
+/// A request to the backing that was not answered.
+struct Flying {
+    io: Io,
+    /// The write or trim.
+    change: Option<u64>,
+    /// What a flush covers.
+    covered: Vec<u64>,
+    /// Of what is written: it must not change meanwhile.
+    sum: u32,
+}
+
+/// A read of the host whose blocks were not read from the backing yet.
+struct Reading {
+    lba: u64,
+    plan: ReadPlan,
+    buffer: Vec<u8>,
+    expected: Vec<u64>,
+}
+
+pub(crate) struct Rig {
+    pub(crate) setup: Setup,
+    pub(crate) volume: Volume,
+    pub(crate) disk: Disk,
+    pub(crate) oracle: Oracle,
+    pub(crate) rng: Rng,
+    pub(crate) order: Order,
+    now: Nanos,
+    flying: Vec<Flying>,
+    reading: Vec<Reading>,
+    /// Requests to the backing that are answered before power fails.
+    pub(crate) fuse: Option<u64>,
+    /// Requests that opening it took.
+    pub(crate) opening: u64,
+    /// Requests to the backing since then.
+    pub(crate) requests: u64,
+    /// The request that fails, and how a write does.
+    pub(crate) fail: Option<(u64, Fate)>,
+    /// What it was.
+    pub(crate) failed: Option<Io>,
+}
+
+pub(crate) fn open(disk: &mut Disk, setup: &Setup) -> Result<(Volume, Recovery), MountError> {
+    mount(disk, setup.backing_blocks, setup.options)
+}
+
+impl Rig {
+    /// A new volume.
+    pub(crate) fn new(setup: Setup, seed: u64) -> Self {
+        let oracle = Oracle::new(UUID, setup.logical_blocks);
+        Self::open(setup, setup.format(), oracle, seed).expect("a new volume opens")
+    }
+
+    /// Opens the volume on a backing and checks that it holds what it has to.
+    pub(crate) fn open(
+        setup: Setup,
+        mut disk: Disk,
+        mut oracle: Oracle,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
+        let opening = disk.requests;
+        let found = read_all(&mut volume, &mut disk, 0..oracle.blocks())?;
+        oracle.check(recovery.seq, &found)?;
+        oracle.recovered(recovery.seq);
+        Ok(Self {
+            setup,
+            volume,
+            disk,
+            oracle,
+            rng: Rng::new(seed),
+            order: Order::Random,
+            now: Nanos::new(1),
+            flying: Vec::new(),
+            reading: Vec::new(),
+            fuse: None,
+            opening,
+            requests: 0,
+            fail: None,
+            failed: None,
+        })
+    }
+
+    /// Whether there is power.
+    pub(crate) fn has_power(&self) -> bool {
+        self.fuse != Some(0)
+    }
+
+    /// Carries out an operation, as far as taking it. `false` if power fails before. An error is final.
+    pub(crate) fn try_run(&mut self, op: Op) -> Result<bool, Refusal> {
+        let taken = self.take(op);
+        self.pump();
+        taken
+    }
+
+    fn take(&mut self, op: Op) -> Result<bool, Refusal> {
+        match op {
+            Op::Write { lba, blocks, fua } => {
+                let tag = self.oracle.next_op();
+                let data = stamped(tag, lba, blocks);
+                let range = Range { lba: Lba::new(lba), blocks };
+                let taken = self.retry(|volume| volume.write(tag, range, Some(&data), fua))?;
+                if taken.is_some() {
+                    self.oracle.wrote(lba, blocks, fua);
+                }
+                Ok(taken.is_some())
+            }
+            Op::Trim { lba, blocks } => self.trim(lba, blocks),
+            Op::Read { lba, blocks } => self.read(lba, blocks),
+            Op::Flush => {
+                let tag = self.oracle.next_op();
+                let taken = self.retry(|volume| volume.flush(tag))?.is_some();
+                if taken {
+                    self.oracle.flushes();
+                }
+                Ok(taken)
+            }
+            Op::Checkpoint => {
+                self.volume.want_checkpoint();
+                Ok(true)
+            }
+            Op::Clean => {
+                self.volume.want_cleaning();
+                Ok(true)
+            }
+        }
+    }
+
+    /// The same where nothing fails but power.
+    pub(crate) fn run(&mut self, op: Op) -> bool {
+        self.try_run(op)
+            .unwrap_or_else(|refusal| panic!("{op:?} is refused: {refusal:?}, {:?}", self.setup))
+    }
+
+    fn trim(&mut self, lba: u64, blocks: u64) -> Result<bool, Refusal> {
+        let mut at = lba;
+        while at < lba + blocks {
+            let tag = self.oracle.next_op();
+            let range = Range { lba: Lba::new(at), blocks: lba + blocks - at };
+            let Some(taken) = self.retry(|volume| volume.trim(tag, range))? else {
+                return Ok(false);
+            };
+            self.oracle.trimmed(at, taken);
+            at += taken;
+        }
+        Ok(true)
+    }
+
+    /// Begins a read: what it finds is checked when its blocks are read, some time later.
+    fn read(&mut self, lba: u64, blocks: u64) -> Result<bool, Refusal> {
+        let mut plan = ReadPlan::default();
+        let mut buffer = vec![0xAA; index64(blocks) * BLOCK];
+        let range = Range { lba: Lba::new(lba), blocks };
+        let taken = self.retry(|volume| volume.read(range, Some(&mut buffer), &mut plan))?;
+        if taken.is_some() {
+            let expected = (lba..lba + blocks).map(|lba| self.oracle.now(lba)).collect();
+            self.reading.push(Reading { lba, plan, buffer, expected });
+        }
+        Ok(taken.is_some())
+    }
+
+    fn retry<T>(
+        &mut self,
+        mut what: impl FnMut(&mut Volume) -> Result<T, Refusal>,
+    ) -> Result<Option<T>, Refusal> {
+        for _ in 0..PATIENCE {
+            if !self.has_power() {
+                return Ok(None);
+            }
+            match what(&mut self.volume) {
+                Ok(taken) => return Ok(Some(taken)),
+                Err(Refusal::Busy) => self.step(),
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        panic!(
+            "busy for ever: {} free, {:?}, {:?}",
+            self.volume.free_segments(),
+            self.volume.stats(),
+            self.setup
+        );
+    }
+
+    /// Takes what the volume asks for and reports.
+    pub(crate) fn pump(&mut self) {
+        self.volume.pump(self.now);
+        while let Some(io) = self.volume.poll_io() {
+            self.submit(io);
+        }
+        while let Some(done) = self.volume.poll_done() {
+            self.oracle.done(done);
+        }
+    }
+
+    fn submit(&mut self, io: Io) {
+        self.assert_alone(&io);
+        let at = u64::from(io.at.raw());
+        let mut flying = Flying { io, change: None, covered: Vec::new(), sum: 0 };
+        match io.kind {
+            IoKind::Read => {}
+            IoKind::Write => {
+                let bytes = &self.volume.buffer(io.id)[..index64(io.blocks.into()) * BLOCK];
+                self.oracle.sent(at, bytes);
+                flying.sum = checksum(bytes);
+                flying.change = Some(self.disk.begin_write(at, bytes));
+            }
+            IoKind::Flush => flying.covered = self.disk.begin_flush(),
+            IoKind::Trim => flying.change = Some(self.disk.begin_trim(at, io.blocks.into())),
+        }
+        self.flying.push(flying);
+    }
+
+    /// Requests of which one changes blocks of another have no order.
+    fn assert_alone(&self, io: &Io) {
+        let changes = |io: &Io| matches!(io.kind, IoKind::Write | IoKind::Trim);
+        let overlap =
+            |at: u32, blocks: u32| io.at.raw() < at + blocks && at < io.at.raw() + io.blocks;
+        for other in
+            self.flying.iter().map(|flying| &flying.io).filter(|other| other.kind != IoKind::Flush)
+        {
+            let alone = !overlap(other.at.raw(), other.blocks) || !(changes(io) || changes(other));
+            assert!(alone, "{io:?} and {other:?} are under way together");
+        }
+        for run in self.reading.iter().flat_map(|reading| reading.plan.runs()) {
+            assert!(
+                !changes(io) || !overlap(run.at.raw(), run.blocks),
+                "{io:?} while the host reads {run:?}"
+            );
+        }
+    }
+
+    /// One thing happens: the backing answers a request, a read of the host ends, or time passes.
+    pub(crate) fn step(&mut self) {
+        if !self.has_power() {
+            return;
+        }
+        let things = self.flying.len() + self.reading.len();
+        let at = match self.order {
+            Order::InTurn => 0,
+            Order::Random => index64(self.rng.below(u64_from(things))),
+        };
+        if let Some(at) = at.checked_sub(self.flying.len()).filter(|at| *at < self.reading.len()) {
+            self.end_read(at);
+        } else if at < self.flying.len() {
+            self.answer(at);
+        } else {
+            let soon = self.now + Nanos::new(1_000);
+            self.now = self.volume.poll_timeout().unwrap_or(soon).max(soon);
+        }
+        self.now += Nanos::new(self.rng.below(100_000));
+        self.pump();
+    }
+
+    fn answer(&mut self, at: usize) {
+        let flying = self.flying.remove(at);
+        self.requests += 1;
+        if let Some(fuse) = &mut self.fuse {
+            *fuse -= 1;
+        }
+        let id = flying.io.id;
+        let failure =
+            self.fail.filter(|(request, _)| *request == self.requests).map(|(_, fate)| fate);
+        if flying.io.kind == IoKind::Write {
+            let bytes = &self.volume.buffer(id)[..index64(flying.io.blocks.into()) * BLOCK];
+            assert_eq!(checksum(bytes), flying.sum, "bytes changed while they were written");
+        }
+        let result = match failure {
+            None => {
+                self.execute(&flying);
+                Ok(())
+            }
+            Some(fate) => {
+                self.failed = Some(flying.io);
+                if let Some(change) = flying.change {
+                    self.disk.fail(change, fate, &mut self.rng);
+                }
+                Err(IoFailed)
+            }
+        };
+        self.volume.completed(self.now, id, result);
+    }
+
+    fn execute(&mut self, flying: &Flying) {
+        match (flying.io.kind, flying.change) {
+            (IoKind::Read, _) => {
+                let at = u64::from(flying.io.at.raw());
+                let bytes = self.volume.buffer_mut(flying.io.id);
+                for (at, bytes) in (at..).zip(bytes.chunks_mut(BLOCK)) {
+                    bytes.copy_from_slice(&self.disk.get(at)[..]);
+                }
+            }
+            (IoKind::Flush, _) => self.disk.end_flush(&flying.covered),
+            (IoKind::Write | IoKind::Trim, Some(change)) => self.disk.complete(change),
+            (IoKind::Write | IoKind::Trim, None) => unreachable!("each has a change"),
+        }
+    }
+
+    fn end_read(&mut self, at: usize) {
+        let mut reading = self.reading.swap_remove(at);
+        fetch(&self.disk, &reading.plan, &mut reading.buffer);
+        let damaged: Vec<u32> = reading.plan.damaged(&reading.buffer).collect();
+        self.volume.end_read(&reading.plan);
+        // What could not be written is an error, never something else.
+        assert!(
+            damaged.is_empty() || self.oracle.failed > 0,
+            "blocks {damaged:?} from {} are damaged",
+            reading.lba
+        );
+        for ((n, expected), block) in (0..).zip(&reading.expected).zip(reading.buffer.chunks(BLOCK))
+        {
+            let lba = reading.lba + u64::from(n);
+            let found = read_stamp(block, lba);
+            let good = found == Some(*expected) || damaged.contains(&n);
+            assert!(
+                good,
+                "block {lba} reads as operation {found:?} instead of {expected} (I4), {:?}",
+                self.setup
+            );
+        }
+    }
+
+    /// Goes on until nothing is under way and every request was reported done. `false` if power fails before.
+    pub(crate) fn settle(&mut self) -> bool {
+        for _ in 0..PATIENCE {
+            if !self.has_power() {
+                return false;
+            }
+            self.pump();
+            if self.is_settled() {
+                return true;
+            }
+            self.step();
+        }
+        panic!("never idle: {:?}, {:?}", self.volume.stats(), self.setup);
+    }
+
+    /// Whether nothing is under way and every request was reported done.
+    pub(crate) fn is_settled(&self) -> bool {
+        let busy = self.volume.is_settling() && self.volume.frozen().is_none();
+        self.oracle.is_quiet() && self.volume.is_idle() && self.reading.is_empty() && !busy
+    }
+
+    /// What a power cut leaves now.
+    pub(crate) fn random_cut(&mut self) -> Image {
+        self.disk.random_cut(&mut self.rng)
+    }
+
+    /// Power fails now and comes back; `recovery_cuts` times it fails again while the volume is opened.
+    pub(crate) fn cut_and_reopen(mut self, recovery_cuts: u32) -> Result<Self, String> {
+        let mut disk = Disk::new(self.random_cut());
+        disk.trimmed = self.disk.trimmed;
+        let mut oracle = self.oracle;
+        for _ in 0..recovery_cuts {
+            // Without a cut it comes to the same.
+            let whole = Self::open(self.setup, disk.clone(), oracle, 0)?;
+            oracle = whole.oracle;
+            disk.fuse = Some(self.rng.below(whole.opening));
+            // It may be through but for a trim.
+            let _ = open(&mut disk, &self.setup);
+            let trimmed = disk.trimmed;
+            disk = Disk::new(disk.random_cut(&mut self.rng));
+            disk.trimmed = trimmed;
+        }
+        Self::open(self.setup, disk, oracle, self.rng.next_u64())
+    }
+
+    /// Closes the volume and opens it again.
+    pub(crate) fn close_and_reopen(mut self) -> Result<Self, String> {
+        self.settle();
+        self.volume.close();
+        self.settle();
+        let mut disk = Disk::new(self.disk.cut(&mut self.rng, |_, _| Fate::Lost));
+        disk.trimmed = self.disk.trimmed;
+        Self::open(self.setup, disk, self.oracle, self.rng.next_u64())
+    }
+
+    /// Reads the map as a whole, so that live blocks can be counted anew.
+    pub(crate) fn assert_counts(&mut self) {
+        if self.setup.options.map_pages == usize::MAX && self.settle() {
+            let found = read_all(&mut self.volume, &mut self.disk, 0..self.oracle.blocks());
+            found.expect("everything can be read");
+            self.settle();
+            if let Some(wrong) = self.volume.recount() {
+                assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
+            }
+        }
+    }
+}
+
+pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {
+    for run in plan.runs() {
+        let blocks = u64::from(run.block)..u64::from(run.block + run.blocks);
+        for (at, block) in (u64::from(run.at.raw())..).zip(blocks) {
+            let block = index64(block) * BLOCK;
+            buffer[block..block + BLOCK].copy_from_slice(&disk.get(at)[..]);
+        }
+    }
+}
+
+/// What each block of a range holds. An error where that is none that was written.
+pub(crate) fn read_all(
+    volume: &mut Volume,
+    disk: &mut Disk,
+    range: std::ops::Range<u64>,
+) -> Result<Vec<Option<u64>>, String> {
+    let mut found = Vec::new();
+    let mut buffer = vec![0; 64 * BLOCK];
+    for lba in range.clone().step_by(64) {
+        let blocks = 64.min(range.end - lba);
+        let bytes = &mut buffer[..index64(blocks) * BLOCK];
+        let mut plan = ReadPlan::default();
+        let range = Range { lba: Lba::new(lba), blocks };
+        let mut read = Err(Refusal::Busy);
+        for _ in 0..100 {
+            read = volume.read(range, Some(&mut *bytes), &mut plan);
+            if read != Err(Refusal::Busy) {
+                break;
+            }
+            onefold_volume::drive(volume, disk, Nanos::new(1));
+        }
+        read.map_err(|refusal| format!("a read of block {lba} is refused: {refusal:?}"))?;
+        fetch(disk, &plan, bytes);
+        volume.end_read(&plan);
+        for (lba, block) in (lba..).zip(bytes.chunks(BLOCK)) {
+            let op = read_stamp(block, lba)
+                .ok_or_else(|| format!("block {lba} holds what nobody wrote"))?;
+            found.push(Some(op));
+        }
+    }
+    Ok(found)
+}

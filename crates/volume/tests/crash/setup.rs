@@ -1,0 +1,109 @@
+//! Volumes under test.
+
+use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
+use onefold_units::convert::{index64, u64_from};
+use onefold_units::{Nanos, Rng};
+use onefold_volume::{Options, Victim, format};
+
+use crate::disk::Disk;
+use crate::image::Image;
+
+pub(crate) const UUID: [u8; 16] = [7; 16];
+
+/// What does not change in the life of a volume, and how it is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) backing_blocks: u64,
+    pub(crate) logical_blocks: u64,
+    pub(crate) unit_blocks: u32,
+    pub(crate) options: Options,
+}
+
+pub(crate) const OPTIONS: Options = Options {
+    batch_blocks: 16,
+    batches: 26,
+    map_pages: usize::MAX,
+    checkpoint_blocks: 1 << 20,
+    checkpoint_batches: 1 << 20,
+    checkpoint_age: Nanos::new(1 << 50),
+    flush_blocks: 1 << 20,
+    flush_age: Nanos::new(1 << 50),
+    batch_age: Nanos::new(1_000_000),
+    hot_cold: false,
+    victim: Victim::Greedy,
+    clean_below: None,
+    trim: true,
+    trim_pause: Nanos::ZERO,
+    verify: true,
+    bytes: true,
+};
+
+fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[index64(rng.below(u64_from(from.len())))]
+}
+
+impl Setup {
+    /// A volume on which everything happens often.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        let (batch_blocks, batches) = pick(rng, &[(8, 46), (16, 26), (16, 32), (32, 18)]);
+        let logical_blocks = pick(rng, &[900, 5000, 6500]);
+        let options = Options {
+            batch_blocks,
+            batches,
+            map_pages: pick(rng, &[4, 4, 8, usize::MAX]),
+            checkpoint_blocks: pick(rng, &[150, 600, 2000]),
+            checkpoint_batches: pick(rng, &[30, 1 << 20]),
+            checkpoint_age: pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]),
+            flush_blocks: pick(rng, &[40, 400, 1 << 20]),
+            flush_age: pick(rng, &[Nanos::new(5_000_000), Nanos::new(1 << 50)]),
+            hot_cold: rng.below(2) == 0,
+            victim: pick(rng, &[Victim::Greedy, Victim::CostBenefit]),
+            clean_below: if logical_blocks < 1000 {
+                pick(rng, &[None, Some(80)])
+            } else {
+                pick(rng, &[None, Some(16)])
+            },
+            trim: rng.below(4) > 0,
+            trim_pause: pick(rng, &[Nanos::ZERO, Nanos::new(3_000_000)]),
+            ..OPTIONS
+        };
+        let segments = 134 + rng.below(20);
+        Self {
+            backing_blocks: 64 * segments + rng.below(64),
+            logical_blocks,
+            unit_blocks: pick(rng, &[1, 1, 4]),
+            options,
+        }
+    }
+
+    pub(crate) fn label(&self) -> VolumeLabel {
+        let blocks = self.backing_blocks;
+        VolumeLabel {
+            uuid: UUID,
+            generation: 1,
+            name: VolumeName::default(),
+            mode: VolumeMode::Log,
+            compat: 0,
+            ro_compat: 0,
+            incompat: 0,
+            unit_blocks: self.unit_blocks,
+            segment_blocks: 64,
+            logical_blocks: self.logical_blocks,
+            op_basis_points: 2000,
+            devices: vec![VolumeDevice {
+                uuid: [8; 16],
+                role: DeviceRole::Data,
+                blocks,
+                zone_blocks: 0,
+            }],
+        }
+    }
+
+    /// A new volume in which nothing was written.
+    pub(crate) fn format(&self) -> Disk {
+        let mut disk = Disk::new(Image::new(self.backing_blocks));
+        format(&mut disk, &self.label()).expect("a volume that fits");
+        assert_eq!(disk.volatile(), 0, "a new volume is durable");
+        disk
+    }
+}

@@ -1,0 +1,44 @@
+//! Content that tells who wrote it: each sector says which operation wrote which block.
+
+use onefold_units::convert::{index64, u64_from};
+
+pub(crate) const BLOCK: usize = 4096;
+pub(crate) const SECTOR: usize = 512;
+
+fn word(op: u64, lba: u64, sector: u64) -> u64 {
+    (op ^ lba.rotate_left(40) ^ sector.rotate_left(20)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1
+}
+
+/// Fills a block of the host with the stamp of operation `op`. Operation 0 is nothing: zeroes.
+pub(crate) fn fill(block: &mut [u8], op: u64, lba: u64) {
+    block.fill(0);
+    if op == 0 {
+        return;
+    }
+    for (sector, bytes) in block.chunks_mut(SECTOR).enumerate() {
+        bytes[..8].copy_from_slice(&op.to_le_bytes());
+        bytes[8..16].copy_from_slice(&lba.to_le_bytes());
+        bytes[16..24].copy_from_slice(&word(op, lba, u64_from(sector)).to_le_bytes());
+    }
+}
+
+/// The blocks of a write.
+pub(crate) fn stamped(op: u64, lba: u64, blocks: u64) -> Vec<u8> {
+    let mut bytes = vec![0; index64(blocks) * BLOCK];
+    for (lba, block) in (lba..).zip(bytes.chunks_mut(BLOCK)) {
+        fill(block, op, lba);
+    }
+    bytes
+}
+
+/// Which operation wrote this block of the host; 0 for zeroes, `None` for anything else.
+pub(crate) fn read_stamp(block: &[u8], lba: u64) -> Option<u64> {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    let op = number(&block[..8]);
+    let good = |(sector, bytes): (usize, &[u8])| {
+        let found = [number(&bytes[..8]), number(&bytes[8..16]), number(&bytes[16..24])];
+        let expected = if op == 0 { [0; 3] } else { [op, lba, word(op, lba, u64_from(sector))] };
+        found == expected && bytes[24..].iter().all(|byte| *byte == 0)
+    };
+    block.chunks(SECTOR).enumerate().all(good).then_some(op)
+}

@@ -1,0 +1,230 @@
+//! A volume against a plain array of blocks.
+
+use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
+use onefold_units::{Lba, Nanos, Rng};
+use onefold_volume::{
+    Backing, IoFailed, Options, Range, ReadPlan, Refusal, Volume, drive, format, inspect, mount,
+    settle,
+};
+
+const BLOCK: usize = 4096;
+
+struct Memory(Vec<u8>);
+
+impl Backing for Memory {
+    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        let at = usize::try_from(at).unwrap() * BLOCK;
+        bytes.copy_from_slice(&self.0[at..at + bytes.len()]);
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        let at = usize::try_from(at).unwrap() * BLOCK;
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoFailed> {
+        Ok(())
+    }
+
+    fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
+        let at = usize::try_from(at).unwrap() * BLOCK;
+        self.0[at..at + usize::try_from(blocks).unwrap() * BLOCK].fill(0xDD);
+        Ok(())
+    }
+}
+
+fn label(blocks: u64, logical_blocks: u64, segment_blocks: u32, unit_blocks: u32) -> VolumeLabel {
+    VolumeLabel {
+        uuid: [7; 16],
+        generation: 1,
+        name: VolumeName::default(),
+        mode: VolumeMode::Log,
+        compat: 0,
+        ro_compat: 0,
+        incompat: 0,
+        unit_blocks,
+        segment_blocks,
+        logical_blocks,
+        op_basis_points: 2000,
+        devices: vec![VolumeDevice {
+            uuid: [8; 16],
+            role: DeviceRole::Data,
+            blocks,
+            zone_blocks: 0,
+        }],
+    }
+}
+
+struct Rig {
+    volume: Volume,
+    memory: Memory,
+    model: Vec<u64>,
+    now: Nanos,
+    options: Options,
+    version: u64,
+}
+
+fn stamp(lba: u64, version: u64) -> Vec<u8> {
+    let mut block = vec![0; BLOCK];
+    if version > 0 {
+        for (at, word) in block.chunks_mut(8).enumerate() {
+            let value = lba ^ (version << 20) ^ ((at as u64) << 50);
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    block
+}
+
+impl Rig {
+    fn new(blocks: u64, logical: u64, options: Options) -> Self {
+        let mut memory = Memory(vec![0xEE; usize::try_from(blocks).unwrap() * BLOCK]);
+        format(&mut memory, &label(blocks, logical, 64, 1)).unwrap();
+        let (volume, recovery) = mount(&mut memory, blocks, options).unwrap();
+        assert_eq!(recovery.batches, 1, "the first checkpoint, {recovery:?}");
+        let model = vec![0; usize::try_from(logical).unwrap()];
+        Self { volume, memory, model, now: Nanos::ZERO, options, version: 0 }
+    }
+
+    fn step(&mut self) {
+        self.now += Nanos::new(2_000_000);
+        drive(&mut self.volume, &mut self.memory, self.now);
+        while let Some(done) = self.volume.poll_done() {
+            assert!(done.result.is_ok(), "{done:?}");
+        }
+    }
+
+    fn retry(&mut self, mut what: impl FnMut(&mut Self) -> Result<(), Refusal>) {
+        for _ in 0..1000 {
+            match what(self) {
+                Ok(()) => return,
+                Err(Refusal::Busy) => self.step(),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        panic!("busy for ever: {:?} free {}", self.volume.stats(), self.volume.free_segments());
+    }
+
+    fn write(&mut self, lba: u64, blocks: u64) {
+        self.version += 1;
+        let version = self.version;
+        let data: Vec<u8> = (lba..lba + blocks).flat_map(|lba| stamp(lba, version)).collect();
+        self.retry(|rig| {
+            rig.volume.write(1, Range { lba: Lba::new(lba), blocks }, Some(&data), false)
+        });
+        for lba in lba..lba + blocks {
+            self.model[usize::try_from(lba).unwrap()] = version;
+        }
+    }
+
+    fn trim(&mut self, lba: u64, blocks: u64) {
+        let mut at = lba;
+        while at < lba + blocks {
+            let mut taken = 0;
+            self.retry(|rig| {
+                let range = Range { lba: Lba::new(at), blocks: lba + blocks - at };
+                taken = rig.volume.trim(2, range)?;
+                Ok(())
+            });
+            at += taken;
+        }
+        for lba in lba..lba + blocks {
+            self.model[usize::try_from(lba).unwrap()] = 0;
+        }
+    }
+
+    fn read(&mut self, lba: u64, blocks: u64) {
+        let mut buffer = vec![0xAA; usize::try_from(blocks).unwrap() * BLOCK];
+        let mut plan = ReadPlan::default();
+        let range = Range { lba: Lba::new(lba), blocks };
+        self.retry(|rig| rig.volume.read(range, Some(&mut buffer), &mut plan));
+        for run in plan.runs() {
+            let at = run.block as usize * BLOCK;
+            let end = at + run.blocks as usize * BLOCK;
+            self.memory.read(run.at.raw().into(), &mut buffer[at..end]).unwrap();
+        }
+        assert_eq!(plan.damaged(&buffer).count(), 0);
+        self.volume.end_read(&plan);
+        for (at, lba) in (lba..lba + blocks).enumerate() {
+            let expected = stamp(lba, self.model[usize::try_from(lba).unwrap()]);
+            let found = u64::from_le_bytes(buffer[at * BLOCK..at * BLOCK + 8].try_into().unwrap());
+            let found = (found ^ lba) >> 20;
+            let version = self.model[usize::try_from(lba).unwrap()];
+            assert!(
+                buffer[at * BLOCK..(at + 1) * BLOCK] == expected,
+                "block {lba} has version {found} instead of {version} of {}; {:?}",
+                self.version,
+                self.volume.stats()
+            );
+        }
+    }
+
+    fn read_all(&mut self) {
+        let blocks = self.model.len() as u64;
+        for lba in (0..blocks).step_by(200) {
+            self.read(lba, 200.min(blocks - lba));
+        }
+    }
+
+    fn reopen(&mut self, close: bool) {
+        self.step();
+        if close {
+            self.volume.close();
+            settle(&mut self.volume, &mut self.memory, self.now);
+        } else {
+            self.volume.flush(3).unwrap();
+            self.step();
+        }
+        let blocks = (self.memory.0.len() / BLOCK) as u64;
+        let inspection = inspect(&mut self.memory, blocks, true).unwrap();
+        assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
+        let (volume, recovery) = mount(&mut self.memory, blocks, self.options).unwrap();
+        assert_eq!(recovery, inspection.recovery);
+        assert_eq!(recovery.clean, close, "{recovery:?}");
+        self.volume = volume;
+    }
+}
+
+fn options() -> Options {
+    Options { batch_blocks: 16, batches: 32, checkpoint_blocks: 1024, ..Options::default() }
+}
+
+fn random_work(rig: &mut Rig, rng: &mut Rng, steps: u32, big_trims: bool) {
+    let blocks = rig.model.len() as u64;
+    for _ in 0..steps {
+        let lba = rng.below(blocks);
+        let most = |most: u64| most.min(blocks - lba);
+        match rng.below(40) {
+            0 if big_trims => rig.trim(lba, most(3000)),
+            0 | 1 => rig.trim(lba, most(20)),
+            2..10 => rig.read(lba, most(1 + rng.below(60))),
+            10 => rig.step(),
+            11 => rig.retry(|rig| rig.volume.flush(4)),
+            _ => rig.write(lba, most(1 + rng.below(40))),
+        }
+    }
+}
+
+#[test]
+fn random_work_with_cleaning_and_reopening() {
+    let (mut cleaned, mut recounted) = (0, 0);
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let map_pages = if seed % 2 == 0 { usize::MAX } else { 4 };
+        let mut rig = Rig::new(64 * 160, 7600, Options { map_pages, ..options() });
+        for round in 0..6 {
+            random_work(&mut rig, &mut rng, 600, seed % 3 == 0);
+            rig.read_all();
+            if let Some(wrong) = rig.volume.recount() {
+                assert!(wrong.is_empty(), "{wrong:?}");
+                recounted += 1;
+            }
+            cleaned += rig.volume.stats().cleaned_segments;
+            rig.reopen(round % 2 == 0);
+            rig.read_all();
+        }
+    }
+    assert!(recounted > 20, "{recounted} recounts");
+    assert!(cleaned > 100, "{cleaned} log segments were cleaned");
+}
