@@ -59,6 +59,11 @@ impl Backing {
         Ok(metadata.is_file().then_some(metadata.len()))
     }
 
+    /// Where a regular file or a block device ends, in bytes.
+    pub(crate) fn end(&self) -> io::Result<u64> {
+        Ok(rustix::fs::seek(&self.file, rustix::fs::SeekFrom::End(0))?)
+    }
+
     /// Bytes that the file takes on disk.
     pub(crate) fn allocated(&self) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;

@@ -11,6 +11,7 @@ mod image;
 pub mod mailbox;
 mod media;
 mod ssd;
+mod volume;
 
 pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent};
@@ -18,3 +19,7 @@ pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use image::{DeviceError, Image};
 pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
+pub use volume::{
+    Acknowledge, VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeOpened,
+    VolumeOptions, VolumeSpec,
+};

@@ -1,0 +1,149 @@
+//! What a volume lies on.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::{index, index64};
+use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan};
+
+use super::access::DirectFile;
+use super::open::VolumeError;
+use crate::block::BlockDevice;
+use crate::ssd::SsdDevice;
+
+/// A file or block device, or an emulated SSD in the same process.
+#[derive(Clone)]
+pub struct VolumeBacking {
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    File(Arc<DirectFile>),
+    Ssd(SsdDevice),
+}
+
+impl VolumeBacking {
+    /// Opens a file or a block device and locks it. Whoever has it open already keeps it.
+    ///
+    /// # Errors
+    /// It does not exist, is in use, or cannot be opened.
+    pub fn open(path: &Path, write: bool) -> Result<Self, VolumeError> {
+        Ok(Self { kind: Kind::File(Arc::new(DirectFile::open(path, write)?)) })
+    }
+
+    /// Makes a file of a size, with holes.
+    ///
+    /// # Errors
+    /// Something is there already, or the file system refuses.
+    pub fn create(path: &Path, bytes: u64) -> Result<Self, VolumeError> {
+        Ok(Self { kind: Kind::File(Arc::new(DirectFile::create(path, bytes)?)) })
+    }
+
+    /// Lies on an emulated SSD.
+    #[must_use]
+    pub const fn ssd(device: SsdDevice) -> Self {
+        Self { kind: Kind::Ssd(device) }
+    }
+
+    /// The emulated SSD, if it is one.
+    #[must_use]
+    pub const fn as_ssd(&self) -> Option<&SsdDevice> {
+        match &self.kind {
+            Kind::Ssd(device) => Some(device),
+            Kind::File(_) => None,
+        }
+    }
+
+    /// Whole blocks of 4 KiB.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        let bytes = match &self.kind {
+            Kind::File(file) => file.bytes(),
+            Kind::Ssd(device) => device.size(),
+        };
+        bytes / PAGE_BYTES
+    }
+
+    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        match &self.kind {
+            Kind::File(file) => file.read(at * PAGE_BYTES, bytes),
+            Kind::Ssd(device) => {
+                device.read(at * PAGE_BYTES, bytes).map(drop).map_err(|_| IoFailed)
+            }
+        }
+    }
+
+    pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        match &self.kind {
+            Kind::File(file) => file.write(at * PAGE_BYTES, bytes),
+            Kind::Ssd(device) => {
+                device.write(at * PAGE_BYTES, bytes, false).map(drop).map_err(|_| IoFailed)
+            }
+        }
+    }
+
+    pub(super) fn flush(&self) -> Result<(), IoFailed> {
+        match &self.kind {
+            Kind::File(file) => file.flush(),
+            Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed),
+        }
+    }
+
+    pub(super) fn trim(&self, at: u64, blocks: u64) -> Result<(), IoFailed> {
+        let (offset, len) = (at * PAGE_BYTES, blocks * PAGE_BYTES);
+        match &self.kind {
+            Kind::File(file) => file.trim(offset, len),
+            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
+        }
+    }
+
+    /// Reads the runs of a plan into the buffer of its request. Gives the number of blocks that stay damaged.
+    pub(super) fn fetch(&self, plan: &ReadPlan, buffer: &mut [u8]) -> Result<(), u32> {
+        let block = index64(PAGE_BYTES);
+        for attempt in 0..2 {
+            let mut failed = 0;
+            for run in plan.runs() {
+                let bytes =
+                    &mut buffer[index(run.block) * block..index(run.block + run.blocks) * block];
+                failed += u32::from(self.read(run.at.raw().into(), bytes).is_err());
+            }
+            let damaged = plan.damaged(buffer).map(|_| 1).sum::<u32>();
+            if failed == 0 && damaged == 0 {
+                return Ok(());
+            }
+            if attempt == 1 {
+                return Err(damaged.max(failed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what lies below in good order.
+    pub(super) fn close(&self) -> Result<(), VolumeError> {
+        match &self.kind {
+            Kind::File(_) => Ok(()),
+            Kind::Ssd(device) => device.close().map_err(VolumeError::Ssd),
+        }
+    }
+}
+
+/// For making, opening and checking volumes.
+impl BlockBacking for VolumeBacking {
+    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        Self::read(self, at, bytes)
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        Self::write(self, at, bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), IoFailed> {
+        Self::flush(self)
+    }
+
+    fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
+        Self::trim(self, at, blocks)
+    }
+}

@@ -1,0 +1,146 @@
+//! What a volume asks of its backing, done by a few threads.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::index;
+use onefold_volume::{Io, IoFailed, IoKind, Volume};
+
+use super::Shared;
+
+/// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
+const THREADS: usize = 4;
+
+/// Longest sleep of a thread without anything to do.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// A request to the backing with its bytes.
+pub(super) struct Job {
+    pub(super) io: Io,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Job {
+    /// Copies what is to be written, so that nobody waits for the volume meanwhile.
+    pub(super) fn new(io: Io, volume: &Volume) -> Self {
+        let len = index(io.blocks) * usize::try_from(PAGE_BYTES).unwrap_or(4096);
+        let bytes = match io.kind {
+            IoKind::Write => volume.buffer(io.id)[..len].to_vec(),
+            IoKind::Read => vec![0; len],
+            IoKind::Flush | IoKind::Trim => Vec::new(),
+        };
+        Self { io, bytes }
+    }
+
+    /// Hands over what was read.
+    pub(super) fn give_back(&self, volume: &mut Volume) {
+        if self.io.kind == IoKind::Read {
+            volume.buffer_mut(self.io.id).copy_from_slice(&self.bytes);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// When the volume has to be pumped although nothing happened.
+    wake: Option<Instant>,
+    closed: bool,
+}
+
+/// The queue of requests.
+#[derive(Default)]
+pub(super) struct Jobs {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+enum Next {
+    Job(Job),
+    Timeout,
+    Closed,
+}
+
+impl Jobs {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, job: Job) {
+        self.queue().jobs.push_back(job);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn wake_at(&self, at: Option<Instant>) {
+        let mut queue = self.queue();
+        let sooner = at.is_some_and(|at| queue.wake.is_none_or(|wake| at < wake));
+        queue.wake = at;
+        if sooner {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.queue().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn next(&self) -> Next {
+        let mut queue = self.queue();
+        loop {
+            if queue.closed {
+                return Next::Closed;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                return Next::Job(job);
+            }
+            let now = Instant::now();
+            if queue.wake.is_some_and(|wake| wake <= now) {
+                queue.wake = None;
+                return Next::Timeout;
+            }
+            let wait = queue.wake.map_or(IDLE, |wake| wake - now);
+            let waited = self.changed.wait_timeout(queue, wait);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Starts the threads of a volume.
+pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let thread = |number| {
+        let shared = Arc::clone(shared);
+        std::thread::Builder::new().name(format!("volume-{number}")).spawn(move || work(&shared))
+    };
+    (0..THREADS).map(thread).collect()
+}
+
+fn work(shared: &Shared) {
+    loop {
+        match shared.jobs.next() {
+            Next::Closed => return,
+            Next::Timeout => {
+                let mut state = shared.state();
+                shared.turn(&mut state);
+            }
+            Next::Job(mut job) => {
+                let result = execute(shared, &mut job);
+                shared.completed(&job, result);
+            }
+        }
+    }
+}
+
+fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
+    let at = u64::from(job.io.at.raw());
+    let backing = &shared.backing;
+    match job.io.kind {
+        IoKind::Read => backing.read(at, &mut job.bytes),
+        IoKind::Write => backing.write(at, &job.bytes),
+        IoKind::Flush => backing.flush(),
+        IoKind::Trim => backing.trim(at, job.io.blocks.into()),
+    }
+}

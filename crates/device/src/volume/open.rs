@@ -1,0 +1,318 @@
+//! Making and opening volumes.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use onefold_format::volume::{
+    DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
+};
+use onefold_units::convert::float;
+use onefold_units::{Nanos, PAGE_BYTES};
+use onefold_volume::{Geometry, Layout, MountError, Options, Recovery};
+use thiserror::Error;
+
+use super::backing::VolumeBacking;
+use super::jobs::{self, Jobs};
+use super::{Shared, State, Threads, VolumeDevice};
+use crate::image::DeviceError;
+
+/// When a write is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// When the volume has copied it. Like any write it is durable after the next flush.
+    Buffered,
+    /// When the backing has written it.
+    Complete,
+}
+
+/// How to run a volume.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct VolumeOptions {
+    /// When writes are answered.
+    pub acknowledge: Acknowledge,
+    /// What the engine is run with.
+    pub engine: Options,
+}
+
+impl Default for VolumeOptions {
+    fn default() -> Self {
+        Self { acknowledge: Acknowledge::Buffered, engine: Options::default() }
+    }
+}
+
+/// What a volume to be made is like.
+#[derive(Clone, Debug)]
+pub struct VolumeSpec {
+    /// Its name.
+    pub name: VolumeName,
+    /// Bytes that it exports; `None`: what is left of the log space after `op`.
+    pub bytes: Option<u64>,
+    /// Share of log space that stays free where `bytes` is absent (volume.md, section 5.1: 0.2).
+    pub op: f64,
+    /// Bytes of a log segment; `None`: chosen by the size of the backing.
+    pub segment_bytes: Option<u64>,
+    /// Bytes of the indirection unit of the backing.
+    pub unit_bytes: u64,
+}
+
+impl Default for VolumeSpec {
+    fn default() -> Self {
+        Self {
+            name: VolumeName::default(),
+            bytes: None,
+            op: 0.2,
+            segment_bytes: None,
+            unit_bytes: PAGE_BYTES,
+        }
+    }
+}
+
+/// Why a volume cannot be made, opened or closed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum VolumeError {
+    /// The file failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Somebody has it open.
+    #[error("{path} is in use by another process")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something is there already.
+    #[error("{path} exists; nothing was changed")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The backing holds something.
+    #[error("the backing holds {what}; nothing was changed. Give --force to lose that")]
+    Signature {
+        /// What it looks like.
+        what: &'static str,
+    },
+    /// A size is no whole number of blocks, or too large.
+    #[error("{what} of {bytes} B; expected a multiple of {multiple} B{limit}")]
+    Size {
+        /// What.
+        what: &'static str,
+        /// Bytes.
+        bytes: u64,
+        /// Bytes that it has to be a multiple of.
+        multiple: u64,
+        /// What else is expected.
+        limit: &'static str,
+    },
+    /// The volume cannot be made or opened.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// The emulated SSD below failed.
+    #[error(transparent)]
+    Ssd(DeviceError),
+    /// No identity could be found.
+    #[error("cannot find a random identity: {0}")]
+    Random(io::Error),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// The backing failed while the volume was served.
+    #[error(
+        "the backing failed; what was flushed before that is safe. Check the volume before it is used again"
+    )]
+    Failed,
+}
+
+/// A volume that was opened, and how.
+pub struct VolumeOpened {
+    /// The volume.
+    pub device: VolumeDevice,
+    /// What recovery found.
+    pub recovery: Recovery,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl VolumeSpec {
+    /// The label of a volume on a backing of so many blocks.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn label(&self, blocks: u64) -> Result<VolumeLabel, VolumeError> {
+        let unit = Self::blocks_of("an indirection unit", self.unit_bytes, ", 256 KiB at most")?;
+        let segment = match self.segment_bytes {
+            Some(bytes) => Self::blocks_of("log segments", bytes, ", 4 GiB at most")?,
+            None => default_segment_blocks(blocks).next_multiple_of(unit.max(1)),
+        };
+        let geometry = Geometry {
+            backing_blocks: blocks,
+            segment_blocks: segment,
+            unit_blocks: unit,
+            logical_blocks: 1,
+        };
+        let layout = Layout::new(geometry).map_err(MountError::Geometry)?;
+        let logical_blocks = match self.bytes {
+            Some(bytes) if bytes.is_multiple_of(PAGE_BYTES) => bytes / PAGE_BYTES,
+            Some(bytes) => {
+                return Err(VolumeError::Size {
+                    what: "a volume",
+                    bytes,
+                    multiple: PAGE_BYTES,
+                    limit: "",
+                });
+            }
+            None => share(layout.log_blocks(), 1.0 - self.op).min(layout.logical_max()),
+        };
+        Layout::new(Geometry { logical_blocks, ..geometry }).map_err(MountError::Geometry)?;
+        let data =
+            LabelDevice { uuid: random_uuid()?, role: DeviceRole::Data, blocks, zone_blocks: 0 };
+        Ok(VolumeLabel {
+            uuid: random_uuid()?,
+            generation: 1,
+            name: self.name.clone(),
+            mode: VolumeMode::Log,
+            compat: 0,
+            ro_compat: 0,
+            incompat: 0,
+            unit_blocks: unit,
+            segment_blocks: segment,
+            logical_blocks,
+            op_basis_points: 0,
+            devices: vec![data],
+        })
+    }
+
+    fn blocks_of(what: &'static str, bytes: u64, limit: &'static str) -> Result<u32, VolumeError> {
+        let blocks = u32::try_from(bytes / PAGE_BYTES).ok();
+        let whole = bytes > 0 && bytes.is_multiple_of(PAGE_BYTES) && bytes <= 4 << 30;
+        blocks.filter(|_| whole).ok_or(VolumeError::Size {
+            what,
+            bytes,
+            multiple: PAGE_BYTES,
+            limit,
+        })
+    }
+}
+
+/// clamp(next power of two(capacity / 512), 4 MiB, 1 GiB), and at least 128 of them where there is room for log segments of
+/// 256 KiB (volume.md, section 5.1).
+fn default_segment_blocks(blocks: u64) -> u32 {
+    let wanted = (blocks / 512).next_power_of_two().clamp(1024, 262_144);
+    let most = (blocks / 160).max(64);
+    let most = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
+    u32::try_from(wanted.min(most)).unwrap_or(1024)
+}
+
+fn share(blocks: u64, share: f64) -> u64 {
+    onefold_units::convert::floor_u64(float(blocks) * share.clamp(0.0, 1.0))
+}
+
+fn random_uuid() -> Result<[u8; 16], VolumeError> {
+    let mut uuid = [0; 16];
+    rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| VolumeError::Random(error.into()))?;
+    // Version 4, variant 1 of RFC 9562.
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    Ok(uuid)
+}
+
+/// Places where file systems, partition tables and the like say what they are: name, offset, bytes there.
+const SIGNATURES: [(&str, u64, &[u8]); 10] = [
+    ("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xEF]),
+    ("an XFS file system", 0, b"XFSB"),
+    ("a btrfs file system", 65_600, b"_BHRfS_M"),
+    ("an F2FS file system", 1024, &[0x10, 0x20, 0xF5, 0xF2]),
+    ("swap space", 4086, b"SWAPSPACE2"),
+    ("a LUKS container", 0, b"LUKS\xBA\xBE"),
+    ("an LVM volume", 536, b"LVM2 001"),
+    ("a GUID partition table", 512, b"EFI PART"),
+    ("a partition table or a FAT file system", 510, &[0x55, 0xAA]),
+    ("an emulated SSD", 0, b"ONEFOLD\0"),
+];
+
+/// What a backing seems to hold.
+fn signature(backing: &VolumeBacking) -> Option<&'static str> {
+    let blocks = backing.blocks();
+    let mut bytes = vec![0; 17 * 4096];
+    if blocks < 17 || backing.read(0, &mut bytes).is_err() {
+        return None;
+    }
+    for (what, offset, magic) in SIGNATURES {
+        let from = usize::try_from(offset).unwrap_or(0);
+        if bytes.get(from..from + magic.len()) == Some(magic) {
+            return Some(what);
+        }
+    }
+    let volume = onefold_volume::read_label(&mut backing.clone(), blocks).is_ok();
+    volume.then_some("a volume")
+}
+
+impl VolumeDevice {
+    /// Makes a volume on a backing.
+    ///
+    /// # Errors
+    /// The backing holds something and `force` is not given, or it is too small. Nothing was changed then.
+    pub fn format(
+        backing: &VolumeBacking,
+        spec: &VolumeSpec,
+        force: bool,
+    ) -> Result<VolumeLabel, VolumeError> {
+        let label = spec.label(backing.blocks())?;
+        if let Some(what) = signature(backing)
+            && !force
+        {
+            return Err(VolumeError::Signature { what });
+        }
+        onefold_volume::format(&mut backing.clone(), &label)?;
+        Ok(label)
+    }
+
+    /// Opens the volume on a backing and recovers it.
+    ///
+    /// # Errors
+    /// There is none, or it is damaged.
+    pub fn open(
+        backing: VolumeBacking,
+        options: VolumeOptions,
+    ) -> Result<VolumeOpened, VolumeError> {
+        let begin = Instant::now();
+        let blocks = backing.blocks();
+        let (volume, recovery) =
+            onefold_volume::mount(&mut backing.clone(), blocks, options.engine)?;
+        let took = begin.elapsed();
+        let size = volume.layout().geometry().logical_blocks * PAGE_BYTES;
+        let state = State {
+            volume,
+            now: Nanos::ZERO,
+            next_tag: 0,
+            waiting: std::collections::BTreeMap::new(),
+            failed: false,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            progress: std::sync::Condvar::new(),
+            jobs: Jobs::default(),
+            backing,
+            rewrite: RwLock::new(()),
+            size,
+            start: Instant::now(),
+            acknowledge: options.acknowledge,
+        });
+        let threads = Threads { shared: Arc::clone(&shared), list: Mutex::default() };
+        let started = jobs::start(&shared).map_err(VolumeError::Thread)?;
+        threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
+        shared.turn(&mut shared.state());
+        Ok(VolumeOpened { device: Self { shared, threads: Arc::new(threads) }, recovery, took })
+    }
+}
