@@ -34,6 +34,9 @@ enum Command {
     /// Create, serve, check and inspect an emulated SSD
     #[command(subcommand)]
     Ssd(cmd::ssd::Ssd),
+    /// Create, serve, check and inspect a volume: random writes become sequential
+    #[command(subcommand)]
+    Volume(cmd::volume::Volume),
     /// Turn results into one self-contained HTML report, or into one table (--format table)
     Report(cmd::report::Report),
     /// Explain configuration keys and presets
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(&cli.global),
         Command::Study(study) => study.run(&cli.global),
         Command::Ssd(ssd) => ssd.run(&cli.global),
+        Command::Volume(volume) => volume.run(&cli.global),
         Command::Report(report) => report.run(&cli.global),
         Command::Config(config) => config.run(&cli.global),
     };

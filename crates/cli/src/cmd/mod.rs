@@ -6,3 +6,4 @@ pub(crate) mod sim;
 pub(crate) mod ssd;
 pub(crate) mod study;
 pub(crate) mod trace;
+pub(crate) mod volume;

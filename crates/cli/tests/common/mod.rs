@@ -65,9 +65,14 @@ impl Server {
 
     /// The same with more arguments.
     pub(crate) fn start_with(image: &Path, socket: &Path, more: &[&str]) -> Self {
+        Self::start_noun("ssd", image, socket, &[&["--latency", "none"], more].concat())
+    }
+
+    /// Serves an emulated SSD or a volume.
+    pub(crate) fn start_noun(noun: &str, image: &Path, socket: &Path, more: &[&str]) -> Self {
         let endpoint = format!("unix:{}", socket.display());
         let mut child = Command::new(env!("CARGO_BIN_EXE_onefold"))
-            .args(["ssd", "serve", text(image), "--nbd", &endpoint, "--latency", "none"])
+            .args([noun, "serve", text(image), "--nbd", &endpoint])
             .args(more)
             .stderr(Stdio::piped())
             .spawn()

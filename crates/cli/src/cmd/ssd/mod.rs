@@ -7,7 +7,7 @@ mod failure;
 mod info;
 mod reach;
 mod remap;
-mod render;
+pub(crate) mod render;
 mod serve;
 mod snapshot;
 
@@ -58,7 +58,7 @@ impl Ssd {
 }
 
 /// Opens an image and reads the configuration in its label.
-fn open(path: &Path, access: Access) -> Result<(Image, Config), CliError> {
+pub(crate) fn open(path: &Path, access: Access) -> Result<(Image, Config), CliError> {
     let image = Image::open(path, access)?;
     let config = Config::from_canonical(&image.label().config)?;
     Ok((image, config))

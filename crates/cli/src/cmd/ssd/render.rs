@@ -21,7 +21,7 @@ const UNITS: [(&str, u64); 10] = [
 ];
 
 /// Reads a whole number with a unit of bytes.
-pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let expected = || format!("found {text:?}, expected a whole number with a unit, such as 8GiB");
     let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
     let (number, unit) = text.split_at(split);
@@ -32,12 +32,12 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads an offset: a size, or plain 0.
-pub(super) fn parse_offset(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_offset(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { parse_size(text) }
 }
 
 /// A size in the largest binary unit that keeps it readable.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let unit = UNITS.iter().take(4).find(|(_, scale)| bytes >= *scale);
     match unit {
         Some((name, scale)) if bytes.is_multiple_of(*scale) => format!("{} {name}", bytes / scale),
@@ -51,7 +51,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// The identity in its usual form.
-pub(super) fn uuid(bytes: &[u8; 16]) -> String {
+pub(crate) fn uuid(bytes: &[u8; 16]) -> String {
     let mut text = String::new();
     for (at, byte) in bytes.iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {

@@ -1,0 +1,153 @@
+//! `onefold volume check`: exit codes of fsck(8).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use onefold_device::{VolumeBacking, VolumeDevice, VolumeOptions};
+use onefold_units::convert::u64_from;
+use onefold_volume::{Backing, FINDINGS_MAX, Finding, Inspection, inspect};
+use serde_json::json;
+
+use crate::error::{CliError, Exit};
+use crate::output::{Format, Global};
+
+/// `check` repaired everything it found (fsck(8)).
+const REPAIRED: u8 = 1;
+/// `check` found damage that is still there (fsck(8)).
+const DAMAGE: u8 = 4;
+
+/// Options of `onefold volume check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// What the volume lies on; it is not changed without --repair
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Check the checksum of every block of data
+    #[arg(long)]
+    data: bool,
+    /// Recover the volume as serving it would, and write damaged copies of the label anew
+    #[arg(long)]
+    repair: bool,
+}
+
+impl Check {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        self.check(global).map_err(|error| error.exit_with(Exit::CheckFailed))
+    }
+
+    fn check(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let mut backing = super::open_backing(&self.path, self.repair, global)?;
+        let blocks = backing.blocks();
+        let inspection = inspect(&mut backing, blocks, self.data)?;
+        let damaged = inspection.findings.iter().any(|finding| !finding.is_repairable());
+        let repaired = self.repair && !damaged && repair(&mut backing, &inspection)?;
+        global.emit(&self.text(&inspection, repaired, global))?;
+        Ok(match (inspection.found, repaired, damaged) {
+            (0, ..) => ExitCode::SUCCESS,
+            (_, true, _) => REPAIRED.into(),
+            // A damaged copy does no harm as long as another one is whole.
+            (_, false, false) if !self.repair => ExitCode::SUCCESS,
+            _ => DAMAGE.into(),
+        })
+    }
+
+    fn text(&self, inspection: &Inspection, repaired: bool, global: &Global) -> String {
+        let lines: Vec<String> = inspection.findings.iter().map(describe).collect();
+        let recovery = &inspection.recovery;
+        match global.format() {
+            Format::Json => {
+                let value = json!({
+                    "schema": "onefold.volume.check/1",
+                    "path": self.path.display().to_string(),
+                    "closed": recovery.clean,
+                    "batches_to_replay": recovery.batches,
+                    "mapped_blocks": inspection.mapped,
+                    "checked_blocks": inspection.checked,
+                    "findings": lines,
+                    "found": inspection.found,
+                    "repaired": repaired,
+                });
+                format!("{value:#}\n")
+            }
+            Format::Table => {
+                let mut all = vec![format!(
+                    "{}: {} blocks mapped, {} checked{}",
+                    self.path.display(),
+                    inspection.mapped,
+                    inspection.checked,
+                    if recovery.clean {
+                        ""
+                    } else {
+                        " (not closed; it recovers when it is served)"
+                    },
+                )];
+                all.extend(lines);
+                let more = inspection.found.saturating_sub(u64_from(FINDINGS_MAX));
+                if more > 0 {
+                    all.push(format!("and {more} more"));
+                }
+                let verdict = match (inspection.found, repaired) {
+                    (0, _) => "clean",
+                    (_, true) => "repaired",
+                    (_, false) => "damaged",
+                };
+                all.push(verdict.to_owned());
+                all.join("\n") + "\n"
+            }
+        }
+    }
+}
+
+/// Whether anything was changed.
+fn repair(backing: &mut VolumeBacking, inspection: &Inspection) -> Result<bool, CliError> {
+    let mut wrote = false;
+    for finding in &inspection.findings {
+        if let Finding::Label { at } = finding {
+            let block = inspection.label.encode(*at);
+            let failed =
+                |_| CliError::new(Exit::CheckFailed, "volume::repair", "a label cannot be written");
+            Backing::write(backing, *at, &block[..]).map_err(failed)?;
+            Backing::flush(backing).map_err(failed)?;
+            wrote = true;
+        }
+    }
+    if !inspection.recovery.clean || wrote {
+        let opened = VolumeDevice::open(backing.clone(), VolumeOptions::default())?;
+        opened.device.close()?;
+    }
+    Ok(wrote || inspection.found > 0)
+}
+
+fn describe(finding: &Finding) -> String {
+    match finding {
+        Finding::Label { at } => {
+            format!("the copy of the label at block {at} is damaged; others are whole")
+        }
+        Finding::Root { at } => {
+            format!("the root slot at block {at} is damaged; the newest root is whole")
+        }
+        Finding::Lost { last, durable } => {
+            format!("batches {} to {durable} were durable and are missing or damaged", last + 1)
+        }
+        Finding::Page { lba } => {
+            format!("the map of blocks {} to {} cannot be read", lba.raw(), lba.raw() + 1023)
+        }
+        Finding::Outside { lba, at } => {
+            format!("block {} is mapped to {}, where no data can be", lba.raw(), at.raw())
+        }
+        Finding::Shared { lba, at } => {
+            format!("block {} is mapped to {}, which belongs to another one", lba.raw(), at.raw())
+        }
+        Finding::Miscount(wrong) => format!(
+            "log segment {} has {} live blocks and counts {}",
+            wrong.segment.raw(),
+            wrong.found,
+            wrong.counted
+        ),
+        Finding::Data { lba, at } => {
+            format!("block {} at {} is not what was written", lba.raw(), at.raw())
+        }
+        _ => "an unknown finding".to_owned(),
+    }
+}

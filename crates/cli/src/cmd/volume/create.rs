@@ -1,0 +1,132 @@
+//! `onefold volume create`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use onefold_device::{VolumeBacking, VolumeDevice, VolumeError, VolumeSpec};
+use onefold_format::volume::{VolumeLabel, VolumeName};
+use onefold_units::PAGE_BYTES;
+use serde_json::json;
+
+use crate::cmd::ssd::render;
+use crate::error::{CliError, Exit};
+use crate::output::{Format, Global};
+
+/// Options of `onefold volume create`.
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// What the volume lies on: a block device, a file, or an image made by `onefold ssd create`
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Make PATH first, a file of this size; one that exists is never touched
+    #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
+    backing_size: Option<u64>,
+    /// Capacity of the volume, such as 8GiB [default: what --op leaves]
+    #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
+    size: Option<u64>,
+    /// Share of the log space that stays free for cleaning
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2, value_parser = parse_share)]
+    op: f64,
+    /// Size of a log segment, a multiple of the superblock or zone of the device
+    /// [default: 1/512 of the backing, 4MiB to 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
+    segment: Option<u64>,
+    /// Indirection unit of the device
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = render::parse_size)]
+    unit: u64,
+    /// Name of the volume, at most 32 bytes
+    #[arg(long, default_value = "", value_name = "NAME")]
+    name: String,
+    /// Lose what PATH holds
+    #[arg(long)]
+    force: bool,
+    /// Say what would be made, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.02..0.95).contains(share));
+    share.ok_or_else(|| format!("found {text:?}, expected a number from 0.02 to 0.95"))
+}
+
+impl Create {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let name = VolumeName::new(&self.name)
+            .map_err(|error| CliError::new(Exit::Usage, "volume::name", error))?;
+        let spec = VolumeSpec {
+            name,
+            bytes: self.size,
+            op: self.op,
+            segment_bytes: self.segment,
+            unit_bytes: self.unit,
+        };
+        let label = if self.dry_run {
+            let blocks = match self.backing_size {
+                Some(bytes) => bytes / PAGE_BYTES,
+                None => super::open_backing(&self.path, false, global)?.blocks(),
+            };
+            spec.label(blocks)?
+        } else {
+            self.make(&spec, global)?
+        };
+        global.emit(&self.text(&label, global))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<VolumeLabel, CliError> {
+        let Some(bytes) = self.backing_size else {
+            let backing = super::open_backing(&self.path, true, global)?;
+            let label = VolumeDevice::format(&backing, spec, self.force)?;
+            close(&backing)?;
+            return Ok(label);
+        };
+        // Tells what does not fit before there is a file.
+        spec.label(bytes / PAGE_BYTES)?;
+        let backing = VolumeBacking::create(&self.path, bytes)?;
+        let made = VolumeDevice::format(&backing, spec, false);
+        if made.is_err() {
+            // Only what was made here goes; the first error is what counts.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        Ok(made?)
+    }
+
+    fn text(&self, label: &VolumeLabel, global: &Global) -> String {
+        let bytes = |blocks: u64| blocks * PAGE_BYTES;
+        let backing: u64 = label.devices.iter().map(|device| device.blocks).sum();
+        match global.format() {
+            Format::Json => {
+                let value = json!({
+                    "schema": "onefold.volume.create/1",
+                    "path": self.path.display().to_string(),
+                    "dry_run": self.dry_run,
+                    "uuid": render::uuid(&label.uuid),
+                    "name": label.name.as_str(),
+                    "logical_bytes": bytes(label.logical_blocks),
+                    "backing_bytes": bytes(backing),
+                    "segment_bytes": bytes(label.segment_blocks.into()),
+                    "unit_bytes": bytes(label.unit_blocks.into()),
+                });
+                format!("{value:#}\n")
+            }
+            Format::Table => format!(
+                "{}: {} of {} in log segments of {}, volume {}\n",
+                self.path.display(),
+                render::size(bytes(label.logical_blocks)),
+                render::size(bytes(backing)),
+                render::size(bytes(label.segment_blocks.into())),
+                render::uuid(&label.uuid),
+            ),
+        }
+    }
+}
+
+/// Ends an emulated SSD below in good order.
+fn close(backing: &VolumeBacking) -> Result<(), CliError> {
+    match backing.as_ssd() {
+        Some(ssd) => Ok(ssd.close().map_err(VolumeError::Ssd)?),
+        None => Ok(()),
+    }
+}

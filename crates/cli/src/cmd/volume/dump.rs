@@ -1,0 +1,150 @@
+//! `onefold volume dump`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use onefold_format::volume::{BatchHeader, RecordList};
+use onefold_units::Lba;
+use onefold_volume::{Backing, Options, Volume, mount_read_only, read_label};
+use serde_json::{Value, json};
+
+use crate::cmd::ssd::render;
+use crate::error::{CliError, Exit};
+use crate::output::Global;
+
+/// Options of `onefold volume dump`.
+#[derive(Debug, Args)]
+pub(crate) struct Dump {
+    /// What the volume lies on
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The label
+    Label,
+    /// All log segments with their states and live blocks
+    Segments,
+    /// The batches of one log segment
+    Segment {
+        /// Its number
+        number: u32,
+    },
+    /// Where a block of 4 KiB of the volume lies
+    Map {
+        /// Its number
+        lba: u64,
+    },
+}
+
+impl Dump {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let mut backing = super::open_backing(&self.path, false, global)?;
+        let blocks = backing.blocks();
+        let label = read_label(&mut backing, blocks)?;
+        let (mut volume, ..) = mount_read_only(&mut backing, blocks, Options::default())?;
+        let value = match self.what {
+            What::Label => json!({
+                "uuid": render::uuid(&label.uuid),
+                "generation": label.generation,
+                "name": label.name.as_str(),
+                "compat": label.compat,
+                "ro_compat": label.ro_compat,
+                "incompat": label.incompat,
+                "unit_blocks": label.unit_blocks,
+                "segment_blocks": label.segment_blocks,
+                "logical_blocks": label.logical_blocks,
+                "backing_blocks": label.devices.iter().map(|device| device.blocks).collect::<Vec<_>>(),
+                "copies_at_blocks": volume.layout().labels(),
+                "roots_at_blocks": volume.layout().roots(),
+            }),
+            What::Segments => segments(&volume),
+            What::Segment { number } => segment(&volume, &mut backing, &label.uuid, number)?,
+            What::Map { lba } => map(&mut volume, &mut backing, lba)?,
+        };
+        global.emit(&format!("{value:#}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn segments(volume: &Volume) -> Value {
+    let describe = |one: onefold_volume::SegmentInfo| {
+        json!({
+            "segment": one.segment.raw(),
+            "state": one.state,
+            "stream": one.stream,
+            "live_blocks": one.live,
+            "epoch": one.epoch,
+        })
+    };
+    volume.segment_infos().map(describe).collect()
+}
+
+fn segment<B: Backing>(
+    volume: &Volume,
+    backing: &mut B,
+    uuid: &[u8; 16],
+    number: u32,
+) -> Result<Value, CliError> {
+    let layout = volume.layout();
+    if number >= layout.segments() {
+        let text = format!("log segment {number}; expected one of 0 to {}", layout.segments() - 1);
+        return Err(CliError::new(Exit::Usage, "volume::segment", text));
+    }
+    let length = layout.geometry().segment_blocks;
+    let start = number * length;
+    let mut batches = Vec::new();
+    let mut at = 0;
+    while at < length {
+        let mut block = [0; 4096];
+        let address = u64::from(start + at);
+        if backing.read(address, &mut block).is_err() {
+            break;
+        }
+        let Ok(batch) = BatchHeader::decode(&block, uuid, address) else { break };
+        let header = &batch.header;
+        let lbas: Vec<u64> = match &batch.records {
+            RecordList::Data(list) => list.iter().map(|record| record.lba.raw()).collect(),
+            RecordList::Clean(list) => list.iter().map(|record| record.lba.raw()).collect(),
+            RecordList::Meta(list) => list.iter().map(|record| record.object).collect(),
+        };
+        batches.push(json!({
+            "block": address,
+            "seq": header.seq.raw(),
+            "stream": header.stream,
+            "attempt": header.attempt,
+            "epoch": header.epoch,
+            "incarnation": header.incarnation,
+            "durable_seq": header.durable_seq.raw(),
+            "padding_blocks": header.padding_blocks,
+            "trims": batch.trims.iter().map(|trim| json!([trim.lba.raw(), trim.blocks])).collect::<Vec<_>>(),
+            "blocks": lbas,
+        }));
+        at += 1
+            + u32::try_from(batch.records.as_records().len()).unwrap_or(0)
+            + u32::from(header.padding_blocks);
+    }
+    Ok(json!({"segment": number, "batches": batches}))
+}
+
+fn map<B: Backing>(volume: &mut Volume, backing: &mut B, lba: u64) -> Result<Value, CliError> {
+    let blocks = volume.layout().geometry().logical_blocks;
+    if lba >= blocks {
+        let text = format!("block {lba}; expected one of 0 to {}", blocks - 1);
+        return Err(CliError::new(Exit::Usage, "volume::block", text));
+    }
+    let found = volume.look_up(backing, Lba::new(lba));
+    let Some((at, crc)) = found else {
+        let text = format!("the map of block {lba} cannot be read");
+        return Err(CliError::new(Exit::Failed, "volume::damaged", text));
+    };
+    Ok(if at.is_block() {
+        json!({"block": lba, "mapped": true, "at_block": at.raw(), "crc32c": format!("{crc:08x}")})
+    } else {
+        json!({"block": lba, "mapped": false})
+    })
+}

@@ -1,0 +1,52 @@
+//! Errors of volumes with their codes, help and exit codes.
+
+use std::io::ErrorKind;
+
+use onefold_device::VolumeError;
+use onefold_volume::MountError;
+
+use crate::error::{CliError, Exit};
+
+impl From<VolumeError> for CliError {
+    fn from(error: VolumeError) -> Self {
+        let (exit, code) = match &error {
+            VolumeError::Exists { .. } => (Exit::Usage, "volume::exists"),
+            VolumeError::Busy { .. } => (Exit::Busy, "volume::busy"),
+            VolumeError::Signature { .. } => (Exit::Usage, "volume::signature"),
+            VolumeError::Size { .. } => (Exit::Usage, "volume::size"),
+            VolumeError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+                let error = Self::new(Exit::Usage, "volume::missing", &error);
+                return error.help("`onefold volume create FILE --backing-size SIZE` makes a file");
+            }
+            VolumeError::Mount(mount) => return mount_error(mount),
+            VolumeError::Failed => (Exit::Failed, "volume::failed"),
+            _ => (Exit::Failed, "volume::io"),
+        };
+        Self::new(exit, code, error)
+    }
+}
+
+impl From<MountError> for CliError {
+    fn from(error: MountError) -> Self {
+        mount_error(&error)
+    }
+}
+
+fn mount_error(error: &MountError) -> CliError {
+    let (exit, code, help) = match error {
+        MountError::Geometry(_) => (Exit::Infeasible, "volume::geometry", None),
+        MountError::Label(_) => {
+            (Exit::Failed, "volume::label", Some("`onefold volume create` makes a volume"))
+        }
+        MountError::Shrunk { .. } => (Exit::Failed, "volume::shrunk", None),
+        MountError::Lost { .. } => {
+            (Exit::Failed, "volume::lost", Some("`onefold volume check` says what can be read"))
+        }
+        _ => (Exit::Failed, "volume::damaged", Some("`onefold volume check` says more")),
+    };
+    let error = CliError::new(exit, code, error);
+    match help {
+        Some(help) => error.help(help),
+        None => error,
+    }
+}

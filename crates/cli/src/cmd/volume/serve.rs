@@ -1,0 +1,168 @@
+//! `onefold volume serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use onefold_device::edge::Edge;
+use onefold_device::{Acknowledge, VolumeDevice, VolumeOpened, VolumeOptions};
+use onefold_serve::nbd::Endpoint;
+use onefold_serve::{Options, Server};
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::{float, index64};
+use onefold_volume::Sent;
+
+use crate::cmd::ssd::render;
+use crate::error::CliError;
+use crate::output::Global;
+
+/// When writes are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Ack {
+    /// When they are in memory; durable after a flush, as always
+    Buffer,
+    /// When the backing has them; durable after a flush, as always
+    Complete,
+}
+
+/// Memory of one map page: entries, and what is known of it.
+const MAP_PAGE_BYTES: u64 = 8192 + 256;
+
+/// Options of `onefold volume serve`.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// What the volume lies on
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Serve NBD here (may be given several times)
+    #[arg(long, value_name = "unix:PATH|ADDR:PORT")]
+    nbd: Vec<Endpoint>,
+    /// Serve NBD on the sockets passed by the service manager
+    #[arg(long)]
+    inherit_sockets: bool,
+    /// Show the volume as the file `disk` in this empty directory
+    #[arg(long, value_name = "DIRECTORY")]
+    fuse: Option<PathBuf>,
+    /// Tell metrics here: /metrics and /api/v1/stats
+    #[arg(long = "ui", alias = "metrics", value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Allow addresses that other machines can reach, without authentication
+    #[arg(long)]
+    insecure_listen: bool,
+    /// When writes are answered
+    #[arg(long, value_enum, default_value = "buffer", value_name = "WHEN")]
+    ack: Ack,
+    /// Memory for the map, at least 64MiB [default: all of it, 2 MiB per GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    map_memory: Option<u64>,
+    /// Keep blocks that are written often apart from others
+    #[arg(long)]
+    hot_cold: bool,
+    /// Do not check the checksums of what is read
+    #[arg(long)]
+    no_verify: bool,
+    /// Do not tell the backing which log segments hold nothing
+    #[arg(long)]
+    no_trim: bool,
+}
+
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let bytes = render::parse_size(text)?;
+    if bytes < 64 << 20 {
+        return Err(format!("found {text:?}, expected at least 64MiB"));
+    }
+    Ok(bytes)
+}
+
+impl Serve {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let backing = super::open_backing(&self.path, true, global)?;
+        let opened = VolumeDevice::open(backing, self.options())?;
+        tell(global, &opened);
+        let device = opened.device;
+        let edge = Edge::new(device.clone());
+        let ready = |server: &Server<VolumeDevice>| self.announce(global, server);
+        let served = onefold_serve::run(edge, &self.frontends(), ready);
+        report(global, &device);
+        let closed = device.close();
+        // What ended the serving matters more than what its end led to.
+        served?;
+        closed?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn options(&self) -> VolumeOptions {
+        let mut options = VolumeOptions::default();
+        options.acknowledge = match self.ack {
+            Ack::Buffer => Acknowledge::Buffered,
+            Ack::Complete => Acknowledge::Complete,
+        };
+        if let Some(bytes) = self.map_memory {
+            options.engine.map_pages = index64(bytes / MAP_PAGE_BYTES);
+        }
+        options.engine.hot_cold = self.hot_cold;
+        options.engine.verify = !self.no_verify;
+        options.engine.trim = !self.no_trim;
+        options
+    }
+
+    fn frontends(&self) -> Options {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let mut options = Options::new(name.unwrap_or_default());
+        options.nbd.clone_from(&self.nbd);
+        options.inherit_sockets = self.inherit_sockets;
+        options.fuse.clone_from(&self.fuse);
+        options.metrics = self.metrics;
+        options.insecure_listen = self.insecure_listen;
+        options
+    }
+
+    fn announce(&self, global: &Global, server: &Server<VolumeDevice>) {
+        let mut places: Vec<String> = server.endpoints().iter().map(Endpoint::to_string).collect();
+        if let Some(directory) = &self.fuse {
+            places.push(directory.join("disk").display().to_string());
+        }
+        if let Some(address) = server.metrics_address() {
+            places.push(format!("http://{address}/metrics"));
+        }
+        global.say(format_args!(
+            "serving {} ({}) on {}",
+            self.path.display(),
+            render::size(onefold_device::BlockDevice::size(server.edge())),
+            places.join(", "),
+        ));
+    }
+}
+
+/// Says how the volume was found.
+fn tell(global: &Global, opened: &VolumeOpened) {
+    let recovery = &opened.recovery;
+    if !recovery.clean {
+        global.say(format_args!(
+            "the volume was not closed: recovered {} batches ({} headers read, {} blocks checked) in {} ms",
+            recovery.batches,
+            recovery.headers,
+            recovery.checked_blocks,
+            opened.took.as_millis(),
+        ));
+    }
+}
+
+/// Says what became of the writes.
+fn report(global: &Global, device: &VolumeDevice) {
+    let stats = device.details().stats;
+    let Some(amplification) = stats.write_amplification() else { return };
+    let shares: Vec<String> = Sent::ALL
+        .into_iter()
+        .map(|cause| (cause.name(), stats.sent(cause)))
+        .filter(|(_, blocks)| *blocks > 0)
+        .map(|(name, blocks)| format!("{name} {:.3}", float(blocks) / float(stats.written)))
+        .collect();
+    global.say(format_args!(
+        "{} written; sent to the backing per byte written: {amplification:.3} ({})",
+        render::size(stats.written * PAGE_BYTES),
+        shares.join(", "),
+    ));
+}

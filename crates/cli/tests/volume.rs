@@ -1,0 +1,145 @@
+//! `onefold volume` as a user runs it.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{Folder, Server, message, ssd, text};
+use serde_json::Value;
+
+fn volume(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onefold")).arg("volume").args(arguments).output().unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = volume(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn create(path: &Path) {
+    let made = volume(&["create", text(path), "--backing-size", "64MiB", "--size", "32MiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+}
+
+#[test]
+fn a_volume_is_made_once_checked_described_and_dumped() {
+    let folder = Folder::new("volume-create");
+    let path = folder.0.join("volume");
+    let plan = json(&["create", text(&path), "--backing-size", "64MiB", "--dry-run"]);
+    assert_eq!(plan["dry_run"], true);
+    assert!(!path.exists());
+    create(&path);
+    let again = volume(&["create", text(&path), "--backing-size", "64MiB"]);
+    assert_eq!(again.status.code(), Some(2), "{}", message(&again));
+    let over = volume(&["create", text(&path)]);
+    assert_eq!(over.status.code(), Some(2));
+    assert!(message(&over).contains("holds a volume"), "{}", message(&over));
+    let check = json(&["check", text(&path), "--data"]);
+    assert_eq!((&check["closed"], &check["found"]), (&true.into(), &0.into()));
+    let info = json(&["info", text(&path)]);
+    assert_eq!(info["logical_bytes"], 32 << 20);
+    assert_eq!(info["live_bytes"].as_u64().unwrap() % 4096, 0);
+    assert_eq!(json(&["dump", text(&path), "map", "7"])["mapped"], false);
+    let segments = json(&["dump", text(&path), "segments"]);
+    let meta = segments.as_array().unwrap().iter().find(|one| one["stream"] == 3).unwrap();
+    let number = meta["segment"].to_string();
+    let batches = json(&["dump", text(&path), "segment", &number]);
+    assert_eq!(batches["batches"][0]["seq"], 1, "the first checkpoint");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_exit_code() {
+    let folder = Folder::new("volume-refuse");
+    let path = folder.0.join("volume");
+    create(&path);
+    let other = folder.0.join("other");
+    fs::write(&other, vec![1; 8 << 20]).unwrap();
+    let ext4 = folder.0.join("ext4");
+    let mut image = vec![0; 64 << 20];
+    image[1080..1082].copy_from_slice(&[0x53, 0xEF]);
+    fs::write(&ext4, image).unwrap();
+    let missing = folder.0.join("missing");
+    for (arguments, code, part) in [
+        (vec!["serve", text(&path)], 2, "nothing to serve on"),
+        (vec!["serve", text(&other), "--nbd", "127.0.0.1:0"], 1, "no label of a volume"),
+        (vec!["serve", text(&missing), "--nbd", "127.0.0.1:0"], 2, "cannot open"),
+        (vec!["check", text(&missing)], 8, "cannot open"),
+        (vec!["check", text(&other)], 8, "no label of a volume"),
+        (vec!["create", text(&ext4)], 2, "ext4 file system; nothing was changed"),
+        (vec!["create", text(&missing), "--backing-size", "1MiB"], 3, "choose a larger backing"),
+        (
+            vec!["create", text(&missing), "--backing-size", "64MiB", "--size", "64MiB"],
+            3,
+            "blocks are to be exported",
+        ),
+        (
+            vec!["create", text(&missing), "--backing-size", "64MiB", "--segment", "10KiB"],
+            2,
+            "multiple of 4096 B",
+        ),
+        (
+            vec!["create", text(&missing), "--backing-size", "64MiB", "--unit", "12KiB"],
+            3,
+            "power of two",
+        ),
+        (
+            vec!["create", text(&missing), "--backing-size", "64MiB", "--op", "2"],
+            2,
+            "from 0.02 to 0.95",
+        ),
+        (vec!["dump", text(&path), "map", "99999999"], 2, "expected one of 0 to 8191"),
+        (vec!["dump", text(&path), "segment", "9999"], 2, "expected one of 0 to"),
+    ] {
+        let output = volume(&arguments);
+        assert!(message(&output).contains(part), "{arguments:?}: {}", message(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", message(&output));
+    }
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_served_volume_is_busy_and_stops_cleanly() {
+    let folder = Folder::new("volume-serve");
+    let path = folder.0.join("volume");
+    create(&path);
+    let server = Server::start_noun("volume", &path, &folder.0.join("nbd"), &[]);
+    let second = volume(&["serve", text(&path), "--nbd", "127.0.0.1:0"]);
+    assert_eq!(second.status.code(), Some(5), "{}", message(&second));
+    assert_eq!(volume(&["check", text(&path)]).status.code(), Some(8));
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(json(&["check", text(&path)])["closed"], true);
+    let server = Server::start_noun("volume", &path, &folder.0.join("nbd"), &[]);
+    drop(server);
+    let check = volume(&["check", text(&path), "--data"]);
+    assert_eq!(check.status.code(), Some(0), "{}", message(&check));
+}
+
+#[test]
+fn damaged_copies_of_the_label_are_repaired() {
+    let folder = Folder::new("volume-repair");
+    let path = folder.0.join("volume");
+    create(&path);
+    let mut image = fs::read(&path).unwrap();
+    image[65_536 + 100] ^= 1;
+    fs::write(&path, image).unwrap();
+    let check = json(&["check", text(&path)]);
+    assert_eq!(check["found"], 1);
+    let repair = volume(&["check", text(&path), "--repair"]);
+    assert_eq!(repair.status.code(), Some(1), "{}", message(&repair));
+    assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
+}
+
+#[test]
+fn a_volume_lies_on_an_emulated_ssd() {
+    let folder = Folder::new("volume-ssd");
+    let image = folder.image();
+    let made = volume(&["create", text(&image), "--segment", "256KiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let server = Server::start_noun("volume", &image, &folder.0.join("nbd"), &[]);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(json(&["check", text(&image), "--data"])["closed"], true);
+    assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(0));
+}
