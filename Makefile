@@ -84,7 +84,8 @@ fuzz-smoke:
 	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 30 s a target)"; \
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
 file-systems:
-	scripts/fs-test.sh
+	scripts/fs-test.sh ssd
+	scripts/fs-test.sh volume
 study-short: ## Run the short studies of buffer policies and of deduplication and check their orderings
 	scripts/study-short.sh
 crash-short:

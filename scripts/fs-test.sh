@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Unmodified file systems on a served device, through FUSE and a loop device: mkfs, fio with verify
-# and fsync, fstrim, fsck, SIGTERM, `ssd check`; then the server is killed under a mounted file
+# Unmodified file systems on a served device or volume, through FUSE and a loop device: mkfs, fio with verify
+# and fsync, fstrim, fsck, SIGTERM, `check`; then the server is killed under a mounted file
 # system, and the file system is mounted again from what is left. Needs root, /dev/fuse and loop
 # devices. Prints PASS or FAIL per step; ends with 1 if a step failed.
 #
-#   scripts/fs-test.sh [ext4|xfs|btrfs]...
+#   scripts/fs-test.sh [ssd|volume] [ext4|xfs|btrfs]...
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 size=${FS_TEST_SIZE:-2GiB}
 preset=${FS_TEST_PRESET:-tlc}
+backing=${FS_TEST_BACKING:-3GiB}
 data=${FS_TEST_DATA:-256m}
+on=ssd
+case ${1:-} in ssd | volume) on=$1 && shift ;; esac
 [ $# -gt 0 ] || set -- ext4 xfs btrfs
 
 failures=0 skips=0
@@ -31,6 +34,7 @@ step() {
 }
 
 . scripts/served.sh
+if [ "$on" = volume ]; then noun=volume serve_options=(); fi
 missing=$(missing_for_served fio fstrim python3)
 if [ -n "$missing" ]; then
   skip "everything: missing $missing"
@@ -77,9 +81,26 @@ fio_verify() {
     --ioengine=psync --direct=1 --fsync=32 --verify=crc32c --verify_fatal=1 --do_verify=1 \
     --output-format=terse
 }
+create() {
+  case $on in
+    ssd) "$onefold" ssd create "$image" --preset "$preset" --size "$size" ;;
+    volume) "$onefold" volume create "$image" --size "$size" --backing-size "$backing" ;;
+  esac
+}
+check() {
+  case $on in
+    ssd) "$onefold" ssd check "$image" ;;
+    volume) "$onefold" volume check "$image" --data ;;
+  esac
+}
 # Trimming deleted files has to give flash back. XFS frees them some time after the sync.
 trim() {
   local before after
+  if [ "$on" = volume ]; then
+    rm -f "$mount"/verify*
+    sync --file-system "$mount" && fstrim "$mount"
+    return
+  fi
   sync --file-system "$mount"
   before=$(stored_pages) || return 1
   rm -f "$mount"/verify*
@@ -114,32 +135,32 @@ crash() {
 one() {
   local fs=$1
   rm -f "$image" "$image.sock"
-  step "$fs: create" "$onefold" ssd create "$image" --preset "$preset" --size "$size" || return
-  step "$fs: serve" serve || return
-  step "$fs: loop device" attach || return
-  step "$fs: mkfs" make_fs "$fs" || return
-  step "$fs: mount" mount_fs || return
-  step "$fs: fio, verify and fsync" fio_verify
-  step "$fs: fstrim gives pages back" trim
-  step "$fs: write and sync" write_proof
-  step "$fs: umount" umount "$mount" || return
-  step "$fs: fsck" check_fs "$fs"
-  step "$fs: detach" detach || return
-  step "$fs: SIGTERM" stop || return
-  step "$fs: ssd check" "$onefold" ssd check "$image"
+  step "$on, $fs: create" create || return
+  step "$on, $fs: serve" serve || return
+  step "$on, $fs: loop device" attach || return
+  step "$on, $fs: mkfs" make_fs "$fs" || return
+  step "$on, $fs: mount" mount_fs || return
+  step "$on, $fs: fio, verify and fsync" fio_verify
+  step "$on, $fs: fstrim" trim
+  step "$on, $fs: write and sync" write_proof
+  step "$on, $fs: umount" umount "$mount" || return
+  step "$on, $fs: fsck" check_fs "$fs"
+  step "$on, $fs: detach" detach || return
+  step "$on, $fs: SIGTERM" stop || return
+  step "$on, $fs: check" check
 
-  step "$fs: serve again" serve || return
-  step "$fs: loop device again" attach || return
-  step "$fs: mount again" mount_fs || return
-  step "$fs: files are there" check_proof
-  step "$fs: kill -9 under load" crash || return
-  step "$fs: ssd check after the kill" "$onefold" ssd check "$image"
-  step "$fs: recover" serve || return
-  step "$fs: loop device after the kill" attach || return
-  step "$fs: mount after the kill" mount_fs || return
-  step "$fs: files are there after the kill" check_proof
-  step "$fs: umount after the kill" umount "$mount" || return
-  step "$fs: fsck after the kill" check_fs "$fs"
+  step "$on, $fs: serve again" serve || return
+  step "$on, $fs: loop device again" attach || return
+  step "$on, $fs: mount again" mount_fs || return
+  step "$on, $fs: files are there" check_proof
+  step "$on, $fs: kill -9 under load" crash || return
+  step "$on, $fs: check after the kill" check
+  step "$on, $fs: recover" serve || return
+  step "$on, $fs: loop device after the kill" attach || return
+  step "$on, $fs: mount after the kill" mount_fs || return
+  step "$on, $fs: files are there after the kill" check_proof
+  step "$on, $fs: umount after the kill" umount "$mount" || return
+  step "$on, $fs: fsck after the kill" check_fs "$fs"
 }
 
 for fs in "$@"; do

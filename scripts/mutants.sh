@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Breaks the FTL, the buffer or the study runner in one place at a time and shows that the tests notice
+# Breaks the FTL, the buffer, the study runner or the volume in one place at a time and shows that the tests notice
 # (docs/testing.md). Works on a copy of the tree with a target directory of its own; the tree itself is
 # not touched.
 #
-#   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, buffer, study) are named
+#   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, buffer, study,
+#   volume) are named
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
 # directory to use. Ends with 1 if a mutant survives, and with 2 if one does not apply any more: then the
@@ -87,6 +88,29 @@ study|key-volatile|key.rs|s/"volatile": study\.volatile,//|results with other fl
 study|key-version|key.rs|s/"version": version,/"version": version.len(),/|results of another version are not taken
 study|failed-stays|run/mod.rs|s/is_some_and\(\|row\| row\.error\.is_none\(\)\)/is_some()/|failed points are tried again
 study|torn-line|store.rs|s/rposition\(\|byte\| \*byte == b'\\n'\)/rposition(|_| true)/|a line without its end does not count
+volume|root-unsettled|checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.last_seq/self.log.complete() < work.last_seq/|what a root points to is durable before it is written
+volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.checkpoint\.work \{\s*work\.phase = Phase::RootFlush;\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
+volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
+volume|spoiled-recovery|checkpoint/commit.rs|s/self\.recovered = Some\(work\.records\);//|a spoiled checkpoint of the opening keeps what recovery found
+volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.len\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
+volume|no-restriction|checkpoint/mod.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
+volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
+volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_none\(\) && self\.checkpoint\.work\.as_ref\(\)\.is_none_or\(\|work\| work\.run\.counted\)/true/|no page is read before what recovery found counts
+volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts
+volume|unverified|replay.rs|s/if !is_whole\(backing, one\)\? \{/if false {/|batches that may not have been durable are verified
+volume|older-attempt|replay.rs|s/other\.batch\.header\.attempt < one/other.batch.header.attempt > one/|the highest attempt counts
+volume|clean-always|replay.rs|s/self\.get\(record\.lba\)\.is_none_or\(\|entry\| entry\.at == record\.source\)/record.source.is_block()/|a copy counts only if the map points to its source
+volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(\n    \}\n\n    fn get)/$2\n$1$3/s|trims come before the data of their batch
+volume|incarnation|replay.rs|s/&& header\.incarnation == identity\.incarnation//|batches of an earlier opening do not count
+volume|rotten-end|replay.rs|s/chain\.durable_behind = batch/let _ = batch/|a rotten header is not the end of the log
+volume|replayed-gap|replay.rs|s/if \*seq != replay\.seq \+ 1 \{/if *seq == 0 {/|the log ends at the first gap
+volume|retry-count|append.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
+volume|no-spoil|append.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint whose batches moved is begun again
+volume|chain-order|append.rs|s/None => return,/None => {}/|a batch is complete when all before it in its log segment are
+volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
+volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
+volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
+volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
 TABLE
 }
 
@@ -104,6 +128,7 @@ tests() {
     ftl) chosen=(--lib --test mapping --test power_cut) ;;
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
+    volume) chosen=(--test crash) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -1,7 +1,9 @@
 # For scripts that put a file system on a served device, through FUSE and a loop device. Sourced.
-# The caller sets onefold, folder, image, fuse and mount, and may set serve_options (an array).
+# The caller sets onefold, folder, image, fuse and mount, and may set noun (ssd or volume) and
+# serve_options (an array).
 
 server='' loop=''
+noun=ssd
 serve_options=(--latency none)
 
 # What of root, devices and programs (the arguments) is missing here, in one line.
@@ -28,7 +30,7 @@ skip_databases_without() {
 }
 mounted() { grep -qs " $1 " /proc/mounts; }
 serve() {
-  "$onefold" ssd serve "$image" --fuse "$fuse" "${serve_options[@]}" > "$folder/log" 2>&1 &
+  "$onefold" "$noun" serve "$image" --fuse "$fuse" "${serve_options[@]}" > "$folder/log" 2>&1 &
   server=$!
   for _ in $(seq 300); do
     if mounted "$fuse" && [ -f "$fuse/disk" ]; then return 0; fi
