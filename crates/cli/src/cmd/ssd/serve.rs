@@ -1,17 +1,15 @@
 //! `onefold ssd serve`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use onefold_device::edge::{Edge, Recorded};
 use onefold_device::{Access, BlockDevice, OpenOptions, Opened, SsdDevice};
-use onefold_serve::nbd::Endpoint;
-use onefold_serve::{Options, Server};
+use onefold_serve::Server;
 
 use super::control::{self, Control};
-use super::render;
+use crate::cmd::frontends::Frontends;
 use crate::error::CliError;
 use crate::output::Global;
 
@@ -30,15 +28,8 @@ pub(crate) struct Serve {
     /// The image, made by `onefold ssd create`
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Serve NBD here (may be given several times)
-    #[arg(long, value_name = "unix:PATH|ADDR:PORT")]
-    nbd: Vec<Endpoint>,
-    /// Serve NBD on the sockets passed by the service manager
-    #[arg(long)]
-    inherit_sockets: bool,
-    /// Show the device as the file `disk` in this empty directory
-    #[arg(long, value_name = "DIRECTORY")]
-    fuse: Option<PathBuf>,
+    #[command(flatten)]
+    frontends: Frontends,
     /// Change a key of `buffer` or `timing` while the device is served (may be given several times)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -48,15 +39,9 @@ pub(crate) struct Serve {
     /// Record every request but remaps and snapshots into a new trace file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Tell metrics here: /metrics and /api/v1/stats
-    #[arg(long = "ui", alias = "metrics", value_name = "ADDR:PORT")]
-    metrics: Option<SocketAddr>,
     /// Unix socket for `onefold ssd info` [default: IMAGE.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Allow addresses that other machines can reach, without authentication
-    #[arg(long)]
-    insecure_listen: bool,
 }
 
 impl Serve {
@@ -88,8 +73,9 @@ impl Serve {
             }
             None => Edge::new(device.clone()),
         };
-        let ready = |server: &Server<SsdDevice>| self.announce(global, server);
-        Ok(onefold_serve::run(edge, &self.options(), ready)?)
+        let ready =
+            |server: &Server<SsdDevice>| self.frontends.announce(global, &self.image, server);
+        Ok(onefold_serve::run(edge, &self.frontends.options(&self.image), ready)?)
     }
 
     /// A trace has no place for what a remap may do with its ranges, nor for snapshots.
@@ -120,40 +106,13 @@ impl Serve {
         Control::start(path, device.clone()).map(Some)
     }
 
-    fn options(&self) -> Options {
-        let name = self.image.file_name().map(|name| name.to_string_lossy().into_owned());
-        let mut options = Options::new(name.unwrap_or_default());
-        options.nbd.clone_from(&self.nbd);
-        options.inherit_sockets = self.inherit_sockets;
-        options.fuse.clone_from(&self.fuse);
-        options.metrics = self.metrics;
-        options.insecure_listen = self.insecure_listen;
-        options
-    }
-
     fn recorded(&self, device: &SsdDevice) -> Recorded {
         Recorded {
             device_bytes: device.size(),
             device_uuid: device.uuid(),
             lba_bytes: 512,
-            behind_loop: self.fuse.is_some() && self.nbd.is_empty(),
+            behind_loop: self.frontends.is_behind_loop(),
         }
-    }
-
-    fn announce(&self, global: &Global, server: &Server<SsdDevice>) {
-        let mut places: Vec<String> = server.endpoints().iter().map(Endpoint::to_string).collect();
-        if let Some(directory) = &self.fuse {
-            places.push(directory.join("disk").display().to_string());
-        }
-        if let Some(address) = server.metrics_address() {
-            places.push(format!("http://{address}/metrics"));
-        }
-        global.say(format_args!(
-            "serving {} ({}) on {}",
-            self.image.display(),
-            render::size(server.edge().size()),
-            places.join(", "),
-        ));
     }
 }
 

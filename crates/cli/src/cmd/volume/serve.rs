@@ -1,18 +1,17 @@
 //! `onefold volume serve`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use onefold_device::edge::Edge;
 use onefold_device::{Acknowledge, VolumeDevice, VolumeOpened, VolumeOptions};
-use onefold_serve::nbd::Endpoint;
-use onefold_serve::{Options, Server};
+use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index64};
 use onefold_volume::Sent;
 
+use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::Global;
@@ -30,27 +29,13 @@ enum Ack {
 const MAP_PAGE_BYTES: u64 = 8192 + 256;
 
 /// Options of `onefold volume serve`.
-#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// What the volume lies on
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Serve NBD here (may be given several times)
-    #[arg(long, value_name = "unix:PATH|ADDR:PORT")]
-    nbd: Vec<Endpoint>,
-    /// Serve NBD on the sockets passed by the service manager
-    #[arg(long)]
-    inherit_sockets: bool,
-    /// Show the volume as the file `disk` in this empty directory
-    #[arg(long, value_name = "DIRECTORY")]
-    fuse: Option<PathBuf>,
-    /// Tell metrics here: /metrics and /api/v1/stats
-    #[arg(long = "ui", alias = "metrics", value_name = "ADDR:PORT")]
-    metrics: Option<SocketAddr>,
-    /// Allow addresses that other machines can reach, without authentication
-    #[arg(long)]
-    insecure_listen: bool,
+    #[command(flatten)]
+    frontends: Frontends,
     /// When writes are answered
     #[arg(long, value_enum, default_value = "buffer", value_name = "WHEN")]
     ack: Ack,
@@ -83,8 +68,9 @@ impl Serve {
         tell(global, &opened);
         let device = opened.device;
         let edge = Edge::new(device.clone());
-        let ready = |server: &Server<VolumeDevice>| self.announce(global, server);
-        let served = onefold_serve::run(edge, &self.frontends(), ready);
+        let ready =
+            |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
+        let served = onefold_serve::run(edge, &self.frontends.options(&self.path), ready);
         report(global, &device);
         let closed = device.close();
         // What ended the serving matters more than what its end led to.
@@ -106,33 +92,6 @@ impl Serve {
         options.engine.verify = !self.no_verify;
         options.engine.trim = !self.no_trim;
         options
-    }
-
-    fn frontends(&self) -> Options {
-        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let mut options = Options::new(name.unwrap_or_default());
-        options.nbd.clone_from(&self.nbd);
-        options.inherit_sockets = self.inherit_sockets;
-        options.fuse.clone_from(&self.fuse);
-        options.metrics = self.metrics;
-        options.insecure_listen = self.insecure_listen;
-        options
-    }
-
-    fn announce(&self, global: &Global, server: &Server<VolumeDevice>) {
-        let mut places: Vec<String> = server.endpoints().iter().map(Endpoint::to_string).collect();
-        if let Some(directory) = &self.fuse {
-            places.push(directory.join("disk").display().to_string());
-        }
-        if let Some(address) = server.metrics_address() {
-            places.push(format!("http://{address}/metrics"));
-        }
-        global.say(format_args!(
-            "serving {} ({}) on {}",
-            self.path.display(),
-            render::size(onefold_device::BlockDevice::size(server.edge())),
-            places.join(", "),
-        ));
     }
 }
 

@@ -1,0 +1,73 @@
+//! Where a device or a volume is served: the options that all `serve` commands share.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use onefold_device::BlockDevice;
+use onefold_serve::nbd::Endpoint;
+use onefold_serve::{Options, Server};
+
+use crate::cmd::ssd::render;
+use crate::output::Global;
+
+/// Front ends of a served device.
+#[derive(Debug, Args)]
+pub(crate) struct Frontends {
+    /// Serve NBD here (may be given several times)
+    #[arg(long, value_name = "unix:PATH|ADDR:PORT")]
+    nbd: Vec<Endpoint>,
+    /// Serve NBD on the sockets passed by the service manager
+    #[arg(long)]
+    inherit_sockets: bool,
+    /// Show the device as the file `disk` in this empty directory
+    #[arg(long, value_name = "DIRECTORY")]
+    fuse: Option<PathBuf>,
+    /// Tell metrics here: /metrics and /api/v1/stats
+    #[arg(long = "ui", alias = "metrics", value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Allow addresses that other machines can reach, without authentication
+    #[arg(long)]
+    insecure_listen: bool,
+}
+
+impl Frontends {
+    /// What to serve under the name of the file at `path`.
+    pub(crate) fn options(&self, path: &Path) -> Options {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let mut options = Options::new(name.unwrap_or_default());
+        options.nbd.clone_from(&self.nbd);
+        options.inherit_sockets = self.inherit_sockets;
+        options.fuse.clone_from(&self.fuse);
+        options.metrics = self.metrics;
+        options.insecure_listen = self.insecure_listen;
+        options
+    }
+
+    /// Whether a loop device is the only client.
+    pub(crate) fn is_behind_loop(&self) -> bool {
+        self.fuse.is_some() && self.nbd.is_empty()
+    }
+
+    /// Says what is served where.
+    pub(crate) fn announce<D: BlockDevice>(
+        &self,
+        global: &Global,
+        path: &Path,
+        server: &Server<D>,
+    ) {
+        let mut places: Vec<String> = server.endpoints().iter().map(Endpoint::to_string).collect();
+        if let Some(directory) = &self.fuse {
+            places.push(directory.join("disk").display().to_string());
+        }
+        if let Some(address) = server.metrics_address() {
+            places.push(format!("http://{address}/metrics"));
+        }
+        global.say(format_args!(
+            "serving {} ({}) on {}",
+            path.display(),
+            render::size(server.edge().size()),
+            places.join(", "),
+        ));
+    }
+}
