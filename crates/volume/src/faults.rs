@@ -51,14 +51,22 @@ impl Faults {
 }
 
 impl Volume {
+    /// Makes room for some more pages in memory. `false` if other pages have to stay; a checkpoint makes room then.
+    pub(crate) fn make_room(&mut self, pages: usize) -> bool {
+        while self.map.resident() + self.faults.loads.len() + pages > self.options.map_pages {
+            if !self.map.evict(self.checkpoint.committed()) {
+                self.checkpoint.want();
+                return false;
+            }
+            self.stats.map_evictions += 1;
+        }
+        true
+    }
+
     /// Begins to read a page that is missing. Does nothing if there is no room for it; a checkpoint makes some.
     pub(crate) fn load_page(&mut self, page: usize) {
-        if self.map.resident() + self.faults.loads.len() >= self.options.map_pages
-            && !self.map.make_room(self.checkpoint.committed())
-            // What changed stays in memory for ever then; reads go on with a page more than the limit.
-            && self.frozen.is_none()
-        {
-            self.checkpoint.want();
+        // What changed stays in memory for ever in a frozen volume; reads go on with a page more than the limit.
+        if !self.make_room(1) && self.frozen.is_none() {
             return;
         }
         let load = Load { parts: self.parts_of(page), missing: 0, failed: false };

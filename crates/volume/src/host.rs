@@ -47,11 +47,30 @@ impl Volume {
         }
     }
 
+    /// Pages of one request must not make room for one another: they stay until the next checkpoint counts.
+    fn keep_pages(&mut self, pages: std::ops::RangeInclusive<usize>) {
+        let number = self.checkpoint.committed() + 1;
+        pages.for_each(|page| self.map.keep(page, number));
+    }
+
+    /// Makes room for map pages of a range that map nothing yet. Comes before [`Volume::need_pages`], because pages that
+    /// others make room for may be of the range.
+    fn need_new_pages(&mut self, range: Range) -> Result<(), Refusal> {
+        let first = index64(range.lba.raw() / PAGE_ENTRIES_U64);
+        let last = index64((range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64);
+        let new = (first..=last).filter(|page| self.map.ready(*page) == Ready::Empty).count();
+        if new == 0 {
+            return Ok(());
+        }
+        self.keep_pages(first..=last);
+        if self.make_room(new) { Ok(()) } else { Err(Refusal::Busy) }
+    }
+
     /// Makes sure that all map pages of a range can be looked up; asks for those that are missing.
     fn need_pages(&mut self, range: Range) -> Result<(), Refusal> {
         let first = range.lba.raw() / PAGE_ENTRIES_U64;
         let last = (range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64;
-        let pages = index64(first)..index64(last) + 1;
+        let pages = index64(first)..=index64(last);
         let mut ready = Ok(());
         for page in pages.clone() {
             match self.map.ready(page) {
@@ -65,9 +84,7 @@ impl Volume {
             }
         }
         if ready.is_err() {
-            // They must not make room for one another.
-            let number = self.checkpoint.committed() + 1;
-            pages.for_each(|page| self.map.keep(page, number));
+            self.keep_pages(pages);
         }
         ready
     }
@@ -87,6 +104,7 @@ impl Volume {
     ) -> Result<(), Refusal> {
         self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
         self.check_change()?;
+        self.need_new_pages(range)?;
         self.need_pages(range)?;
         let blocks = onefold_units::convert::narrow(range.blocks);
         let stream = self.stream_of(range.lba, blocks);
@@ -279,6 +297,9 @@ impl Volume {
                 }
             } else {
                 plan.push(block, entry, self.layout.geometry().segment_blocks);
+                if self.options.verify {
+                    plan.sums.push(entry.crc);
+                }
             }
         }
         for run in &plan.runs {
@@ -333,7 +354,7 @@ pub struct ReadRun {
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
     runs: Vec<ReadRun>,
-    /// Checksums of all blocks of the runs, in order.
+    /// Checksums of all blocks of the runs, in order; none where reads are not checked.
     sums: Vec<u32>,
 }
 
@@ -344,7 +365,8 @@ impl ReadPlan {
         &self.runs
     }
 
-    /// The blocks of the request whose bytes in `buffer` are not those that were written.
+    /// The blocks of the request whose bytes in `buffer` are not those that were written; none where reads are not
+    /// checked ([`crate::Options::verify`]).
     pub fn damaged<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = u32> + 'a {
         let blocks = self.runs.iter().flat_map(|run| run.block..run.block + run.blocks);
         blocks.zip(&self.sums).filter_map(|(block, sum)| {
@@ -359,7 +381,6 @@ impl ReadPlan {
     }
 
     fn push(&mut self, block: u32, entry: Entry, segment_blocks: u32) {
-        self.sums.push(entry.crc);
         if let Some(last) = self.runs.last_mut()
             && last.block + last.blocks == block
             && last.at.raw() + last.blocks == entry.at.raw()

@@ -267,12 +267,9 @@ impl Map {
         self.dirty_pages > self.limit / 2
     }
 
-    /// Makes room for one page if memory is full. `false` if every page has to stay (invariant 2). `committed` is
-    /// the number of the last committed checkpoint.
-    pub(crate) fn make_room(&mut self, committed: u64) -> bool {
-        if self.resident < self.limit {
-            return true;
-        }
+    /// Lets one page leave memory. `false` if every page has to stay (invariant 2). `committed` is the number of the last
+    /// committed checkpoint.
+    pub(crate) fn evict(&mut self, committed: u64) -> bool {
         for _ in 0..2 * self.pages.len() {
             self.hand = (self.hand + 1) % self.pages.len();
             let Some(page) = self.pages[self.hand].as_mut() else { continue };

@@ -187,7 +187,7 @@ impl VolumeSpec {
             unit_blocks: unit,
             segment_blocks: segment,
             logical_blocks,
-            op_basis_points: 0,
+            op_basis_points: spare_basis_points(&layout, logical_blocks),
             devices: vec![data],
         })
     }
@@ -211,6 +211,13 @@ fn default_segment_blocks(blocks: u64) -> u32 {
     let most = (blocks / 160).max(64);
     let most = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
     u32::try_from(wanted.min(most)).unwrap_or(1024)
+}
+
+/// Share of the log space that the exported blocks leave free, in 1/10,000.
+fn spare_basis_points(layout: &Layout, logical_blocks: u64) -> u16 {
+    let log = layout.log_blocks();
+    let spare = log.saturating_sub(logical_blocks);
+    u16::try_from(spare * 10_000 / log.max(1)).unwrap_or(10_000)
 }
 
 fn share(blocks: u64, share: f64) -> u64 {

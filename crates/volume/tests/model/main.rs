@@ -228,3 +228,36 @@ fn random_work_with_cleaning_and_reopening() {
     assert!(recounted > 20, "{recounted} recounts");
     assert!(cleaned > 100, "{cleaned} log segments were cleaned");
 }
+
+/// Blocks that are found damaged when a bit of one that is read was changed.
+fn found_damaged(verify: bool) -> usize {
+    let mut rig = Rig::new(64 * 160, 6000, Options { verify, ..options() });
+    rig.write(5, 1);
+    rig.retry(|rig| rig.volume.flush(1));
+    rig.step();
+    let mut buffer = vec![0; BLOCK];
+    let mut plan = ReadPlan::default();
+    let range = Range { lba: Lba::new(5), blocks: 1 };
+    rig.volume.read(range, Some(&mut buffer), &mut plan).unwrap();
+    rig.memory.read(plan.runs()[0].at.raw().into(), &mut buffer).unwrap();
+    buffer[100] ^= 1;
+    rig.volume.end_read(&plan);
+    plan.damaged(&buffer).count()
+}
+
+#[test]
+fn what_is_read_is_checked_unless_that_is_switched_off() {
+    assert_eq!(found_damaged(true), 1);
+    assert_eq!(found_damaged(false), 0);
+}
+
+#[test]
+fn pages_that_make_room_are_counted() {
+    let mut rig = Rig::new(64 * 160, 7600, Options { map_pages: 4, ..options() });
+    for lba in (0..7600).step_by(100) {
+        rig.write(lba, 60);
+    }
+    rig.read_all();
+    let stats = rig.volume.stats();
+    assert!(stats.map_evictions > 0 && stats.map_faults > 0, "{stats:?}");
+}
