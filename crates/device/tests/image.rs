@@ -5,9 +5,9 @@ mod common;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use common::{Folder, TEXT, plain, rich};
+use common::{Folder, TEXT, plain, rich, shares};
 use onefold_device::{Access, BlockDevice, DeviceError, Image, Latency, SsdDevice};
-use onefold_format::{ImageError, ImageLabel, LABEL_BYTES};
+use onefold_format::{FEATURE_STRIDES, ImageError, ImageLabel, LABEL_BYTES};
 use onefold_units::Status;
 
 fn refusal(folder: &Folder) -> String {
@@ -125,13 +125,49 @@ fn images_of_other_versions_are_refused() {
     );
 }
 
+/// A copy of the label of an image.
+fn label(folder: &Folder, copy: usize) -> ImageLabel {
+    let file = fs::read(folder.path()).unwrap();
+    let bytes = &file[copy * LABEL_BYTES..][..LABEL_BYTES];
+    ImageLabel::decode(bytes, u32::try_from(copy).unwrap()).unwrap()
+}
+
+/// An older build would take the copy without the feature, and entries with strides for others.
+#[test]
+fn an_image_from_before_strides_gets_the_feature_in_both_copies() {
+    assert_eq!(label(&Folder::new(&plain()), 0).features, 0, "there is no log of remaps");
+    let folder = Folder::new(&shares(plain()));
+    for copy in 0..2 {
+        let made = label(&folder, copy);
+        assert_eq!(made.features, FEATURE_STRIDES);
+        let before = ImageLabel { features: 0, ..made };
+        overwrite(&folder, copy * LABEL_BYTES, &before.encode().unwrap());
+    }
+    drop(Image::open(&folder.path(), Access::ReadOnly).unwrap());
+    assert_eq!([0, 1].map(|copy| label(&folder, copy).features), [0, 0]);
+    drop(folder.open());
+    assert_eq!([0, 1].map(|copy| label(&folder, copy).features), [FEATURE_STRIDES; 2]);
+    assert_eq!([0, 1].map(|copy| label(&folder, copy).clean), [false; 2]);
+}
+
+#[test]
+fn a_feature_that_is_not_known_counts_in_either_copy() {
+    for copy in 0..2 {
+        let folder = Folder::new(&plain());
+        let newer = ImageLabel { features: 6, ..label(&folder, copy) };
+        overwrite(&folder, copy * LABEL_BYTES, &newer.encode().unwrap());
+        assert_eq!(
+            refusal(&folder),
+            "IMAGE: the image needs features 0x6 that this Onefold does not have"
+        );
+    }
+}
+
 #[test]
 fn the_copies_of_the_label_take_turns() {
     let folder = Folder::new(&plain());
     let generation = |copy: usize| {
-        let file = fs::read(folder.path()).unwrap();
-        let bytes = &file[copy * LABEL_BYTES..][..LABEL_BYTES];
-        let label = ImageLabel::decode(bytes, u32::try_from(copy).unwrap()).unwrap();
+        let label = label(&folder, copy);
         (label.generation, label.clean)
     };
     assert_eq!([generation(0), generation(1)], [(2, true), (1, true)]);

@@ -15,7 +15,11 @@ pub const LABEL_BYTES: usize = 65_536;
 /// First bytes of an image.
 pub const IMAGE_MAGIC: &[u8; 8] = b"ONEFOLD\0";
 const FIXED_BYTES: usize = 76;
-const KNOWN_FEATURES: u64 = 0;
+
+/// Feature bit: entries of the remap log may have strides. Without it they are runs of neighbouring
+/// units, and who does not know it would take them for such.
+pub const FEATURE_STRIDES: u32 = 1;
+const KNOWN_FEATURES: u32 = FEATURE_STRIDES;
 
 /// Why a label cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +40,7 @@ pub enum ImageError {
     #[error("the image needs features {unknown:#x} that this Onefold does not have")]
     Features {
         /// Unknown feature bits.
-        unknown: u64,
+        unknown: u32,
     },
     /// Checksum or contents are wrong.
     #[error("the image label is damaged (checksum or contents of copy {copy} are wrong)")]
@@ -49,6 +53,8 @@ pub enum ImageError {
 /// Label of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageLabel {
+    /// Feature bits: what a reader has to know.
+    pub features: u32,
     /// Identity of the device.
     pub uuid: [u8; 16],
     /// Counts label writes; the newer copy wins.
@@ -82,7 +88,7 @@ impl ImageLabel {
         writer.bytes(IMAGE_MAGIC);
         writer.uint(IMAGE_VERSION, 2);
         writer.uint(0, 2);
-        writer.uint(KNOWN_FEATURES, 4);
+        writer.uint(u64::from(self.features), 4);
         writer.bytes(&self.uuid);
         writer.uint(self.generation, 8);
         writer.uint(u64::from(self.clean), 1);
@@ -123,7 +129,8 @@ impl ImageLabel {
 
 fn decode_fields(reader: &mut Reader<'_>) -> Option<Result<ImageLabel, ImageError>> {
     reader.uint(2)?;
-    let unknown = reader.uint(4)? & !KNOWN_FEATURES;
+    let features = reader.u32()?;
+    let unknown = features & !KNOWN_FEATURES;
     if unknown != 0 {
         return Some(Err(ImageError::Features { unknown }));
     }
@@ -136,6 +143,7 @@ fn decode_fields(reader: &mut Reader<'_>) -> Option<Result<ImageLabel, ImageErro
     let (nvram_bytes, logical_bytes) = (reader.uint(8)?, reader.uint(8)?);
     let config = std::str::from_utf8(reader.bytes(config_len)?).ok()?.to_owned();
     Some(Ok(ImageLabel {
+        features,
         uuid,
         generation,
         clean,
@@ -150,10 +158,11 @@ fn decode_fields(reader: &mut Reader<'_>) -> Option<Result<ImageLabel, ImageErro
 
 #[cfg(test)]
 mod tests {
-    use super::{ImageError, ImageLabel, LABEL_BYTES};
+    use super::{FEATURE_STRIDES, ImageError, ImageLabel, LABEL_BYTES};
 
     fn label() -> ImageLabel {
         ImageLabel {
+            features: FEATURE_STRIDES,
             uuid: [7; 16],
             generation: 2,
             clean: true,
@@ -183,6 +192,8 @@ mod tests {
             ImageLabel::decode(&newer, 0),
             Err(ImageError::Version { found: 9, expected: 1 })
         );
+        let unknown = ImageLabel { features: 5, ..label() }.encode().unwrap();
+        assert_eq!(ImageLabel::decode(&unknown, 0), Err(ImageError::Features { unknown: 4 }));
         for at in (10..LABEL_BYTES).step_by(997) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;

@@ -65,6 +65,7 @@ mod tests {
 
     fn label() -> ImageLabel {
         ImageLabel {
+            features: 0,
             uuid: [0; 16],
             generation: 1,
             clean: true,

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onefold_format::{ImageError, ImageLabel, LABEL_BYTES};
+use onefold_format::{FEATURE_STRIDES, ImageError, ImageLabel, LABEL_BYTES};
 use onefold_ftl::Layout;
 use onefold_nand::NullMedia;
 use onefold_ssd::{Ssd, SsdConfig};
@@ -146,6 +146,16 @@ impl Image {
         }
     }
 
+    /// Writes that the device is in use, and the features that it may have from now on. Those that are new
+    /// are in both copies then: a build that does not know them would take the copy without.
+    pub(crate) fn begin_use(&mut self, config: &SsdConfig) -> Result<(), DeviceError> {
+        let features = features(config);
+        let knows = self.label.features & features == features;
+        self.label.features |= features;
+        self.write_label(false)?;
+        if knows { Ok(()) } else { self.write_label(false) }
+    }
+
     /// Writes the next generation of the label and makes it durable, after everything before it.
     pub(crate) fn write_label(&mut self, clean: bool) -> Result<(), DeviceError> {
         let generation = self.label.generation + 1;
@@ -187,6 +197,7 @@ fn describe(path: &Path, config: &SsdConfig) -> Result<ImageLabel, DeviceError> 
     let layout = Layout::new(geometry, &config.ftl)
         .map_err(|source| DeviceError::Build { path: path.to_owned(), source: source.into() })?;
     Ok(ImageLabel {
+        features: features(config),
         uuid: [0; 16],
         generation: 0,
         clean: false,
@@ -199,14 +210,24 @@ fn describe(path: &Path, config: &SsdConfig) -> Result<ImageLabel, DeviceError> 
     })
 }
 
+/// The features that a device has sooner or later.
+const fn features(config: &SsdConfig) -> u32 {
+    if config.ftl.remap.scheme.is_local() { FEATURE_STRIDES } else { 0 }
+}
+
 fn long_config(config: &str) -> DeviceError {
     DeviceError::LongConfig { bytes: config.len(), max: LABEL_BYTES - 80 }
 }
 
-/// The newest whole copy of the label.
+/// The newest whole copy of the label. A whole one with features that this build does not know counts
+/// as newest: the other is from before them.
 fn read_label(path: &Path, backing: &Backing) -> Result<ImageLabel, DeviceError> {
     let copies = [0, 1].map(|copy| read_copy(backing, copy));
     match copies {
+        [Err(LabelError::Format(source @ ImageError::Features { .. })), _]
+        | [_, Err(LabelError::Format(source @ ImageError::Features { .. }))] => {
+            Err(DeviceError::Label { path: path.to_owned(), source })
+        }
         [Ok(first), Ok(second)] if second.generation > first.generation => Ok(second),
         [Ok(whole), _] | [_, Ok(whole)] => Ok(whole),
         [Err(first), Err(second)] => Err(refusal(path, first, second)),
@@ -221,8 +242,8 @@ fn refusal(path: &Path, first: LabelError, second: LabelError) -> DeviceError {
             DeviceError::Io { path, action: "read the label of", source }
         }
         (LabelError::Format(first), LabelError::Format(second)) => match (first, second) {
-            (source @ (ImageError::Version { .. } | ImageError::Features { .. }), _)
-            | (_, source @ (ImageError::Version { .. } | ImageError::Features { .. }))
+            (source @ ImageError::Version { .. }, _)
+            | (_, source @ ImageError::Version { .. })
             | (source @ ImageError::NotAnImage, ImageError::NotAnImage) => {
                 DeviceError::Label { path, source }
             }

@@ -72,7 +72,7 @@ impl SsdDevice {
             if options.accept_loss { give_up(&config) } else { OnLogDamage::Refuse };
         let (mut ssd, recovery) = Ssd::recover_with(config, media, on_log_damage)
             .map_err(|source| DeviceError::Build { path: image.path().to_owned(), source })?;
-        image.write_label(false)?;
+        image.begin_use(&config)?;
         let snapshots = Snapshots::open(&mut ssd)
             .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
         let shared = Shared {

@@ -1,9 +1,10 @@
 //! A page of the remap log on flash: one mapping unit with entries of one superblock, packed.
 //!
-//! Head, 44 B: magic 4 | version 1 | slot code 1 | entries 2 | superblock 4 | lowest len 2 | 0 2 |
-//! epoch 8 | lowest seq 8 | lowest target 4 | lowest slot 4 | bits of seq, target, slot and len, 1
-//! each. Then each entry takes these bits, lowest first: its distances from the lowest values of the
-//! page. The last four bytes of the unit are the checksum of all before them.
+//! Head, 44 B: magic 4 | version 1 | slot code and bits of stride 1 | entries 2 | superblock 4 | lowest
+//! len 2 | lowest stride - 1 2 | epoch 8 | lowest seq 8 | lowest target 4 | lowest slot 4 | bits of
+//! seq, target, slot and len, 1 each. Then each entry takes these bits, lowest first, and those of
+//! its stride: its distances from the lowest values of the page. The last four bytes of the unit are
+//! the checksum of all before them. What is about strides was zero before there were any.
 //!
 //! In slot code 1 the slot is the distance from the slot of the entry before (the first one has 0),
 //! which is shorter where entries are sorted by slot: the test below packs 558 instead of 506 into
@@ -33,7 +34,7 @@ pub struct LogPageHead {
     pub epoch: u64,
 }
 
-/// Fills a unit with as many of `entries`, from the front, as fit, and returns how many: at least 224
+/// Fills a unit with as many of `entries`, from the front, as fit, and returns how many: at least 202
 /// of any kind in 4 KiB. The order is kept; sorted by slot they take less.
 ///
 /// Panics if an entry is not valid or the unit is shorter than 49 bytes.
@@ -106,19 +107,24 @@ fn fits(count: u64, bits: u32, unit_bytes: u32) -> bool {
 }
 
 /// The fields of an entry in their order on the page.
-fn fields(entry: &RemapEntry) -> [u64; 4] {
+fn fields(entry: &RemapEntry) -> [u64; FIELDS] {
     let (target, slot) = (u64::from(entry.target.raw()), u64::from(entry.slot));
-    [entry.seq.raw(), target, slot, u64::from(entry.len)]
+    let stride = u64::from(entry.stride) - 1;
+    [entry.seq.raw(), target, slot, u64::from(entry.len), stride]
 }
 
+const FIELDS: usize = 5;
 const SLOT: usize = 2;
+/// Bits of sequence number, target, slot and length, where they are in the head.
+const WIDE: usize = 4;
+const STRIDE: usize = 4;
 
 /// The values that some entries take.
 #[derive(Default)]
 struct Spans {
     any: bool,
-    low: [u64; 4],
-    high: [u64; 4],
+    low: [u64; FIELDS],
+    high: [u64; FIELDS],
     last_slot: u64,
     /// The largest step from one slot to the next; all ones after a step back.
     step: u64,
@@ -140,7 +146,7 @@ impl Spans {
     }
 
     fn frame(&self) -> Frame {
-        let mut bits = [0; 4];
+        let mut bits = [0; FIELDS];
         for (bits, (low, high)) in bits.iter_mut().zip(self.low.iter().zip(&self.high)) {
             *bits = width(high - low);
         }
@@ -154,8 +160,8 @@ impl Spans {
 /// How the entries of one page are written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frame {
-    low: [u64; 4],
-    bits: [u32; 4],
+    low: [u64; FIELDS],
+    bits: [u32; FIELDS],
     /// Slot code 1: a slot is the distance from the one before.
     steps: bool,
 }
@@ -166,7 +172,7 @@ impl Frame {
     }
 
     /// What the fields of an entry are distances from.
-    fn origin(&self, slot_before: u64) -> [u64; 4] {
+    fn origin(&self, slot_before: u64) -> [u64; FIELDS] {
         let mut origin = self.low;
         if self.steps {
             origin[SLOT] = slot_before;
@@ -186,49 +192,50 @@ impl Frame {
         for (value, bits) in values.iter_mut().zip(self.bits) {
             *value = value.checked_add(reader.take(bits)?)?;
         }
-        let [seq, target, slot, len] = values;
+        let [seq, target, slot, len, stride] = values;
         let entry = RemapEntry {
             seq: Seq::new(seq),
             target: Lpn::new(u32::try_from(target).ok()?),
             slot: u32::try_from(slot).ok()?,
             len: u16::try_from(len).ok()?,
+            stride: u16::try_from(stride).ok()?.checked_add(1)?,
         };
         entry.is_valid().then_some(entry)
     }
 
     fn write(&self, head: &LogPageHead, count: usize, writer: &mut Writer<'_>) {
-        let [seq, target, slot, len] = self.low;
+        let [seq, target, slot, len, stride] = self.low;
         writer.uint(MAGIC, 4);
         writer.uint(VERSION, 1);
-        writer.uint(u64::from(self.steps), 1);
+        writer.uint(u64::from(self.steps) | u64::from(self.bits[STRIDE]) << 1, 1);
         writer.uint(u64_from(count), 2);
         writer.uint(u64::from(head.superblock.raw()), 4);
         writer.uint(len, 2);
-        writer.uint(0, 2);
+        writer.uint(stride, 2);
         writer.uint(head.epoch, 8);
         writer.uint(seq, 8);
         writer.uint(target, 4);
         writer.uint(slot, 4);
-        for bits in self.bits {
-            writer.uint(u64::from(bits), 1);
+        for bits in &self.bits[..WIDE] {
+            writer.uint(u64::from(*bits), 1);
         }
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<(LogPageHead, u16, Self)> {
         let known = reader.uint(4)? == MAGIC && reader.uint(1)? == VERSION;
-        let steps = match reader.u8()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let code = reader.u8()?;
+        let (steps, stride_bits) = (code & 1 == 1, u32::from(code >> 1));
+        if stride_bits > 16 {
+            return None;
+        }
         let count = reader.u16()?;
         let superblock = SuperblockId::new(reader.u32()?);
-        let len = reader.uint(2)?;
-        reader.uint(2)?;
+        let (len, stride) = (reader.uint(2)?, reader.uint(2)?);
         let epoch = reader.uint(8)?;
-        let low = [reader.uint(8)?, reader.uint(4)?, reader.uint(4)?, len];
-        let mut bits = [0; 4];
-        for bits in &mut bits {
+        let low = [reader.uint(8)?, reader.uint(4)?, reader.uint(4)?, len, stride];
+        let mut bits = [0; FIELDS];
+        bits[STRIDE] = stride_bits;
+        for bits in &mut bits[..WIDE] {
             *bits = u32::from(reader.u8()?);
             if *bits > 64 {
                 return None;
@@ -251,7 +258,7 @@ mod tests {
         LogPageHead { superblock: SuperblockId::new(0x0403_0201), epoch: 0x1234 };
 
     fn entry(seq: u64, target: u32, slot: u32, len: u16) -> RemapEntry {
-        RemapEntry { seq: Seq::new(seq), target: Lpn::new(target), slot, len }
+        RemapEntry { seq: Seq::new(seq), target: Lpn::new(target), slot, len, stride: 1 }
     }
 
     fn below(rng: &mut Rng, limit: u64) -> u32 {
@@ -300,6 +307,22 @@ mod tests {
         assert_eq!((unit[5], unit[42]), (1, 3));
     }
 
+    #[test]
+    fn golden_page_of_strides() {
+        let run = |target, slot, stride| RemapEntry { stride, ..entry(9, target, slot, 2) };
+        let (_, unit) = packed(&[run(0x40, 8, 17), run(0x41, 8, 20), run(0x40, 9, 17)]);
+        // Slots by distance, two bits of stride above 16; of target and slot one each.
+        assert_eq!(
+            (unit[5], &unit[12..16], &unit[40..44]),
+            (4, &[2, 0, 16, 0][..], &[0, 1, 1, 0][..])
+        );
+        // Target, slot, stride: 0, 0, 00b; 1, 0, 11b; 0, 1, 00b.
+        assert_eq!(unit[44..46], [0b1101_0000, 0b0000_0010]);
+        // One stride for all takes no bits.
+        let (_, unit) = packed(&[run(0x40, 8, 17), run(0x41, 8, 17)]);
+        assert_eq!((unit[5], &unit[14..16]), (0, &[16, 0][..]));
+    }
+
     /// remap.md section 14: at most 9 bytes for an entry of one page.
     #[test]
     fn a_scattered_entry_takes_at_most_nine_bytes() {
@@ -324,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_entries_fill_a_page_with_224() {
+    fn the_widest_entries_fill_a_page_with_202() {
         let wide = [entry(1, 0, 0, 1), entry(u64::MAX, u32::MAX - 1, u32::MAX - 1, 1)];
-        let long = entry(u64::MAX, 0, 0, u16::MAX);
+        let long = RemapEntry { stride: u16::MAX, ..entry(u64::MAX, 0, 0, u16::MAX) };
         let entries: Vec<RemapEntry> = wide.into_iter().chain([long]).cycle().take(300).collect();
-        assert_eq!(packed(&entries).0, 224);
+        assert_eq!(packed(&entries).0, 202);
     }
 
     #[test]
@@ -362,8 +385,8 @@ mod tests {
             crate::bytes::seal(&mut unit);
             unpack_log_page(&unit).map(|(_, entries)| entries.len())
         };
-        // Magic, version, slot code, entries, lowest length and target, bits.
-        let lies = [(0, 0), (4, 2), (5, 2), (7, 0xFF), (12, 0), (35, 0xFF), (40, 65), (43, 255)];
+        // Magic, version, bits of stride, entries, lowest length and target, bits.
+        let lies = [(0, 0), (4, 2), (5, 34), (7, 0xFF), (12, 0), (35, 0xFF), (40, 65), (43, 255)];
         for (at, value) in lies {
             assert_eq!(lying(&unit, at, value), None, "byte {at}");
         }
@@ -376,13 +399,15 @@ mod tests {
     }
 
     fn any_entry() -> impl Strategy<Value = RemapEntry> {
-        let bits = (0..64_u32, 0..32_u32, 0..32_u32, 0..16_u32);
-        (any::<(u64, u32, u32, u16)>(), bits).prop_map(|(values, bits)| {
+        let bits = (0..64_u32, 0..32_u32, 0..32_u32, 0..16_u32, 0..17_u32);
+        (any::<(u64, u32, u32, u16, u16)>(), bits).prop_map(|(values, bits)| {
             let len = (values.3 >> bits.3).max(1);
-            let room = u32::MAX - u32::from(len);
-            let target = (values.1 >> bits.1).min(room);
-            let slot = (values.2 >> bits.2).min(room);
-            entry((values.0 >> bits.0).max(1), target, slot, len)
+            let wide = values.4.checked_shr(bits.4).unwrap_or(0).max(1);
+            let stride = if len == 1 { 1 } else { wide };
+            let span = u32::from(len - 1) * u32::from(stride) + 1;
+            let target = (values.1 >> bits.1).min(u32::MAX - span);
+            let slot = (values.2 >> bits.2).min(u32::MAX - u32::from(len));
+            RemapEntry { stride, ..entry((values.0 >> bits.0).max(1), target, slot, len) }
         })
     }
 

@@ -82,7 +82,14 @@ mod tests {
 
     fn entry(n: u16) -> RemapEntry {
         let at = u32::from(n);
-        RemapEntry { seq: Seq::new(9), target: Lpn::new(100 * at), slot: 7 * at, len: n + 1 }
+        let stride = if n == 0 { 1 } else { 3 };
+        RemapEntry {
+            seq: Seq::new(9),
+            target: Lpn::new(100 * at),
+            slot: 7 * at,
+            len: n + 1,
+            stride,
+        }
     }
 
     #[test]

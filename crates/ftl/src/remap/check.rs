@@ -51,9 +51,8 @@ impl<M: Media> Ftl<M> {
             let first_ppn = self.nand.geometry().ppn(SuperblockId::new(at), 0).raw();
             let mut here: BTreeMap<(u32, bool), u32> = BTreeMap::new();
             for (entry, in_flash) in group.entries() {
-                for n in 0..u32::from(entry.len) {
-                    let (lpn, ppn) = (entry.target.raw() + n, first_ppn + entry.slot + n);
-                    if self.is_live(lpn, ppn, in_flash) {
+                for (lpn, slot) in entry.units() {
+                    if self.is_live(lpn, first_ppn + slot, in_flash) {
                         *here.entry((lpn, in_flash)).or_default() += 1;
                     }
                 }

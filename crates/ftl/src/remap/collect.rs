@@ -42,8 +42,7 @@ impl<M: Media> Ftl<M> {
         }
         referrers.reset(slots);
         for (entry, in_flash) in group.entries() {
-            for n in 0..u32::from(entry.len) {
-                let (lpn, slot) = (entry.target.raw() + n, entry.slot + n);
+            for (lpn, slot) in entry.units() {
                 let mapped = self.map.l2p.get(index(lpn)) == Some(&(first_ppn + slot));
                 // After a power cut a stale duplicate may be in the other store.
                 if mapped && remap.units.has(lpn) && remap.units.is_in_flash(lpn) == in_flash {
@@ -137,8 +136,7 @@ impl<M: Media> Ftl<M> {
             remap.refs.add(new);
             remap.units.set(lpn, false);
             remap.stats.moved_entries += 1;
-            let entry =
-                RemapEntry { seq: Seq::new(seq), target: Lpn::new(lpn), slot: new_slot, len: 1 };
+            let entry = RemapEntry::single(Seq::new(seq), Lpn::new(lpn), new_slot);
             self.append_entry(superblock, entry)?;
             if let Some(cache) = &mut self.map_cache {
                 cache.mark_dirty(lpn / self.layout.entries_per_unit);

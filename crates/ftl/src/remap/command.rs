@@ -5,7 +5,7 @@
 //! and no tombstone has to be made when one is dropped (remap.md section 7 makes it then).
 
 use onefold_nand::{At, Media};
-use onefold_units::convert::{index, u32_from};
+use onefold_units::convert::{index, narrow, u32_from};
 use onefold_units::{Lpn, Nanos};
 
 use super::execute::overlap;
@@ -86,11 +86,13 @@ impl<M: Media> Ftl<M> {
         let (mut pieces, reserved) = self.resolve_reserved(at, ranges, options)?;
         if !reserved {
             let part = self.part_units();
-            let units = |range: &RemapRange| u64::from(range.len);
-            let is_long = ranges.iter().map(units).sum::<u64>() > u64::from(part);
+            let units = ranges.iter().map(|range| u64::from(range.len)).sum::<u64>();
+            let is_long = units > u64::from(part);
             // Whether ranges overlap takes each with each: it is asked last.
             if is_long && !options.atomic && !options.moves && !overlap(ranges) {
-                return self.remap_parts(at, ranges, options, part);
+                // Long runs take few entries: the longer the parts, the fewer.
+                let half = narrow(units.div_ceil(2));
+                return self.remap_parts(at, ranges, options, part.max(half));
             }
             self.spread_room(&mut pieces, options);
         }
@@ -123,7 +125,7 @@ impl<M: Media> Ftl<M> {
         Ok((done, pieces))
     }
 
-    /// Units of which half of the log takes the entries, wherever their slots are.
+    /// Units of which half of the log takes the entries, wherever their slots are: each one an entry.
     fn part_units(&self) -> u32 {
         let Some(remap) = self.remap.as_ref().filter(|r| r.config.scheme.is_local()) else {
             return u32::MAX;

@@ -119,7 +119,11 @@ impl RemapConfig {
 
     /// Longest run of one entry, in logical units.
     #[must_use]
-    pub const fn run_max(&self) -> u32 {
-        if self.paper { 1 } else { 65_535 }
+    pub const fn run_max(&self) -> u16 {
+        if self.paper { 1 } else { u16::MAX }
     }
+
+    /// Largest distance of neighbouring units of a run. A device has fewer dies; larger ones come
+    /// about by chance, and one of them widens every entry of its log page.
+    pub(crate) const STRIDE_MAX: u16 = 1024;
 }

@@ -4,9 +4,10 @@
 //! The index of fingerprints is a hint and volatile: what it finds was stored when it was entered, and
 //! it is told when that moves or goes.
 
+use onefold_format::RemapEntry;
 use onefold_nand::{At, Grant, Media};
 use onefold_units::convert::index;
-use onefold_units::{Cause, Lpn, Ppn};
+use onefold_units::{Cause, Lpn, Ppn, Seq};
 
 use super::room::For;
 use crate::FtlError;
@@ -121,7 +122,9 @@ impl<M: Media> Ftl<M> {
             self.program_all_staged(at)?;
         }
         self.seq += 1;
-        let done = self.share_run(ready, lpn, slot, 1, self.seq)?;
+        let (superblock, slot) = self.nand.geometry().split(slot);
+        let entry = RemapEntry::single(Seq::new(self.seq), Lpn::new(lpn), slot);
+        let done = self.share_run(ready, superblock, entry)?;
         if let Some(remap) = &mut self.remap {
             remap.stats.deduplicated += 1;
         }

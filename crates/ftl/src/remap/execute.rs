@@ -3,7 +3,7 @@
 use onefold_format::{RemapEntry, SlotKind};
 use onefold_nand::{At, Media};
 use onefold_units::convert::{index, u32_from};
-use onefold_units::{Cause, Lpn, Nanos, Ppn, Seq};
+use onefold_units::{Cause, Lpn, Nanos, Ppn, SuperblockId};
 
 use super::plan::{Action, Piece};
 use super::request::{OVERLAPPING_COPIES_MAX, RemapError, RemapOptions, RemapOutcome, RemapRange};
@@ -67,7 +67,7 @@ impl<M: Media> Ftl<M> {
         let unit_bytes = self.nand.geometry().unit_bytes();
         let mut bytes = vec![0; if M::STORES { units * index(unit_bytes) } else { 0 }];
         let mut targets = bytes.chunks_exact_mut(index(unit_bytes));
-        for lpn in copies().flat_map(|piece| piece.src..piece.src + piece.len) {
+        for lpn in copies().flat_map(Piece::sources) {
             let data = targets.next().unwrap_or_default();
             self.read(at, Lpn::new(lpn), unit_bytes, Cause::Fallback, data)?;
         }
@@ -78,54 +78,46 @@ impl<M: Media> Ftl<M> {
     /// is given up while another target of the command leaves it; then the entries are made durable;
     /// then the map changes.
     fn share_pieces(&mut self, at: At, pieces: &[Piece], seq: u64) -> Result<Nanos, FtlError> {
-        for piece in pieces {
-            if let Action::Share(first) = piece.action {
-                self.log_run(piece.dst, first, piece.len, seq)?;
-            }
+        let geometry = *self.nand.geometry();
+        let runs = || pieces.iter().filter_map(|piece| piece.entry(&geometry, seq));
+        for (superblock, entry) in runs() {
+            self.log_run(superblock, entry)?;
         }
         let done = self.write_log_at(at.ready)?;
-        for piece in pieces {
-            if let Action::Share(first) = piece.action {
-                self.map_run(piece.dst, first, piece.len, seq);
-            }
+        for (superblock, entry) in runs() {
+            self.map_run(superblock, &entry);
         }
         Ok(done)
     }
 
-    /// Maps one run of units to slots; room in the log was reserved.
+    /// Maps one run of units to slots of a superblock; room in the log was reserved.
     pub(crate) fn share_run(
         &mut self,
         ready: Nanos,
-        dst: u32,
-        first: Ppn,
-        len: u32,
-        seq: u64,
+        superblock: SuperblockId,
+        entry: RemapEntry,
     ) -> Result<Nanos, FtlError> {
-        self.log_run(dst, first, len, seq)?;
+        self.log_run(superblock, entry)?;
         let done = self.write_log_at(ready)?;
-        self.map_run(dst, first, len, seq);
+        self.map_run(superblock, &entry);
         Ok(done)
     }
 
     /// Gives slots the references of a run of units, and the log its entry.
-    fn log_run(&mut self, dst: u32, first: Ppn, len: u32, seq: u64) -> Result<(), FtlError> {
-        let (superblock, slot) = self.nand.geometry().split(first);
+    fn log_run(&mut self, superblock: SuperblockId, entry: RemapEntry) -> Result<(), FtlError> {
+        let first = self.nand.geometry().ppn(superblock, entry.slot);
         let Some(remap) = &mut self.remap else { return Ok(()) };
-        for n in 0..len {
-            remap.refs.add(Ppn::new(first.raw() + n));
-        }
+        remap.refs.add_run(first, u32::from(entry.len));
         remap.stats.entries += 1;
-        let (seq, target) = (Seq::new(seq), Lpn::new(dst));
-        let len = onefold_units::convert::low16(u64::from(len));
-        self.append_entry(superblock, RemapEntry { seq, target, slot, len })
+        self.append_entry(superblock, entry)
     }
 
     /// Points a run of units at slots that have their references already.
-    fn map_run(&mut self, dst: u32, first: Ppn, len: u32, seq: u64) {
-        let (superblock, _) = self.nand.geometry().split(first);
+    fn map_run(&mut self, superblock: SuperblockId, entry: &RemapEntry) {
         let collecting = self.superblocks[superblock.index()].state == State::Collecting;
-        for n in 0..len {
-            let (lpn, ppn) = (dst + n, Ppn::new(first.raw() + n));
+        let first = self.nand.geometry().ppn(superblock, 0).raw();
+        for (lpn, slot) in entry.units() {
+            let ppn = Ppn::new(first + slot);
             let old = self.map.stored(lpn);
             if let Some(old) = old {
                 self.end_mapping(lpn, old);
@@ -135,7 +127,7 @@ impl<M: Media> Ftl<M> {
                 remap.units.set(lpn, false);
             }
             if collecting {
-                self.note_referrer(lpn, ppn, seq);
+                self.note_referrer(lpn, ppn, entry.seq.raw());
             }
             if let Some(old) = old {
                 self.invalidate(old);
@@ -159,15 +151,14 @@ impl<M: Media> Ftl<M> {
         let mut kept = kept.map(|bytes| bytes.chunks_exact(index(unit_bytes)));
         let mut done = at.ready;
         for piece in pieces.iter().filter(|piece| piece.action == Action::Copy) {
-            for n in 0..piece.len {
+            for (lpn, src) in piece.targets().zip(piece.sources()) {
                 let data = if let Some(kept) = &mut kept {
                     kept.next().unwrap_or_default()
                 } else {
-                    let src = Lpn::new(piece.src + n);
-                    self.read(at, src, unit_bytes, Cause::Fallback, &mut scratch)?;
+                    self.read(at, Lpn::new(src), unit_bytes, Cause::Fallback, &mut scratch)?;
                     &scratch
                 };
-                let unit = Unit { lpn: piece.dst + n, seq, entry, data, moves_from: None };
+                let unit = Unit { lpn, seq, entry, data, moves_from: None };
                 let grant = if atomic {
                     let pool = self.turn;
                     self.append(at, pool, pool * self.layout.frontiers, unit)?
@@ -205,7 +196,7 @@ impl<M: Media> Ftl<M> {
             return;
         }
         let done = pieces.iter().filter(|piece| piece.action != Action::Skip);
-        for lpn in done.flat_map(|piece| piece.dst..piece.dst + piece.len) {
+        for lpn in done.flat_map(Piece::targets) {
             self.moving.remove(&lpn);
         }
     }
@@ -214,7 +205,7 @@ impl<M: Media> Ftl<M> {
     pub(crate) fn note_moving(&mut self, pieces: &[Piece], options: RemapOptions) {
         if options.moves_on_flush {
             let done = pieces.iter().filter(|piece| piece.action != Action::Skip);
-            self.moving.extend(done.flat_map(|piece| piece.src..piece.src + piece.len));
+            self.moving.extend(done.flat_map(Piece::sources));
             self.keep_targets(pieces);
         }
     }

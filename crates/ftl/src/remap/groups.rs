@@ -9,6 +9,8 @@ use onefold_format::{RemapEntry, SyncedLog};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Ppn, SuperblockId};
 
+use super::RemapConfig;
+
 /// Segment of schemes that have none: entries without a place in NVRAM.
 pub(crate) const NO_SEGMENT: u32 = u32::MAX;
 
@@ -100,25 +102,22 @@ impl Group {
         last.map_or(0, |segment| per_segment.saturating_sub(u32_from(segment.entries.len())))
     }
 
-    /// Lengthens the last entry by `entry` if it follows on and is not on the medium yet.
-    pub(crate) fn merge(&mut self, entry: &RemapEntry, run_max: u32) -> bool {
+    /// Lengthens one of the last entries by `entry` if it follows on and is not on the medium yet. Where
+    /// several units share the slots that collection moves, their runs grow side by side.
+    pub(crate) fn merge(&mut self, entry: &RemapEntry, run_max: u16) -> bool {
+        const LOOKS: usize = 4;
         let Some(segment) = self.segments.last_mut() else { return false };
-        let unwritten = index(segment.written.unwrap_or(0)) < segment.entries.len();
-        let Some(last) = segment.entries.last_mut().filter(|_| unwritten) else { return false };
-        let len = u32::from(last.len);
-        let follows = last.seq == entry.seq
-            && last.target.raw() + len == entry.target.raw()
-            && last.slot + len == entry.slot;
-        let total = len + u32::from(entry.len);
-        match u16::try_from(total) {
-            Ok(total) if follows && u32::from(total) <= run_max => {
-                last.len = total;
+        let written = index(segment.written.unwrap_or(0));
+        let unwritten = segment.entries.get_mut(written..).unwrap_or_default();
+        for last in unwritten.iter_mut().rev().take(LOOKS) {
+            if let Some(joined) = last.joined(entry, run_max, RemapConfig::STRIDE_MAX) {
+                *last = joined;
                 self.nvram.units += u32::from(entry.len);
                 self.nvram.live += u32::from(entry.len);
-                true
+                return true;
             }
-            _ => false,
         }
+        false
     }
 
     /// Takes all segments out.

@@ -60,7 +60,7 @@ impl<M: Media> Ftl<M> {
         for entry in entries() {
             let mut ends: Option<(u16, u16)> = None;
             let (begin, mut holes) = (inner.len(), 0);
-            for (lpn, n) in (entry.target.raw()..).zip(0..entry.len) {
+            for ((lpn, _), n) in entry.units().zip(0..) {
                 if !ended.take(lpn) {
                     holes = inner.len();
                     ends = Some((ends.map_or(n, |(first, _)| first), n));
@@ -70,7 +70,7 @@ impl<M: Media> Ftl<M> {
                 }
             }
             inner.truncate(holes.max(begin));
-            kept.extend(ends.map(|(first, last)| cut(entry, first, last)));
+            kept.extend(ends.map(|(first, last)| entry.part(first, last)));
         }
         if units != live {
             let entries: Vec<_> = entries().copied().collect();
@@ -79,9 +79,8 @@ impl<M: Media> Ftl<M> {
         if to_flash {
             let first_ppn = self.nand.geometry().ppn(superblock, 0).raw();
             for entry in &kept {
-                let ppns = first_ppn + entry.slot..;
-                for (lpn, ppn) in (entry.target.raw()..).zip(ppns).take(usize::from(entry.len)) {
-                    if self.is_live(lpn, ppn, false) {
+                for (lpn, slot) in entry.units() {
+                    if self.is_live(lpn, first_ppn + slot, false) {
                         self.put_unit(lpn, true);
                     }
                 }
@@ -107,9 +106,8 @@ impl<M: Media> Ftl<M> {
         let mut taken: Vec<u32> = Vec::new();
         for (at, entry) in entries.iter().enumerate().rev() {
             let mut ends: Option<(u16, u16)> = None;
-            for n in 0..entry.len {
-                let lpn = entry.target.raw() + u32::from(n);
-                if self.is_live(lpn, first_ppn + entry.slot + u32::from(n), in_flash) {
+            for ((lpn, slot), n) in entry.units().zip(0..) {
+                if self.is_live(lpn, first_ppn + slot, in_flash) {
                     self.take_unit(lpn);
                     taken.push(lpn);
                     ends = Some((ends.map_or(n, |(first, _)| first), n));
@@ -118,7 +116,7 @@ impl<M: Media> Ftl<M> {
             if let Some((first, last)) = ends
                 && is_wanted(at)
             {
-                kept.push(cut(entry, first, last));
+                kept.push(entry.part(first, last));
             }
         }
         for lpn in &taken {
@@ -145,16 +143,6 @@ impl<M: Media> Ftl<M> {
         } else if let Some(remap) = &mut self.remap {
             remap.units.set(lpn, in_flash);
         }
-    }
-}
-
-/// The part of an entry from its unit `first` to its unit `last`.
-fn cut(entry: &RemapEntry, first: u16, last: u16) -> RemapEntry {
-    RemapEntry {
-        seq: entry.seq,
-        target: onefold_units::Lpn::new(entry.target.raw() + u32::from(first)),
-        slot: entry.slot + u32::from(first),
-        len: last - first + 1,
     }
 }
 

@@ -143,6 +143,8 @@ pub(crate) struct Remap {
     pub(crate) collect_from: u64,
     /// Scratch of the running command.
     pub(crate) needs: Needs,
+    /// By superblock, the last piece of a command about it (see `plan`).
+    pub(crate) runs: Vec<u32>,
     pub(crate) stats: RemapStats,
 }
 
@@ -176,6 +178,7 @@ impl Remap {
             in_vain_at: 0,
             collect_from: 0,
             needs: Needs::new(superblocks),
+            runs: vec![0; index(superblocks)],
             stats: RemapStats::default(),
         })
     }

@@ -1,9 +1,11 @@
 //! Deciding what a remap does with every unit, before anything changes.
 
-use onefold_nand::{At, Media};
-use onefold_units::convert::{index, u32_from};
-use onefold_units::{Cause, Lpn, Ppn};
+use onefold_format::RemapEntry;
+use onefold_nand::{At, Geometry, Media};
+use onefold_units::convert::{index, low16, u32_from};
+use onefold_units::{Cause, Lpn, Ppn, Seq, SuperblockId};
 
+use super::RemapConfig;
 use super::request::{RemapError, RemapOptions, RemapRange};
 use super::room::{For, Needs};
 use crate::FtlError;
@@ -15,7 +17,7 @@ use crate::layout::{LOST, UNMAPPED};
 pub(crate) enum Action {
     /// The target maps there already.
     Keep,
-    /// Map the target to this slot and the ones after it, all of one superblock.
+    /// Map the targets to this slot and the ones after it, all of one superblock.
     Share(Ppn),
     /// The source is unmapped: so is the target.
     Unmap,
@@ -25,14 +27,73 @@ pub(crate) enum Action {
     Skip,
 }
 
-/// A run of units of one range with the same fate.
+/// A run of units of one range with the same fate, a stride apart. Runs of one range may interleave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) range: usize,
     pub(crate) dst: u32,
     pub(crate) src: u32,
     pub(crate) len: u32,
+    pub(crate) stride: u16,
     pub(crate) action: Action,
+}
+
+impl Piece {
+    /// Its targets.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = u32> + use<> {
+        strided(self.dst, self.len, self.stride)
+    }
+
+    /// Its sources.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = u32> + use<> {
+        strided(self.src, self.len, self.stride)
+    }
+
+    /// The superblock that its units are mapped to, and the entry that says so.
+    pub(crate) fn entry(
+        &self,
+        geometry: &Geometry,
+        seq: u64,
+    ) -> Option<(SuperblockId, RemapEntry)> {
+        let Action::Share(first) = self.action else { return None };
+        let (superblock, slot) = geometry.split(first);
+        let len = low16(u64::from(self.len));
+        let (seq, target) = (Seq::new(seq), Lpn::new(self.dst));
+        Some((superblock, RemapEntry { seq, target, slot, len, stride: self.stride }))
+    }
+
+    /// Takes the unit `dst` to be mapped to `slot` if the run goes on with it, as an entry of the log
+    /// would.
+    #[inline]
+    fn takes_shared(&mut self, dst: u32, slot: Ppn, run_max: u16) -> bool {
+        let Action::Share(first) = self.action else { return false };
+        if first.raw() + self.len != slot.raw() || self.len >= u32::from(run_max) {
+            return false;
+        }
+        let step = dst - self.dst;
+        if self.len > 1 {
+            if step != self.len * u32::from(self.stride) {
+                return false;
+            }
+        } else if step <= u32::from(RemapConfig::STRIDE_MAX) {
+            self.stride = low16(u64::from(step));
+        } else {
+            return false;
+        }
+        self.len += 1;
+        true
+    }
+
+    /// Takes the unit after the last one if it has the same fate.
+    fn takes_next(&mut self, dst: u32, action: Action) -> bool {
+        let goes_on = self.action == action && self.dst + self.len == dst;
+        self.len += u32::from(goes_on);
+        goes_on
+    }
+}
+
+fn strided(first: u32, len: u32, stride: u16) -> impl Iterator<Item = u32> {
+    (0..len).map(move |n| first + n * u32::from(stride))
 }
 
 impl<M: Media> Ftl<M> {
@@ -78,16 +139,61 @@ impl<M: Media> Ftl<M> {
         std::hint::black_box(self.touch_ranges(ranges));
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
+        let mut runs = self.remap.as_mut().map(|remap| std::mem::take(&mut remap.runs));
+        let mut resolved = Ok(());
         for (number, range) in ranges.iter().enumerate() {
-            let begin = pieces.len();
-            for n in 0..range.len {
-                let (dst, src) = (range.dst.raw() + n, range.src.raw() + n);
-                let action = self.action(at, dst, src, options)?;
-                let piece = Piece { range: number, dst, src, len: 1, action };
-                self.add_piece(&mut pieces, begin, piece);
+            let runs = runs.as_deref_mut().unwrap_or_default();
+            resolved = self.resolve_range(at, number, *range, options, &mut pieces, runs);
+            if resolved.is_err() {
+                break;
             }
         }
-        Ok(pieces)
+        if let (Some(remap), Some(runs)) = (&mut self.remap, runs) {
+            remap.runs = runs;
+        }
+        resolved.map(|()| pieces)
+    }
+
+    /// Decides what to do with every unit of one range. `runs` has the last piece about each superblock,
+    /// as far as there is one: neighbouring units may lie on all dies in turn, so several runs grow at
+    /// the same time. What is left in it from other ranges does no harm, since a piece tells by itself
+    /// whether it goes on with a unit.
+    fn resolve_range(
+        &mut self,
+        at: At,
+        number: usize,
+        range: RemapRange,
+        options: RemapOptions,
+        pieces: &mut Vec<Piece>,
+        runs: &mut [u32],
+    ) -> Result<(), FtlError> {
+        let begin = pieces.len();
+        let (geometry, run_max) = (*self.nand.geometry(), self.config.remap.run_max());
+        for n in 0..range.len {
+            let (dst, src) = (range.dst.raw() + n, range.src.raw() + n);
+            let action = self.action(at, dst, src, options)?;
+            if let Action::Share(ppn) = action {
+                if range.len > 1 {
+                    let (superblock, slot) = geometry.split(ppn);
+                    let run = &mut runs[superblock.index()];
+                    if index(*run) >= begin
+                        && slot > 0
+                        && let Some(piece) = pieces.get_mut(index(*run))
+                        && piece.takes_shared(dst, ppn, run_max)
+                    {
+                        continue;
+                    }
+                    *run = u32_from(pieces.len());
+                }
+            } else if pieces.len() > begin
+                && let Some(last) = pieces.last_mut()
+                && last.takes_next(dst, action)
+            {
+                continue;
+            }
+            pieces.push(Piece { range: number, dst, src, len: 1, stride: 1, action });
+        }
+        Ok(())
     }
 
     /// Loads what scattered units of a command will need, all of one kind at a time: the loads do not
@@ -135,29 +241,6 @@ impl<M: Media> Ftl<M> {
         let max = remap.config.max_refs;
         let refs = remap.refs.get(Ppn::new(from)) + u32::from(!options.moves);
         Ok(if max > 0 && refs > max { instead } else { Action::Share(Ppn::new(from)) })
-    }
-
-    /// Lengthens the last piece of the range, or begins a new one.
-    fn add_piece(&self, pieces: &mut Vec<Piece>, begin: usize, piece: Piece) {
-        let run_max = self.config.remap.run_max();
-        if pieces.len() > begin
-            && let Some(last) = pieces.last_mut()
-        {
-            let follows = match (last.action, piece.action) {
-                (Action::Share(first), Action::Share(next)) => {
-                    let geometry = self.nand.geometry();
-                    first.raw() + last.len == next.raw()
-                        && last.len < run_max
-                        && geometry.split(first).0 == geometry.split(next).0
-                }
-                (a, b) => a == b,
-            };
-            if follows {
-                last.len += piece.len;
-                return;
-            }
-        }
-        pieces.push(piece);
     }
 
     /// Whether two units hold the same bytes. Without bytes nobody knows, and nothing is equal.
@@ -250,21 +333,31 @@ impl<M: Media> Ftl<M> {
         let unmapped = pieces.iter().filter(|piece| piece.action == Action::Unmap);
         let mut runs: Vec<_> = unmapped.map(|piece| (piece.dst, piece.len)).collect();
         if options.moves {
-            let mut targets: Vec<_> =
-                ranges.iter().map(|range| (range.dst.raw(), range.dst.raw() + range.len)).collect();
-            targets.sort_unstable();
-            for piece in pieces.iter().filter(|piece| piece.action != Action::Skip) {
-                let (mut begin, end) = (piece.src, piece.src + piece.len);
-                for (first, after) in &targets {
-                    if *first < end && *after > begin {
-                        runs.push((begin, first.saturating_sub(begin)));
-                        begin = *after;
-                    }
-                }
-                runs.push((begin, end.saturating_sub(begin)));
-            }
+            Self::add_moved(ranges, pieces, &mut runs);
         }
         runs.retain(|(first, len)| self.mapped_within(*first, first + len).is_some());
         runs
+    }
+
+    /// Adds the sources that are moved away: those of each range but for the ones that are targets as
+    /// well, and for those of units that are skipped.
+    fn add_moved(ranges: &[RemapRange], pieces: &[Piece], runs: &mut Vec<(u32, u32)>) {
+        let ends = |first: u32, len: u32| (first, first + len);
+        let targets: Vec<_> = ranges.iter().map(|r| ends(r.dst.raw(), r.len)).collect();
+        let skipped = pieces.iter().filter(|piece| piece.action == Action::Skip);
+        let skipped: Vec<(usize, u32)> =
+            skipped.flat_map(|piece| piece.sources().map(|lpn| (piece.range, lpn))).collect();
+        for (number, range) in ranges.iter().enumerate() {
+            let stays = skipped.iter().filter(|(of, _)| *of == number);
+            let mut stays: Vec<_> = stays.map(|(_, lpn)| ends(*lpn, 1)).collect();
+            stays.extend_from_slice(&targets);
+            stays.sort_unstable();
+            let (mut begin, end) = ends(range.src.raw(), range.len);
+            for (first, after) in stays.into_iter().take_while(|(first, _)| *first < end) {
+                runs.push((begin, first.saturating_sub(begin)));
+                begin = begin.max(after);
+            }
+            runs.push((begin, end.saturating_sub(begin)));
+        }
     }
 }

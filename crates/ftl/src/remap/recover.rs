@@ -31,9 +31,9 @@ pub(crate) struct FoundLog {
 pub(crate) struct FoundGroup {
     pages: Vec<(u64, LogPage)>,
     segments: Vec<Segment>,
-    /// All entries by target, and the longest of them: for looking one up.
-    by_target: Vec<RemapEntry>,
-    longest: u32,
+    /// All entries by number and slot, and the longest of them: for looking one up.
+    sorted: Vec<RemapEntry>,
+    longest: u16,
 }
 
 impl FoundGroup {
@@ -44,21 +44,20 @@ impl FoundGroup {
 
     /// Whether an entry with that number maps a unit to a slot.
     pub(crate) fn maps(&self, lpn: u32, slot: u32, seq: u64) -> bool {
-        let end = self.by_target.partition_point(|entry| entry.target.raw() <= lpn);
-        let near = self.by_target[..end].iter().rev();
-        near.take_while(|entry| lpn - entry.target.raw() < self.longest).any(|entry| {
-            let n = lpn - entry.target.raw();
-            n < u32::from(entry.len) && entry.slot + n == slot && entry.seq.raw() == seq
-        })
+        let key = |entry: &RemapEntry| (entry.seq.raw(), entry.slot);
+        let end = self.sorted.partition_point(|entry| key(entry) <= (seq, slot));
+        let first = slot.saturating_sub(u32::from(self.longest));
+        let near = self.sorted[..end].iter().rev();
+        near.take_while(|entry| key(entry) >= (seq, first))
+            .any(|entry| entry.slot_of(lpn) == Some(slot))
     }
 
     fn finish(&mut self) {
         self.pages.sort_by_key(|(written, _)| *written);
         self.segments.sort_by_key(|segment| segment.life);
-        self.by_target = self.entries().copied().collect();
-        self.by_target.sort_by_key(|entry| entry.target);
-        let longest = self.by_target.iter().map(|entry| u32::from(entry.len)).max();
-        self.longest = longest.unwrap_or(0);
+        self.sorted = self.entries().copied().collect();
+        self.sorted.sort_by_key(|entry| (entry.seq, entry.slot));
+        self.longest = self.sorted.iter().map(|entry| entry.len).max().unwrap_or(0);
     }
 }
 
@@ -202,10 +201,9 @@ impl<M: Media> Recovery<M> {
         let Some(group) = self.log.groups.get(superblock.index()) else { return Ok(Vec::new()) };
         let mut candidates = Vec::new();
         for entry in group.entries() {
-            for n in 0..u32::from(entry.len) {
-                let slot = entry.slot + n;
+            for (lpn, slot) in entry.units() {
                 if entry.seq > covered || first.is_some_and(|first| slot >= first) {
-                    candidates.push((entry.target.raw() + n, entry.seq.raw(), slot));
+                    candidates.push((lpn, entry.seq.raw(), slot));
                 }
             }
         }
@@ -258,9 +256,9 @@ impl<M: Media> Recovery<M> {
         for (at, group) in (0..).zip(&groups) {
             let first_ppn = self.ftl.nand.geometry().ppn(SuperblockId::new(at), 0).raw();
             for entry in group.entries() {
-                for n in 0..u32::from(entry.len) {
-                    let lpn = index(entry.target.raw() + n);
-                    if self.ftl.map.l2p.get(lpn) == Some(&(first_ppn + entry.slot + n)) {
+                for (lpn, slot) in entry.units() {
+                    let lpn = index(lpn);
+                    if self.ftl.map.l2p.get(lpn) == Some(&(first_ppn + slot)) {
                         newest[lpn] = newest[lpn].max(entry.seq.raw());
                     }
                 }
@@ -317,10 +315,8 @@ impl<M: Media> Recovery<M> {
         let Some(remap) = &mut self.ftl.remap else { return 0 };
         let mut live = 0;
         for entry in entries {
-            for n in 0..u32::from(entry.len) {
-                let lpn = entry.target.raw() + n;
-                let mapped =
-                    self.ftl.map.l2p.get(index(lpn)) == Some(&(first_ppn + entry.slot + n));
+            for (lpn, slot) in entry.units() {
+                let mapped = self.ftl.map.l2p.get(index(lpn)) == Some(&(first_ppn + slot));
                 let counts = newest.get(index(lpn)) == Some(&entry.seq.raw());
                 if mapped && counts && !remap.units.has(lpn) {
                     remap.units.set(lpn, in_flash);
@@ -398,7 +394,7 @@ impl<M: Media> Ftl<M> {
             }
             self.seq += 1;
             let (seq, target) = (Seq::new(self.seq), Lpn::new(stray));
-            self.append_entry(superblock, RemapEntry { seq, target, slot, len: 1 })?;
+            self.append_entry(superblock, RemapEntry::single(seq, target, slot))?;
             if let Some(remap) = &mut self.remap {
                 remap.units.set(stray, false);
             }

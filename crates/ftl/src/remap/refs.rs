@@ -46,6 +46,21 @@ impl Refs {
         }
     }
 
+    /// Adds a reference to each of `count` slots.
+    #[inline]
+    pub(crate) fn add_run(&mut self, first: Ppn, count: u32) {
+        let counts = &mut self.counts[first.index()..][..index(count)];
+        if counts.iter().all(|count| *count < MANY - 1) {
+            for count in counts {
+                *count += 1;
+            }
+        } else {
+            for n in 0..count {
+                self.add(Ppn::new(first.raw() + n));
+            }
+        }
+    }
+
     /// Takes one reference away; returns how many are left.
     #[inline]
     pub(crate) fn sub(&mut self, ppn: Ppn) -> u32 {
@@ -90,5 +105,16 @@ mod tests {
         }
         assert_eq!(refs.get(Ppn::new(0)), 0);
         assert!(refs.many.is_empty());
+    }
+
+    #[test]
+    fn a_run_counts_as_its_slots_do() {
+        let mut refs = Refs::new(6);
+        (0..253).for_each(|_| refs.add(Ppn::new(3)));
+        for n in 1..=300 {
+            refs.add_run(Ppn::new(1), 4);
+            let counts = [0, 1, 2, 3, 4, 5].map(|slot| refs.get(Ppn::new(slot)));
+            assert_eq!(counts, [0, n, n, n + 253, n, 0]);
+        }
     }
 }
