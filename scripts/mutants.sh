@@ -39,10 +39,10 @@ ftl|wear-unnoted|gc.rs|s/self\.note_wear\(superblock\)\?;\n(\s*Ok\(usable\))/$1/
 ftl|remap-unlogged|remap/execute.rs|s/let done = self\.write_log_at\(at\.ready\)\?;/let done = at.ready;/|a remap is in NVRAM when it completes
 ftl|remap-epoch|remap/recover.rs|s/is_some_and\(\|head\| head\.epoch == epoch\)/is_some()/|entries of an erased superblock do not count
 ftl|remap-tombstone|remap/execute.rs|s/self\.log_trim\(first, count\)\?;//|a moved source stays unmapped
-ftl|remap-references|remap/execute.rs|s/remap\.refs\.add\(Ppn::new\(first\.raw\(\) \+ n\)\);//|a shared slot is referenced by all that map to it
+ftl|remap-references|remap/execute.rs|s/remap\.refs\.add_run\(first, u32::from\(entry\.len\)\);//|a shared slot is referenced by all that map to it
 ftl|remap-destage|remap/store.rs|s/self\.write_pages\(now, superblock, live, Cause::Rmm\)\?;/let _ = (now, live);/|segments are given back after their entries are on flash
 ftl|remap-erase-first|gc.rs|s/self\.write_log\(\)\?;\n(\s*self\.pools\[index\(pool\)\]\.collection = None;)/$1/|entries of moved slots are in NVRAM before the erase
-ftl|remap-new-number|remap/collect.rs|s/RemapEntry \{ seq: Seq::new\(seq\), target/RemapEntry { seq: Seq::new(seq + 1000), target/|collection keeps the numbers of mappings
+ftl|remap-new-number|remap/collect.rs|s/RemapEntry::single\(Seq::new\(seq\)/RemapEntry::single(Seq::new(seq + 1000)/|collection keeps the numbers of mappings
 ftl|remap-absorb-number|remap/collect.rs|s/Some\(\(newest\.lpn, Some\(newest\.seq\)\)\)/Some((newest.lpn, None))/|an absorbed unit keeps the number of its mapping
 ftl|remap-oldest-entry|remap/live.rs|s/entries\.iter\(\)\.enumerate\(\)\.rev\(\)/entries.iter().enumerate()/; s/kept\.reverse\(\);//|of two entries of a unit the newest counts
 ftl|remap-aborted|candidates.rs|s/if self\.aborted\.contains\(&candidate\.seq\)/if self.aborted.contains(&0)/|slots and entries of an atomic remap that was cut off do not count
@@ -62,6 +62,15 @@ ftl|remap-moves-early|remap/command.rs|s/(let done = self\.execute\(at, ranges, 
 ftl|remap-erase-unsynced|gc.rs|s/self\.sync\(\)\?;\n(\s*self\.write_wear\(superblock, ERASING_BIT\))/$1/|log pages count until what replaces them is durable
 ftl|remap-old-places|remap/recover.rs|s/in group\.segments\.into_iter\(\)\.rev\(\)/in group.segments/; s/in segments\.into_iter\(\)\.rev\(\)/in segments/|segments that were compacted do not come back
 ftl|remap-no-spare|remap/groups.rs|s/!\(self\.free\.is_empty\(\) && self\.waiting\.is_empty\(\)\)/self.total > 0/|without a free segment nothing is compacted
+ftl|remap-stride-found|remap/recover.rs|s/in entry\.units\(\) \{\n(\s*if entry\.seq > covered)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)) {\n$1/|recovery reads the strides of entries
+ftl|remap-stride-lookup|remap/recover.rs|s/entry\.slot_of\(lpn\) == Some\(slot\)/entry.slot + lpn.wrapping_sub(entry.target.raw()) == slot/|a copy is looked for where the strided entry has it
+ftl|remap-stride-adopted|remap/recover.rs|s/in entry\.units\(\) \{\n(\s*let mapped)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)) {\n$1/|units of strided runs are known as remapped after a recovery
+ftl|remap-stride-moved|remap/collect.rs|s/in entry\.units\(\)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len))/|collection finds the units of strided runs
+ftl|remap-stride-live|remap/live.rs|s/\(\(lpn, slot\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, slot), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|units of strided runs are looked for where they are
+ftl|remap-stride-ended|remap/live.rs|s/\(\(lpn, _\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, _), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|ended mappings of strided runs are told by their units
+ftl|remap-stride-guessed|remap/plan.rs|s/if step != self\.len \* u32::from\(self\.stride\)/if false/|a run has one stride
+ftl|remap-run-ends|remap/plan.rs|s/&& slot > 0//|a run ends with its superblock
+ftl|remap-target-stays|remap/plan.rs|s/stays\.extend_from_slice\(&targets\);/let _ = \&targets;/|a moved source that is a target as well stays
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries

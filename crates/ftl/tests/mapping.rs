@@ -181,7 +181,7 @@ fn for_each_scheme(rng: &mut Rng, op: Op) -> Op {
 #[test]
 fn six_schemes_equal_a_plain_map() {
     let name = ("onefold-ftl", "mapping", "six_schemes_equal_a_plain_map");
-    let (mut shared, mut fell_back) = ([0; 6], [0; 6]);
+    let (mut shared, mut fell_back, mut strided) = ([0; 6], [0; 6], [0; 6]);
     for_each_seed(name, 150, |seed| {
         let mut rng = Rng::new(seed ^ 0x516);
         let setups = loop {
@@ -211,12 +211,14 @@ fn six_schemes_equal_a_plain_map() {
             plain.check(ftl, setup);
             shared[n] += ftl.remap_stats().remapped;
             fell_back[n] += ftl.remap_stats().copied;
+            strided[n] += ftl.remap_stats().strided_entries;
         }
     });
     if onefold_testkit::chosen_seed().is_none() {
         // All but the first share, all but the last run out of room or references now and then.
         assert!(shared[1..].iter().all(|units| *units > 0), "{shared:?}");
         assert!(fell_back[1..].iter().all(|units| *units > 0), "{fell_back:?}");
+        assert!(strided[1..].iter().all(|entries| *entries > 0), "{strided:?}");
     }
 }
 

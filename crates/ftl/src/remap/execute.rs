@@ -109,6 +109,7 @@ impl<M: Media> Ftl<M> {
         let Some(remap) = &mut self.remap else { return Ok(()) };
         remap.refs.add_run(first, u32::from(entry.len));
         remap.stats.entries += 1;
+        remap.stats.strided_entries += u64::from(entry.stride > 1);
         self.append_entry(superblock, entry)
     }
 

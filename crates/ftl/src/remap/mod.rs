@@ -75,6 +75,8 @@ pub struct RemapStats {
     pub skipped: u64,
     /// Entries written to the log for the host.
     pub entries: u64,
+    /// Those of them whose units lie apart.
+    pub strided_entries: u64,
     /// Entries that collection wrote again.
     pub moved_entries: u64,
     /// Referrers that a collected slot took over as its owner.
@@ -101,6 +103,7 @@ impl RemapStats {
             copied: self.copied - earlier.copied,
             skipped: self.skipped - earlier.skipped,
             entries: self.entries - earlier.entries,
+            strided_entries: self.strided_entries - earlier.strided_entries,
             moved_entries: self.moved_entries - earlier.moved_entries,
             absorbed: self.absorbed - earlier.absorbed,
             compactions: self.compactions - earlier.compactions,

@@ -255,7 +255,9 @@ impl Op {
                 break;
             }
             let dst = first + low32(rng.below(u64::from(units - first)));
-            let len = (1 + low32(rng.below(6))).min(units - dst);
+            // Long ones have strided runs where superblocks are of one die.
+            let longest = *pick(rng, &[6, 6, 6, 24]);
+            let len = (1 + low32(rng.below(longest))).min(units - dst);
             let src = low32(rng.below(u64::from(units - len + 1)));
             first = dst + len;
             *range = Some(RemapRange { dst: Lpn::new(dst), src: Lpn::new(src), len });

@@ -2,18 +2,20 @@
 
 use onefold_ftl::FtlError;
 use onefold_nand::{FaultSpec, MediaError};
-use onefold_testkit::{CutMedia, Power, for_each_seed};
+use onefold_testkit::{CutMedia, Power, chosen_seed, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::low32;
 
 use crate::common::{Op, Setup, pick, plain_config, spec};
 use crate::rig::{CUTS, Rig};
 
-fn random_run(seed: u64, power: Power) {
+/// Returns how many strided entries the log took.
+fn random_run(seed: u64, power: Power) -> u64 {
     let mut rng = Rng::new(seed);
     let setup = Setup::random(&mut rng);
     let mut rig = Rig::new(&setup, power, seed);
     let trims = *pick(&mut rng, &[10, 10, 10, 50]);
+    let mut strided = 0;
     // Some devices are full when it begins.
     if rng.below(3) > 0 {
         rig.fill();
@@ -27,26 +29,34 @@ fn random_run(seed: u64, power: Power) {
                 break;
             }
         }
+        strided += rig.ftl.remap_stats().strided_entries;
         let again = low32(rng.below(3));
         rig = rig.recover(&mut rng, again);
     }
     if rng.below(4) == 0 {
         rig.fill_and_overwrite(&mut rng);
     }
+    strided
+}
+
+/// Random runs of that test, with strided entries among them.
+fn random_runs(test: &'static str, seeds: u64, power: Power) {
+    let mut strided = 0;
+    for_each_seed(("onefold-ftl", "power_cut", test), seeds, |seed| {
+        strided += random_run(seed, power);
+    });
+    println!("{strided} strided entries");
+    assert!(strided > 0 || chosen_seed().is_some(), "no run was strided");
 }
 
 #[test]
 fn random_device_cuts() {
-    for_each_seed(("onefold-ftl", "power_cut", "random_device_cuts"), 10_000, |seed| {
-        random_run(seed, Power::Device);
-    });
+    random_runs("random_device_cuts", 10_000, Power::Device);
 }
 
 #[test]
 fn random_host_cuts() {
-    for_each_seed(("onefold-ftl", "power_cut", "random_host_cuts"), 4_000, |seed| {
-        random_run(seed, Power::Host);
-    });
+    random_runs("random_host_cuts", 4_000, Power::Host);
 }
 
 /// Flash that fails: an error or the right content, never another one.

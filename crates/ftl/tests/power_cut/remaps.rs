@@ -1,10 +1,12 @@
 //! Every cut of every short history of remaps and of the housekeeping of their log, on a device with
-//! segments of four entries, blocks of eight pages and three references per slot at most.
+//! segments of four entries, blocks of eight pages and three references per slot at most. With superblocks
+//! of one die, runs are strided.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use onefold_ftl::{FtlConfig, Maintenance, RemapConfig, RemapOptions, RemapRange, RemapScheme};
-use onefold_nand::GeometrySpec;
+use onefold_nand::{GeometrySpec, Span};
 use onefold_testkit::{Cut, Power, budget};
 use onefold_units::convert::index64;
 use onefold_units::{Lpn, Rng};
@@ -45,9 +47,39 @@ fn operations() -> Vec<Op> {
     ]
 }
 
-fn devices() -> Vec<(Setup, Power)> {
+/// Units that lie on all dies in turn when histories begin.
+const STRIDED_UNITS: Range<u32> = 8..16;
+
+/// The same for superblocks of one die: long ranges, which are a strided run per die, and what makes
+/// holes in them.
+fn strided_operations() -> Vec<Op> {
+    let copy = RemapOptions::default();
+    let moves = RemapOptions { moves: true, ..copy };
+    let on_flush = RemapOptions { moves_on_flush: true, ..copy };
+    let atomic = RemapOptions { atomic: true, moves: true, id: Some(0), ..copy };
+    vec![
+        Op::Write { lpn: 0, stream: 0 },
+        Op::Write { lpn: 23, stream: 0 },
+        remap(&[(20, 8, 7)], copy),
+        // Away and back, and two runs that change places.
+        remap(&[(8, 20, 6), (20, 8, 6)], copy),
+        remap(&[(30, 9, 5)], moves),
+        remap(&[(9, 30, 5), (36, 8, 4)], on_flush),
+        remap(&[(14, 8, 6), (8, 14, 2)], atomic),
+        Op::Trim { lpn: 10, count: 2 },
+        Op::Flush,
+        Op::Maintain(Maintenance::Collect),
+        Op::Maintain(Maintenance::CompactLog),
+        Op::Maintain(Maintenance::DestageLog),
+        Op::Maintain(Maintenance::CollectLog),
+        Op::Maintain(Maintenance::Checkpoint),
+    ]
+}
+
+fn devices() -> Vec<(Setup, Power, Vec<Op>)> {
     let one = spec(16, 8, 4096, 4096);
     let two_dies = GeometrySpec { channels: 2, ..one };
+    let per_die = GeometrySpec { span: Span::Die, ..two_dies };
     let wide = spec(18, 4, 16384, 4096);
     let remap = |scheme, max_refs, segments: u64| RemapConfig {
         scheme,
@@ -62,19 +94,30 @@ fn devices() -> Vec<(Setup, Power)> {
         (one, FtlConfig { remap: remap(RemapScheme::Lh, 3, 6), metadata_pages: true, ..plain }),
         (one, FtlConfig { remap: remap(RemapScheme::Ln, 3, 8), ..plain }),
         (wide, FtlConfig { remap: remap(RemapScheme::Lh, 0, 8), checkpoint: 0.3, ..plain }),
+        (per_die, FtlConfig { remap: remap(RemapScheme::Lh, 0, 10), ..plain }),
     ];
-    let setups = devices.map(|(spec, config)| Setup::new(spec, config, 0.9).unwrap());
-    let with = |power| setups.map(|setup| (setup, power));
+    let with = |power| {
+        devices.map(|(spec, config)| {
+            let strided = spec.span == Span::Die;
+            let operations = if strided { strided_operations() } else { operations() };
+            (Setup::new(spec, config, 0.9).unwrap(), power, operations)
+        })
+    };
     [with(Power::Device), with(Power::Host)].concat()
 }
 
 /// A full device with shared slots, stale entries and log pages, at rest.
-fn begin(setup: &Setup, power: Power, rng: &mut Rng) -> Rig {
+fn begin(setup: &Setup, power: Power, operations: &[Op], rng: &mut Rng) -> Rig {
     let mut rig = Rig::new(setup, power, 5);
     rig.fill();
-    let operations = operations();
     for _ in 0..60 {
-        assert!(rig.run(*pick(rng, &operations)));
+        assert!(rig.run(*pick(rng, operations)));
+    }
+    if setup.geometry.pools() > 1 {
+        // By now nothing lies as it was written; these take the dies in turn again.
+        for lpn in STRIDED_UNITS {
+            assert!(rig.run(Op::Write { lpn, stream: 0 }));
+        }
     }
     assert!(rig.run(Op::Flush));
     rig
@@ -97,6 +140,8 @@ struct Walk {
     /// The same with what recovery is checked against.
     seen: BTreeSet<(usize, u64)>,
     device: usize,
+    /// Strided entries that the last operations of histories wrote, if power did not fail.
+    strided: u64,
 }
 
 impl Walk {
@@ -124,6 +169,8 @@ impl Walk {
                 let mut rig = begin.clone();
                 rig.arm(after, cut);
                 if rig.run(op) {
+                    let strided = |rig: &Rig| rig.ftl.remap_stats().strided_entries;
+                    self.strided += strided(&rig) - strided(begin);
                     break;
                 }
                 // In turn, power also fails once or twice within recovery.
@@ -162,17 +209,22 @@ fn every_cut_of_every_short_history_of_remaps() {
     let seeds = budget(10_000).max(1);
     let (length, step) = if seeds > 80_000 { (5, 1_000_000 / seeds) } else { (3, 10_000 / seeds) };
     let mut walk = Walk {
-        operations: operations(),
+        operations: Vec::new(),
         rng: Rng::new(1),
         step: step.max(1),
         recoveries: 0,
         media: BTreeSet::new(),
         seen: BTreeSet::new(),
         device: 0,
+        strided: 0,
     };
-    for (setup, power) in devices() {
-        let begin = begin(&setup, power, &mut walk.rng);
+    for (setup, power, operations) in devices() {
+        let begin = begin(&setup, power, &operations, &mut walk.rng);
+        let strided = walk.strided;
+        walk.operations = operations;
         walk.explore(&begin, length);
+        let per_die = setup.geometry.pools() > 1;
+        assert!(!per_die || walk.strided > strided, "no run was strided");
         walk.device += 1;
         let (states, recoveries) = (walk.media.len(), walk.recoveries);
         println!(
@@ -181,5 +233,6 @@ fn every_cut_of_every_short_history_of_remaps() {
         );
     }
     println!("histories of up to {length} operations, of those one in {}", walk.step);
+    println!("{} strided entries", walk.strided);
     assert!(!walk.media.is_empty());
 }
