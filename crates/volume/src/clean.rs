@@ -110,7 +110,7 @@ impl Volume {
         // Log segments that a checkpoint is about to free may be taken up by checkpoints themselves: whoever waits for
         // one must not wait for those.
         let blocked = self.segments.available() <= Self::kept_from(Stream::User);
-        let needed = free < self.low() || background || wanted || blocked;
+        let needed = free < self.low() || background || wanted || blocked || self.is_evacuating();
         if !counted || !needed {
             return false;
         }
@@ -140,13 +140,20 @@ impl Volume {
             - blocks.div_ceil(self.options.batch_blocks.min(CLEAN_RECORDS_MAX + 1))
             - blocks / 64;
         let now = self.segments.next_epoch();
-        let candidates = self.segments.iter().filter(|(_, segment)| {
-            segment.state == SegmentState::Closed
-                && segment.stream != Stream::Meta
-                && segment.pins == 0
-                && !segment.is_empty_closed()
-                // A full log segment gives nothing back: headers take what it has beside live blocks.
-                && segment.live < full
+        let cleanable = || {
+            self.segments.iter().filter(|(_, segment)| {
+                segment.state == SegmentState::Closed
+                    && segment.stream != Stream::Meta
+                    && segment.pins == 0
+                    && !segment.is_empty_closed()
+            })
+        };
+        if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {
+            return Some(id);
+        }
+        let candidates = cleanable().filter(|(_, segment)| {
+            // A full log segment gives nothing back: headers take what it has beside live blocks.
+            segment.live < full
         });
         if greedy {
             return candidates.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id);

@@ -20,6 +20,12 @@ impl Heat {
         Self { written: vec![0; pages], total: 0 }
     }
 
+    /// Another number of pages.
+    pub(crate) fn resize(&mut self, pages: usize) {
+        self.written.resize(pages, 0);
+        self.total = self.written.iter().map(|count| u64::from(*count)).sum();
+    }
+
     /// Notes a write to a page and says whether the page is hot.
     pub(crate) fn touch(&mut self, page: usize, blocks: u32) -> bool {
         let count = &mut self.written[page];

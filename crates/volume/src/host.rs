@@ -31,7 +31,7 @@ pub struct Range {
 impl Volume {
     fn check_range(&self, range: Range, most: u64) -> Result<(), Refusal> {
         let end = range.lba.raw().checked_add(range.blocks);
-        let inside = end.is_some_and(|end| end <= self.layout.geometry().logical_blocks);
+        let inside = end.is_some_and(|end| end <= self.logical_end());
         if inside && range.blocks > 0 && range.blocks <= most {
             Ok(())
         } else {
@@ -199,6 +199,13 @@ impl Volume {
     pub fn trim(&mut self, tag: u64, range: Range) -> Result<u64, Refusal> {
         self.check_range(range, u64::MAX)?;
         self.check_change()?;
+        let blocks = self.trim_part(range, Some(tag))?;
+        self.stats.trimmed += blocks;
+        Ok(blocks)
+    }
+
+    /// Takes the first blocks of a trim, and says how many.
+    pub(crate) fn trim_part(&mut self, range: Range, tag: Option<u64>) -> Result<u64, Refusal> {
         let page_start = range.lba.raw() / PAGE_ENTRIES_U64 * PAGE_ENTRIES_U64;
         // All of them have to be in memory at once.
         let pages = TRIM_PAGES_MAX.min(u64_from(self.options.map_pages / 4).max(1));
@@ -211,7 +218,6 @@ impl Volume {
         }
         self.unmap(range);
         self.record_trim(tag, range);
-        self.stats.trimmed += range.blocks;
         Ok(range.blocks)
     }
 
@@ -234,7 +240,7 @@ impl Volume {
         }
     }
 
-    fn record_trim(&mut self, tag: u64, range: Range) {
+    fn record_trim(&mut self, tag: Option<u64>, range: Range) {
         let open = self.log.stream(Stream::User).open;
         let full = open.is_some_and(|open| {
             let records = &self.log.batch(open).records;
@@ -247,8 +253,10 @@ impl Volume {
         let id = self.batch_with_room(Stream::User);
         let record = TrimRecord { lba: range.lba, birth: 0, blocks: range.blocks };
         self.log.batch_mut(id).records.trims.push(record);
-        let request = self.requests.begin(tag, false);
-        self.wait_for(request, id);
+        if let Some(tag) = tag {
+            let request = self.requests.begin(tag, false);
+            self.wait_for(request, id);
+        }
     }
 
     /// Makes everything durable that was reported done before; reported under `tag`.
@@ -316,6 +324,11 @@ impl Volume {
     /// As for reads.
     pub fn mapped(&mut self, range: Range) -> Result<(bool, u64), Refusal> {
         self.check_range(range, u64::MAX)?;
+        self.alike(range)
+    }
+
+    /// As [`Volume::mapped`], of any blocks of the map.
+    pub(crate) fn alike(&mut self, range: Range) -> Result<(bool, u64), Refusal> {
         let page_end = (range.lba.raw() / PAGE_ENTRIES_U64 + 1) * PAGE_ENTRIES_U64;
         let end = (range.lba.raw() + range.blocks).min(page_end);
         self.need_pages(Range { blocks: end - range.lba.raw(), ..range })?;

@@ -119,10 +119,16 @@ impl Layout {
     /// of 255 for headers, and 1 % for the map.
     #[must_use]
     pub fn logical_max(&self) -> u64 {
+        let blocks = self.room();
+        blocks - blocks / 64
+    }
+
+    /// Blocks that can be in use, data and map, beside the reserve of the cleaner.
+    #[must_use]
+    pub fn room(&self) -> u64 {
         let reserve = u64::from(Self::reserve() + 4);
         let segments = u64::from(self.usable_segments()).saturating_sub(reserve);
-        let blocks = segments * u64::from(self.geometry.segment_blocks);
-        blocks - blocks / 64
+        segments * u64::from(self.geometry.segment_blocks)
     }
 
     /// Log segments that only the cleaner and the map may take (R of volume.md, section 5.7): one per stream and one.

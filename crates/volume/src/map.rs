@@ -7,7 +7,8 @@
 //!    checkpoint. Applying a run to an image that is newer than the run gives the same result, because what changed
 //!    after the run is in a later one. So images can be written at any checkpoint.
 //! 2. A page may leave memory when nothing in it changed since the last checkpoint that is committed.
-//! 3. A slot without image whose page is in no run maps nothing. It takes no memory.
+//! 3. A slot without image whose page is in no run maps nothing. It takes no memory. Nor does what is behind the end, of which
+//!    the log may know from before the device shrank.
 
 use onefold_format::volume::{DirectoryEntry, RunRecord};
 use onefold_units::convert::{index, index64, u32_from, u64_from};
@@ -77,6 +78,11 @@ struct Slot {
     counted: bool,
 }
 
+impl Slot {
+    const ABSENT: Self =
+        Self { image: DirectoryEntry::ABSENT, page: ABSENT, stale: false, counted: false };
+}
+
 /// Whether the entries of a page can be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ready {
@@ -107,10 +113,8 @@ pub(crate) struct Map {
 
 impl Map {
     pub(crate) fn new(pages: usize, limit: usize) -> Self {
-        let slot =
-            Slot { image: DirectoryEntry::ABSENT, page: ABSENT, stale: false, counted: false };
         Self {
-            slots: vec![slot; pages],
+            slots: vec![Slot::ABSENT; pages],
             pages: Vec::new(),
             free: Vec::new(),
             resident: 0,
@@ -131,7 +135,7 @@ impl Map {
     }
 
     pub(crate) fn ready(&self, page: usize) -> Ready {
-        let slot = &self.slots[page];
+        let Some(slot) = self.slots.get(page) else { return Ready::Empty };
         match slot.page {
             ABSENT if !slot.image.page.is_block() && !slot.stale => Ready::Empty,
             ABSENT => Ready::Missing,
@@ -175,7 +179,7 @@ impl Map {
 
     #[inline]
     fn page_mut(&mut self, page: usize) -> Option<&mut Page> {
-        let slot = self.slots[page].page;
+        let slot = self.slots.get(page)?.page;
         if slot >= DAMAGED {
             return None;
         }
@@ -217,6 +221,21 @@ impl Map {
     /// Whether the live counts know what a page maps; from now on they do.
     pub(crate) fn count_once(&mut self, page: usize) -> bool {
         std::mem::replace(&mut self.slots[page].counted, true)
+    }
+
+    /// Takes a page that maps nothing, and did not change since the last capture, out of memory.
+    pub(crate) fn drop_page(&mut self, page: usize) {
+        let slot = std::mem::replace(&mut self.slots[page].page, ABSENT);
+        if slot < DAMAGED {
+            self.pages[index(slot)] = None;
+            self.free.push(slot);
+            self.resident -= 1;
+        }
+    }
+
+    /// Another number of pages; those that go are not in memory. Runs may have records of new ones if `stale`.
+    pub(crate) fn resize(&mut self, pages: usize, stale: bool) {
+        self.slots.resize(pages, Slot { stale, ..Slot::ABSENT });
     }
 
     pub(crate) fn begin_load(&mut self, page: usize) {

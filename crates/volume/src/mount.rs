@@ -27,6 +27,7 @@ use crate::log::{BLOCK, Log};
 use crate::map::Map;
 use crate::pending::Pending;
 use crate::replay::{Identity, find};
+use crate::resize::Resizing;
 use crate::restore::candidates;
 use crate::runs::Runs;
 use crate::segments::Segments;
@@ -130,7 +131,7 @@ pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), Mo
         backing.write(*at, &[0; BLOCK]).map_err(failed)?;
     }
     backing.flush().map_err(failed)?;
-    let mut volume = Volume::blank(layout, Options::default(), label.uuid);
+    let mut volume = Volume::blank(layout, Options::default(), label.clone());
     volume.close();
     if !settle(&mut volume, backing, Nanos::ZERO) {
         return Err(MountError::Backing("the first checkpoint was written"));
@@ -233,8 +234,8 @@ fn find_state<B: Backing>(
         seq: root.seq.raw(),
         bytes: options.bytes,
     };
-    let replay = find(backing, &layout, &identity, &candidates(&body))?;
-    let mut volume = Volume::blank(layout, options, label.uuid);
+    let replay = find(backing, &layout, &identity, &candidates(&body, &layout))?;
+    let mut volume = Volume::blank(layout, options, label);
     volume.incarnation = root.incarnation;
     volume.restore(backing, &body, body_blocks, root.generation)?;
     let recovery = volume.replayed(&body, &replay, root.clean);
@@ -316,7 +317,7 @@ pub(crate) fn locations(extents: &[Extent]) -> Vec<Location> {
 
 impl Volume {
     /// A volume in which nothing was ever written.
-    pub(crate) fn blank(layout: Layout, options: Options, uuid: [u8; 16]) -> Self {
+    pub(crate) fn blank(layout: Layout, options: Options, label: VolumeLabel) -> Self {
         let pages = layout.map_pages();
         let directory = vec![
             DirectoryPlace { location: Location::UNMAPPED, crc: 0 };
@@ -338,6 +339,7 @@ impl Volume {
             checkpoint: Checkpoint::new(restored, 1),
             cleaner: Cleaner::default(),
             trims: Trims::default(),
+            resizing: Resizing::default(),
             recovered: None,
             stats: Stats::default(),
             frozen: None,
@@ -346,7 +348,8 @@ impl Volume {
             now: Nanos::ZERO,
             layout,
             options,
-            uuid,
+            uuid: label.uuid,
+            label,
         }
     }
 }

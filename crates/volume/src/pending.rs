@@ -15,6 +15,10 @@ pub(crate) enum Purpose {
     Flush { covers: u64 },
     /// The root of a checkpoint.
     Root,
+    /// A copy of the label.
+    Label,
+    /// Makes a copy of the label durable.
+    LabelFlush,
     /// A log segment that was given back.
     Trim(LogSegmentId),
     /// One of the parts that a map page is made from.
@@ -47,7 +51,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Begins a request. A read gets a buffer of its size; that of the root is set later.
+    /// Begins a request. A read gets a buffer of its size; those of root and label are set later.
     pub(crate) fn begin(
         &mut self,
         kind: IoKind,
@@ -56,7 +60,7 @@ impl Pending {
         blocks: u32,
     ) -> IoId {
         let bytes = match (kind, purpose) {
-            (IoKind::Read, _) | (_, Purpose::Root) => index(blocks) * BLOCK,
+            (IoKind::Read, _) | (_, Purpose::Root | Purpose::Label) => index(blocks) * BLOCK,
             _ => 0,
         };
         let id = self.free.pop().unwrap_or_else(|| {

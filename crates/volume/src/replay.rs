@@ -222,14 +222,18 @@ impl Overlay {
         let place = |at: usize| Location::new(found.start + 1 + u32_from(at));
         match &found.batch.records {
             RecordList::Data(list) => {
-                for (at, record) in list.iter().enumerate() {
+                let records = list.iter().enumerate();
+                for (at, record) in records.filter(|(_, record)| record.lba.raw() < logical_blocks)
+                {
                     self.set(record.lba, Entry { at: place(at), crc: record.crc });
                 }
             }
             RecordList::Clean(list) => {
                 for (at, record) in list.iter().enumerate() {
                     // Invariant 4.
-                    if self.get(record.lba).is_none_or(|entry| entry.at == record.source) {
+                    if record.lba.raw() < logical_blocks
+                        && self.get(record.lba).is_none_or(|entry| entry.at == record.source)
+                    {
                         self.set(record.lba, Entry { at: place(at), crc: record.crc });
                     }
                 }

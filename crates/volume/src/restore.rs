@@ -11,16 +11,17 @@ use onefold_units::convert::{index, u64_from};
 use crate::backing::Backing;
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::flush::Flushes;
+use crate::layout::Layout;
 use crate::log::{Log, Stream};
 use crate::map::Map;
 use crate::mount::{MountError, Recovery, damaged, fetch, locations};
 use crate::replay::{Candidate, Overlay, Replay};
 use crate::runs::{Run, Runs};
-use crate::segments::{Segment, Segments};
+use crate::segments::{Segment, Segments, fit};
 use crate::volume::Volume;
 
 /// Where batches behind the root may lie.
-pub(crate) fn candidates(body: &Body) -> Vec<Candidate> {
+pub(crate) fn candidates(body: &Body, layout: &Layout) -> Vec<Candidate> {
     let open = body.open.iter().filter_map(|open| {
         let epoch = body.segments.get(open.segment.index())?.epoch;
         let from = open.next;
@@ -32,7 +33,8 @@ pub(crate) fn candidates(body: &Body) -> Vec<Candidate> {
         epoch_min: body.next_epoch,
         epoch_max: u64::MAX,
     });
-    open.chain(listed).collect()
+    let exists = |candidate: &Candidate| candidate.segment.raw() < layout.segments();
+    open.chain(listed).filter(exists).collect()
 }
 
 impl Volume {
@@ -46,7 +48,8 @@ impl Volume {
     ) -> Result<(), MountError> {
         let member = body.members.first().ok_or(MountError::NoRoot { slots: 1 })?;
         let mut made = body_blocks.clone();
-        for (at, place) in member.directory.iter().enumerate() {
+        let directories = self.map.len().div_ceil(DIRECTORY_ENTRIES);
+        for (at, place) in member.directory.iter().take(directories).enumerate() {
             if place.location.is_block() {
                 made.push(place.location);
                 self.restore_directory(backing, at, *place, &mut made)?;
@@ -61,6 +64,7 @@ impl Volume {
         let mut uncounted = Vec::new();
         for run in runs.list.iter().filter(|run| !run.counted) {
             uncounted.extend(pages_of(backing, run, &self.uuid)?);
+            uncounted.retain(|page| *page < self.map.len());
         }
         if !runs.list.is_empty() {
             // Which pages have records is known when they are read.
@@ -78,14 +82,17 @@ impl Volume {
             epoch: entry.epoch,
             pins: 0,
             listed: false,
+            leaving: false,
         });
-        self.segments = Segments::restore(table.collect(), body.next_epoch);
+        let mut table: Vec<_> = table.collect();
+        // The size may have changed since (`crate::resize`, invariant 1).
+        fit(&mut table, self.layout.segments(), self.layout.fixed());
+        self.segments = Segments::restore(table, body.next_epoch);
         for at in made {
             self.gain(at);
         }
         let mut directory = member.directory.clone();
-        let pages = self.map.len().div_ceil(DIRECTORY_ENTRIES);
-        directory.resize(pages, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
+        directory.resize(directories, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
         let restored = Restored { generation, runs, directory, body: body_blocks };
         self.checkpoint = Checkpoint::new(restored, body.next_epoch);
         self.checkpoint.count_pages(uncounted);

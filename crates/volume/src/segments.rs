@@ -30,6 +30,20 @@ pub(crate) struct Segment {
     pub(crate) pins: u32,
     /// The last root names it among those that may be taken (invariant 2).
     pub(crate) listed: bool,
+    /// The backing is about to lose it: it is never taken again.
+    pub(crate) leaving: bool,
+}
+
+impl Segment {
+    pub(crate) const FREE: Self = Self {
+        state: SegmentState::Free,
+        stream: Stream::User,
+        live: 0,
+        epoch: 0,
+        pins: 0,
+        listed: false,
+        leaving: false,
+    };
 }
 
 /// All log segments of a volume.
@@ -50,15 +64,7 @@ pub(crate) struct Segments {
 impl Segments {
     /// `count` free log segments, but for those in `fixed`.
     pub(crate) fn new(count: u32, fixed: &[u32]) -> Self {
-        let blank = Segment {
-            state: SegmentState::Free,
-            stream: Stream::User,
-            live: 0,
-            epoch: 0,
-            pins: 0,
-            listed: false,
-        };
-        let mut table = vec![blank; onefold_units::convert::index(count)];
+        let mut table = vec![Segment::FREE; onefold_units::convert::index(count)];
         for segment in fixed {
             table[onefold_units::convert::index(*segment)].state = SegmentState::Fixed;
         }
@@ -106,7 +112,7 @@ impl Segments {
         next_epoch: u64,
     ) {
         for id in listed {
-            let segment = self.of_mut(*id);
+            let Some(segment) = self.table.get_mut(id.index()) else { continue };
             if segment.state == SegmentState::Closed && segment.live == 0 {
                 segment.state = SegmentState::Free;
             }
@@ -187,8 +193,7 @@ impl Segments {
         self.available -= 1;
         let epoch = self.next_epoch;
         self.next_epoch += 1;
-        *self.of_mut(id) =
-            Segment { state: SegmentState::Open, stream, live: 0, epoch, pins: 0, listed: false };
+        *self.of_mut(id) = Segment { state: SegmentState::Open, stream, epoch, ..Segment::FREE };
         Some(id)
     }
 
@@ -225,8 +230,47 @@ impl Segments {
     /// Puts a log segment that was given back at the end of the free list.
     pub(crate) fn freed(&mut self, id: LogSegmentId) {
         self.of_mut(id).state = SegmentState::Free;
-        self.available += u32::from(self.of(id).listed);
-        self.free.push_back(id);
+        if !self.of(id).leaving {
+            self.available += u32::from(self.of(id).listed);
+            self.free.push_back(id);
+        }
+    }
+
+    /// The backing is about to lose these log segments.
+    pub(crate) fn leave(&mut self, ids: &[LogSegmentId]) {
+        for id in ids {
+            self.of_mut(*id).leaving = true;
+        }
+        self.count_free();
+    }
+
+    /// The backing keeps what it was about to lose.
+    pub(crate) fn stay(&mut self) {
+        self.table.iter_mut().for_each(|segment| segment.leaving = false);
+        self.count_free();
+    }
+
+    /// Another number of log segments, of which those in `fixed` hold labels and roots. What is gone was free.
+    pub(crate) fn resize(&mut self, count: u32, fixed: &[u32]) {
+        fit(&mut self.table, count, fixed);
+        self.table.iter_mut().for_each(|segment| segment.leaving = false);
+        self.count_free();
+    }
+
+    fn count_free(&mut self) {
+        let mut free: VecDeque<_> = std::mem::take(&mut self.free);
+        let is_free = |id: &LogSegmentId| {
+            self.table
+                .get(id.index())
+                .is_some_and(|segment| segment.state == SegmentState::Free && !segment.leaving)
+        };
+        free.retain(is_free);
+        let known: std::collections::BTreeSet<_> = free.iter().copied().collect();
+        free.extend(
+            self.in_state(SegmentState::Free).filter(|id| is_free(id) && !known.contains(id)),
+        );
+        self.available = u32_from(free.iter().filter(|id| self.of(**id).listed).count());
+        self.free = free;
     }
 
     pub(crate) fn gain(&mut self, id: LogSegmentId) {
@@ -282,5 +326,17 @@ impl Segments {
 impl Segment {
     pub(crate) fn is_empty_closed(&self) -> bool {
         self.state == SegmentState::Closed && self.live == 0
+    }
+}
+
+/// Fits a table to a layout: log segments that are new are free, and so are those that no longer hold a label.
+pub(crate) fn fit(table: &mut Vec<Segment>, count: u32, fixed: &[u32]) {
+    table.resize(onefold_units::convert::index(count), Segment::FREE);
+    for (id, segment) in (0..).zip(table) {
+        if fixed.contains(&id) {
+            *segment = Segment { state: SegmentState::Fixed, ..Segment::FREE };
+        } else if segment.state == SegmentState::Fixed {
+            segment.state = SegmentState::Free;
+        }
     }
 }

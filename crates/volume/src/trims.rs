@@ -51,16 +51,17 @@ impl Volume {
             self.segments.freed(segment);
         }
         while !self.trims.queue.is_empty() {
+            let leaving = self.trims.queue.front().is_some_and(|id| self.segments.of(*id).leaving);
             let scarce = self.segments.free_count() < self.layout.low();
             let due = self.trims.under_way == 0 && self.now >= self.trims.next;
-            if self.options.trim && (due || self.options.trim_pause == Nanos::ZERO) {
+            if self.options.trim && !leaving && (due || self.options.trim_pause == Nanos::ZERO) {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.trims.under_way += 1;
                 self.trims.next = self.now + self.options.trim_pause;
                 let (at, blocks) = (self.start_of(segment), self.segment_blocks());
                 self.stats.trim_sent += u64::from(blocks);
                 self.ask(IoKind::Trim, Purpose::Trim(segment), at, blocks);
-            } else if !self.options.trim || scarce {
+            } else if !self.options.trim || scarce || leaving {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.segments.freed(segment);
             } else {

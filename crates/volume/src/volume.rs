@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{RunRecord, SegmentState};
+use onefold_format::volume::{RunRecord, SegmentState, VolumeLabel};
 use onefold_units::convert::index;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
@@ -17,6 +17,7 @@ use crate::layout::Layout;
 use crate::log::{BatchId, Log, Stream};
 use crate::map::Map;
 use crate::pending::{Pending, Purpose};
+use crate::resize::Resizing;
 use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
@@ -34,6 +35,7 @@ use crate::trims::Trims;
 pub struct Volume {
     pub(crate) layout: Layout,
     pub(crate) options: Options,
+    pub(crate) label: VolumeLabel,
     pub(crate) uuid: [u8; 16],
     pub(crate) incarnation: u32,
     pub(crate) map: Map,
@@ -49,6 +51,7 @@ pub struct Volume {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) cleaner: Cleaner,
     pub(crate) trims: Trims,
+    pub(crate) resizing: Resizing,
     /// What recovery found behind the last root; the next checkpoint writes it as a run.
     pub(crate) recovered: Option<Vec<RunRecord>>,
     pub(crate) stats: Stats,
@@ -68,6 +71,8 @@ pub enum Frozen {
     Writes,
     /// No checkpoint can be written.
     Checkpoint,
+    /// A label could not be written: what size the volume has is not known.
+    Label,
     /// It was closed.
     Closed,
     /// It was opened for reading only.
@@ -169,6 +174,7 @@ impl Volume {
         self.step_checkpoint();
         self.step_cleaner();
         self.step_trims();
+        self.step_resize();
     }
 
     /// The next request to the backing.
@@ -233,6 +239,8 @@ impl Volume {
             Purpose::Batch(batch) => self.batch_over(batch, result),
             Purpose::Flush { covers } => self.flush_over(covers, result),
             Purpose::Root => self.root_over(result),
+            Purpose::Label => self.label_over(result),
+            Purpose::LabelFlush => self.label_durable(result),
             Purpose::Trim(segment) => self.trims.over(segment),
             Purpose::Load { page, part } => self.load_over(page, part, &ended.buffer, result),
             Purpose::CleanHeader => self.clean_header_over(&ended.buffer, result),

@@ -227,6 +227,33 @@ impl Checkpoint {
         self.to_count.extend(pages);
     }
 
+    /// Number of a checkpoint that begins now.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.number + 1
+    }
+
+    /// The sweep goes on with this page. Every run has to wait for a whole round from there.
+    pub(crate) fn sweep_from(&mut self, page: usize) {
+        self.cursor = page;
+        self.runs.list.iter_mut().for_each(|run| run.swept = self.swept);
+    }
+
+    /// The blocks of the directory that lie in certain places.
+    pub(crate) fn directory_in(&self, matches: impl Fn(Location) -> bool) -> BTreeSet<usize> {
+        let places = self.directory.iter().enumerate();
+        places.filter(|(_, place)| matches(place.location)).map(|(at, _)| at).collect()
+    }
+
+    /// Another number of pages; no checkpoint is under way. Gives the places of directory blocks that are gone.
+    pub(crate) fn resize(&mut self, pages: usize) -> Vec<Location> {
+        self.sweep_from(0);
+        self.prefetch.retain(|page| *page < pages);
+        let blocks = pages.div_ceil(DIRECTORY_ENTRIES);
+        let gone = self.directory.iter().skip(blocks).map(|place| place.location).collect();
+        self.directory.resize(blocks, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
+        gone
+    }
+
     /// Page whose load the sweep waits for: it stays until the next checkpoint.
     pub(crate) fn keeps(&self, page: usize) -> Option<u64> {
         self.prefetch.contains(&page).then_some(self.number + 1)

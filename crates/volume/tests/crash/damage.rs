@@ -19,7 +19,7 @@ use crate::stamp::{BLOCK, read_stamp};
 fn setup() -> Setup {
     let options =
         onefold_volume::Options { checkpoint_blocks: 400, clean_below: Some(20), ..OPTIONS };
-    Setup { backing_blocks: 64 * 134, logical_blocks: 2100, unit_blocks: 1, options }
+    Setup::of(64 * 134, 2100, options)
 }
 
 /// A volume with all kinds of blocks, some batches after its last checkpoint, all of it durable.

@@ -190,6 +190,15 @@ impl Disk {
         }
     }
 
+    /// Somebody else writes from a block on.
+    pub(crate) fn scribble(&mut self, from: u64) {
+        let garbage = Rc::new([0x99; BLOCK]);
+        for at in from..self.view.blocks() {
+            self.view.set(at, Rc::clone(&garbage));
+            self.durable.set(at, Rc::clone(&garbage));
+        }
+    }
+
     /// Changes that a power cut now may undo.
     pub(crate) fn volatile(&self) -> usize {
         self.changes.len()

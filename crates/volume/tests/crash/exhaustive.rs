@@ -35,7 +35,7 @@ const OPS: [Op; 8] = [
 const LOOK: [std::ops::Range<u64>; 2] = [0..64, 1010..1040];
 
 fn setup() -> Setup {
-    Setup { backing_blocks: 64 * 134, logical_blocks: 1050, unit_blocks: 1, options: OPTIONS }
+    Setup::of(64 * 134, 1050, OPTIONS)
 }
 
 /// A volume at rest with live blocks in several log segments, some of which are worth cleaning.

@@ -17,7 +17,7 @@ fn setup() -> Setup {
         map_pages: 4,
         ..OPTIONS
     };
-    Setup { backing_blocks: 64 * 134, logical_blocks: 5200, unit_blocks: 1, options }
+    Setup::of(64 * 134, 5200, options)
 }
 
 /// A volume that is worth cleaning.

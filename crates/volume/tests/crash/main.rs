@@ -9,6 +9,7 @@ mod failures;
 mod image;
 mod oracle;
 mod random;
+mod resize;
 mod rig;
 mod setup;
 mod stamp;

@@ -80,6 +80,13 @@ impl Oracle {
         }
     }
 
+    /// The volume may grow to so many blocks.
+    pub(crate) fn extend(&mut self, blocks: u64) {
+        self.now.resize(index64(blocks), 0);
+        self.base.resize(index64(blocks), 0);
+        self.history.resize(index64(blocks), vec![(0, 0)]);
+    }
+
     pub(crate) fn blocks(&self) -> u64 {
         u64_from(self.now.len())
     }

@@ -78,9 +78,7 @@ fn random_cuts_of_full_volumes() {
     for_each_seed(("onefold-volume", "crash", "random_cuts_of_full_volumes"), 40, |seed| {
         let mut rng = Rng::new(seed);
         let mut setup = Setup::random(&mut rng);
-        setup.backing_blocks = 64 * 134;
-        setup.logical_blocks = 5400;
-        setup.unit_blocks = 1;
+        setup = Setup::of(64 * 134, 5400, setup.options);
         let options = &mut setup.options;
         (options.batch_blocks, options.batches) = (16, 26);
         options.checkpoint_blocks = 400;

@@ -4,7 +4,7 @@ use onefold_format::checksum;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Io, IoFailed, IoKind, MountError, Range, ReadPlan, Recovery, Refusal, Volume, mount,
+    Io, IoFailed, IoKind, MountError, Range, ReadPlan, Recovery, Refusal, Resize, Volume, mount,
 };
 
 use crate::disk::{Disk, Fate};
@@ -25,6 +25,7 @@ pub(crate) enum Op {
     Flush,
     Checkpoint,
     Clean,
+    Resize(Resize),
 }
 
 /// In which order the backing answers.
@@ -73,10 +74,12 @@ pub(crate) struct Rig {
     pub(crate) fail: Option<(u64, Fate)>,
     /// What it was.
     pub(crate) failed: Option<Io>,
+    /// A resize is under way.
+    pub(crate) resizing: bool,
 }
 
 pub(crate) fn open(disk: &mut Disk, setup: &Setup) -> Result<(Volume, Recovery), MountError> {
-    mount(disk, setup.backing_blocks, setup.options)
+    mount(disk, setup.file_blocks, setup.options)
 }
 
 impl Rig {
@@ -95,7 +98,8 @@ impl Rig {
     ) -> Result<Self, String> {
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
-        let found = read_all(&mut volume, &mut disk, 0..oracle.blocks())?;
+        let blocks = oracle.blocks().min(logical_blocks(&volume));
+        let found = read_all(&mut volume, &mut disk, 0..blocks)?;
         oracle.check(recovery.seq, &found)?;
         oracle.recovered(recovery.seq);
         Ok(Self {
@@ -113,6 +117,7 @@ impl Rig {
             requests: 0,
             fail: None,
             failed: None,
+            resizing: false,
         })
     }
 
@@ -156,6 +161,11 @@ impl Rig {
             }
             Op::Clean => {
                 self.volume.want_cleaning();
+                Ok(true)
+            }
+            Op::Resize(to) => {
+                self.volume.resize(to).unwrap_or_else(|error| panic!("{to:?}: {error}"));
+                self.resizing = true;
                 Ok(true)
             }
         }
@@ -225,11 +235,18 @@ impl Rig {
         while let Some(done) = self.volume.poll_done() {
             self.oracle.done(done);
         }
+        if let Some(result) = self.volume.poll_resized() {
+            result.unwrap_or_else(|error| panic!("{error}, {:?}", self.setup));
+            self.resizing = false;
+            // What is behind a smaller end belongs to somebody else.
+            self.disk.scribble(self.volume.layout().geometry().backing_blocks);
+        }
     }
 
     fn submit(&mut self, io: Io) {
         self.assert_alone(&io);
         let at = u64::from(io.at.raw());
+        assert!(at + u64::from(io.blocks) <= self.setup.file_blocks, "{io:?} leaves the backing");
         let mut flying = Flying { io, change: None, covered: Vec::new(), sum: 0 };
         match io.kind {
             IoKind::Read => {}
@@ -372,7 +389,8 @@ impl Rig {
     /// Whether nothing is under way and every request was reported done.
     pub(crate) fn is_settled(&self) -> bool {
         let busy = self.volume.is_settling() && self.volume.frozen().is_none();
-        self.oracle.is_quiet() && self.volume.is_idle() && self.reading.is_empty() && !busy
+        let quiet = self.oracle.is_quiet() && self.reading.is_empty() && !self.resizing;
+        quiet && self.volume.is_idle() && !busy
     }
 
     /// What a power cut leaves now.
@@ -412,7 +430,8 @@ impl Rig {
     /// Reads the map as a whole, so that live blocks can be counted anew.
     pub(crate) fn assert_counts(&mut self) {
         if self.setup.options.map_pages == usize::MAX && self.settle() {
-            let found = read_all(&mut self.volume, &mut self.disk, 0..self.oracle.blocks());
+            let blocks = logical_blocks(&self.volume);
+            let found = read_all(&mut self.volume, &mut self.disk, 0..blocks);
             found.expect("everything can be read");
             self.settle();
             if let Some(wrong) = self.volume.recount() {
@@ -420,6 +439,11 @@ impl Rig {
             }
         }
     }
+}
+
+/// Blocks that a volume exports.
+pub(crate) fn logical_blocks(volume: &Volume) -> u64 {
+    volume.layout().geometry().logical_blocks
 }
 
 pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {

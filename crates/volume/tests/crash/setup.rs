@@ -14,6 +14,8 @@ pub(crate) const UUID: [u8; 16] = [7; 16];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) backing_blocks: u64,
+    /// Blocks that the backing really has; a volume may grow up to there.
+    pub(crate) file_blocks: u64,
     pub(crate) logical_blocks: u64,
     pub(crate) unit_blocks: u32,
     pub(crate) options: Options,
@@ -43,6 +45,17 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 }
 
 impl Setup {
+    /// Without an indirection unit.
+    pub(crate) const fn of(backing_blocks: u64, logical_blocks: u64, options: Options) -> Self {
+        Self {
+            backing_blocks,
+            file_blocks: backing_blocks,
+            logical_blocks,
+            unit_blocks: 1,
+            options,
+        }
+    }
+
     /// A volume on which everything happens often.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let (batch_blocks, batches) = pick(rng, &[(8, 46), (16, 26), (16, 32), (32, 18)]);
@@ -68,8 +81,10 @@ impl Setup {
             ..OPTIONS
         };
         let segments = 134 + rng.below(20);
+        let backing_blocks = 64 * segments + rng.below(64);
         Self {
-            backing_blocks: 64 * segments + rng.below(64),
+            backing_blocks,
+            file_blocks: backing_blocks,
             logical_blocks,
             unit_blocks: pick(rng, &[1, 1, 4]),
             options,
@@ -101,7 +116,7 @@ impl Setup {
 
     /// A new volume in which nothing was written.
     pub(crate) fn format(&self) -> Disk {
-        let mut disk = Disk::new(Image::new(self.backing_blocks));
+        let mut disk = Disk::new(Image::new(self.file_blocks));
         format(&mut disk, &self.label()).expect("a volume that fits");
         assert_eq!(disk.volatile(), 0, "a new volume is durable");
         disk

@@ -1,0 +1,413 @@
+//! Changing the size of a volume, or of its backing, while it is used.
+//!
+//! 1. The newest label says how large both are. It is written when nothing lies any more where a smaller one does not
+//!    reach, and before anything lies where only a larger one does. So a power cut leaves the old size or the new one, and
+//!    needs no record of what was under way: all that was done before the label does no harm to the old size.
+//! 2. What no longer belongs to the exported device is unmapped in the last root, and in every block of the directory: it
+//!    must not come back when the device grows again.
+//! 3. Log segments that end behind a smaller backing are empty, and no root names them as places for batches.
+//! 4. The sizes in memory change between checkpoints.
+
+use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState, VolumeLabel};
+use onefold_units::convert::{index64, low16, narrow};
+use onefold_units::{Lba, Location, LogSegmentId};
+use thiserror::Error;
+
+use crate::config::{Geometry, GeometryError};
+use crate::host::Range;
+use crate::io::{IoFailed, IoKind};
+use crate::layout::Layout;
+use crate::log::Stream;
+use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::pending::Purpose;
+use crate::segments::Segment;
+use crate::stats::Sent;
+use crate::volume::{Frozen, Volume};
+
+/// A new size in blocks of 4 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resize {
+    /// Of the exported device.
+    Logical {
+        /// Its blocks.
+        blocks: u64,
+        /// What lies behind a smaller end is lost. Without, it has to be unmapped.
+        discard: bool,
+    },
+    /// Of the backing, which has to have as many already, or still.
+    Backing {
+        /// Its blocks.
+        blocks: u64,
+    },
+}
+
+/// Why a size was not changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// The new geometry cannot work.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// Copies of label and root would have to move.
+    #[error(
+        "a backing of {from} blocks of 4 KiB cannot have {to}: below 32,768 (128 MiB) roots lie in the middle, which must not move"
+    )]
+    Moves {
+        /// Blocks now.
+        from: u64,
+        /// Blocks then.
+        to: u64,
+    },
+    /// There is something behind the new end.
+    #[error(
+        "block {lba} is behind the new end and holds data; trim it, or have the tail discarded"
+    )]
+    Mapped {
+        /// The first one.
+        lba: u64,
+    },
+    /// The map of what is behind the new end cannot be read.
+    #[error("the map of block {lba}, behind the new end, cannot be read")]
+    Unreadable {
+        /// The first block.
+        lba: u64,
+    },
+    /// What the volume holds does not fit a smaller backing.
+    #[error("{live} blocks are in use, and a backing of that size has room for {room}")]
+    NoRoom {
+        /// Blocks in use, with the map.
+        live: u64,
+        /// Room.
+        room: u64,
+    },
+    /// A log segment behind the new end cannot be emptied.
+    #[error(
+        "log segment {segment} holds blocks that cannot be moved: its medium or its headers are damaged"
+    )]
+    Stuck {
+        /// Which.
+        segment: u32,
+    },
+    /// Another resize is under way.
+    #[error("another resize is under way")]
+    Busy,
+    /// The volume takes no changes, or stopped taking them.
+    #[error("the volume takes no changes")]
+    ReadOnly,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing may be mapped from here to the old end (invariant 2).
+    Clear { at: u64, discard: bool },
+    /// No image of those pages may be left (invariant 2).
+    Forget,
+    /// Log segments behind the new end become empty (invariant 3).
+    Evacuate,
+    /// This checkpoint has to count.
+    Checkpoint { number: u64 },
+    /// Copies of the label are written one after the other, with a flush behind each: whatever a power cut does to one,
+    /// the others are whole.
+    Labels { next: usize },
+    /// No checkpoint may run (invariant 4).
+    Apply,
+}
+
+#[derive(Debug)]
+struct Work {
+    phase: Phase,
+    layout: Layout,
+    label: VolumeLabel,
+}
+
+/// The resize under way, and how the last one ended.
+#[derive(Debug, Default)]
+pub(crate) struct Resizing {
+    work: Option<Work>,
+    outcome: Option<Result<(), ResizeError>>,
+}
+
+impl Volume {
+    /// Begins to change a size. [`Volume::poll_resized`] says how that ended. From now on the host cannot use what is
+    /// behind a smaller end.
+    ///
+    /// # Errors
+    /// Nothing was changed then.
+    pub fn resize(&mut self, to: Resize) -> Result<(), ResizeError> {
+        if self.frozen.is_some() || self.checkpoint.is_closing() {
+            return Err(ResizeError::ReadOnly);
+        }
+        if self.resizing.work.is_some() {
+            return Err(ResizeError::Busy);
+        }
+        let old = *self.layout.geometry();
+        let geometry = match to {
+            Resize::Logical { blocks, .. } => Geometry { logical_blocks: blocks, ..old },
+            Resize::Backing { blocks } => Geometry { backing_blocks: blocks, ..old },
+        };
+        let layout = Layout::new(geometry)?;
+        if layout.roots() != self.layout.roots() {
+            let (from, to) = (old.backing_blocks, geometry.backing_blocks);
+            return Err(ResizeError::Moves { from, to });
+        }
+        let (live, room) = (self.live_blocks(), layout.room());
+        if geometry.backing_blocks < old.backing_blocks && live > room {
+            return Err(ResizeError::NoRoom { live, room });
+        }
+        let label = self.label_of(&layout);
+        let phase = match to {
+            Resize::Logical { blocks, discard } if blocks < old.logical_blocks => {
+                Phase::Clear { at: blocks, discard }
+            }
+            Resize::Backing { blocks } if blocks < old.backing_blocks => {
+                self.leave(&layout);
+                Phase::Evacuate
+            }
+            _ => Phase::Checkpoint { number: 0 },
+        };
+        self.resizing = Resizing { work: Some(Work { phase, layout, label }), outcome: None };
+        Ok(())
+    }
+
+    /// How the resize that was begun last ended; `None` before it has.
+    pub fn poll_resized(&mut self) -> Option<Result<(), ResizeError>> {
+        if self.frozen.is_some() && self.resizing.work.take().is_some() {
+            return Some(Err(ResizeError::ReadOnly));
+        }
+        self.resizing.outcome.take()
+    }
+
+    /// The first block that the host cannot use.
+    pub(crate) fn logical_end(&self) -> u64 {
+        let now = self.layout.geometry().logical_blocks;
+        let work = self.resizing.work.as_ref();
+        work.map_or(now, |work| now.min(work.layout.geometry().logical_blocks))
+    }
+
+    /// The label of a new layout.
+    fn label_of(&self, layout: &Layout) -> VolumeLabel {
+        let geometry = layout.geometry();
+        let spare = layout.log_blocks().saturating_sub(geometry.logical_blocks);
+        let mut label = self.label.clone();
+        label.generation += 1;
+        label.logical_blocks = geometry.logical_blocks;
+        label.op_basis_points = low16(spare * 10_000 / layout.log_blocks().max(1));
+        let others: u64 = label.devices.iter().skip(1).map(|device| device.blocks).sum();
+        if let Some(first) = label.devices.first_mut() {
+            first.blocks = geometry.backing_blocks - others;
+        }
+        label
+    }
+
+    pub(crate) fn step_resize(&mut self) {
+        while self.frozen.is_none() {
+            let Some(work) = self.resizing.work.take() else { return };
+            let before = work.phase;
+            match self.advance_resize(work) {
+                Ok(Some(work)) => {
+                    let waits = work.phase == before;
+                    self.resizing.work = Some(work);
+                    if waits {
+                        return;
+                    }
+                }
+                Ok(None) => self.resizing.outcome = Some(Ok(())),
+                Err(error) => {
+                    self.segments.stay();
+                    self.resizing.outcome = Some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Does the next thing, if it need not wait. `None` when the new size counts.
+    fn advance_resize(&mut self, mut work: Work) -> Result<Option<Work>, ResizeError> {
+        work.phase = match work.phase {
+            Phase::Clear { at, discard } => self.clear_tail(at, discard)?,
+            Phase::Forget => self.forget_tail(&work.layout),
+            Phase::Evacuate => self.evacuate()?,
+            Phase::Checkpoint { number } if self.checkpoint.committed() >= number => {
+                self.write_label(&work, 0)
+            }
+            Phase::Apply if !self.checkpoint.is_running() && !self.is_loading_behind(&work) => {
+                self.apply(work);
+                return Ok(None);
+            }
+            waits => waits,
+        };
+        Ok(Some(work))
+    }
+
+    /// Looks at the next blocks behind the new end, or unmaps them.
+    fn clear_tail(&mut self, at: u64, discard: bool) -> Result<Phase, ResizeError> {
+        let end = self.layout.geometry().logical_blocks;
+        // The counts of pages that recovery changed come first: a run that recovery made has records of the tail.
+        if !self.is_counted() {
+            return Ok(Phase::Clear { at, discard });
+        }
+        if at >= end {
+            return Ok(Phase::Forget);
+        }
+        let range = Range { lba: Lba::new(at), blocks: end - at };
+        let page = index64(at / PAGE_ENTRIES_U64);
+        if self.map.ready(page) == Ready::Damaged {
+            return Err(ResizeError::Unreadable { lba: at });
+        }
+        let done = match self.alike(range) {
+            Ok((false, blocks)) => blocks,
+            Ok((true, _)) if !discard => return Err(ResizeError::Mapped { lba: at }),
+            Ok((true, _)) => self.trim_part(range, None).unwrap_or(0),
+            Err(_) => 0,
+        };
+        Ok(Phase::Clear { at: at + done, discard })
+    }
+
+    /// Waits until no page behind the new end has an image.
+    fn forget_tail(&mut self, layout: &Layout) -> Phase {
+        let tail = layout.map_pages()..self.map.len();
+        let (first, mut pages) = (tail.start, tail);
+        if !pages.any(|page| self.map.image(page).page.is_block() || self.map.is_dirty(page)) {
+            return self.after_next_checkpoint();
+        }
+        if !self.is_settling() {
+            self.checkpoint.sweep_from(first);
+            self.want_checkpoint();
+        }
+        Phase::Forget
+    }
+
+    fn after_next_checkpoint(&mut self) -> Phase {
+        self.send_user();
+        self.want_checkpoint();
+        Phase::Checkpoint { number: self.checkpoint.next_number() }
+    }
+
+    /// No stream goes on in a log segment that a smaller backing does not have, or needs for its label.
+    fn leave(&mut self, layout: &Layout) {
+        let leaves = |id: LogSegmentId| {
+            id.raw() >= layout.segments()
+                || (layout.fixed().contains(&id.raw()) && !self.layout.fixed().contains(&id.raw()))
+        };
+        let list: Vec<_> =
+            self.segments.iter().map(|(id, _)| id).filter(|id| leaves(*id)).collect();
+        self.segments.leave(&list);
+        for stream in Stream::ALL {
+            let Some(segment) = self.log.stream(stream).segment else { continue };
+            if self.segments.of(segment).leaving {
+                self.send_open(stream);
+                self.log.stream_mut(stream).segment = None;
+                self.segments.close(segment);
+            }
+        }
+    }
+
+    /// Whether log segments have to become empty for a smaller backing.
+    pub(crate) fn is_evacuating(&self) -> bool {
+        self.resizing.work.as_ref().is_some_and(|work| work.phase == Phase::Evacuate)
+    }
+
+    /// Waits until the log segments that the backing loses are free. The cleaner takes them first; what checkpoints put
+    /// there is written anew.
+    fn evacuate(&mut self) -> Result<Phase, ResizeError> {
+        let leaving = || self.segments.iter().filter(|(_, segment)| segment.leaving);
+        if let Some((id, _)) = leaving().find(|(_, one)| one.state == SegmentState::Suspect) {
+            return Err(ResizeError::Stuck { segment: id.raw() });
+        }
+        let is_free =
+            |segment: &Segment| matches!(segment.state, SegmentState::Free | SegmentState::Fixed);
+        if leaving().all(|(_, segment)| is_free(segment)) {
+            return Ok(self.after_next_checkpoint());
+        }
+        if self.is_counted() && !self.is_settling() {
+            let moved = self.move_meta();
+            let empty = self.segments.iter().any(|(_, one)| one.leaving && one.is_empty_closed());
+            if moved || empty {
+                self.want_checkpoint();
+            }
+        }
+        Ok(Phase::Evacuate)
+    }
+
+    /// Has the sweep write anew what checkpoints put into log segments that leave. Whether there is any.
+    fn move_meta(&mut self) -> bool {
+        let meta = |segment: &Segment| {
+            segment.leaving && segment.stream == Stream::Meta && segment.live > 0
+        };
+        if !self.segments.iter().any(|(_, segment)| meta(segment)) {
+            return false;
+        }
+        let leaves =
+            |at: Location| at.is_block() && self.segments.of(self.layout.segment_of(at)).leaving;
+        let directories = self.checkpoint.directory_in(leaves);
+        let pages = (0..self.map.len()).filter(|page| {
+            let image = self.map.image(*page);
+            leaves(image.page)
+                || leaves(image.sums)
+                || directories.contains(&(page / DIRECTORY_ENTRIES))
+        });
+        let pages: Vec<_> = pages.collect();
+        pages.into_iter().for_each(|page| self.map.mark_stale(page));
+        true
+    }
+
+    /// Writes the next copy of the label. That at the end of a backing which shrank is cleared: were all others damaged, it
+    /// would be believed.
+    fn write_label(&mut self, work: &Work, next: usize) -> Phase {
+        let (new, old) = (work.layout.labels(), self.layout.labels());
+        let shrinks = work.layout.geometry().backing_blocks < self.layout.geometry().backing_blocks;
+        let gone = old.iter().filter(|at| shrinks && !new.contains(at));
+        let Some(at) = new.iter().rev().chain(gone).nth(next).copied() else { return Phase::Apply };
+        let id = self.ask(IoKind::Write, Purpose::Label, Location::new(narrow(at)), 1);
+        if new.contains(&at) {
+            self.pending.buffer_mut(id).copy_from_slice(&work.label.encode(at)[..]);
+        }
+        self.stats.count(Sent::Label, 1);
+        Phase::Labels { next }
+    }
+
+    /// A copy of the label was written.
+    pub(crate) fn label_over(&mut self, result: Result<(), IoFailed>) {
+        if result.is_err() {
+            self.freeze(Frozen::Label);
+        } else {
+            self.ask(IoKind::Flush, Purpose::LabelFlush, Location::new(0), 0);
+        }
+    }
+
+    /// A copy of the label is durable.
+    pub(crate) fn label_durable(&mut self, result: Result<(), IoFailed>) {
+        if result.is_err() {
+            self.freeze(Frozen::Flush);
+            return;
+        }
+        let Some(mut work) = self.resizing.work.take() else { return };
+        if let Phase::Labels { next } = work.phase {
+            work.phase = self.write_label(&work, next + 1);
+        }
+        self.resizing.work = Some(work);
+    }
+
+    fn is_loading_behind(&self, work: &Work) -> bool {
+        let pages = work.layout.map_pages()..self.map.len().max(work.layout.map_pages());
+        pages.into_iter().any(|page| self.map.ready(page) == Ready::Loading)
+    }
+
+    /// Takes the new sizes over.
+    fn apply(&mut self, work: Work) {
+        let pages = work.layout.map_pages();
+        for page in pages..self.map.len() {
+            // Blank; without image.
+            self.map.drop_page(page);
+        }
+        let stale = !self.checkpoint.runs().list.is_empty();
+        self.map.resize(pages, stale);
+        self.heat.resize(pages);
+        for at in self.checkpoint.resize(pages) {
+            self.lose(at);
+        }
+        self.layout = work.layout;
+        self.label = work.label;
+        self.segments.resize(self.layout.segments(), self.layout.fixed());
+        self.want_checkpoint();
+    }
+}

@@ -1,0 +1,169 @@
+//! Power fails while a volume or its backing changes size: afterwards it has the old size or the new one, and what it held.
+
+use std::collections::BTreeSet;
+
+use onefold_testkit::{budget, for_each_seed};
+use onefold_units::Rng;
+use onefold_units::convert::{index64, u64_from};
+use onefold_volume::{Geometry, Resize};
+
+use crate::disk::{Disk, Fate};
+use crate::image::Image;
+use crate::oracle::Oracle;
+use crate::random::random_op;
+use crate::rig::{Op, Order, Rig, logical_blocks, open, read_all};
+use crate::setup::{OPTIONS, Setup};
+
+/// Backings that are smaller have roots in their middle.
+const BACKING_MIN: u64 = 32_768;
+const FILE: u64 = BACKING_MIN + 40 * 64;
+const BEGIN: u64 = BACKING_MIN + 20 * 64 + 7;
+const LOGICAL: u64 = 3000;
+const LOGICAL_MAX: u64 = 5000;
+
+fn setup() -> Setup {
+    let mut setup = Setup::of(BEGIN, LOGICAL, OPTIONS);
+    setup.file_blocks = FILE;
+    setup
+}
+
+/// A volume at rest whose data and map lie all over the backing, the end of it included.
+fn begin() -> (Image, Oracle) {
+    let mut rig = Rig::new(setup(), 5);
+    rig.oracle.extend(LOGICAL_MAX);
+    rig.order = Order::InTurn;
+    let mut rng = Rng::new(3);
+    for lba in (0..LOGICAL).step_by(60) {
+        assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
+    }
+    // Most of it is overwritten at once, so that log segments become free without cleaning.
+    while rig.volume.stats().freed_segments < BEGIN / 64 + 60 {
+        for lba in (0..LOGICAL).step_by(60).filter(|lba| lba % 600 != 0) {
+            assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
+        }
+        let lba = rng.below(LOGICAL - 60);
+        assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
+        assert!(rig.run(Op::Checkpoint));
+        assert!(rig.settle());
+    }
+    let mut rig = rig.close_and_reopen().expect("a closed volume opens");
+    assert!(rig.settle());
+    let mut image = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
+    image.settle();
+    (image, rig.oracle)
+}
+
+/// A new size, and what the host has to do before.
+fn random_resize(rng: &mut Rng, now: &Geometry) -> (Option<Op>, Resize) {
+    if rng.below(2) == 0 {
+        let blocks = BACKING_MIN + rng.below(FILE - BACKING_MIN + 1);
+        return (None, Resize::Backing { blocks });
+    }
+    let blocks = 500 + rng.below(LOGICAL_MAX - 499);
+    let tail = now.logical_blocks.saturating_sub(blocks);
+    let trim = (tail > 0).then_some(Op::Trim { lba: blocks, blocks: tail });
+    (trim, Resize::Logical { blocks, discard: false })
+}
+
+/// Random operations within what the host can use. `false` if power fails.
+fn work(rig: &mut Rig, rng: &mut Rng, ops: u64, blocks: u64) -> bool {
+    (0..ops).all(|_| {
+        let taken = rig.run(random_op(rng, blocks));
+        (0..rng.below(4)).for_each(|_| rig.step());
+        taken
+    })
+}
+
+#[test]
+fn random_resizes() {
+    let (image, oracle) = begin();
+    for_each_seed(("onefold-volume", "crash", "random_resizes"), 24, |seed| {
+        let mut rng = Rng::new(seed);
+        let disk = Disk::new(image.clone());
+        let mut rig = Rig::open(setup(), disk, oracle.clone(), seed).expect("it opens");
+        for _ in 0..4 {
+            rig.fuse = Some(1 + rng.below(900));
+            let mut sizes = vec![*rig.volume.layout().geometry()];
+            loop {
+                let now = *rig.volume.layout().geometry();
+                let (before, to) = random_resize(&mut rng, &now);
+                let power = before.is_none_or(|op| rig.run(op)) && rig.run(Op::Resize(to));
+                if !power {
+                    break;
+                }
+                let mut new = now;
+                match to {
+                    Resize::Logical { blocks, .. } => new.logical_blocks = blocks,
+                    Resize::Backing { blocks } => new.backing_blocks = blocks,
+                }
+                sizes = vec![now, new];
+                let usable = now.logical_blocks.min(new.logical_blocks);
+                if !work(&mut rig, &mut rng, 20, usable) || !rig.settle() {
+                    break;
+                }
+                assert_eq!(*rig.volume.layout().geometry(), new);
+                sizes = vec![new];
+            }
+            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {sizes:?}"));
+            let found = *rig.volume.layout().geometry();
+            assert!(sizes.contains(&found), "{found:?} instead of one of {sizes:?}");
+        }
+        rig.assert_counts();
+    });
+}
+
+/// What is cut at every step of one resize.
+fn every_cut(
+    image: &Image,
+    oracle: &Oracle,
+    before: Option<Op>,
+    to: Resize,
+    subsets: u64,
+) -> usize {
+    let disk = Disk::new(image.clone());
+    let mut rig = Rig::open(setup(), disk, oracle.clone(), 9).expect("it opens");
+    rig.order = Order::InTurn;
+    assert!(before.is_none_or(|op| rig.run(op)));
+    assert!(rig.run(Op::Resize(to)));
+    let mut seen = BTreeSet::new();
+    loop {
+        for _ in 0..subsets {
+            let image = rig.random_cut();
+            if seen.insert(image.digest()) {
+                recover(&image, &rig.oracle).unwrap_or_else(|what| panic!("{what}, {to:?}"));
+            }
+        }
+        if rig.is_settled() {
+            return seen.len();
+        }
+        rig.step();
+    }
+}
+
+fn recover(image: &Image, oracle: &Oracle) -> Result<(), String> {
+    let mut disk = Disk::new(image.clone());
+    let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
+    let end = logical_blocks(&volume);
+    let mut found = read_all(&mut volume, &mut disk, 0..end)?;
+    found.resize(index64(oracle.blocks()), None);
+    oracle.check(recovery.seq, &found)
+}
+
+#[test]
+fn every_cut_of_a_resize() {
+    let (image, oracle) = begin();
+    let tail = Op::Trim { lba: 1000, blocks: LOGICAL - 1000 };
+    let resizes = [
+        (None, Resize::Logical { blocks: LOGICAL_MAX, discard: false }),
+        (Some(tail), Resize::Logical { blocks: 1000, discard: false }),
+        (None, Resize::Backing { blocks: FILE }),
+        (None, Resize::Backing { blocks: BACKING_MIN + 1 }),
+    ];
+    let subsets = budget(6);
+    let states: Vec<_> = resizes
+        .into_iter()
+        .map(|(before, to)| u64_from(every_cut(&image, &oracle, before, to, subsets)))
+        .collect();
+    println!("{states:?} distinct crash states of resizes");
+    assert!(states.iter().all(|count| *count >= 6), "{states:?}");
+}
