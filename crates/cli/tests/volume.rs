@@ -143,3 +143,28 @@ fn a_volume_lies_on_an_emulated_ssd() {
     assert_eq!(json(&["check", text(&image), "--data"])["closed"], true);
     assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(0));
 }
+
+#[test]
+fn a_volume_changes_its_size() {
+    let folder = Folder::new("volume-resize");
+    let path = folder.0.join("volume");
+    let made = volume(&["create", text(&path), "--backing-size", "160MiB", "--size", "64MiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let to = ["resize", text(&path), "--size", "100MiB", "--backing-size", "256MiB"];
+    let plan = json(&[&to[..], &["--dry-run"]].concat());
+    assert_eq!((&plan["dry_run"], &plan["logical_bytes"]), (&true.into(), &(100 << 20).into()));
+    assert_eq!(json(&["info", text(&path)])["logical_bytes"], 64 << 20);
+    json(&to);
+    let info = json(&["info", text(&path)]);
+    assert_eq!((&info["logical_bytes"], &info["closed"]), (&(100 << 20).into(), &true.into()));
+    assert_eq!(fs::metadata(&path).unwrap().len(), 256 << 20);
+    json(&["resize", text(&path), "--size", "16MiB", "--backing-size", "130MiB"]);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 130 << 20);
+    assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
+    for (size, reason) in [("1GiB", "can hold data"), ("5000", "multiple")] {
+        let refused = volume(&["resize", text(&path), "--size", size]);
+        assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+        assert!(message(&refused).contains(reason), "{}", message(&refused));
+    }
+    assert_eq!(volume(&["resize", text(&path)]).status.code(), Some(2));
+}

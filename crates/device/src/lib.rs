@@ -21,5 +21,5 @@ pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
     Acknowledge, VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeOpened,
-    VolumeOptions, VolumeSpec,
+    VolumeOptions, VolumeResize, VolumeSpec,
 };

@@ -1,7 +1,7 @@
 //! A volume on a file and on an emulated SSD, against an array of bytes.
 
 use onefold_device::{
-    BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions, VolumeSpec,
+    BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions, VolumeResize, VolumeSpec,
 };
 use onefold_units::Rng;
 
@@ -126,4 +126,48 @@ fn a_volume_on_a_file() {
     }
     let stats = rig.device.details().stats;
     assert_eq!(stats.crc_errors, 0, "{stats:?}");
+}
+
+#[test]
+fn sizes_change_while_it_is_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    let backing = VolumeBacking::create(&path, 160 * MIB).unwrap();
+    let spec = VolumeSpec { bytes: Some(40 * MIB), ..VolumeSpec::default() };
+    VolumeDevice::format(&backing, &spec, false).unwrap();
+    drop(backing);
+    let model = vec![0; usize::try_from(40 * MIB).unwrap()];
+    let mut rig = Rig { device: open(&path), model };
+    let mut rng = Rng::new(4);
+    let refused = |rig: &Rig, to: VolumeResize| rig.device.resize(&to).unwrap_err().to_string();
+    let logical = |mib: u64| VolumeResize { bytes: Some(mib * MIB), ..VolumeResize::default() };
+    let backing =
+        |mib: u64| VolumeResize { backing_bytes: Some(mib * MIB), ..VolumeResize::default() };
+    for (mib, backing_mib) in [(60, 160), (90, 200), (20, 200), (20, 130), (50, 170)] {
+        rig.work(&mut rng, 400);
+        let to = VolumeResize {
+            bytes: Some(mib * MIB),
+            backing_bytes: Some(backing_mib * MIB),
+            discard_tail: true,
+        };
+        rig.device.resize(&to).unwrap();
+        assert_eq!(rig.device.size(), mib * MIB);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), backing_mib * MIB);
+        rig.model.resize(usize::try_from(mib * MIB).unwrap(), 0);
+        rig.compare();
+        let Rig { device, model } = rig;
+        device.close().unwrap();
+        drop(device);
+        rig = Rig { device: open(&path), model };
+        rig.compare();
+    }
+    let tail = vec![3; 4096];
+    rig.device.write(49 * MIB, &tail, false).unwrap();
+    rig.model[usize::try_from(49 * MIB).unwrap()..][..4096].fill(3);
+    assert!(refused(&rig, logical(40)).contains("holds data"));
+    assert!(refused(&rig, logical(4000)).contains("can hold data"));
+    assert!(refused(&rig, backing(100)).contains("in the middle"));
+    assert!(refused(&rig, VolumeResize { bytes: Some(5), ..logical(1) }).contains("multiple"));
+    rig.compare();
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 170 * MIB);
 }

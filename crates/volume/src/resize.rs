@@ -134,6 +134,27 @@ impl Volume {
     /// # Errors
     /// Nothing was changed then.
     pub fn resize(&mut self, to: Resize) -> Result<(), ResizeError> {
+        let (old, layout) = (*self.layout.geometry(), self.check_resize(to)?);
+        let label = self.label_of(&layout);
+        let phase = match to {
+            Resize::Logical { blocks, discard } if blocks < old.logical_blocks => {
+                Phase::Clear { at: blocks, discard }
+            }
+            Resize::Backing { blocks } if blocks < old.backing_blocks => {
+                self.leave(&layout);
+                Phase::Evacuate
+            }
+            _ => Phase::Checkpoint { number: 0 },
+        };
+        self.resizing = Resizing { work: Some(Work { phase, layout, label }), outcome: None };
+        Ok(())
+    }
+
+    /// The layout with a new size, if that can be had.
+    ///
+    /// # Errors
+    /// As for [`Volume::resize`].
+    pub fn check_resize(&self, to: Resize) -> Result<Layout, ResizeError> {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
             return Err(ResizeError::ReadOnly);
         }
@@ -154,19 +175,7 @@ impl Volume {
         if geometry.backing_blocks < old.backing_blocks && live > room {
             return Err(ResizeError::NoRoom { live, room });
         }
-        let label = self.label_of(&layout);
-        let phase = match to {
-            Resize::Logical { blocks, discard } if blocks < old.logical_blocks => {
-                Phase::Clear { at: blocks, discard }
-            }
-            Resize::Backing { blocks } if blocks < old.backing_blocks => {
-                self.leave(&layout);
-                Phase::Evacuate
-            }
-            _ => Phase::Checkpoint { number: 0 },
-        };
-        self.resizing = Resizing { work: Some(Work { phase, layout, label }), outcome: None };
-        Ok(())
+        Ok(layout)
     }
 
     /// How the resize that was begun last ended; `None` before it has.
@@ -346,7 +355,9 @@ impl Volume {
                 || directories.contains(&(page / DIRECTORY_ENTRIES))
         });
         let pages: Vec<_> = pages.collect();
-        pages.into_iter().for_each(|page| self.map.mark_stale(page));
+        for page in pages {
+            self.map.mark_stale(page);
+        }
         true
     }
 

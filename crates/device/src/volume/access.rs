@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use onefold_volume::IoFailed;
 
@@ -12,7 +13,7 @@ use crate::backing::{Access, Backing};
 pub(super) struct DirectFile {
     path: PathBuf,
     backing: Backing,
-    bytes: u64,
+    bytes: AtomicU64,
 }
 
 impl DirectFile {
@@ -24,7 +25,7 @@ impl DirectFile {
             return Err(VolumeError::Busy { path: path.to_owned() });
         }
         let bytes = backing.end().map_err(failed)?;
-        Ok(Self { path: path.to_owned(), backing, bytes })
+        Ok(Self { path: path.to_owned(), backing, bytes: AtomicU64::new(bytes) })
     }
 
     pub(super) fn create(path: &Path, bytes: u64) -> Result<Self, VolumeError> {
@@ -36,11 +37,25 @@ impl DirectFile {
         backing.try_lock(Access::Exclusive).map_err(failed)?;
         backing.set_size(bytes).map_err(failed)?;
         crate::backing::sync_directory_of(path).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), backing, bytes })
+        Ok(Self { path: path.to_owned(), backing, bytes: AtomicU64::new(bytes) })
     }
 
-    pub(super) const fn bytes(&self) -> u64 {
-        self.bytes
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Whether it is a file, whose size can be set.
+    pub(super) fn is_regular(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    pub(super) fn set_bytes(&self, bytes: u64) -> Result<(), VolumeError> {
+        let path = || self.path.clone();
+        let failed = |source| VolumeError::Io { path: path(), action: "resize", source };
+        self.backing.set_size(bytes).map_err(failed)?;
+        self.backing.sync().map_err(failed)?;
+        self.bytes.store(bytes, Ordering::Release);
+        Ok(())
     }
 
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {

@@ -66,6 +66,17 @@ impl VolumeBacking {
         bytes / PAGE_BYTES
     }
 
+    /// Gives a file a size in blocks. Anything else has to be as large already, and stays as it is.
+    pub(super) fn set_blocks(&self, blocks: u64) -> Result<(), VolumeError> {
+        let wanted = blocks * PAGE_BYTES;
+        let (what, found) = match &self.kind {
+            Kind::File(file) if file.is_regular() => return file.set_bytes(wanted),
+            Kind::File(file) => ("the block device", file.bytes()),
+            Kind::Ssd(device) => ("the emulated SSD", device.size()),
+        };
+        if wanted <= found { Ok(()) } else { Err(VolumeError::FixedSize { what, found, wanted }) }
+    }
+
     pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.read(at * PAGE_BYTES, bytes),

@@ -13,9 +13,11 @@ mod backing;
 mod details;
 mod jobs;
 mod open;
+mod resize;
 mod unaligned;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,6 +31,7 @@ use jobs::{Job, Jobs};
 pub use backing::VolumeBacking;
 pub use details::VolumeDetails;
 pub use open::{Acknowledge, VolumeError, VolumeOpened, VolumeOptions, VolumeSpec};
+pub use resize::VolumeResize;
 
 /// Longest time that a busy call sleeps before it looks again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
@@ -53,7 +56,8 @@ struct Shared {
     backing: VolumeBacking,
     /// Writes of whole blocks share it; those that read and rewrite have it alone.
     rewrite: RwLock<()>,
-    size: u64,
+    /// Bytes that it exports.
+    size: AtomicU64,
     start: Instant,
     acknowledge: Acknowledge,
 }
@@ -228,8 +232,12 @@ impl Shared {
         Ok(())
     }
 
+    fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
     fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
-        let inside = len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size);
+        let inside = len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size());
         if inside { Ok(()) } else { Err(Status::InvalidField) }
     }
 }
@@ -270,7 +278,7 @@ impl VolumeDevice {
 
 impl BlockDevice for VolumeDevice {
     fn size(&self) -> u64 {
-        self.shared.size
+        self.shared.size()
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

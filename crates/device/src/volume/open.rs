@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use onefold_format::volume::{
 };
 use onefold_units::convert::float;
 use onefold_units::{Nanos, PAGE_BYTES};
-use onefold_volume::{Geometry, Layout, MountError, Options, Recovery};
+use onefold_volume::{Geometry, Layout, MountError, Options, Recovery, ResizeError};
 use thiserror::Error;
 
 use super::backing::VolumeBacking;
@@ -117,6 +118,19 @@ pub enum VolumeError {
     /// The volume cannot be made or opened.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// The size cannot be changed.
+    #[error(transparent)]
+    Resize(#[from] ResizeError),
+    /// What the volume lies on has a size of its own.
+    #[error("{what} has {found} bytes, and {wanted} are wanted; nothing was changed")]
+    FixedSize {
+        /// What it is.
+        what: &'static str,
+        /// Its bytes.
+        found: u64,
+        /// Bytes that it should have.
+        wanted: u64,
+    },
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),
@@ -312,7 +326,7 @@ impl VolumeDevice {
             jobs: Jobs::default(),
             backing,
             rewrite: RwLock::new(()),
-            size,
+            size: AtomicU64::new(size),
             start: Instant::now(),
             acknowledge: options.acknowledge,
         });

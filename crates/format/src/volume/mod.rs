@@ -56,7 +56,7 @@ pub use label::{
 pub use member::{DirectoryPlace, Member};
 pub use name::{NameError, VOLUME_NAME_MAX, VolumeName};
 pub use page::{PAGE_ENTRIES, decode_page, encode_page};
-pub use root::{BodyPlace, ROOT_EXTENTS_MAX, ResizeIntent, Root};
+pub use root::{BodyPlace, ROOT_EXTENTS_MAX, Root};
 pub use run::{PAGE_GONE_BIRTH, RUN_BLOCK_RECORDS, RunBlock, RunRecord};
 pub use run_entry::RunEntry;
 pub use run_index::{RUN_INDEX_ENTRIES, RunIndexBlock};

@@ -1,5 +1,5 @@
-//! The root, which makes a checkpoint valid: head 48 | incarnation 4 | clean 1 | intent 1 | extents 2 |
-//! seq 8 | blocks of the intent 8 | bytes of the body 8 | crc of the body 4 | 0 12 | up to 200 extents
+//! The root, which makes a checkpoint valid: head 48 | incarnation 4 | clean 1 | 0 1 | extents 2 |
+//! seq 8 | 0 8 | bytes of the body 8 | crc of the body 4 | 0 12 | up to 200 extents
 //! of 8 B | 0 ...
 
 use onefold_units::Seq;
@@ -14,57 +14,6 @@ use crate::bytes::Writer;
 
 /// Extents of a body at most.
 pub const ROOT_EXTENTS_MAX: usize = 200;
-
-/// A resize that was begun, and is finished or undone after a crash.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResizeIntent {
-    /// None is under way.
-    #[default]
-    None,
-    /// The backing grows.
-    GrowBacking {
-        /// To so many blocks of 4 KiB.
-        blocks: u64,
-    },
-    /// The exported device grows.
-    GrowLogical {
-        /// To so many blocks of 4 KiB.
-        blocks: u64,
-    },
-    /// The exported device shrinks.
-    ShrinkLogical {
-        /// To so many blocks of 4 KiB.
-        blocks: u64,
-    },
-    /// The backing shrinks.
-    ShrinkBacking {
-        /// To so many blocks of 4 KiB.
-        blocks: u64,
-    },
-}
-
-impl ResizeIntent {
-    const fn parts(self) -> (u8, u64) {
-        match self {
-            Self::None => (0, 0),
-            Self::GrowBacking { blocks } => (1, blocks),
-            Self::GrowLogical { blocks } => (2, blocks),
-            Self::ShrinkLogical { blocks } => (3, blocks),
-            Self::ShrinkBacking { blocks } => (4, blocks),
-        }
-    }
-
-    const fn from_parts(code: u8, blocks: u64) -> Option<Self> {
-        match code {
-            0 => Some(Self::None),
-            1 => Some(Self::GrowBacking { blocks }),
-            2 => Some(Self::GrowLogical { blocks }),
-            3 => Some(Self::ShrinkLogical { blocks }),
-            4 => Some(Self::ShrinkBacking { blocks }),
-            _ => None,
-        }
-    }
-}
 
 /// Where the body of a checkpoint lies, in its [`BodyBlock`](super::BodyBlock)s.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,8 +69,6 @@ pub struct Root {
     pub seq: Seq,
     /// The volume was shut down cleanly: nothing follows this checkpoint.
     pub clean: bool,
-    /// A resize under way.
-    pub intent: ResizeIntent,
     /// The rest of the checkpoint.
     pub body: BodyPlace,
 }
@@ -153,13 +100,12 @@ impl Root {
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        let (intent, blocks) = self.intent.parts();
         writer.uint(u64::from(self.incarnation), 4);
         writer.uint(u64::from(self.clean), 1);
-        writer.uint(u64::from(intent), 1);
+        writer.uint(0, 1);
         writer.uint(u64_from(self.body.extents.len()), 2);
         writer.uint(self.seq.raw(), 8);
-        writer.uint(blocks, 8);
+        writer.uint(0, 8);
         writer.uint(self.body.bytes, 8);
         writer.uint(u64::from(self.body.crc), 4);
         writer.bytes(&[0; 12]);
@@ -170,15 +116,15 @@ impl Root {
 
     fn read(generation: u64, fields: &mut Fields<'_>) -> Result<Self, BlockError> {
         let (incarnation, clean) = (fields.u32()?, fields.flag()?);
-        let (intent, extents) = (fields.u8()?, usize::from(fields.u16()?));
+        fields.skip(1)?;
+        let extents = usize::from(fields.u16()?);
         let seq = fields.seq()?;
-        let intent = ResizeIntent::from_parts(intent, fields.u64()?);
-        let intent = intent.ok_or(BlockError::Malformed("the intent of the root is unknown"))?;
+        fields.skip(8)?;
         let (bytes, crc) = (fields.u64()?, fields.u32()?);
         fields.skip(12)?;
         let extents = fields.list(extents, Extent::BYTES, Extent::read)?;
         let body = BodyPlace { bytes, crc, extents };
-        Ok(Self { generation, incarnation, seq, clean, intent, body })
+        Ok(Self { generation, incarnation, seq, clean, body })
     }
 }
 
@@ -187,7 +133,7 @@ mod tests {
     use super::super::testing::{
         ADDRESS, UUID, assert_refuses_damage, content, forged, golden_head, lie,
     };
-    use super::{BlockError, BlockKind, BodyPlace, Extent, ROOT_EXTENTS_MAX, ResizeIntent, Root};
+    use super::{BlockError, BlockKind, BodyPlace, Extent, ROOT_EXTENTS_MAX, Root};
     use onefold_units::{Location, Seq};
     use proptest::prelude::{prop_assert_eq, proptest};
 
@@ -202,7 +148,6 @@ mod tests {
             incarnation: 0x1234,
             seq: Seq::new(0x0807_0605_0403_0201),
             clean: true,
-            intent: ResizeIntent::ShrinkLogical { blocks: 0xABCD },
             body: BodyPlace { bytes: 3 * 4032, crc: 0x0D0C_0B0A, extents },
         }
     }
@@ -219,31 +164,14 @@ mod tests {
     fn golden_there_and_back() {
         let block = encode(&root());
         assert_eq!(block[..48], golden_head(&block, 2, 5));
-        assert_eq!(block[48..56], [0x34, 0x12, 0, 0, 1, 3, 2, 0]);
-        assert_eq!(block[56..72], [1, 2, 3, 4, 5, 6, 7, 8, 0xCD, 0xAB, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(block[48..56], [0x34, 0x12, 0, 0, 1, 0, 2, 0]);
+        assert_eq!(block[56..72], [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(block[72..84], [0x40, 0x2F, 0, 0, 0, 0, 0, 0, 10, 11, 12, 13]);
         assert_eq!(block[84..96], [0; 12]);
         assert_eq!(block[96..112], [1, 2, 3, 4, 2, 0, 0, 0, 77, 0, 0, 0, 1, 0, 0, 0]);
         assert!(block[112..].iter().all(|byte| *byte == 0));
         assert_eq!(decode(&block), Ok(root()));
         assert_refuses_damage(&block, decode);
-    }
-
-    #[test]
-    fn every_intent_has_its_code() {
-        let blocks = 7;
-        let intents = [
-            ResizeIntent::None,
-            ResizeIntent::GrowBacking { blocks },
-            ResizeIntent::GrowLogical { blocks },
-            ResizeIntent::ShrinkLogical { blocks },
-            ResizeIntent::ShrinkBacking { blocks },
-        ];
-        for (code, intent) in (0..).zip(intents) {
-            let block = encode(&Root { intent, clean: false, ..root() });
-            assert_eq!(block[53], code);
-            assert_eq!(decode(&block).unwrap().intent, intent);
-        }
     }
 
     #[test]
@@ -260,7 +188,6 @@ mod tests {
         let block = encode(&root());
         let lie = |at, value| lie((BlockKind::Root, &block), (at, value), decode);
         assert!(lie(52, 2).contains("flag"));
-        assert!(lie(53, 5).contains("intent"));
         assert!(lie(54, 3).contains("an extent is empty"), "an extent of zeroes");
         assert!(lie(55, 255).contains("longer"));
         assert!(lie(72, 0x41).contains("no room"), "a byte more than three blocks hold");

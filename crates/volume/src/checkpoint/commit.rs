@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use onefold_format::volume::{BodyPlace, ResizeIntent, Root};
+use onefold_format::volume::{BodyPlace, Root};
 use onefold_units::convert::narrow;
 use onefold_units::{Location, LogSegmentId, Seq};
 
@@ -27,7 +27,6 @@ impl Volume {
             incarnation: self.incarnation,
             seq: Seq::new(work.seq),
             clean: work.clean,
-            intent: ResizeIntent::None,
             body: BodyPlace::of(&work.body, extents(&work.body_blocks)),
         };
         let at = narrow(root_slot(&self.layout, generation));

@@ -5,6 +5,7 @@ mod create;
 mod dump;
 mod failure;
 mod info;
+mod resize;
 mod serve;
 
 use std::path::Path;
@@ -28,6 +29,8 @@ pub(crate) enum Volume {
     Check(check::Check),
     /// Tell what a volume is like and how full it is
     Info(info::Info),
+    /// Change the capacity of a volume, or the size of what it lies on
+    Resize(resize::ResizeVolume),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map
     Dump(dump::Dump),
 }
@@ -41,6 +44,7 @@ impl Volume {
             Self::Serve(serve) => serve.run(global),
             Self::Check(check) => check.run(global),
             Self::Info(info) => info.run(global),
+            Self::Resize(resize) => resize.run(global),
             Self::Dump(dump) => dump.run(global),
         }
     }

@@ -1,0 +1,97 @@
+//! `onefold volume resize`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args};
+use onefold_device::{VolumeDevice, VolumeOptions, VolumeResize};
+use onefold_units::PAGE_BYTES;
+use onefold_volume::{Geometry, Layout, MountError, read_label};
+use serde_json::json;
+
+use crate::cmd::ssd::render;
+use crate::error::CliError;
+use crate::output::{Format, Global};
+
+/// Options of `onefold volume resize`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+pub(crate) struct ResizeVolume {
+    /// What the volume lies on
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// New capacity of the volume, such as 8GiB
+    #[arg(long, value_name = "SIZE", group = "what", value_parser = render::parse_size)]
+    size: Option<u64>,
+    /// New size of what it lies on: a file is made as large; a block device has to be as large, or may become as small
+    /// afterwards
+    #[arg(long, value_name = "SIZE", group = "what", value_parser = render::parse_size)]
+    backing_size: Option<u64>,
+    /// Lose what lies behind a smaller capacity; without, it has to be trimmed before
+    #[arg(long)]
+    discard_tail: bool,
+    /// Say whether it fits, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl ResizeVolume {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let mut backing = super::open_backing(&self.path, !self.dry_run, global)?;
+        let blocks = backing.blocks();
+        let label = read_label(&mut backing, blocks)?;
+        let old = Geometry {
+            backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
+            segment_blocks: label.segment_blocks,
+            unit_blocks: label.unit_blocks,
+            logical_blocks: label.logical_blocks,
+        };
+        let new = Geometry {
+            backing_blocks: self.backing_size.map_or(old.backing_blocks, |size| size / PAGE_BYTES),
+            logical_blocks: self.size.map_or(old.logical_blocks, |size| size / PAGE_BYTES),
+            ..old
+        };
+        // Both together, before the first of them is changed.
+        Layout::new(new).map_err(MountError::Geometry)?;
+        if !self.dry_run {
+            let opened = VolumeDevice::open(backing, VolumeOptions::default())?;
+            let to = VolumeResize {
+                bytes: self.size,
+                backing_bytes: self.backing_size,
+                discard_tail: self.discard_tail,
+            };
+            let done = opened.device.resize(&to);
+            opened.device.close()?;
+            done?;
+        }
+        global.emit(&self.text(&old, &new, global))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn text(&self, old: &Geometry, new: &Geometry, global: &Global) -> String {
+        let bytes = |blocks: u64| blocks * PAGE_BYTES;
+        match global.format() {
+            Format::Json => {
+                let value = json!({
+                    "schema": "onefold.volume.resize/1",
+                    "path": self.path.display().to_string(),
+                    "dry_run": self.dry_run,
+                    "logical_bytes": bytes(new.logical_blocks),
+                    "logical_bytes_before": bytes(old.logical_blocks),
+                    "backing_bytes": bytes(new.backing_blocks),
+                    "backing_bytes_before": bytes(old.backing_blocks),
+                });
+                format!("{value:#}\n")
+            }
+            Format::Table => format!(
+                "{}: {} of {}, before {} of {}{}\n",
+                self.path.display(),
+                render::size(bytes(new.logical_blocks)),
+                render::size(bytes(new.backing_blocks)),
+                render::size(bytes(old.logical_blocks)),
+                render::size(bytes(old.backing_blocks)),
+                if self.dry_run { "; nothing was changed" } else { "" },
+            ),
+        }
+    }
+}

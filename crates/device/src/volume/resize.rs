@@ -1,0 +1,81 @@
+//! Changing the size of a volume while it is used.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use onefold_units::PAGE_BYTES;
+use onefold_volume::Resize;
+
+use super::open::VolumeError;
+use super::{BUSY_WAIT, VolumeDevice};
+
+/// New sizes of a volume; what is absent stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeResize {
+    /// Bytes that it exports.
+    pub bytes: Option<u64>,
+    /// Bytes of the backing. A file gets that size, too; a block device or an emulated SSD has to have it.
+    pub backing_bytes: Option<u64>,
+    /// What lies behind a smaller end is lost.
+    pub discard_tail: bool,
+}
+
+impl VolumeDevice {
+    /// Changes the size of what is exported, of the backing, or both, in the order in which one has room for the other.
+    /// Durable when it returns; each of the two counts by itself, so a power cut leaves one, both or none of them.
+    ///
+    /// # Errors
+    /// What does not fit, or is in the way. What was done before that stays.
+    pub fn resize(&self, to: &VolumeResize) -> Result<(), VolumeError> {
+        let logical = to.bytes.map(|bytes| blocks_of("a volume", bytes)).transpose()?;
+        let backing = to.backing_bytes.map(|bytes| blocks_of("a backing", bytes)).transpose()?;
+        let now = self.details().geometry;
+        let logical = logical
+            .filter(|blocks| *blocks != now.logical_blocks)
+            .map(|blocks| Resize::Logical { blocks, discard: to.discard_tail });
+        if backing.is_some_and(|blocks| blocks > now.backing_blocks) {
+            self.resize_backing(backing)?;
+            logical.map_or(Ok(()), |to| self.resize_one(to))
+        } else {
+            logical.map_or(Ok(()), |to| self.resize_one(to))?;
+            self.resize_backing(backing.filter(|blocks| *blocks < now.backing_blocks))
+        }
+    }
+
+    fn resize_backing(&self, blocks: Option<u64>) -> Result<(), VolumeError> {
+        let Some(blocks) = blocks else { return Ok(()) };
+        let backing = &self.shared.backing;
+        self.shared.state().volume.check_resize(Resize::Backing { blocks })?;
+        let grows = blocks > backing.blocks();
+        if grows {
+            backing.set_blocks(blocks)?;
+        }
+        self.resize_one(Resize::Backing { blocks })?;
+        if grows { Ok(()) } else { backing.set_blocks(blocks) }
+    }
+
+    /// Has the volume take a new size, and waits until it counts.
+    fn resize_one(&self, to: Resize) -> Result<(), VolumeError> {
+        let shared = &*self.shared;
+        let mut state = shared.state();
+        state.volume.resize(to)?;
+        loop {
+            shared.turn(&mut state);
+            if let Some(result) = state.volume.poll_resized() {
+                let logical = state.volume.layout().geometry().logical_blocks;
+                shared.size.store(logical * PAGE_BYTES, Ordering::Release);
+                return Ok(result?);
+            }
+            let waited = shared.progress.wait_timeout(state, BUSY_WAIT);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn blocks_of(what: &'static str, bytes: u64) -> Result<u64, VolumeError> {
+    if bytes.is_multiple_of(PAGE_BYTES) {
+        Ok(bytes / PAGE_BYTES)
+    } else {
+        Err(VolumeError::Size { what, bytes, multiple: PAGE_BYTES, limit: "" })
+    }
+}
