@@ -120,9 +120,8 @@ volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(
 volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
 volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
 volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
-volume|resize-forgets|resize.rs|s/if !pages\.any\(/if pages.any(|_| false) || !pages.any(|page| page == usize::MAX \&\& /|what is behind a smaller end is gone from the directory before the label says so
+volume|resize-forgets|resize.rs|s/self\.map\.image\(page\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(page\)/page == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
 volume|resize-unswept|resize.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
-volume|resize-labels-at-once|resize.rs|s/self\.ask\(IoKind::Flush, Purpose::LabelFlush, Location::new\(0\), 0\);/self.label_durable(Ok(()));/|each copy of the label is durable before the next is written
 volume|resize-stays|resize.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/mod.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
 volume|resize-table|restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken

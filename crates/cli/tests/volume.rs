@@ -158,8 +158,8 @@ fn a_volume_changes_its_size() {
     let info = json(&["info", text(&path)]);
     assert_eq!((&info["logical_bytes"], &info["closed"]), (&(100 << 20).into(), &true.into()));
     assert_eq!(fs::metadata(&path).unwrap().len(), 256 << 20);
-    json(&["resize", text(&path), "--size", "16MiB", "--backing-size", "130MiB"]);
-    assert_eq!(fs::metadata(&path).unwrap().len(), 130 << 20);
+    json(&["resize", text(&path), "--size", "16MiB", "--backing-size", "140MiB"]);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 140 << 20);
     assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
     for (size, reason) in [("1GiB", "can hold data"), ("5000", "multiple")] {
         let refused = volume(&["resize", text(&path), "--size", size]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{Geometry, Resize};
+use onefold_volume::{Geometry, Resize, SegmentInfo};
 
 use crate::disk::{Disk, Fate};
 use crate::image::Image;
@@ -36,8 +36,9 @@ fn begin() -> (Image, Oracle) {
     for lba in (0..LOGICAL).step_by(60) {
         assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
     }
-    // Most of it is overwritten at once, so that log segments become free without cleaning.
-    while rig.volume.stats().freed_segments < BEGIN / 64 + 60 {
+    // Most of it is overwritten at once, so that log segments become free without cleaning, until the log comes to the end
+    // of the backing.
+    while in_the_tail(&rig) < 10 {
         for lba in (0..LOGICAL).step_by(60).filter(|lba| lba % 600 != 0) {
             assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
         }
@@ -51,6 +52,12 @@ fn begin() -> (Image, Oracle) {
     let mut image = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
     image.settle();
     (image, rig.oracle)
+}
+
+/// Log segments in use that a smaller backing does not have.
+fn in_the_tail(rig: &Rig) -> usize {
+    let tail = |info: &SegmentInfo| u64::from(info.segment.raw()) * 64 >= BACKING_MIN;
+    rig.volume.segment_infos().filter(|info| tail(info) && info.live > 0).count()
 }
 
 /// A new size, and what the host has to do before.
