@@ -81,7 +81,7 @@ fn log_page(mut unit: Vec<u8>, sealing: bool) {
 fn pack(data: &[u8]) {
     let Some((unit_bytes, rest)) = data.split_first_chunk() else { return };
     let unit_bytes = 49 + usize::from(u16::from_le_bytes(*unit_bytes)) % 5000;
-    let (fields, _) = rest.as_chunks::<18>();
+    let (fields, _) = rest.as_chunks::<20>();
     let entries: Vec<RemapEntry> = fields.iter().filter_map(|bytes| any_entry(bytes)).collect();
     let head = LogPageHead { superblock: SuperblockId::new(3), epoch: u64::MAX };
     let mut unit = vec![0xEE; unit_bytes];
@@ -92,12 +92,13 @@ fn pack(data: &[u8]) {
     assert_eq!(unpack_log_page(&unit), Some((head, entries[..count].to_vec())));
 }
 
-fn any_entry(bytes: &[u8; 18]) -> Option<RemapEntry> {
+fn any_entry(bytes: &[u8; 20]) -> Option<RemapEntry> {
     let entry = RemapEntry {
         seq: Seq::new(u64::from_le_bytes(exactly(&bytes[..8]))),
         target: Lpn::new(u32::from_le_bytes(exactly(&bytes[8..12]))),
         slot: u32::from_le_bytes(exactly(&bytes[12..16])),
-        len: u16::from_le_bytes(exactly(&bytes[16..])),
+        len: u16::from_le_bytes(exactly(&bytes[16..18])),
+        stride: u16::from_le_bytes(exactly(&bytes[18..])),
     };
     entry.is_valid().then_some(entry)
 }
