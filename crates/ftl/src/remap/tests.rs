@@ -8,6 +8,7 @@ use onefold_nand::{
 use onefold_units::convert::low32;
 use onefold_units::{Lpn, Nanos, Rng};
 
+use super::groups::Group;
 use super::{Maintenance, RemapConfig, RemapOptions, RemapRange, RemapScheme};
 use crate::ftl::Ftl;
 use crate::{FtlConfig, Layout, VictimKind};
@@ -159,7 +160,7 @@ fn clone_to(ftl: &mut Ftl<MemoryMedia>, dst: u32) {
 /// Length and stride of every entry.
 fn runs(ftl: &Ftl<MemoryMedia>) -> Vec<(u16, u16)> {
     let groups = ftl.remap.iter().flat_map(|remap| &remap.groups);
-    groups.flat_map(|group| group.entries()).map(|(entry, _)| (entry.len, entry.stride)).collect()
+    groups.flat_map(Group::entries).map(|(entry, _)| (entry.len, entry.stride)).collect()
 }
 
 fn log_of(segments: u64) -> RemapConfig {
