@@ -1,12 +1,17 @@
 //! The file under an image. The only module that names `std::fs::File`, so that every write and
 //! every flush of a device passes here.
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use onefold_units::convert::index;
+use onefold_volume::Buffer;
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 /// Zeroes written at once where holes cannot be punched.
@@ -21,22 +26,33 @@ pub enum Access {
     ReadOnly,
 }
 
+/// Alignment of memory and offsets that direct access never asks more than.
+const ALIGN: usize = 4096;
+
+thread_local! {
+    /// Aligned memory between direct access and callers whose memory is not.
+    static BOUNCE: RefCell<Buffer> = RefCell::new(Buffer::default());
+}
+
 /// An open file.
 #[derive(Debug)]
 pub(crate) struct Backing {
     file: File,
+    /// Bytes that memory has to be a multiple of, once access is direct.
+    direct: OnceLock<usize>,
 }
 
 impl Backing {
     /// Makes a file that was not there before.
     pub(crate) fn create_new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Self { file })
+        Ok(Self { file, direct: OnceLock::new() })
     }
 
     pub(crate) fn open(path: &Path, access: Access) -> io::Result<Self> {
         let write = access == Access::Exclusive;
-        Ok(Self { file: OpenOptions::new().read(true).write(write).open(path)? })
+        let file = OpenOptions::new().read(true).write(write).open(path)?;
+        Ok(Self { file, direct: OnceLock::new() })
     }
 
     /// Takes the lock that goes with `access`. `false` if somebody holds one that excludes it. The
@@ -74,12 +90,64 @@ impl Backing {
         self.file.set_len(bytes)
     }
 
+    /// Goes around the page cache from now on, where the file system can do that for whole blocks of 4 KiB. What is read
+    /// or written then has to be made of such blocks.
+    pub(crate) fn go_direct(&self) -> io::Result<()> {
+        let flags = rustix::fs::fcntl_getfl(&self.file)?;
+        let statx = rustix::fs::statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+        let known = statx.ok().filter(|statx| statx.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+        let (memory, offset) = match known {
+            Some(statx) => (index(statx.stx_dio_mem_align), index(statx.stx_dio_offset_align)),
+            // Before Linux 6.1 nobody tells.
+            None => (ALIGN, ALIGN),
+        };
+        if memory == 0 || memory > ALIGN || offset == 0 || offset > ALIGN {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        rustix::fs::fcntl_setfl(&self.file, flags | OFlags::DIRECT)?;
+        let mut first = Buffer::new(ALIGN);
+        if let Err(error) = self.file.read_at(first.bytes_mut(), 0) {
+            rustix::fs::fcntl_setfl(&self.file, flags)?;
+            return Err(error);
+        }
+        let _ = self.direct.set(memory);
+        Ok(())
+    }
+
+    /// Whether access goes around the page cache.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct.get().is_some()
+    }
+
+    /// Whether memory has to be copied to an aligned place first.
+    fn is_misaligned(&self, bytes: &[u8]) -> bool {
+        self.direct.get().is_some_and(|align| !bytes.as_ptr().addr().is_multiple_of(*align))
+    }
+
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset)
+        if !self.is_misaligned(bytes) {
+            return self.file.read_exact_at(bytes, offset);
+        }
+        bounce(bytes.len(), |aligned| {
+            self.file.read_exact_at(aligned, offset)?;
+            bytes.copy_from_slice(aligned);
+            Ok(())
+        })
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        if !self.is_misaligned(bytes) {
+            return self.file.write_all_at(bytes, offset);
+        }
+        bounce(bytes.len(), |aligned| {
+            aligned.copy_from_slice(bytes);
+            self.file.write_all_at(aligned, offset)
+        })
+    }
+
+    /// Whether it is a block device.
+    pub(crate) fn is_block_device(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.file_type().is_block_device())
     }
 
     /// Makes everything written so far durable.
@@ -111,6 +179,22 @@ impl Backing {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+impl AsFd for Backing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Lends aligned memory of the thread.
+fn bounce<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
+    BOUNCE.with_borrow_mut(|buffer| {
+        if buffer.bytes().len() < len {
+            *buffer = Buffer::new(len);
+        }
+        work(&mut buffer.bytes_mut()[..len])
+    })
 }
 
 /// Makes the entry of a new file in its directory durable.

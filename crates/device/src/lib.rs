@@ -20,6 +20,6 @@ pub use image::{DeviceError, Image};
 pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
-    Acknowledge, VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeOpened,
-    VolumeOptions, VolumeResize, VolumeSpec,
+    Acknowledge, IoMode, VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeIo,
+    VolumeOpened, VolumeOptions, VolumeResize, VolumeSpec,
 };

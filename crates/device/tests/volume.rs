@@ -1,7 +1,11 @@
 //! A volume on a file and on an emulated SSD, against an array of bytes.
 
+use std::io::Write as _;
+use std::path::Path;
+
 use onefold_device::{
-    BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions, VolumeResize, VolumeSpec,
+    BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions, VolumeResize,
+    VolumeSpec,
 };
 use onefold_units::Rng;
 
@@ -13,9 +17,27 @@ fn options() -> VolumeOptions {
     options
 }
 
-fn open(path: &std::path::Path) -> VolumeDevice {
+/// Every way to a file: through `io_uring` or threads, around the page cache or through it.
+const WAYS: [(VolumeIo, bool); 4] = [
+    (VolumeIo::Uring, true),
+    (VolumeIo::Uring, false),
+    (VolumeIo::Threads, true),
+    (VolumeIo::Threads, false),
+];
+
+/// `None` where the system does not allow it.
+fn open(path: &Path, (io, direct): (VolumeIo, bool)) -> Option<VolumeDevice> {
     let backing = VolumeBacking::open(path, true).unwrap();
-    VolumeDevice::open(backing, options()).unwrap().device
+    let mut options = options();
+    (options.io, options.direct) = (io, direct);
+    match VolumeDevice::open(backing, options) {
+        Ok(opened) => Some(opened.device),
+        Err(VolumeError::NoUring(error)) => {
+            eprintln!("not tested: io_uring: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 struct Rig {
@@ -97,35 +119,268 @@ fn a_shrunk_backing_is_refused() {
     assert!(refused.to_string().contains("the volume was made on 24576"), "{refused}");
 }
 
+fn create(path: &Path, bytes: u64) {
+    let backing = VolumeBacking::create(path, 96 * MIB).unwrap();
+    let spec =
+        VolumeSpec { bytes: Some(bytes), segment_bytes: Some(512 << 10), ..VolumeSpec::default() };
+    VolumeDevice::format(&backing, &spec, false).unwrap();
+}
+
 #[test]
 fn a_volume_on_a_file() {
+    for (seed, way) in (11..).zip(WAYS) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("volume");
+        create(&path, 48 * MIB);
+        let Some(device) = open(&path, way) else { continue };
+        let mut rig = Rig { device, model: vec![0; usize::try_from(48 * MIB).unwrap()] };
+        let mut rng = Rng::new(seed);
+        for round in 0..2 {
+            rig.work(&mut rng, 600);
+            rig.compare();
+            rig.device.flush().unwrap();
+            if round % 2 == 0 {
+                rig.device.close().unwrap();
+            }
+            let Rig { device, model } = rig;
+            drop(device);
+            rig = Rig { device: open(&path, way).unwrap(), model };
+            rig.compare();
+        }
+        let stats = rig.device.details().stats;
+        assert_eq!(stats.crc_errors, 0, "{way:?}: {stats:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_or_done_without() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("volume");
-    let backing = VolumeBacking::create(&path, 96 * MIB).unwrap();
-    let spec = VolumeSpec {
-        bytes: Some(48 * MIB),
-        segment_bytes: Some(512 << 10),
-        ..VolumeSpec::default()
-    };
-    VolumeDevice::format(&backing, &spec, false).unwrap();
-    drop(backing);
-    let device = open(&path);
-    let mut rig = Rig { device, model: vec![0; usize::try_from(48 * MIB).unwrap()] };
-    let mut rng = Rng::new(11);
-    for round in 0..4 {
-        rig.work(&mut rng, 600);
-        rig.compare();
-        rig.device.flush().unwrap();
-        if round % 2 == 0 {
-            rig.device.close().unwrap();
+    create(&path, 48 * MIB);
+    let device = open(&path, (VolumeIo::Threads, false)).unwrap();
+    let io = device.details().io;
+    assert_eq!((io.engine, io.direct, io.why), ("threads", false, None));
+    drop(device);
+    let device = open(&path, (VolumeIo::Auto, true)).unwrap();
+    let io = device.details().io;
+    assert_eq!(io.why.is_none(), io.engine == "uring" && io.direct, "{io}");
+}
+
+/// A read of what was written at random has a place for every block. All are read at once, and none may be mixed up with
+/// those of other readers.
+#[test]
+fn readers_of_scattered_blocks_do_not_mix_them_up() {
+    const BLOCKS: u64 = 2048;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    create(&path, 48 * MIB);
+    for way in WAYS {
+        let Some(device) = open(&path, way) else { continue };
+        let mut rng = Rng::new(5);
+        for at in 0..3 * BLOCKS {
+            let lba = rng.below(BLOCKS).max(at.saturating_sub(2 * BLOCKS));
+            device.write(lba * 4096, &[u8::try_from(lba % 251).unwrap(); 4096], false).unwrap();
         }
-        let Rig { device, model } = rig;
-        drop(device);
-        rig = Rig { device: open(&path), model };
-        rig.compare();
+        for lba in 0..BLOCKS {
+            device.write(lba * 4096, &[u8::try_from(lba % 251).unwrap(); 4096], false).unwrap();
+            device.write((BLOCKS + lba) * 4096, &[0; 4096], false).unwrap();
+        }
+        device.flush().unwrap();
+        std::thread::scope(|scope| {
+            for reader in 0..6 {
+                let device = &device;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(reader);
+                    // Not aligned in memory either.
+                    let mut found = vec![0; (1 << 20) + 1];
+                    for _ in 0..40 {
+                        let (lba, blocks) = (rng.below(BLOCKS - 256), 1 + rng.below(256));
+                        let range = 1..=usize::try_from(blocks * 4096).unwrap();
+                        device.read(lba * 4096, &mut found[range.clone()]).unwrap();
+                        for (at, block) in (lba..).zip(found[range].chunks(4096)) {
+                            assert!(block.iter().all(|byte| u64::from(*byte) == at % 251), "{at}");
+                        }
+                    }
+                });
+            }
+        });
+        assert!(device.details().stats.read_runs > 10_000, "the blocks lie in one place");
+        device.close().unwrap();
     }
-    let stats = rig.device.details().stats;
-    assert_eq!(stats.crc_errors, 0, "{stats:?}");
+}
+
+/// A version of each block that was written, and the newest one that a flush covered.
+struct Versions {
+    written: Vec<u8>,
+    flushed: Vec<u8>,
+}
+
+/// Writes, trims nothing, flushes and reads until something fails. Whether nothing did.
+fn work_until_failure(device: &VolumeDevice, versions: &mut Versions, rng: &mut Rng) -> bool {
+    for step in 0..120_u32 {
+        let lba = rng.below(versions.written.len() as u64);
+        let at = usize::try_from(lba).unwrap();
+        if step % 10 == 9 {
+            if device.flush().is_err() {
+                return false;
+            }
+            versions.flushed.clone_from(&versions.written);
+        } else if step % 7 == 3 {
+            let mut block = [0; 4096];
+            // A read may fail without consequences; what it gives has to be right.
+            if device.read(lba * 4096, &mut block).is_ok() {
+                assert_eq!(block, [versions.written[at]; 4096], "block {lba}");
+            }
+        } else {
+            let version = versions.written[at] + 1;
+            // Counts even if it fails: it may have become durable.
+            versions.written[at] = version;
+            if device.write(lba * 4096, &[version; 4096], step % 13 == 5).is_err() {
+                return false;
+            }
+        }
+    }
+    device.flush().is_ok_and(|_| {
+        versions.flushed.clone_from(&versions.written);
+        true
+    })
+}
+
+/// Every request to the backing fails once, in opening or in work: what a flush covered is there afterwards, nothing
+/// else but what was written, and an error is told.
+#[test]
+fn every_request_to_the_backing_may_fail() {
+    for way in [(VolumeIo::Uring, true), (VolumeIo::Threads, false)] {
+        let mut failures = 0;
+        for nth in 1.. {
+            // In memory, if there is such a place: what counts here is not how long a flush takes.
+            let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+            let directory = directory.unwrap();
+            let path = directory.path().join("volume");
+            create(&path, 48 * MIB);
+            let mut versions = Versions { written: vec![0; 40], flushed: vec![0; 40] };
+            let backing = VolumeBacking::open(&path, true).unwrap();
+            backing.fail_nth(nth);
+            let mut options = options();
+            (options.io, options.direct) = way;
+            options.engine.checkpoint_batches = 12;
+            let opened = VolumeDevice::open(backing.clone(), options);
+            if matches!(opened, Err(VolumeError::NoUring(_))) {
+                return;
+            }
+            if let Ok(opened) = opened {
+                let went_well =
+                    work_until_failure(&opened.device, &mut versions, &mut Rng::new(nth));
+                failures += u32::from(!went_well);
+            }
+            let reached = backing.left_before_failure() == 0;
+            drop(backing);
+            let device = open(&path, way).unwrap();
+            for (lba, (flushed, written)) in
+                versions.flushed.iter().zip(&versions.written).enumerate()
+            {
+                let mut block = [0; 4096];
+                device.read(lba as u64 * 4096, &mut block).unwrap();
+                let found = block[0];
+                assert!(block.iter().all(|byte| *byte == found), "{nth}: block {lba} is mixed");
+                assert!(
+                    (*flushed..=*written).contains(&found),
+                    "{nth}: {flushed} {found} {written}"
+                );
+            }
+            device.close().unwrap();
+            if !reached {
+                assert!(nth > 30, "only {nth} requests were made");
+                break;
+            }
+        }
+        // Writes that fail go elsewhere; flushes cannot.
+        assert!(failures > 5, "{way:?}: only {failures} failures were told");
+    }
+}
+
+/// Blocks that the process that is killed writes.
+const KILLED_BLOCKS: u64 = 400;
+
+/// The blocks that it writes in a round, before a flush.
+fn of_round(round: u64) -> Vec<u64> {
+    let mut rng = Rng::new(round);
+    (0..60).map(|_| rng.below(KILLED_BLOCKS)).collect()
+}
+
+fn stamp(round: u64, lba: u64) -> Vec<u8> {
+    [round.to_le_bytes(), lba.to_le_bytes()].concat().repeat(256)
+}
+
+/// Started by the test below in a process of its own: writes, and says which rounds are flushed.
+#[test]
+fn a_process_that_is_killed() {
+    let Ok(path) = std::env::var("ONEFOLD_KILLED") else { return };
+    let first: u64 = std::env::var("ONEFOLD_KILLED_FROM").unwrap().parse().unwrap();
+    let way = if std::env::var("ONEFOLD_KILLED_URING").is_ok() { WAYS[0] } else { WAYS[3] };
+    let device = open(Path::new(&path), way).unwrap();
+    for round in first.. {
+        for lba in of_round(round) {
+            device.write(lba * 4096, &stamp(round, lba), false).unwrap();
+        }
+        device.flush().unwrap();
+        writeln!(std::io::stdout(), "\nflushed {round}").unwrap();
+    }
+}
+
+/// The last round of a process that it said is flushed.
+fn kill_after(path: &Path, uring: bool, first: u64, rounds: u64) -> u64 {
+    use std::io::BufRead;
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_process_that_is_killed", "--nocapture"]);
+    command.env("ONEFOLD_KILLED", path).env("ONEFOLD_KILLED_FROM", first.to_string());
+    if uring {
+        command.env("ONEFOLD_KILLED_URING", "1");
+    }
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut flushed = first - 1;
+    let mut said = || loop {
+        let line = lines.next()?.unwrap();
+        if let Some(round) = line.strip_prefix("flushed ") {
+            return Some(round.parse::<u64>().unwrap());
+        }
+    };
+    while flushed < first - 1 + rounds {
+        flushed = said().expect("the process goes on until it is killed");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What it said before it died counts.
+    std::iter::from_fn(said).last().unwrap_or(flushed)
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_flushed() {
+    for way in [WAYS[0], WAYS[3]] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("volume");
+        create(&path, 48 * MIB);
+        if open(&path, way).is_none() {
+            continue;
+        }
+        let mut flushed = 0;
+        for kill in 0..5 {
+            flushed = kill_after(&path, way.0 == VolumeIo::Uring, flushed + 1, 1 + 5 * kill);
+            let device = open(&path, way).unwrap();
+            for lba in 0..KILLED_BLOCKS {
+                let mut block = vec![0; 4096];
+                device.read(lba * 4096, &mut block).unwrap();
+                let found = u64::from_le_bytes(block[..8].try_into().unwrap());
+                let least =
+                    (1..=flushed).rev().find(|round| of_round(*round).contains(&lba)).unwrap_or(0);
+                assert!((least..=flushed + 1).contains(&found), "{lba}: {found}, not {least}");
+                let right = if found == 0 { vec![0; 4096] } else { stamp(found, lba) };
+                assert!(block == right, "block {lba} of round {found} is damaged");
+            }
+            device.close().unwrap();
+        }
+    }
 }
 
 #[test]
@@ -137,7 +392,7 @@ fn sizes_change_while_it_is_used() {
     VolumeDevice::format(&backing, &spec, false).unwrap();
     drop(backing);
     let model = vec![0; usize::try_from(40 * MIB).unwrap()];
-    let mut rig = Rig { device: open(&path), model };
+    let mut rig = Rig { device: open(&path, WAYS[0]).unwrap(), model };
     let mut rng = Rng::new(4);
     let refused = |rig: &Rig, to: VolumeResize| rig.device.resize(&to).unwrap_err().to_string();
     let logical = |mib: u64| VolumeResize { bytes: Some(mib * MIB), ..VolumeResize::default() };
@@ -158,7 +413,7 @@ fn sizes_change_while_it_is_used() {
         let Rig { device, model } = rig;
         device.close().unwrap();
         drop(device);
-        rig = Rig { device: open(&path), model };
+        rig = Rig { device: open(&path, WAYS[0]).unwrap(), model };
         rig.compare();
     }
     let tail = vec![3; 4096];

@@ -63,7 +63,7 @@ pub enum Refusal {
 
 /// Bytes at an address that is a multiple of 4 KiB, as direct access wants them.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
@@ -72,17 +72,22 @@ pub(crate) struct Buffer {
 const ALIGN: usize = 4096;
 
 impl Buffer {
-    pub(crate) fn new(len: usize) -> Self {
+    /// Zeroes.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
         let bytes = vec![0; len + ALIGN];
         let start = bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
         Self { bytes, start, len }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
 
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The bytes, to be filled.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.len]
     }
 }

@@ -40,7 +40,7 @@ pub use config::{
 };
 pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
-pub use io::{Done, Io, IoFailed, IoId, IoKind, Refusal};
+pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 pub use layout::Layout;
 pub use log::Stream;
 pub use mount::{MountError, Recovery, format, mount, mount_read_only, read_label};

@@ -1,19 +1,30 @@
 //! The file or block device under a volume.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use onefold_volume::IoFailed;
 
+use super::kernel;
 use super::open::VolumeError;
 use crate::backing::{Access, Backing};
+
+/// A process that was killed keeps its lock until the kernel is through with its last requests. That is as it should be:
+/// none of them comes after those of the next one.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// An open and locked file.
 pub(super) struct DirectFile {
     path: PathBuf,
     backing: Backing,
     bytes: AtomicU64,
+    is_block_device: bool,
+    /// Requests until one fails, for tests; 0: none does.
+    fails_after: AtomicU64,
 }
 
 impl DirectFile {
@@ -21,11 +32,15 @@ impl DirectFile {
         let access = if write { Access::Exclusive } else { Access::ReadOnly };
         let failed = |source| VolumeError::Io { path: path.to_owned(), action: "open", source };
         let backing = Backing::open(path, access).map_err(failed)?;
-        if !backing.try_lock(access).map_err(failed)? {
-            return Err(VolumeError::Busy { path: path.to_owned() });
+        let patience = Instant::now() + LOCK_PATIENCE;
+        while !backing.try_lock(access).map_err(failed)? {
+            if Instant::now() > patience {
+                return Err(VolumeError::Busy { path: path.to_owned() });
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
         let bytes = backing.end().map_err(failed)?;
-        Ok(Self { path: path.to_owned(), backing, bytes: AtomicU64::new(bytes) })
+        Self::new(path, backing, bytes).map_err(failed)
     }
 
     pub(super) fn create(path: &Path, bytes: u64) -> Result<Self, VolumeError> {
@@ -37,16 +52,23 @@ impl DirectFile {
         backing.try_lock(Access::Exclusive).map_err(failed)?;
         backing.set_size(bytes).map_err(failed)?;
         crate::backing::sync_directory_of(path).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), backing, bytes: AtomicU64::new(bytes) })
+        Self::new(path, backing, bytes).map_err(failed)
+    }
+
+    fn new(path: &Path, backing: Backing, bytes: u64) -> io::Result<Self> {
+        let is_block_device = backing.is_block_device()?;
+        let path = path.to_owned();
+        let (bytes, fails_after) = (AtomicU64::new(bytes), AtomicU64::new(0));
+        Ok(Self { path, backing, bytes, is_block_device, fails_after })
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Acquire)
+        self.bytes.load(Relaxed)
     }
 
     /// Whether it is a file, whose size can be set.
-    pub(super) fn is_regular(&self) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.is_file())
+    pub(super) const fn is_regular(&self) -> bool {
+        !self.is_block_device
     }
 
     pub(super) fn set_bytes(&self, bytes: u64) -> Result<(), VolumeError> {
@@ -54,31 +76,81 @@ impl DirectFile {
         let failed = |source| VolumeError::Io { path: path(), action: "resize", source };
         self.backing.set_size(bytes).map_err(failed)?;
         self.backing.sync().map_err(failed)?;
-        self.bytes.store(bytes, Ordering::Release);
+        self.bytes.store(bytes, Relaxed);
         Ok(())
     }
 
+    pub(super) const fn is_block_device(&self) -> bool {
+        self.is_block_device
+    }
+
+    /// Goes around the page cache from now on, if that is possible.
+    pub(super) fn go_direct(&self) -> io::Result<()> {
+        self.backing.go_direct()
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.backing.is_direct()
+    }
+
+    /// The `n`th request from now on fails without being carried out.
+    pub(super) fn fail_nth(&self, n: u64) {
+        self.fails_after.store(n, Relaxed);
+    }
+
+    /// Requests that may still come before the one that is to fail.
+    pub(super) fn left_before_failure(&self) -> u64 {
+        self.fails_after.load(Relaxed)
+    }
+
+    /// Whether the next request is the one that is to fail.
+    pub(super) fn is_to_fail(&self) -> bool {
+        // Read first: the common case must not write a line that all threads share.
+        self.fails_after.load(Relaxed) > 0
+            && self.fails_after.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) == Ok(1)
+    }
+
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        self.judge("read", self.backing.read_at(offset, bytes))
+        self.carry_out("read", || self.backing.read_at(offset, bytes))
     }
 
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        self.judge("write", self.backing.write_at(offset, bytes))
+        self.carry_out("write", || self.backing.write_at(offset, bytes))
     }
 
     pub(super) fn flush(&self) -> Result<(), IoFailed> {
-        self.judge("flush", self.backing.sync())
+        self.carry_out("flush", || self.backing.sync())
     }
 
     /// A hint: a file system or device that cannot do it keeps the blocks.
     pub(super) fn trim(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
-        self.judge("trim", self.backing.punch(offset, len).map(drop))
+        self.carry_out("trim", || {
+            if self.is_block_device {
+                kernel::discard(self, offset, len)
+            } else {
+                self.backing.punch(offset, len).map(drop)
+            }
+        })
     }
 
-    fn judge(&self, action: &str, result: io::Result<()>) -> Result<(), IoFailed> {
+    fn carry_out(
+        &self,
+        action: &str,
+        what: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), IoFailed> {
+        if self.is_to_fail() { Err(IoFailed) } else { self.judge(action, what()) }
+    }
+
+    pub(super) fn judge(&self, action: &str, result: io::Result<()>) -> Result<(), IoFailed> {
         result.map_err(|error| {
             tracing::error!(path = %self.path.display(), %error, action, "the backing failed");
             IoFailed
         })
+    }
+}
+
+impl AsFd for DirectFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.backing.as_fd()
     }
 }

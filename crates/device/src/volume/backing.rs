@@ -56,6 +56,27 @@ impl VolumeBacking {
         }
     }
 
+    /// The file or block device, if it is one.
+    pub(super) const fn as_file(&self) -> Option<&Arc<DirectFile>> {
+        match &self.kind {
+            Kind::File(file) => Some(file),
+            Kind::Ssd(_) => None,
+        }
+    }
+
+    /// For tests: the `n`th request to a file from now on fails without being carried out, and no other.
+    pub fn fail_nth(&self, n: u64) {
+        if let Some(file) = self.as_file() {
+            file.fail_nth(n);
+        }
+    }
+
+    /// For tests: requests until the one that is to fail; 0 after it.
+    #[must_use]
+    pub fn left_before_failure(&self) -> u64 {
+        self.as_file().map_or(0, |file| file.left_before_failure())
+    }
+
     /// Whole blocks of 4 KiB.
     #[must_use]
     pub fn blocks(&self) -> u64 {

@@ -3,12 +3,14 @@
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{Geometry, Stats};
 
-use super::VolumeDevice;
+use super::{IoMode, VolumeDevice};
 use crate::edge::{DeviceSnapshot, DeviceStats};
 
 /// Everything that is known of a volume, taken at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VolumeDetails {
+    /// How its requests get to the backing.
+    pub io: IoMode,
     /// Its geometry.
     pub geometry: Geometry,
     /// Log segments that hold data.
@@ -30,6 +32,7 @@ impl VolumeDevice {
         let state = self.shared.state();
         let volume = &state.volume;
         VolumeDetails {
+            io: self.shared.io.clone(),
             geometry: *volume.layout().geometry(),
             segments: volume.layout().usable_segments(),
             free_segments: volume.free_segments(),

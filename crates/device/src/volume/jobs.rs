@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
-use onefold_volume::{Io, IoFailed, IoKind, Volume};
+use onefold_volume::{Buffer, Io, IoFailed, IoKind, Volume};
 
 use super::Shared;
 
@@ -20,25 +20,27 @@ const IDLE: Duration = Duration::from_hours(1);
 /// A request to the backing with its bytes.
 pub(super) struct Job {
     pub(super) io: Io,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Buffer,
 }
 
 impl Job {
     /// Copies what is to be written, so that nobody waits for the volume meanwhile.
     pub(super) fn new(io: Io, volume: &Volume) -> Self {
         let len = index(io.blocks) * usize::try_from(PAGE_BYTES).unwrap_or(4096);
-        let bytes = match io.kind {
-            IoKind::Write => volume.buffer(io.id)[..len].to_vec(),
-            IoKind::Read => vec![0; len],
-            IoKind::Flush | IoKind::Trim => Vec::new(),
+        let mut bytes = match io.kind {
+            IoKind::Write | IoKind::Read => Buffer::new(len),
+            IoKind::Flush | IoKind::Trim => Buffer::default(),
         };
+        if io.kind == IoKind::Write {
+            bytes.bytes_mut().copy_from_slice(&volume.buffer(io.id)[..len]);
+        }
         Self { io, bytes }
     }
 
     /// Hands over what was read.
     pub(super) fn give_back(&self, volume: &mut Volume) {
         if self.io.kind == IoKind::Read {
-            volume.buffer_mut(self.io.id).copy_from_slice(&self.bytes);
+            volume.buffer_mut(self.io.id).copy_from_slice(self.bytes.bytes());
         }
     }
 }
@@ -109,13 +111,18 @@ impl Jobs {
     }
 }
 
-/// Starts the threads of a volume.
+/// Starts the threads of a volume; beside a ring there is little for them.
 pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let count = match (&shared.bell, shared.threads_trim) {
+        (None, _) => THREADS,
+        (Some(_), true) => 1,
+        (Some(_), false) => 0,
+    };
     let thread = |number| {
         let shared = Arc::clone(shared);
-        std::thread::Builder::new().name(format!("volume-{number}")).spawn(move || work(&shared))
+        std::thread::Builder::new().name(format!("volume-io-{number}")).spawn(move || work(&shared))
     };
-    (0..THREADS).map(thread).collect()
+    (0..count).map(thread).collect()
 }
 
 fn work(shared: &Shared) {
@@ -138,8 +145,8 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
     let at = u64::from(job.io.at.raw());
     let backing = &shared.backing;
     match job.io.kind {
-        IoKind::Read => backing.read(at, &mut job.bytes),
-        IoKind::Write => backing.write(at, &job.bytes),
+        IoKind::Read => backing.read(at, job.bytes.bytes_mut()),
+        IoKind::Write => backing.write(at, job.bytes.bytes()),
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, job.io.blocks.into()),
     }

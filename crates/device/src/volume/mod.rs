@@ -1,8 +1,8 @@
 //! A volume in real time, on a file, a block device, or an emulated SSD.
 //!
-//! One lock guards the volume; nobody holds it while the backing works. What the volume asks for goes to a queue that a
-//! few threads serve; whoever brings a completion back lets the volume go on. Reads of the host are done by the thread that
-//! asked.
+//! One lock guards the volume; nobody holds it while the backing works. What the volume asks for goes to the thread that
+//! owns an `io_uring` ([`owner`]), or where there is none to a queue that a few threads serve ([`jobs`]); whoever brings a
+//! completion back lets the volume go on. Reads of the host that lie in one place are done by the thread that asked.
 //!
 //! 1. A call that the volume refuses as busy waits for the next completion and asks again.
 //! 2. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. A failure that comes later makes the
@@ -12,8 +12,12 @@ mod access;
 mod backing;
 mod details;
 mod jobs;
+mod kernel;
 mod open;
+mod owner;
 mod resize;
+mod scatter;
+
 mod unaligned;
 
 use std::collections::BTreeMap;
@@ -23,14 +27,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
-use onefold_volume::{Frozen, IoFailed, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Volume};
+use onefold_volume::{
+    Frozen, IoFailed, IoKind, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Volume,
+};
 
 use crate::block::{BlockDevice, Due, Extent};
 use jobs::{Job, Jobs};
+use kernel::Bell;
+use owner::Inbox;
+use scatter::Scatter;
 
 pub use backing::VolumeBacking;
 pub use details::VolumeDetails;
-pub use open::{Acknowledge, VolumeError, VolumeOpened, VolumeOptions, VolumeSpec};
+pub use open::{
+    Acknowledge, IoMode, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeSpec,
+};
 pub use resize::VolumeResize;
 
 /// Longest time that a busy call sleeps before it looks again.
@@ -44,6 +55,9 @@ struct State {
     now: Nanos,
     next_tag: u64,
     waiting: BTreeMap<u64, Outcome>,
+    /// Calls that sleep until something completes.
+    busy: u32,
+    inbox: Inbox,
     /// A write that was answered failed afterwards.
     failed: bool,
 }
@@ -53,6 +67,11 @@ struct Shared {
     /// Something completed, so busy calls may ask again.
     progress: Condvar,
     jobs: Jobs,
+    /// Wakes the owner of the ring; `None` where threads do the I/O.
+    bell: Option<Arc<Bell>>,
+    /// Trims take a thread although there is a ring, which knows them for files only.
+    threads_trim: bool,
+    io: IoMode,
     backing: VolumeBacking,
     /// Writes of whole blocks share it; those that read and rewrite have it alone.
     rewrite: RwLock<()>,
@@ -68,7 +87,8 @@ struct Shared {
 #[derive(Clone)]
 pub struct VolumeDevice {
     shared: Arc<Shared>,
-    threads: Arc<Threads>,
+    /// Ends them when it goes.
+    _threads: Arc<Threads>,
 }
 
 /// Ends the threads with the last handle.
@@ -79,7 +99,7 @@ struct Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.shared.jobs.close();
+        self.shared.stop();
         let list = std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in list {
             let _ = thread.join();
@@ -92,16 +112,26 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the volume go on and hands out what it asks for and what it has done. Called after whatever happened.
-    fn turn(&self, state: &mut State) {
+    /// Lets the volume go on and hands out what it asks for and what it has done. Called after whatever happened. Gives the
+    /// time when it has to be called again although nothing did.
+    fn turn(&self, state: &mut State) -> Option<Instant> {
         let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         state.now = state.now.max(Nanos::new(elapsed));
         state.volume.pump(state.now);
         while let Some(io) = state.volume.poll_io() {
-            self.jobs.push(Job::new(io, &state.volume));
+            if self.bell.is_none() || (self.threads_trim && io.kind == IoKind::Trim) {
+                self.jobs.push(Job::new(io, &state.volume));
+            } else {
+                state.inbox.requests.push_back(io);
+            }
         }
         let timeout = state.volume.poll_timeout();
-        self.jobs.wake_at(timeout.map(|at| self.start + Duration::from_nanos(at.get())));
+        let wake = timeout.map(|at| self.start + Duration::from_nanos(at.get()));
+        match &self.bell {
+            Some(bell) if state.inbox.has_to_wake(wake) => bell.ring(),
+            Some(_) => {}
+            None => self.jobs.wake_at(wake),
+        }
         while let Some(done) = state.volume.poll_done() {
             match state.waiting.remove(&done.tag) {
                 Some(outcome) => {
@@ -111,7 +141,32 @@ impl Shared {
                 None => state.failed |= done.result.is_err(),
             }
         }
-        self.progress.notify_all();
+        // Without anybody who waits it would still be a system call.
+        if state.busy > 0 {
+            self.progress.notify_all();
+        }
+        wake
+    }
+
+    /// Ends the threads. What is under way is waited for.
+    fn stop(&self) {
+        self.jobs.close();
+        let mut state = self.state();
+        state.inbox.closed = true;
+        if let Some(bell) = &self.bell
+            && state.inbox.has_to_wake(None)
+        {
+            bell.ring();
+        }
+    }
+
+    /// Sleeps until something completes, but not for long.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.busy += 1;
+        let waited = self.progress.wait_timeout(state, BUSY_WAIT);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.busy -= 1;
+        state
     }
 
     /// A job came back.
@@ -143,8 +198,7 @@ impl Shared {
                 Err(refusal) => return Err(status(refusal)),
             }
             self.turn(&mut state);
-            let waited = self.progress.wait_timeout(state, BUSY_WAIT);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wait(state);
         }
     }
 
@@ -204,7 +258,7 @@ impl Shared {
             let range = Range { lba: Lba::new(at), blocks };
             self.ask(|state, _| state.volume.read(range, Some(&mut *piece), &mut plan))?;
             if !plan.runs().is_empty() {
-                let done = self.backing.fetch(&plan, piece);
+                let done = self.fetch(&plan, piece);
                 let mut state = self.state();
                 state.volume.end_read(&plan);
                 if let Err(damaged) = done {
@@ -215,6 +269,31 @@ impl Shared {
             at += blocks;
         }
         Ok(())
+    }
+
+    /// Reads what a plan says. Gives the number of blocks that stay damaged.
+    fn fetch(&self, plan: &ReadPlan, request: &mut [u8]) -> Result<(), u32> {
+        if self.bell.is_none() || plan.runs().len() < 2 {
+            return self.backing.fetch(plan, request);
+        }
+        let (read, found) = Scatter::new(plan, request.len());
+        let mut state = self.state();
+        if state.inbox.closed {
+            drop(state);
+            return self.backing.fetch(plan, request);
+        }
+        state.inbox.reads.push_back(read);
+        if let Some(bell) = &self.bell
+            && state.inbox.has_to_wake(None)
+        {
+            bell.ring();
+        }
+        drop(state);
+        match scatter::receive(&found, plan, request) {
+            Ok(()) if plan.damaged(request).next().is_none() => Ok(()),
+            // Read once more, one after the other.
+            _ => self.backing.fetch(plan, request),
+        }
     }
 
     /// Unmaps whole blocks.
@@ -263,12 +342,11 @@ impl VolumeDevice {
         state.volume.close();
         while state.volume.frozen().is_none() {
             shared.turn(&mut state);
-            let waited = shared.progress.wait_timeout(state, BUSY_WAIT);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = shared.wait(state);
         }
         let closed = state.volume.frozen() == Some(Frozen::Closed) && !state.failed;
         drop(state);
-        self.threads.shared.jobs.close();
+        shared.stop();
         if !closed {
             return Err(VolumeError::Failed);
         }

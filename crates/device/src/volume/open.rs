@@ -16,6 +16,8 @@ use thiserror::Error;
 
 use super::backing::VolumeBacking;
 use super::jobs::{self, Jobs};
+use super::kernel::{self, Bell};
+use super::owner::{self, Inbox};
 use super::{Shared, State, Threads, VolumeDevice};
 use crate::image::DeviceError;
 
@@ -28,19 +30,62 @@ pub enum Acknowledge {
     Complete,
 }
 
+/// How the requests of a volume get to its backing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeIo {
+    /// Through `io_uring` where the system allows it, else by threads.
+    Auto,
+    /// Through `io_uring`, or not at all.
+    Uring,
+    /// By threads that read and write.
+    Threads,
+}
+
+/// How they do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoMode {
+    /// `uring`, `threads`, or `ssd` for an emulated SSD in the same process.
+    pub engine: &'static str,
+    /// Whether they go around the page cache.
+    pub direct: bool,
+    /// Why it is not what was preferred.
+    pub why: Option<String>,
+}
+
+impl std::fmt::Display for IoMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let direct = if self.direct { "direct" } else { "through the page cache" };
+        match self.engine {
+            "uring" => write!(f, "io_uring, {direct}")?,
+            "threads" => write!(f, "threads, {direct}")?,
+            _ => write!(f, "an emulated SSD")?,
+        }
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
+    }
+}
+
 /// How to run a volume.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct VolumeOptions {
     /// When writes are answered.
     pub acknowledge: Acknowledge,
+    /// How requests get to the backing.
+    pub io: VolumeIo,
+    /// Whether they go around the page cache where the file system can do that.
+    pub direct: bool,
     /// What the engine is run with.
     pub engine: Options,
 }
 
 impl Default for VolumeOptions {
     fn default() -> Self {
-        Self { acknowledge: Acknowledge::Buffered, engine: Options::default() }
+        Self {
+            acknowledge: Acknowledge::Buffered,
+            io: VolumeIo::Auto,
+            direct: true,
+            engine: Options::default(),
+        }
     }
 }
 
@@ -137,6 +182,9 @@ pub enum VolumeError {
     /// No identity could be found.
     #[error("cannot find a random identity: {0}")]
     Random(io::Error),
+    /// There is no `io_uring`, and nothing else is wanted.
+    #[error("io_uring cannot be used: {0}")]
+    NoUring(io::Error),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -312,18 +360,29 @@ impl VolumeDevice {
         let (volume, recovery) =
             onefold_volume::mount(&mut backing.clone(), blocks, options.engine)?;
         let took = begin.elapsed();
+        let io = choose(&backing, &options)?;
         let size = volume.layout().geometry().logical_blocks * PAGE_BYTES;
         let state = State {
             volume,
             now: Nanos::ZERO,
             next_tag: 0,
             waiting: std::collections::BTreeMap::new(),
+            busy: 0,
+            inbox: Inbox::default(),
             failed: false,
+        };
+        let file = backing.as_file().cloned();
+        let bell = match io.engine {
+            "uring" => Some(Arc::new(Bell::new().map_err(VolumeError::NoUring)?)),
+            _ => None,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             progress: std::sync::Condvar::new(),
             jobs: Jobs::default(),
+            bell: bell.clone(),
+            threads_trim: file.as_ref().is_some_and(|file| file.is_block_device()),
+            io,
             backing,
             rewrite: RwLock::new(()),
             size: AtomicU64::new(size),
@@ -331,9 +390,36 @@ impl VolumeDevice {
             acknowledge: options.acknowledge,
         });
         let threads = Threads { shared: Arc::clone(&shared), list: Mutex::default() };
-        let started = jobs::start(&shared).map_err(VolumeError::Thread)?;
+        let mut started = jobs::start(&shared).map_err(VolumeError::Thread)?;
+        if let (Some(file), Some(bell)) = (&file, &bell) {
+            started.push(owner::start(&shared, file, bell).map_err(VolumeError::NoUring)?);
+        }
         threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());
-        Ok(VolumeOpened { device: Self { shared, threads: Arc::new(threads) }, recovery, took })
+        Ok(VolumeOpened { device: Self { shared, _threads: Arc::new(threads) }, recovery, took })
     }
+}
+
+/// Decides how requests get to a backing.
+fn choose(backing: &VolumeBacking, options: &VolumeOptions) -> Result<IoMode, VolumeError> {
+    let Some(file) = backing.as_file() else {
+        return Ok(IoMode { engine: "ssd", direct: false, why: None });
+    };
+    let mut why = Vec::new();
+    if options.direct
+        && let Err(error) = file.go_direct()
+    {
+        why.push(format!("direct access: {error}"));
+    }
+    let engine = match (options.io, kernel::is_available()) {
+        (VolumeIo::Threads, _) => "threads",
+        (_, Ok(())) => "uring",
+        (VolumeIo::Uring, Err(error)) => return Err(VolumeError::NoUring(error)),
+        (VolumeIo::Auto, Err(error)) => {
+            why.push(format!("io_uring: {error}"));
+            "threads"
+        }
+    };
+    let why = (!why.is_empty()).then(|| why.join("; "));
+    Ok(IoMode { engine, direct: file.is_direct(), why })
 }

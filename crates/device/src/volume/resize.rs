@@ -1,13 +1,12 @@
 //! Changing the size of a volume while it is used.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use onefold_units::PAGE_BYTES;
 use onefold_volume::Resize;
 
 use super::open::VolumeError;
-use super::{BUSY_WAIT, VolumeDevice};
+use super::VolumeDevice;
 
 /// New sizes of a volume; what is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,8 +65,7 @@ impl VolumeDevice {
                 shared.size.store(logical * PAGE_BYTES, Ordering::Release);
                 return Ok(result?);
             }
-            let waited = shared.progress.wait_timeout(state, BUSY_WAIT);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = shared.wait(state);
         }
     }
 }

@@ -19,6 +19,10 @@ impl From<VolumeError> for CliError {
                 return error.help("`onefold volume create FILE --backing-size SIZE` makes a file");
             }
             VolumeError::Mount(mount) => return mount_error(mount),
+            VolumeError::NoUring(_) => {
+                return Self::new(Exit::Failed, "volume::uring", &error)
+                    .help("--io threads does without, --io auto where it has to");
+            }
             VolumeError::Failed => (Exit::Failed, "volume::failed"),
             _ => (Exit::Failed, "volume::io"),
         };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use onefold_device::edge::Edge;
-use onefold_device::{Acknowledge, VolumeDevice, VolumeOpened, VolumeOptions};
+use onefold_device::{Acknowledge, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
 use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index64};
@@ -25,6 +25,17 @@ enum Ack {
     Complete,
 }
 
+/// How requests get to the backing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Io {
+    /// Through io_uring where the system allows it, else by threads
+    Auto,
+    /// Through io_uring, or not at all
+    Uring,
+    /// By threads
+    Threads,
+}
+
 /// Memory of one map page: entries, and what is known of it.
 const MAP_PAGE_BYTES: u64 = 8192 + 256;
 
@@ -39,6 +50,12 @@ pub(crate) struct Serve {
     /// When writes are answered
     #[arg(long, value_enum, default_value = "buffer", value_name = "WHEN")]
     ack: Ack,
+    /// How requests get to a file or a block device
+    #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
+    io: Io,
+    /// Go through the page cache
+    #[arg(long)]
+    no_direct: bool,
     /// Memory for the map, at least 64MiB [default: all of it, 2 MiB per GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     map_memory: Option<u64>,
@@ -85,6 +102,12 @@ impl Serve {
             Ack::Buffer => Acknowledge::Buffered,
             Ack::Complete => Acknowledge::Complete,
         };
+        options.io = match self.io {
+            Io::Auto => VolumeIo::Auto,
+            Io::Uring => VolumeIo::Uring,
+            Io::Threads => VolumeIo::Threads,
+        };
+        options.direct = !self.no_direct;
         if let Some(bytes) = self.map_memory {
             options.engine.map_pages = index64(bytes / MAP_PAGE_BYTES);
         }
@@ -107,6 +130,7 @@ fn tell(global: &Global, opened: &VolumeOpened) {
             opened.took.as_millis(),
         ));
     }
+    global.say(format_args!("backing: {}", opened.device.details().io));
 }
 
 /// Says what became of the writes.

@@ -1,0 +1,346 @@
+//! What only `unsafe` reaches of the kernel: `io_uring` and BLKDISCARD. The only such module of this crate.
+//!
+//! 1. The kernel reads and writes the memory of a request from [`Ring::start`] until its completion was taken, so that
+//!    memory must neither go nor move, and nobody else may write it. The engine promises that of its requests
+//!    ([`onefold_volume::Io`]); buffers of reads of the host belong to the ring meanwhile.
+//! 2. A ring ends only when nothing is under way, and holds on to what owns the volume until then.
+
+#![expect(
+    unsafe_code,
+    reason = "io_uring and ioctl(2) take bare pointers; the invariants above are kept here"
+)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::{index, index64, u32_from, u64_from};
+use onefold_volume::{Buffer, Io, IoFailed, IoKind, Volume};
+use rustix::event::EventfdFlags;
+use rustix::io::Errno;
+
+use super::access::DirectFile;
+use super::scatter::Scatter;
+
+/// Requests under way at most. A volume has some dozens of its own; the rest are pieces of reads of the host.
+const DEPTH: u32 = 256;
+
+/// What comes back when the owner was rung for. Slots have smaller numbers.
+const RUNG: u64 = u64::MAX;
+
+/// Longest pause where the kernel has no memory for a request.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Wakes the thread that waits for a ring.
+pub(super) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?))
+    }
+
+    pub(super) fn ring(&self) {
+        // It fails only when the counter is full, and then it rings already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Whose request it is.
+#[derive(Clone, Copy)]
+enum Origin {
+    Volume(Io),
+    /// A piece of the read in that place.
+    Host(usize),
+}
+
+/// A request under way. Transfers may come in parts.
+struct Slot {
+    origin: Origin,
+    kind: IoKind,
+    offset: u64,
+    address: *mut u8,
+    left: usize,
+}
+
+/// A read of the host with several pieces.
+struct Gathering {
+    read: Scatter,
+    buffer: Buffer,
+    pieces: usize,
+    result: Result<(), IoFailed>,
+}
+
+/// What is over.
+pub(super) enum Over {
+    Volume(Io, Result<(), IoFailed>),
+    Host(Scatter, Result<Buffer, IoFailed>),
+}
+
+/// Requests to one file. Used by the thread that made it.
+pub(super) struct Ring<K> {
+    uring: IoUring,
+    file: Arc<DirectFile>,
+    bell: Arc<Bell>,
+    rung: Box<[u8; 8]>,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    reads: Vec<Option<Gathering>>,
+    over: Vec<Over>,
+    in_flight: u32,
+    /// Owns the volume (invariant 2).
+    _keep: K,
+}
+
+/// A ring that only its thread uses spares the kernel interrupts and locks; before Linux 6.1 there is none.
+fn build() -> io::Result<IoUring> {
+    let special = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_cqsize(2 * DEPTH)
+        .build(DEPTH);
+    let uring = special.or_else(|_| IoUring::builder().setup_cqsize(2 * DEPTH).build(DEPTH))?;
+    let params = uring.params();
+    if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is older than Linux 5.11"));
+    }
+    Ok(uring)
+}
+
+/// Whether this process may have a ring: containers often forbid it.
+pub(super) fn is_available() -> io::Result<()> {
+    build().map(drop)
+}
+
+impl<K> Ring<K> {
+    pub(super) fn new(file: Arc<DirectFile>, bell: Arc<Bell>, keep: K) -> io::Result<Self> {
+        let mut ring = Self {
+            uring: build()?,
+            file,
+            bell,
+            rung: Box::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            reads: Vec::new(),
+            over: Vec::new(),
+            in_flight: 0,
+            _keep: keep,
+        };
+        ring.listen();
+        Ok(ring)
+    }
+
+    /// Whether a request of so many pieces finds room. One place is the bell's.
+    pub(super) fn has_room(&self, pieces: usize) -> bool {
+        index(self.in_flight) + pieces < index(DEPTH)
+    }
+
+    /// Whether nothing is under way.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// Starts a request of the volume that is kept with this ring.
+    pub(super) fn start(&mut self, volume: &mut Volume, io: Io) {
+        let len = index(io.blocks) * index64(PAGE_BYTES);
+        let address = match io.kind {
+            IoKind::Read => volume.buffer_mut(io.id)[..len].as_mut_ptr(),
+            // The kernel only reads it.
+            IoKind::Write => volume.buffer(io.id)[..len].as_ptr().cast_mut(),
+            IoKind::Flush | IoKind::Trim => std::ptr::null_mut(),
+        };
+        let offset = u64::from(io.at.raw()) * PAGE_BYTES;
+        self.begin(Slot { origin: Origin::Volume(io), kind: io.kind, offset, address, left: len });
+    }
+
+    /// Starts all pieces of a read of the host.
+    pub(super) fn gather(&mut self, read: Scatter) {
+        let mut buffer = Buffer::new(read.len());
+        let bytes = buffer.bytes_mut();
+        let place = self.reads.iter().position(Option::is_none).unwrap_or(self.reads.len());
+        let piece = |(offset, part): (u64, std::ops::Range<usize>)| {
+            let (origin, part) = (Origin::Host(place), &mut bytes[part]);
+            let (address, left) = (part.as_mut_ptr(), part.len());
+            Slot { origin, kind: IoKind::Read, offset, address, left }
+        };
+        let slots: Vec<Slot> = read.pieces().map(piece).collect();
+        let gathering = Some(Gathering { read, buffer, pieces: slots.len(), result: Ok(()) });
+        match self.reads.get_mut(place) {
+            Some(free) => *free = gathering,
+            None => self.reads.push(gathering),
+        }
+        for slot in slots {
+            self.begin(slot);
+        }
+    }
+
+    fn begin(&mut self, slot: Slot) {
+        if self.file.is_to_fail() {
+            return self.end(slot.origin, Err(IoFailed));
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let entry = self.entry(&slot, number);
+        self.slots[number] = Some(slot);
+        self.in_flight += 1;
+        self.push(&entry);
+    }
+
+    fn entry(&self, slot: &Slot, number: usize) -> squeue::Entry {
+        let file = Fd(self.file.as_fd().as_raw_fd());
+        let len = u32_from(slot.left);
+        let entry = match slot.kind {
+            IoKind::Read => opcode::Read::new(file, slot.address, len).offset(slot.offset).build(),
+            IoKind::Write => {
+                opcode::Write::new(file, slot.address.cast_const(), len).offset(slot.offset).build()
+            }
+            IoKind::Flush => {
+                opcode::Fsync::new(file).flags(io_uring::types::FsyncFlags::DATASYNC).build()
+            }
+            IoKind::Trim => {
+                let mode =
+                    rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+                let mode = mode.bits().cast_signed();
+                opcode::Fallocate::new(file, u64_from(slot.left))
+                    .offset(slot.offset)
+                    .mode(mode)
+                    .build()
+            }
+        };
+        entry.user_data(u64_from(number))
+    }
+
+    /// Waits for the bell.
+    fn listen(&mut self) {
+        let bell = Fd(self.bell.as_fd().as_raw_fd());
+        let entry = opcode::Read::new(bell, self.rung.as_mut_ptr(), 8).build().user_data(RUNG);
+        self.push(&entry);
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the memory and the file of the entry live until its completion was taken (invariants 1 and 2).
+        while unsafe { self.uring.submission().push(entry) }.is_err() {
+            // The queue is full: what is in it goes to the kernel.
+            if self.uring.submit().is_err() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Sends what was started, and waits until something is over, the bell rings or the time has come.
+    pub(super) fn wait(&mut self, longest: Option<Duration>) {
+        if !self.over.is_empty() {
+            return;
+        }
+        let timeout = longest
+            .map(|longest| Timespec::new().sec(longest.as_secs()).nsec(longest.subsec_nanos()));
+        let args = match &timeout {
+            Some(timeout) => SubmitArgs::new().timespec(timeout),
+            None => SubmitArgs::new(),
+        };
+        if let Err(error) = self.uring.submitter().submit_with_args(1, &args) {
+            match Errno::from_io_error(&error) {
+                Some(Errno::TIME | Errno::INTR) => {}
+                // The kernel is short of memory. Nothing is lost; it is asked again.
+                _ => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Takes all that is over.
+    pub(super) fn take(&mut self) -> std::vec::Drain<'_, Over> {
+        let entries: Vec<(u64, i32)> =
+            self.uring.completion().map(|entry| (entry.user_data(), entry.result())).collect();
+        for (number, result) in entries {
+            if number == RUNG {
+                self.listen();
+            } else {
+                self.completed(index64(number), result);
+            }
+        }
+        self.over.drain(..)
+    }
+
+    fn completed(&mut self, number: usize, result: i32) {
+        let Some(mut slot) = self.slots[number].take() else { return };
+        self.free.push(number);
+        self.in_flight -= 1;
+        let moved = usize::try_from(result).unwrap_or(0);
+        let again = [Errno::AGAIN, Errno::INTR].iter().any(|errno| -errno.raw_os_error() == result);
+        let transfers = matches!(slot.kind, IoKind::Read | IoKind::Write);
+        if (transfers && moved > 0 && moved < slot.left) || again {
+            slot.offset += u64_from(moved);
+            slot.address = slot.address.wrapping_add(moved);
+            slot.left -= moved;
+            return self.begin(slot);
+        }
+        let result = match result {
+            // Nothing is behind the end of the file.
+            0 if transfers => Err(io::ErrorKind::UnexpectedEof.into()),
+            0.. => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(-result)),
+        };
+        let result = self.judge(&slot, result);
+        self.end(slot.origin, result);
+    }
+
+    fn judge(&self, slot: &Slot, result: io::Result<()>) -> Result<(), IoFailed> {
+        match (slot.kind, result) {
+            // A hint: a file system that cannot do it keeps the blocks.
+            (IoKind::Trim, Err(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+            (IoKind::Read, result) => self.file.judge("read", result),
+            (IoKind::Write, result) => self.file.judge("write", result),
+            (IoKind::Flush, result) => self.file.judge("flush", result),
+            (IoKind::Trim, result) => self.file.judge("trim", result),
+        }
+    }
+
+    fn end(&mut self, origin: Origin, result: Result<(), IoFailed>) {
+        let place = match origin {
+            Origin::Volume(io) => return self.over.push(Over::Volume(io, result)),
+            Origin::Host(place) => place,
+        };
+        let Some(gathering) = self.reads[place].as_mut() else { return };
+        gathering.result = gathering.result.and(result);
+        gathering.pieces -= 1;
+        if gathering.pieces == 0
+            && let Some(Gathering { read, buffer, result, .. }) = self.reads[place].take()
+        {
+            self.over.push(Over::Host(read, result.map(|()| buffer)));
+        }
+    }
+}
+
+impl<K> Drop for Ring<K> {
+    /// Waits for all that is under way (invariant 2).
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            self.wait(None);
+            self.take().for_each(drop);
+        }
+    }
+}
+
+/// Tells a block device that a range holds nothing any more (`BLKDISCARD` of ioctl(2)). A device that cannot use that
+/// keeps the blocks.
+pub(super) fn discard(device: &DirectFile, offset: u64, len: u64) -> io::Result<()> {
+    const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
+    // SAFETY: the kernel reads two 64-bit numbers for this code, offset and length in bytes.
+    let request = unsafe { rustix::ioctl::Setter::<BLKDISCARD, [u64; 2]>::new([offset, len]) };
+    // SAFETY: the request is as the code wants it; on anything but a block device it is an error.
+    match unsafe { rustix::ioctl::ioctl(device, request) } {
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,67 @@
+//! Reads of the host that lie in several places of the backing.
+//!
+//! What was written at random and is read in order lies in as many places as it has blocks. One after the other that
+//! takes as many latencies; through the ring all are under way at once. A read of one place is carried out by the thread
+//! that asks: to hand it over would take longer than the device.
+
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::{index, index64};
+use onefold_volume::{Buffer, IoFailed, ReadPlan, ReadRun};
+
+/// What became of a read, once it is over.
+pub(super) type Found = Arc<(Mutex<Option<Result<Buffer, IoFailed>>>, Condvar)>;
+
+/// A read of several places.
+pub(super) struct Scatter {
+    runs: Vec<ReadRun>,
+    len: usize,
+    found: Found,
+}
+
+fn bytes_of(run: &ReadRun) -> Range<usize> {
+    let block = index64(PAGE_BYTES);
+    index(run.block) * block..index(run.block + run.blocks) * block
+}
+
+impl Scatter {
+    /// The runs of a plan for a request of `len` bytes.
+    pub(super) fn new(plan: &ReadPlan, len: usize) -> (Self, Found) {
+        let found = Found::default();
+        (Self { runs: plan.runs().to_vec(), len, found: Arc::clone(&found) }, found)
+    }
+
+    /// Bytes of the request.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Byte offset in the backing and place in the request of each run.
+    pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = (u64, Range<usize>)> {
+        self.runs.iter().map(|run| (u64::from(run.at.raw()) * PAGE_BYTES, bytes_of(run)))
+    }
+
+    /// Tells whoever waits.
+    pub(super) fn answer(self, result: Result<Buffer, IoFailed>) {
+        *self.found.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.found.1.notify_one();
+    }
+}
+
+/// Waits for the end of a read and copies what it found to its places in the request.
+pub(super) fn receive(found: &Found, plan: &ReadPlan, request: &mut [u8]) -> Result<(), IoFailed> {
+    let mut result = found.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let buffer = loop {
+        match result.take() {
+            Some(done) => break done?,
+            None => result = found.1.wait(result).unwrap_or_else(PoisonError::into_inner),
+        }
+    };
+    for run in plan.runs() {
+        let range = bytes_of(run);
+        request[range.clone()].copy_from_slice(&buffer.bytes()[range]);
+    }
+    Ok(())
+}
