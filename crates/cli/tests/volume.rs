@@ -109,9 +109,26 @@ fn a_served_volume_is_busy_and_stops_cleanly() {
     let second = volume(&["serve", text(&path), "--nbd", "127.0.0.1:0"]);
     assert_eq!(second.status.code(), Some(5), "{}", message(&second));
     assert_eq!(volume(&["check", text(&path)]).status.code(), Some(8));
+    let info = json(&["info", text(&path)]);
+    assert_eq!((&info["served"], &info["logical_bytes"]), (&true.into(), &(32 << 20).into()));
+    assert_eq!(
+        (&info["live"]["written_bytes"], &info["live"]["frozen"]),
+        (&0.into(), &Value::Null)
+    );
+    assert_eq!(info["live"]["recovery"]["closed"], true);
+    let shown = volume(&["info", text(&path)]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("served now, by "), "{shown:?}");
     assert_eq!(server.terminate(), Some(0));
+    assert!(!folder.0.join("volume.sock").exists());
     assert_eq!(json(&["check", text(&path)])["closed"], true);
-    let server = Server::start_noun("volume", &path, &folder.0.join("nbd"), &[]);
+    let server = Server::start_noun(
+        "volume",
+        &path,
+        &folder.0.join("nbd"),
+        &["--io", "threads", "--no-direct"],
+    );
+    let info = json(&["info", text(&path)]);
+    assert_eq!(info["live"]["io"], "threads, through the page cache");
     drop(server);
     let check = volume(&["check", text(&path), "--data"]);
     assert_eq!(check.status.code(), Some(0), "{}", message(&check));

@@ -53,6 +53,10 @@ impl Flushes {
         self.durable
     }
 
+    pub(crate) const fn sent(&self) -> u64 {
+        self.sent
+    }
+
     pub(crate) fn note_sent(&mut self, blocks: u32, now: Nanos) {
         self.sent += u64::from(blocks);
         self.since = self.since.or(Some(now));

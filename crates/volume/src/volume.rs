@@ -165,6 +165,18 @@ impl Volume {
         self.map.resident()
     }
 
+    /// Blocks sent to the log since the last checkpoint began.
+    #[must_use]
+    pub const fn blocks_since_checkpoint(&self) -> u64 {
+        self.checkpoint.sent_blocks()
+    }
+
+    /// Blocks sent to the backing since its last flush began.
+    #[must_use]
+    pub const fn blocks_since_flush(&self) -> u64 {
+        self.flushes.sent()
+    }
+
     /// Lets everything go on that can: batches, flushes, checkpoint, cleaning.
     pub fn pump(&mut self, now: Nanos) {
         self.now = now;

@@ -1,6 +1,7 @@
 //! One module per noun of the command line.
 
 pub(crate) mod config;
+pub(crate) mod control;
 pub(crate) mod frontends;
 pub(crate) mod report;
 pub(crate) mod sim;

@@ -1,11 +1,52 @@
 //! What a device tells about itself.
 
+use std::time::Duration;
+
 use onefold_buffer::AreaStats;
 use onefold_units::CauseCounts;
+
+/// Numbers of a volume, taken at one moment. Everything counts from its opening.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VolumeSnapshot {
+    /// Bytes sent to the backing by cause. Their sum is everything that was sent.
+    pub sent_bytes: Vec<(&'static str, u64)>,
+    /// Bytes sent / bytes the host wrote; `None` before the first write.
+    pub write_amplification: Option<f64>,
+    /// Bytes that the cleaner read.
+    pub clean_read_bytes: u64,
+    /// Bytes of log segments trimmed on the backing.
+    pub trimmed_bytes: u64,
+    /// Log segments.
+    pub log_segments: u64,
+    /// Log segments that are free.
+    pub free_log_segments: u64,
+    /// Bytes of the log that are live, data and map.
+    pub live_bytes: u64,
+    /// Bytes of all log segments.
+    pub log_bytes: u64,
+    /// Memory of the map.
+    pub map_bytes: u64,
+    /// Bytes of log since the last checkpoint: what recovery would look at.
+    pub checkpoint_lag_bytes: u64,
+    /// Batches that the recovery found when the volume was opened.
+    pub recovered_batches: u64,
+    /// How long calls waited, together.
+    pub stalled: Duration,
+    /// How long one of them waited at most.
+    pub longest_stall: Duration,
+    /// Whether it takes no more changes.
+    pub read_only: bool,
+    /// Further events by name.
+    pub events: Vec<(&'static str, u64)>,
+}
 
 /// Numbers of a device, taken at one moment. Everything counts from the opening of the device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceSnapshot {
+    /// Numbers of the volume, if it is one.
+    pub volume: Option<VolumeSnapshot>,
+    /// Whether the numbers of flash and buffer are those of a device: a volume need not lie on one.
+    pub flash: bool,
     /// Bytes the host wrote.
     pub host_written_bytes: u64,
     /// 4 KiB pages written to the medium, by cause. Their sum is everything that was written.

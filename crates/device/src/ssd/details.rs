@@ -101,6 +101,8 @@ impl DeviceStats for SsdDevice {
         let buffer = counted.as_ref().map(Stats::total).unwrap_or_default();
         let remap = ssd.ftl().remap_stats();
         Some(DeviceSnapshot {
+            volume: None,
+            flash: true,
             remap_pages: [remap.remapped, remap.copied, remap.skipped]
                 .map(|units| units * unit_pages),
             host_written_bytes: shared.host_written.load(Relaxed),

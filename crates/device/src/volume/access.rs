@@ -32,7 +32,7 @@ impl DirectFile {
         let access = if write { Access::Exclusive } else { Access::ReadOnly };
         let failed = |source| VolumeError::Io { path: path.to_owned(), action: "open", source };
         let backing = Backing::open(path, access).map_err(failed)?;
-        let patience = Instant::now() + LOCK_PATIENCE;
+        let patience = Instant::now() + if write { LOCK_PATIENCE } else { Duration::ZERO };
         while !backing.try_lock(access).map_err(failed)? {
             if Instant::now() > patience {
                 return Err(VolumeError::Busy { path: path.to_owned() });

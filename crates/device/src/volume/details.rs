@@ -1,18 +1,47 @@
 //! What a served volume tells about itself.
 
+use std::time::Duration;
+
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{Geometry, Stats};
+use onefold_units::convert::u64_from;
+use onefold_volume::{Frozen, Geometry, Recovery, Sent, Stats};
 
 use super::{IoMode, VolumeDevice};
-use crate::edge::{DeviceSnapshot, DeviceStats};
+use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
+
+/// Memory of one map page: entries, checksums, and what is known of it.
+pub const MAP_PAGE_BYTES: u64 = 8192 + 256;
+
+/// Calls of the host that had to wait until the volume could take them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// How many.
+    pub count: u64,
+    /// Together.
+    pub total: Duration,
+    /// The longest one.
+    pub longest: Duration,
+}
+
+impl Stalls {
+    pub(super) fn note(&mut self, time: Duration) {
+        self.count += 1;
+        self.total += time;
+        self.longest = self.longest.max(time);
+    }
+}
 
 /// Everything that is known of a volume, taken at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeDetails {
+    /// Its identity.
+    pub uuid: [u8; 16],
     /// How its requests get to the backing.
     pub io: IoMode,
     /// Its geometry.
     pub geometry: Geometry,
+    /// Blocks of all log segments.
+    pub log_blocks: u64,
     /// Log segments that hold data.
     pub segments: u32,
     /// Log segments that are free.
@@ -21,23 +50,96 @@ pub struct VolumeDetails {
     pub live_blocks: u64,
     /// Map pages in memory.
     pub resident_pages: u64,
+    /// Blocks of log since the last checkpoint began.
+    pub blocks_since_checkpoint: u64,
+    /// Blocks sent since the last flush of the backing began.
+    pub blocks_since_flush: u64,
+    /// What recovery found when the volume was opened.
+    pub recovery: Recovery,
+    /// How long it took.
+    pub recovery_time: Duration,
+    /// Duration of the last flush of the host.
+    pub flush_time: Duration,
+    /// Calls that had to wait.
+    pub stalls: Stalls,
+    /// Why it takes no more changes, if it does not.
+    pub frozen: Option<Frozen>,
     /// What was counted since the volume was opened.
     pub stats: Stats,
+}
+
+impl VolumeDetails {
+    /// Memory of the map, in bytes.
+    #[must_use]
+    pub const fn map_bytes(&self) -> u64 {
+        self.resident_pages * MAP_PAGE_BYTES
+    }
+
+    /// Bytes sent to the backing by cause. Their sum is everything that was sent.
+    pub fn sent_bytes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Sent::ALL.into_iter().map(|cause| (cause.name(), self.stats.sent(cause) * PAGE_BYTES))
+    }
+
+    fn snapshot(&self) -> VolumeSnapshot {
+        let stats = &self.stats;
+        let events = [
+            ("batches", stats.batches),
+            ("checkpoints", stats.checkpoints),
+            ("flushes_sent", stats.flushes_sent),
+            ("cleaned_segments", stats.cleaned_segments),
+            ("freed_segments", stats.freed_segments),
+            ("damaged_segments", stats.damaged_segments),
+            ("clean_stalls", stats.clean_stalls),
+            ("map_faults", stats.map_faults),
+            ("map_evictions", stats.map_evictions),
+            ("retried_batches", stats.retried_batches),
+            ("crc_errors", stats.crc_errors),
+            ("read_runs", stats.read_runs),
+            ("stalls", self.stalls.count),
+        ];
+        VolumeSnapshot {
+            sent_bytes: self.sent_bytes().collect(),
+            write_amplification: stats.write_amplification(),
+            clean_read_bytes: stats.clean_read * PAGE_BYTES,
+            trimmed_bytes: stats.trim_sent * PAGE_BYTES,
+            log_segments: self.segments.into(),
+            free_log_segments: self.free_segments.into(),
+            live_bytes: self.live_blocks * PAGE_BYTES,
+            log_bytes: self.log_blocks * PAGE_BYTES,
+            map_bytes: self.map_bytes(),
+            checkpoint_lag_bytes: self.blocks_since_checkpoint * PAGE_BYTES,
+            recovered_batches: self.recovery.batches,
+            stalled: self.stalls.total,
+            longest_stall: self.stalls.longest,
+            read_only: self.frozen.is_some(),
+            events: events.to_vec(),
+        }
+    }
 }
 
 impl VolumeDevice {
     /// Everything that is known of the volume.
     #[must_use]
     pub fn details(&self) -> VolumeDetails {
-        let state = self.shared.state();
+        let shared = &*self.shared;
+        let state = shared.state();
         let volume = &state.volume;
         VolumeDetails {
-            io: self.shared.io.clone(),
+            uuid: shared.opening.uuid,
+            io: shared.opening.io.clone(),
             geometry: *volume.layout().geometry(),
+            log_blocks: volume.layout().log_blocks(),
             segments: volume.layout().usable_segments(),
             free_segments: volume.free_segments(),
             live_blocks: volume.live_blocks(),
-            resident_pages: onefold_units::convert::u64_from(volume.resident_pages()),
+            resident_pages: u64_from(volume.resident_pages()),
+            blocks_since_checkpoint: volume.blocks_since_checkpoint(),
+            blocks_since_flush: volume.blocks_since_flush(),
+            recovery: shared.opening.recovery,
+            recovery_time: shared.opening.took,
+            flush_time: state.flush_time,
+            stalls: state.stalls,
+            frozen: volume.frozen(),
             stats: *volume.stats(),
         }
     }
@@ -46,8 +148,17 @@ impl VolumeDevice {
 impl DeviceStats for VolumeDevice {
     fn snapshot(&self) -> Option<DeviceSnapshot> {
         let details = self.details();
-        let below =
-            self.shared.backing.as_ssd().and_then(DeviceStats::snapshot).unwrap_or_default();
-        Some(DeviceSnapshot { host_written_bytes: details.stats.written * PAGE_BYTES, ..below })
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let below = self.shared.backing.as_ssd().and_then(DeviceStats::snapshot);
+        let flash = below.is_some();
+        Some(DeviceSnapshot {
+            host_written_bytes: details.stats.written * PAGE_BYTES,
+            unflushed_bytes: details.blocks_since_flush * PAGE_BYTES,
+            flush_ns: nanos(details.flush_time),
+            recovery_ns: nanos(details.recovery_time),
+            volume: Some(details.snapshot()),
+            flash,
+            ..below.unwrap_or_default()
+        })
     }
 }

@@ -28,17 +28,18 @@ use std::time::{Duration, Instant};
 
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
 use onefold_volume::{
-    Frozen, IoFailed, IoKind, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Volume,
+    Frozen, IoFailed, IoKind, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal, Volume,
 };
 
 use crate::block::{BlockDevice, Due, Extent};
+use details::Stalls;
 use jobs::{Job, Jobs};
 use kernel::Bell;
 use owner::Inbox;
 use scatter::Scatter;
 
 pub use backing::VolumeBacking;
-pub use details::VolumeDetails;
+pub use details::{MAP_PAGE_BYTES, VolumeDetails};
 pub use open::{
     Acknowledge, IoMode, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeSpec,
 };
@@ -57,9 +58,19 @@ struct State {
     waiting: BTreeMap<u64, Outcome>,
     /// Calls that sleep until something completes.
     busy: u32,
+    stalls: Stalls,
+    flush_time: Duration,
     inbox: Inbox,
     /// A write that was answered failed afterwards.
     failed: bool,
+}
+
+/// What is known since the volume was opened.
+struct Opening {
+    uuid: [u8; 16],
+    io: IoMode,
+    recovery: Recovery,
+    took: Duration,
 }
 
 struct Shared {
@@ -71,7 +82,7 @@ struct Shared {
     bell: Option<Arc<Bell>>,
     /// Trims take a thread although there is a ring, which knows them for files only.
     threads_trim: bool,
-    io: IoMode,
+    opening: Opening,
     backing: VolumeBacking,
     /// Writes of whole blocks share it; those that read and rewrite have it alone.
     rewrite: RwLock<()>,
@@ -184,6 +195,7 @@ impl Shared {
         mut what: impl FnMut(&mut State, u64) -> Result<T, Refusal>,
     ) -> Result<(T, u64), Status> {
         let mut state = self.state();
+        let mut since = None;
         loop {
             if state.failed {
                 return Err(Status::Poisoned);
@@ -192,11 +204,15 @@ impl Shared {
             match what(&mut state, tag) {
                 Ok(done) => {
                     state.next_tag += 1;
+                    if let Some(since) = since {
+                        state.stalls.note(Instant::elapsed(&since));
+                    }
                     return Ok((done, tag));
                 }
                 Err(Refusal::Busy) => {}
                 Err(refusal) => return Err(status(refusal)),
             }
+            since.get_or_insert_with(Instant::now);
             self.turn(&mut state);
             state = self.wait(state);
         }
@@ -368,7 +384,10 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn flush(&self) -> Result<Due, Status> {
-        self.shared.ask_and_wait(|state, tag| state.volume.flush(tag)).map(|()| None)
+        let begin = Instant::now();
+        self.shared.ask_and_wait(|state, tag| state.volume.flush(tag))?;
+        self.shared.state().flush_time = begin.elapsed();
+        Ok(None)
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {

@@ -15,10 +15,11 @@ use onefold_volume::{Geometry, Layout, MountError, Options, Recovery, ResizeErro
 use thiserror::Error;
 
 use super::backing::VolumeBacking;
+use super::details::Stalls;
 use super::jobs::{self, Jobs};
 use super::kernel::{self, Bell};
 use super::owner::{self, Inbox};
-use super::{Shared, State, Threads, VolumeDevice};
+use super::{Opening, Shared, State, Threads, VolumeDevice};
 use crate::image::DeviceError;
 
 /// When a write is answered.
@@ -357,6 +358,7 @@ impl VolumeDevice {
     ) -> Result<VolumeOpened, VolumeError> {
         let begin = Instant::now();
         let blocks = backing.blocks();
+        let uuid = onefold_volume::read_label(&mut backing.clone(), blocks)?.uuid;
         let (volume, recovery) =
             onefold_volume::mount(&mut backing.clone(), blocks, options.engine)?;
         let took = begin.elapsed();
@@ -368,6 +370,8 @@ impl VolumeDevice {
             next_tag: 0,
             waiting: std::collections::BTreeMap::new(),
             busy: 0,
+            stalls: Stalls::default(),
+            flush_time: Duration::ZERO,
             inbox: Inbox::default(),
             failed: false,
         };
@@ -382,7 +386,7 @@ impl VolumeDevice {
             jobs: Jobs::default(),
             bell: bell.clone(),
             threads_trim: file.as_ref().is_some_and(|file| file.is_block_device()),
-            io,
+            opening: Opening { uuid, io, recovery, took },
             backing,
             rewrite: RwLock::new(()),
             size: AtomicU64::new(size),

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use onefold_units::PAGE_BYTES;
 use onefold_volume::Resize;
 
-use super::open::VolumeError;
 use super::VolumeDevice;
+use super::open::VolumeError;
 
 /// New sizes of a volume; what is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

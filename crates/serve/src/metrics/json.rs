@@ -81,5 +81,6 @@ fn device(device: &DeviceSnapshot) -> Value {
         "unflushed_bytes": device.unflushed_bytes,
         "flush_ns": device.flush_ns,
         "recovery_ns": device.recovery_ns,
+        "volume": device.volume.as_ref().map(super::volume::json),
     })
 }

@@ -4,6 +4,7 @@
 mod http;
 mod json;
 mod text;
+mod volume;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -59,21 +59,27 @@ impl Collector for Once {
     }
 }
 
-struct Page<'a>(DescriptorEncoder<'a>);
+pub(super) struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
-    fn count(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+    pub(super) fn count(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let name = format!("onefold_{name}");
         count(&mut self.0.encode_descriptor(&name, help, None, MetricType::Counter)?, value)
     }
 
-    fn gauge(&mut self, name: &str, help: &str, unit: Option<&Unit>, value: f64) -> fmt::Result {
+    pub(super) fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<&Unit>,
+        value: f64,
+    ) -> fmt::Result {
         let name = format!("onefold_{name}");
         self.0.encode_descriptor(&name, help, unit, MetricType::Gauge)?.encode_gauge(&value)
     }
 
     /// Several counters of one name.
-    fn counts<'l, const N: usize>(
+    pub(super) fn counts<'l, const N: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -167,6 +173,23 @@ fn connections(page: &mut Page<'_>, snapshot: &Snapshot) -> fmt::Result {
 
 fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     page.count("host_written_bytes", "Bytes the host wrote", device.host_written_bytes)?;
+    if let Some(volume) = &device.volume {
+        super::volume::page(page, volume)?;
+    }
+    if device.flash {
+        flash(page, device)?;
+    }
+    let unflushed = float(device.unflushed_bytes);
+    let help = "Acknowledged and not durable yet";
+    page.gauge("unflushed", help, Some(&Unit::Bytes), unflushed)?;
+    let flush = float(device.flush_ns) / 1e9;
+    page.gauge("flush", "Duration of the last flush", Some(&Unit::Seconds), flush)?;
+    let recovery = float(device.recovery_ns) / 1e9;
+    page.gauge("recovery", "Duration of the last recovery", Some(&Unit::Seconds), recovery)
+}
+
+/// What an SSD counts.
+fn flash(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     page.counts(
         "nand_written_bytes",
         "Bytes written to the medium by cause; their sum is everything written",
@@ -184,14 +207,7 @@ fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     let active = f64::from(u8::from(device.gc_active));
     page.gauge("gc_active", "Whether garbage collection runs", None, active)?;
     page.count("erases", "Superblocks erased", device.erases)?;
-    buffer(page, device)?;
-    let unflushed = float(device.unflushed_bytes);
-    let help = "Acknowledged and not durable yet";
-    page.gauge("unflushed", help, Some(&Unit::Bytes), unflushed)?;
-    let flush = float(device.flush_ns) / 1e9;
-    page.gauge("flush", "Duration of the last flush", Some(&Unit::Seconds), flush)?;
-    let recovery = float(device.recovery_ns) / 1e9;
-    page.gauge("recovery", "Duration of the last recovery", Some(&Unit::Seconds), recovery)
+    buffer(page, device)
 }
 
 fn buffer(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {

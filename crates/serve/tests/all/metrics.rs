@@ -52,6 +52,9 @@ fn numbers_of_requests_and_device_are_told() {
         "onefold_free_superblocks 0.0",
         "onefold_gc_active 0.0",
         "onefold_erases_total 0",
+        "onefold_backing_written_bytes_total{cause=\"header\"} 4096",
+        "onefold_free_log_segments 7.0",
+        "onefold_volume_events_total{event=\"checkpoints\"} 2",
         "onefold_remap_pages_total{result=\"copied\"} 5",
         "onefold_buffer_hits_total{op=\"read\"} 0",
         "onefold_buffer_misses_total{op=\"write\"} 0",
@@ -73,6 +76,7 @@ fn numbers_of_requests_and_device_are_told() {
     assert_eq!(json["schema"], "onefold.stats/1");
     assert_eq!(json["frontends"]["nbd"]["write"]["requests"], 3);
     assert_eq!(json["device"]["nand_written_pages"]["gc"], 1);
+    assert_eq!(json["device"]["volume"]["sent_bytes"]["user"], 12_288);
     assert_eq!(json["device"]["buffer"]["areas"]["dirty"]["write_backs"], 7);
 }
 

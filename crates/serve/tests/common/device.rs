@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats};
+use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, VolumeSnapshot};
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::{Cause, CauseCounts, Status};
 
@@ -72,6 +72,13 @@ impl DeviceStats for TestDevice {
         pages.add(Cause::User, 3);
         pages.add(Cause::Gc, 1);
         Some(DeviceSnapshot {
+            flash: true,
+            volume: Some(VolumeSnapshot {
+                sent_bytes: vec![("user", 12_288), ("header", 4096)],
+                free_log_segments: 7,
+                events: vec![("checkpoints", 2)],
+                ..VolumeSnapshot::default()
+            }),
             host_written_bytes: 12_288,
             remap_pages: [4, 5, 6],
             nand_written_pages: pages,

@@ -207,6 +207,10 @@ impl Checkpoint {
         }
     }
 
+    pub(crate) const fn sent_blocks(&self) -> u64 {
+        self.sent_blocks
+    }
+
     /// Notes a batch. Those of checkpoints themselves change nothing.
     pub(crate) fn note_sent(&mut self, blocks: u32, now: Nanos) {
         self.sent_blocks += u64::from(blocks);

@@ -7,7 +7,8 @@ use clap::Args;
 use onefold_device::{Access, DeviceError, Image};
 use serde_json::{Value, json};
 
-use super::{control, render};
+use super::render;
+use crate::cmd::control;
 use crate::error::CliError;
 use crate::output::{Format, Global};
 

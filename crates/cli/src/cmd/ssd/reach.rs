@@ -9,7 +9,8 @@ use onefold_device::mailbox::{Client, Mailbox};
 use onefold_device::{Access, DeviceError, Image, Latency, OpenOptions, SsdDevice};
 use onefold_serve::nbd::{self, ClientError, Endpoint};
 
-use super::control::{self, ControlMailbox};
+use super::control::ControlMailbox;
+use crate::cmd::control;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
 

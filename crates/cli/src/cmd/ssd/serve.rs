@@ -8,7 +8,7 @@ use onefold_device::edge::{Edge, Recorded};
 use onefold_device::{Access, BlockDevice, OpenOptions, Opened, SsdDevice};
 use onefold_serve::Server;
 
-use super::control::{self, Control};
+use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::error::CliError;
 use crate::output::Global;
@@ -65,7 +65,10 @@ impl Serve {
     }
 
     fn serve(&self, global: &Global, device: &SsdDevice) -> Result<(), CliError> {
-        let _control = self.control(global, device)?;
+        let asked = self.control.as_deref();
+        let device_of_control = device.clone();
+        let _control =
+            control::open(global, asked, &self.image, device_of_control, super::control::COMMANDS)?;
         let edge = match &self.record {
             Some(path) => {
                 let recorder = onefold_serve::record(path, &self.recorded(device))?;
@@ -90,20 +93,6 @@ impl Serve {
                 path.display()
             ));
         }
-    }
-
-    /// Opens the control socket. A path that no socket can have is an error only if it was asked for.
-    fn control(&self, global: &Global, device: &SsdDevice) -> Result<Option<Control>, CliError> {
-        let default = control::default_path(&self.image);
-        let path = self.control.as_ref().unwrap_or(&default);
-        if self.control.is_none() && path.as_os_str().len() > control::PATH_MAX {
-            global.say(format_args!(
-                "no control socket: {} is too long for one; choose another with --control",
-                path.display()
-            ));
-            return Ok(None);
-        }
-        Control::start(path, device.clone()).map(Some)
     }
 
     fn recorded(&self, device: &SsdDevice) -> Recorded {

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use onefold_device::{VolumeBacking, VolumeError};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use onefold_volume::{Options, mount_read_only, read_label};
 use serde_json::{Value, json};
 
+use crate::cmd::control;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::{Format, Global};
@@ -19,19 +21,45 @@ pub(crate) struct Info {
     /// What the volume lies on
     #[arg(value_name = "PATH")]
     path: PathBuf,
+    /// Unix socket of its server [default: PATH.sock]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
 }
 
 impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        // An image of an emulated SSD, too, is busy as a file while it is served.
+        let served =
+            matches!(VolumeBacking::open(&self.path, false), Err(VolumeError::Busy { .. }));
+        let info = if served { self.served()? } else { self.at_rest(global)? };
+        let text = match global.format() {
+            Format::Json => format!("{info:#}\n"),
+            Format::Table => table(&info),
+        };
+        global.emit(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn served(&self) -> Result<Value, CliError> {
+        let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.path));
+        let mut info = control::ask(&path, "stats")?;
+        info["schema"] = "onefold.volume.info/1".into();
+        info["path"] = self.path.display().to_string().into();
+        info["served"] = true.into();
+        Ok(info)
+    }
+
+    fn at_rest(&self, global: &Global) -> Result<Value, CliError> {
         let mut backing = super::open_backing(&self.path, false, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let (volume, recovery, _) = mount_read_only(&mut backing, blocks, Options::default())?;
         let (geometry, layout) = (volume.layout().geometry(), volume.layout());
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
-        let info = json!({
+        Ok(json!({
             "schema": "onefold.volume.info/1",
             "path": self.path.display().to_string(),
+            "served": false,
             "uuid": render::uuid(&label.uuid),
             "name": label.name.as_str(),
             "mode": "log",
@@ -46,20 +74,13 @@ impl Info {
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
             "closed": recovery.clean,
             "batches_to_replay": recovery.batches,
-        });
-        let text = match global.format() {
-            Format::Json => format!("{info:#}\n"),
-            Format::Table => table(&info),
-        };
-        global.emit(&text)?;
-        Ok(ExitCode::SUCCESS)
+        }))
     }
 }
 
 fn table(info: &Value) -> String {
     let size = |key: &str| render::size(info[key].as_u64().unwrap_or(0));
     let number = |key: &str| info[key].as_u64().unwrap_or(0);
-    let closed = info["closed"].as_bool().unwrap_or(false);
     format!(
         "volume {} {}\n\
          exports {} on {} ({} of log), unit {}\n\
@@ -76,10 +97,55 @@ fn table(info: &Value) -> String {
         number("free_segments"),
         size("live_bytes"),
         100.0 * info["utilisation"].as_f64().unwrap_or(0.0),
-        if closed {
-            "closed".to_owned()
-        } else {
-            format!("not closed: {} batches to replay", number("batches_to_replay"))
+        match (info["served"] == true, info["closed"] == true) {
+            (true, _) => live(&info["live"]),
+            (_, true) => "closed".to_owned(),
+            _ => format!("not closed: {} batches to replay", number("batches_to_replay")),
         },
+    )
+}
+
+/// What a served volume counts.
+fn live(live: &Value) -> String {
+    let size = |value: &Value| render::size(value.as_u64().unwrap_or(0));
+    let (recovery, checkpoint, stalls) = (&live["recovery"], &live["checkpoint"], &live["stalls"]);
+    let sent = live["sent_bytes"].as_object();
+    let causes: Vec<String> = sent
+        .into_iter()
+        .flatten()
+        .map(|(cause, bytes)| format!("{cause} {}", size(bytes)))
+        .collect();
+    let waf = live["waf_host"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
+    let opened = if recovery["closed"] == true {
+        "was closed".to_owned()
+    } else {
+        format!(
+            "recovered {} batches in {:.0} ms",
+            recovery["batches"],
+            recovery["ms"].as_f64().unwrap_or(0.0)
+        )
+    };
+    let frozen = live["frozen"].as_str().map_or_else(String::new, |why| {
+        format!("\nTAKES NO MORE CHANGES: {why}; check it when it is not served")
+    });
+    format!(
+        "served now, by {}; {opened}\n\
+         {} written, {} read; sent per byte written {waf} ({})\n\
+         {} not flushed yet, last flush {:.1} ms; {} checkpoints, {} of log since the last\n\
+         memory of the map {}, of the server {}\n\
+         {} calls waited, {:.1} ms at most; {} checksum errors{frozen}",
+        live["io"].as_str().unwrap_or_default(),
+        size(&live["written_bytes"]),
+        size(&live["read_bytes"]),
+        causes.join(", "),
+        size(&live["unflushed_bytes"]),
+        live["flush_ms"].as_f64().unwrap_or(0.0),
+        checkpoint["taken"],
+        size(&checkpoint["log_since_bytes"]),
+        size(&live["memory"]["map_bytes"]),
+        size(&live["memory"]["process_bytes"]),
+        stalls["count"],
+        stalls["longest_ms"].as_f64().unwrap_or(0.0),
+        live["crc_errors"],
     )
 }

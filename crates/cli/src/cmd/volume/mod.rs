@@ -1,6 +1,7 @@
 //! `onefold volume`: a log-structured volume on a file, a block device, or an emulated SSD.
 
 mod check;
+mod control;
 mod create;
 mod dump;
 mod failure;

@@ -5,12 +5,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use onefold_device::edge::Edge;
-use onefold_device::{Acknowledge, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
+use onefold_device::{
+    Acknowledge, MAP_PAGE_BYTES, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
+};
 use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index64};
 use onefold_volume::Sent;
 
+use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
@@ -28,18 +31,16 @@ enum Ack {
 /// How requests get to the backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Io {
-    /// Through io_uring where the system allows it, else by threads
+    /// Through `io_uring` where the system allows it, else by threads
     Auto,
-    /// Through io_uring, or not at all
+    /// Through `io_uring`, or not at all
     Uring,
     /// By threads
     Threads,
 }
 
-/// Memory of one map page: entries, and what is known of it.
-const MAP_PAGE_BYTES: u64 = 8192 + 256;
-
 /// Options of `onefold volume serve`.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// What the volume lies on
@@ -68,6 +69,9 @@ pub(crate) struct Serve {
     /// Do not tell the backing which log segments hold nothing
     #[arg(long)]
     no_trim: bool,
+    /// Unix socket for `onefold volume info` [default: PATH.sock]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
 }
 
 fn parse_memory(text: &str) -> Result<u64, String> {
@@ -84,16 +88,22 @@ impl Serve {
         let opened = VolumeDevice::open(backing, self.options())?;
         tell(global, &opened);
         let device = opened.device;
-        let edge = Edge::new(device.clone());
-        let ready =
-            |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
-        let served = onefold_serve::run(edge, &self.frontends.options(&self.path), ready);
+        let served = self.serve(global, &device);
         report(global, &device);
         let closed = device.close();
         // What ended the serving matters more than what its end led to.
         served?;
         closed?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn serve(&self, global: &Global, device: &VolumeDevice) -> Result<(), CliError> {
+        let (asked, commands) = (self.control.as_deref(), super::control::COMMANDS);
+        let _control = control::open(global, asked, &self.path, device.clone(), commands)?;
+        let edge = Edge::new(device.clone());
+        let ready =
+            |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
+        Ok(onefold_serve::run(edge, &self.frontends.options(&self.path), ready)?)
     }
 
     fn options(&self) -> VolumeOptions {
