@@ -40,6 +40,8 @@ coded! {
         RunIndex = 6,
         /// A piece of the body of a checkpoint.
         Body = 7,
+        /// Entries of a table of the modes `sung` and `han`.
+        Table = 16,
     }
 }
 
@@ -55,6 +57,7 @@ impl BlockKind {
             Self::Run => "run block",
             Self::RunIndex => "run index",
             Self::Body => "body block",
+            Self::Table => "table block",
         }
     }
 }
@@ -295,7 +298,7 @@ mod tests {
     fn codes_are_those_of_the_media() {
         for code in 0..=u8::MAX {
             let kind = BlockKind::from_code(code);
-            assert_eq!(kind.is_some(), (1..=7).contains(&code));
+            assert_eq!(kind.is_some(), (1..=7).contains(&code) || code == 16);
             assert!(kind.is_none_or(|kind| kind.code() == code));
         }
     }

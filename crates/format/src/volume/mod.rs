@@ -7,9 +7,10 @@
 //! - [`BatchHeader`]: begins each batch of the log and tells what its blocks are.
 //! - [`encode_page`]: a page of the map or of checksums, listed in a [`DirectoryBlock`].
 //! - [`RunBlock`], [`RunIndexBlock`]: what changed in the map since, sorted.
+//! - [`Transaction`], [`TableBlock`], [`Catalog`]: log, tables and body of the modes `sung` and `han`.
 //!
 //! Invariants:
-//! 1. Every block but the pages begins with a [`BlockHead`], and one CRC-32C covers all of it: a torn,
+//! 1. Every block but the pages and transactions begins with a [`BlockHead`], and one CRC-32C covers all of it: a torn,
 //!    stale or misdirected block is never taken for another one.
 //! 2. What an `encode` accepts, its `decode` accepts; it panics at what it cannot write, since a
 //!    checkpoint that cannot be read again would be lost data.
@@ -21,6 +22,7 @@ mod batch_records;
 mod block;
 mod body;
 mod body_block;
+mod catalog;
 mod coded;
 mod directory;
 mod extent;
@@ -34,8 +36,10 @@ mod run;
 mod run_entry;
 mod run_index;
 mod segment;
+mod table;
 #[cfg(test)]
 mod testing;
+mod transaction;
 
 pub use addresses::{BACKING_BLOCKS_MIN, RESERVED_BLOCKS, label_addresses, root_addresses};
 pub use batch::{BatchHeader, BatchPeek, DecodedBatch};
@@ -46,6 +50,7 @@ pub use batch_records::{
 pub use block::{BLOCK_BYTES, BLOCK_VERSION, BlockError, BlockHead, BlockKind};
 pub use body::{BODY_COUNTERS_MAX, Body};
 pub use body_block::{BODY_PAYLOAD_BYTES, BodyBlock};
+pub use catalog::{Catalog, TablePlace};
 pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
 pub use extent::Extent;
 pub use fields::{BIRTH_LIMIT, LBA_LIMIT};
@@ -61,3 +66,5 @@ pub use run::{PAGE_GONE_BIRTH, RUN_BLOCK_RECORDS, RunBlock, RunRecord};
 pub use run_entry::RunEntry;
 pub use run_index::{RUN_INDEX_ENTRIES, RunIndexBlock};
 pub use segment::{OpenSegment, SegmentEntry, SegmentState};
+pub use table::{TABLE_BLOCK_ENTRIES, TableBlock, TableEntry};
+pub use transaction::{Pair, TRANSACTION_PAIRS_MAX, Transaction};
