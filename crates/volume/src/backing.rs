@@ -3,9 +3,9 @@
 use onefold_units::Nanos;
 use onefold_units::convert::index;
 
+use crate::engine::Engine;
 use crate::io::{Io, IoFailed, IoKind};
 use crate::log::BLOCK;
-use crate::volume::Volume;
 
 /// Blocks of 4 KiB that can be read and written. `at` counts blocks.
 pub trait Backing {
@@ -41,7 +41,11 @@ impl<B: Backing + ?Sized> Backing for &mut B {
 }
 
 /// Carries out one request of a volume.
-pub fn execute<B: Backing>(volume: &mut Volume, backing: &mut B, io: Io) -> Result<(), IoFailed> {
+pub fn execute<E: Engine + ?Sized, B: Backing>(
+    volume: &mut E,
+    backing: &mut B,
+    io: Io,
+) -> Result<(), IoFailed> {
     let at = u64::from(io.at.raw());
     match io.kind {
         IoKind::Read => backing.read(at, volume.buffer_mut(io.id)),
@@ -56,7 +60,7 @@ pub fn execute<B: Backing>(volume: &mut Volume, backing: &mut B, io: Io) -> Resu
 }
 
 /// Carries out everything that a volume asks for now. Gives the number of requests.
-pub fn drive<B: Backing>(volume: &mut Volume, backing: &mut B, now: Nanos) -> u64 {
+pub fn drive<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> u64 {
     let mut count = 0;
     loop {
         volume.pump(now);
@@ -73,7 +77,7 @@ pub fn drive<B: Backing>(volume: &mut Volume, backing: &mut B, now: Nanos) -> u6
 }
 
 /// Drives a volume until the checkpoint under way or asked for is over. `false` if the volume froze without one.
-pub fn settle<B: Backing>(volume: &mut Volume, backing: &mut B, now: Nanos) -> bool {
+pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> bool {
     while volume.is_settling() && volume.frozen().is_none() {
         let before = volume.stats().checkpoints;
         drive(volume, backing, now);

@@ -72,6 +72,11 @@ pub struct Options {
     pub verify: bool,
     /// Whether blocks carry bytes. Without them the volume counts and places, as simulations need.
     pub bytes: bool,
+    /// Modes `sung` and `han`: a transaction is committed after this time at the latest.
+    pub commit_age: Nanos,
+    /// Modes `sung` and `han`: the backing is never flushed, as the papers have it. For simulations: what was flushed can be
+    /// lost then (volume.md, section 3, V4).
+    pub paper_flush: bool,
 }
 
 impl Default for Options {
@@ -93,6 +98,8 @@ impl Default for Options {
             trim_pause: Nanos::new(50_000_000),
             verify: true,
             bytes: true,
+            commit_age: Nanos::new(5_000_000_000),
+            paper_flush: false,
         }
     }
 }
@@ -190,6 +197,19 @@ pub enum GeometryError {
         /// Blocks of one.
         segment_blocks: u32,
         /// Fewest segments.
+        min: u32,
+    },
+    /// The partitions of mode `sung` or `han` do not fit.
+    #[error(
+        "a backing of {backing} blocks of 4 KiB cannot be divided into partitions of {found} blocks with tables and logs \
+         behind them; choose a larger backing, and partitions of at least {min} blocks"
+    )]
+    Partition {
+        /// Blocks of the backing.
+        backing: u64,
+        /// Blocks of a partition.
+        found: u32,
+        /// Fewest blocks of one.
         min: u32,
     },
     /// More is exported than cleaning can serve.

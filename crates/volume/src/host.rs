@@ -388,9 +388,17 @@ impl ReadPlan {
         })
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.sums.clear();
+    }
+
+    /// Adds a block without a checksum; to the last run, if it lies behind that.
+    pub(crate) fn push_block(&mut self, block: u32, at: Location, beside: bool) {
+        match self.runs.last_mut() {
+            Some(last) if beside => last.blocks += 1,
+            _ => self.runs.push(ReadRun { block, at, blocks: 1 }),
+        }
     }
 
     fn push(&mut self, block: u32, entry: Entry, segment_blocks: u32) {

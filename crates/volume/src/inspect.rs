@@ -2,7 +2,7 @@
 //! entry of the map, and the data if asked for.
 
 use onefold_format::checksum;
-use onefold_format::volume::{Root, SegmentState, VolumeLabel};
+use onefold_format::volume::{Root, SegmentState, VolumeLabel, VolumeMode};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, Nanos};
 
@@ -94,13 +94,26 @@ pub struct Inspection {
 /// Most findings that are listed.
 pub const FINDINGS_MAX: usize = 1000;
 
-struct List {
+/// Findings so far.
+#[derive(Default)]
+pub(crate) struct List {
     findings: Vec<Finding>,
     found: u64,
 }
 
 impl List {
-    fn push(&mut self, finding: Finding) {
+    pub(crate) fn into_inspection(
+        self,
+        label: VolumeLabel,
+        recovery: Recovery,
+        mapped: u64,
+        checked: u64,
+    ) -> Inspection {
+        let Self { findings, found } = self;
+        Inspection { label, recovery, mapped, checked, findings, found }
+    }
+
+    pub(crate) fn push(&mut self, finding: Finding) {
         self.found += 1;
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(finding);
@@ -118,22 +131,12 @@ pub fn inspect<B: Backing>(
     data: bool,
 ) -> Result<Inspection, MountError> {
     let label = read_label(backing, blocks)?;
+    if label.mode != VolumeMode::Log {
+        return crate::faithful::inspect(backing, blocks, label, data);
+    }
     let layout = layout_of(&label)?;
-    let mut list = List { findings: Vec::new(), found: 0 };
-    for at in layout.labels() {
-        let whole = read_block(backing, *at)
-            .is_ok_and(|block| VolumeLabel::decode(&block[..], *at).is_ok());
-        if !whole {
-            list.push(Finding::Label { at: *at });
-        }
-    }
-    for at in layout.roots() {
-        let block = read_block(backing, *at).ok();
-        let blank = block.as_ref().is_some_and(|block| block.iter().all(|byte| *byte == 0));
-        if !blank && block.is_none_or(|block| Root::decode(&block[..], &label.uuid, *at).is_err()) {
-            list.push(Finding::Root { at: *at });
-        }
-    }
+    let mut list = List::default();
+    check_copies(backing, layout.labels(), layout.roots(), &label.uuid, &mut list);
     let (mut volume, recovery, durable) = mount_read_only(backing, blocks, Options::default())?;
     if recovery.seq < durable {
         list.push(Finding::Lost { last: recovery.seq, durable });
@@ -144,7 +147,31 @@ pub fn inspect<B: Backing>(
         list.push(Finding::Miscount(wrong));
     }
     let checked = if data { volume.check_data(backing, &mut list) } else { 0 };
-    Ok(Inspection { label, recovery, mapped, checked, findings: list.findings, found: list.found })
+    Ok(list.into_inspection(label, recovery, mapped, checked))
+}
+
+/// Looks at every copy of label and root.
+pub(crate) fn check_copies<B: Backing>(
+    backing: &mut B,
+    labels: &[u64],
+    roots: &[u64],
+    uuid: &[u8; 16],
+    list: &mut List,
+) {
+    for at in labels {
+        let whole = read_block(backing, *at)
+            .is_ok_and(|block| VolumeLabel::decode(&block[..], *at).is_ok());
+        if !whole {
+            list.push(Finding::Label { at: *at });
+        }
+    }
+    for at in roots {
+        let block = read_block(backing, *at).ok();
+        let blank = block.as_ref().is_some_and(|block| block.iter().all(|byte| *byte == 0));
+        if !blank && block.is_none_or(|block| Root::decode(&block[..], uuid, *at).is_err()) {
+            list.push(Finding::Root { at: *at });
+        }
+    }
 }
 
 impl Volume {

@@ -1,7 +1,8 @@
 //! The volume: a log-structured layer between a block device and what uses it.
 //!
 //! It exports blocks of 4 KiB and appends every write to large log segments of its backing, remembering in a map where
-//! each block went (Sung 2022, Han 2021; volume.md). Without I/O of its own: a driver carries out what [`Volume::poll_io`]
+//! each block went (Sung 2022, Han 2021; volume.md): mode `log`, [`Volume`]. The layers of both papers as they are described
+//! are modes of their own, [`Faithful`]; drivers know each as an [`Engine`]. Without I/O of its own: a driver carries out what [`Volume::poll_io`]
 //! asks for.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
@@ -12,8 +13,11 @@ mod check;
 mod checkpoint;
 mod clean;
 mod config;
+mod engine;
+mod faithful;
 mod faults;
 mod flush;
+mod han;
 mod heat;
 mod host;
 mod inspect;
@@ -21,6 +25,7 @@ mod io;
 mod layout;
 mod log;
 mod map;
+mod memory;
 mod mount;
 mod pace;
 mod pending;
@@ -30,6 +35,7 @@ mod restore;
 mod runs;
 mod segments;
 mod stats;
+mod sung;
 mod trims;
 mod volume;
 
@@ -38,12 +44,17 @@ pub use check::{Miscount, SegmentInfo};
 pub use config::{
     BATCH_BLOCKS_MAX, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN, Victim,
 };
+pub use engine::Engine;
+pub use faithful::{Areas, Faithful};
 pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
 pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 pub use layout::Layout;
 pub use log::Stream;
-pub use mount::{MountError, Recovery, format, mount, mount_read_only, read_label};
+pub use memory::Memory;
+pub use mount::{
+    MountError, Recovery, format, mount, mount_read_only, open, open_read_only, read_label,
+};
 pub use resize::{Resize, ResizeError};
 pub use stats::{Sent, Stats};
 pub use volume::{Frozen, Volume};

@@ -18,6 +18,7 @@ use crate::backing::{Backing, read_block, settle};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
 use crate::config::{Geometry, GeometryError, Options, OptionsError};
+use crate::engine::Engine;
 use crate::faults::Faults;
 use crate::flush::Flushes;
 use crate::heat::Heat;
@@ -125,6 +126,9 @@ pub struct Recovery {
 /// # Errors
 /// The geometry cannot work, or the backing failed.
 pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
+    if label.mode != VolumeMode::Log {
+        return crate::faithful::format(backing, label);
+    }
     let layout = layout_of(label)?;
     let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
     for at in layout.labels().iter().chain(layout.roots()) {
@@ -213,6 +217,43 @@ pub fn mount_read_only<B: Backing>(
     Ok((volume, recovery, durable))
 }
 
+/// Opens a volume of any mode, like [`mount`].
+///
+/// # Errors
+/// It is none, or damaged. Nothing was changed then, unless the backing failed.
+pub fn open<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    options: Options,
+) -> Result<(Box<dyn Engine>, Recovery), MountError> {
+    let label = read_label(backing, blocks)?;
+    if label.mode == VolumeMode::Log {
+        let (volume, recovery) = mount(backing, blocks, options)?;
+        return Ok((Box::new(volume), recovery));
+    }
+    let (volume, recovery) = crate::faithful::mount(backing, blocks, &label, options)?;
+    Ok((Box::new(volume), recovery))
+}
+
+/// Opens a volume of any mode for reading only, like [`mount_read_only`].
+///
+/// # Errors
+/// It is none, or damaged.
+pub fn open_read_only<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    options: Options,
+) -> Result<(Box<dyn Engine>, Recovery, u64), MountError> {
+    let label = read_label(backing, blocks)?;
+    if label.mode == VolumeMode::Log {
+        let (volume, recovery, durable) = mount_read_only(backing, blocks, options)?;
+        return Ok((Box::new(volume), recovery, durable));
+    }
+    let (volume, recovery, durable) =
+        crate::faithful::mount_read_only(backing, blocks, &label, options)?;
+    Ok((Box::new(volume), recovery, durable))
+}
+
 /// The state of a volume on its backing, and the number of the last batch that was durable.
 fn find_state<B: Backing>(
     backing: &mut B,
@@ -226,7 +267,7 @@ fn find_state<B: Backing>(
     if blocks < expected {
         return Err(MountError::Shrunk { found: blocks, expected });
     }
-    let root = read_root(backing, &layout, &label.uuid)?;
+    let root = newest_root(backing, layout.roots(), &label.uuid)?;
     let (body, body_blocks) = read_body(backing, &root, &label.uuid)?;
     let identity = Identity {
         uuid: label.uuid,
@@ -244,20 +285,23 @@ fn find_state<B: Backing>(
 
 /// Where the root of a generation lies.
 pub(crate) fn root_slot(layout: &Layout, generation: u64) -> u64 {
-    let roots = layout.roots();
+    slot_of(layout.roots(), generation)
+}
+
+fn slot_of(roots: &[u64], generation: u64) -> u64 {
     roots[index64(generation % u64_from(roots.len()))]
 }
 
 /// The newest root that can be used. The slot of the one after it has to be readable: a newer root may be there, and log
 /// segments that this one points to may be in use anew.
-pub(crate) fn read_root<B: Backing>(
+pub(crate) fn newest_root<B: Backing>(
     backing: &mut B,
-    layout: &Layout,
+    roots: &[u64],
     uuid: &[u8; 16],
 ) -> Result<Root, MountError> {
     let mut newest: Option<Root> = None;
     let mut unreadable = Vec::new();
-    for at in layout.roots() {
+    for at in roots {
         let Ok(block) = read_block(backing, *at) else {
             unreadable.push(*at);
             continue;
@@ -267,11 +311,11 @@ pub(crate) fn read_root<B: Backing>(
             newest = Some(root);
         }
     }
-    let next = newest.as_ref().map(|root| root_slot(layout, root.generation + 1));
+    let next = newest.as_ref().map(|root| slot_of(roots, root.generation + 1));
     match (newest, unreadable.into_iter().find(|at| next.is_none_or(|next| next == *at))) {
         (_, Some(at)) => Err(MountError::Read { what: "root", at }),
         (Some(root), None) => Ok(root),
-        (None, None) => Err(MountError::NoRoot { slots: layout.roots().len() }),
+        (None, None) => Err(MountError::NoRoot { slots: roots.len() }),
     }
 }
 

@@ -91,6 +91,12 @@ pub struct Stats {
     pub crc_errors: u64,
     /// Times that a write of the host had to wait for the cleaner.
     pub clean_stalls: u64,
+    /// How long these waited; counted in the modes `sung` and `han`.
+    pub clean_stall_ns: u64,
+    /// Tables that were searched for where blocks lie (modes `sung` and `han`).
+    pub map_probes: u64,
+    /// Tables that were read because they had left memory (mode `sung`).
+    pub table_faults: u64,
 }
 
 impl Stats {

@@ -116,7 +116,7 @@ impl Requests {
     }
 
     /// One of the batches of a request is over. Gives the request when it was the last one.
-    fn over(&mut self, id: u32, failed: bool) -> Option<(u64, bool, bool)> {
+    pub(crate) fn over(&mut self, id: u32, failed: bool) -> Option<(u64, bool, bool)> {
         let request = &mut self.list[index(id)];
         request.outstanding -= 1;
         request.failed |= failed;

@@ -1,0 +1,65 @@
+//! Looking at a volume of mode `sung` or `han` without changing it.
+
+use std::collections::BTreeSet;
+
+use onefold_format::volume::VolumeLabel;
+use onefold_units::{Lba, Location};
+
+use super::Faithful;
+use super::area::Areas;
+use super::open::mount_read_only;
+use crate::backing::Backing;
+use crate::config::Options;
+use crate::inspect::{Finding, Inspection, List, check_copies};
+use crate::log::BLOCK;
+use crate::mount::MountError;
+
+/// See [`crate::inspect`].
+pub(crate) fn inspect<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    label: VolumeLabel,
+    data: bool,
+) -> Result<Inspection, MountError> {
+    let areas = Areas::of(&label)?;
+    let mut list = List::default();
+    check_copies(backing, areas.labels(), areas.roots(), &label.uuid, &mut list);
+    let (volume, recovery, durable) = mount_read_only(backing, blocks, &label, Options::default())?;
+    if recovery.seq < durable {
+        list.push(Finding::Lost { last: recovery.seq, durable });
+    }
+    let mapped = volume.check_tables(&mut list);
+    let checked = if data { volume.check_data(backing, &mut list) } else { 0 };
+    Ok(list.into_inspection(label, recovery, mapped, checked))
+}
+
+impl Faithful {
+    /// No two blocks lie in one place, none lies in two, and none in free space.
+    fn check_tables(&self, list: &mut List) -> u64 {
+        let (mut places, mut blocks, mut mapped) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for entry in self.tables.valid_entries() {
+            mapped += 1;
+            let (lba, at) = (Lba::new(entry.lba.into()), entry.to);
+            if self.regions.pieces().any(|free| free.contains(&at.raw())) {
+                list.push(Finding::Outside { lba, at });
+            }
+            if !places.insert(at) || !blocks.insert(entry.lba) {
+                list.push(Finding::Shared { lba, at });
+            }
+        }
+        mapped
+    }
+
+    /// Reads every block that is mapped. These modes have no checksums of data (volume.md, section 3, V15).
+    fn check_data<B: Backing>(&self, backing: &mut B, list: &mut List) -> u64 {
+        let (mut checked, mut block) = (0, [0; BLOCK]);
+        for entry in self.tables.valid_entries() {
+            checked += 1;
+            if backing.read(entry.to.raw().into(), &mut block).is_err() {
+                let at = Location::new(entry.to.raw());
+                list.push(Finding::Data { lba: Lba::new(entry.lba.into()), at });
+            }
+        }
+        checked
+    }
+}

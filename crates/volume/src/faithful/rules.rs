@@ -1,0 +1,62 @@
+//! In what the modes `sung` and `han` differ.
+
+use onefold_format::volume::VolumeMode;
+
+use crate::{han, sung};
+
+/// What is cleaned at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All partitions, one after the other.
+    All,
+    /// One partition.
+    Partition(usize),
+}
+
+/// What a mode decides about cleaning with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Situation<'a> {
+    /// Blocks of free regions, all together.
+    pub(crate) free_blocks: u64,
+    /// The same after the last cleaning.
+    pub(crate) free_after_cleaning: u64,
+    /// Blocks that hold data.
+    pub(crate) data_blocks: u64,
+    /// The partition that the last write left, if it was not looked at since.
+    pub(crate) left: Option<usize>,
+    /// The partition that is written.
+    pub(crate) current: usize,
+    /// A write waits for space, or cleaning was asked for.
+    pub(crate) wanted: bool,
+    /// Invalid entries of each partition.
+    pub(crate) invalid: &'a [u32],
+}
+
+/// A mode.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) mode: VolumeMode,
+    /// Logs or map files.
+    pub(crate) files: u32,
+    /// How many partitions there are; `None`: as many as fit.
+    pub(crate) partitions: Option<u32>,
+    /// A copy of the table serves reads while a partition is cleaned.
+    pub(crate) temporary_table: bool,
+    /// What to clean now.
+    pub(crate) choose: fn(&Situation<'_>) -> Option<Scope>,
+}
+
+impl Rules {
+    /// Those of a mode; of `sung` where it is neither.
+    pub(crate) const fn of(mode: VolumeMode) -> &'static Self {
+        match mode {
+            VolumeMode::Han => &han::RULES,
+            VolumeMode::Sung | VolumeMode::Log => &sung::RULES,
+        }
+    }
+
+    /// The log or map file for what is written to a partition.
+    pub(crate) fn file_of(&self, partition: usize) -> u32 {
+        if self.files == 1 { 0 } else { onefold_units::convert::u32_from(partition) }
+    }
+}
