@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use onefold_format::volume::{
-    BODY_PAYLOAD_BYTES, BodyBlock, BodyPlace, Catalog, Extent, ResizeIntent, Root,
-    TABLE_BLOCK_ENTRIES, TableBlock, TableEntry, TablePlace,
+    BODY_PAYLOAD_BYTES, BodyBlock, BodyPlace, Catalog, Extent, Root, TABLE_BLOCK_ENTRIES,
+    TableBlock, TableEntry, TablePlace,
 };
 use onefold_units::convert::{index64, low16, narrow, u32_from, u64_from};
 use onefold_units::{Location, Seq};
@@ -167,7 +167,6 @@ impl Faithful {
             incarnation: self.incarnation,
             seq: Seq::new(self.journal.durable),
             clean: work.clean,
-            intent: ResizeIntent::None,
             body,
         };
         let roots = self.areas.roots();

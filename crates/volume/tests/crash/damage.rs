@@ -6,7 +6,7 @@ use onefold_format::volume::{
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{Range, ReadPlan, Refusal, Volume, drive, mount_read_only};
+use onefold_volume::{Engine, Range, ReadPlan, Refusal, drive, mount_read_only};
 
 use crate::disk::Disk;
 use crate::image::Image;
@@ -48,7 +48,7 @@ struct Errors {
 }
 
 /// Reads every block by itself.
-fn assert_right_or_error(volume: &mut Volume, disk: &mut Disk, expected: &[u64]) -> Errors {
+fn assert_right_or_error(volume: &mut dyn Engine, disk: &mut Disk, expected: &[u64]) -> Errors {
     let mut errors = Errors::default();
     for (lba, expected) in (0..).zip(expected) {
         let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);
@@ -95,7 +95,7 @@ fn outcome(image: Image, oracle: &Oracle) -> Outcome {
         return Outcome::Refused;
     };
     let state = oracle.state_at(recovery.seq);
-    let errors = assert_right_or_error(&mut volume, &mut disk, &state);
+    let errors = assert_right_or_error(&mut *volume, &mut disk, &state);
     if (0..).zip(&state).any(|(lba, content)| oracle.now(lba) != *content) {
         Outcome::Older
     } else if errors.blocks + errors.pages > 0 {
@@ -122,7 +122,7 @@ fn damaged_data_is_an_error_for_its_block() {
         let mut plan = ReadPlan::default();
         let range = Range { lba: Lba::new(lba), blocks: 1 };
         while volume.read(range, None, &mut plan) == Err(Refusal::Busy) {
-            drive(&mut volume, &mut disk, Nanos::new(1));
+            drive(&mut *volume, &mut disk, Nanos::new(1));
         }
         volume.end_read(&plan);
         let at = u64::from(plan.runs()[0].at.raw());
@@ -136,7 +136,7 @@ fn damaged_data_is_an_error_for_its_block() {
         }
         let mut disk = Disk::new(damaged);
         let (mut volume, _) = open(&mut disk, &setup()).expect("it opens");
-        let errors = assert_right_or_error(&mut volume, &mut disk, &oracle.state_at(u64::MAX));
+        let errors = assert_right_or_error(&mut *volume, &mut disk, &oracle.state_at(u64::MAX));
         assert_eq!((errors.blocks, errors.pages), (1, 0), "block {lba} in round {round}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use onefold_format::volume::VolumeMode;
 use onefold_testkit::budget;
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
@@ -16,8 +17,10 @@ use crate::setup::{OPTIONS, Setup};
 /// Unflushed writes of which every subset is tried.
 const SUBSET_MAX: usize = 10;
 
-/// Subsets that are tried of more writes than that.
-const SAMPLED: u64 = 200;
+/// Subsets that are tried of more writes than that: a move of the faithful modes' cleaner is a write by itself.
+const fn sampled(mode: VolumeMode) -> u64 {
+    if matches!(mode, VolumeMode::Log) { 200 } else { 6 }
+}
 
 /// What histories are made of. Blocks 1020 to 1027 are in two pages of the map.
 const OPS: [Op; 8] = [
@@ -34,16 +37,17 @@ const OPS: [Op; 8] = [
 /// Blocks that are looked at.
 const LOOK: [std::ops::Range<u64>; 2] = [0..64, 1010..1040];
 
-fn setup() -> Setup {
-    Setup::of(64 * 134, 1050, OPTIONS)
+fn setup(mode: VolumeMode) -> Setup {
+    Setup { mode, ..Setup::of(64 * 134, 1050, OPTIONS) }
 }
 
 /// A volume at rest with live blocks in several log segments, some of which are worth cleaning.
-fn begin() -> Rig {
-    let mut rig = Rig::new(setup(), 5);
+fn begin(mode: VolumeMode) -> Rig {
+    let mut rig = Rig::new(setup(mode), 5);
     rig.order = Order::InTurn;
-    for round in 0..6 {
-        for lba in (0..64).step_by(8) {
+    let (rounds, blocks) = if mode == VolumeMode::Log { (6, 64) } else { (3, 16) };
+    for round in 0..rounds {
+        for lba in (0..blocks).step_by(8) {
             assert!(rig.run(Op::Write { lba: lba + round % 2 * 4, blocks: 8, fua: false }));
         }
         assert!(rig.run(Op::Write { lba: 1015, blocks: 9, fua: false }));
@@ -54,6 +58,7 @@ fn begin() -> Rig {
 
 /// The crash states of all histories.
 struct States {
+    setup: Setup,
     begin: Image,
     oracle: Oracle,
     rng: Rng,
@@ -66,20 +71,21 @@ struct States {
 }
 
 impl States {
-    fn new(every: u64) -> Self {
-        let mut rig = begin();
+    fn new(mode: VolumeMode, every: u64) -> Self {
+        let mut rig = begin(mode);
         assert!(rig.settle());
         let mut begin = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
         begin.settle();
         let (seen, distinct) = (BTreeSet::new(), BTreeSet::new());
-        Self { begin, oracle: rig.oracle, rng: Rng::new(1), seen, distinct, every, tried: 0 }
+        let setup = rig.setup;
+        Self { setup, begin, oracle: rig.oracle, rng: Rng::new(1), seen, distinct, every, tried: 0 }
     }
 
     fn history(&mut self, ops: &[Op], order: Order) {
         let disk = Disk::new(self.begin.clone());
         let seed = self.rng.next_u64();
         let mut rig =
-            Rig::open(setup(), disk, self.oracle.clone(), seed).expect("the beginning opens");
+            Rig::open(self.setup, disk, self.oracle.clone(), seed).expect("the beginning opens");
         rig.order = order;
         rig.disk.trimmed = Trimmed::Garbage;
         for op in ops {
@@ -100,7 +106,7 @@ impl States {
     fn cut_everywhere(&mut self, rig: &Rig, ops: &[Op]) {
         let count = rig.disk.volatile();
         let exhaustive = count <= SUBSET_MAX;
-        let subsets = if exhaustive { 1 << count } else { SAMPLED };
+        let subsets = if exhaustive { 1 << count } else { sampled(self.setup.mode) };
         for subset in 0..subsets {
             let subset = if exhaustive { subset } else { self.rng.next_u64() };
             for torn in 0..2 {
@@ -125,7 +131,7 @@ impl States {
         }
         self.distinct.insert(digest);
         self.tried += 1;
-        let check = recover(image, &rig.oracle);
+        let check = recover(&self.setup, image, &rig.oracle);
         let seq = check.unwrap_or_else(|what| panic!("{what}, after {ops:?}"));
         if self.tried.is_multiple_of(self.every) {
             let mut oracle = rig.oracle.clone();
@@ -141,7 +147,7 @@ impl States {
     fn live_on(&mut self, image: &Image, oracle: &Oracle) {
         let seed = self.rng.next_u64();
         let disk = Disk::new(image.clone());
-        let mut rig = Rig::open(setup(), disk, oracle.clone(), seed).expect("it opened before");
+        let mut rig = Rig::open(self.setup, disk, oracle.clone(), seed).expect("it opened before");
         rig.fuse = Some(1 + self.rng.below(40));
         for _ in 0..6 {
             let op = OPS[index64(self.rng.below(u64_from(OPS.len())))];
@@ -161,10 +167,10 @@ impl States {
         for fuse in 0.. {
             let mut disk = Disk::new(image.clone());
             disk.fuse = Some(fuse);
-            let through = open(&mut disk, &setup()).is_ok();
+            let through = open(&mut disk, &self.setup).is_ok();
             let left = disk.random_cut(&mut self.rng);
             self.distinct.insert(left.digest());
-            recover(&left, &expected)
+            recover(&self.setup, &left, &expected)
                 .unwrap_or_else(|what| panic!("{what}, after a cut of the opening"));
             if through {
                 return;
@@ -174,15 +180,15 @@ impl States {
 }
 
 /// Opens a volume and looks at what it holds.
-fn recover(image: &Image, oracle: &Oracle) -> Result<u64, String> {
+fn recover(setup: &Setup, image: &Image, oracle: &Oracle) -> Result<u64, String> {
     let mut disk = Disk::new(image.clone());
-    let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
+    let (mut volume, recovery) = open(&mut disk, setup).map_err(|error| error.to_string())?;
     let mut found = vec![None; index64(oracle.blocks())];
     for range in LOOK {
-        let part = read_all(&mut volume, &mut disk, range.clone())?;
+        let part = read_all(&mut *volume, &mut disk, range.clone())?;
         found[index64(range.start)..index64(range.end)].copy_from_slice(&part);
     }
-    drive(&mut volume, &mut disk, onefold_units::Nanos::new(1));
+    drive(&mut *volume, &mut disk, onefold_units::Nanos::new(1));
     oracle.check(recovery.seq, &found)?;
     Ok(recovery.seq)
 }
@@ -190,8 +196,22 @@ fn recover(image: &Image, oracle: &Oracle) -> Result<u64, String> {
 /// All histories of up to three operations; a small budget thins out those of three.
 #[test]
 fn every_cut_of_every_short_history() {
+    every_cut(VolumeMode::Log);
+}
+
+#[test]
+fn every_cut_of_every_short_history_of_sung() {
+    every_cut(VolumeMode::Sung);
+}
+
+#[test]
+fn every_cut_of_every_short_history_of_han() {
+    every_cut(VolumeMode::Han);
+}
+
+fn every_cut(mode: VolumeMode) {
     let budget = budget(300);
-    let mut states = States::new(if budget > 5_000 { 8 } else { 128 });
+    let mut states = States::new(mode, if budget > 5_000 { 8 } else { 128 });
     let count = OPS.len();
     let mut histories: Vec<Vec<Op>> = OPS.iter().map(|op| vec![*op]).collect();
     histories.extend((0..count * count).map(|n| vec![OPS[n % count], OPS[n / count]]));

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use onefold_format::volume::{BatchHeader, RecordList};
+use onefold_format::volume::{BatchHeader, RecordList, Transaction};
 use onefold_units::convert::{index64, u64_from};
 use onefold_volume::Done;
 
+use crate::disk::Disk;
 use crate::stamp::{BLOCK, read_stamp};
 
 /// A change of a block: the operation, and what it wrote; 0 for a trim.
@@ -171,7 +172,13 @@ impl Oracle {
     }
 
     /// The volume sends bytes to its backing.
-    pub(crate) fn sent(&mut self, at: u64, bytes: &[u8]) {
+    pub(crate) fn sent(&mut self, at: u64, bytes: &[u8], disk: &Disk) {
+        if let Ok(transaction) =
+            Transaction::decode(&bytes[..BLOCK], &self.uuid, onefold_units::convert::low32(at))
+        {
+            self.committed(&transaction, disk);
+            return;
+        }
         let Ok(batch) = BatchHeader::decode(&bytes[..BLOCK], &self.uuid, at) else { return };
         let mut changes = Vec::new();
         for trim in &batch.trims {
@@ -192,6 +199,25 @@ impl Oracle {
             assert!(old.changes == changes, "batch {seq} is sent again with other content");
         }
         self.batches.insert(seq, Batch { attempt, changes });
+    }
+
+    /// The log block of a transaction is sent, so what it names was written before.
+    fn committed(&mut self, transaction: &Transaction, disk: &Disk) {
+        let seq = transaction.seq.raw();
+        let change = |pair: &onefold_format::volume::Pair| {
+            let lba = u64::from(pair.lba);
+            let op = if pair.to.is_block() {
+                read_stamp(&disk.get(pair.to.raw().into())[..], lba)
+                    .expect("a transaction names what the host wrote")
+            } else {
+                0
+            };
+            Change { lba, op }
+        };
+        let changes = transaction.pairs.iter().map(change).collect();
+        assert!(seq > self.seq, "transaction {seq} has a number that was given out before");
+        let again = self.batches.insert(seq, Batch { attempt: 0, changes });
+        assert!(again.is_none(), "transaction {seq} is sent twice");
     }
 
     /// What the batches up to `seq` leave.

@@ -26,7 +26,7 @@ pub(crate) fn random_op(rng: &mut Rng, blocks: u64) -> Op {
     }
 }
 
-fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
+pub(crate) fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
     for _ in 0..ops {
         let op = random_op(rng, rig.oracle.blocks());
         if !rig.run(op) {

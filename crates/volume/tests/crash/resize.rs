@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{Geometry, Resize, SegmentInfo};
+use onefold_volume::{Geometry, Resize, SegmentInfo, Volume};
 
 use crate::disk::{Disk, Fate};
 use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::random::random_op;
-use crate::rig::{Op, Order, Rig, logical_blocks, open, read_all};
+use crate::rig::{Op, Order, Rig, open, read_all};
 use crate::setup::{OPTIONS, Setup};
 
 /// Backings that are smaller have roots in their middle.
@@ -54,10 +54,18 @@ fn begin() -> (Image, Oracle) {
     (image, rig.oracle)
 }
 
+fn log_of(rig: &Rig) -> &Volume {
+    rig.volume.as_log().expect("a volume of mode log")
+}
+
+fn geometry(rig: &Rig) -> Geometry {
+    *log_of(rig).layout().geometry()
+}
+
 /// Log segments in use that a smaller backing does not have.
 fn in_the_tail(rig: &Rig) -> usize {
     let tail = |info: &SegmentInfo| u64::from(info.segment.raw()) * 64 >= BACKING_MIN;
-    rig.volume.segment_infos().filter(|info| tail(info) && info.live > 0).count()
+    log_of(rig).segment_infos().filter(|info| tail(info) && info.live > 0).count()
 }
 
 /// A new size, and what the host has to do before.
@@ -90,9 +98,9 @@ fn random_resizes() {
         let mut rig = Rig::open(setup(), disk, oracle.clone(), seed).expect("it opens");
         for _ in 0..4 {
             rig.fuse = Some(1 + rng.below(900));
-            let mut sizes = vec![*rig.volume.layout().geometry()];
+            let mut sizes = vec![geometry(&rig)];
             loop {
-                let now = *rig.volume.layout().geometry();
+                let now = geometry(&rig);
                 let (before, to) = random_resize(&mut rng, &now);
                 let power = before.is_none_or(|op| rig.run(op)) && rig.run(Op::Resize(to));
                 if !power {
@@ -108,11 +116,11 @@ fn random_resizes() {
                 if !work(&mut rig, &mut rng, 20, usable) || !rig.settle() {
                     break;
                 }
-                assert_eq!(*rig.volume.layout().geometry(), new);
+                assert_eq!(geometry(&rig), new);
                 sizes = vec![new];
             }
             rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {sizes:?}"));
-            let found = *rig.volume.layout().geometry();
+            let found = geometry(&rig);
             assert!(sizes.contains(&found), "{found:?} instead of one of {sizes:?}");
         }
         rig.assert_counts();
@@ -150,8 +158,8 @@ fn every_cut(
 fn recover(image: &Image, oracle: &Oracle) -> Result<(), String> {
     let mut disk = Disk::new(image.clone());
     let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
-    let end = logical_blocks(&volume);
-    let mut found = read_all(&mut volume, &mut disk, 0..end)?;
+    let end = volume.logical_blocks();
+    let mut found = read_all(&mut *volume, &mut disk, 0..end)?;
     found.resize(index64(oracle.blocks()), None);
     oracle.check(recovery.seq, &found)
 }

@@ -4,7 +4,7 @@ use onefold_format::checksum;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Io, IoFailed, IoKind, MountError, Range, ReadPlan, Recovery, Refusal, Resize, Volume, mount,
+    Engine, Io, IoFailed, IoKind, MountError, Range, ReadPlan, Recovery, Refusal, Resize, Volume,
 };
 
 use crate::disk::{Disk, Fate};
@@ -56,7 +56,7 @@ struct Reading {
 
 pub(crate) struct Rig {
     pub(crate) setup: Setup,
-    pub(crate) volume: Volume,
+    pub(crate) volume: Box<dyn Engine>,
     pub(crate) disk: Disk,
     pub(crate) oracle: Oracle,
     pub(crate) rng: Rng,
@@ -78,8 +78,11 @@ pub(crate) struct Rig {
     pub(crate) resizing: bool,
 }
 
-pub(crate) fn open(disk: &mut Disk, setup: &Setup) -> Result<(Volume, Recovery), MountError> {
-    mount(disk, setup.file_blocks, setup.options)
+pub(crate) fn open(
+    disk: &mut Disk,
+    setup: &Setup,
+) -> Result<(Box<dyn Engine>, Recovery), MountError> {
+    onefold_volume::open(disk, setup.file_blocks, setup.options)
 }
 
 impl Rig {
@@ -98,8 +101,8 @@ impl Rig {
     ) -> Result<Self, String> {
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
-        let blocks = oracle.blocks().min(logical_blocks(&volume));
-        let found = read_all(&mut volume, &mut disk, 0..blocks)?;
+        let blocks = oracle.blocks().min(volume.logical_blocks());
+        let found = read_all(&mut *volume, &mut disk, 0..blocks)?;
         oracle.check(recovery.seq, &found)?;
         oracle.recovered(recovery.seq);
         Ok(Self {
@@ -164,7 +167,8 @@ impl Rig {
                 Ok(true)
             }
             Op::Resize(to) => {
-                self.volume.resize(to).unwrap_or_else(|error| panic!("{to:?}: {error}"));
+                let volume = self.volume.as_log_mut().expect("a volume of mode log");
+                volume.resize(to).unwrap_or_else(|error| panic!("{to:?}: {error}"));
                 self.resizing = true;
                 Ok(true)
             }
@@ -206,13 +210,13 @@ impl Rig {
 
     fn retry<T>(
         &mut self,
-        mut what: impl FnMut(&mut Volume) -> Result<T, Refusal>,
+        mut what: impl FnMut(&mut dyn Engine) -> Result<T, Refusal>,
     ) -> Result<Option<T>, Refusal> {
         for _ in 0..PATIENCE {
             if !self.has_power() {
                 return Ok(None);
             }
-            match what(&mut self.volume) {
+            match what(&mut *self.volume) {
                 Ok(taken) => return Ok(Some(taken)),
                 Err(Refusal::Busy) => self.step(),
                 Err(refusal) => return Err(refusal),
@@ -220,7 +224,7 @@ impl Rig {
         }
         panic!(
             "busy for ever: {} free, {:?}, {:?}",
-            self.volume.free_segments(),
+            self.volume.free_blocks(),
             self.volume.stats(),
             self.setup
         );
@@ -235,11 +239,13 @@ impl Rig {
         while let Some(done) = self.volume.poll_done() {
             self.oracle.done(done);
         }
-        if let Some(result) = self.volume.poll_resized() {
+        if let Some(volume) = self.volume.as_log_mut()
+            && let Some(result) = volume.poll_resized()
+        {
             result.unwrap_or_else(|error| panic!("{error}, {:?}", self.setup));
             self.resizing = false;
             // What is behind a smaller end belongs to somebody else.
-            self.disk.scribble(self.volume.layout().geometry().backing_blocks);
+            self.disk.scribble(volume.layout().geometry().backing_blocks);
         }
     }
 
@@ -252,7 +258,7 @@ impl Rig {
             IoKind::Read => {}
             IoKind::Write => {
                 let bytes = &self.volume.buffer(io.id)[..index64(io.blocks.into()) * BLOCK];
-                self.oracle.sent(at, bytes);
+                self.oracle.sent(at, bytes, &self.disk);
                 flying.sum = checksum(bytes);
                 flying.change = Some(self.disk.begin_write(at, bytes));
             }
@@ -430,20 +436,15 @@ impl Rig {
     /// Reads the map as a whole, so that live blocks can be counted anew.
     pub(crate) fn assert_counts(&mut self) {
         if self.setup.options.map_pages == usize::MAX && self.settle() {
-            let blocks = logical_blocks(&self.volume);
-            let found = read_all(&mut self.volume, &mut self.disk, 0..blocks);
+            let blocks = self.volume.logical_blocks();
+            let found = read_all(&mut *self.volume, &mut self.disk, 0..blocks);
             found.expect("everything can be read");
             self.settle();
-            if let Some(wrong) = self.volume.recount() {
+            if let Some(wrong) = self.volume.as_log().and_then(Volume::recount) {
                 assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
             }
         }
     }
-}
-
-/// Blocks that a volume exports.
-pub(crate) fn logical_blocks(volume: &Volume) -> u64 {
-    volume.layout().geometry().logical_blocks
 }
 
 pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {
@@ -458,7 +459,7 @@ pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {
 
 /// What each block of a range holds. An error where that is none that was written.
 pub(crate) fn read_all(
-    volume: &mut Volume,
+    volume: &mut dyn Engine,
     disk: &mut Disk,
     range: std::ops::Range<u64>,
 ) -> Result<Vec<Option<u64>>, String> {

@@ -3,7 +3,7 @@
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Options, Victim, format};
+use onefold_volume::{Areas, Options, Victim, format};
 
 use crate::disk::Disk;
 use crate::image::Image;
@@ -13,6 +13,7 @@ pub(crate) const UUID: [u8; 16] = [7; 16];
 /// What does not change in the life of a volume, and how it is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
+    pub(crate) mode: VolumeMode,
     pub(crate) backing_blocks: u64,
     /// Blocks that the backing really has; a volume may grow up to there.
     pub(crate) file_blocks: u64,
@@ -38,6 +39,8 @@ pub(crate) const OPTIONS: Options = Options {
     trim_pause: Nanos::ZERO,
     verify: true,
     bytes: true,
+    commit_age: Nanos::new(1 << 50),
+    paper_flush: false,
 };
 
 fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
@@ -48,6 +51,7 @@ impl Setup {
     /// Without an indirection unit.
     pub(crate) const fn of(backing_blocks: u64, logical_blocks: u64, options: Options) -> Self {
         Self {
+            mode: VolumeMode::Log,
             backing_blocks,
             file_blocks: backing_blocks,
             logical_blocks,
@@ -83,6 +87,7 @@ impl Setup {
         let segments = 134 + rng.below(20);
         let backing_blocks = 64 * segments + rng.below(64);
         Self {
+            mode: VolumeMode::Log,
             backing_blocks,
             file_blocks: backing_blocks,
             logical_blocks,
@@ -91,18 +96,33 @@ impl Setup {
         }
     }
 
+    /// The same in mode `sung` or `han`.
+    pub(crate) fn random_faithful(mode: VolumeMode, rng: &mut Rng) -> Self {
+        let commit_age = pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]);
+        let options = Options { commit_age, trim: rng.below(4) > 0, ..OPTIONS };
+        let logical_blocks = pick(rng, &[900, 4000, 5500]);
+        let backing_blocks = 8576 + rng.below(700);
+        Self { mode, ..Self::of(backing_blocks, logical_blocks, options) }
+    }
+
     pub(crate) fn label(&self) -> VolumeLabel {
         let blocks = self.backing_blocks;
+        let segment_blocks = match self.mode {
+            VolumeMode::Log => 64,
+            // Several tables.
+            VolumeMode::Sung => 1300,
+            VolumeMode::Han => Areas::default_partition(self.mode, blocks),
+        };
         VolumeLabel {
             uuid: UUID,
             generation: 1,
             name: VolumeName::default(),
-            mode: VolumeMode::Log,
+            mode: self.mode,
             compat: 0,
             ro_compat: 0,
             incompat: 0,
             unit_blocks: self.unit_blocks,
-            segment_blocks: 64,
+            segment_blocks,
             logical_blocks: self.logical_blocks,
             op_basis_points: 2000,
             devices: vec![VolumeDevice {
