@@ -5,6 +5,8 @@
 # devices. Prints PASS or FAIL per step; ends with 1 if a step failed.
 #
 #   scripts/fs-test.sh [ssd|volume] [ext4|xfs|btrfs]...
+#
+# FS_TEST_MODE is the mode of the volume (default log).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +14,7 @@ size=${FS_TEST_SIZE:-2GiB}
 preset=${FS_TEST_PRESET:-tlc}
 backing=${FS_TEST_BACKING:-3GiB}
 data=${FS_TEST_DATA:-256m}
+mode=${FS_TEST_MODE:-log}
 on=ssd
 case ${1:-} in ssd | volume) on=$1 && shift ;; esac
 [ $# -gt 0 ] || set -- ext4 xfs btrfs
@@ -84,7 +87,7 @@ fio_verify() {
 create() {
   case $on in
     ssd) "$onefold" ssd create "$image" --preset "$preset" --size "$size" ;;
-    volume) "$onefold" volume create "$image" --size "$size" --backing-size "$backing" ;;
+    volume) "$onefold" volume create "$image" --size "$size" --backing-size "$backing" --mode "$mode" ;;
   esac
 }
 check() {

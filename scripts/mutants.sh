@@ -125,6 +125,21 @@ volume|resize-unswept|resize.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\
 volume|resize-stays|resize.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/mod.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
 volume|resize-table|restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
+volume|faithful-no-data-flush|faithful/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
+volume|faithful-no-log-flush|faithful/commit.rs|s/self\.stage = Stage::LogFlush;\n\s*self\.ask_flush\(\);/self.apply();/|nothing is answered before the log block is durable
+volume|faithful-tables-unflushed|faithful/checkpoint.rs|s/self\.stage = Stage::TablesFlush;\n\s*self\.ask_flush\(\);/self.checkpoint.work = Some(work);\n            return self.write_root();/|tables are durable before the root that names them
+volume|faithful-logs-first|faithful/checkpoint.rs|s/self\.stage = Stage::RootFlush;\n\s*self\.ask_flush\(\);/self.end_checkpoint();/|logs begin anew when the root is durable
+volume|faithful-one-slot|faithful/checkpoint.rs|s/1 \+ partition\.place\.slot % 2/1/|a table goes to the slot that the root does not name
+volume|faithful-freed-early|faithful/plug.rs|s/job\.phase = Phase::Settle\(self\.journal\.last\(\)\);/job.phase = Phase::Settle(0);/|what was emptied is free when the moves are durable
+volume|faithful-freed-unlisted|faithful/plug.rs|s/job\.phase = Phase::Checkpoint\(self\.stats\.checkpoints \+ 1\);/job.phase = Phase::Checkpoint(0);/|.. and a checkpoint lists it
+volume|faithful-too-early|faithful/plug.rs|s/phase: Phase::Wait\(self\.journal\.last\(\)\)/phase: Phase::Wait(0)/|the cleaner waits for transactions under way
+volume|faithful-stale-move|faithful/plug.rs|s/if !self\.is_current\(one\.lba, one\.from\) \{\n\s*self\.stats\.clean_wasted/if false {\n self.stats.clean_wasted/|a copy of an overwritten block is dropped
+volume|faithful-below-head|faithful/plug.rs|s/job\.floor\.max\(job\.head\)/job.floor/|holes that were filled are no free space
+volume|faithful-temporary|faithful/tables.rs|s/temporary\.invalidate\(lba, old\);/let _ = old;/|an overwritten block is invalid in both tables
+volume|faithful-incarnation|faithful/open.rs|s/one\.incarnation == self\.incarnation\n\s*&& //|transactions of an earlier mount do not count
+volume|faithful-gap|faithful/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap
+volume|faithful-pins|faithful/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
+volume|faithful-acknowledged|faithful/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
 TABLE
 }
 

@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use onefold_format::checksum;
 use onefold_format::volume::{
     BLOCK_BYTES, BatchHeader, BlockError, BlockHead, Body, BodyBlock, DirectoryBlock, PAGE_ENTRIES,
-    Root, RunBlock, RunIndexBlock, VolumeLabel, decode_page, encode_page, label_addresses,
-    root_addresses,
+    Catalog, Root, RunBlock, RunIndexBlock, TableBlock, Transaction, VolumeLabel, decode_page,
+    encode_page, label_addresses, root_addresses,
 };
 use onefold_fuzz::memory::{Counting, live};
 use onefold_fuzz::{choice, exactly};
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((sealing, rest)) = choice(rest) else { return };
     let whole = exactly::<BLOCK_BYTES>(rest);
     let block = |kind: u8| if sealing & 1 == 1 { sealed(kind, &whole) } else { whole.to_vec() };
-    match record % 10 {
+    match record % 13 {
         0 => label(&block(1)),
         1 => root(&block(2)),
         2 => batch(&block(3)),
@@ -34,6 +34,9 @@ fuzz_target!(|data: &[u8]| {
         6 => body_block(&block(7)),
         7 => body(rest),
         8 => page(&whole),
+        10 => table(&block(16)),
+        11 => transaction(&whole, sealing & 1 == 1),
+        12 => catalog(rest),
         _ => places(u64::from_le_bytes(exactly(rest))),
     }
     // Blocks of any length, as they come.
@@ -137,6 +140,37 @@ fn page(bytes: &[u8]) {
     let mut words = [0; PAGE_ENTRIES];
     decode_page(bytes, &mut words).unwrap();
     assert_eq!(written(|block| encode_page(&words, block)), bytes);
+}
+
+fn table(block: &[u8]) {
+    if let Some(table) = bounded(block, |block| TableBlock::decode(block, &UUID, ADDRESS)) {
+        let again = written(|block| table.encode(&UUID, ADDRESS, block));
+        assert_eq!(TableBlock::decode(&again, &UUID, ADDRESS), Ok(table));
+    }
+}
+
+/// Begin and Commit are made right, if wanted (docs/spec.md, section 9.10).
+fn transaction(content: &[u8; BLOCK_BYTES], sealing: bool) {
+    const PLACE: u32 = 0x0102_0304;
+    let mut block = content.to_vec();
+    if sealing {
+        block[..6].copy_from_slice(b"OFVT\x01\x00");
+        block[8..24].copy_from_slice(&UUID);
+        block[4088..4092].copy_from_slice(&PLACE.to_le_bytes());
+        block[4092..].fill(0);
+        let sum = checksum(&block);
+        block[4092..].copy_from_slice(&sum.to_le_bytes());
+    }
+    if let Some(one) = bounded(&block, |block| Transaction::decode(block, &UUID, PLACE)) {
+        let again = written(|block| one.encode(&UUID, PLACE, block));
+        assert_eq!(Transaction::decode(&again, &UUID, PLACE), Ok(one));
+    }
+}
+
+fn catalog(bytes: &[u8]) {
+    if let Some(catalog) = bounded(bytes, Catalog::decode) {
+        assert_eq!(Catalog::decode(&catalog.encode()), Ok(catalog));
+    }
 }
 
 /// Labels and roots lie apart from each other on a backing of any size.

@@ -185,3 +185,33 @@ fn a_volume_changes_its_size() {
     }
     assert_eq!(volume(&["resize", text(&path)]).status.code(), Some(2));
 }
+
+#[test]
+fn the_modes_of_the_papers_are_made_described_checked_and_dumped() {
+    for mode in ["sung", "han"] {
+        let folder = Folder::new("volume-modes");
+        let path = folder.0.join("volume");
+        let arguments = ["create", text(&path), "--backing-size", "64MiB", "--mode", mode];
+        let made = json(&[&arguments[..], &["--size", "32MiB"]].concat());
+        assert_eq!((&made["mode"], &made["logical_bytes"]), (&mode.into(), &(32 << 20).into()));
+        let info = json(&["info", text(&path)]);
+        assert_eq!((&info["mode"], &info["closed"]), (&mode.into(), &true.into()));
+        assert_eq!(info["table_bytes"]["paper"], 0);
+        let partitions = json(&["dump", text(&path), "segments"]);
+        assert_eq!(partitions.as_array().unwrap().len(), if mode == "han" { 4 } else { 1 });
+        assert_eq!(json(&["dump", text(&path), "map", "7"])["mapped"], false);
+        assert_eq!(json(&["dump", text(&path), "label"])["mode"], mode);
+        let file = json(&["dump", text(&path), "segment", "0"]);
+        assert_eq!(file["transactions"].as_array().unwrap().len(), 0);
+        let check = json(&["check", text(&path), "--data"]);
+        assert_eq!((&check["closed"], &check["found"]), (&true.into(), &0.into()));
+    }
+    let folder = Folder::new("volume-modes");
+    let path = folder.0.join("volume");
+    let han = ["create", text(&path), "--backing-size", "64MiB", "--mode", "han"];
+    let refused = volume(&[&han[..], &["--segment", "1MiB"]].concat());
+    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+    assert!(message(&refused).contains("four equal partitions"), "{}", message(&refused));
+    let refused = volume(&[&han[..], &["--size", "64MiB"]].concat());
+    assert_eq!(refused.status.code(), Some(3), "{}", message(&refused));
+}

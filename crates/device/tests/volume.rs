@@ -7,7 +7,9 @@ use onefold_device::{
     BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions, VolumeResize,
     VolumeSpec,
 };
+use onefold_format::volume::VolumeMode;
 use onefold_units::Rng;
+use onefold_volume::Sent;
 
 const MIB: u64 = 1 << 20;
 
@@ -425,4 +427,61 @@ fn sizes_change_while_it_is_used() {
     assert!(refused(&rig, VolumeResize { bytes: Some(5), ..logical(1) }).contains("multiple"));
     rig.compare();
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 170 * MIB);
+}
+
+/// The modes of the papers on a file, with threads and requests at any byte.
+#[test]
+fn volumes_of_the_modes_sung_and_han_on_a_file() {
+    for mode in [VolumeMode::Sung, VolumeMode::Han] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("volume");
+        let backing = VolumeBacking::create(&path, 44 * MIB).unwrap();
+        let spec = VolumeSpec { mode, bytes: Some(32 * MIB), ..VolumeSpec::default() };
+        VolumeDevice::format(&backing, &spec, false).unwrap();
+        drop(backing);
+        let device = open(&path, WAYS[0]).unwrap();
+        let mut rig = Rig { device, model: vec![0; usize::try_from(32 * MIB).unwrap()] };
+        let (mut rng, mut moved) = (Rng::new(11), 0);
+        for round in 0..4 {
+            rig.work(&mut rng, 500);
+            rig.compare();
+            rig.device.flush().unwrap();
+            let details = rig.device.details();
+            assert_eq!(details.mode, mode);
+            moved += details.stats.sent(Sent::Cleaning);
+            if round % 2 == 0 {
+                rig.device.close().unwrap();
+            }
+            let Rig { device, model } = rig;
+            drop(device);
+            rig = Rig { device: open(&path, WAYS[0]).unwrap(), model };
+            rig.compare();
+        }
+        assert!(moved > 0, "{mode:?}: nothing was cleaned");
+    }
+}
+
+#[test]
+fn what_does_not_go_with_a_mode_is_refused() {
+    let label = |spec: VolumeSpec| spec.label(25_000).err().map(|error| error.to_string());
+    let (mode, default) = (VolumeMode::Han, VolumeSpec::default());
+    let segments = VolumeSpec { mode, segment_bytes: Some(MIB), ..default.clone() };
+    assert!(label(segments).unwrap().contains("four equal partitions"));
+    let unit = VolumeSpec { mode, unit_bytes: 16384, ..default.clone() };
+    assert!(label(unit).unwrap().contains("leave out --unit"));
+    let large = VolumeSpec { mode, bytes: Some(96 * MIB), ..default.clone() };
+    assert!(label(large).unwrap().contains("are to be exported"));
+    assert_eq!(label(VolumeSpec { mode, ..default }), None);
+}
+
+#[test]
+fn a_served_volume_never_skips_flushes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    let backing = VolumeBacking::create(&path, 96 * MIB).unwrap();
+    VolumeDevice::format(&backing, &VolumeSpec::default(), false).unwrap();
+    let mut options = options();
+    options.engine.paper_flush = true;
+    let refused = VolumeDevice::open(backing, options).err().unwrap();
+    assert!(matches!(refused, VolumeError::PaperFlush), "{refused}");
 }

@@ -45,7 +45,7 @@ pub use config::{
     BATCH_BLOCKS_MAX, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN, Victim,
 };
 pub use engine::Engine;
-pub use faithful::{Areas, Faithful};
+pub use faithful::{Areas, Faithful, PartitionInfo};
 pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
 pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};

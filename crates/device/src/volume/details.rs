@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u64_from;
-use onefold_volume::{Frozen, Geometry, Recovery, Sent, Stats};
+use onefold_volume::{Frozen, Geometry, Memory, Recovery, Sent, Stats, Volume};
 
 use super::{IoMode, VolumeDevice};
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
@@ -36,8 +37,33 @@ impl Stalls {
 pub struct VolumeDetails {
     /// Its identity.
     pub uuid: [u8; 16],
+    /// Its mode.
+    pub mode: VolumeMode,
     /// How its requests get to the backing.
     pub io: IoMode,
+    /// Blocks of space for new data.
+    pub free_blocks: u64,
+    /// What only a volume of mode `log` has.
+    pub log: Option<LogDetails>,
+    /// Memory of the tables of the modes `sung` and `han`.
+    pub memory: Memory,
+    /// What recovery found when the volume was opened.
+    pub recovery: Recovery,
+    /// How long it took.
+    pub recovery_time: Duration,
+    /// Duration of the last flush of the host.
+    pub flush_time: Duration,
+    /// Calls that had to wait.
+    pub stalls: Stalls,
+    /// Why it takes no more changes, if it does not.
+    pub frozen: Option<Frozen>,
+    /// What was counted since the volume was opened.
+    pub stats: Stats,
+}
+
+/// What is known of the log of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogDetails {
     /// Its geometry.
     pub geometry: Geometry,
     /// Blocks of all log segments.
@@ -54,27 +80,30 @@ pub struct VolumeDetails {
     pub blocks_since_checkpoint: u64,
     /// Blocks sent since the last flush of the backing began.
     pub blocks_since_flush: u64,
-    /// What recovery found when the volume was opened.
-    pub recovery: Recovery,
-    /// How long it took.
-    pub recovery_time: Duration,
-    /// Duration of the last flush of the host.
-    pub flush_time: Duration,
-    /// Calls that had to wait.
-    pub stalls: Stalls,
-    /// Why it takes no more changes, if it does not.
-    pub frozen: Option<Frozen>,
-    /// What was counted since the volume was opened.
-    pub stats: Stats,
 }
 
-impl VolumeDetails {
+impl LogDetails {
+    fn of(volume: &Volume) -> Self {
+        Self {
+            geometry: *volume.layout().geometry(),
+            log_blocks: volume.layout().log_blocks(),
+            segments: volume.layout().usable_segments(),
+            free_segments: volume.free_segments(),
+            live_blocks: volume.live_blocks(),
+            resident_pages: u64_from(volume.resident_pages()),
+            blocks_since_checkpoint: volume.blocks_since_checkpoint(),
+            blocks_since_flush: volume.blocks_since_flush(),
+        }
+    }
+
     /// Memory of the map, in bytes.
     #[must_use]
     pub const fn map_bytes(&self) -> u64 {
         self.resident_pages * MAP_PAGE_BYTES
     }
+}
 
+impl VolumeDetails {
     /// Bytes sent to the backing by cause. Their sum is everything that was sent.
     pub fn sent_bytes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Sent::ALL.into_iter().map(|cause| (cause.name(), self.stats.sent(cause) * PAGE_BYTES))
@@ -97,17 +126,18 @@ impl VolumeDetails {
             ("read_runs", stats.read_runs),
             ("stalls", self.stalls.count),
         ];
+        let log = |of: fn(&LogDetails) -> u64| self.log.as_ref().map_or(0, of);
         VolumeSnapshot {
             sent_bytes: self.sent_bytes().collect(),
             write_amplification: stats.write_amplification(),
             clean_read_bytes: stats.clean_read * PAGE_BYTES,
             trimmed_bytes: stats.trim_sent * PAGE_BYTES,
-            log_segments: self.segments.into(),
-            free_log_segments: self.free_segments.into(),
-            live_bytes: self.live_blocks * PAGE_BYTES,
-            log_bytes: self.log_blocks * PAGE_BYTES,
-            map_bytes: self.map_bytes(),
-            checkpoint_lag_bytes: self.blocks_since_checkpoint * PAGE_BYTES,
+            log_segments: log(|log| log.segments.into()),
+            free_log_segments: log(|log| log.free_segments.into()),
+            live_bytes: log(|log| log.live_blocks) * PAGE_BYTES,
+            log_bytes: log(|log| log.log_blocks) * PAGE_BYTES,
+            map_bytes: self.log.as_ref().map_or(self.memory.real_bytes, LogDetails::map_bytes),
+            checkpoint_lag_bytes: log(|log| log.blocks_since_checkpoint) * PAGE_BYTES,
             recovered_batches: self.recovery.batches,
             stalled: self.stalls.total,
             longest_stall: self.stalls.longest,
@@ -126,15 +156,11 @@ impl VolumeDevice {
         let volume = &state.volume;
         VolumeDetails {
             uuid: shared.opening.uuid,
+            mode: volume.mode(),
             io: shared.opening.io.clone(),
-            geometry: *volume.layout().geometry(),
-            log_blocks: volume.layout().log_blocks(),
-            segments: volume.layout().usable_segments(),
-            free_segments: volume.free_segments(),
-            live_blocks: volume.live_blocks(),
-            resident_pages: u64_from(volume.resident_pages()),
-            blocks_since_checkpoint: volume.blocks_since_checkpoint(),
-            blocks_since_flush: volume.blocks_since_flush(),
+            free_blocks: volume.free_blocks(),
+            log: volume.as_log().map(LogDetails::of),
+            memory: volume.memory(),
             recovery: shared.opening.recovery,
             recovery_time: shared.opening.took,
             flush_time: state.flush_time,
@@ -153,7 +179,7 @@ impl DeviceStats for VolumeDevice {
         let flash = below.is_some();
         Some(DeviceSnapshot {
             host_written_bytes: details.stats.written * PAGE_BYTES,
-            unflushed_bytes: details.blocks_since_flush * PAGE_BYTES,
+            unflushed_bytes: details.log.map_or(0, |log| log.blocks_since_flush) * PAGE_BYTES,
             flush_ns: nanos(details.flush_time),
             recovery_ns: nanos(details.recovery_time),
             volume: Some(details.snapshot()),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
-use onefold_volume::{Buffer, Io, IoFailed, IoKind, Volume};
+use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind};
 
 use super::Shared;
 
@@ -25,7 +25,7 @@ pub(super) struct Job {
 
 impl Job {
     /// Copies what is to be written, so that nobody waits for the volume meanwhile.
-    pub(super) fn new(io: Io, volume: &Volume) -> Self {
+    pub(super) fn new(io: Io, volume: &dyn Engine) -> Self {
         let len = index(io.blocks) * usize::try_from(PAGE_BYTES).unwrap_or(4096);
         let mut bytes = match io.kind {
             IoKind::Write | IoKind::Read => Buffer::new(len),
@@ -38,7 +38,7 @@ impl Job {
     }
 
     /// Hands over what was read.
-    pub(super) fn give_back(&self, volume: &mut Volume) {
+    pub(super) fn give_back(&self, volume: &mut dyn Engine) {
         if self.io.kind == IoKind::Read {
             volume.buffer_mut(self.io.id).copy_from_slice(self.bytes.bytes());
         }

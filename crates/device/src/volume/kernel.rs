@@ -19,7 +19,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64, u32_from, u64_from};
-use onefold_volume::{Buffer, Io, IoFailed, IoKind, Volume};
+use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind};
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
@@ -150,7 +150,7 @@ impl<K> Ring<K> {
     }
 
     /// Starts a request of the volume that is kept with this ring.
-    pub(super) fn start(&mut self, volume: &mut Volume, io: Io) {
+    pub(super) fn start(&mut self, volume: &mut dyn Engine, io: Io) {
         let len = index(io.blocks) * index64(PAGE_BYTES);
         let address = match io.kind {
             IoKind::Read => volume.buffer_mut(io.id)[..len].as_mut_ptr(),

@@ -13,6 +13,7 @@ mod backing;
 mod details;
 mod jobs;
 mod kernel;
+mod modes;
 mod open;
 mod owner;
 mod resize;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
 use onefold_volume::{
-    Frozen, IoFailed, IoKind, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal, Volume,
+    Engine, Frozen, IoFailed, IoKind, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
 };
 
 use crate::block::{BlockDevice, Due, Extent};
@@ -39,7 +40,7 @@ use owner::Inbox;
 use scatter::Scatter;
 
 pub use backing::VolumeBacking;
-pub use details::{MAP_PAGE_BYTES, VolumeDetails};
+pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use open::{
     Acknowledge, IoMode, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeSpec,
 };
@@ -52,7 +53,7 @@ const BUSY_WAIT: Duration = Duration::from_millis(100);
 type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;
 
 struct State {
-    volume: Volume,
+    volume: Box<dyn Engine>,
     now: Nanos,
     next_tag: u64,
     waiting: BTreeMap<u64, Outcome>,
@@ -131,7 +132,7 @@ impl Shared {
         state.volume.pump(state.now);
         while let Some(io) = state.volume.poll_io() {
             if self.bell.is_none() || (self.threads_trim && io.kind == IoKind::Trim) {
-                self.jobs.push(Job::new(io, &state.volume));
+                self.jobs.push(Job::new(io, &*state.volume));
             } else {
                 state.inbox.requests.push_back(io);
             }
@@ -184,7 +185,7 @@ impl Shared {
     fn completed(&self, job: &Job, result: Result<(), IoFailed>) {
         let mut state = self.state();
         let (id, now) = (job.io.id, state.now);
-        job.give_back(&mut state.volume);
+        job.give_back(&mut *state.volume);
         state.volume.completed(now, id, result);
         self.turn(&mut state);
     }

@@ -95,11 +95,13 @@ impl Default for VolumeOptions {
 pub struct VolumeSpec {
     /// Its name.
     pub name: VolumeName,
+    /// How it places and cleans.
+    pub mode: VolumeMode,
     /// Bytes that it exports; `None`: what is left of the log space after `op`.
     pub bytes: Option<u64>,
     /// Share of log space that stays free where `bytes` is absent (volume.md, section 5.1: 0.2).
     pub op: f64,
-    /// Bytes of a log segment; `None`: chosen by the size of the backing.
+    /// Bytes of a log segment, in mode `sung` of a partition; `None`: chosen by the size of the backing.
     pub segment_bytes: Option<u64>,
     /// Bytes of the indirection unit of the backing.
     pub unit_bytes: u64,
@@ -109,6 +111,7 @@ impl Default for VolumeSpec {
     fn default() -> Self {
         Self {
             name: VolumeName::default(),
+            mode: VolumeMode::Log,
             bytes: None,
             op: 0.2,
             segment_bytes: None,
@@ -161,9 +164,23 @@ pub enum VolumeError {
         /// What else is expected.
         limit: &'static str,
     },
+    /// A mode does not have an option.
+    #[error("mode {mode} {what}")]
+    Mode {
+        /// The mode.
+        mode: &'static str,
+        /// What does not go with it.
+        what: &'static str,
+    },
+    /// Served volumes keep what they promise.
+    #[error("`paper_flush` loses what was flushed; it is for simulations only")]
+    PaperFlush,
     /// The volume cannot be made or opened.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// Only volumes of mode `log` can change their size.
+    #[error("a volume of mode {0} keeps its size")]
+    KeepsSize(&'static str),
     /// The size cannot be changed.
     #[error(transparent)]
     Resize(#[from] ResizeError),
@@ -212,6 +229,9 @@ impl VolumeSpec {
     /// # Errors
     /// What does not fit.
     pub fn label(&self, blocks: u64) -> Result<VolumeLabel, VolumeError> {
+        if self.mode != VolumeMode::Log {
+            return super::modes::label(self, blocks);
+        }
         let unit = Self::blocks_of("an indirection unit", self.unit_bytes, ", 256 KiB at most")?;
         let segment = match self.segment_bytes {
             Some(bytes) => Self::blocks_of("log segments", bytes, ", 4 GiB at most")?,
@@ -225,15 +245,7 @@ impl VolumeSpec {
         };
         let layout = Layout::new(geometry).map_err(MountError::Geometry)?;
         let logical_blocks = match self.bytes {
-            Some(bytes) if bytes.is_multiple_of(PAGE_BYTES) => bytes / PAGE_BYTES,
-            Some(bytes) => {
-                return Err(VolumeError::Size {
-                    what: "a volume",
-                    bytes,
-                    multiple: PAGE_BYTES,
-                    limit: "",
-                });
-            }
+            Some(bytes) => Self::whole_blocks(bytes)?,
             None => share(layout.log_blocks(), 1.0 - self.op).min(layout.logical_max()),
         };
         Layout::new(Geometry { logical_blocks, ..geometry }).map_err(MountError::Geometry)?;
@@ -250,12 +262,24 @@ impl VolumeSpec {
             unit_blocks: unit,
             segment_blocks: segment,
             logical_blocks,
-            op_basis_points: spare_basis_points(&layout, logical_blocks),
+            op_basis_points: spare_basis_points(layout.log_blocks(), logical_blocks),
             devices: vec![data],
         })
     }
 
-    fn blocks_of(what: &'static str, bytes: u64, limit: &'static str) -> Result<u32, VolumeError> {
+    pub(super) fn whole_blocks(bytes: u64) -> Result<u64, VolumeError> {
+        let (what, limit) = ("a volume", "");
+        if bytes.is_multiple_of(PAGE_BYTES) {
+            return Ok(bytes / PAGE_BYTES);
+        }
+        Err(VolumeError::Size { what, bytes, multiple: PAGE_BYTES, limit })
+    }
+
+    pub(super) fn blocks_of(
+        what: &'static str,
+        bytes: u64,
+        limit: &'static str,
+    ) -> Result<u32, VolumeError> {
         let blocks = u32::try_from(bytes / PAGE_BYTES).ok();
         let whole = bytes > 0 && bytes.is_multiple_of(PAGE_BYTES) && bytes <= 4 << 30;
         blocks.filter(|_| whole).ok_or(VolumeError::Size {
@@ -277,17 +301,16 @@ fn default_segment_blocks(blocks: u64) -> u32 {
 }
 
 /// Share of the log space that the exported blocks leave free, in 1/10,000.
-fn spare_basis_points(layout: &Layout, logical_blocks: u64) -> u16 {
-    let log = layout.log_blocks();
+pub(super) fn spare_basis_points(log: u64, logical_blocks: u64) -> u16 {
     let spare = log.saturating_sub(logical_blocks);
     u16::try_from(spare * 10_000 / log.max(1)).unwrap_or(10_000)
 }
 
-fn share(blocks: u64, share: f64) -> u64 {
+pub(super) fn share(blocks: u64, share: f64) -> u64 {
     onefold_units::convert::floor_u64(float(blocks) * share.clamp(0.0, 1.0))
 }
 
-fn random_uuid() -> Result<[u8; 16], VolumeError> {
+pub(super) fn random_uuid() -> Result<[u8; 16], VolumeError> {
     let mut uuid = [0; 16];
     rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
         .map_err(|error| VolumeError::Random(error.into()))?;
@@ -359,11 +382,14 @@ impl VolumeDevice {
         let begin = Instant::now();
         let blocks = backing.blocks();
         let uuid = onefold_volume::read_label(&mut backing.clone(), blocks)?.uuid;
+        if options.engine.paper_flush {
+            return Err(VolumeError::PaperFlush);
+        }
         let (volume, recovery) =
-            onefold_volume::mount(&mut backing.clone(), blocks, options.engine)?;
+            onefold_volume::open(&mut backing.clone(), blocks, options.engine)?;
         let took = begin.elapsed();
         let io = choose(&backing, &options)?;
-        let size = volume.layout().geometry().logical_blocks * PAGE_BYTES;
+        let size = volume.logical_blocks() * PAGE_BYTES;
         let state = State {
             volume,
             now: Nanos::ZERO,

@@ -106,7 +106,7 @@ fn hand_out(ring: &mut Ring<Arc<Shared>>, state: &mut State) {
     while ring.has_room(1)
         && let Some(io) = state.inbox.requests.pop_front()
     {
-        ring.start(&mut state.volume, io);
+        ring.start(&mut *state.volume, io);
     }
     while let Some(read) = state.inbox.reads.front()
         && ring.has_room(read.pieces().len())

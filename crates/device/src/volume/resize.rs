@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
-use onefold_volume::Resize;
+use onefold_volume::{Resize, Volume};
 
-use super::VolumeDevice;
 use super::open::VolumeError;
+use super::{State, VolumeDevice};
 
 /// New sizes of a volume; what is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl VolumeDevice {
     pub fn resize(&self, to: &VolumeResize) -> Result<(), VolumeError> {
         let logical = to.bytes.map(|bytes| blocks_of("a volume", bytes)).transpose()?;
         let backing = to.backing_bytes.map(|bytes| blocks_of("a backing", bytes)).transpose()?;
-        let now = self.details().geometry;
+        let now = *log_of(&mut self.shared.state())?.layout().geometry();
         let logical = logical
             .filter(|blocks| *blocks != now.logical_blocks)
             .map(|blocks| Resize::Logical { blocks, discard: to.discard_tail });
@@ -44,7 +45,7 @@ impl VolumeDevice {
     fn resize_backing(&self, blocks: Option<u64>) -> Result<(), VolumeError> {
         let Some(blocks) = blocks else { return Ok(()) };
         let backing = &self.shared.backing;
-        self.shared.state().volume.check_resize(Resize::Backing { blocks })?;
+        log_of(&mut self.shared.state())?.check_resize(Resize::Backing { blocks })?;
         let grows = blocks > backing.blocks();
         if grows {
             backing.set_blocks(blocks)?;
@@ -57,17 +58,27 @@ impl VolumeDevice {
     fn resize_one(&self, to: Resize) -> Result<(), VolumeError> {
         let shared = &*self.shared;
         let mut state = shared.state();
-        state.volume.resize(to)?;
+        log_of(&mut state)?.resize(to)?;
         loop {
             shared.turn(&mut state);
-            if let Some(result) = state.volume.poll_resized() {
-                let logical = state.volume.layout().geometry().logical_blocks;
+            let volume = log_of(&mut state)?;
+            if let Some(result) = volume.poll_resized() {
+                let logical = volume.layout().geometry().logical_blocks;
                 shared.size.store(logical * PAGE_BYTES, Ordering::Release);
                 return Ok(result?);
             }
             state = shared.wait(state);
         }
     }
+}
+
+fn log_of(state: &mut State) -> Result<&mut Volume, VolumeError> {
+    let mode = match state.volume.mode() {
+        VolumeMode::Log => "log",
+        VolumeMode::Sung => "sung",
+        VolumeMode::Han => "han",
+    };
+    state.volume.as_log_mut().ok_or(VolumeError::KeepsSize(mode))
 }
 
 fn blocks_of(what: &'static str, bytes: u64) -> Result<u64, VolumeError> {

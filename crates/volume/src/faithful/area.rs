@@ -115,7 +115,7 @@ impl Areas {
             partitions,
             data_end: DATA_START + data,
             file_blocks: file_blocks(rules, room),
-            slot_blocks: slot_blocks(partition_blocks),
+            slot_blocks: slot_blocks(partition_blocks.min(room)),
             catalog_blocks: catalog_blocks(partitions),
         };
         if data > room || areas.end() > DATA_START + room || partitions > u32::from(u16::MAX) {
@@ -214,6 +214,18 @@ impl Areas {
         self.data_end + file * self.file_blocks + block
     }
 
+    /// Logs or map files.
+    #[must_use]
+    pub const fn files(&self) -> u32 {
+        self.rules.files
+    }
+
+    /// The blocks of a log or map file.
+    #[must_use]
+    pub fn file(&self, file: u32) -> Option<Range<u32>> {
+        (file < self.files()).then(|| self.file_at(file, 0)..self.file_at(file + 1, 0))
+    }
+
     /// The first block of a slot (1 or 2) of a table.
     pub(super) fn slot_at(&self, partition: usize, slot: u8) -> u32 {
         let slots = self.data_end + self.rules.files * self.file_blocks;
@@ -252,7 +264,7 @@ fn catalog_blocks(partitions: u32) -> u32 {
 }
 
 fn meta_blocks(rules: &Rules, room: u32, partition_blocks: u32, partitions: u32) -> u32 {
-    let tables = u64::from(partitions) * 2 * u64::from(slot_blocks(partition_blocks));
+    let tables = u64::from(partitions) * 2 * u64::from(slot_blocks(partition_blocks.min(room)));
     let files = u64::from(rules.files) * u64::from(file_blocks(rules, room));
     narrow(tables + files + 2 * u64::from(catalog_blocks(partitions)))
 }

@@ -1,6 +1,7 @@
 //! Looking at a volume of mode `sung` or `han` without changing it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use onefold_format::volume::VolumeLabel;
 use onefold_units::{Lba, Location};
@@ -33,7 +34,36 @@ pub(crate) fn inspect<B: Backing>(
     Ok(list.into_inspection(label, recovery, mapped, checked))
 }
 
+/// A partition as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionInfo {
+    /// Which.
+    pub number: usize,
+    /// Its blocks on the backing, those around the second label included.
+    pub blocks: Range<u32>,
+    /// Entries of its table that are searched.
+    pub valid: u32,
+    /// Entries that wait for the cleaner.
+    pub invalid: u32,
+    /// The first block of the last image of its table.
+    pub table_at: Option<u32>,
+}
+
 impl Faithful {
+    /// All partitions.
+    pub fn partition_infos(&self) -> impl Iterator<Item = PartitionInfo> + '_ {
+        self.tables.list.iter().enumerate().map(|(number, partition)| PartitionInfo {
+            number,
+            blocks: self.areas.partition(number),
+            valid: partition.table.valid_count(),
+            invalid: partition.table.invalid_count(),
+            table_at: match partition.place.slot {
+                0 => None,
+                slot => Some(self.areas.slot_at(number, slot)),
+            },
+        })
+    }
+
     /// No two blocks lie in one place, none lies in two, and none in free space.
     fn check_tables(&self, list: &mut List) -> u64 {
         let (mut places, mut blocks, mut mapped) = (BTreeSet::new(), BTreeSet::new(), 0);

@@ -50,6 +50,7 @@ use runs::{Piece, Runs};
 use tables::Tables;
 
 pub use area::Areas;
+pub use inspect::PartitionInfo;
 pub(crate) use inspect::inspect;
 pub(crate) use open::{format, mount, mount_read_only};
 pub(crate) use rules::{Rules, Scope, Situation};

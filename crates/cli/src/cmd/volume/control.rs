@@ -1,6 +1,6 @@
 //! What the control socket of a served volume answers.
 
-use onefold_device::{BlockDevice, VolumeDetails, VolumeDevice};
+use onefold_device::{BlockDevice, LogDetails, VolumeDetails, VolumeDevice};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use serde_json::{Map, Value, json};
@@ -22,22 +22,32 @@ fn flush(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
 
 /// The keys of `volume info` that a served volume has, and `live` with what it counts.
 fn describe(details: &VolumeDetails) -> Value {
+    let mut described = live(details);
+    if let Some(log) = &details.log {
+        let bytes = |blocks: u64| blocks * PAGE_BYTES;
+        described["logical_bytes"] = bytes(log.geometry.logical_blocks).into();
+        described["backing_bytes"] = bytes(log.geometry.backing_blocks).into();
+        described["log_bytes"] = bytes(log.log_blocks).into();
+        described["segment_bytes"] = bytes(log.geometry.segment_blocks.into()).into();
+        described["unit_bytes"] = bytes(log.geometry.unit_blocks.into()).into();
+        described["segments"] = log.segments.into();
+        described["free_segments"] = log.free_segments.into();
+        described["live_bytes"] = bytes(log.live_blocks).into();
+        described["utilisation"] = (float(log.live_blocks) / float(log.log_blocks)).into();
+    }
+    described
+}
+
+fn live(details: &VolumeDetails) -> Value {
     let bytes = |blocks: u64| blocks * PAGE_BYTES;
-    let (geometry, stats, recovery) = (&details.geometry, &details.stats, &details.recovery);
+    let (stats, recovery) = (&details.stats, &details.recovery);
+    let log = details.log.as_ref();
     let sent: Map<String, Value> =
         details.sent_bytes().map(|(cause, bytes)| (cause.to_owned(), bytes.into())).collect();
     json!({
         "uuid": render::uuid(&details.uuid),
-        "mode": "log",
-        "logical_bytes": bytes(geometry.logical_blocks),
-        "backing_bytes": bytes(geometry.backing_blocks),
-        "log_bytes": bytes(details.log_blocks),
-        "segment_bytes": bytes(geometry.segment_blocks.into()),
-        "unit_bytes": bytes(geometry.unit_blocks.into()),
-        "segments": details.segments,
-        "free_segments": details.free_segments,
-        "live_bytes": bytes(details.live_blocks),
-        "utilisation": float(details.live_blocks) / float(details.log_blocks),
+        "mode": super::mode_name(details.mode),
+        "free_bytes": bytes(details.free_blocks),
         "live": {
             "io": details.io.to_string(),
             "engine": details.io.engine,
@@ -49,7 +59,10 @@ fn describe(details: &VolumeDetails) -> Value {
             "sent_bytes": sent,
             "waf_host": stats.write_amplification(),
             "read_runs": stats.read_runs,
-            "memory": {"map_bytes": details.map_bytes(), "process_bytes": process_bytes()},
+            "memory": {
+                "map_bytes": log.map_or(details.memory.real_bytes, LogDetails::map_bytes),
+                "process_bytes": process_bytes(),
+            },
             "recovery": {
                 "closed": recovery.clean,
                 "ms": details.recovery_time.as_secs_f64() * 1e3,
@@ -59,9 +72,9 @@ fn describe(details: &VolumeDetails) -> Value {
             },
             "checkpoint": {
                 "taken": stats.checkpoints,
-                "log_since_bytes": bytes(details.blocks_since_checkpoint),
+                "log_since_bytes": log.map(|log| bytes(log.blocks_since_checkpoint)),
             },
-            "unflushed_bytes": bytes(details.blocks_since_flush),
+            "unflushed_bytes": log.map(|log| bytes(log.blocks_since_flush)),
             "flush_ms": details.flush_time.as_secs_f64() * 1e3,
             "cleaned_segments": stats.cleaned_segments,
             "damaged_segments": stats.damaged_segments,

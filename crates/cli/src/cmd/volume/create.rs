@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeError, VolumeSpec};
-use onefold_format::volume::{VolumeLabel, VolumeName};
+use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
 use serde_json::json;
 
@@ -25,11 +25,14 @@ pub(crate) struct Create {
     /// Capacity of the volume, such as 8GiB [default: what --op leaves]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     size: Option<u64>,
+    /// How the volume places and cleans
+    #[arg(long, value_enum, default_value = "log", value_name = "MODE")]
+    mode: Mode,
     /// Share of the log space that stays free for cleaning
     #[arg(long, value_name = "SHARE", default_value_t = 0.2, value_parser = parse_share)]
     op: f64,
     /// Size of a log segment, a multiple of the superblock or zone of the device
-    /// [default: 1/512 of the backing, 4MiB to 1GiB]
+    /// [default: 1/512 of the backing, 4MiB to 1GiB]; with --mode sung of a partition [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     segment: Option<u64>,
     /// Indirection unit of the device
@@ -46,6 +49,17 @@ pub(crate) struct Create {
     dry_run: bool,
 }
 
+/// How a volume works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Log segments that are cleaned as a whole
+    Log,
+    /// The layer of Sung 2022, to compare with: one log of transactions, holes are plugged
+    Sung,
+    /// The layer of Han 2021, to compare with: four partitions with a map file each
+    Han,
+}
+
 fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.02..0.95).contains(share));
     share.ok_or_else(|| format!("found {text:?}, expected a number from 0.02 to 0.95"))
@@ -57,6 +71,11 @@ impl Create {
             .map_err(|error| CliError::new(Exit::Usage, "volume::name", error))?;
         let spec = VolumeSpec {
             name,
+            mode: match self.mode {
+                Mode::Log => VolumeMode::Log,
+                Mode::Sung => VolumeMode::Sung,
+                Mode::Han => VolumeMode::Han,
+            },
             bytes: self.size,
             op: self.op,
             segment_bytes: self.segment,
@@ -104,6 +123,7 @@ impl Create {
                     "dry_run": self.dry_run,
                     "uuid": render::uuid(&label.uuid),
                     "name": label.name.as_str(),
+                    "mode": super::mode_name(label.mode),
                     "logical_bytes": bytes(label.logical_blocks),
                     "backing_bytes": bytes(backing),
                     "segment_bytes": bytes(label.segment_blocks.into()),
@@ -112,10 +132,11 @@ impl Create {
                 format!("{value:#}\n")
             }
             Format::Table => format!(
-                "{}: {} of {} in log segments of {}, volume {}\n",
+                "{}: {} of {} in {} of {}, volume {}\n",
                 self.path.display(),
                 render::size(bytes(label.logical_blocks)),
                 render::size(bytes(backing)),
+                if label.mode == VolumeMode::Log { "log segments" } else { "partitions" },
                 render::size(bytes(label.segment_blocks.into())),
                 render::uuid(&label.uuid),
             ),

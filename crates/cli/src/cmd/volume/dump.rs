@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use onefold_format::volume::{BatchHeader, RecordList};
 use onefold_units::Lba;
-use onefold_volume::{Backing, Options, Volume, mount_read_only, read_label};
+use onefold_volume::{Backing, Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
 use crate::cmd::ssd::render;
@@ -24,12 +24,12 @@ pub(crate) struct Dump {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+pub(super) enum What {
     /// The label
     Label,
-    /// All log segments with their states and live blocks
+    /// All log segments with their states and live blocks; in the modes sung and han all partitions
     Segments,
-    /// The batches of one log segment
+    /// The batches of one log segment; in the modes sung and han the transactions of a log or map file
     Segment {
         /// Its number
         number: u32,
@@ -46,7 +46,13 @@ impl Dump {
         let mut backing = super::open_backing(&self.path, false, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
-        let (mut volume, ..) = mount_read_only(&mut backing, blocks, Options::default())?;
+        let (mut engine, ..) = open_read_only(&mut backing, blocks, Options::default())?;
+        if let Some(faithful) = engine.as_faithful_mut() {
+            let value = super::modes::dump(faithful, &mut backing, &label, &self.what)?;
+            global.emit(&format!("{value:#}\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let Some(volume) = engine.as_log_mut() else { return Ok(ExitCode::FAILURE) };
         let value = match self.what {
             What::Label => json!({
                 "uuid": render::uuid(&label.uuid),
@@ -62,9 +68,9 @@ impl Dump {
                 "copies_at_blocks": volume.layout().labels(),
                 "roots_at_blocks": volume.layout().roots(),
             }),
-            What::Segments => segments(&volume),
-            What::Segment { number } => segment(&volume, &mut backing, &label.uuid, number)?,
-            What::Map { lba } => map(&mut volume, &mut backing, lba)?,
+            What::Segments => segments(volume),
+            What::Segment { number } => segment(volume, &mut backing, &label.uuid, number)?,
+            What::Map { lba } => map(volume, &mut backing, lba)?,
         };
         global.emit(&format!("{value:#}\n"))?;
         Ok(ExitCode::SUCCESS)

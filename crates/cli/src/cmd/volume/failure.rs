@@ -14,6 +14,7 @@ impl From<VolumeError> for CliError {
             VolumeError::Busy { .. } => (Exit::Busy, "volume::busy"),
             VolumeError::Signature { .. } => (Exit::Usage, "volume::signature"),
             VolumeError::Size { .. } => (Exit::Usage, "volume::size"),
+            VolumeError::Mode { .. } => (Exit::Usage, "volume::mode"),
             VolumeError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 let error = Self::new(Exit::Usage, "volume::missing", &error);
                 return error.help("`onefold volume create FILE --backing-size SIZE` makes a file");

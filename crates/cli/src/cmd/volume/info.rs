@@ -7,7 +7,7 @@ use clap::Args;
 use onefold_device::{VolumeBacking, VolumeError};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{Options, mount_read_only, read_label};
+use onefold_volume::{Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
 use crate::cmd::control;
@@ -31,38 +31,63 @@ impl Info {
         // An image of an emulated SSD, too, is busy as a file while it is served.
         let served =
             matches!(VolumeBacking::open(&self.path, false), Err(VolumeError::Busy { .. }));
-        let info = if served { self.served()? } else { self.at_rest(global)? };
+        let (info, described) = if served { self.served()? } else { self.at_rest(global)? };
+        let state = match (served, info["closed"] == true) {
+            (true, _) => live(&info["live"]),
+            (_, true) => "closed".to_owned(),
+            _ => format!("not closed: {} batches to replay", info["batches_to_replay"]),
+        };
+        let word = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
         let text = match global.format() {
             Format::Json => format!("{info:#}\n"),
-            Format::Table => table(&info),
+            Format::Table => {
+                format!("volume {} {}\n{described}{state}\n", word("uuid"), word("name"))
+            }
         };
         global.emit(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn served(&self) -> Result<Value, CliError> {
+    /// What the server says, and how that reads.
+    fn served(&self) -> Result<(Value, String), CliError> {
         let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.path));
         let mut info = control::ask(&path, "stats")?;
         info["schema"] = "onefold.volume.info/1".into();
         info["path"] = self.path.display().to_string().into();
         info["served"] = true.into();
-        Ok(info)
+        let described = if info["mode"] == "log" { table(&info) } else { String::new() };
+        Ok((info, described))
     }
 
-    fn at_rest(&self, global: &Global) -> Result<Value, CliError> {
+    fn at_rest(&self, global: &Global) -> Result<(Value, String), CliError> {
         let mut backing = super::open_backing(&self.path, false, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
-        let (volume, recovery, _) = mount_read_only(&mut backing, blocks, Options::default())?;
+        let (volume, recovery, _) = open_read_only(&mut backing, blocks, Options::default())?;
+        let (mut info, described) = match (volume.as_log(), volume.as_faithful()) {
+            (Some(log), _) => {
+                let info = Self::log(log);
+                let described = table(&info);
+                (info, described)
+            }
+            (_, Some(faithful)) => super::modes::info(faithful),
+            (None, None) => (json!({}), String::new()),
+        };
+        info["path"] = self.path.display().to_string().into();
+        info["served"] = false.into();
+        info["uuid"] = render::uuid(&label.uuid).into();
+        info["name"] = label.name.as_str().into();
+        info["mode"] = super::mode_name(label.mode).into();
+        info["closed"] = recovery.clean.into();
+        info["batches_to_replay"] = recovery.batches.into();
+        Ok((info, described))
+    }
+
+    fn log(volume: &Volume) -> Value {
         let (geometry, layout) = (volume.layout().geometry(), volume.layout());
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
-        Ok(json!({
+        json!({
             "schema": "onefold.volume.info/1",
-            "path": self.path.display().to_string(),
-            "served": false,
-            "uuid": render::uuid(&label.uuid),
-            "name": label.name.as_str(),
-            "mode": "log",
             "logical_bytes": bytes(geometry.logical_blocks),
             "backing_bytes": bytes(geometry.backing_blocks),
             "log_bytes": bytes(layout.log_blocks()),
@@ -72,9 +97,7 @@ impl Info {
             "free_segments": volume.free_segments(),
             "live_bytes": bytes(volume.live_blocks()),
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
-            "closed": recovery.clean,
-            "batches_to_replay": recovery.batches,
-        }))
+        })
     }
 }
 
@@ -82,12 +105,8 @@ fn table(info: &Value) -> String {
     let size = |key: &str| render::size(info[key].as_u64().unwrap_or(0));
     let number = |key: &str| info[key].as_u64().unwrap_or(0);
     format!(
-        "volume {} {}\n\
-         exports {} on {} ({} of log), unit {}\n\
-         {} log segments of {}, {} free; {} live, {:.1} % of the log\n\
-         {}\n",
-        info["uuid"].as_str().unwrap_or_default(),
-        info["name"].as_str().unwrap_or_default(),
+        "exports {} on {} ({} of log), unit {}\n\
+         {} log segments of {}, {} free; {} live, {:.1} % of the log\n",
         size("logical_bytes"),
         size("backing_bytes"),
         size("log_bytes"),
@@ -97,11 +116,6 @@ fn table(info: &Value) -> String {
         number("free_segments"),
         size("live_bytes"),
         100.0 * info["utilisation"].as_f64().unwrap_or(0.0),
-        match (info["served"] == true, info["closed"] == true) {
-            (true, _) => live(&info["live"]),
-            (_, true) => "closed".to_owned(),
-            _ => format!("not closed: {} batches to replay", number("batches_to_replay")),
-        },
     )
 }
 

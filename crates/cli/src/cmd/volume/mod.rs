@@ -6,6 +6,7 @@ mod create;
 mod dump;
 mod failure;
 mod info;
+mod modes;
 mod resize;
 mod serve;
 
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking};
+use onefold_format::volume::VolumeMode;
 
 use crate::cmd::ssd;
 use crate::error::CliError;
@@ -48,6 +50,15 @@ impl Volume {
             Self::Resize(resize) => resize.run(global),
             Self::Dump(dump) => dump.run(global),
         }
+    }
+}
+
+/// Stable name of a mode.
+const fn mode_name(mode: VolumeMode) -> &'static str {
+    match mode {
+        VolumeMode::Log => "log",
+        VolumeMode::Sung => "sung",
+        VolumeMode::Han => "han",
     }
 }
 

@@ -1,0 +1,60 @@
+//! Labels of volumes in the modes `sung` and `han`.
+
+use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode};
+use onefold_units::PAGE_BYTES;
+use onefold_volume::{Areas, MountError};
+
+use super::open::{VolumeError, VolumeSpec, random_uuid, share, spare_basis_points};
+
+/// The label of a volume on a backing of so many blocks. A *segment* is a partition (`sung` only).
+pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, VolumeError> {
+    let (mode, name) = (spec.mode, name(spec.mode));
+    if spec.unit_bytes != PAGE_BYTES {
+        return Err(VolumeError::Mode {
+            mode: name,
+            what: "writes blocks of 4 KiB: leave out --unit",
+        });
+    }
+    let partition = match spec.segment_bytes {
+        None => Areas::default_partition(mode, blocks),
+        Some(_) if mode == VolumeMode::Han => {
+            let what = "has four equal partitions: leave out --segment";
+            return Err(VolumeError::Mode { mode: name, what });
+        }
+        Some(bytes) => VolumeSpec::blocks_of("partitions", bytes, ", 4 GiB at most")?,
+    };
+    let areas =
+        |logical| Areas::new(mode, blocks, partition, logical).map_err(MountError::Geometry);
+    let largest = areas(1)?;
+    let space = largest.data_blocks();
+    let logical_blocks = match spec.bytes {
+        Some(bytes) => VolumeSpec::whole_blocks(bytes)?,
+        None => share(space, 1.0 - spec.op).min(largest.logical_max()),
+    };
+    areas(logical_blocks)?;
+    let data =
+        VolumeDevice { uuid: random_uuid()?, role: DeviceRole::Data, blocks, zone_blocks: 0 };
+    Ok(VolumeLabel {
+        uuid: random_uuid()?,
+        generation: 1,
+        name: spec.name.clone(),
+        mode,
+        compat: 0,
+        ro_compat: 0,
+        incompat: 0,
+        unit_blocks: 1,
+        segment_blocks: partition,
+        logical_blocks,
+        op_basis_points: spare_basis_points(space, logical_blocks),
+        devices: vec![data],
+    })
+}
+
+/// Stable name of a mode.
+const fn name(mode: VolumeMode) -> &'static str {
+    match mode {
+        VolumeMode::Log => "log",
+        VolumeMode::Sung => "sung",
+        VolumeMode::Han => "han",
+    }
+}
