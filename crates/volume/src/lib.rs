@@ -12,6 +12,8 @@ mod check;
 mod checkpoint;
 mod clean;
 mod config;
+mod counting;
+mod family;
 mod faults;
 mod flush;
 mod heat;
@@ -37,6 +39,7 @@ pub use check::{Miscount, SegmentInfo};
 pub use config::{
     BATCH_BLOCKS_MAX, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN, Victim,
 };
+pub use family::{FamilyError, MemberId, MemberInfo, Usage};
 pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
 pub use io::{Done, Io, IoFailed, IoId, IoKind, Refusal};
