@@ -174,7 +174,7 @@ impl Volume {
         let slot = self.family.add(kin);
         self.map.add_member(slot, Some(parent));
         for run in self.checkpoint.runs_mut() {
-            run.members |= run.members >> parent & 1 << slot;
+            run.members |= (run.members >> parent & 1) << slot;
         }
         Some((slot, parent))
     }
