@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use onefold_testkit::budget;
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::drive;
+use onefold_volume::{MemberId, MemberInfo, drive};
 
 use crate::disk::{Disk, Fate, Trimmed};
 use crate::image::Image;
 use crate::oracle::Oracle;
-use crate::rig::{Op, Order, Rig, open, read_all};
+use crate::rig::{Op, Order, Rig, open, read_all, read_family};
 use crate::setup::{OPTIONS, Setup};
 
 /// Unflushed writes of which every subset is tried.
@@ -20,7 +20,7 @@ const SUBSET_MAX: usize = 10;
 const SAMPLED: u64 = 200;
 
 /// What histories are made of. Blocks 1020 to 1027 are in two pages of the map.
-const OPS: [Op; 8] = [
+const OPS: [Op; 10] = [
     Op::Write { lba: 40, blocks: 1, fua: false },
     Op::Write { lba: 1020, blocks: 8, fua: false },
     Op::Write { lba: 3, blocks: 1, fua: false },
@@ -29,6 +29,8 @@ const OPS: [Op; 8] = [
     Op::Write { lba: 2, blocks: 2, fua: true },
     Op::Checkpoint,
     Op::Clean,
+    Op::Snapshot,
+    Op::Delete,
 ];
 
 /// Blocks that are looked at.
@@ -38,7 +40,7 @@ fn setup() -> Setup {
     Setup { backing_blocks: 64 * 134, logical_blocks: 1050, unit_blocks: 1, options: OPTIONS }
 }
 
-/// A volume at rest with live blocks in several log segments, some of which are worth cleaning.
+/// A volume at rest with live blocks in several log segments, some of which are worth cleaning, and a snapshot.
 fn begin() -> Rig {
     let mut rig = Rig::new(setup(), 5);
     rig.order = Order::InTurn;
@@ -49,6 +51,8 @@ fn begin() -> Rig {
         assert!(rig.run(Op::Write { lba: 1015, blocks: 9, fua: false }));
         assert!(rig.settle());
     }
+    assert!(rig.run(Op::Snapshot) && rig.settle());
+    assert!(rig.run(Op::Write { lba: 8, blocks: 12, fua: false }));
     rig.close_and_reopen().expect("a closed volume opens")
 }
 
@@ -120,20 +124,21 @@ impl States {
 
     fn state(&mut self, image: &Image, rig: &Rig, ops: &[Op]) {
         let digest = image.digest();
-        if !self.seen.insert((digest, rig.oracle.promised())) {
+        if !self.seen.insert((digest, rig.oracle.promised_all())) {
             return;
         }
         self.distinct.insert(digest);
         self.tried += 1;
         let check = recover(image, &rig.oracle);
-        let seq = check.unwrap_or_else(|what| panic!("{what}, after {ops:?}"));
+        let (seq, infos) = check.unwrap_or_else(|what| panic!("{what}, after {ops:?}"));
         if self.tried.is_multiple_of(self.every) {
             let mut oracle = rig.oracle.clone();
+            oracle.recovered_family(infos.clone());
             oracle.recovered(seq);
             self.live_on(image, &oracle);
         }
         if self.tried.is_multiple_of(self.every * 16) {
-            self.cut_the_opening(image, &rig.oracle, seq);
+            self.cut_the_opening(image, &rig.oracle, seq, infos);
         }
     }
 
@@ -155,8 +160,15 @@ impl States {
     }
 
     /// Power fails at every request of an opening: the next one comes to the same.
-    fn cut_the_opening(&mut self, image: &Image, oracle: &Oracle, seq: u64) {
+    fn cut_the_opening(
+        &mut self,
+        image: &Image,
+        oracle: &Oracle,
+        seq: u64,
+        infos: Vec<MemberInfo>,
+    ) {
         let mut expected = oracle.clone();
+        expected.recovered_family(infos);
         expected.recovered(seq);
         for fuse in 0.. {
             let mut disk = Disk::new(image.clone());
@@ -174,17 +186,19 @@ impl States {
 }
 
 /// Opens a volume and looks at what it holds.
-fn recover(image: &Image, oracle: &Oracle) -> Result<u64, String> {
+fn recover(image: &Image, oracle: &Oracle) -> Result<(u64, Vec<MemberInfo>), String> {
     let mut disk = Disk::new(image.clone());
     let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
     let mut found = vec![None; index64(oracle.blocks())];
     for range in LOOK {
-        let part = read_all(&mut volume, &mut disk, range.clone())?;
+        let part = read_all(&mut volume, &mut disk, MemberId::DEVICE, range.clone())?;
         found[index64(range.start)..index64(range.end)].copy_from_slice(&part);
     }
     drive(&mut volume, &mut disk, onefold_units::Nanos::new(1));
     oracle.check(recovery.seq, &found)?;
-    Ok(recovery.seq)
+    let family = read_family(&mut volume, &mut disk, &LOOK, oracle.blocks())?;
+    oracle.check_family(&family)?;
+    Ok((recovery.seq, family.into_iter().map(|(info, _)| info).collect()))
 }
 
 /// All histories of up to three operations; a small budget thins out those of three.

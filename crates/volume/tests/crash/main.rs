@@ -6,6 +6,7 @@ mod damage;
 mod disk;
 mod exhaustive;
 mod failures;
+mod family;
 mod image;
 mod oracle;
 mod random;
