@@ -1,7 +1,7 @@
 //! What a served volume tells about itself.
 
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{Geometry, Stats};
+use onefold_volume::{Geometry, Stats, Usage};
 
 use super::VolumeDevice;
 use crate::edge::{DeviceSnapshot, DeviceStats};
@@ -17,6 +17,8 @@ pub struct VolumeDetails {
     pub free_segments: u32,
     /// Blocks that are live, data and map.
     pub live_blocks: u64,
+    /// How full it is, for what snapshots and clones take.
+    pub usage: Usage,
     /// Map pages in memory.
     pub resident_pages: u64,
     /// What was counted since the volume was opened.
@@ -34,6 +36,7 @@ impl VolumeDevice {
             segments: volume.layout().usable_segments(),
             free_segments: volume.free_segments(),
             live_blocks: volume.live_blocks(),
+            usage: volume.usage(),
             resident_pages: onefold_units::convert::u64_from(volume.resident_pages()),
             stats: *volume.stats(),
         }

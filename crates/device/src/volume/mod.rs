@@ -12,6 +12,7 @@ mod access;
 mod backing;
 mod details;
 mod jobs;
+mod members;
 mod open;
 mod unaligned;
 
@@ -21,7 +22,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
-use onefold_volume::{Frozen, IoFailed, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Volume};
+use onefold_volume::{
+    Frozen, IoFailed, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Volume,
+};
 
 use crate::block::{BlockDevice, Due, Extent};
 use jobs::{Job, Jobs};
@@ -43,6 +46,7 @@ struct State {
     waiting: BTreeMap<u64, Outcome>,
     /// A write that was answered failed afterwards.
     failed: bool,
+    fill: members::Fill,
 }
 
 struct Shared {
@@ -58,12 +62,13 @@ struct Shared {
     acknowledge: Acknowledge,
 }
 
-/// A handle of a volume; copies are the same volume.
+/// A handle of a member of a volume: its device, a snapshot, or a clone. Copies are the same member.
 ///
 /// Dropping all handles without [`VolumeDevice::close`] is a power cut.
 #[derive(Clone)]
 pub struct VolumeDevice {
     shared: Arc<Shared>,
+    member: MemberId,
     threads: Arc<Threads>,
 }
 
@@ -107,6 +112,7 @@ impl Shared {
                 None => state.failed |= done.result.is_err(),
             }
         }
+        state.fill.look(&state.volume);
         self.progress.notify_all();
     }
 
@@ -167,14 +173,22 @@ impl Shared {
     }
 
     /// Writes whole blocks.
-    fn write_blocks(&self, lba: u64, data: &[u8], fua: bool) -> Result<(), Status> {
+    fn write_blocks(
+        &self,
+        member: MemberId,
+        lba: u64,
+        data: &[u8],
+        fua: bool,
+    ) -> Result<(), Status> {
         let most =
             usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
         let mut at = lba;
         for piece in data.chunks(most) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
-            let write = |state: &mut State, tag| state.volume.write(tag, range, Some(piece), fua);
+            let write = |state: &mut State, tag| {
+                state.volume.write_to(member, tag, range, Some(piece), fua)
+            };
             if fua || self.acknowledge == Acknowledge::Complete {
                 self.ask_and_wait(write)?;
             } else {
@@ -190,7 +204,7 @@ impl Shared {
     }
 
     /// Reads whole blocks. A block whose checksum is wrong is read once more before the read fails.
-    fn read_blocks(&self, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
+    fn read_blocks(&self, member: MemberId, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
         let most =
             usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
         let mut plan = ReadPlan::default();
@@ -198,7 +212,9 @@ impl Shared {
         for piece in buffer.chunks_mut(most) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
-            self.ask(|state, _| state.volume.read(range, Some(&mut *piece), &mut plan))?;
+            self.ask(|state, _| {
+                state.volume.read_from(member, range, Some(&mut *piece), &mut plan)
+            })?;
             if !plan.runs().is_empty() {
                 let done = self.backing.fetch(&plan, piece);
                 let mut state = self.state();
@@ -214,12 +230,12 @@ impl Shared {
     }
 
     /// Unmaps whole blocks.
-    fn trim_blocks(&self, lba: u64, blocks: u64) -> Result<(), Status> {
+    fn trim_blocks(&self, member: MemberId, lba: u64, blocks: u64) -> Result<(), Status> {
         let (mut at, end) = (lba, lba + blocks);
         while at < end {
             let range = Range { lba: Lba::new(at), blocks: end - at };
             let (taken, _) = self.ask(|state, tag| {
-                let taken = state.volume.trim(tag, range)?;
+                let taken = state.volume.trim_of(member, tag, range)?;
                 self.turn(state);
                 Ok(taken)
             })?;
@@ -236,7 +252,8 @@ impl Shared {
 
 fn status(refusal: Refusal) -> Status {
     match refusal {
-        Refusal::InvalidField => Status::InvalidField,
+        // Front ends serve snapshots read-only, so nobody learns it from this.
+        Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
         Refusal::NoSpace => Status::NoSpace,
         Refusal::MediaError => Status::MediaError,
         Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
@@ -274,11 +291,11 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
-        self.shared.read(offset, buf).map(|()| None)
+        self.shared.read(self.member, offset, buf).map(|()| None)
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
-        self.shared.write(offset, data, fua).map(|()| None)
+        self.shared.write(self.member, offset, data, fua).map(|()| None)
     }
 
     fn flush(&self) -> Result<Due, Status> {
@@ -286,7 +303,7 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
-        self.shared.zero(offset, len).map(|()| None)
+        self.shared.zero(self.member, offset, len).map(|()| None)
     }
 
     fn write_zeroes(
@@ -296,7 +313,7 @@ impl BlockDevice for VolumeDevice {
         _may_unmap: bool,
         fua: bool,
     ) -> Result<Due, Status> {
-        self.shared.zero(offset, len)?;
+        self.shared.zero(self.member, offset, len)?;
         if fua { self.flush() } else { Ok(None) }
     }
 
@@ -304,7 +321,8 @@ impl BlockDevice for VolumeDevice {
         self.shared.check_range(offset, len)?;
         let (from, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
         let range = Range { lba: Lba::new(from), blocks: end - from };
-        let ((mapped, blocks), _) = self.shared.ask(|state, _| state.volume.mapped(range))?;
+        let ((mapped, blocks), _) =
+            self.shared.ask(|state, _| state.volume.mapped_of(self.member, range))?;
         let bytes = (from + blocks) * PAGE_BYTES - offset;
         Ok(Extent { len: bytes.min(len), mapped })
     }

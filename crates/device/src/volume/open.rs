@@ -10,7 +10,7 @@ use onefold_format::volume::{
 };
 use onefold_units::convert::float;
 use onefold_units::{Nanos, PAGE_BYTES};
-use onefold_volume::{Geometry, Layout, MountError, Options, Recovery};
+use onefold_volume::{FamilyError, Geometry, Layout, MemberId, MountError, Options, Recovery};
 use thiserror::Error;
 
 use super::backing::VolumeBacking;
@@ -117,6 +117,9 @@ pub enum VolumeError {
     /// The volume cannot be made or opened.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// A snapshot or clone cannot be made or deleted.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),
@@ -305,6 +308,7 @@ impl VolumeDevice {
             next_tag: 0,
             waiting: std::collections::BTreeMap::new(),
             failed: false,
+            fill: super::members::Fill::default(),
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -320,6 +324,7 @@ impl VolumeDevice {
         let started = jobs::start(&shared).map_err(VolumeError::Thread)?;
         threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());
-        Ok(VolumeOpened { device: Self { shared, threads: Arc::new(threads) }, recovery, took })
+        let (member, threads) = (MemberId::DEVICE, Arc::new(threads));
+        Ok(VolumeOpened { device: Self { shared, member, threads }, recovery, took })
     }
 }

@@ -40,8 +40,8 @@ fn setup() -> Setup {
     Setup { backing_blocks: 64 * 134, logical_blocks: 1050, unit_blocks: 1, options: OPTIONS }
 }
 
-/// A volume at rest with live blocks in several log segments, some of which are worth cleaning, and a snapshot.
-fn begin() -> Rig {
+/// A volume at rest with live blocks in several log segments, some of which are worth cleaning, and perhaps a snapshot.
+fn begin(snapshot: bool) -> Rig {
     let mut rig = Rig::new(setup(), 5);
     rig.order = Order::InTurn;
     for round in 0..6 {
@@ -50,9 +50,10 @@ fn begin() -> Rig {
         }
         assert!(rig.run(Op::Write { lba: 1015, blocks: 9, fua: false }));
         assert!(rig.settle());
+        if snapshot && round == 2 {
+            assert!(rig.run(Op::Snapshot) && rig.settle());
+        }
     }
-    assert!(rig.run(Op::Snapshot) && rig.settle());
-    assert!(rig.run(Op::Write { lba: 8, blocks: 12, fua: false }));
     rig.close_and_reopen().expect("a closed volume opens")
 }
 
@@ -70,8 +71,8 @@ struct States {
 }
 
 impl States {
-    fn new(every: u64) -> Self {
-        let mut rig = begin();
+    fn new(every: u64, snapshot: bool) -> Self {
+        let mut rig = begin(snapshot);
         assert!(rig.settle());
         let mut begin = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
         begin.settle();
@@ -201,11 +202,10 @@ fn recover(image: &Image, oracle: &Oracle) -> Result<(u64, Vec<MemberInfo>), Str
     Ok((recovery.seq, family.into_iter().map(|(info, _)| info).collect()))
 }
 
-/// All histories of up to three operations; a small budget thins out those of three.
+/// All histories of up to three operations, with and without a snapshot; a small budget thins out those of three.
 #[test]
 fn every_cut_of_every_short_history() {
     let budget = budget(300);
-    let mut states = States::new(if budget > 5_000 { 8 } else { 128 });
     let count = OPS.len();
     let mut histories: Vec<Vec<Op>> = OPS.iter().map(|op| vec![*op]).collect();
     histories.extend((0..count * count).map(|n| vec![OPS[n % count], OPS[n / count]]));
@@ -215,16 +215,17 @@ fn every_cut_of_every_short_history() {
         .step_by(step)
         .map(|n| vec![OPS[n % count], OPS[n / count % count], OPS[n / count / count]]);
     histories.extend(three);
-    for history in &histories {
-        states.history(history, Order::InTurn);
-        if budget > 5_000 {
-            states.history(history, Order::Random);
+    let mut distinct = 0;
+    for snapshot in [false, true] {
+        let mut states = States::new(if budget > 5_000 { 8 } else { 128 }, snapshot);
+        for history in &histories {
+            states.history(history, Order::InTurn);
+            if budget > 5_000 {
+                states.history(history, Order::Random);
+            }
         }
+        distinct += states.distinct.len();
     }
-    println!("{} histories, {} distinct crash states", histories.len(), states.distinct.len());
-    assert!(
-        budget < 300 || states.distinct.len() >= 20_000,
-        "only {} crash states",
-        states.distinct.len()
-    );
+    println!("twice {} histories, {distinct} distinct crash states", histories.len());
+    assert!(budget < 300 || distinct >= 20_000, "only {distinct} crash states");
 }

@@ -19,6 +19,7 @@ impl From<VolumeError> for CliError {
                 return error.help("`onefold volume create FILE --backing-size SIZE` makes a file");
             }
             VolumeError::Mount(mount) => return mount_error(mount),
+            VolumeError::Family(_) => (Exit::Usage, "volume::family"),
             VolumeError::Failed => (Exit::Failed, "volume::failed"),
             _ => (Exit::Failed, "volume::io"),
         };
@@ -39,6 +40,7 @@ fn mount_error(error: &MountError) -> CliError {
             (Exit::Failed, "volume::label", Some("`onefold volume create` makes a volume"))
         }
         MountError::Shrunk { .. } => (Exit::Failed, "volume::shrunk", None),
+        MountError::Members { .. } => (Exit::Usage, "volume::members", None),
         MountError::Lost { .. } => {
             (Exit::Failed, "volume::lost", Some("`onefold volume check` says what can be read"))
         }

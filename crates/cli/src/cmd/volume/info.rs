@@ -29,6 +29,7 @@ impl Info {
         let (volume, recovery, _) = mount_read_only(&mut backing, blocks, Options::default())?;
         let (geometry, layout) = (volume.layout().geometry(), volume.layout());
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
+        let members: Vec<_> = volume.members().collect();
         let info = json!({
             "schema": "onefold.volume.info/1",
             "path": self.path.display().to_string(),
@@ -43,6 +44,8 @@ impl Info {
             "segments": layout.usable_segments(),
             "free_segments": volume.free_segments(),
             "live_bytes": bytes(volume.live_blocks()),
+            "data_bytes": bytes(volume.usage().data_blocks),
+            "members": super::family::describe(&members),
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
             "closed": recovery.clean,
             "batches_to_replay": recovery.batches,
@@ -64,6 +67,7 @@ fn table(info: &Value) -> String {
         "volume {} {}\n\
          exports {} on {} ({} of log), unit {}\n\
          {} log segments of {}, {} free; {} live, {:.1} % of the log\n\
+         {} snapshots and clones\n\
          {}\n",
         info["uuid"].as_str().unwrap_or_default(),
         info["name"].as_str().unwrap_or_default(),
@@ -76,6 +80,7 @@ fn table(info: &Value) -> String {
         number("free_segments"),
         size("live_bytes"),
         100.0 * info["utilisation"].as_f64().unwrap_or(0.0),
+        info["members"].as_array().map_or(0, Vec::len),
         if closed {
             "closed".to_owned()
         } else {

@@ -4,6 +4,7 @@ mod check;
 mod create;
 mod dump;
 mod failure;
+mod family;
 mod info;
 mod serve;
 
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking};
+use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice};
 
 use crate::cmd::ssd;
 use crate::error::CliError;
@@ -28,6 +29,11 @@ pub(crate) enum Volume {
     Check(check::Check),
     /// Tell what a volume is like and how full it is
     Info(info::Info),
+    /// Make, list and delete snapshots of a volume that is not served
+    #[command(subcommand)]
+    Snapshot(family::Snapshot),
+    /// Make a clone of a volume that is not served: a device of its own, served by `serve --member`
+    Clone(family::Make),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map
     Dump(dump::Dump),
 }
@@ -41,6 +47,8 @@ impl Volume {
             Self::Serve(serve) => serve.run(global),
             Self::Check(check) => check.run(global),
             Self::Info(info) => info.run(global),
+            Self::Snapshot(snapshot) => snapshot.run(global),
+            Self::Clone(make) => make.run(global, VolumeDevice::make_clone),
             Self::Dump(dump) => dump.run(global),
         }
     }
