@@ -124,6 +124,7 @@ impl Volume {
                 Life::Doomed { tag } => self.family.of_mut(slot).life = Life::Marking { tag },
                 Life::Deleted { next }
                     if next == pages
+                        && !self.family.of(slot).unread
                         && !self.faults.reads(self.map.key(slot, 0)..self.map.key(slot + 1, 0)) =>
                 {
                     self.family.of_mut(slot).life = Life::Going;
@@ -169,6 +170,7 @@ impl Volume {
             epoch: self.segments.next_epoch(),
             name,
             directory: self.family.of(parent).directory.clone(),
+            unread: false,
         };
         self.family.next_id += 1;
         let slot = self.family.add(kin);

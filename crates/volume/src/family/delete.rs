@@ -18,7 +18,12 @@ impl Volume {
     /// Whether what deleted members had is being freed.
     #[must_use]
     pub fn is_freeing(&self) -> bool {
-        let stays = |kin: &Kin| matches!(kin.life, Life::Here | Life::Coming { .. });
+        let pages = self.map.pages_each();
+        let stays = |kin: &Kin| match kin.life {
+            Life::Here | Life::Coming { .. } => true,
+            Life::Deleted { next } => next == pages && kin.unread,
+            Life::Doomed { .. } | Life::Marking { .. } | Life::Going => false,
+        };
         !self.family.list.iter().flatten().all(stays)
     }
 
@@ -65,8 +70,10 @@ impl Volume {
             Ready::Empty => return true,
             Ready::Loading => return false,
             Ready::Yes if self.map.maps_nothing(key) => return true,
-            // What it has alone is not known, and stays.
-            Ready::Damaged => {}
+            Ready::Damaged => {
+                self.family.of_mut(slot).unread = true;
+                return true;
+            }
             _ if same => {}
             Ready::Missing => {
                 self.load_page(key);

@@ -134,6 +134,8 @@ pub(crate) struct Kin {
     pub(crate) epoch: u64,
     pub(crate) name: VolumeName,
     pub(crate) directory: Vec<DirectoryPlace>,
+    /// It was deleted, and a page of it could not be read: what it has alone is found when the volume is opened again.
+    pub(crate) unread: bool,
 }
 
 impl Kin {
@@ -149,6 +151,7 @@ impl Kin {
             epoch: 0,
             name: VolumeName::default(),
             directory,
+            unread: false,
         }
     }
 
@@ -168,6 +171,7 @@ impl Kin {
             epoch: member.epoch,
             name: member.name.clone(),
             directory,
+            unread: false,
         }
     }
 

@@ -124,7 +124,9 @@ impl Volume {
                     self.load_of(slot, key);
                     ready = false;
                 }
-                Ready::Damaged | Ready::Empty => {}
+                // It may have the block, and nothing can be told to point elsewhere: the block stays.
+                Ready::Damaged => return Some(Vec::new()),
+                Ready::Empty => {}
                 Ready::Yes => {
                     if self.map.get(self.map.lba_of(slot, lba)).at == at {
                         holders.push(slot);
