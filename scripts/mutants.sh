@@ -110,7 +110,7 @@ volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(
 volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
 volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
 volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
-volume|unshared|family/share.rs|s/at\.is_block\(\) && !self\.is_shared\(spot, at\)/at.is_block()/|a block stays live while another member has it
+volume|unshared|family/share.rs|s/at\.is_block\(\) && !self\.is_shared\(here, at\)/at.is_block()/|a block stays live while another member has it
 volume|parted-late|family/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
 volume|copied-alone|append.rs|s/(for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\)) \{\n(\s*let lba = self\.map\.lba_of)/$1.into_iter().take(1) {\n$2/|the cleaner moves a block for every member
 volume|run-unshared|family/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent

@@ -193,40 +193,40 @@ impl Volume {
     }
 
     /// Puts a block into a batch of the stream, or over an older version of it that was not sent yet.
-    fn put(&mut self, stream: Stream, spot: Spot, data: Option<&[u8]>) -> BatchId {
+    fn put(&mut self, stream: Stream, here: Spot, data: Option<&[u8]>) -> BatchId {
         let crc = data.map_or(0, checksum);
-        let old = self.map.get(self.in_map(spot));
+        let old = self.map.get(self.in_map(here));
         if let Some(batch) = self.batch_of(old.at)
             && self.log.batch(batch).seq.is_none()
             && self.log.batch(batch).stream.is_user()
         {
-            self.replace(batch, spot, Entry { at: old.at, crc }, data);
+            self.replace(batch, here, Entry { at: old.at, crc }, data);
             return batch;
         }
         let id = self.batch_with_room(stream);
         let batch = self.log.batch_mut(id);
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
-        let birth = self.family.of(spot.slot).birth;
-        batch.records.data.push(DataRecord { lba: spot.lba, birth, crc });
+        let birth = self.family.of(here.slot).birth;
+        batch.records.data.push(DataRecord { lba: here.lba, birth, crc });
         if let Some(data) = data {
             batch.block_mut(slot).copy_from_slice(data);
         }
         let segment = batch.segment;
-        let old = self.map.set(self.in_map(spot), Entry { at, crc });
+        let old = self.map.set(self.in_map(here), Entry { at, crc });
         self.segments.gain(segment);
-        self.unlink(spot, old.at);
+        self.unlink(here, old.at);
         id
     }
 
     /// Replaces a block of a batch that was not sent yet.
-    fn replace(&mut self, id: BatchId, spot: Spot, entry: Entry, data: Option<&[u8]>) {
+    fn replace(&mut self, id: BatchId, here: Spot, entry: Entry, data: Option<&[u8]>) {
         let batch = self.log.batch_mut(id);
         let slot = batch.index_of(entry.at);
         batch.records.data[slot].crc = entry.crc;
         if let Some(data) = data {
             batch.block_mut(slot).copy_from_slice(data);
         }
-        self.map.set(self.in_map(spot), entry);
+        self.map.set(self.in_map(here), entry);
         self.stats.absorbed += 1;
     }
 
@@ -266,8 +266,8 @@ impl Volume {
     /// Unmaps a range, page by page. Blocks that were not sent yet are sent before the trim.
     fn unmap(&mut self, slot: usize, range: Range) {
         for raw in range.lba.raw()..range.lba.raw() + range.blocks {
-            let spot = Spot { slot, lba: Lba::new(raw) };
-            let old = self.map.get(self.in_map(spot));
+            let here = Spot { slot, lba: Lba::new(raw) };
+            let old = self.map.get(self.in_map(here));
             if old.at == Location::UNMAPPED {
                 continue;
             }
@@ -277,8 +277,8 @@ impl Volume {
             {
                 self.send(batch);
             }
-            self.map.set(self.in_map(spot), Entry::UNMAPPED);
-            self.unlink(spot, old.at);
+            self.map.set(self.in_map(here), Entry::UNMAPPED);
+            self.unlink(here, old.at);
         }
     }
 

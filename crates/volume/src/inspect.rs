@@ -187,7 +187,7 @@ impl Volume {
         for slot in self.family.slots() {
             let entry = self.map.peek(self.map.lba_of(slot, lba));
             if entry.at.is_block() {
-                entries.entry(entry.at).or_insert((self.family.id_of(slot), entry.crc));
+                entries.entry(entry.at).or_insert_with(|| (self.family.id_of(slot), entry.crc));
             }
         }
         entries

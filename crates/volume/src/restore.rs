@@ -1,6 +1,6 @@
 //! Taking over what a root describes, and what the batches behind it changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 
 use onefold_format::checksum;
 use onefold_format::volume::{
@@ -125,12 +125,15 @@ impl Volume {
         for slot in self.family.slots().collect::<Vec<_>>() {
             let places = self.family.of(slot).directory.clone();
             for (at, place) in places.iter().enumerate().filter(|(_, p)| p.location.is_block()) {
-                if !read.contains_key(&place.location) {
-                    read.insert(place.location, read_directory(backing, *place, &self.uuid)?);
-                    made.push(place.location);
-                }
+                let block = match read.entry(place.location) {
+                    btree_map::Entry::Occupied(there) => there.into_mut(),
+                    btree_map::Entry::Vacant(free) => {
+                        made.push(place.location);
+                        free.insert(read_directory(backing, *place, &self.uuid)?)
+                    }
+                };
                 let pages = at * DIRECTORY_ENTRIES..self.map.pages_each();
-                for (page, entry) in pages.zip(read[&place.location].entries.iter()) {
+                for (page, entry) in pages.zip(block.entries.iter()) {
                     self.map.set_image(self.map.key(slot, page), *entry, false);
                     made.extend([entry.page, entry.sums].into_iter().filter(|at| at.is_block()));
                 }

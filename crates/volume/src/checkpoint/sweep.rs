@@ -110,7 +110,9 @@ impl Volume {
             let images = self.images(&changed);
             let written = images.iter().filter(|(_, entries)| entries.is_some()).count();
             budget = budget.saturating_sub(u64_from(written));
-            changed.iter().for_each(|key| self.map.keep(*key, number));
+            for key in changed {
+                self.map.keep(key, number);
+            }
             chosen.extend(images);
             self.checkpoint.cursor = (page + 1) % pages;
             self.checkpoint.swept += 1;

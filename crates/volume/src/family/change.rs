@@ -233,6 +233,8 @@ impl Volume {
                 tags.push(tag);
             }
         }
-        tags.into_iter().for_each(|tag| self.report(tag, true));
+        for tag in tags {
+            self.report(tag, true);
+        }
     }
 }

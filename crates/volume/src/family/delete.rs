@@ -97,10 +97,10 @@ impl Volume {
 
     fn unlink_page(&mut self, slot: usize, first: Lba) {
         for lba in (first.raw()..first.raw() + PAGE_ENTRIES_U64).map(Lba::new) {
-            let spot = Spot { slot, lba };
-            let at = self.map.peek(self.in_map(spot)).at;
+            let here = Spot { slot, lba };
+            let at = self.map.peek(self.in_map(here)).at;
             if at != Location::UNMAPPED {
-                self.unlink(spot, at);
+                self.unlink(here, at);
             }
         }
     }

@@ -10,10 +10,10 @@ use crate::map::{PAGE_ENTRIES_U64, Ready};
 use crate::volume::Volume;
 
 impl Volume {
-    /// The LBA of a spot as the map counts.
+    /// The LBA of a here as the map counts.
     #[inline]
-    pub(crate) fn in_map(&self, spot: Spot) -> Lba {
-        self.map.lba_of(spot.slot, spot.lba)
+    pub(crate) fn in_map(&self, here: Spot) -> Lba {
+        self.map.lba_of(here.slot, here.lba)
     }
 
     /// The use of the log segment of a block if the host filled it. What the cleaner filled may be of any age.
@@ -30,27 +30,27 @@ impl Volume {
 
     /// Whether the block that a member's entry points at, or pointed at, is that of another member as well.
     /// [`Volume::need_sharers`] said that this can be looked up. What cannot be read may be anything.
-    pub(crate) fn is_shared(&self, spot: Spot, at: Location) -> bool {
+    pub(crate) fn is_shared(&self, here: Spot, at: Location) -> bool {
         if self.family.is_alone() || self.host_epoch(at).is_some_and(|e| e >= self.family.newest())
         {
             return false;
         }
-        let page = index64(spot.lba.raw() / PAGE_ENTRIES_U64);
-        self.family.others(spot.slot).any(|other| {
+        let page = index64(here.lba.raw() / PAGE_ENTRIES_U64);
+        self.family.others(here.slot).any(|other| {
             let key = self.map.key(other, page);
-            self.may_share(spot.slot, other, at)
+            self.may_share(here.slot, other, at)
                 && match self.map.ready(key) {
                     Ready::Damaged => true,
                     Ready::Empty => false,
-                    Ready::Yes => self.map.peek(self.map.lba_of(other, spot.lba)).at == at,
+                    Ready::Yes => self.map.peek(self.map.lba_of(other, here.lba)).at == at,
                     Ready::Missing | Ready::Loading => panic!("page {key} was not asked for"),
                 }
         })
     }
 
     /// A member's entry points at a block no more: it is dead unless another member has it (`crate::family`, invariant 1).
-    pub(crate) fn unlink(&mut self, spot: Spot, at: Location) {
-        if at.is_block() && !self.is_shared(spot, at) {
+    pub(crate) fn unlink(&mut self, here: Spot, at: Location) {
+        if at.is_block() && !self.is_shared(here, at) {
             self.lose(at);
         }
     }

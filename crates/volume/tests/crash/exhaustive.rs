@@ -197,7 +197,7 @@ fn recover(image: &Image, oracle: &Oracle) -> Result<(u64, Vec<MemberInfo>), Str
     }
     drive(&mut volume, &mut disk, onefold_units::Nanos::new(1));
     oracle.check(recovery.seq, &found)?;
-    let family = read_family(&mut volume, &mut disk, &LOOK, oracle.blocks())?;
+    let family = read_family(&mut volume, &mut disk, Some(&LOOK), oracle.blocks())?;
     oracle.check_family(&family)?;
     Ok((recovery.seq, family.into_iter().map(|(info, _)| info).collect()))
 }

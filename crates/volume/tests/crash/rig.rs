@@ -113,7 +113,7 @@ impl Rig {
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
         let found = read_all(&mut volume, &mut disk, MemberId::DEVICE, 0..oracle.blocks())?;
-        let family = read_family(&mut volume, &mut disk, &[0..oracle.blocks()], oracle.blocks())?;
+        let family = read_family(&mut volume, &mut disk, None, oracle.blocks())?;
         oracle.check_family(&family)?;
         oracle.check(recovery.seq, &found)?;
         oracle.recovered_family(family.into_iter().map(|(info, _)| info));
@@ -479,7 +479,7 @@ impl Rig {
             let (volume, disk) = (&mut self.volume, &mut self.disk);
             let found = read_all(volume, disk, MemberId::DEVICE, 0..blocks);
             found.expect("everything can be read");
-            let family = read_family(volume, disk, &[0..blocks], blocks).expect("readable");
+            let family = read_family(volume, disk, None, blocks).expect("readable");
             self.oracle.check_family(&family).unwrap_or_else(|what| panic!("{what}"));
             self.settle();
             if let Some(wrong) = self.volume.recount() {
@@ -504,17 +504,18 @@ pub(crate) fn snapshots(volume: &Volume) -> impl Iterator<Item = MemberInfo> + '
     volume.members().filter(|info| info.id != MemberId::DEVICE && !info.deleted)
 }
 
-/// What the snapshots hold in some ranges.
+/// What the snapshots hold, in some ranges or as a whole.
 pub(crate) fn read_family(
     volume: &mut Volume,
     disk: &mut Disk,
-    look: &[std::ops::Range<u64>],
+    look: Option<&[std::ops::Range<u64>]>,
     blocks: u64,
 ) -> Result<Vec<Found>, String> {
-    let mut all = Vec::new();
+    let (mut all, whole) = (Vec::new(), 0..blocks);
     for info in snapshots(volume).collect::<Vec<_>>() {
         let mut found = vec![None; index64(blocks)];
-        for range in look {
+        let all_of_it = std::slice::from_ref(&whole);
+        for range in look.unwrap_or(all_of_it) {
             let part = read_all(volume, disk, info.id, range.clone())?;
             found[index64(range.start)..index64(range.end)].copy_from_slice(&part);
         }
