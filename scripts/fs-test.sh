@@ -164,6 +164,42 @@ one() {
   step "$on, $fs: files are there after the kill" check_proof
   step "$on, $fs: umount after the kill" umount "$mount" || return
   step "$on, $fs: fsck after the kill" check_fs "$fs"
+  [ "$on" != volume ] || members "$fs"
+}
+
+family() { "$onefold" volume "$@"; }
+# What is served is a snapshot or clone from now on, or the device itself.
+serve_member() { serve_options=(${1:+--snapshot "$1"}) && serve; }
+leave() { umount "$mount" && detach && stop; }
+overwrite() { rm -rf "$mount/proof" && fio_verify && fstrim "$mount"; }
+# A snapshot keeps what the device loses, and a clone of it can be written.
+members() {
+  local fs=$1
+  step "$on, $fs: stop before the snapshot" eval 'detach && stop' || return
+  step "$on, $fs: snapshot" family snapshot create "$image" daily || return
+  step "$on, $fs: serve beside the snapshot" serve || return
+  step "$on, $fs: mount beside the snapshot" eval 'attach && mount_fs' || return
+  step "$on, $fs: delete, write and verify" overwrite
+  step "$on, $fs: stop with a snapshot" leave || return
+  step "$on, $fs: check with a snapshot" check
+  step "$on, $fs: serve the snapshot" serve_member daily || return
+  step "$on, $fs: loop device on the snapshot" attach --read-only || return
+  step "$on, $fs: fsck of the snapshot" check_fs "$fs"
+  step "$on, $fs: mount the snapshot" mount_fs -o ro || return
+  step "$on, $fs: files are in the snapshot" check_proof
+  step "$on, $fs: stop the snapshot" leave || return
+  step "$on, $fs: clone" family clone "$image" copy --of daily || return
+  step "$on, $fs: serve the clone" serve_member copy || return
+  step "$on, $fs: mount the clone" eval 'attach && mount_fs' || return
+  step "$on, $fs: files are in the clone" check_proof
+  step "$on, $fs: write to the clone" fio_verify
+  step "$on, $fs: umount the clone" umount "$mount" || return
+  step "$on, $fs: fsck of the clone" check_fs "$fs"
+  step "$on, $fs: stop the clone" eval 'detach && stop' || return
+  step "$on, $fs: delete the snapshot" family snapshot delete "$image" daily
+  step "$on, $fs: delete the clone" family snapshot delete "$image" copy
+  step "$on, $fs: check without them" check
+  serve_options=()
 }
 
 for fs in "$@"; do

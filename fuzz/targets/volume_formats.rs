@@ -55,7 +55,7 @@ fn sealed(kind: u8, content: &[u8; BLOCK_BYTES]) -> Vec<u8> {
 }
 
 /// What `decode` makes of the bytes, if it takes no more memory than they justify: a segment of 16 B
-/// becomes one of 24 B, a member of 76 B one of 128 B.
+/// becomes one of 24 B, a member of 84 B one of 136 B.
 fn bounded<'a, T>(
     bytes: &'a [u8],
     decode: impl FnOnce(&'a [u8]) -> Result<T, BlockError>,

@@ -8,7 +8,7 @@ use onefold_device::{
     VolumeSpec,
 };
 use onefold_format::volume::VolumeMode;
-use onefold_units::Rng;
+use onefold_units::{Rng, Status};
 use onefold_volume::Sent;
 
 const MIB: u64 = 1 << 20;
@@ -484,4 +484,55 @@ fn a_served_volume_never_skips_flushes() {
     options.engine.paper_flush = true;
     let refused = VolumeDevice::open(backing, options).err().unwrap();
     assert!(matches!(refused, VolumeError::PaperFlush), "{refused}");
+}
+
+#[test]
+fn snapshots_and_clones_beside_the_device() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    let backing = VolumeBacking::create(&path, 128 * MIB).unwrap();
+    let spec = VolumeSpec { bytes: Some(24 * MIB), ..VolumeSpec::default() };
+    VolumeDevice::format(&backing, &spec, false).unwrap();
+    drop(backing);
+    let mut rng = Rng::new(3);
+    let name = |text| onefold_format::volume::VolumeName::new(text).unwrap();
+    let device = open(&path, WAYS[0]).unwrap();
+    let mut device = Rig { model: vec![0; usize::try_from(device.size()).unwrap()], device };
+    device.work(&mut rng, 150);
+    device.device.make_snapshot(&name("daily")).unwrap();
+    let held = device.model.clone();
+    let snapshot = Rig { device: device.device.member("daily").unwrap(), model: held.clone() };
+    let again = device.device.make_snapshot(&name("daily")).unwrap_err();
+    assert!(again.to_string().contains("of that name"), "{again}");
+    assert_eq!(snapshot.device.write(0, &[1; 4096], false), Err(Status::InvalidField));
+    snapshot.device.make_clone(&name("copy")).unwrap();
+    let mut clone = Rig { device: snapshot.device.member("copy").unwrap(), model: held };
+    // All at once: a snapshot is read while its device and its clone are written.
+    std::thread::scope(|scope| {
+        scope.spawn(|| clone.work(&mut Rng::new(4), 150));
+        scope.spawn(|| snapshot.compare());
+        device.work(&mut rng, 150);
+    });
+    [&device, &clone, &snapshot].into_iter().for_each(Rig::compare);
+    device.device.close().unwrap();
+
+    // The file is free when all handles are gone.
+    let models = [device, clone, snapshot].map(|rig| rig.model);
+    let reopened = open(&path, WAYS[0]).unwrap();
+    let [copy, daily] = ["copy", "daily"].map(|name| reopened.member(name).unwrap());
+    let [one, two, three] = models;
+    let device = Rig { device: reopened, model: one };
+    let clone = Rig { device: copy, model: two };
+    let snapshot = Rig { device: daily, model: three };
+    [&device, &clone, &snapshot].into_iter().for_each(Rig::compare);
+    let before = device.device.details().usage.data_blocks;
+    device.device.delete_member("daily").unwrap();
+    device.device.delete_member("copy").unwrap();
+    device.device.wait_until_freed();
+    assert!(device.device.details().usage.data_blocks < before);
+    let mut byte = [0; 1];
+    assert_eq!(snapshot.device.read(0, &mut byte), Err(Status::InvalidField));
+    assert_eq!(device.device.members().len(), 1);
+    device.compare();
+    device.device.close().unwrap();
 }

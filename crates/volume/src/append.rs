@@ -2,7 +2,7 @@
 
 use onefold_format::volume::{BatchHeader, Records as Encoded, SegmentState};
 use onefold_units::convert::{index, low16};
-use onefold_units::{Location, LogSegmentId, Nanos, Seq};
+use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
 use crate::io::{IoFailed, IoKind};
 use crate::log::{BLOCK, BatchId, Stream};
@@ -256,6 +256,21 @@ impl Volume {
         }
     }
 
+    /// Entries of an LBA that point to a block, in members whose page is in memory, point to another place. Says how many.
+    pub(crate) fn point_elsewhere(&mut self, lba: Lba, from: Location, to: Location) -> u32 {
+        let mut count = 0;
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let lba = self.map.lba_of(slot, lba);
+            let entry = self.map.peek(lba);
+            if entry.at == from {
+                let crc = if to.is_block() { entry.crc } else { 0 };
+                self.map.set(lba, Entry { at: to, crc });
+                count += 1;
+            }
+        }
+        count
+    }
+
     /// What pointed into a batch points to its new place.
     fn move_entries(&mut self, id: BatchId, start: Location) {
         let batch = self.log.batch(id);
@@ -263,11 +278,10 @@ impl Volume {
         let data = batch.records.data.iter().map(|record| record.lba);
         let lbas: Vec<_> =
             data.chain(batch.records.clean.iter().map(|record| record.lba)).collect();
+        // Pages with entries in batches under way are in memory.
         for (at, lba) in (1..).zip(lbas) {
             let (from, to) = (Location::new(old + at), Location::new(start.raw() + at));
-            let entry = self.map.get(lba);
-            if entry.at == from {
-                self.map.set(lba, Entry { at: to, crc: entry.crc });
+            if self.point_elsewhere(lba, from, to) > 0 {
                 self.lose(from);
                 self.gain(to);
             }

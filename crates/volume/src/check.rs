@@ -1,5 +1,7 @@
 //! What has to hold between the parts of a volume in memory.
 
+use std::collections::BTreeSet;
+
 use onefold_format::volume::SegmentState;
 use onefold_units::convert::index;
 use onefold_units::{Location, LogSegmentId};
@@ -65,17 +67,13 @@ impl Volume {
                 live[self.layout.segment_of(at).index()] += 1;
             }
         };
-        for page in 0..self.map.len() {
-            match self.map.ready(page) {
-                Ready::Yes => self.map.page(page)?.copy().iter().for_each(|entry| count(entry.at)),
-                Ready::Empty => {}
-                Ready::Missing | Ready::Loading | Ready::Damaged => return None,
-            }
-            let image = self.map.image(page);
-            count(image.page);
-            count(image.sums);
+        for page in 0..self.map.pages_each() {
+            self.places_at(page)?.into_iter().for_each(&mut count);
         }
-        self.checkpoint.places().for_each(count);
+        let slots = self.family.slots();
+        let directories = slots.flat_map(|slot| self.family.of(slot).directory.iter());
+        let directories: BTreeSet<Location> = directories.map(|place| place.location).collect();
+        directories.into_iter().chain(self.checkpoint.places()).for_each(count);
         let wrong =
             self.segments.iter().zip(&live).filter(|((_, segment), found)| segment.live != **found);
         Some(
@@ -87,5 +85,24 @@ impl Volume {
                 })
                 .collect(),
         )
+    }
+
+    /// What the members point at from one page of the map, and where that lies, each place once. `None` if a page is not
+    /// in memory.
+    fn places_at(&self, page: usize) -> Option<BTreeSet<Location>> {
+        let mut places = BTreeSet::new();
+        for slot in self.family.slots() {
+            let key = self.map.key(slot, page);
+            match self.map.ready(key) {
+                Ready::Yes => {
+                    places.extend(self.map.page(key)?.copy().iter().map(|entry| entry.at));
+                }
+                Ready::Empty => {}
+                Ready::Missing | Ready::Loading | Ready::Damaged => return None,
+            }
+            let image = self.map.image(key);
+            places.extend([image.page, image.sums]);
+        }
+        Some(places)
     }
 }

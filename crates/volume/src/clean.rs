@@ -5,21 +5,21 @@
 //! that is in a batch; a block that was written or trimmed meanwhile is left alone. So neither readers nor writers wait for
 //! a victim (volume.md, section 5.6).
 //!
-//! 1. A copy counts only if the map pointed to its source when it was put into its batch, here and in a replay. The source
-//!    stays as it is until a checkpoint covers the copy.
-//! 2. A damaged block is moved as it is, with the checksum it should have: reading it stays an error.
+//! 1. A copy counts only if the map pointed to its source when it was put into its batch. The source stays as it is until a
+//!    checkpoint covers the copy, so a replay needs no copies.
+//! 2. All members whose entry points at a block point at its copy from the same moment on.
+//! 3. A damaged block is moved as it is, with the checksum it should have: reading it stays an error.
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{BatchHeader, CleanRecord, RecordList, SegmentState};
+use onefold_format::volume::{BatchHeader, CleanRecord, DataRecord, RecordList, SegmentState};
 use onefold_units::convert::{float, index, u32_from};
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::config::Victim;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::layout::Layout;
-use crate::log::{BLOCK, CLEAN_RECORDS_MAX, Stream};
-use crate::map::{Entry, Map, Ready};
+use crate::log::{BLOCK, Stream};
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
@@ -29,8 +29,15 @@ const MOVES_MAX: usize = 8;
 /// Most blocks of one read.
 const MOVE_BLOCKS_MAX: usize = 64;
 
-/// A block that may be live, where it lies, and its checksum.
-type Found = (Lba, Location, u32);
+/// A block that may be live.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    lba: Lba,
+    /// The member that wrote it, by what its writes are marked with.
+    birth: u32,
+    at: Location,
+    crc: u32,
+}
 
 /// The log segment that is cleaned.
 #[derive(Debug)]
@@ -50,6 +57,8 @@ struct Walk {
 #[derive(Debug)]
 struct Move {
     blocks: Vec<Found>,
+    /// Blocks that were appended.
+    done: usize,
     buffer: Buffer,
     /// They were read before, with others.
     again: bool,
@@ -135,10 +144,7 @@ impl Volume {
     pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
         let urgent = self.free_soon() <= Layout::reserve() + 1;
         let greedy = urgent || self.options.victim == Victim::Greedy;
-        let blocks = self.segment_blocks();
-        let full = blocks
-            - blocks.div_ceil(self.options.batch_blocks.min(CLEAN_RECORDS_MAX + 1))
-            - blocks / 64;
+        let (blocks, full) = (self.segment_blocks(), self.segment_room());
         let now = self.segments.next_epoch();
         let cleanable = || {
             self.segments.iter().filter(|(_, segment)| {
@@ -152,7 +158,7 @@ impl Volume {
             return Some(id);
         }
         let candidates = cleanable().filter(|(_, segment)| {
-            // A full log segment gives nothing back: headers take what it has beside live blocks.
+            // A full log segment gives nothing back.
             segment.live < full
         });
         if greedy {
@@ -217,10 +223,14 @@ impl Volume {
         let places = (start + 1..).map(Location::new);
         walk.blocks = match &batch.records {
             RecordList::Data(list) => {
-                list.iter().zip(places).map(|(r, at)| (r.lba, at, r.crc)).collect()
+                let found =
+                    |r: &DataRecord, at| Found { lba: r.lba, birth: r.birth, at, crc: r.crc };
+                list.iter().zip(places).map(|(record, at)| found(record, at)).collect()
             }
             RecordList::Clean(list) => {
-                list.iter().zip(places).map(|(r, at)| (r.lba, at, r.crc)).collect()
+                let found =
+                    |r: &CleanRecord, at| Found { lba: r.lba, birth: r.birth, at, crc: r.crc };
+                list.iter().zip(places).map(|(record, at)| found(record, at)).collect()
             }
             RecordList::Meta(_) => VecDeque::new(),
         };
@@ -239,17 +249,11 @@ impl Volume {
     fn begin_move(&mut self) -> bool {
         let mut blocks: Vec<Found> = Vec::new();
         while let Some(found) = self.next_found() {
-            let page = Map::place(found.0).0;
-            match self.map.ready(page) {
-                Ready::Missing => {
-                    self.load_page(page);
-                    return self.read_move(blocks, false);
-                }
-                Ready::Loading => return self.read_move(blocks, false),
-                Ready::Damaged | Ready::Empty | Ready::Yes => {}
-            }
-            let live = self.map.get(found.0).at == found.1;
-            let beside = blocks.last().is_none_or(|last| last.1.raw() + 1 == found.1.raw());
+            let Some(holders) = self.holders(found.lba, found.birth, found.at) else {
+                return self.read_move(blocks, false);
+            };
+            let live = !holders.is_empty();
+            let beside = blocks.last().is_none_or(|last| last.at.raw() + 1 == found.at.raw());
             if live && (!beside || blocks.len() >= MOVE_BLOCKS_MAX) {
                 return self.read_move(blocks, false);
             }
@@ -276,9 +280,9 @@ impl Volume {
             self.cleaner.moves.len() - 1
         });
         self.cleaner.moves[slot] =
-            Some(Move { blocks, buffer: Buffer::default(), again, lost: false });
+            Some(Move { blocks, done: 0, buffer: Buffer::default(), again, lost: false });
         self.stats.clean_read += u64::from(count);
-        self.ask(IoKind::Read, Purpose::CleanData(slot), first.1, count);
+        self.ask(IoKind::Read, Purpose::CleanData(slot), first.at, count);
         true
     }
 
@@ -305,17 +309,18 @@ impl Volume {
         self.cleaner.ready.push_back(ready);
     }
 
-    /// Appends what was read, as far as there is room.
+    /// Appends what was read, as far as there is room, and as far as it can be looked up who has it.
     fn append_ready(&mut self) {
-        while let Some(first) = self.cleaner.ready.front() {
-            let lbas: Vec<Lba> = first.blocks.iter().map(|found| found.0).collect();
-            if !self.can_append(Stream::Clean, u32_from(lbas.len())) || !self.pages_ready(&lbas) {
-                return;
-            }
-            let Some(ready) = self.cleaner.ready.pop_front() else { return };
-            for (at, found) in ready.blocks.iter().enumerate() {
-                let bytes = ready.buffer.bytes().get(at * BLOCK..(at + 1) * BLOCK);
-                self.append_copy(*found, bytes, ready.lost);
+        while let Some(mut ready) = self.cleaner.ready.pop_front() {
+            while let Some(found) = ready.blocks.get(ready.done).copied() {
+                let appends = self.can_append(Stream::Clean, 1);
+                if !appends || self.holders(found.lba, found.birth, found.at).is_none() {
+                    self.cleaner.ready.push_front(ready);
+                    return;
+                }
+                let bytes = ready.buffer.bytes().get(ready.done * BLOCK..(ready.done + 1) * BLOCK);
+                self.append_copy(found, bytes, ready.lost);
+                ready.done += 1;
             }
             if let Some(walk) = &mut self.cleaner.walk {
                 walk.moves -= 1;
@@ -323,33 +328,17 @@ impl Volume {
         }
     }
 
-    /// Whether the entries of these blocks can be looked up; asks for pages that left memory meanwhile.
-    fn pages_ready(&mut self, lbas: &[Lba]) -> bool {
-        let mut ready = true;
-        for lba in lbas {
-            let page = Map::place(*lba).0;
-            match self.map.ready(page) {
-                Ready::Missing => {
-                    self.load_page(page);
-                    ready = false;
-                }
-                Ready::Loading => ready = false,
-                Ready::Damaged | Ready::Empty | Ready::Yes => {}
-            }
-        }
-        ready
-    }
-
-    fn append_copy(&mut self, (lba, source, crc): Found, bytes: Option<&[u8]>, lost: bool) {
+    fn append_copy(&mut self, found: Found, bytes: Option<&[u8]>, lost: bool) {
+        let Found { lba, birth, at: source, crc } = found;
         let owed = &mut self.cleaner;
         owed.debt = (owed.debt - 1.0).max(0.0);
         owed.credit -= 1.0;
-        if self.map.get(lba).at != source {
+        if self.holders(lba, birth, source).is_none_or(|holders| holders.is_empty()) {
             self.stats.clean_wasted += 1;
             return;
         }
         if lost {
-            self.map.set(lba, Entry { at: Location::LOST, crc: 0 });
+            self.point_elsewhere(lba, source, Location::LOST);
             self.lose(source);
             self.stats.crc_errors += 1;
             return;
@@ -357,11 +346,11 @@ impl Volume {
         let id = self.batch_with_room(Stream::Clean);
         let batch = self.log.batch_mut(id);
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
-        batch.records.clean.push(CleanRecord { lba, birth: 0, crc, source });
+        batch.records.clean.push(CleanRecord { lba, birth, crc, source });
         if let (Some(bytes), true) = (bytes, self.options.bytes) {
             batch.block_mut(slot).copy_from_slice(bytes);
         }
-        self.map.set(lba, Entry { at, crc });
+        self.point_elsewhere(lba, source, at);
         self.gain(at);
         self.lose(source);
         if let Some(walk) = &mut self.cleaner.walk {

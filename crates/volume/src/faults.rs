@@ -9,9 +9,11 @@ use onefold_format::volume::{PAGE_ENTRIES, RunBlock, RunRecord, decode_page};
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location};
 
+use crate::counting::Replaced;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::map::{Entries, Entry, Map, blank_entries};
 use crate::pending::Purpose;
+use crate::runs::Run;
 use crate::volume::Volume;
 
 #[derive(Debug)]
@@ -37,16 +39,16 @@ struct Load {
     failed: bool,
 }
 
-/// The pages that are being read.
+/// The pages that are being read, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     loads: BTreeMap<usize, Load>,
 }
 
 impl Faults {
-    /// Pages that are being read.
-    pub(crate) fn len(&self) -> usize {
-        self.loads.len()
+    /// Whether a page of a member is being read.
+    pub(crate) fn reads(&self, keys: std::ops::Range<usize>) -> bool {
+        self.loads.range(keys).next().is_some()
     }
 }
 
@@ -90,7 +92,9 @@ impl Volume {
             parts.push((Part::Page(image.page_crc), image.page, Content::Missing));
             parts.push((Part::Sums(image.sums_crc), image.sums, Content::Missing));
         }
-        for run in &self.checkpoint.runs().list {
+        let (slot, page) = self.map.of_key(page);
+        let own = |run: &&Run| run.members >> slot & 1 == 1;
+        for run in self.checkpoint.runs().list.iter().filter(own) {
             let blocks = run.blocks_of(page);
             parts.extend(blocks.map(|at| (Part::Run(run.number), at, Content::Missing)));
         }
@@ -127,8 +131,9 @@ impl Volume {
             self.stats.crc_errors += 1;
             return;
         }
+        let (slot, of_member) = self.map.of_key(page);
         let mut entries = blank_entries();
-        let mut replaced = Vec::new();
+        let mut replaced: Vec<Replaced> = Vec::new();
         let mut in_runs = false;
         for (part, _, content) in &load.parts {
             match (part, content) {
@@ -144,30 +149,27 @@ impl Volume {
                 }
                 (Part::Run(number), Content::Records(records)) => {
                     let counted = self.checkpoint.runs().of(*number).is_none_or(|run| run.counted);
-                    let mut old = |entry: Entry| {
+                    let mut old = |at: usize, entry: Entry| {
                         if !counted && entry.at.is_block() {
-                            replaced.push(entry.at);
+                            replaced.push((at, entry.at));
                         }
                     };
-                    in_runs |= apply(page, records, &mut entries, &mut old);
+                    in_runs |= apply(of_member, records, &mut entries, &mut old);
                 }
                 _ => unreachable!("each part was decoded as what it is"),
             }
         }
-        if let Some(recovered) = &self.recovered {
-            let old = |entry: Entry| replaced.extend(entry.at.is_block().then_some(entry.at));
-            in_runs |= apply(page, recovered, &mut entries, old);
+        for (_, recovered) in self.recovered.iter().filter(|(of, _)| *of == slot) {
+            let old = |at, entry: Entry| {
+                replaced.extend(entry.at.is_block().then_some((at, entry.at)));
+            };
+            in_runs |= apply(of_member, recovered, &mut entries, old);
         }
         self.map.end_load(page, entries, in_runs);
         if let Some(number) = self.checkpoint.keeps(page) {
             self.map.keep(page, number);
         }
-        if !self.map.count_once(page) {
-            for at in replaced {
-                self.lose(at);
-                self.segments.defer(self.layout.segment_of(at));
-            }
-        }
+        self.note_replaced(page, replaced);
     }
 }
 
@@ -188,12 +190,12 @@ fn decode(uuid: &[u8; 16], what: &Part, at: Location, bytes: &[u8]) -> Option<Co
     }
 }
 
-/// Applies the records of a page; `old` gets what each one replaces. Whether there was any.
+/// Applies the records of a page of a member; `old` gets what each one replaces, and at which entry. Whether there was any.
 pub(crate) fn apply(
     page: usize,
     records: &[RunRecord],
     entries: &mut Entries,
-    mut old: impl FnMut(Entry),
+    mut old: impl FnMut(usize, Entry),
 ) -> bool {
     let mut any = false;
     let from = records.partition_point(|record| Map::place(record.lba).0 < page);
@@ -204,21 +206,21 @@ pub(crate) fn apply(
         }
         any = true;
         if record.is_page_gone() {
-            for entry in entries.iter_mut() {
-                old(std::mem::replace(entry, Entry::UNMAPPED));
+            for (at, entry) in entries.iter_mut().enumerate() {
+                old(at, std::mem::replace(entry, Entry::UNMAPPED));
             }
         } else {
             let new = Entry { at: record.location, crc: record.crc };
             let before = std::mem::replace(&mut entries[at], new);
             if before != new {
-                old(before);
+                old(at, before);
             }
         }
     }
     any
 }
 
-/// The first block of a page.
+/// The first block of a page of a member.
 pub(crate) fn first_lba(page: usize) -> Lba {
     Lba::new(u64_from(page) * u64_from(PAGE_ENTRIES))
 }

@@ -2,12 +2,15 @@
 //!
 //! 1. A request is taken as a whole or not at all; a trim may be taken in part.
 //! 2. A write is done when all batches that its blocks went into are complete.
+//!
+//! Every call is there twice: for the device, and for a member of the family (`crate::family`).
 
 use onefold_format::checksum;
 use onefold_format::volume::{BatchRecords, DataRecord, TrimRecord, trims_max};
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Lba, Location};
 
+use crate::family::{MemberId, Spot};
 use crate::io::Refusal;
 use crate::log::{BLOCK, BatchId, Stream};
 use crate::map::{Entry, Map, PAGE_ENTRIES_U64, Ready};
@@ -39,12 +42,32 @@ impl Volume {
         }
     }
 
+    /// Whether the volume takes changes.
     fn check_change(&self) -> Result<(), Refusal> {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
-            Err(Refusal::ReadOnly)
-        } else {
-            Ok(())
+            return Err(Refusal::ReadOnly);
         }
+        // `crate::counting`, invariant 1.
+        if self.family.is_alone() || self.is_counted() { Ok(()) } else { Err(Refusal::Busy) }
+    }
+
+    /// The place of a member.
+    fn slot_for(&self, member: MemberId) -> Result<usize, Refusal> {
+        self.family.slot_of(member).ok_or(Refusal::NoMember)
+    }
+
+    /// The place of a member that takes changes.
+    fn slot_to_change(&self, member: MemberId) -> Result<usize, Refusal> {
+        let slot = self.slot_for(member)?;
+        self.check_change()?;
+        if self.family.of(slot).read_only { Err(Refusal::WriteProtected) } else { Ok(slot) }
+    }
+
+    /// The keys of the pages of a member's range.
+    fn keys_of(&self, slot: usize, range: Range) -> std::ops::RangeInclusive<usize> {
+        let first = index64(range.lba.raw() / PAGE_ENTRIES_U64);
+        let last = index64((range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64);
+        self.map.key(slot, first)..=self.map.key(slot, last)
     }
 
     /// Pages of one request must not make room for one another: they stay until the next checkpoint counts.
@@ -55,36 +78,33 @@ impl Volume {
 
     /// Makes room for map pages of a range that map nothing yet. Comes before [`Volume::need_pages`], because pages that
     /// others make room for may be of the range.
-    fn need_new_pages(&mut self, range: Range) -> Result<(), Refusal> {
-        let first = index64(range.lba.raw() / PAGE_ENTRIES_U64);
-        let last = index64((range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64);
-        let new = (first..=last).filter(|page| self.map.ready(*page) == Ready::Empty).count();
+    fn need_new_pages(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
+        let keys = self.keys_of(slot, range);
+        let new = keys.clone().filter(|key| self.map.ready(*key) == Ready::Empty).count();
         if new == 0 {
             return Ok(());
         }
-        self.keep_pages(first..=last);
+        self.keep_pages(keys);
         if self.make_room(new) { Ok(()) } else { Err(Refusal::Busy) }
     }
 
     /// Makes sure that all map pages of a range can be looked up; asks for those that are missing.
-    fn need_pages(&mut self, range: Range) -> Result<(), Refusal> {
-        let first = range.lba.raw() / PAGE_ENTRIES_U64;
-        let last = (range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64;
-        let pages = index64(first)..=index64(last);
+    fn need_pages(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
+        let keys = self.keys_of(slot, range);
         let mut ready = Ok(());
-        for page in pages.clone() {
-            match self.map.ready(page) {
+        for key in keys.clone() {
+            match self.map.ready(key) {
                 Ready::Yes | Ready::Empty => {}
                 Ready::Damaged => return Err(Refusal::MediaError),
                 Ready::Loading => ready = Err(Refusal::Busy),
                 Ready::Missing => {
-                    self.load_page(page);
+                    self.load_page(key);
                     ready = Err(Refusal::Busy);
                 }
             }
         }
         if ready.is_err() {
-            self.keep_pages(pages);
+            self.keep_pages(keys);
         }
         ready
     }
@@ -102,10 +122,27 @@ impl Volume {
         data: Option<&[u8]>,
         fua: bool,
     ) -> Result<(), Refusal> {
+        self.write_to(MemberId::DEVICE, tag, range, data, fua)
+    }
+
+    /// Takes a write to a member that can be written. As [`Volume::write`].
+    ///
+    /// # Errors
+    /// Nothing was done then.
+    pub fn write_to(
+        &mut self,
+        member: MemberId,
+        tag: u64,
+        range: Range,
+        data: Option<&[u8]>,
+        fua: bool,
+    ) -> Result<(), Refusal> {
         self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
-        self.check_change()?;
-        self.need_new_pages(range)?;
-        self.need_pages(range)?;
+        let slot = self.slot_to_change(member)?;
+        self.need_new_pages(slot, range)?;
+        self.need_pages(slot, range)?;
+        self.need_sharers(slot, range)?;
+        self.need_space(range.blocks)?;
         let blocks = onefold_units::convert::narrow(range.blocks);
         let stream = self.stream_of(range.lba, blocks);
         if !self.can_append(stream, blocks) || !self.cleaner_keeps_pace() {
@@ -116,7 +153,7 @@ impl Volume {
         for at in 0..blocks {
             let lba = Lba::new(range.lba.raw() + u64::from(at));
             let data = data.map(|data| &data[index(at) * BLOCK..index(at + 1) * BLOCK]);
-            let batch = self.put(stream, lba, data);
+            let batch = self.put(stream, Spot { slot, lba }, data);
             if last != Some(batch) {
                 self.wait_for(request, batch);
                 last = Some(batch);
@@ -156,39 +193,40 @@ impl Volume {
     }
 
     /// Puts a block into a batch of the stream, or over an older version of it that was not sent yet.
-    fn put(&mut self, stream: Stream, lba: Lba, data: Option<&[u8]>) -> BatchId {
+    fn put(&mut self, stream: Stream, here: Spot, data: Option<&[u8]>) -> BatchId {
         let crc = data.map_or(0, checksum);
-        let old = self.map.get(lba);
+        let old = self.map.get(self.in_map(here));
         if let Some(batch) = self.batch_of(old.at)
             && self.log.batch(batch).seq.is_none()
             && self.log.batch(batch).stream.is_user()
         {
-            self.replace(batch, lba, Entry { at: old.at, crc }, data);
+            self.replace(batch, here, Entry { at: old.at, crc }, data);
             return batch;
         }
         let id = self.batch_with_room(stream);
         let batch = self.log.batch_mut(id);
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
-        batch.records.data.push(DataRecord { lba, birth: 0, crc });
+        let birth = self.family.of(here.slot).birth;
+        batch.records.data.push(DataRecord { lba: here.lba, birth, crc });
         if let Some(data) = data {
             batch.block_mut(slot).copy_from_slice(data);
         }
         let segment = batch.segment;
-        let old = self.map.set(lba, Entry { at, crc });
+        let old = self.map.set(self.in_map(here), Entry { at, crc });
         self.segments.gain(segment);
-        self.lose(old.at);
+        self.unlink(here, old.at);
         id
     }
 
     /// Replaces a block of a batch that was not sent yet.
-    fn replace(&mut self, id: BatchId, lba: Lba, entry: Entry, data: Option<&[u8]>) {
+    fn replace(&mut self, id: BatchId, here: Spot, entry: Entry, data: Option<&[u8]>) {
         let batch = self.log.batch_mut(id);
         let slot = batch.index_of(entry.at);
         batch.records.data[slot].crc = entry.crc;
         if let Some(data) = data {
             batch.block_mut(slot).copy_from_slice(data);
         }
-        self.map.set(lba, entry);
+        self.map.set(self.in_map(here), entry);
         self.stats.absorbed += 1;
     }
 
@@ -197,35 +235,50 @@ impl Volume {
     /// # Errors
     /// Nothing was done then.
     pub fn trim(&mut self, tag: u64, range: Range) -> Result<u64, Refusal> {
+        self.trim_of(MemberId::DEVICE, tag, range)
+    }
+
+    /// Takes the first blocks of a trim of a member that can be written. As [`Volume::trim`].
+    ///
+    /// # Errors
+    /// Nothing was done then.
+    pub fn trim_of(&mut self, member: MemberId, tag: u64, range: Range) -> Result<u64, Refusal> {
         self.check_range(range, u64::MAX)?;
-        self.check_change()?;
-        let blocks = self.trim_part(range, Some(tag))?;
+        let slot = self.slot_to_change(member)?;
+        let blocks = self.trim_part(slot, range, Some(tag))?;
         self.stats.trimmed += blocks;
         Ok(blocks)
     }
 
     /// Takes the first blocks of a trim, and says how many.
-    pub(crate) fn trim_part(&mut self, range: Range, tag: Option<u64>) -> Result<u64, Refusal> {
+    pub(crate) fn trim_part(
+        &mut self,
+        slot: usize,
+        range: Range,
+        tag: Option<u64>,
+    ) -> Result<u64, Refusal> {
         let page_start = range.lba.raw() / PAGE_ENTRIES_U64 * PAGE_ENTRIES_U64;
         // All of them have to be in memory at once.
-        let pages = TRIM_PAGES_MAX.min(u64_from(self.options.map_pages / 4).max(1));
+        let members = self.family.slots().count();
+        let pages = TRIM_PAGES_MAX.min(u64_from(self.options.map_pages / 4 / members).max(1));
         let end = (range.lba.raw() + range.blocks).min(page_start + pages * PAGE_ENTRIES_U64);
         let range = Range { blocks: end - range.lba.raw(), ..range };
-        self.need_pages(range)?;
+        self.need_pages(slot, range)?;
+        self.need_sharers(slot, range)?;
         // One batch for what has to be sent first, and one for the record itself.
         if !self.can_append(Stream::User, 1) || self.log.batches_left(Stream::User) < 2 {
             return Err(self.why_busy(Stream::User));
         }
-        self.unmap(range);
-        self.record_trim(tag, range);
+        self.unmap(slot, range);
+        self.record_trim(slot, tag, range);
         Ok(range.blocks)
     }
 
     /// Unmaps a range, page by page. Blocks that were not sent yet are sent before the trim.
-    fn unmap(&mut self, range: Range) {
+    fn unmap(&mut self, slot: usize, range: Range) {
         for raw in range.lba.raw()..range.lba.raw() + range.blocks {
-            let lba = Lba::new(raw);
-            let old = self.map.get(lba);
+            let here = Spot { slot, lba: Lba::new(raw) };
+            let old = self.map.get(self.in_map(here));
             if old.at == Location::UNMAPPED {
                 continue;
             }
@@ -235,12 +288,12 @@ impl Volume {
             {
                 self.send(batch);
             }
-            self.map.set(lba, Entry::UNMAPPED);
-            self.lose(old.at);
+            self.map.set(self.in_map(here), Entry::UNMAPPED);
+            self.unlink(here, old.at);
         }
     }
 
-    fn record_trim(&mut self, tag: Option<u64>, range: Range) {
+    fn record_trim(&mut self, slot: usize, tag: Option<u64>, range: Range) {
         let open = self.log.stream(Stream::User).open;
         let full = open.is_some_and(|open| {
             let records = &self.log.batch(open).records;
@@ -251,7 +304,8 @@ impl Volume {
             self.send_open(Stream::User);
         }
         let id = self.batch_with_room(Stream::User);
-        let record = TrimRecord { lba: range.lba, birth: 0, blocks: range.blocks };
+        let birth = self.family.of(slot).birth;
+        let record = TrimRecord { lba: range.lba, birth, blocks: range.blocks };
         self.log.batch_mut(id).records.trims.push(record);
         if let Some(tag) = tag {
             let request = self.requests.begin(tag, false);
@@ -279,14 +333,30 @@ impl Volume {
     pub fn read(
         &mut self,
         range: Range,
+        buffer: Option<&mut [u8]>,
+        plan: &mut ReadPlan,
+    ) -> Result<(), Refusal> {
+        self.read_from(MemberId::DEVICE, range, buffer, plan)
+    }
+
+    /// Looks up a read of a member. As [`Volume::read`].
+    ///
+    /// # Errors
+    /// Nothing was done then.
+    pub fn read_from(
+        &mut self,
+        member: MemberId,
+        range: Range,
         mut buffer: Option<&mut [u8]>,
         plan: &mut ReadPlan,
     ) -> Result<(), Refusal> {
         self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
-        self.need_pages(range)?;
+        let slot = self.slot_for(member)?;
+        self.need_pages(slot, range)?;
         plan.clear();
         for block in 0..onefold_units::convert::narrow(range.blocks) {
-            let entry = self.map.get(Lba::new(range.lba.raw() + u64::from(block)));
+            let lba = Lba::new(range.lba.raw() + u64::from(block));
+            let entry = self.map.get(self.in_map(Spot { slot, lba }));
             let into = buffer
                 .as_deref_mut()
                 .map(|all| &mut all[index(block) * BLOCK..index(block + 1) * BLOCK]);
@@ -323,16 +393,26 @@ impl Volume {
     /// # Errors
     /// As for reads.
     pub fn mapped(&mut self, range: Range) -> Result<(bool, u64), Refusal> {
+        self.mapped_of(MemberId::DEVICE, range)
+    }
+
+    /// Whether the first block of a range of a member is mapped. As [`Volume::mapped`].
+    ///
+    /// # Errors
+    /// As for reads.
+    pub fn mapped_of(&mut self, member: MemberId, range: Range) -> Result<(bool, u64), Refusal> {
         self.check_range(range, u64::MAX)?;
-        self.alike(range)
+        let slot = self.slot_for(member)?;
+        self.alike(slot, range)
     }
 
     /// As [`Volume::mapped`], of any blocks of the map.
-    pub(crate) fn alike(&mut self, range: Range) -> Result<(bool, u64), Refusal> {
+    pub(crate) fn alike(&mut self, slot: usize, range: Range) -> Result<(bool, u64), Refusal> {
         let page_end = (range.lba.raw() / PAGE_ENTRIES_U64 + 1) * PAGE_ENTRIES_U64;
         let end = (range.lba.raw() + range.blocks).min(page_end);
-        self.need_pages(Range { blocks: end - range.lba.raw(), ..range })?;
-        let mut is_mapped = |lba| self.map.get(Lba::new(lba)).at != Location::UNMAPPED;
+        self.need_pages(slot, Range { blocks: end - range.lba.raw(), ..range })?;
+        let first = self.map.lba_of(slot, Lba::new(0)).raw();
+        let mut is_mapped = |lba| self.map.get(Lba::new(first + lba)).at != Location::UNMAPPED;
         let first = is_mapped(range.lba.raw());
         let alike =
             (range.lba.raw()..end).take_while(|lba| is_mapped(*lba) == first).map(|_| 1).sum();

@@ -1,6 +1,8 @@
 //! Looking at a volume without changing it: every copy of what there are several of, what the newest root points to, each
 //! entry of the map, and the data if asked for.
 
+use std::collections::BTreeMap;
+
 use onefold_format::checksum;
 use onefold_format::volume::{Root, SegmentState, VolumeLabel, VolumeMode};
 use onefold_units::convert::{index64, u64_from};
@@ -9,6 +11,7 @@ use onefold_units::{Lba, Location, Nanos};
 use crate::backing::{Backing, drive, read_block};
 use crate::check::Miscount;
 use crate::config::Options;
+use crate::family::{MemberId, MemberInfo, Spot};
 use crate::host::Range;
 use crate::log::BLOCK;
 use crate::map::{PAGE_ENTRIES_U64, Ready};
@@ -38,11 +41,15 @@ pub enum Finding {
     },
     /// The map of 4 MiB cannot be read.
     Page {
+        /// The member whose map it is.
+        member: MemberId,
         /// First block of them.
         lba: Lba,
     },
     /// A block is mapped to where no data can be.
     Outside {
+        /// A member that has it.
+        member: MemberId,
         /// The block.
         lba: Lba,
         /// Where the map says it lies.
@@ -50,6 +57,8 @@ pub enum Finding {
     },
     /// Two blocks are mapped to one place.
     Shared {
+        /// A member that has the second one.
+        member: MemberId,
         /// The second one.
         lba: Lba,
         /// Where both lie.
@@ -59,6 +68,8 @@ pub enum Finding {
     Miscount(Miscount),
     /// A block cannot be read, or is not what was written.
     Data {
+        /// A member that has it.
+        member: MemberId,
         /// The block.
         lba: Lba,
         /// Where it lies.
@@ -81,7 +92,9 @@ pub struct Inspection {
     pub label: VolumeLabel,
     /// What a recovery would do.
     pub recovery: Recovery,
-    /// Blocks that are mapped.
+    /// The members of the family, the device first.
+    pub members: Vec<MemberInfo>,
+    /// Blocks of data that some member maps.
     pub mapped: u64,
     /// Blocks of data that were checked.
     pub checked: u64,
@@ -110,7 +123,7 @@ impl List {
         checked: u64,
     ) -> Inspection {
         let Self { findings, found } = self;
-        Inspection { label, recovery, mapped, checked, findings, found }
+        Inspection { label, recovery, members: Vec::new(), mapped, checked, findings, found }
     }
 
     pub(crate) fn push(&mut self, finding: Finding) {
@@ -147,7 +160,8 @@ pub fn inspect<B: Backing>(
         list.push(Finding::Miscount(wrong));
     }
     let checked = if data { volume.check_data(backing, &mut list) } else { 0 };
-    Ok(list.into_inspection(label, recovery, mapped, checked))
+    let members = volume.members().collect();
+    Ok(Inspection { members, ..list.into_inspection(label, recovery, mapped, checked) })
 }
 
 /// Looks at every copy of label and root.
@@ -176,38 +190,53 @@ pub(crate) fn check_copies<B: Backing>(
 
 impl Volume {
     fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut List) {
-        for page in 0..self.map.len() {
-            if self.map.ready(page) == Ready::Missing {
-                self.load_page(page);
-                drive(self, backing, Nanos::ZERO);
-            }
-            if self.map.ready(page) == Ready::Damaged {
-                list.push(Finding::Page { lba: Lba::new(u64_from(page) * PAGE_ENTRIES_U64) });
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let member = self.family.id_of(slot);
+            for page in 0..self.map.pages_each() {
+                let key = self.map.key(slot, page);
+                if self.map.ready(key) == Ready::Missing {
+                    self.load_page(key);
+                    drive(self, backing, Nanos::ZERO);
+                }
+                if self.map.ready(key) == Ready::Damaged {
+                    let lba = Lba::new(u64_from(page) * PAGE_ENTRIES_U64);
+                    list.push(Finding::Page { member, lba });
+                }
             }
         }
         self.all_counted();
     }
 
-    /// Every mapped block lies in a log segment that holds data, and nothing else lies there.
+    /// What members map a block to, each place once, with one of them.
+    fn entries_of(&self, lba: Lba) -> BTreeMap<Location, (MemberId, u32)> {
+        let mut entries = BTreeMap::new();
+        for slot in self.family.slots() {
+            let entry = self.map.peek(self.map.lba_of(slot, lba));
+            if entry.at.is_block() {
+                entries.entry(entry.at).or_insert_with(|| (self.family.id_of(slot), entry.crc));
+            }
+        }
+        entries
+    }
+
+    /// Every mapped block lies in a log segment that holds data, and no other block lies there.
     fn check_entries(&mut self, list: &mut List) -> u64 {
         let mut taken = vec![false; index64(self.layout.geometry().backing_blocks)];
         let mut mapped = 0;
         for lba in (0..self.layout.geometry().logical_blocks).map(Lba::new) {
-            let at = self.map.get(lba).at;
-            if !at.is_block() {
-                continue;
-            }
-            mapped += 1;
-            let segment = self.layout.segment_of(at);
-            let data = segment.raw() < self.layout.segments()
-                && !matches!(
-                    self.segments.of(segment).state,
-                    SegmentState::Free | SegmentState::Fixed
-                );
-            if !data {
-                list.push(Finding::Outside { lba, at });
-            } else if std::mem::replace(&mut taken[at.index()], true) {
-                list.push(Finding::Shared { lba, at });
+            for (at, (member, _)) in self.entries_of(lba) {
+                mapped += 1;
+                let segment = self.layout.segment_of(at);
+                let data = segment.raw() < self.layout.segments()
+                    && !matches!(
+                        self.segments.of(segment).state,
+                        SegmentState::Free | SegmentState::Fixed
+                    );
+                if !data {
+                    list.push(Finding::Outside { member, lba, at });
+                } else if std::mem::replace(&mut taken[at.index()], true) {
+                    list.push(Finding::Shared { member, lba, at });
+                }
             }
         }
         mapped
@@ -217,30 +246,31 @@ impl Volume {
         let mut checked = 0;
         let mut block = [0; BLOCK];
         for lba in (0..self.layout.geometry().logical_blocks).map(Lba::new) {
-            let entry = self.map.get(lba);
-            if !entry.at.is_block() {
-                continue;
-            }
-            checked += 1;
-            let read = backing.read(entry.at.raw().into(), &mut block);
-            if read.is_err() || checksum(&block) != entry.crc {
-                list.push(Finding::Data { lba, at: entry.at });
+            for (at, (member, crc)) in self.entries_of(lba) {
+                checked += 1;
+                let read = backing.read(at.raw().into(), &mut block);
+                if read.is_err() || checksum(&block) != crc {
+                    list.push(Finding::Data { member, lba, at });
+                }
             }
         }
         checked
     }
 
-    /// Where a block lies and its checksum, for those who look closely. The page is read if need be.
-    pub fn look_up<B: Backing>(&mut self, backing: &mut B, lba: Lba) -> Option<(Location, u32)> {
-        let range = Range { lba, blocks: 1 };
+    /// Where a block of a member lies and its checksum, for those who look closely. The page is read if need be.
+    pub fn look_up<B: Backing>(
+        &mut self,
+        backing: &mut B,
+        member: MemberId,
+        lba: Lba,
+    ) -> Option<(Location, u32)> {
         for _ in 0..3 {
-            match self.mapped(range) {
-                Ok(_) => {
-                    let entry = self.map.get(lba);
-                    return Some((entry.at, entry.crc));
-                }
-                Err(_) => drive(self, backing, Nanos::ZERO),
-            };
+            if self.mapped_of(member, Range { lba, blocks: 1 }).is_ok() {
+                let slot = self.family.slot_of(member)?;
+                let entry = self.map.peek(self.in_map(Spot { slot, lba }));
+                return Some((entry.at, entry.crc));
+            }
+            drive(self, backing, Nanos::ZERO);
         }
         None
     }

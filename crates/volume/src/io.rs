@@ -59,6 +59,10 @@ pub enum Refusal {
     ReadOnly,
     /// The map of the range cannot be read.
     MediaError,
+    /// There is no such member of the family.
+    NoMember,
+    /// The member is a snapshot.
+    WriteProtected,
 }
 
 /// Bytes at an address that is a multiple of 4 KiB, as direct access wants them.

@@ -13,8 +13,10 @@ mod check;
 mod checkpoint;
 mod clean;
 mod config;
+mod counting;
 mod engine;
 mod faithful;
+mod family;
 mod faults;
 mod flush;
 mod han;
@@ -46,6 +48,7 @@ pub use config::{
 };
 pub use engine::Engine;
 pub use faithful::{Areas, Faithful, PartitionInfo};
+pub use family::{FamilyError, MemberId, MemberInfo, Usage};
 pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
 pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};

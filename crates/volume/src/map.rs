@@ -1,7 +1,8 @@
 //! The map: where each block of the exported device lies, and its checksum.
 //!
 //! A *map page* holds 1,024 entries, so it stands for 4 MiB of the exported device. The *directory* has one slot per
-//! page: where its image lies on the backing, and whether it is in memory.
+//! page: where its image lies on the backing, and whether it is in memory. Each member of the family has slots of its own,
+//! one after the other, so a page is named by a *key*: its number and that of its member ([`Map::key`]).
 //!
 //! 1. The state of a page is its image, with the records of all runs applied in order, with the changes since the last
 //!    checkpoint. Applying a run to an image that is newer than the run gives the same result, because what changed
@@ -74,13 +75,10 @@ struct Slot {
     page: u32,
     /// Runs have or may have records that the image has not.
     stale: bool,
-    /// The live counts know what the page maps (`crate::runs`, invariant 2).
-    counted: bool,
 }
 
 impl Slot {
-    const ABSENT: Self =
-        Self { image: DirectoryEntry::ABSENT, page: ABSENT, stale: false, counted: false };
+    const ABSENT: Self = Self { image: DirectoryEntry::ABSENT, page: ABSENT, stale: false };
 }
 
 /// Whether the entries of a page can be looked up.
@@ -98,9 +96,11 @@ pub(crate) enum Ready {
     Damaged,
 }
 
-/// The map of one exported device.
+/// The maps of all members.
 #[derive(Debug)]
 pub(crate) struct Map {
+    /// Pages of one member.
+    pages_each: usize,
     slots: Vec<Slot>,
     pages: Vec<Option<Page>>,
     free: Vec<u32>,
@@ -114,6 +114,7 @@ pub(crate) struct Map {
 impl Map {
     pub(crate) fn new(pages: usize, limit: usize) -> Self {
         Self {
+            pages_each: pages,
             slots: vec![Slot::ABSENT; pages],
             pages: Vec::new(),
             free: Vec::new(),
@@ -125,8 +126,79 @@ impl Map {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+    /// Pages of one member.
+    pub(crate) const fn pages_each(&self) -> usize {
+        self.pages_each
+    }
+
+    /// The key of a page of a member.
+    pub(crate) const fn key(&self, member: usize, page: usize) -> usize {
+        member * self.pages_each + page
+    }
+
+    /// The member and the page of a key.
+    pub(crate) const fn of_key(&self, key: usize) -> (usize, usize) {
+        (key / self.pages_each, key % self.pages_each)
+    }
+
+    /// A block of a member among the blocks of all of them, as the map counts.
+    pub(crate) fn lba_of(&self, member: usize, lba: Lba) -> Lba {
+        Lba::new(u64_from(member * self.pages_each) * PAGE_ENTRIES_U64 + lba.raw())
+    }
+
+    /// Gives a member its slots, as they are in `parent`: what changed there has to be captured.
+    pub(crate) fn add_member(&mut self, member: usize, parent: Option<usize>) {
+        let end = (member + 1) * self.pages_each;
+        if self.slots.len() < end {
+            self.slots.resize(end, Slot::ABSENT);
+        }
+        let Some(parent) = parent else { return };
+        for page in 0..self.pages_each {
+            let Slot { image, stale, .. } = self.slots[self.key(parent, page)];
+            let key = self.key(member, page);
+            self.slots[key] = Slot { image, stale, page: ABSENT };
+        }
+    }
+
+    /// Takes the slots of a member away. Nothing of it is being read.
+    pub(crate) fn drop_member(&mut self, member: usize) {
+        for key in self.key(member, 0)..self.key(member + 1, 0) {
+            assert!(self.slots[key].page != LOADING, "page {key} is being read");
+            self.leave(key);
+            self.slots[key] = Slot::ABSENT;
+        }
+    }
+
+    /// Takes a page out of memory, with what changed in it.
+    fn leave(&mut self, key: usize) {
+        let slot = self.slots[key].page;
+        if slot >= DAMAGED {
+            return;
+        }
+        if let Some(page) = self.pages[index(slot)].take() {
+            let dirty: u32 = page.dirty.iter().map(|word| word.count_ones()).sum();
+            self.dirty_entries -= u64::from(dirty);
+            self.dirty_pages -= usize::from(dirty > 0);
+            self.free.push(slot);
+            self.slots[key].page = ABSENT;
+            self.resident -= 1;
+        }
+    }
+
+    /// Unmaps a page as a whole; it need not be in memory, nor need it be readable.
+    pub(crate) fn clear(&mut self, key: usize) {
+        assert!(self.slots[key].page != LOADING, "page {key} is being read");
+        if self.slots[key].page >= DAMAGED {
+            self.slots[key].page = ABSENT;
+            self.admit(key, blank_entries());
+        }
+        let page = self.pages[index(self.slots[key].page)].as_mut().expect("a resident page");
+        page.entries.fill(Entry::UNMAPPED);
+        if !page.is_dirty() {
+            self.dirty_pages += 1;
+            self.dirty_entries += 1;
+            page.dirty[0] = 1;
+        }
     }
 
     /// The page of a block and its entry there.
@@ -153,6 +225,13 @@ impl Map {
             Some(page) => page.entries[at],
             None => Entry::UNMAPPED,
         }
+    }
+
+    /// The entry of a block whose page is ready, without keeping the page in memory for that.
+    #[inline]
+    pub(crate) fn peek(&self, lba: Lba) -> Entry {
+        let (page, at) = Self::place(lba);
+        self.page(page).map_or(Entry::UNMAPPED, |page| page.entries[at])
     }
 
     /// Changes the entry of a block whose page is ready; gives the old one.
@@ -213,28 +292,11 @@ impl Map {
         slot.stale = stale;
     }
 
-    /// Whether the live counts know what a page maps.
-    pub(crate) fn is_counted(&self, page: usize) -> bool {
-        self.slots[page].counted
-    }
-
-    /// Whether the live counts know what a page maps; from now on they do.
-    pub(crate) fn count_once(&mut self, page: usize) -> bool {
-        std::mem::replace(&mut self.slots[page].counted, true)
-    }
-
-    /// Takes a page that maps nothing, and did not change since the last capture, out of memory.
-    pub(crate) fn drop_page(&mut self, page: usize) {
-        let slot = std::mem::replace(&mut self.slots[page].page, ABSENT);
-        if slot < DAMAGED {
-            self.pages[index(slot)] = None;
-            self.free.push(slot);
-            self.resident -= 1;
-        }
-    }
-
-    /// Another number of pages; those that go are not in memory. Runs may have records of new ones if `stale`.
+    /// Another number of pages of the only member; those that go map nothing, have no image and did not change. Runs may
+    /// have records of new ones if `stale`.
     pub(crate) fn resize(&mut self, pages: usize, stale: bool) {
+        (pages..self.pages_each).for_each(|page| self.leave(page));
+        self.pages_each = pages;
         self.slots.resize(pages, Slot { stale, ..Slot::ABSENT });
     }
 
@@ -308,7 +370,7 @@ impl Map {
         false
     }
 
-    /// Takes the changes of a page: each entry with its new content. The page stays in memory until checkpoint
+    /// Takes the changes of a page: each entry with its new content, by the LBA in its member. The page stays in memory until checkpoint
     /// `number` is committed.
     pub(crate) fn capture(&mut self, page: usize, number: u64, mut each: impl FnMut(Lba, Entry)) {
         let slot = self.slots[page].page;
@@ -321,7 +383,7 @@ impl Map {
         }
         resident.keep_until = number;
         self.dirty_pages -= 1;
-        let first = u64_from(page) * PAGE_ENTRIES_U64;
+        let first = u64_from(page % self.pages_each) * PAGE_ENTRIES_U64;
         for (word, bits) in resident.dirty.iter_mut().enumerate() {
             let mut rest = std::mem::take(bits);
             self.dirty_entries -= u64::from(rest.count_ones());
@@ -343,10 +405,11 @@ impl Map {
         self.page(page).is_none_or(Page::maps_nothing)
     }
 
-    /// Marks what a record says as changed, for a checkpoint that came to nothing.
-    pub(crate) fn touch(&mut self, record: &RunRecord) {
+    /// Marks what a record of a member says as changed, for a checkpoint that came to nothing.
+    pub(crate) fn touch(&mut self, member: usize, record: &RunRecord) {
         let blocks = if record.is_page_gone() { PAGE_ENTRIES_U64 } else { 1 };
-        for lba in (record.lba.raw()..record.lba.raw() + blocks).map(Lba::new) {
+        let first = self.lba_of(member, record.lba).raw();
+        for lba in (first..first + blocks).map(Lba::new) {
             let entry = self.get(lba);
             self.set(lba, entry);
         }

@@ -18,7 +18,9 @@ use crate::backing::{Backing, read_block, settle};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
 use crate::config::{Geometry, GeometryError, Options, OptionsError};
+use crate::counting::Counting;
 use crate::engine::Engine;
+use crate::family::{Family, Kin};
 use crate::faults::Faults;
 use crate::flush::Flushes;
 use crate::heat::Heat;
@@ -87,6 +89,21 @@ pub enum MountError {
         what: &'static str,
         /// Where.
         at: u64,
+    },
+    /// The family of members contradicts itself.
+    #[error("the family of the volume is damaged: {0}; nothing was changed")]
+    Family(&'static str),
+    /// The memory for the map is too small for the family.
+    #[error(
+        "the volume has {found} members, which take at least {} map pages in memory; {pages} are allowed: give it more \
+         memory for the map, or delete snapshots with more",
+        4 * found
+    )]
+    Members {
+        /// Members.
+        found: usize,
+        /// Map pages that may be in memory.
+        pages: usize,
     },
     /// What had been durable is not there.
     #[error(
@@ -279,7 +296,7 @@ fn find_state<B: Backing>(
     let mut volume = Volume::blank(layout, options, label);
     volume.incarnation = root.incarnation;
     volume.restore(backing, &body, body_blocks, root.generation)?;
-    let recovery = volume.replayed(&body, &replay, root.clean);
+    let recovery = volume.replayed(&body, &replay, root.clean)?;
     Ok((volume, recovery, replay.durable))
 }
 
@@ -368,9 +385,11 @@ impl Volume {
             pages.div_ceil(DIRECTORY_ENTRIES)
         ];
         let runs = Runs { list: Vec::new(), next_number: 1 };
-        let restored = Restored { generation: 0, runs, directory, body: Vec::new() };
+        let restored = Restored { generation: 0, runs, body: Vec::new() };
         Self {
             map: Map::new(pages, options.map_pages),
+            family: Family::new(vec![Kin::device(directory)], 1),
+            counting: Counting::default(),
             segments: Segments::new(layout.segments(), layout.fixed()),
             log: Log::new(options.batches, 0),
             heat: Heat::new(pages),
@@ -384,7 +403,7 @@ impl Volume {
             cleaner: Cleaner::default(),
             trims: Trims::default(),
             resizing: Resizing::default(),
-            recovered: None,
+            recovered: Vec::new(),
             stats: Stats::default(),
             frozen: None,
             failures: 0,

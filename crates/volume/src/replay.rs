@@ -7,13 +7,13 @@
 //! 3. A batch that may not have been durable counts only if all its blocks are as their records say; the first one that is
 //!    not ends the run. Below the highest number that was known to be durable a gap or damage is no power cut.
 //!    A block that cannot be read may hold one that counts, so it is an error.
-//! 4. A copy of the cleaner counts iff the map points to its source. What the replay has not changed before, points there:
-//!    the cleaner looked after the root was captured.
+//! 4. What the cleaner moved behind the root is where it was: its log segment is given back only after a checkpoint that
+//!    covers the copies. So copies change nothing, and nobody has to know which members had a block.
 
 use std::collections::BTreeMap;
 
 use onefold_format::checksum;
-use onefold_format::volume::{BatchHeader, DecodedBatch, RecordList, RunRecord};
+use onefold_format::volume::{BatchHeader, BlockError, DecodedBatch, RecordList, RunRecord};
 use onefold_units::convert::{u32_from, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId};
 
@@ -23,7 +23,7 @@ use crate::faults::first_lba;
 use crate::layout::Layout;
 use crate::log::BLOCK;
 use crate::map::{Entry, Map, PAGE_ENTRIES_U64};
-use crate::mount::MountError;
+use crate::mount::{MountError, damaged};
 
 /// Where a log segment may have batches behind the root.
 #[derive(Clone, Copy, Debug)]
@@ -207,78 +207,76 @@ struct OverlayPage {
 }
 
 /// What the replayed batches changed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Overlay {
-    pages: BTreeMap<usize, OverlayPage>,
+    /// By place of the member, and number.
+    pages: BTreeMap<(usize, usize), OverlayPage>,
+    /// The places of members by what their writes are marked with.
+    births: BTreeMap<u32, usize>,
+    logical_blocks: u64,
 }
 
 impl Overlay {
+    pub(crate) const fn new(births: BTreeMap<u32, usize>, logical_blocks: u64) -> Self {
+        Self { pages: BTreeMap::new(), births, logical_blocks }
+    }
+
     /// Applies a batch; batches come in order.
-    pub(crate) fn apply(&mut self, found: &Found, logical_blocks: u64) {
+    pub(crate) fn apply(&mut self, found: &Found) -> Result<(), MountError> {
+        let stranger = damaged("batch header", Location::new(found.start));
+        let stranger = || stranger(BlockError::Malformed("a record of a member that is none"));
         for trim in &found.batch.trims {
-            let end = trim.lba.raw().saturating_add(trim.blocks).min(logical_blocks);
-            self.trim(trim.lba.raw(), end, logical_blocks);
+            let slot = *self.births.get(&trim.birth).ok_or_else(stranger)?;
+            let end = trim.lba.raw().saturating_add(trim.blocks).min(self.logical_blocks);
+            self.trim(slot, trim.lba.raw(), end);
         }
-        let place = |at: usize| Location::new(found.start + 1 + u32_from(at));
-        match &found.batch.records {
-            RecordList::Data(list) => {
-                let records = list.iter().enumerate();
-                for (at, record) in records.filter(|(_, record)| record.lba.raw() < logical_blocks)
-                {
-                    self.set(record.lba, Entry { at: place(at), crc: record.crc });
-                }
+        let RecordList::Data(list) = &found.batch.records else { return Ok(()) };
+        for (at, record) in (found.start + 1..).zip(list) {
+            let slot = *self.births.get(&record.birth).ok_or_else(stranger)?;
+            if record.lba.raw() >= self.logical_blocks {
+                return Err(stranger());
             }
-            RecordList::Clean(list) => {
-                for (at, record) in list.iter().enumerate() {
-                    // Invariant 4.
-                    if record.lba.raw() < logical_blocks
-                        && self.get(record.lba).is_none_or(|entry| entry.at == record.source)
-                    {
-                        self.set(record.lba, Entry { at: place(at), crc: record.crc });
-                    }
-                }
-            }
-            RecordList::Meta(_) => {}
+            self.set(slot, record.lba, Entry { at: Location::new(at), crc: record.crc });
         }
+        Ok(())
     }
 
-    fn get(&self, lba: Lba) -> Option<Entry> {
-        let page = self.pages.get(&Map::place(lba).0)?;
-        let entry = page.entries.get(&lba.raw()).copied();
-        entry.or_else(|| page.gone.then_some(Entry::UNMAPPED))
+    fn set(&mut self, slot: usize, lba: Lba, entry: Entry) {
+        let page = (slot, Map::place(lba).0);
+        self.pages.entry(page).or_default().entries.insert(lba.raw(), entry);
     }
 
-    fn set(&mut self, lba: Lba, entry: Entry) {
-        self.pages.entry(Map::place(lba).0).or_default().entries.insert(lba.raw(), entry);
-    }
-
-    fn trim(&mut self, from: u64, end: u64, logical_blocks: u64) {
+    fn trim(&mut self, slot: usize, from: u64, end: u64) {
         let mut at = from;
         while at < end {
             let page = Map::place(Lba::new(at)).0;
             let first = first_lba(page).raw();
             let page_end = first + PAGE_ENTRIES_U64;
-            if at == first && end >= page_end.min(logical_blocks) {
+            if at == first && end >= page_end.min(self.logical_blocks) {
                 let gone = OverlayPage { gone: true, entries: BTreeMap::new() };
-                self.pages.insert(page, gone);
+                self.pages.insert((slot, page), gone);
             } else {
                 for lba in at..end.min(page_end) {
-                    self.set(Lba::new(lba), Entry::UNMAPPED);
+                    self.set(slot, Lba::new(lba), Entry::UNMAPPED);
                 }
             }
             at = page_end;
         }
     }
 
-    /// The pages that changed.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The pages that changed, with the places of their members.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.pages.keys().copied()
     }
 
-    /// The records of a run with these changes.
-    pub(crate) fn records(&self) -> Vec<RunRecord> {
-        let mut records = Vec::new();
-        for (page, changes) in &self.pages {
+    /// The records of a run with these changes, for each member.
+    pub(crate) fn records(&self) -> Vec<(usize, Vec<RunRecord>)> {
+        let mut all: Vec<(usize, Vec<RunRecord>)> = Vec::new();
+        for ((slot, page), changes) in &self.pages {
+            if all.last().is_none_or(|(last, _)| last != slot) {
+                all.push((*slot, Vec::new()));
+            }
+            let Some((_, records)) = all.last_mut() else { continue };
             let first = first_lba(*page);
             if changes.gone && changes.entries.is_empty() {
                 records.push(RunRecord::page_gone(first));
@@ -295,6 +293,6 @@ impl Overlay {
                 records.push(RunRecord { lba, birth: 0, location: entry.at, crc: entry.crc });
             }
         }
-        records
+        all
     }
 }

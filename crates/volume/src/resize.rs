@@ -88,6 +88,9 @@ pub enum ResizeError {
         /// Which.
         segment: u32,
     },
+    /// Snapshots and clones are as large as the device.
+    #[error("the volume has snapshots or clones, which are as large as it is; delete them first")]
+    Members,
     /// Another resize is under way.
     #[error("another resize is under way")]
     Busy,
@@ -161,6 +164,9 @@ impl Volume {
         if self.resizing.work.is_some() {
             return Err(ResizeError::Busy);
         }
+        if matches!(to, Resize::Logical { .. }) && !self.family.stays_alone() {
+            return Err(ResizeError::Members);
+        }
         let old = *self.layout.geometry();
         let geometry = match to {
             Resize::Logical { blocks, .. } => Geometry { logical_blocks: blocks, ..old },
@@ -184,6 +190,11 @@ impl Volume {
             return Some(Err(ResizeError::ReadOnly));
         }
         self.resizing.outcome.take()
+    }
+
+    /// Whether a resize is under way.
+    pub(crate) const fn is_resizing(&self) -> bool {
+        self.resizing.work.is_some()
     }
 
     /// The first block that the host cannot use.
@@ -262,10 +273,10 @@ impl Volume {
         if self.map.ready(page) == Ready::Damaged {
             return Err(ResizeError::Unreadable { lba: at });
         }
-        let done = match self.alike(range) {
+        let done = match self.alike(0, range) {
             Ok((false, blocks)) => blocks,
             Ok((true, _)) if !discard => return Err(ResizeError::Mapped { lba: at }),
-            Ok((true, _)) => self.trim_part(range, None).unwrap_or(0),
+            Ok((true, _)) => self.trim_part(0, range, None).unwrap_or(0),
             Err(_) => 0,
         };
         Ok(Phase::Clear { at: at + done, discard })
@@ -273,7 +284,7 @@ impl Volume {
 
     /// Waits until no page behind the new end has an image.
     fn forget_tail(&mut self, layout: &Layout) -> Phase {
-        let tail = layout.map_pages()..self.map.len();
+        let tail = layout.map_pages()..self.map.pages_each();
         let (first, mut pages) = (tail.start, tail);
         if !pages.any(|page| self.map.image(page).page.is_block() || self.map.is_dirty(page)) {
             return self.after_next_checkpoint();
@@ -347,16 +358,20 @@ impl Volume {
         }
         let leaves =
             |at: Location| at.is_block() && self.segments.of(self.layout.segment_of(at)).leaving;
-        let directories = self.checkpoint.directory_in(leaves);
-        let pages = (0..self.map.len()).filter(|page| {
-            let image = self.map.image(*page);
-            leaves(image.page)
-                || leaves(image.sums)
-                || directories.contains(&(page / DIRECTORY_ENTRIES))
-        });
-        let pages: Vec<_> = pages.collect();
-        for page in pages {
-            self.map.mark_stale(page);
+        let mut keys = Vec::new();
+        for slot in self.family.slots() {
+            for (page, key) in
+                (0..self.map.pages_each()).map(|page| (page, self.map.key(slot, page)))
+            {
+                let image = self.map.image(key);
+                let block = self.family.of(slot).directory[page / DIRECTORY_ENTRIES];
+                if leaves(image.page) || leaves(image.sums) || leaves(block.location) {
+                    keys.push(key);
+                }
+            }
+        }
+        for key in keys {
+            self.map.mark_stale(key);
         }
         true
     }
@@ -399,22 +414,21 @@ impl Volume {
     }
 
     fn is_loading_behind(&self, work: &Work) -> bool {
-        let pages = work.layout.map_pages()..self.map.len().max(work.layout.map_pages());
-        pages.into_iter().any(|page| self.map.ready(page) == Ready::Loading)
+        let mut pages = work.layout.map_pages()..self.map.pages_each();
+        pages.any(|page| self.map.ready(page) == Ready::Loading)
     }
 
     /// Takes the new sizes over.
     fn apply(&mut self, work: Work) {
         let pages = work.layout.map_pages();
-        for page in pages..self.map.len() {
-            // Blank; without image.
-            self.map.drop_page(page);
-        }
-        let stale = !self.checkpoint.runs().list.is_empty();
-        self.map.resize(pages, stale);
-        self.heat.resize(pages);
-        for at in self.checkpoint.resize(pages) {
-            self.lose(at);
+        if pages != self.map.pages_each() {
+            let stale = !self.checkpoint.runs().list.is_empty();
+            self.map.resize(pages, stale);
+            self.heat.resize(pages);
+            self.checkpoint.resize();
+            for at in self.family.resize(pages.div_ceil(DIRECTORY_ENTRIES)) {
+                self.lose(at);
+            }
         }
         self.layout = work.layout;
         self.label = work.label;

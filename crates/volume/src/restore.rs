@@ -1,15 +1,18 @@
 //! Taking over what a root describes, and what the batches behind it changed.
 
+use std::collections::{BTreeMap, btree_map};
+
 use onefold_format::checksum;
 use onefold_format::volume::{
-    BlockError, Body, DIRECTORY_ENTRIES, DirectoryBlock, DirectoryPlace, RunBlock, RunEntry,
-    RunIndexBlock, SegmentState,
+    BlockError, Body, DIRECTORY_ENTRIES, DirectoryBlock, DirectoryPlace, Member, RunBlock,
+    RunEntry, RunIndexBlock, SegmentState,
 };
 use onefold_units::Location;
 use onefold_units::convert::{index, u64_from};
 
 use crate::backing::Backing;
 use crate::checkpoint::{Checkpoint, Restored};
+use crate::family::{Family, Kin};
 use crate::flush::Flushes;
 use crate::layout::Layout;
 use crate::log::{Log, Stream};
@@ -46,15 +49,9 @@ impl Volume {
         body_blocks: Vec<Location>,
         generation: u64,
     ) -> Result<(), MountError> {
-        let member = body.members.first().ok_or(MountError::NoRoot { slots: 1 })?;
+        self.restore_family_of(body)?;
         let mut made = body_blocks.clone();
-        let directories = self.map.len().div_ceil(DIRECTORY_ENTRIES);
-        for (at, place) in member.directory.iter().take(directories).enumerate() {
-            if place.location.is_block() {
-                made.push(place.location);
-                self.restore_directory(backing, at, *place, &mut made)?;
-            }
-        }
+        self.restore_directories(backing, &mut made)?;
         let mut runs = Runs { list: Vec::new(), next_number: body.next_run };
         for entry in &body.runs {
             let run = read_run(backing, entry, &self.uuid)?;
@@ -64,11 +61,14 @@ impl Volume {
         let mut uncounted = Vec::new();
         for run in runs.list.iter().filter(|run| !run.counted) {
             uncounted.extend(pages_of(backing, run, &self.uuid)?);
-            uncounted.retain(|page| *page < self.map.len());
+            uncounted.retain(|page| *page < self.map.pages_each());
         }
         if !runs.list.is_empty() {
             // Which pages have records is known when they are read.
-            (0..self.map.len()).for_each(|page| self.map.mark_stale(page));
+            for slot in self.family.slots().collect::<Vec<_>>() {
+                (self.map.key(slot, 0)..self.map.key(slot + 1, 0))
+                    .for_each(|key| self.map.mark_stale(key));
+            }
         }
         let table = body.segments.iter().map(|entry| Segment {
             state: match entry.state {
@@ -88,44 +88,79 @@ impl Volume {
         // The size may have changed since (`crate::resize`, invariant 1).
         fit(&mut table, self.layout.segments(), self.layout.fixed());
         self.segments = Segments::restore(table, body.next_epoch);
+        // Members have some of it in common.
+        made.sort_unstable();
+        made.dedup();
         for at in made {
             self.gain(at);
         }
-        let mut directory = member.directory.clone();
-        directory.resize(directories, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
-        let restored = Restored { generation, runs, directory, body: body_blocks };
+        let restored = Restored { generation, runs, body: body_blocks };
         self.checkpoint = Checkpoint::new(restored, body.next_epoch);
-        self.checkpoint.count_pages(uncounted);
+        self.count_pages(uncounted);
         Ok(())
     }
 
-    fn restore_directory<B: Backing>(
+    /// The members; the place of each in the list is its bit in the masks of runs.
+    fn restore_family_of(&mut self, body: &Body) -> Result<(), MountError> {
+        if body.members.first().is_none_or(|member| member.id != 0) {
+            return Err(MountError::Family("its first member is not the device"));
+        }
+        let twice = |one: &Member, other: &Member| one.id == other.id || one.birth == other.birth;
+        let list = &body.members;
+        if list.iter().enumerate().any(|(at, one)| list[..at].iter().any(|other| twice(one, other)))
+        {
+            return Err(MountError::Family("two members have one number or one birth"));
+        }
+        let (found, max) = (list.len(), Family::most(&self.options));
+        if found > max {
+            return Err(MountError::Members { found, pages: self.options.map_pages });
+        }
+        let blocks = self.map.pages_each().div_ceil(DIRECTORY_ENTRIES);
+        let kin = list.iter().map(|member| Kin::restored(member, blocks)).collect();
+        self.family = Family::new(kin, body.next_member);
+        (0..found).for_each(|slot| self.map.add_member(slot, None));
+        Ok(())
+    }
+
+    /// Reads the directories, and notes what they point to and where they lie.
+    fn restore_directories<B: Backing>(
         &mut self,
         backing: &mut B,
-        at: usize,
-        place: DirectoryPlace,
         made: &mut Vec<Location>,
     ) -> Result<(), MountError> {
-        let block = fetch(backing, "directory", place.location)?;
-        if checksum(&block[..]) != place.crc {
-            return Err(damaged("directory", place.location)(BlockError::Checksum));
-        }
-        let directory = DirectoryBlock::decode(&block[..], &self.uuid, place.location.raw().into())
-            .map_err(damaged("directory", place.location))?;
-        for (page, entry) in (at * DIRECTORY_ENTRIES..self.map.len()).zip(directory.entries.iter())
-        {
-            self.map.set_image(page, *entry, false);
-            made.extend([entry.page, entry.sums].into_iter().filter(|at| at.is_block()));
+        let mut read: BTreeMap<Location, DirectoryBlock> = BTreeMap::new();
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let places = self.family.of(slot).directory.clone();
+            for (at, place) in places.iter().enumerate().filter(|(_, p)| p.location.is_block()) {
+                let block = match read.entry(place.location) {
+                    btree_map::Entry::Occupied(there) => there.into_mut(),
+                    btree_map::Entry::Vacant(free) => {
+                        made.push(place.location);
+                        free.insert(read_directory(backing, *place, &self.uuid)?)
+                    }
+                };
+                let pages = at * DIRECTORY_ENTRIES..self.map.pages_each();
+                for (page, entry) in pages.zip(block.entries.iter()) {
+                    self.map.set_image(self.map.key(slot, page), *entry, false);
+                    made.extend([entry.page, entry.sums].into_iter().filter(|at| at.is_block()));
+                }
+            }
         }
         Ok(())
     }
 
     /// Takes over what the batches behind the root changed.
-    pub(crate) fn replayed(&mut self, body: &Body, replay: &Replay, clean: bool) -> Recovery {
-        let mut overlay = Overlay::default();
+    pub(crate) fn replayed(
+        &mut self,
+        body: &Body,
+        replay: &Replay,
+        clean: bool,
+    ) -> Result<Recovery, MountError> {
+        let births = body.members.iter().map(|member| member.birth).zip(0..).collect();
+        let mut overlay = Overlay::new(births, self.layout.geometry().logical_blocks);
         let mut used = Vec::new();
         for found in &replay.batches {
-            overlay.apply(found, self.layout.geometry().logical_blocks);
+            overlay.apply(found)?;
             used.push((
                 found.batch.header.segment,
                 found.batch.header.epoch,
@@ -137,28 +172,44 @@ impl Volume {
         let most = u64_from(body.reserve.len());
         self.segments.take_over(&used, &body.reserve, highest.max(body.next_epoch + most) + 1);
         let records = overlay.records();
-        for record in &records {
+        for record in records.iter().flat_map(|(_, records)| records) {
             if record.location.is_block() {
                 self.gain(record.location);
             }
         }
-        let pages: Vec<usize> = overlay.pages().collect();
-        for page in &pages {
-            self.map.mark_stale(*page);
+        let mut pages: Vec<usize> = Vec::new();
+        for (slot, page) in overlay.pages() {
+            self.map.mark_stale(self.map.key(slot, page));
+            pages.push(page);
         }
+        pages.sort_unstable();
+        pages.dedup();
         self.log = Log::new(self.options.batches, replay.seq);
         self.flushes = Flushes::new(replay.seq);
-        self.recovered = (!records.is_empty()).then_some(records);
-        self.checkpoint.count_pages(pages.clone());
-        Recovery {
+        self.recovered = records;
+        self.count_pages(pages.iter().copied());
+        Ok(Recovery {
             clean: clean && pages.is_empty(),
             batches: u64_from(replay.batches.len()),
             headers: replay.headers,
             checked_blocks: replay.checked,
             pages: u64_from(pages.len()),
             seq: replay.seq,
-        }
+        })
     }
+}
+
+fn read_directory<B: Backing>(
+    backing: &mut B,
+    place: DirectoryPlace,
+    uuid: &[u8; 16],
+) -> Result<DirectoryBlock, MountError> {
+    let block = fetch(backing, "directory", place.location)?;
+    if checksum(&block[..]) != place.crc {
+        return Err(damaged("directory", place.location)(BlockError::Checksum));
+    }
+    DirectoryBlock::decode(&block[..], uuid, place.location.raw().into())
+        .map_err(damaged("directory", place.location))
 }
 
 /// The pages that a run has records of.
@@ -200,6 +251,7 @@ fn read_run<B: Backing>(
     }
     Ok(Run {
         number: entry.number,
+        members: entry.members,
         records: entry.records,
         counted: entry.counted,
         blocks,

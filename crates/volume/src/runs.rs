@@ -4,7 +4,9 @@
 //!    its page.
 //! 2. The live counts include what the records of a counted run replaced. Recovery makes a run without reading the map, so
 //!    it cannot know what was replaced: the counts are too high until each page of that run was read once.
-//! 3. A run is dropped when each page it has records of was written after it (`crate::checkpoint`).
+//! 3. A run belongs to the member whose changes it has, and to those that were made of it later. It has pages and LBAs as
+//!    each member counts them.
+//! 4. A run is dropped when each page it has records of was written after it (`crate::checkpoint`).
 
 use onefold_units::Location;
 use onefold_units::convert::u64_from;
@@ -15,6 +17,8 @@ use crate::map::PAGE_ENTRIES_U64;
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) number: u64,
+    /// The members whose maps it changes, one bit for the place of each.
+    pub(crate) members: u64,
     pub(crate) records: u64,
     /// Invariant 2.
     pub(crate) counted: bool,
@@ -27,7 +31,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The blocks with records of a page.
+    /// The blocks with records of a page of its members.
     pub(crate) fn blocks_of(&self, page: usize) -> impl Iterator<Item = Location> + '_ {
         let first = u64_from(page) * PAGE_ENTRIES_U64;
         let end = first + PAGE_ENTRIES_U64;

@@ -59,6 +59,8 @@ pub(crate) struct Segments {
     /// Blocks that pages of an uncounted run were found to replace (`crate::runs`, invariant 2). A root still counts them
     /// as live, because a recovery from it would find them again.
     deferred: Vec<u32>,
+    /// Live blocks that are not of the map.
+    data: u64,
 }
 
 impl Segments {
@@ -75,6 +77,7 @@ impl Segments {
             available: 0,
             empty: 0,
             deferred: Vec::new(),
+            data: 0,
         };
         segments.free = segments.in_state(SegmentState::Free).collect();
         segments.list_all();
@@ -96,11 +99,18 @@ impl Segments {
             available: 0,
             empty: 0,
             deferred: Vec::new(),
+            data: 0,
         };
         segments.empty = u32_from(segments.iter().filter(|(_, one)| one.is_empty_closed()).count());
         segments.free = segments.in_state(SegmentState::Free).collect();
+        segments.sum_data();
         segments.list_all();
         segments
+    }
+
+    fn sum_data(&mut self) {
+        let data = self.table.iter().filter(|segment| segment.stream != Stream::Meta);
+        self.data = data.map(|segment| u64::from(segment.live)).sum();
     }
 
     /// Log segments that batches behind the root were found in: closed, in the use that was found.
@@ -126,6 +136,7 @@ impl Segments {
         self.free = self.in_state(SegmentState::Free).collect();
         self.empty = u32_from(self.iter().filter(|(_, one)| one.is_empty_closed()).count());
         self.next_epoch = next_epoch;
+        self.sum_data();
         self.list_all();
     }
 
@@ -274,7 +285,9 @@ impl Segments {
     }
 
     pub(crate) fn gain(&mut self, id: LogSegmentId) {
-        self.of_mut(id).live += 1;
+        let segment = self.of_mut(id);
+        segment.live += 1;
+        self.data += u64::from(self.of(id).stream != Stream::Meta);
     }
 
     pub(crate) fn lose(&mut self, id: LogSegmentId) {
@@ -282,6 +295,7 @@ impl Segments {
         assert!(segment.live > 0, "log segment {id:?} loses more blocks than it has");
         segment.live -= 1;
         let emptied = segment.is_empty_closed();
+        self.data -= u64::from(self.of(id).stream != Stream::Meta);
         self.empty += u32::from(emptied);
     }
 
@@ -315,6 +329,11 @@ impl Segments {
         let segment = self.of_mut(id);
         assert!(segment.pins > 0, "log segment {id:?} was not pinned");
         segment.pins -= 1;
+    }
+
+    /// Live blocks of data.
+    pub(crate) const fn data_total(&self) -> u64 {
+        self.data
     }
 
     /// Live blocks of all log segments.

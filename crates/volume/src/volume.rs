@@ -9,6 +9,8 @@ use onefold_units::{Location, LogSegmentId, Nanos};
 use crate::checkpoint::Checkpoint;
 use crate::clean::Cleaner;
 use crate::config::Options;
+use crate::counting::Counting;
+use crate::family::Family;
 use crate::faults::Faults;
 use crate::flush::Flushes;
 use crate::heat::Heat;
@@ -39,6 +41,8 @@ pub struct Volume {
     pub(crate) uuid: [u8; 16],
     pub(crate) incarnation: u32,
     pub(crate) map: Map,
+    pub(crate) family: Family,
+    pub(crate) counting: Counting,
     pub(crate) segments: Segments,
     pub(crate) log: Log,
     pub(crate) heat: Heat,
@@ -52,8 +56,8 @@ pub struct Volume {
     pub(crate) cleaner: Cleaner,
     pub(crate) trims: Trims,
     pub(crate) resizing: Resizing,
-    /// What recovery found behind the last root; the next checkpoint writes it as a run.
-    pub(crate) recovered: Option<Vec<RunRecord>>,
+    /// What recovery found behind the last root, by member; the next checkpoint writes it as runs.
+    pub(crate) recovered: Vec<(usize, Vec<RunRecord>)>,
     pub(crate) stats: Stats,
     /// Why nothing may change any more.
     pub(crate) frozen: Option<Frozen>,
@@ -183,6 +187,7 @@ impl Volume {
         self.send_due();
         self.step_flushes();
         self.step_counting();
+        self.step_deletion();
         self.step_checkpoint();
         self.step_cleaner();
         self.step_trims();
@@ -209,6 +214,7 @@ impl Volume {
             .chain(flush)
             .chain(self.checkpoint.deadline(&self.options))
             .chain(self.trims.deadline())
+            .chain(self.deletes_on().then_some(self.now))
             .min()
     }
 
@@ -293,6 +299,7 @@ impl Volume {
     pub(crate) fn freeze(&mut self, why: Frozen) {
         self.frozen = self.frozen.or(Some(why));
         self.fail_flushes();
+        self.fail_family();
     }
 
     /// The live count of what a location names grows by one.

@@ -170,19 +170,27 @@ fn answer<D>(line: &str, device: &D, commands: &[Command<D>]) -> Value {
     }
 }
 
-/// Asks the server behind a control socket.
+/// Gives a command without arguments to the server behind a control socket.
 pub(crate) fn ask(path: &Path, command: &str) -> Result<Value, CliError> {
+    request(path, json!({"cmd": command}))
+}
+
+/// Gives a command to the server behind a control socket.
+pub(crate) fn request(path: &Path, mut request: Value) -> Result<Value, CliError> {
     let failed = |text: String| {
         let text = format!("no answer from the control socket {}: {text}", path.display());
         CliError::new(Exit::Busy, "control::no_answer", text)
             .help("if the image is served with --control PATH, give the same option here")
     };
-    let request = json!({"id": 1, "cmd": command});
+    request["id"] = 1.into();
     let line = exchange(path, &request).map_err(|error| failed(error.to_string()))?;
     let mut reply: Value =
         serde_json::from_str(&line).map_err(|error| failed(format!("not JSON: {error}")))?;
     match reply.get("error") {
-        Some(error) => Err(failed(error.to_string())),
+        Some(error) => {
+            let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
+            Err(CliError::new(Exit::Usage, "control::refused", text))
+        }
         None => Ok(reply["result"].take()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u64_from;
-use onefold_volume::{Frozen, Geometry, Memory, Recovery, Sent, Stats, Volume};
+use onefold_volume::{Frozen, Geometry, Memory, Recovery, Sent, Stats, Usage, Volume};
 
 use super::{IoMode, VolumeDevice};
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
@@ -74,6 +74,8 @@ pub struct LogDetails {
     pub free_segments: u32,
     /// Blocks that are live, data and map.
     pub live_blocks: u64,
+    /// How full it is, for what snapshots and clones take.
+    pub usage: Usage,
     /// Map pages in memory.
     pub resident_pages: u64,
     /// Blocks of log since the last checkpoint began.
@@ -90,6 +92,7 @@ impl LogDetails {
             segments: volume.layout().usable_segments(),
             free_segments: volume.free_segments(),
             live_blocks: volume.live_blocks(),
+            usage: volume.usage(),
             resident_pages: u64_from(volume.resident_pages()),
             blocks_since_checkpoint: volume.blocks_since_checkpoint(),
             blocks_since_flush: volume.blocks_since_flush(),

@@ -13,6 +13,7 @@ mod backing;
 mod details;
 mod jobs;
 mod kernel;
+mod members;
 mod modes;
 mod open;
 mod owner;
@@ -29,13 +30,15 @@ use std::time::{Duration, Instant};
 
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
 use onefold_volume::{
-    Engine, Frozen, IoFailed, IoKind, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
+    Engine, Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery,
+    Refusal,
 };
 
 use crate::block::{BlockDevice, Due, Extent};
 use details::Stalls;
 use jobs::{Job, Jobs};
 use kernel::Bell;
+use members::{mapped_of, read_from, trim_of, write_to};
 use owner::Inbox;
 use scatter::Scatter;
 
@@ -64,6 +67,7 @@ struct State {
     inbox: Inbox,
     /// A write that was answered failed afterwards.
     failed: bool,
+    fill: members::Fill,
 }
 
 /// What is known since the volume was opened.
@@ -93,12 +97,13 @@ struct Shared {
     acknowledge: Acknowledge,
 }
 
-/// A handle of a volume; copies are the same volume.
+/// A handle of a member of a volume: its device, a snapshot, or a clone. Copies are the same member.
 ///
 /// Dropping all handles without [`VolumeDevice::close`] is a power cut.
 #[derive(Clone)]
 pub struct VolumeDevice {
     shared: Arc<Shared>,
+    member: MemberId,
     /// Ends them when it goes.
     _threads: Arc<Threads>,
 }
@@ -153,6 +158,7 @@ impl Shared {
                 None => state.failed |= done.result.is_err(),
             }
         }
+        state.fill.look(&*state.volume);
         // Without anybody who waits it would still be a system call.
         if state.busy > 0 {
             self.progress.notify_all();
@@ -242,14 +248,22 @@ impl Shared {
     }
 
     /// Writes whole blocks.
-    fn write_blocks(&self, lba: u64, data: &[u8], fua: bool) -> Result<(), Status> {
+    fn write_blocks(
+        &self,
+        member: MemberId,
+        lba: u64,
+        data: &[u8],
+        fua: bool,
+    ) -> Result<(), Status> {
         let most =
             usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
         let mut at = lba;
         for piece in data.chunks(most) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
-            let write = |state: &mut State, tag| state.volume.write(tag, range, Some(piece), fua);
+            let write = |state: &mut State, tag| {
+                write_to(&mut *state.volume, member, tag, range, piece, fua)
+            };
             if fua || self.acknowledge == Acknowledge::Complete {
                 self.ask_and_wait(write)?;
             } else {
@@ -265,7 +279,7 @@ impl Shared {
     }
 
     /// Reads whole blocks. A block whose checksum is wrong is read once more before the read fails.
-    fn read_blocks(&self, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
+    fn read_blocks(&self, member: MemberId, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
         let most =
             usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
         let mut plan = ReadPlan::default();
@@ -273,7 +287,7 @@ impl Shared {
         for piece in buffer.chunks_mut(most) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
-            self.ask(|state, _| state.volume.read(range, Some(&mut *piece), &mut plan))?;
+            self.ask(|state, _| read_from(&mut *state.volume, member, range, piece, &mut plan))?;
             if !plan.runs().is_empty() {
                 let done = self.fetch(&plan, piece);
                 let mut state = self.state();
@@ -314,12 +328,12 @@ impl Shared {
     }
 
     /// Unmaps whole blocks.
-    fn trim_blocks(&self, lba: u64, blocks: u64) -> Result<(), Status> {
+    fn trim_blocks(&self, member: MemberId, lba: u64, blocks: u64) -> Result<(), Status> {
         let (mut at, end) = (lba, lba + blocks);
         while at < end {
             let range = Range { lba: Lba::new(at), blocks: end - at };
             let (taken, _) = self.ask(|state, tag| {
-                let taken = state.volume.trim(tag, range)?;
+                let taken = trim_of(&mut *state.volume, member, tag, range)?;
                 self.turn(state);
                 Ok(taken)
             })?;
@@ -340,7 +354,8 @@ impl Shared {
 
 fn status(refusal: Refusal) -> Status {
     match refusal {
-        Refusal::InvalidField => Status::InvalidField,
+        // Front ends serve snapshots read-only, so nobody learns it from this.
+        Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
         Refusal::NoSpace => Status::NoSpace,
         Refusal::MediaError => Status::MediaError,
         Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
@@ -377,11 +392,11 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
-        self.shared.read(offset, buf).map(|()| None)
+        self.shared.read(self.member, offset, buf).map(|()| None)
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
-        self.shared.write(offset, data, fua).map(|()| None)
+        self.shared.write(self.member, offset, data, fua).map(|()| None)
     }
 
     fn flush(&self) -> Result<Due, Status> {
@@ -392,7 +407,7 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
-        self.shared.zero(offset, len).map(|()| None)
+        self.shared.zero(self.member, offset, len).map(|()| None)
     }
 
     fn write_zeroes(
@@ -402,7 +417,7 @@ impl BlockDevice for VolumeDevice {
         _may_unmap: bool,
         fua: bool,
     ) -> Result<Due, Status> {
-        self.shared.zero(offset, len)?;
+        self.shared.zero(self.member, offset, len)?;
         if fua { self.flush() } else { Ok(None) }
     }
 
@@ -410,7 +425,8 @@ impl BlockDevice for VolumeDevice {
         self.shared.check_range(offset, len)?;
         let (from, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
         let range = Range { lba: Lba::new(from), blocks: end - from };
-        let ((mapped, blocks), _) = self.shared.ask(|state, _| state.volume.mapped(range))?;
+        let ((mapped, blocks), _) =
+            self.shared.ask(|state, _| mapped_of(&mut *state.volume, self.member, range))?;
         let bytes = (from + blocks) * PAGE_BYTES - offset;
         Ok(Extent { len: bytes.min(len), mapped })
     }

@@ -11,7 +11,9 @@ use onefold_format::volume::{
 };
 use onefold_units::convert::float;
 use onefold_units::{Nanos, PAGE_BYTES};
-use onefold_volume::{Geometry, Layout, MountError, Options, Recovery, ResizeError};
+use onefold_volume::{
+    FamilyError, Geometry, Layout, MemberId, MountError, Options, Recovery, ResizeError,
+};
 use thiserror::Error;
 
 use super::backing::VolumeBacking;
@@ -194,6 +196,12 @@ pub enum VolumeError {
         /// Bytes that it should have.
         wanted: u64,
     },
+    /// Only volumes of mode `log` have snapshots and clones.
+    #[error("a volume of this mode has no snapshots and clones; those of mode log have")]
+    NoMembers,
+    /// A snapshot or clone cannot be made or deleted.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),
@@ -400,6 +408,7 @@ impl VolumeDevice {
             flush_time: Duration::ZERO,
             inbox: Inbox::default(),
             failed: false,
+            fill: super::members::Fill::default(),
         };
         let file = backing.as_file().cloned();
         let bell = match io.engine {
@@ -426,7 +435,8 @@ impl VolumeDevice {
         }
         threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());
-        Ok(VolumeOpened { device: Self { shared, _threads: Arc::new(threads) }, recovery, took })
+        let (member, _threads) = (MemberId::DEVICE, Arc::new(threads));
+        Ok(VolumeOpened { device: Self { shared, member, _threads }, recovery, took })
     }
 }
 

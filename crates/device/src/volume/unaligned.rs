@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 
 use onefold_units::convert::index64;
 use onefold_units::{PAGE_BYTES, Status};
+use onefold_volume::MemberId;
 
 use super::Shared;
 
@@ -33,72 +34,93 @@ impl Cut {
 }
 
 impl Shared {
-    pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), Status> {
+    pub(super) fn read(&self, member: MemberId, offset: u64, buf: &mut [u8]) -> Result<(), Status> {
         let len = u64::try_from(buf.len()).map_err(|_| Status::InvalidField)?;
         self.check_range(offset, len)?;
         let cut = Cut::new(offset, len);
         let (head, rest) = buf.split_at_mut(index64(cut.head));
         let (body, tail) = rest.split_at_mut(index64(cut.body));
         if !head.is_empty() {
-            self.read_part(offset, head)?;
+            self.read_part(member, offset, head)?;
         }
-        self.read_blocks((offset + cut.head) / PAGE_BYTES, body)?;
-        if tail.is_empty() { Ok(()) } else { self.read_part(offset + cut.head + cut.body, tail) }
+        self.read_blocks(member, (offset + cut.head) / PAGE_BYTES, body)?;
+        if tail.is_empty() {
+            Ok(())
+        } else {
+            self.read_part(member, offset + cut.head + cut.body, tail)
+        }
     }
 
-    fn read_part(&self, offset: u64, part: &mut [u8]) -> Result<(), Status> {
+    fn read_part(&self, member: MemberId, offset: u64, part: &mut [u8]) -> Result<(), Status> {
         let mut block = vec![0; index64(PAGE_BYTES)];
-        self.read_blocks(offset / PAGE_BYTES, &mut block)?;
+        self.read_blocks(member, offset / PAGE_BYTES, &mut block)?;
         let from = index64(offset % PAGE_BYTES);
         part.copy_from_slice(&block[from..from + part.len()]);
         Ok(())
     }
 
-    pub(super) fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), Status> {
+    pub(super) fn write(
+        &self,
+        member: MemberId,
+        offset: u64,
+        data: &[u8],
+        fua: bool,
+    ) -> Result<(), Status> {
         let len = u64::try_from(data.len()).map_err(|_| Status::InvalidField)?;
         self.check_range(offset, len)?;
         let cut = Cut::new(offset, len);
         if cut.is_aligned() {
             let _shared = self.rewrite.read().unwrap_or_else(PoisonError::into_inner);
-            return self.write_blocks(offset / PAGE_BYTES, data, fua);
+            return self.write_blocks(member, offset / PAGE_BYTES, data, fua);
         }
         let _alone = self.rewrite.write().unwrap_or_else(PoisonError::into_inner);
         let (head, rest) = data.split_at(index64(cut.head));
         let (body, tail) = rest.split_at(index64(cut.body));
         if !head.is_empty() {
-            self.write_part(offset, head, fua)?;
+            self.write_part(member, offset, head, fua)?;
         }
         if !body.is_empty() {
-            self.write_blocks((offset + cut.head) / PAGE_BYTES, body, fua)?;
+            self.write_blocks(member, (offset + cut.head) / PAGE_BYTES, body, fua)?;
         }
         if tail.is_empty() {
             Ok(())
         } else {
-            self.write_part(offset + cut.head + cut.body, tail, fua)
+            self.write_part(member, offset + cut.head + cut.body, tail, fua)
         }
     }
 
-    fn write_part(&self, offset: u64, part: &[u8], fua: bool) -> Result<(), Status> {
+    fn write_part(
+        &self,
+        member: MemberId,
+        offset: u64,
+        part: &[u8],
+        fua: bool,
+    ) -> Result<(), Status> {
         let mut block = vec![0; index64(PAGE_BYTES)];
-        self.read_blocks(offset / PAGE_BYTES, &mut block)?;
+        self.read_blocks(member, offset / PAGE_BYTES, &mut block)?;
         let from = index64(offset % PAGE_BYTES);
         block[from..from + part.len()].copy_from_slice(part);
-        self.write_blocks(offset / PAGE_BYTES, &block, fua)
+        self.write_blocks(member, offset / PAGE_BYTES, &block, fua)
     }
 
     /// Makes a range read as zeroes.
-    pub(super) fn zero(&self, offset: u64, len: u64) -> Result<(), Status> {
+    pub(super) fn zero(&self, member: MemberId, offset: u64, len: u64) -> Result<(), Status> {
         self.check_range(offset, len)?;
         let cut = Cut::new(offset, len);
         let _alone = self.rewrite.write().unwrap_or_else(PoisonError::into_inner);
         if cut.head > 0 {
-            self.write_part(offset, &vec![0; index64(cut.head)], false)?;
+            self.write_part(member, offset, &vec![0; index64(cut.head)], false)?;
         }
         if cut.body > 0 {
-            self.trim_blocks((offset + cut.head) / PAGE_BYTES, cut.body / PAGE_BYTES)?;
+            self.trim_blocks(member, (offset + cut.head) / PAGE_BYTES, cut.body / PAGE_BYTES)?;
         }
         if cut.tail > 0 {
-            self.write_part(offset + cut.head + cut.body, &vec![0; index64(cut.tail)], false)?;
+            self.write_part(
+                member,
+                offset + cut.head + cut.body,
+                &vec![0; index64(cut.tail)],
+                false,
+            )?;
         }
         Ok(())
     }

@@ -16,6 +16,9 @@ use super::segment::{OpenSegment, SegmentEntry};
 /// Counters of a body at most.
 pub const BODY_COUNTERS_MAX: usize = 64;
 
+/// Members of a family at most: a run has a bit for each.
+pub const MEMBERS_MAX: usize = 64;
+
 /// The body of a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
@@ -98,6 +101,9 @@ impl Body {
         if self.counters.len() > BODY_COUNTERS_MAX {
             return Err(BlockError::Malformed("the body has more than 64 counters"));
         }
+        if self.members.len() > MEMBERS_MAX {
+            return Err(BlockError::Malformed("the family has more than 64 members"));
+        }
         if self.logical_blocks > LBA_LIMIT {
             return Err(BlockError::Malformed("there are more than 2^40 logical blocks"));
         }
@@ -119,7 +125,10 @@ pub(super) fn put_count(bytes: &mut Vec<u8>, count: usize) {
 #[cfg(test)]
 mod tests {
     use super::super::testing::content;
-    use super::{BODY_COUNTERS_MAX, Body, LBA_LIMIT, LogSegmentId, Member, OpenSegment, RunEntry};
+    use super::{
+        BODY_COUNTERS_MAX, Body, LBA_LIMIT, LogSegmentId, MEMBERS_MAX, Member, OpenSegment,
+        RunEntry,
+    };
     use super::{SegmentEntry, Seq};
     use crate::volume::{DirectoryPlace, Extent, SegmentState, VolumeName};
     use onefold_units::Location;
@@ -137,6 +146,7 @@ mod tests {
             flags: 3,
             birth: 4,
             seq: Seq::new(5),
+            epoch: 10,
             logical_blocks: 6,
             mapped: 7,
             name: VolumeName::new("daily").unwrap(),
@@ -148,7 +158,7 @@ mod tests {
         let extents = vec![Extent { location: Location::new(8), blocks: 9 }];
         let run = RunEntry {
             number: 1,
-            member: 2,
+            members: 2,
             records: 3,
             counted: true,
             data_blocks: 5,
@@ -185,12 +195,12 @@ mod tests {
             half(1),
             word(0x0606),
             halves(&[1, 1, 2, 3, 4]),
-            words(&[5, 6, 7]),
+            words(&[5, 10, 6, 7]),
             name,
             halves(&[2, 8, 0xC1C0, 9, 0xC1C0]),
             half(1),
             word(1),
-            half(2),
+            word(2),
             word(3),
             vec![1],
             halves(&[5, 6, 1, 8, 9]),
@@ -231,9 +241,9 @@ mod tests {
         // Field of `golden` and place in it where each count lies, and bytes of the smallest item.
         let counts = [
             (3, 0, 8),
-            (5, 0, 76),
+            (5, 0, 84),
             (8, 0, 8),
-            (9, 0, 33),
+            (9, 0, 37),
             (14, 8, 8),
             (15, 0, 16),
             (19, 0, 9),
@@ -276,8 +286,18 @@ mod tests {
         );
         let too_large = (LBA_LIMIT + 1).to_le_bytes();
         assert!(refused(2, &too_large).contains("logical blocks"));
-        let member_too_large = [&5_u64.to_le_bytes()[..], &too_large].concat();
+        let member_too_large =
+            [&5_u64.to_le_bytes()[..], &10_u64.to_le_bytes(), &too_large].concat();
         assert!(refused(6, &member_too_large).contains("a member has more"));
+
+        let crowd = Body { members: vec![member(1); MEMBERS_MAX], ..body() };
+        assert_eq!(Body::decode(&crowd.encode()), Ok(crowd.clone()));
+        let mut bytes = crowd.encode();
+        bytes[48] = 65;
+        let mut one = Vec::new();
+        member(1).write(&mut one);
+        bytes.splice(52..52, one);
+        assert!(Body::decode(&bytes).unwrap_err().to_string().contains("64 members"));
 
         let full = Body { counters: vec![1; BODY_COUNTERS_MAX], ..body() };
         let bytes = full.encode();

@@ -48,7 +48,7 @@ pub use batch_records::{
     trims_max,
 };
 pub use block::{BLOCK_BYTES, BLOCK_VERSION, BlockError, BlockHead, BlockKind};
-pub use body::{BODY_COUNTERS_MAX, Body};
+pub use body::{BODY_COUNTERS_MAX, Body, MEMBERS_MAX};
 pub use body_block::{BODY_PAYLOAD_BYTES, BodyBlock};
 pub use catalog::{Catalog, TablePlace};
 pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
@@ -58,7 +58,7 @@ pub use label::{
     COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX, VolumeDevice,
     VolumeLabel, VolumeMode,
 };
-pub use member::{DirectoryPlace, Member};
+pub use member::{DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, Member};
 pub use name::{NameError, VOLUME_NAME_MAX, VolumeName};
 pub use page::{PAGE_ENTRIES, decode_page, encode_page};
 pub use root::{BodyPlace, ROOT_EXTENTS_MAX, Root};

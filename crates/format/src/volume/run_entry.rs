@@ -1,4 +1,4 @@
-//! A delta run in the body: number 8 | member 4 | records 8 | counted 1 | data blocks 4 | index blocks 4
+//! A delta run in the body: number 8 | members 8 | records 8 | counted 1 | data blocks 4 | index blocks 4
 //! | number of extents 4 | extents of 8 B.
 
 use super::BlockError;
@@ -11,8 +11,8 @@ use super::fields::Fields;
 pub struct RunEntry {
     /// Its number; a higher one is newer.
     pub number: u64,
-    /// Whose map it changes.
-    pub member: u32,
+    /// Whose maps it changes: bit `i` is member `i` of the list.
+    pub members: u64,
     /// Its records.
     pub records: u64,
     /// The live counts of the log segments have the effect of its records.
@@ -26,11 +26,11 @@ pub struct RunEntry {
 }
 
 impl RunEntry {
-    pub(super) const BYTES_MIN: usize = 33;
+    pub(super) const BYTES_MIN: usize = 37;
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.number.to_le_bytes());
-        bytes.extend(self.member.to_le_bytes());
+        bytes.extend(self.members.to_le_bytes());
         bytes.extend(self.records.to_le_bytes());
         bytes.push(u8::from(self.counted));
         bytes.extend(self.data_blocks.to_le_bytes());
@@ -42,10 +42,10 @@ impl RunEntry {
     }
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, BlockError> {
-        let (number, member, records) = (fields.u64()?, fields.u32()?, fields.u64()?);
+        let (number, members, records) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let counted = fields.flag()?;
         let (data_blocks, index_blocks) = (fields.u32()?, fields.u32()?);
         let extents = fields.counted_list(Extent::BYTES, Extent::read)?;
-        Ok(Self { number, member, records, counted, data_blocks, index_blocks, extents })
+        Ok(Self { number, members, records, counted, data_blocks, index_blocks, extents })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use onefold_format::volume::{BodyPlace, Root};
-use onefold_units::convert::narrow;
+use onefold_units::convert::{narrow, u64_from};
 use onefold_units::{Location, LogSegmentId, Seq};
 
 use super::write::extents;
@@ -56,18 +56,18 @@ impl Volume {
         let work = *work;
         let (swept, mut old) = (work.swept, std::mem::take(&mut self.checkpoint.runs.list));
         let mut replaced = work.replaced;
+        // One that is going is in no body any more.
+        let there = self.family.slots().fold(0_u64, |mask, slot| mask | 1 << slot);
         old.retain(|run| {
-            let keep = !self.is_swept(run, swept);
+            let keep = !self.is_swept(run, swept) && run.members & there > 0;
             if !keep {
                 replaced.extend(&run.blocks);
             }
             keep
         });
-        if work.run.records > 0 {
-            old.push(work.run);
-        }
+        self.checkpoint.runs.next_number += u64_from(work.runs.len());
+        old.extend(work.runs.into_iter().map(|new| new.run));
         self.checkpoint.runs.list = old;
-        self.checkpoint.runs.next_number += 1;
         replaced.extend(std::mem::replace(&mut self.checkpoint.body, work.body_blocks));
         for at in replaced {
             self.lose(at);
@@ -78,6 +78,7 @@ impl Volume {
         self.stats.checkpoints += 1;
         self.segments.list(&work.reserve);
         self.give_back(&work.emptied);
+        self.settle_family();
         if work.clean {
             self.freeze(Frozen::Closed);
         }
@@ -105,14 +106,17 @@ impl Volume {
         for (page, image) in work.old_images.into_iter().rev() {
             self.map.set_image(page, image, true);
         }
-        for (at, place) in work.old_directory.into_iter().rev() {
-            self.checkpoint.directory[at] = place;
+        for (slot, at, place) in work.old_directory.into_iter().rev() {
+            self.family.of_mut(slot).directory[at] = place;
         }
-        if work.run.counted {
-            work.records.iter().for_each(|record| self.map.touch(record));
-        } else {
-            self.recovered = Some(work.records);
+        for new in work.runs {
+            if new.run.counted {
+                new.records.iter().for_each(|record| self.map.touch(new.slot, record));
+            } else {
+                self.recovered.push((new.slot, new.records));
+            }
         }
+        self.restore_family();
         for at in work.made {
             self.lose(at);
         }

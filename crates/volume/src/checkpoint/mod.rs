@@ -23,9 +23,8 @@ mod write;
 use std::collections::{BTreeSet, VecDeque};
 
 use onefold_format::volume::{
-    DIRECTORY_ENTRIES, DirectoryEntry, DirectoryPlace, OpenSegment, RunRecord, SegmentEntry,
+    DIRECTORY_ENTRIES, DirectoryEntry, DirectoryPlace, Member, OpenSegment, RunRecord, SegmentEntry,
 };
-use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::config::Options;
@@ -49,9 +48,6 @@ const RESERVE_LIST: usize = 64;
 
 /// Log segments taken since the last checkpoint after which another one begins.
 const TAKEN_MAX: u64 = 40;
-
-/// Pages that are read at once to count what they map.
-const COUNTED_AT_ONCE: usize = 32;
 
 /// Checkpoints in a row that may come to nothing.
 const SPOILED_MAX: u32 = 8;
@@ -79,13 +75,15 @@ struct Work {
     /// X.
     seq: u64,
     clean: bool,
-    pages: VecDeque<(usize, Option<Entries>)>,
-    directories: VecDeque<usize>,
-    records: Vec<RunRecord>,
-    /// Records that are written.
-    written: usize,
-    run: Run,
-    index_written: usize,
+    /// Keys of pages that are the same, with their content.
+    pages: VecDeque<(Vec<usize>, Option<Entries>)>,
+    /// Members and their blocks.
+    directories: VecDeque<(usize, usize)>,
+    /// The runs, one for each member that changed, and the one at hand.
+    runs: Vec<NewRun>,
+    at: usize,
+    /// The places of members at X, and what the body says of each but for its directory.
+    members: Vec<(usize, Member)>,
     body: Vec<u8>,
     body_blocks: Vec<Location>,
     /// Description of log segments at X.
@@ -101,10 +99,22 @@ struct Work {
     made: Vec<Location>,
     /// For a checkpoint that comes to nothing: images, directory and sweep as they were.
     old_images: Vec<(usize, DirectoryEntry)>,
-    old_directory: Vec<(usize, DirectoryPlace)>,
+    old_directory: Vec<(usize, usize, DirectoryPlace)>,
     before: (usize, u64),
     last_seq: u64,
     spoiled: bool,
+}
+
+/// A run that is being written.
+#[derive(Debug)]
+struct NewRun {
+    run: Run,
+    /// The member that changed.
+    slot: usize,
+    records: Vec<RunRecord>,
+    /// Records that are written, and entries of the index.
+    written: usize,
+    index_written: usize,
 }
 
 /// The state of checkpoints.
@@ -115,15 +125,12 @@ pub(crate) struct Checkpoint {
     committed: u64,
     generation: u64,
     runs: Runs,
-    directory: Vec<DirectoryPlace>,
     body: Vec<Location>,
     /// The next page of the sweep, and how many it has passed.
     cursor: usize,
     swept: u64,
     /// Pages that the sweep waits for.
     prefetch: BTreeSet<usize>,
-    /// Pages of uncounted runs that were not read yet (`crate::runs`, invariant 2).
-    to_count: Vec<usize>,
     wanted: bool,
     close: bool,
     spoiled_in_a_row: u32,
@@ -139,24 +146,21 @@ pub(crate) struct Checkpoint {
 pub(crate) struct Restored {
     pub(crate) generation: u64,
     pub(crate) runs: Runs,
-    pub(crate) directory: Vec<DirectoryPlace>,
     pub(crate) body: Vec<Location>,
 }
 
 impl Checkpoint {
     pub(crate) fn new(restored: Restored, epoch: u64) -> Self {
-        let Restored { generation, runs, directory, body } = restored;
+        let Restored { generation, runs, body } = restored;
         Self {
             number: 0,
             committed: 0,
             generation,
             runs,
-            directory,
             body,
             cursor: 0,
             swept: 0,
             prefetch: BTreeSet::new(),
-            to_count: Vec::new(),
             wanted: false,
             close: false,
             spoiled_in_a_row: 0,
@@ -177,11 +181,22 @@ impl Checkpoint {
         self.committed
     }
 
-    /// Everything that the last root points to, but for images of pages.
+    /// All runs, those that are being written as well.
+    pub(crate) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+        let new = self.work.iter_mut().flat_map(|work| &mut work.runs).map(|new| &mut new.run);
+        self.runs.list.iter_mut().chain(new)
+    }
+
+    /// Whether no run under way has what recovery found.
+    pub(crate) fn writes_counted(&self) -> bool {
+        let new = self.work.iter().flat_map(|work| &work.runs);
+        new.map(|new| &new.run).all(|run| run.counted)
+    }
+
+    /// Everything that the last root points to, but for images of pages and directories.
     pub(crate) fn places(&self) -> impl Iterator<Item = Location> + '_ {
         let runs = self.runs.list.iter().flat_map(|run| run.blocks.iter().copied());
-        let directory = self.directory.iter().map(|place| place.location);
-        runs.chain(directory).chain(self.body.iter().copied())
+        runs.chain(self.body.iter().copied())
     }
 
     /// The last checkpoint was asked for: nothing changes any more.
@@ -226,11 +241,6 @@ impl Checkpoint {
         }
     }
 
-    /// Pages that recovery changed have to be read before the live counts are right.
-    pub(crate) fn count_pages(&mut self, pages: Vec<usize>) {
-        self.to_count.extend(pages);
-    }
-
     /// Number of a checkpoint that begins now.
     pub(crate) const fn next_number(&self) -> u64 {
         self.number + 1
@@ -242,20 +252,10 @@ impl Checkpoint {
         self.runs.list.iter_mut().for_each(|run| run.swept = self.swept);
     }
 
-    /// The blocks of the directory that lie in certain places.
-    pub(crate) fn directory_in(&self, matches: impl Fn(Location) -> bool) -> BTreeSet<usize> {
-        let places = self.directory.iter().enumerate();
-        places.filter(|(_, place)| matches(place.location)).map(|(at, _)| at).collect()
-    }
-
-    /// Another number of pages; no checkpoint is under way. Gives the places of directory blocks that are gone.
-    pub(crate) fn resize(&mut self, pages: usize) -> Vec<Location> {
+    /// There are so many pages from now on; no checkpoint is under way.
+    pub(crate) fn resize(&mut self) {
         self.sweep_from(0);
-        self.prefetch.retain(|page| *page < pages);
-        let blocks = pages.div_ceil(DIRECTORY_ENTRIES);
-        let gone = self.directory.iter().skip(blocks).map(|place| place.location).collect();
-        self.directory.resize(blocks, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
-        gone
+        self.prefetch.clear();
     }
 
     /// Page whose load the sweep waits for: it stays until the next checkpoint.
@@ -320,30 +320,33 @@ impl Volume {
         self.checkpoint.number = number;
         self.checkpoint.wanted = false;
         let before = (self.checkpoint.cursor, self.checkpoint.swept);
-        let swept = self.choose_sweep(number);
-        let recovered = self.recovered.is_some();
-        let records = self.capture_records(number);
-        let run = Run {
-            number: self.checkpoint.runs.next_number,
-            records: u64_from(records.len()),
-            counted: !recovered,
-            blocks: Vec::new(),
-            index: Vec::new(),
-            swept: self.checkpoint.swept,
-        };
+        let replaced = self.let_members_go();
+        let mut pages = self.choose_sweep(number);
+        let recovered = !self.recovered.is_empty();
+        let mut runs = self.capture_runs(number);
         let (emptied, reserve) = self.choose_reserve(!recovered);
-        let directories: BTreeSet<usize> =
-            swept.iter().map(|(page, _)| page / DIRECTORY_ENTRIES).collect();
+        if let Some((slot, parent)) = self.welcome_member() {
+            self.share_capture(slot, parent, &mut pages, &mut runs);
+        }
+        let block_of = |key: &usize| {
+            let (slot, page) = self.map.of_key(*key);
+            (slot, page / DIRECTORY_ENTRIES)
+        };
+        let directories: BTreeSet<(usize, usize)> =
+            pages.iter().flat_map(|(keys, _)| keys).map(block_of).collect();
+        let logical = self.layout.geometry().logical_blocks;
+        let members =
+            self.family.slots().map(|slot| (slot, self.family.of(slot).describe(logical)));
+        let members = members.collect();
         self.checkpoint.work = Some(Box::new(Work {
             phase: Phase::Pages,
             seq: self.log.seq(),
             clean: self.checkpoint.close,
-            pages: swept.into(),
+            pages: pages.into(),
             directories: directories.into_iter().collect(),
-            records,
-            written: 0,
-            run,
-            index_written: 0,
+            runs,
+            at: 0,
+            members,
             body: Vec::new(),
             body_blocks: Vec::new(),
             segments: self.describe_segments(),
@@ -352,7 +355,7 @@ impl Volume {
             emptied,
             next_epoch: self.segments.next_epoch(),
             swept: self.checkpoint.swept,
-            replaced: Vec::new(),
+            replaced,
             made: Vec::new(),
             old_images: Vec::new(),
             old_directory: Vec::new(),

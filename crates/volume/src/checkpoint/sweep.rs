@@ -1,49 +1,18 @@
-//! What a checkpoint takes from the map: the records of its run, and the pages of the sweep. And the reading of pages that
-//! recovery changed, until the live counts are right.
+//! What a checkpoint takes from the map: the records of its runs, and the pages of the sweep.
 
 use onefold_format::volume::RunRecord;
 use onefold_units::convert::{index64, u64_from};
 
-use super::{COUNTED_AT_ONCE, RECORDS_PER_PAGE, RUNS_MAX, SWEEP_MIN};
+use super::{NewRun, RECORDS_PER_PAGE, RUNS_MAX, SWEEP_MIN};
 use crate::faults::first_lba;
 use crate::map::{Entries, Page, Ready};
+use crate::runs::Run;
 use crate::volume::Volume;
 
 impl Volume {
-    /// Reads the pages that recovery changed, a few at a time. When all were read, the live counts are right.
-    pub(crate) fn step_counting(&mut self) {
-        if self.is_counted() || !self.recovery_counts() || self.frozen.is_some() {
-            return;
-        }
-        let mut waits = false;
-        while let Some(page) = self.checkpoint.to_count.last().copied() {
-            let ready = self.map.ready(page);
-            if self.map.is_counted(page) || ready == Ready::Damaged {
-                self.checkpoint.to_count.pop();
-                continue;
-            }
-            if ready == Ready::Missing && self.faults.len() < COUNTED_AT_ONCE {
-                self.load_page(page);
-                // The next one from the other end, until this one is read.
-                let last = self.checkpoint.to_count.len() - 1;
-                self.checkpoint.to_count.swap(0, last);
-                if self.map.ready(page) == Ready::Loading && last > 0 {
-                    continue;
-                }
-            }
-            waits = true;
-            break;
-        }
-        if !waits && self.checkpoint.to_count.is_empty() {
-            self.all_counted();
-            self.checkpoint.want();
-        }
-    }
-
     /// Whether what recovery found is in a run that counts. A page that is read before would lack it.
-    fn recovery_counts(&self) -> bool {
-        self.recovered.is_none()
-            && self.checkpoint.work.as_ref().is_none_or(|work| work.run.counted)
+    pub(crate) fn recovery_counts(&self) -> bool {
+        self.recovered.is_empty() && self.checkpoint.writes_counted()
     }
 
     /// Whether the live counts are exact (`crate::runs`, invariant 2).
@@ -51,80 +20,140 @@ impl Volume {
         self.recovery_counts() && self.checkpoint.runs.all_counted()
     }
 
-    /// Every page that recovery changed was read: the live counts are right from now on.
-    pub(crate) fn all_counted(&mut self) {
-        for run in &mut self.checkpoint.runs.list {
-            run.counted = true;
+    /// Everything that changed since the last capture: a run for each member.
+    pub(super) fn capture_runs(&mut self, number: u64) -> Vec<NewRun> {
+        let mut recovered = std::mem::take(&mut self.recovered);
+        let counted = recovered.is_empty();
+        let mut runs = Vec::new();
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let at = recovered.iter().position(|(of, _)| *of == slot);
+            let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
+            self.capture_records(slot, number, &mut records);
+            if records.is_empty() {
+                continue;
+            }
+            let run = Run {
+                number: self.checkpoint.runs.next_number + u64_from(runs.len()),
+                members: 1 << slot,
+                records: u64_from(records.len()),
+                counted,
+                blocks: Vec::new(),
+                index: Vec::new(),
+                swept: self.checkpoint.swept,
+            };
+            runs.push(NewRun { run, slot, records, written: 0, index_written: 0 });
         }
-        self.segments.forget_deferred();
+        runs
     }
 
-    /// Everything that changed since the last capture, in the order of blocks. A page that maps nothing any more is one
-    /// record.
-    pub(super) fn capture_records(&mut self, number: u64) -> Vec<RunRecord> {
-        let mut records = self.recovered.take().unwrap_or_default();
-        for page in 0..self.map.len() {
-            if !self.map.is_dirty(page) {
+    /// The changes of a member in the order of blocks. A page that maps nothing any more is one record.
+    fn capture_records(&mut self, slot: usize, number: u64, records: &mut Vec<RunRecord>) {
+        for page in 0..self.map.pages_each() {
+            let key = self.map.key(slot, page);
+            if !self.map.is_dirty(key) {
                 continue;
             }
             let from = records.len();
-            self.map.capture(page, number, |lba, entry| {
+            self.map.capture(key, number, |lba, entry| {
                 records.push(RunRecord { lba, birth: 0, location: entry.at, crc: entry.crc });
             });
-            if self.map.maps_nothing(page) {
+            if self.map.maps_nothing(key) {
                 records.truncate(from);
                 records.push(RunRecord::page_gone(first_lba(page)));
             }
-            self.map.mark_stale(page);
+            self.map.mark_stale(key);
         }
-        records
     }
 
-    /// The pages whose images are written now, with their content. The sweep stops at a page that is not in memory, and
-    /// asks for it.
-    pub(super) fn choose_sweep(&mut self, number: u64) -> Vec<(usize, Option<Entries>)> {
+    /// What this checkpoint writes of a member is that of one that is made of it as well.
+    pub(super) fn share_capture(
+        &self,
+        slot: usize,
+        parent: usize,
+        pages: &mut [(Vec<usize>, Option<Entries>)],
+        runs: &mut [NewRun],
+    ) {
+        for (keys, _) in pages {
+            let of_parent = keys.iter().find(|key| self.map.of_key(**key).0 == parent);
+            let page = of_parent.map(|key| self.map.of_key(*key).1);
+            keys.extend(page.map(|page| self.map.key(slot, page)));
+        }
+        for new in runs.iter_mut().filter(|new| new.slot == parent) {
+            new.run.members |= 1 << slot;
+        }
+    }
+
+    /// The pages whose images are written now, with their content. The sweep goes over all members at once; what is the
+    /// same in several becomes one image. It stops at a page that is not in memory, and asks for it.
+    pub(super) fn choose_sweep(&mut self, number: u64) -> Vec<(Vec<usize>, Option<Entries>)> {
         let mut chosen = Vec::new();
         self.checkpoint.prefetch.clear();
         // A page that is read now would lack what recovery found.
         if !self.is_counted() {
             return chosen;
         }
-        let (pages, from) = (self.map.len(), self.checkpoint.cursor);
+        let (pages, from) = (self.map.pages_each(), self.checkpoint.cursor);
         let least = SWEEP_MIN.max(u64_from(pages) / RUNS_MAX);
         let mut budget = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
         for step in 0..pages {
             let page = (from + step) % pages;
-            if self.map.is_stale(page) || self.map.is_dirty(page) {
-                let nothing = self.map.ready(page) == Ready::Yes && self.map.maps_nothing(page);
-                if budget == 0 && !nothing {
-                    return chosen;
-                }
-                if self.map.ready(page) != Ready::Yes {
-                    self.prefetch(page, budget);
-                    return chosen;
-                }
-                self.map.keep(page, number);
-                let entries = self.map.page(page).map(Page::copy);
-                chosen.push((page, entries.filter(|_| !nothing)));
-                budget -= u64::from(!nothing);
+            let changed = self.changed(page);
+            let ready = |key: &usize| self.map.ready(*key) == Ready::Yes;
+            let nothing = |key: &usize| ready(key) && self.map.maps_nothing(*key);
+            if budget == 0 && !changed.iter().all(nothing) {
+                return chosen;
             }
+            if !changed.iter().all(ready) {
+                self.prefetch(page, budget);
+                return chosen;
+            }
+            let images = self.images(&changed);
+            let written = images.iter().filter(|(_, entries)| entries.is_some()).count();
+            budget = budget.saturating_sub(u64_from(written));
+            for key in changed {
+                self.map.keep(key, number);
+            }
+            chosen.extend(images);
             self.checkpoint.cursor = (page + 1) % pages;
             self.checkpoint.swept += 1;
         }
         chosen
     }
 
+    /// The keys of a page whose images are older than what they map.
+    fn changed(&self, page: usize) -> Vec<usize> {
+        let keys = self.family.slots().map(|slot| self.map.key(slot, page));
+        keys.filter(|key| self.map.is_stale(*key) || self.map.is_dirty(*key)).collect()
+    }
+
+    /// The images that a page takes, and whose they are.
+    fn images(&self, keys: &[usize]) -> Vec<(Vec<usize>, Option<Entries>)> {
+        let mut images: Vec<(Vec<usize>, Option<Entries>)> = Vec::new();
+        for key in keys {
+            let nothing = self.map.maps_nothing(*key);
+            let entries = self.map.page(*key).map(Page::copy).filter(|_| !nothing);
+            match images.iter_mut().find(|(_, other)| *other == entries) {
+                Some((keys, _)) => keys.push(*key),
+                None => images.push((vec![*key], entries)),
+            }
+        }
+        images
+    }
+
     /// Asks for the stale pages that the next sweep begins with.
     pub(super) fn prefetch(&mut self, first: usize, budget: u64) {
-        let pages = self.map.len();
+        let pages = self.map.pages_each();
         let missing: Vec<_> = (0..pages)
-            .map(|step| (first + step) % pages)
-            .filter(|page| self.map.is_stale(*page) && self.map.ready(*page) == Ready::Missing)
+            .flat_map(|step| self.changed((first + step) % pages))
+            .filter(|key| self.map.ready(*key) == Ready::Missing)
             .take(index64(budget.min(64)))
             .collect();
-        for page in missing {
-            self.checkpoint.prefetch.insert(page);
-            self.load_page(page);
+        // Those of one page are needed at once.
+        let number = self.checkpoint.number + 1;
+        self.changed(first).into_iter().for_each(|key| self.map.keep(key, number));
+        for key in missing {
+            self.checkpoint.prefetch.insert(key);
+            self.load_page(key);
         }
     }
 }

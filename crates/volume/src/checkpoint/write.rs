@@ -4,13 +4,14 @@ use onefold_format::checksum;
 use onefold_format::volume::{
     BODY_PAYLOAD_BYTES, Body, BodyBlock, DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry,
     DirectoryPlace, Extent, Member, MetaKind, MetaRecord, PAGE_ENTRIES, RUN_BLOCK_RECORDS,
-    RUN_INDEX_ENTRIES, RunBlock, RunEntry, RunIndexBlock, VolumeName, encode_page,
+    RUN_INDEX_ENTRIES, RunBlock, RunEntry, RunIndexBlock, encode_page,
 };
 use onefold_units::convert::{index, u32_from, u64_from};
 use onefold_units::{Lba, Location, Seq};
 
 use super::{Phase, Work};
 use crate::log::{BLOCK, Stream};
+use crate::map::Entries;
 use crate::runs::Run;
 use crate::volume::Volume;
 
@@ -38,95 +39,129 @@ impl Volume {
     }
 
     pub(super) fn write_page(&mut self, work: &mut Work) -> bool {
-        let Some((page, entries)) = work.pages.pop_front() else {
+        let Some((keys, entries)) = work.pages.pop_front() else {
             work.phase = Phase::Directory;
             return true;
         };
-        let old = self.map.image(page);
-        let image = match entries {
-            None => DirectoryEntry::ABSENT,
-            Some(entries) => {
-                let mut block = [0; BLOCK];
-                let mut words = [0; PAGE_ENTRIES];
-                let mut put = |volume: &mut Self,
-                               kind,
-                               block: &mut [u8; BLOCK],
-                               words: &[u32; PAGE_ENTRIES]| {
-                    encode_page(words, block);
-                    (volume.put_meta(work, kind, u64_from(page), block), checksum(block))
-                };
-                words
-                    .iter_mut()
-                    .zip(entries.iter())
-                    .for_each(|(word, entry)| *word = entry.at.raw());
-                let (at, page_crc) = put(self, MetaKind::Page, &mut block, &words);
-                words.iter_mut().zip(entries.iter()).for_each(|(word, entry)| *word = entry.crc);
-                let (sums, sums_crc) = put(self, MetaKind::Sums, &mut block, &words);
-                DirectoryEntry { page: at, page_crc, sums, sums_crc }
+        let page = self.map.of_key(keys[0]).1;
+        let image =
+            entries.map_or(DirectoryEntry::ABSENT, |entries| self.put_image(work, page, &entries));
+        for key in keys {
+            let old = self.map.image(key);
+            work.old_images.push((key, old));
+            self.map.set_image(key, image, false);
+            if old.page.is_block() && !self.has_image(page, old) {
+                work.replaced.extend([old.page, old.sums]);
             }
-        };
-        work.replaced.extend([old.page, old.sums].into_iter().filter(|at| at.is_block()));
-        work.old_images.push((page, old));
-        self.map.set_image(page, image, false);
+        }
         true
     }
 
+    fn put_image(&mut self, work: &mut Work, page: usize, entries: &Entries) -> DirectoryEntry {
+        let mut block = [0; BLOCK];
+        let mut words = [0; PAGE_ENTRIES];
+        let mut put =
+            |volume: &mut Self, kind, block: &mut [u8; BLOCK], words: &[u32; PAGE_ENTRIES]| {
+                encode_page(words, block);
+                (volume.put_meta(work, kind, u64_from(page), block), checksum(block))
+            };
+        words.iter_mut().zip(entries.iter()).for_each(|(word, entry)| *word = entry.at.raw());
+        let (at, page_crc) = put(self, MetaKind::Page, &mut block, &words);
+        words.iter_mut().zip(entries.iter()).for_each(|(word, entry)| *word = entry.crc);
+        let (sums, sums_crc) = put(self, MetaKind::Sums, &mut block, &words);
+        DirectoryEntry { page: at, page_crc, sums, sums_crc }
+    }
+
     pub(super) fn write_directory(&mut self, work: &mut Work) -> bool {
-        let Some(at) = work.directories.pop_front() else {
+        let Some((slot, at)) = work.directories.pop_front() else {
             work.phase = Phase::Run;
             return true;
         };
-        let mut entries = Box::new([DirectoryEntry::ABSENT; DIRECTORY_ENTRIES]);
-        for (entry, page) in entries.iter_mut().zip(at * DIRECTORY_ENTRIES..self.map.len()) {
-            *entry = self.map.image(page);
+        let same = self.same_directory(work, slot, at);
+        let place = same.unwrap_or_else(|| self.put_directory(work, slot, at));
+        let old = std::mem::replace(&mut self.family.of_mut(slot).directory[at], place);
+        work.old_directory.push((slot, at, old));
+        if old.location.is_block() && !self.family.has_directory(at, old) {
+            work.replaced.push(old.location);
         }
-        let directory =
-            DirectoryBlock { seq: Seq::new(work.seq), index: u32_from(at), member: 0, entries };
+        true
+    }
+
+    /// The pages of a directory block of a member.
+    fn directory_images(
+        &self,
+        slot: usize,
+        at: usize,
+    ) -> impl Iterator<Item = DirectoryEntry> + '_ {
+        let end = ((at + 1) * DIRECTORY_ENTRIES).min(self.map.pages_each());
+        (at * DIRECTORY_ENTRIES..end).map(move |page| self.map.image(self.map.key(slot, page)))
+    }
+
+    /// The block of a directory that another member has, and that says the same.
+    fn same_directory(&self, work: &Work, slot: usize, at: usize) -> Option<DirectoryPlace> {
+        let other = self.family.others(slot).find(|other| {
+            !work.directories.contains(&(*other, at))
+                && self.directory_images(*other, at).eq(self.directory_images(slot, at))
+        })?;
+        Some(self.family.of(other).directory[at])
+    }
+
+    fn put_directory(&mut self, work: &mut Work, slot: usize, at: usize) -> DirectoryPlace {
+        let mut entries = Box::new([DirectoryEntry::ABSENT; DIRECTORY_ENTRIES]);
+        for (entry, image) in entries.iter_mut().zip(self.directory_images(slot, at)) {
+            *entry = image;
+        }
+        let (seq, member) = (Seq::new(work.seq), self.family.of(slot).id);
+        let directory = DirectoryBlock { seq, index: u32_from(at), member, entries };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
         directory.encode(&self.uuid, place.raw().into(), &mut block);
         let location = self.put_meta(work, MetaKind::Directory, u64_from(at), &block);
-        let old = self.checkpoint.directory[at];
-        self.checkpoint.directory[at] = DirectoryPlace { location, crc: checksum(&block) };
-        work.old_directory.push((at, old));
-        work.replaced.extend(Some(old.location).filter(|at| at.is_block()));
-        true
+        DirectoryPlace { location, crc: checksum(&block) }
     }
 
     pub(super) fn write_run(&mut self, work: &mut Work) -> bool {
-        let rest = &work.records[work.written..];
+        let Some(new) = work.runs.get_mut(work.at) else {
+            work.phase = Phase::Body;
+            return true;
+        };
+        let rest = &new.records[new.written..];
         if rest.is_empty() {
             work.phase = Phase::Index;
             return true;
         }
         let records = rest[..rest.len().min(RUN_BLOCK_RECORDS)].to_vec();
-        let (first, count) = (records[0].lba, records.len());
-        let run = RunBlock { seq: Seq::new(work.seq), run: work.run.number, records };
+        let (first, number) = (records[0].lba, new.run.number);
+        new.written += records.len();
+        let run = RunBlock { seq: Seq::new(work.seq), run: number, records };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
         run.encode(&self.uuid, place.raw().into(), &mut block);
-        let at = self.put_meta(work, MetaKind::Run, work.run.number, &block);
-        work.run.blocks.push(at);
-        work.run.index.push(first.raw());
-        work.written += count;
+        let at = self.put_meta(work, MetaKind::Run, number, &block);
+        let run = &mut work.runs[work.at].run;
+        run.blocks.push(at);
+        run.index.push(first.raw());
         true
     }
 
     pub(super) fn write_index(&mut self, work: &mut Work) -> bool {
-        let rest = &work.run.index[work.index_written..];
+        let new = &mut work.runs[work.at];
+        let rest = &new.run.index[new.index_written..];
         if rest.is_empty() {
-            work.phase = Phase::Body;
+            work.at += 1;
+            work.phase = Phase::Run;
             return true;
         }
         let first: Vec<Lba> =
             rest.iter().take(RUN_INDEX_ENTRIES).map(|lba| Lba::new(*lba)).collect();
-        work.index_written += first.len();
-        let index = RunIndexBlock { seq: Seq::new(work.seq), run: work.run.number, first };
+        let number = new.run.number;
+        new.index_written += first.len();
+        let index = RunIndexBlock { seq: Seq::new(work.seq), run: number, first };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
         index.encode(&self.uuid, place.raw().into(), &mut block);
-        let at = self.put_meta(work, MetaKind::RunIndex, work.run.number, &block);
-        work.run.blocks.push(at);
+        let at = self.put_meta(work, MetaKind::RunIndex, number, &block);
+        work.runs[work.at].run.blocks.push(at);
         true
     }
 
@@ -158,38 +193,23 @@ impl Volume {
     }
 
     pub(super) fn make_body(&self, work: &Work) -> Body {
-        let mut runs: Vec<RunEntry> = self
-            .checkpoint
-            .runs
-            .list
-            .iter()
-            .filter(|run| !self.is_swept(run, work.swept))
-            .map(describe_run)
-            .collect();
-        if work.run.records > 0 {
-            runs.push(describe_run(&work.run));
-        }
-        let logical_blocks = self.layout.geometry().logical_blocks;
-        let member = Member {
-            id: 0,
-            parent: 0,
-            flags: 0,
-            birth: 0,
-            seq: Seq::new(work.seq),
-            logical_blocks,
-            mapped: 0,
-            name: VolumeName::default(),
-            directory: self.checkpoint.directory.clone(),
-        };
+        let old = self.checkpoint.runs.list.iter().filter(|run| !self.is_swept(run, work.swept));
+        let runs = old.chain(work.runs.iter().map(|new| &new.run));
+        let slots: Vec<usize> = work.members.iter().map(|(slot, _)| *slot).collect();
+        let runs = runs.map(|run| describe_run(run, &slots)).filter(|run| run.members > 0);
+        let members = work.members.iter().map(|(slot, member)| {
+            let directory = self.family.of(*slot).directory.clone();
+            Member { directory, ..member.clone() }
+        });
         Body {
             seq: Seq::new(work.seq),
             next_epoch: work.next_epoch,
-            next_run: self.checkpoint.runs.next_number + 1,
-            next_member: 1,
-            logical_blocks,
+            next_run: self.checkpoint.runs.next_number + u64_from(work.runs.len()),
+            next_member: self.family.next_id,
+            logical_blocks: self.layout.geometry().logical_blocks,
             counters: Vec::new(),
-            members: vec![member],
-            runs,
+            members: members.collect(),
+            runs: runs.collect(),
             segments: work.segments.clone(),
             open: work.open.clone(),
             reserve: work.reserve.clone(),
@@ -198,15 +218,17 @@ impl Volume {
 
     /// Invariant 3.
     pub(super) fn is_swept(&self, run: &Run, swept: u64) -> bool {
-        run.counted && swept >= run.swept + u64_from(self.map.len())
+        run.counted && swept >= run.swept + u64_from(self.map.pages_each())
     }
 }
 
-pub(super) fn describe_run(run: &Run) -> RunEntry {
+/// A run as the body describes it, whose members are those in these places.
+fn describe_run(run: &Run, slots: &[usize]) -> RunEntry {
     let data = run.index.len();
+    let bits = slots.iter().enumerate().map(|(bit, slot)| (run.members >> slot & 1) << bit);
     RunEntry {
         number: run.number,
-        member: 0,
+        members: bits.sum(),
         records: run.records,
         counted: run.counted,
         data_blocks: u32_from(data),

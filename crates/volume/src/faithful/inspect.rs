@@ -11,6 +11,7 @@ use super::area::Areas;
 use super::open::mount_read_only;
 use crate::backing::Backing;
 use crate::config::Options;
+use crate::family::MemberId;
 use crate::inspect::{Finding, Inspection, List, check_copies};
 use crate::log::BLOCK;
 use crate::mount::MountError;
@@ -71,10 +72,10 @@ impl Faithful {
             mapped += 1;
             let (lba, at) = (Lba::new(entry.lba.into()), entry.to);
             if self.regions.pieces().any(|free| free.contains(&at.raw())) {
-                list.push(Finding::Outside { lba, at });
+                list.push(Finding::Outside { member: MemberId::DEVICE, lba, at });
             }
             if !places.insert(at) || !blocks.insert(entry.lba) {
-                list.push(Finding::Shared { lba, at });
+                list.push(Finding::Shared { member: MemberId::DEVICE, lba, at });
             }
         }
         mapped
@@ -87,7 +88,11 @@ impl Faithful {
             checked += 1;
             if backing.read(entry.to.raw().into(), &mut block).is_err() {
                 let at = Location::new(entry.to.raw());
-                list.push(Finding::Data { lba: Lba::new(entry.lba.into()), at });
+                list.push(Finding::Data {
+                    member: MemberId::DEVICE,
+                    lba: Lba::new(entry.lba.into()),
+                    at,
+                });
             }
         }
         checked

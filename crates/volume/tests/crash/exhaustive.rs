@@ -6,12 +6,12 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::budget;
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::drive;
+use onefold_volume::{MemberId, MemberInfo, drive};
 
 use crate::disk::{Disk, Fate, Trimmed};
 use crate::image::Image;
 use crate::oracle::Oracle;
-use crate::rig::{Op, Order, Rig, open, read_all};
+use crate::rig::{Op, Order, Rig, open, read_all, read_family};
 use crate::setup::{OPTIONS, Setup};
 
 /// Unflushed writes of which every subset is tried.
@@ -23,7 +23,7 @@ const fn sampled(mode: VolumeMode) -> u64 {
 }
 
 /// What histories are made of. Blocks 1020 to 1027 are in two pages of the map.
-const OPS: [Op; 8] = [
+const OPS: [Op; 10] = [
     Op::Write { lba: 40, blocks: 1, fua: false },
     Op::Write { lba: 1020, blocks: 8, fua: false },
     Op::Write { lba: 3, blocks: 1, fua: false },
@@ -32,7 +32,14 @@ const OPS: [Op; 8] = [
     Op::Write { lba: 2, blocks: 2, fua: true },
     Op::Checkpoint,
     Op::Clean,
+    Op::Snapshot,
+    Op::Delete,
 ];
+
+/// Only volumes of mode `log` have snapshots.
+fn ops(mode: VolumeMode) -> &'static [Op] {
+    if mode == VolumeMode::Log { &OPS } else { &OPS[..8] }
+}
 
 /// Blocks that are looked at.
 const LOOK: [std::ops::Range<u64>; 2] = [0..64, 1010..1040];
@@ -41,8 +48,8 @@ fn setup(mode: VolumeMode) -> Setup {
     Setup { mode, ..Setup::of(64 * 134, 1050, OPTIONS) }
 }
 
-/// A volume at rest with live blocks in several log segments, some of which are worth cleaning.
-fn begin(mode: VolumeMode) -> Rig {
+/// A volume at rest with live blocks in several log segments, some of which are worth cleaning, and perhaps a snapshot.
+fn begin(mode: VolumeMode, snapshot: bool) -> Rig {
     let mut rig = Rig::new(setup(mode), 5);
     rig.order = Order::InTurn;
     let (rounds, blocks) = if mode == VolumeMode::Log { (6, 64) } else { (3, 16) };
@@ -52,6 +59,9 @@ fn begin(mode: VolumeMode) -> Rig {
         }
         assert!(rig.run(Op::Write { lba: 1015, blocks: 9, fua: false }));
         assert!(rig.settle());
+        if snapshot && round == 2 {
+            assert!(rig.run(Op::Snapshot) && rig.settle());
+        }
     }
     rig.close_and_reopen().expect("a closed volume opens")
 }
@@ -71,8 +81,8 @@ struct States {
 }
 
 impl States {
-    fn new(mode: VolumeMode, every: u64) -> Self {
-        let mut rig = begin(mode);
+    fn new(mode: VolumeMode, every: u64, snapshot: bool) -> Self {
+        let mut rig = begin(mode, snapshot);
         assert!(rig.settle());
         let mut begin = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
         begin.settle();
@@ -126,20 +136,21 @@ impl States {
 
     fn state(&mut self, image: &Image, rig: &Rig, ops: &[Op]) {
         let digest = image.digest();
-        if !self.seen.insert((digest, rig.oracle.promised())) {
+        if !self.seen.insert((digest, rig.oracle.promised_all())) {
             return;
         }
         self.distinct.insert(digest);
         self.tried += 1;
         let check = recover(&self.setup, image, &rig.oracle);
-        let seq = check.unwrap_or_else(|what| panic!("{what}, after {ops:?}"));
+        let (seq, infos) = check.unwrap_or_else(|what| panic!("{what}, after {ops:?}"));
         if self.tried.is_multiple_of(self.every) {
             let mut oracle = rig.oracle.clone();
+            oracle.recovered_family(infos.clone());
             oracle.recovered(seq);
             self.live_on(image, &oracle);
         }
         if self.tried.is_multiple_of(self.every * 16) {
-            self.cut_the_opening(image, &rig.oracle, seq);
+            self.cut_the_opening(image, &rig.oracle, seq, infos);
         }
     }
 
@@ -150,7 +161,8 @@ impl States {
         let mut rig = Rig::open(self.setup, disk, oracle.clone(), seed).expect("it opened before");
         rig.fuse = Some(1 + self.rng.below(40));
         for _ in 0..6 {
-            let op = OPS[index64(self.rng.below(u64_from(OPS.len())))];
+            let ops = ops(self.setup.mode);
+            let op = ops[index64(self.rng.below(u64_from(ops.len())))];
             if !rig.run(op) {
                 break;
             }
@@ -161,8 +173,15 @@ impl States {
     }
 
     /// Power fails at every request of an opening: the next one comes to the same.
-    fn cut_the_opening(&mut self, image: &Image, oracle: &Oracle, seq: u64) {
+    fn cut_the_opening(
+        &mut self,
+        image: &Image,
+        oracle: &Oracle,
+        seq: u64,
+        infos: Vec<MemberInfo>,
+    ) {
         let mut expected = oracle.clone();
+        expected.recovered_family(infos);
         expected.recovered(seq);
         for fuse in 0.. {
             let mut disk = Disk::new(image.clone());
@@ -180,20 +199,26 @@ impl States {
 }
 
 /// Opens a volume and looks at what it holds.
-fn recover(setup: &Setup, image: &Image, oracle: &Oracle) -> Result<u64, String> {
+fn recover(
+    setup: &Setup,
+    image: &Image,
+    oracle: &Oracle,
+) -> Result<(u64, Vec<MemberInfo>), String> {
     let mut disk = Disk::new(image.clone());
     let (mut volume, recovery) = open(&mut disk, setup).map_err(|error| error.to_string())?;
     let mut found = vec![None; index64(oracle.blocks())];
     for range in LOOK {
-        let part = read_all(&mut *volume, &mut disk, range.clone())?;
+        let part = read_all(&mut *volume, &mut disk, MemberId::DEVICE, range.clone())?;
         found[index64(range.start)..index64(range.end)].copy_from_slice(&part);
     }
     drive(&mut *volume, &mut disk, onefold_units::Nanos::new(1));
     oracle.check(recovery.seq, &found)?;
-    Ok(recovery.seq)
+    let family = read_family(&mut *volume, &mut disk, Some(&LOOK), oracle.blocks())?;
+    oracle.check_family(&family)?;
+    Ok((recovery.seq, family.into_iter().map(|(info, _)| info).collect()))
 }
 
-/// All histories of up to three operations; a small budget thins out those of three.
+/// All histories of up to three operations, with and without a snapshot; a small budget thins out those of three.
 #[test]
 fn every_cut_of_every_short_history() {
     every_cut(VolumeMode::Log);
@@ -211,26 +236,27 @@ fn every_cut_of_every_short_history_of_han() {
 
 fn every_cut(mode: VolumeMode) {
     let budget = budget(300);
-    let mut states = States::new(mode, if budget > 5_000 { 8 } else { 128 });
-    let count = OPS.len();
-    let mut histories: Vec<Vec<Op>> = OPS.iter().map(|op| vec![*op]).collect();
-    histories.extend((0..count * count).map(|n| vec![OPS[n % count], OPS[n / count]]));
+    let ops = ops(mode);
+    let count = ops.len();
+    let mut histories: Vec<Vec<Op>> = ops.iter().map(|op| vec![*op]).collect();
+    histories.extend((0..count * count).map(|n| vec![ops[n % count], ops[n / count]]));
     let all = count.pow(3);
     let step = index64((u64_from(all) * 25).div_ceil(budget.max(1))).clamp(1, all);
     let three = (0..all)
         .step_by(step)
-        .map(|n| vec![OPS[n % count], OPS[n / count % count], OPS[n / count / count]]);
+        .map(|n| vec![ops[n % count], ops[n / count % count], ops[n / count / count]]);
     histories.extend(three);
-    for history in &histories {
-        states.history(history, Order::InTurn);
-        if budget > 5_000 {
-            states.history(history, Order::Random);
+    let mut distinct = 0;
+    for snapshot in [false, true].into_iter().filter(|with| !with || mode == VolumeMode::Log) {
+        let mut states = States::new(mode, if budget > 5_000 { 8 } else { 128 }, snapshot);
+        for history in &histories {
+            states.history(history, Order::InTurn);
+            if budget > 5_000 {
+                states.history(history, Order::Random);
+            }
         }
+        distinct += states.distinct.len();
     }
-    println!("{} histories, {} distinct crash states", histories.len(), states.distinct.len());
-    assert!(
-        budget < 300 || states.distinct.len() >= 20_000,
-        "only {} crash states",
-        states.distinct.len()
-    );
+    println!("{mode:?}: {} histories, {distinct} distinct crash states", histories.len());
+    assert!(budget < 300 || distinct >= 20_000, "only {distinct} crash states");
 }

@@ -20,11 +20,19 @@ fn setup() -> Setup {
     Setup::of(64 * 134, 5200, options)
 }
 
+/// One with room for snapshots.
+fn family_setup() -> Setup {
+    let options =
+        onefold_volume::Options { clean_below: Some(60), map_pages: 16, ..setup().options };
+    Setup { logical_blocks: 2100, options, ..setup() }
+}
+
 /// A volume that is worth cleaning.
-fn begin() -> Rig {
-    let mut rig = Rig::new(setup(), 5);
+fn begin(setup: Setup) -> Rig {
+    let mut rig = Rig::new(setup, 5);
+    let step = (setup.logical_blocks - 90) / 11;
     for n in 0..40 {
-        let op = Op::Write { lba: n * 37 % 11 * 450 + n, blocks: 40, fua: false };
+        let op = Op::Write { lba: n * 37 % 11 * step + n, blocks: 40, fua: false };
         assert!(rig.run(op));
     }
     rig.close_and_reopen().expect("a closed volume opens")
@@ -33,8 +41,13 @@ fn begin() -> Rig {
 /// The same work every time, until the volume takes nothing any more.
 fn work(rig: &mut Rig) -> Option<Refusal> {
     let mut rng = Rng::new(3);
-    for _ in 0..150 {
-        let op = random_op(&mut rng, rig.oracle.blocks());
+    let family = rig.setup.options.map_pages >= 16;
+    for n in 0..150 {
+        let op = match n % 15 {
+            3 | 10 if family => Op::Snapshot,
+            7 if family => Op::Delete,
+            _ => random_op(&mut rng, rig.oracle.blocks()),
+        };
         match rig.try_run(op) {
             Ok(taken) => assert!(taken),
             // A page of the map that cannot be read is an error for what it maps.
@@ -68,13 +81,22 @@ fn assert_reaction(rig: &Rig, refusal: Option<Refusal>) {
 
 #[test]
 fn every_request_fails_once() {
-    let begin = begin();
+    every_request_fails(setup(), "every_request_fails_once");
+}
+
+#[test]
+fn every_request_fails_once_with_snapshots() {
+    every_request_fails(family_setup(), "every_request_fails_once_with_snapshots");
+}
+
+fn every_request_fails(setup: Setup, test: &'static str) {
+    let begin = begin(setup);
     // Each failure in three ways; a small budget looks at some only.
     let step = if budget(300) >= 5_000 { 1 } else { 4 };
     let mut failures = [0_u64; 4];
     for request in (1..).step_by(step) {
         let seed = request;
-        let _guard = Reproduce::new(seed, "onefold-volume", "crash", "every_request_fails_once");
+        let _guard = Reproduce::new(seed, "onefold-volume", "crash", test);
         let fate = [Fate::Lost, Fate::Torn, Fate::Whole][usize::try_from(request % 3).unwrap()];
         let disk = Disk::new(begin.disk.view().clone());
         let mut rig =
@@ -110,7 +132,7 @@ fn every_request_fails_once() {
 /// Power fails soon after a request failed: what was promised meanwhile is there.
 #[test]
 fn power_fails_after_a_failed_request() {
-    let begin = begin();
+    let begin = begin(setup());
     for_each_seed(("onefold-volume", "crash", "power_fails_after_a_failed_request"), 150, |seed| {
         let mut rng = Rng::new(seed);
         let disk = Disk::new(begin.disk.view().clone());
@@ -137,7 +159,7 @@ fn power_fails_after_a_failed_request() {
 /// Every request of an opening fails once: it says so, and the next one comes to the same.
 #[test]
 fn every_request_of_an_opening_fails_once() {
-    let mut rig = begin();
+    let mut rig = begin(setup());
     rig.fuse = Some(150);
     let mut rng = Rng::new(9);
     while rig.run(random_op(&mut rng, rig.setup.logical_blocks)) {}

@@ -7,6 +7,7 @@ mod disk;
 mod exhaustive;
 mod failures;
 mod faithful;
+mod family;
 mod image;
 mod oracle;
 mod random;

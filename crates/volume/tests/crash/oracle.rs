@@ -12,6 +12,7 @@ use onefold_units::convert::{index64, u64_from};
 use onefold_volume::Done;
 
 use crate::disk::Disk;
+use crate::family::{FamilyChange, Snapshots};
 use crate::stamp::{BLOCK, read_stamp};
 
 /// A change of a block: the operation, and what it wrote; 0 for a trim.
@@ -40,6 +41,7 @@ enum Request {
     Flush {
         reports: usize,
     },
+    Family(FamilyChange),
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +62,7 @@ pub(crate) struct Oracle {
     base: Vec<u64>,
     seq: u64,
     batches: BTreeMap<u64, Batch>,
+    pub(crate) snapshots: Snapshots,
     /// Requests that failed.
     pub(crate) failed: u64,
 }
@@ -77,6 +80,7 @@ impl Oracle {
             base: vec![0; index64(blocks)],
             seq: 0,
             batches: BTreeMap::new(),
+            snapshots: Snapshots::default(),
             failed: 0,
         }
     }
@@ -139,6 +143,19 @@ impl Oracle {
         self.begin(Request::Flush { reports: self.reports.len() });
     }
 
+    /// The volume took a change of its family.
+    pub(crate) fn changes(&mut self, change: FamilyChange) {
+        if let FamilyChange::Delete(id) = change {
+            self.snapshots.doom(id);
+        }
+        self.begin(Request::Family(change));
+    }
+
+    /// Batches up to this one were durable when the volume was opened.
+    pub(crate) const fn durable(&self) -> u64 {
+        self.seq
+    }
+
     /// A request was reported done.
     pub(crate) fn done(&mut self, done: Done) {
         let request = self.requests.remove(&done.tag).expect("reported done once");
@@ -147,6 +164,7 @@ impl Oracle {
             return;
         }
         match request {
+            Request::Family(change) => self.snapshots.done(change),
             Request::Change { lba, blocks, fua } => {
                 self.reports.push((done.tag, lba, blocks));
                 if fua {

@@ -28,7 +28,11 @@ pub(crate) fn random_op(rng: &mut Rng, blocks: u64) -> Op {
 
 pub(crate) fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
     for _ in 0..ops {
-        let op = random_op(rng, rig.oracle.blocks());
+        let op = match rng.below(150) {
+            0 | 1 => Op::Snapshot,
+            2 => Op::Delete,
+            _ => random_op(rng, rig.oracle.blocks()),
+        };
         if !rig.run(op) {
             return;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{Geometry, Resize, SegmentInfo, Volume};
+use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume};
 
 use crate::disk::{Disk, Fate};
 use crate::image::Image;
@@ -159,7 +159,7 @@ fn recover(image: &Image, oracle: &Oracle) -> Result<(), String> {
     let mut disk = Disk::new(image.clone());
     let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
     let end = volume.logical_blocks();
-    let mut found = read_all(&mut *volume, &mut disk, 0..end)?;
+    let mut found = read_all(&mut *volume, &mut disk, MemberId::DEVICE, 0..end)?;
     found.resize(index64(oracle.blocks()), None);
     oracle.check(recovery.seq, &found)
 }

@@ -1,13 +1,16 @@
 //! A volume on a backing that answers in any order, beside the oracle.
 
 use onefold_format::checksum;
+use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Engine, Io, IoFailed, IoKind, MountError, Range, ReadPlan, Recovery, Refusal, Resize, Volume,
+    Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, MountError, Range, ReadPlan,
+    Recovery, Refusal, Resize, Volume,
 };
 
 use crate::disk::{Disk, Fate};
+use crate::family::{FamilyChange, Found};
 use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::setup::{Setup, UUID};
@@ -19,13 +22,27 @@ const PATIENCE: u32 = 20_000;
 /// What the host does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    Write { lba: u64, blocks: u64, fua: bool },
-    Trim { lba: u64, blocks: u64 },
-    Read { lba: u64, blocks: u64 },
+    Write {
+        lba: u64,
+        blocks: u64,
+        fua: bool,
+    },
+    Trim {
+        lba: u64,
+        blocks: u64,
+    },
+    Read {
+        lba: u64,
+        blocks: u64,
+    },
     Flush,
     Checkpoint,
     Clean,
     Resize(Resize),
+    /// Makes a snapshot, if one more fits.
+    Snapshot,
+    /// Deletes the oldest snapshot.
+    Delete,
 }
 
 /// In which order the backing answers.
@@ -102,8 +119,11 @@ impl Rig {
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
         let blocks = oracle.blocks().min(volume.logical_blocks());
-        let found = read_all(&mut *volume, &mut disk, 0..blocks)?;
+        let found = read_all(&mut *volume, &mut disk, MemberId::DEVICE, 0..blocks)?;
+        let family = read_family(&mut *volume, &mut disk, None, blocks)?;
+        oracle.check_family(&family)?;
         oracle.check(recovery.seq, &found)?;
+        oracle.recovered_family(family.into_iter().map(|(info, _)| info));
         oracle.recovered(recovery.seq);
         Ok(Self {
             setup,
@@ -172,13 +192,56 @@ impl Rig {
                 self.resizing = true;
                 Ok(true)
             }
+            Op::Snapshot => Ok(self.snapshot()),
+            Op::Delete => Ok(self.delete()),
         }
     }
 
-    /// The same where nothing fails but power.
+    fn snapshot(&mut self) -> bool {
+        let tag = self.oracle.next_op();
+        let name = format!("s{tag}");
+        let given = VolumeName::new(&name).expect("a short name");
+        let make = |volume: &mut Volume| volume.make_snapshot(tag, MemberId::DEVICE, &given);
+        self.change(make, FamilyChange::Make(name))
+    }
+
+    fn delete(&mut self) -> bool {
+        let Some(info) = snapshots(&*self.volume).into_iter().next() else { return true };
+        let tag = self.oracle.next_op();
+        self.change(|volume| volume.delete_member(tag, info.id), FamilyChange::Delete(info.id))
+    }
+
+    /// Changes the family, if that can be done at all. `false` if power fails before.
+    fn change(
+        &mut self,
+        mut what: impl FnMut(&mut Volume) -> Result<(), FamilyError>,
+        change: FamilyChange,
+    ) -> bool {
+        for _ in 0..PATIENCE {
+            if !self.has_power() {
+                return false;
+            }
+            let volume = self.volume.as_log_mut().expect("a volume of mode log");
+            match what(volume) {
+                Ok(()) => {
+                    self.oracle.changes(change);
+                    return true;
+                }
+                Err(FamilyError::Busy) => self.step(),
+                Err(_) => return true,
+            }
+        }
+        panic!("the family is busy for ever, {:?}", self.setup);
+    }
+
+    /// The same where nothing fails but power, and snapshots take what space there is.
     pub(crate) fn run(&mut self, op: Op) -> bool {
-        self.try_run(op)
-            .unwrap_or_else(|refusal| panic!("{op:?} is refused: {refusal:?}, {:?}", self.setup))
+        let taken = self.try_run(op);
+        let shared = self.volume.as_log().is_some_and(|volume| volume.members().count() > 1);
+        if shared && taken == Err(Refusal::NoSpace) {
+            return true;
+        }
+        taken.unwrap_or_else(|refusal| panic!("{op:?} is refused: {refusal:?}, {:?}", self.setup))
     }
 
     fn trim(&mut self, lba: u64, blocks: u64) -> Result<bool, Refusal> {
@@ -394,7 +457,8 @@ impl Rig {
 
     /// Whether nothing is under way and every request was reported done.
     pub(crate) fn is_settled(&self) -> bool {
-        let busy = self.volume.is_settling() && self.volume.frozen().is_none();
+        let freeing = self.volume.as_log().is_some_and(Volume::is_freeing);
+        let busy = (self.volume.is_settling() || freeing) && self.volume.frozen().is_none();
         let quiet = self.oracle.is_quiet() && self.reading.is_empty() && !self.resizing;
         quiet && self.volume.is_idle() && !busy
     }
@@ -437,8 +501,11 @@ impl Rig {
     pub(crate) fn assert_counts(&mut self) {
         if self.setup.options.map_pages == usize::MAX && self.settle() {
             let blocks = self.volume.logical_blocks();
-            let found = read_all(&mut *self.volume, &mut self.disk, 0..blocks);
+            let (volume, disk) = (&mut *self.volume, &mut self.disk);
+            let found = read_all(volume, disk, MemberId::DEVICE, 0..blocks);
             found.expect("everything can be read");
+            let family = read_family(volume, disk, None, blocks).expect("readable");
+            self.oracle.check_family(&family).unwrap_or_else(|what| panic!("{what}"));
             self.settle();
             if let Some(wrong) = self.volume.as_log().and_then(Volume::recount) {
                 assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
@@ -457,10 +524,37 @@ pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {
     }
 }
 
-/// What each block of a range holds. An error where that is none that was written.
+/// The snapshots of a volume, oldest first.
+pub(crate) fn snapshots(volume: &dyn Engine) -> Vec<MemberInfo> {
+    let members = volume.as_log().into_iter().flat_map(Volume::members);
+    members.filter(|info| info.id != MemberId::DEVICE && !info.deleted).collect()
+}
+
+/// What the snapshots hold, in some ranges or as a whole.
+pub(crate) fn read_family(
+    volume: &mut dyn Engine,
+    disk: &mut Disk,
+    look: Option<&[std::ops::Range<u64>]>,
+    blocks: u64,
+) -> Result<Vec<Found>, String> {
+    let (mut all, whole) = (Vec::new(), 0..blocks);
+    for info in snapshots(volume) {
+        let mut found = vec![None; index64(blocks)];
+        let all_of_it = std::slice::from_ref(&whole);
+        for range in look.unwrap_or(all_of_it) {
+            let part = read_all(volume, disk, info.id, range.clone())?;
+            found[index64(range.start)..index64(range.end)].copy_from_slice(&part);
+        }
+        all.push((info, found));
+    }
+    Ok(all)
+}
+
+/// What each block of a range of a member holds. An error where that is none that was written.
 pub(crate) fn read_all(
     volume: &mut dyn Engine,
     disk: &mut Disk,
+    member: MemberId,
     range: std::ops::Range<u64>,
 ) -> Result<Vec<Option<u64>>, String> {
     let mut found = Vec::new();
@@ -472,7 +566,10 @@ pub(crate) fn read_all(
         let range = Range { lba: Lba::new(lba), blocks };
         let mut read = Err(Refusal::Busy);
         for _ in 0..100 {
-            read = volume.read(range, Some(&mut *bytes), &mut plan);
+            read = match volume.as_log_mut() {
+                Some(volume) => volume.read_from(member, range, Some(&mut *bytes), &mut plan),
+                None => volume.read(range, Some(&mut *bytes), &mut plan),
+            };
             if read != Err(Refusal::Busy) {
                 break;
             }

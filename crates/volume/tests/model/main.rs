@@ -1,10 +1,14 @@
-//! A volume against a plain array of blocks.
+//! A volume against plain arrays of blocks, one for each member of its family.
+
+mod family;
+
+use std::collections::BTreeMap;
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Backing, IoFailed, Options, Range, ReadPlan, Refusal, Volume, drive, format, inspect, mount,
-    settle,
+    Backing, IoFailed, MemberId, Options, Range, ReadPlan, Refusal, Volume, drive, format, inspect,
+    mount, settle,
 };
 
 const BLOCK: usize = 4096;
@@ -57,10 +61,15 @@ fn label(blocks: u64, logical_blocks: u64, segment_blocks: u32, unit_blocks: u32
     }
 }
 
+/// The tag of changes of the family.
+const CHANGE: u64 = 99;
+
 struct Rig {
     volume: Volume,
     memory: Memory,
-    model: Vec<u64>,
+    models: BTreeMap<MemberId, Vec<u64>>,
+    /// Changes of the family that were reported done.
+    changes: u64,
     now: Nanos,
     options: Options,
     version: u64,
@@ -84,7 +93,8 @@ impl Rig {
         let (volume, recovery) = mount(&mut memory, blocks, options).unwrap();
         assert_eq!(recovery.batches, 1, "the first checkpoint, {recovery:?}");
         let model = vec![0; usize::try_from(logical).unwrap()];
-        Self { volume, memory, model, now: Nanos::ZERO, options, version: 0 }
+        let models = BTreeMap::from([(MemberId::DEVICE, model)]);
+        Self { volume, memory, models, changes: 0, now: Nanos::ZERO, options, version: 0 }
     }
 
     fn step(&mut self) {
@@ -92,6 +102,7 @@ impl Rig {
         drive(&mut self.volume, &mut self.memory, self.now);
         while let Some(done) = self.volume.poll_done() {
             assert!(done.result.is_ok(), "{done:?}");
+            self.changes += u64::from(done.tag == CHANGE);
         }
     }
 
@@ -106,39 +117,58 @@ impl Rig {
         panic!("busy for ever: {:?} free {}", self.volume.stats(), self.volume.free_segments());
     }
 
+    fn blocks(&self) -> u64 {
+        self.models[&MemberId::DEVICE].len() as u64
+    }
+
+    /// What a member has to hold.
+    fn set(&mut self, member: MemberId, lba: u64, blocks: u64, version: u64) {
+        let (from, end) = (usize::try_from(lba).unwrap(), usize::try_from(lba + blocks).unwrap());
+        self.models.get_mut(&member).unwrap()[from..end].fill(version);
+    }
+
     fn write(&mut self, lba: u64, blocks: u64) {
+        self.write_to(MemberId::DEVICE, lba, blocks);
+    }
+
+    fn write_to(&mut self, member: MemberId, lba: u64, blocks: u64) {
         self.version += 1;
         let version = self.version;
         let data: Vec<u8> = (lba..lba + blocks).flat_map(|lba| stamp(lba, version)).collect();
         self.retry(|rig| {
-            rig.volume.write(1, Range { lba: Lba::new(lba), blocks }, Some(&data), false)
+            let range = Range { lba: Lba::new(lba), blocks };
+            rig.volume.write_to(member, 1, range, Some(&data), false)
         });
-        for lba in lba..lba + blocks {
-            self.model[usize::try_from(lba).unwrap()] = version;
-        }
+        self.set(member, lba, blocks, version);
     }
 
     fn trim(&mut self, lba: u64, blocks: u64) {
+        self.trim_of(MemberId::DEVICE, lba, blocks);
+    }
+
+    fn trim_of(&mut self, member: MemberId, lba: u64, blocks: u64) {
         let mut at = lba;
         while at < lba + blocks {
             let mut taken = 0;
             self.retry(|rig| {
                 let range = Range { lba: Lba::new(at), blocks: lba + blocks - at };
-                taken = rig.volume.trim(2, range)?;
+                taken = rig.volume.trim_of(member, 2, range)?;
                 Ok(())
             });
             at += taken;
         }
-        for lba in lba..lba + blocks {
-            self.model[usize::try_from(lba).unwrap()] = 0;
-        }
+        self.set(member, lba, blocks, 0);
     }
 
     fn read(&mut self, lba: u64, blocks: u64) {
+        self.read_from(MemberId::DEVICE, lba, blocks);
+    }
+
+    fn read_from(&mut self, member: MemberId, lba: u64, blocks: u64) {
         let mut buffer = vec![0xAA; usize::try_from(blocks).unwrap() * BLOCK];
         let mut plan = ReadPlan::default();
         let range = Range { lba: Lba::new(lba), blocks };
-        self.retry(|rig| rig.volume.read(range, Some(&mut buffer), &mut plan));
+        self.retry(|rig| rig.volume.read_from(member, range, Some(&mut buffer), &mut plan));
         for run in plan.runs() {
             let at = run.block as usize * BLOCK;
             let end = at + run.blocks as usize * BLOCK;
@@ -147,13 +177,13 @@ impl Rig {
         assert_eq!(plan.damaged(&buffer).count(), 0);
         self.volume.end_read(&plan);
         for (at, lba) in (lba..lba + blocks).enumerate() {
-            let expected = stamp(lba, self.model[usize::try_from(lba).unwrap()]);
+            let version = self.models[&member][usize::try_from(lba).unwrap()];
+            let expected = stamp(lba, version);
             let found = u64::from_le_bytes(buffer[at * BLOCK..at * BLOCK + 8].try_into().unwrap());
             let found = (found ^ lba) >> 20;
-            let version = self.model[usize::try_from(lba).unwrap()];
             assert!(
                 buffer[at * BLOCK..(at + 1) * BLOCK] == expected,
-                "block {lba} has version {found} instead of {version} of {}; {:?}",
+                "block {lba} of {member:?} has version {found} instead of {version} of {}; {:?}",
                 self.version,
                 self.volume.stats()
             );
@@ -161,9 +191,11 @@ impl Rig {
     }
 
     fn read_all(&mut self) {
-        let blocks = self.model.len() as u64;
-        for lba in (0..blocks).step_by(200) {
-            self.read(lba, 200.min(blocks - lba));
+        let blocks = self.blocks();
+        for member in self.models.keys().copied().collect::<Vec<_>>() {
+            for lba in (0..blocks).step_by(200) {
+                self.read_from(member, lba, 200.min(blocks - lba));
+            }
         }
     }
 
@@ -191,7 +223,7 @@ fn options() -> Options {
 }
 
 fn random_work(rig: &mut Rig, rng: &mut Rng, steps: u32, big_trims: bool) {
-    let blocks = rig.model.len() as u64;
+    let blocks = rig.blocks();
     for _ in 0..steps {
         let lba = rng.below(blocks);
         let most = |most: u64| most.min(blocks - lba);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeOptions};
 use onefold_units::convert::u64_from;
-use onefold_volume::{Backing, FINDINGS_MAX, Finding, Inspection, inspect};
+use onefold_volume::{Backing, FINDINGS_MAX, Finding, Inspection, MemberId, inspect};
 use serde_json::json;
 
 use crate::error::{CliError, Exit};
@@ -62,6 +62,7 @@ impl Check {
                     "path": self.path.display().to_string(),
                     "closed": recovery.clean,
                     "batches_to_replay": recovery.batches,
+                    "members": super::family::describe(&inspection.members),
                     "mapped_blocks": inspection.mapped,
                     "checked_blocks": inspection.checked,
                     "findings": lines,
@@ -119,6 +120,11 @@ fn repair(backing: &mut VolumeBacking, inspection: &Inspection) -> Result<bool, 
     Ok(wrote || inspection.found > 0)
 }
 
+/// Names a member that is not the device.
+fn of(member: MemberId) -> String {
+    if member == MemberId::DEVICE { String::new() } else { format!(" of member {}", member.raw()) }
+}
+
 fn describe(finding: &Finding) -> String {
     match finding {
         Finding::Label { at } => {
@@ -130,14 +136,25 @@ fn describe(finding: &Finding) -> String {
         Finding::Lost { last, durable } => {
             format!("batches {} to {durable} were durable and are missing or damaged", last + 1)
         }
-        Finding::Page { lba } => {
-            format!("the map of blocks {} to {} cannot be read", lba.raw(), lba.raw() + 1023)
+        Finding::Page { member, lba } => {
+            let (from, to) = (lba.raw(), lba.raw() + 1023);
+            format!("the map of blocks {from} to {to}{} cannot be read", of(*member))
         }
-        Finding::Outside { lba, at } => {
-            format!("block {} is mapped to {}, where no data can be", lba.raw(), at.raw())
+        Finding::Outside { member, lba, at } => {
+            format!(
+                "block {}{} is mapped to {}, where no data can be",
+                lba.raw(),
+                of(*member),
+                at.raw()
+            )
         }
-        Finding::Shared { lba, at } => {
-            format!("block {} is mapped to {}, which belongs to another one", lba.raw(), at.raw())
+        Finding::Shared { member, lba, at } => {
+            format!(
+                "block {}{} is mapped to {}, which belongs to another one",
+                lba.raw(),
+                of(*member),
+                at.raw()
+            )
         }
         Finding::Miscount(wrong) => format!(
             "log segment {} has {} live blocks and counts {}",
@@ -145,8 +162,8 @@ fn describe(finding: &Finding) -> String {
             wrong.found,
             wrong.counted
         ),
-        Finding::Data { lba, at } => {
-            format!("block {} at {} is not what was written", lba.raw(), at.raw())
+        Finding::Data { member, lba, at } => {
+            format!("block {}{} at {} is not what was written", lba.raw(), of(*member), at.raw())
         }
         _ => "an unknown finding".to_owned(),
     }

@@ -1,6 +1,9 @@
 //! What the control socket of a served volume answers.
 
-use onefold_device::{BlockDevice, LogDetails, VolumeDetails, VolumeDevice};
+use onefold_device::{
+    BlockDevice, LogDetails, VolumeDetails, VolumeDevice, VolumeError, VolumeResize,
+};
+use onefold_format::volume::VolumeName;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use serde_json::{Map, Value, json};
@@ -9,15 +12,78 @@ use crate::cmd::control::Command;
 use crate::cmd::ssd::render;
 
 /// All commands. What else is to be done with a served volume gets a line here.
-pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[("stats", stats), ("flush", flush)];
+pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
+    ("stats", stats),
+    ("flush", flush),
+    ("members", members),
+    ("snapshot", snapshot),
+    ("clone", make_clone),
+    ("delete", delete),
+    ("resize", resize),
+];
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
 fn stats(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
-    Ok(describe(&device.details()))
+    let mut described = describe(&device.details());
+    described["members"] = super::family::describe(&device.members());
+    Ok(described)
 }
 
 fn flush(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
     device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
+fn members(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
+    Ok(super::family::describe(&device.members()))
+}
+
+/// `name`, and `of`, the member that it is made of.
+fn snapshot(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
+    make(device, request, VolumeDevice::make_snapshot)
+}
+
+fn make_clone(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
+    make(device, request, VolumeDevice::make_clone)
+}
+
+fn make(
+    device: &VolumeDevice,
+    request: &Value,
+    make: fn(&VolumeDevice, &VolumeName) -> Result<(), VolumeError>,
+) -> Result<Value, String> {
+    let name = VolumeName::new(word(request, "name")?).map_err(|error| error.to_string())?;
+    let made = match request["of"].as_str() {
+        Some(of) => device.member(of).and_then(|member| make(&member, &name)),
+        None => make(device, &name),
+    };
+    made.map(|()| Value::Null).map_err(|error| error.to_string())
+}
+
+fn delete(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
+    let deleted = device.delete_member(word(request, "name")?);
+    deleted.map(|()| Value::Null).map_err(|error| error.to_string())
+}
+
+/// `bytes`, `backing_bytes` and `discard_tail`; what is absent stays as it is. The front ends tell clients that connect
+/// later.
+fn resize(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
+    let to = VolumeResize {
+        bytes: number(request, "bytes")?,
+        backing_bytes: number(request, "backing_bytes")?,
+        discard_tail: request["discard_tail"] == true,
+    };
+    device.resize(&to).map(|()| Value::Null).map_err(|error| error.to_string())
+}
+
+fn word<'a>(request: &'a Value, key: &str) -> Result<&'a str, String> {
+    request[key].as_str().ok_or_else(|| format!("{key} is {}, expected a string", request[key]))
+}
+
+fn number(request: &Value, key: &str) -> Result<Option<u64>, String> {
+    let value = &request[key];
+    let wrong = || format!("{key} is {value}, expected a number of bytes");
+    if value.is_null() { Ok(None) } else { value.as_u64().map(Some).ok_or_else(wrong) }
 }
 
 /// The keys of `volume info` that a served volume has, and `live` with what it counts.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use onefold_device::VolumeError;
 use onefold_format::volume::{BatchHeader, RecordList};
 use onefold_units::Lba;
-use onefold_volume::{Backing, Options, Volume, open_read_only, read_label};
+use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
 use crate::cmd::ssd::render;
@@ -38,7 +39,12 @@ pub(super) enum What {
     Map {
         /// Its number
         lba: u64,
+        /// In this snapshot or clone [default: the device of the volume]
+        #[arg(long, value_name = "NAME")]
+        member: Option<String>,
     },
+    /// The snapshots and clones
+    Members,
 }
 
 impl Dump {
@@ -53,7 +59,7 @@ impl Dump {
             return Ok(ExitCode::SUCCESS);
         }
         let Some(volume) = engine.as_log_mut() else { return Ok(ExitCode::FAILURE) };
-        let value = match self.what {
+        let value = match &self.what {
             What::Label => json!({
                 "uuid": render::uuid(&label.uuid),
                 "generation": label.generation,
@@ -69,8 +75,9 @@ impl Dump {
                 "roots_at_blocks": volume.layout().roots(),
             }),
             What::Segments => segments(volume),
-            What::Segment { number } => segment(volume, &mut backing, &label.uuid, number)?,
-            What::Map { lba } => map(volume, &mut backing, lba)?,
+            What::Segment { number } => segment(volume, &mut backing, &label.uuid, *number)?,
+            What::Map { lba, member } => map(volume, &mut backing, *lba, member.as_deref())?,
+            What::Members => super::family::describe(&volume.members().collect::<Vec<_>>()),
         };
         global.emit(&format!("{value:#}\n"))?;
         Ok(ExitCode::SUCCESS)
@@ -137,13 +144,24 @@ fn segment<B: Backing>(
     Ok(json!({"segment": number, "batches": batches}))
 }
 
-fn map<B: Backing>(volume: &mut Volume, backing: &mut B, lba: u64) -> Result<Value, CliError> {
+fn map<B: Backing>(
+    volume: &mut Volume,
+    backing: &mut B,
+    lba: u64,
+    member: Option<&str>,
+) -> Result<Value, CliError> {
     let blocks = volume.layout().geometry().logical_blocks;
     if lba >= blocks {
         let text = format!("block {lba}; expected one of 0 to {}", blocks - 1);
         return Err(CliError::new(Exit::Usage, "volume::block", text));
     }
-    let found = volume.look_up(backing, Lba::new(lba));
+    let member = match member {
+        None => MemberId::DEVICE,
+        Some(name) => {
+            volume.member(name).ok_or(FamilyError::Missing).map_err(VolumeError::from)?.id
+        }
+    };
+    let found = volume.look_up(backing, member, Lba::new(lba));
     let Some((at, crc)) = found else {
         let text = format!("the map of block {lba} cannot be read");
         return Err(CliError::new(Exit::Failed, "volume::damaged", text));

@@ -24,6 +24,7 @@ impl From<VolumeError> for CliError {
                 return Self::new(Exit::Failed, "volume::uring", &error)
                     .help("--io threads does without, --io auto where it has to");
             }
+            VolumeError::Family(_) | VolumeError::NoMembers => (Exit::Usage, "volume::family"),
             VolumeError::Failed => (Exit::Failed, "volume::failed"),
             _ => (Exit::Failed, "volume::io"),
         };
@@ -44,6 +45,7 @@ fn mount_error(error: &MountError) -> CliError {
             (Exit::Failed, "volume::label", Some("`onefold volume create` makes a volume"))
         }
         MountError::Shrunk { .. } => (Exit::Failed, "volume::shrunk", None),
+        MountError::Members { .. } => (Exit::Usage, "volume::members", None),
         MountError::Lost { .. } => {
             (Exit::Failed, "volume::lost", Some("`onefold volume check` says what can be read"))
         }

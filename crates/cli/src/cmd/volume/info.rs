@@ -1,10 +1,9 @@
 //! `onefold volume info`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::{VolumeBacking, VolumeError};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use onefold_volume::{Options, Volume, open_read_only, read_label};
@@ -28,10 +27,12 @@ pub(crate) struct Info {
 
 impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        // An image of an emulated SSD, too, is busy as a file while it is served.
-        let served =
-            matches!(VolumeBacking::open(&self.path, false), Err(VolumeError::Busy { .. }));
-        let (info, described) = if served { self.served()? } else { self.at_rest(global)? };
+        let server = super::server_of(&self.path, self.control.as_deref());
+        let served = server.is_some();
+        let (info, described) = match server {
+            Some(server) => self.served(&server)?,
+            None => self.at_rest(global)?,
+        };
         let state = match (served, info["closed"] == true) {
             (true, _) => live(&info["live"]),
             (_, true) => "closed".to_owned(),
@@ -49,9 +50,8 @@ impl Info {
     }
 
     /// What the server says, and how that reads.
-    fn served(&self) -> Result<(Value, String), CliError> {
-        let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.path));
-        let mut info = control::ask(&path, "stats")?;
+    fn served(&self, server: &Path) -> Result<(Value, String), CliError> {
+        let mut info = control::ask(server, "stats")?;
         info["schema"] = "onefold.volume.info/1".into();
         info["path"] = self.path.display().to_string().into();
         info["served"] = true.into();
@@ -86,6 +86,7 @@ impl Info {
     fn log(volume: &Volume) -> Value {
         let (geometry, layout) = (volume.layout().geometry(), volume.layout());
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
+        let members: Vec<_> = volume.members().collect();
         json!({
             "schema": "onefold.volume.info/1",
             "logical_bytes": bytes(geometry.logical_blocks),
@@ -96,6 +97,8 @@ impl Info {
             "segments": layout.usable_segments(),
             "free_segments": volume.free_segments(),
             "live_bytes": bytes(volume.live_blocks()),
+            "data_bytes": bytes(volume.usage().data_blocks),
+            "members": super::family::describe(&members),
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
         })
     }
@@ -106,7 +109,7 @@ fn table(info: &Value) -> String {
     let number = |key: &str| info[key].as_u64().unwrap_or(0);
     format!(
         "exports {} on {} ({} of log), unit {}\n\
-         {} log segments of {}, {} free; {} live, {:.1} % of the log\n",
+         {} log segments of {}, {} free; {} live, {:.1} % of the log; {} snapshots and clones\n",
         size("logical_bytes"),
         size("backing_bytes"),
         size("log_bytes"),
@@ -116,6 +119,7 @@ fn table(info: &Value) -> String {
         number("free_segments"),
         size("live_bytes"),
         100.0 * info["utilisation"].as_f64().unwrap_or(0.0),
+        info["members"].as_array().map_or(0, Vec::len),
     )
 }
 

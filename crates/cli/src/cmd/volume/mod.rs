@@ -5,19 +5,22 @@ mod control;
 mod create;
 mod dump;
 mod failure;
+mod family;
 mod info;
 mod modes;
 mod resize;
 mod serve;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking};
+use onefold_device::{
+    Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, VolumeError,
+};
 use onefold_format::volume::VolumeMode;
 
-use crate::cmd::ssd;
+use crate::cmd::{control as control_socket, ssd};
 use crate::error::CliError;
 use crate::output::Global;
 
@@ -34,6 +37,11 @@ pub(crate) enum Volume {
     Info(info::Info),
     /// Change the capacity of a volume, or the size of what it lies on
     Resize(resize::ResizeVolume),
+    /// Make, list and delete snapshots of a volume, also while it is served
+    #[command(subcommand)]
+    Snapshot(family::Snapshot),
+    /// Make a clone of a volume, also while it is served: a device of its own, for `serve --member`
+    Clone(family::Make),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map
     Dump(dump::Dump),
 }
@@ -48,6 +56,8 @@ impl Volume {
             Self::Check(check) => check.run(global),
             Self::Info(info) => info.run(global),
             Self::Resize(resize) => resize.run(global),
+            Self::Snapshot(snapshot) => snapshot.run(global),
+            Self::Clone(make) => make.run(global, "clone", VolumeDevice::make_clone),
             Self::Dump(dump) => dump.run(global),
         }
     }
@@ -71,6 +81,14 @@ fn open_backing(path: &Path, write: bool, global: &Global) -> Result<VolumeBacki
     let opened =
         SsdDevice::open(image, &config.ssd(global.seed)?, OpenOptions::new(Latency::None))?;
     Ok(VolumeBacking::ssd(opened.device))
+}
+
+/// The control socket of whoever serves a volume: the one that was asked for, or that of a volume that is busy. An image
+/// of an emulated SSD, too, is busy as a file while it is served.
+fn server_of(path: &Path, asked: Option<&Path>) -> Option<PathBuf> {
+    let busy = || matches!(VolumeBacking::open(path, false), Err(VolumeError::Busy { .. }));
+    let default = || busy().then(|| control_socket::default_path(path));
+    asked.map(Path::to_owned).or_else(default)
 }
 
 fn is_ssd_image(path: &Path) -> bool {

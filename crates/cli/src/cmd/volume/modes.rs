@@ -93,7 +93,8 @@ pub(super) fn dump<B: Backing>(
             };
             json!({"file": number, "transactions": transactions(backing, &label.uuid, blocks)})
         }
-        What::Map { lba } => {
+        What::Members => json!([]),
+        What::Map { lba, .. } => {
             let blocks = volume.areas().logical_blocks();
             let Some(small) = u32::try_from(lba).ok().filter(|_| lba < blocks) else {
                 let text = format!("block {lba}; expected one of 0 to {}", blocks - 1);

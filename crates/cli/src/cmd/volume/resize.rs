@@ -1,6 +1,6 @@
 //! `onefold volume resize`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
@@ -9,8 +9,9 @@ use onefold_units::PAGE_BYTES;
 use onefold_volume::{Geometry, Layout, MountError, read_label};
 use serde_json::json;
 
+use crate::cmd::control;
 use crate::cmd::ssd::render;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
 /// Options of `onefold volume resize`.
@@ -33,10 +34,16 @@ pub(crate) struct ResizeVolume {
     /// Say whether it fits, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Unix socket of its server [default: PATH.sock, if it is served]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
 }
 
 impl ResizeVolume {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        if let Some(server) = super::server_of(&self.path, self.control.as_deref()) {
+            return self.ask(&server, global);
+        }
         let mut backing = super::open_backing(&self.path, !self.dry_run, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
@@ -68,6 +75,22 @@ impl ResizeVolume {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Has the server do it.
+    fn ask(&self, server: &Path, global: &Global) -> Result<ExitCode, CliError> {
+        if self.dry_run {
+            let text = "the volume is served; --dry-run takes one that is not".to_owned();
+            return Err(CliError::new(Exit::Usage, "volume::served", text));
+        }
+        let (bytes, backing) = (self.size, self.backing_size);
+        let tail = self.discard_tail;
+        let command = json!({"cmd": "resize", "bytes": bytes, "backing_bytes": backing, "discard_tail": tail});
+        let before = geometry_of(&control::ask(server, "stats")?);
+        control::request(server, command)?;
+        let after = geometry_of(&control::ask(server, "stats")?);
+        global.emit(&self.text(&before, &after, global))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     fn text(&self, old: &Geometry, new: &Geometry, global: &Global) -> String {
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
         match global.format() {
@@ -93,5 +116,17 @@ impl ResizeVolume {
                 if self.dry_run { "; nothing was changed" } else { "" },
             ),
         }
+    }
+}
+
+/// The geometry that a server tells.
+fn geometry_of(stats: &serde_json::Value) -> Geometry {
+    let blocks = |key: &str| stats[key].as_u64().unwrap_or(0) / PAGE_BYTES;
+    let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
+    Geometry {
+        backing_blocks: blocks("backing_bytes"),
+        segment_blocks: narrow(blocks("segment_bytes")),
+        unit_blocks: narrow(blocks("unit_bytes")),
+        logical_blocks: blocks("logical_bytes"),
     }
 }

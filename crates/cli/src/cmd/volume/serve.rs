@@ -8,7 +8,8 @@ use onefold_device::edge::Edge;
 use onefold_device::{
     Acknowledge, MAP_PAGE_BYTES, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
 };
-use onefold_serve::Server;
+use onefold_serve::nbd::Endpoint;
+use onefold_serve::{Options, Server};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index64};
 use onefold_volume::Sent;
@@ -48,6 +49,12 @@ pub(crate) struct Serve {
     path: PathBuf,
     #[command(flatten)]
     frontends: Frontends,
+    /// Serve this snapshot or clone instead of the device of the volume; a snapshot cannot be written
+    #[arg(long, value_name = "NAME")]
+    snapshot: Option<String>,
+    /// Serve a snapshot or clone beside it, over NBD at a place of its own (may be given several times)
+    #[arg(long = "member", value_name = "NAME=unix:PATH|ADDR:PORT", value_parser = parse_member)]
+    members: Vec<(String, Endpoint)>,
     /// When writes are answered
     #[arg(long, value_enum, default_value = "buffer", value_name = "WHEN")]
     ack: Ack,
@@ -72,6 +79,15 @@ pub(crate) struct Serve {
     /// Unix socket for `onefold volume info` [default: PATH.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+}
+
+fn parse_member(text: &str) -> Result<(String, Endpoint), String> {
+    let (name, place) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("found {text:?}, expected NAME=unix:PATH or NAME=ADDR:PORT"))?;
+    let endpoint: Endpoint = place.parse().map_err(|error| format!("{error}"))?;
+    Ok((name.to_owned(), endpoint))
 }
 
 fn parse_memory(text: &str) -> Result<u64, String> {
@@ -100,10 +116,29 @@ impl Serve {
     fn serve(&self, global: &Global, device: &VolumeDevice) -> Result<(), CliError> {
         let (asked, commands) = (self.control.as_deref(), super::control::COMMANDS);
         let _control = control::open(global, asked, &self.path, device.clone(), commands)?;
-        let edge = Edge::new(device.clone());
+        let mut options = self.frontends.options(&self.path);
+        let served = match &self.snapshot {
+            Some(name) => device.member(name)?,
+            None => device.clone(),
+        };
+        options.read_only = !served.is_writable();
+        let mut beside = Vec::new();
+        for (name, endpoint) in &self.members {
+            let member = device.member(name)?;
+            let mut options = Options::new(name.clone());
+            options.read_only = !member.is_writable();
+            options.nbd.push(endpoint.clone());
+            let server = Server::start(Edge::new(member), &options)?;
+            global.say(format_args!("serving {name} on {}", server.endpoints()[0]));
+            beside.push(server);
+        }
         let ready =
             |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
-        Ok(onefold_serve::run(edge, &self.frontends.options(&self.path), ready)?)
+        let served = onefold_serve::run(Edge::new(served), &options, ready);
+        let stopped: Result<Vec<()>, _> = beside.into_iter().map(Server::stop).collect();
+        served?;
+        stopped?;
+        Ok(())
     }
 
     fn options(&self) -> VolumeOptions {

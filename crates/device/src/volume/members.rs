@@ -1,0 +1,197 @@
+//! Snapshots and clones of an open volume: each is a block device of its own beside that of the volume.
+
+use std::sync::PoisonError;
+
+use onefold_format::volume::VolumeName;
+use onefold_volume::{
+    Engine, FamilyError, MemberId, MemberInfo, Range, ReadPlan, Refusal, Usage, Volume,
+};
+
+use super::open::VolumeError;
+use super::{Outcome, State, VolumeDevice};
+
+impl VolumeDevice {
+    /// The device of the volume, its snapshots and its clones.
+    #[must_use]
+    pub fn members(&self) -> Vec<MemberInfo> {
+        self.shared.state().volume.as_log().into_iter().flat_map(Volume::members).collect()
+    }
+
+    /// A handle of a snapshot or clone. Reads and writes of it go on beside those of the device; a snapshot refuses
+    /// writes. When it is deleted, its calls fail.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn member(&self, name: &str) -> Result<Self, VolumeError> {
+        let state = self.shared.state();
+        let info = state.volume.as_log().and_then(|volume| volume.member(name));
+        let info = info.ok_or(FamilyError::Missing)?;
+        drop(state);
+        Ok(Self { member: info.id, ..self.clone() })
+    }
+
+    /// Whether this member can be written.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        let is_this = |info: &MemberInfo| info.id == self.member && info.writable;
+        self.member == MemberId::DEVICE || self.members().iter().any(is_this)
+    }
+
+    /// Makes a snapshot of this member: what was answered before is in it. It is durable on return.
+    ///
+    /// # Errors
+    /// It cannot be made; nothing was changed, unless the backing failed.
+    pub fn make_snapshot(&self, name: &VolumeName) -> Result<(), VolumeError> {
+        self.change(|volume, member, tag| volume.make_snapshot(tag, member, name))
+    }
+
+    /// Makes a clone of this member, which can be written. It is durable on return.
+    ///
+    /// # Errors
+    /// As for snapshots.
+    pub fn make_clone(&self, name: &VolumeName) -> Result<(), VolumeError> {
+        self.change(|volume, member, tag| volume.make_clone(tag, member, name))
+    }
+
+    /// Deletes a snapshot or clone. That is durable on return; its space is freed in the background.
+    ///
+    /// # Errors
+    /// There is none of that name; nothing was changed, unless the backing failed.
+    pub fn delete_member(&self, name: &str) -> Result<(), VolumeError> {
+        self.change(|volume, _, tag| {
+            let info = volume.member(name).ok_or(FamilyError::Missing)?;
+            volume.delete_member(tag, info.id)
+        })
+    }
+
+    /// Waits until what deleted snapshots and clones had is free.
+    pub fn wait_until_freed(&self) {
+        let mut state = self.shared.state();
+        let frees = |state: &State| state.volume.as_log().is_some_and(Volume::is_freeing);
+        while frees(&state) && state.volume.frozen().is_none() {
+            self.shared.turn(&mut state);
+            state = self.shared.wait(state);
+        }
+    }
+
+    /// Changes the family, and waits until that is durable.
+    fn change(
+        &self,
+        mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), FamilyError>,
+    ) -> Result<(), VolumeError> {
+        let outcome: Outcome = Outcome::default();
+        let mut state = self.shared.state();
+        loop {
+            if state.failed {
+                return Err(VolumeError::Failed);
+            }
+            let tag = state.next_tag;
+            let volume = state.volume.as_log_mut().ok_or(VolumeError::NoMembers)?;
+            match what(volume, self.member, tag) {
+                Ok(()) => {
+                    state.next_tag += 1;
+                    state.waiting.insert(tag, Outcome::clone(&outcome));
+                    self.shared.turn(&mut state);
+                    break;
+                }
+                Err(FamilyError::Busy) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.shared.turn(&mut state);
+            state = self.shared.wait(state);
+        }
+        drop(state);
+        let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match *result {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(_)) => return Err(VolumeError::Failed),
+                None => result = outcome.1.wait(result).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// Shares of what a volume with snapshots can hold at which its owner is warned, in percent (volume.md, section 5.7).
+const WARNINGS: [u64; 2] = [85, 95];
+
+/// Warns when snapshots and clones fill a volume, once for each share.
+#[derive(Default)]
+pub(super) struct Fill {
+    /// Checkpoints when it looked last.
+    checkpoints: u64,
+    warned: u64,
+}
+
+impl Fill {
+    pub(super) fn look(&mut self, engine: &dyn Engine) {
+        let Some(volume) = engine.as_log() else { return };
+        let checkpoints = volume.stats().checkpoints;
+        if std::mem::replace(&mut self.checkpoints, checkpoints) == checkpoints {
+            return;
+        }
+        let Usage { data_blocks, capacity_blocks } = volume.usage();
+        let share = data_blocks * 100 / capacity_blocks.max(1);
+        let reached = WARNINGS.into_iter().rfind(|warning| share >= *warning).unwrap_or(0);
+        if reached > self.warned && volume.members().count() > 1 {
+            tracing::warn!(
+                "{reached} % of what the volume can hold is in use; delete snapshots, or trim, before writes fail"
+            );
+        }
+        self.warned = reached;
+    }
+}
+
+/// A write of a member. Volumes of the modes `sung` and `han` have none but the device.
+pub(super) fn write_to(
+    volume: &mut dyn Engine,
+    member: MemberId,
+    tag: u64,
+    range: Range,
+    data: &[u8],
+    fua: bool,
+) -> Result<(), Refusal> {
+    match volume.as_log_mut() {
+        Some(volume) => volume.write_to(member, tag, range, Some(data), fua),
+        None => volume.write(tag, range, Some(data), fua),
+    }
+}
+
+/// A read of a member.
+pub(super) fn read_from(
+    volume: &mut dyn Engine,
+    member: MemberId,
+    range: Range,
+    buffer: &mut [u8],
+    plan: &mut ReadPlan,
+) -> Result<(), Refusal> {
+    match volume.as_log_mut() {
+        Some(volume) => volume.read_from(member, range, Some(buffer), plan),
+        None => volume.read(range, Some(buffer), plan),
+    }
+}
+
+/// A trim of a member.
+pub(super) fn trim_of(
+    volume: &mut dyn Engine,
+    member: MemberId,
+    tag: u64,
+    range: Range,
+) -> Result<u64, Refusal> {
+    match volume.as_log_mut() {
+        Some(volume) => volume.trim_of(member, tag, range),
+        None => volume.trim(tag, range),
+    }
+}
+
+/// Whether the first block of a range of a member is mapped, and how many are alike.
+pub(super) fn mapped_of(
+    volume: &mut dyn Engine,
+    member: MemberId,
+    range: Range,
+) -> Result<(bool, u64), Refusal> {
+    match volume.as_log_mut() {
+        Some(volume) => volume.mapped_of(member, range),
+        None => volume.mapped(range),
+    }
+}

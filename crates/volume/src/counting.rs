@@ -1,0 +1,116 @@
+//! Making live counts exact after a recovery.
+//!
+//! Recovery makes a run without reading the map, so it does not know what the records replaced; the counts are too high
+//! until the pages of that run were read (`crate::runs`, invariant 2).
+//!
+//! 1. What was replaced at a page is judged once, when the page of every member is there: a block is dead if no member's
+//!    entry points at it. Until all is judged, a volume with several members takes no changes (`Volume::check_change`), so
+//!    the order of judging does not matter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onefold_units::convert::u64_from;
+use onefold_units::{Lba, Location};
+
+use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::volume::Volume;
+
+/// Pages that are read at once to count what they map.
+const COUNTED_AT_ONCE: usize = 32;
+
+/// An entry of a page, and the block that a record replaced there.
+pub(crate) type Replaced = (usize, Location);
+
+/// What has to be counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    /// Pages that recovery changed in some member.
+    pages: Vec<usize>,
+    /// Pages that were judged.
+    judged: BTreeSet<usize>,
+    /// By key.
+    replaced: BTreeMap<usize, Vec<Replaced>>,
+}
+
+impl Volume {
+    /// Pages that recovery changed have to be read before the live counts are right.
+    pub(crate) fn count_pages(&mut self, pages: impl IntoIterator<Item = usize>) {
+        self.counting.pages.extend(pages);
+    }
+
+    /// A page was read, and records of recovery replaced these blocks in it.
+    pub(crate) fn note_replaced(&mut self, key: usize, replaced: Vec<Replaced>) {
+        if self.is_counted() {
+            return;
+        }
+        let page = self.map.of_key(key).1;
+        if !self.counting.judged.contains(&page) {
+            self.counting.replaced.insert(key, replaced);
+            self.judge(page);
+        }
+    }
+
+    /// Judges a page if it is there in every member (invariant 1).
+    fn judge(&mut self, page: usize) -> bool {
+        let keys: Vec<usize> = self.family.slots().map(|slot| self.map.key(slot, page)).collect();
+        let there = |key: &usize| !matches!(self.map.ready(*key), Ready::Missing | Ready::Loading);
+        if !keys.iter().all(there) {
+            return false;
+        }
+        let lists = keys.iter().filter_map(|key| self.counting.replaced.remove(key));
+        let replaced: BTreeSet<Replaced> = lists.flatten().collect();
+        for (at, location) in replaced {
+            let lba = Lba::new(u64_from(page) * PAGE_ENTRIES_U64 + u64_from(at));
+            let held = self.family.slots().any(|slot| {
+                self.map.ready(self.map.key(slot, page)) == Ready::Damaged
+                    || self.map.peek(self.map.lba_of(slot, lba)).at == location
+            });
+            if !held {
+                self.lose(location);
+                self.segments.defer(self.layout.segment_of(location));
+            }
+        }
+        self.counting.judged.insert(page);
+        true
+    }
+
+    /// Reads the pages that recovery changed, a few at a time. When all were read, the live counts are right.
+    pub(crate) fn step_counting(&mut self) {
+        if self.is_counted() || !self.recovery_counts() || self.frozen.is_some() {
+            return;
+        }
+        // The pages of all members have to be in memory at once.
+        let most = if self.family.is_alone() { COUNTED_AT_ONCE } else { 1 };
+        let (mut waiting, mut at) = (0, self.counting.pages.len());
+        while at > 0 && waiting < most {
+            at -= 1;
+            let page = self.counting.pages[at];
+            if self.counting.judged.contains(&page) || self.judge(page) {
+                self.counting.pages.swap_remove(at);
+            } else {
+                waiting += 1;
+                self.read_of_all(page);
+            }
+        }
+        if self.counting.pages.is_empty() {
+            self.all_counted();
+            self.checkpoint.want();
+        }
+    }
+
+    fn read_of_all(&mut self, page: usize) {
+        let number = self.checkpoint.committed() + 1;
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let key = self.map.key(slot, page);
+            self.map.keep(key, number);
+            self.load_of(slot, key);
+        }
+    }
+
+    /// Every page that recovery changed was read: the live counts are right from now on.
+    pub(crate) fn all_counted(&mut self) {
+        self.checkpoint.runs_mut().for_each(|run| run.counted = true);
+        self.segments.forget_deferred();
+        self.counting = Counting::default();
+    }
+}

@@ -1,0 +1,139 @@
+//! Which members have a block in common, and when it is live.
+
+use onefold_units::convert::index64;
+use onefold_units::{Lba, Location};
+
+use super::{Life, Spot};
+use crate::host::Range;
+use crate::io::Refusal;
+use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::volume::Volume;
+
+impl Volume {
+    /// The LBA of a here as the map counts.
+    #[inline]
+    pub(crate) fn in_map(&self, here: Spot) -> Lba {
+        self.map.lba_of(here.slot, here.lba)
+    }
+
+    /// The use of the log segment of a block if the host filled it. What the cleaner filled may be of any age.
+    fn host_epoch(&self, at: Location) -> Option<u64> {
+        let segment = self.segments.of(self.layout.segment_of(at));
+        segment.stream.is_user().then_some(segment.epoch)
+    }
+
+    /// Whether two members may have a block in common (`crate::family`, invariant 4).
+    fn may_share(&self, one: usize, other: usize, at: Location) -> bool {
+        let parted = self.family.of(one).epoch.max(self.family.of(other).epoch);
+        self.host_epoch(at).is_none_or(|epoch| epoch < parted)
+    }
+
+    /// Whether the block that a member's entry points at, or pointed at, is that of another member as well.
+    /// [`Volume::need_sharers`] said that this can be looked up. What cannot be read may be anything.
+    pub(crate) fn is_shared(&self, here: Spot, at: Location) -> bool {
+        if self.family.is_alone() || self.host_epoch(at).is_some_and(|e| e >= self.family.newest())
+        {
+            return false;
+        }
+        let page = index64(here.lba.raw() / PAGE_ENTRIES_U64);
+        self.family.others(here.slot).any(|other| {
+            let key = self.map.key(other, page);
+            self.may_share(here.slot, other, at)
+                && match self.map.ready(key) {
+                    Ready::Damaged => true,
+                    Ready::Empty => false,
+                    Ready::Yes => self.map.peek(self.map.lba_of(other, here.lba)).at == at,
+                    Ready::Missing | Ready::Loading => panic!("page {key} was not asked for"),
+                }
+        })
+    }
+
+    /// A member's entry points at a block no more: it is dead unless another member has it (`crate::family`, invariant 1).
+    pub(crate) fn unlink(&mut self, here: Spot, at: Location) {
+        if at.is_block() && !self.is_shared(here, at) {
+            self.lose(at);
+        }
+    }
+
+    /// Makes sure that it can be looked up who shares the blocks of a member's range; asks for pages that are missing.
+    /// The pages of the member itself are there.
+    pub(crate) fn need_sharers(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
+        if self.family.is_alone() {
+            return Ok(());
+        }
+        let first = range.lba.raw() / PAGE_ENTRIES_U64;
+        let last = (range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64;
+        let mut missing = Vec::new();
+        for other in self.family.others(slot).collect::<Vec<_>>() {
+            for page in first..=last {
+                let key = self.map.key(other, index64(page));
+                let absent = matches!(self.map.ready(key), Ready::Missing | Ready::Loading);
+                let from = range.lba.raw().max(page * PAGE_ENTRIES_U64);
+                let end = (range.lba.raw() + range.blocks).min((page + 1) * PAGE_ENTRIES_U64);
+                if absent && (from..end).any(|lba| self.may_be_of(other, slot, Lba::new(lba))) {
+                    missing.push((other, key));
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let number = self.checkpoint.committed() + 1;
+        for page in first..=last {
+            for slot in self.family.slots().collect::<Vec<_>>() {
+                self.map.keep(self.map.key(slot, index64(page)), number);
+            }
+        }
+        for (other, key) in missing {
+            self.load_of(other, key);
+        }
+        Err(Refusal::Busy)
+    }
+
+    /// Whether what an entry of `slot` points at may be of another member as well.
+    fn may_be_of(&self, other: usize, slot: usize, lba: Lba) -> bool {
+        let at = self.map.peek(self.map.lba_of(slot, lba)).at;
+        at.is_block() && self.may_share(slot, other, at)
+    }
+
+    /// Asks for a page of a member. One that is coming is there when the checkpoint under way counts.
+    pub(crate) fn load_of(&mut self, slot: usize, key: usize) {
+        let coming = matches!(self.family.of(slot).life, Life::Coming { .. });
+        if !coming && self.map.ready(key) == Ready::Missing {
+            self.load_page(key);
+        }
+    }
+
+    /// The members whose entry of an LBA points at a block of a log segment that is cleaned, if all pages that this takes
+    /// are there; asks for those that are not. `birth` is that of who wrote the block.
+    pub(crate) fn holders(&mut self, lba: Lba, birth: u32, at: Location) -> Option<Vec<usize>> {
+        let page = index64(lba.raw() / PAGE_ENTRIES_U64);
+        if page >= self.map.pages_each() {
+            return Some(Vec::new());
+        }
+        let epoch = self.host_epoch(at);
+        let (mut holders, mut ready) = (Vec::new(), true);
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let kin = self.family.of(slot);
+            if kin.birth != birth && epoch.is_some_and(|epoch| epoch >= kin.epoch) {
+                continue;
+            }
+            let key = self.map.key(slot, page);
+            match self.map.ready(key) {
+                Ready::Missing | Ready::Loading => {
+                    self.load_of(slot, key);
+                    ready = false;
+                }
+                // It may have the block, and nothing can be told to point elsewhere: the block stays.
+                Ready::Damaged => return Some(Vec::new()),
+                Ready::Empty => {}
+                Ready::Yes => {
+                    if self.map.get(self.map.lba_of(slot, lba)).at == at {
+                        holders.push(slot);
+                    }
+                }
+            }
+        }
+        ready.then_some(holders)
+    }
+}
