@@ -446,7 +446,7 @@ pub struct ReadRun {
 /// What a read has to get from the backing.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
-    runs: Vec<ReadRun>,
+    pub(crate) runs: Vec<ReadRun>,
     /// Checksums of all blocks of the runs, in order; none where reads are not checked.
     sums: Vec<u32>,
 }
@@ -471,14 +471,6 @@ impl ReadPlan {
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.sums.clear();
-    }
-
-    /// Adds a block without a checksum; to the last run, if it lies behind that.
-    pub(crate) fn push_block(&mut self, block: u32, at: Location, beside: bool) {
-        match self.runs.last_mut() {
-            Some(last) if beside => last.blocks += 1,
-            _ => self.runs.push(ReadRun { block, at, blocks: 1 }),
-        }
     }
 
     fn push(&mut self, block: u32, entry: Entry, segment_blocks: u32) {

@@ -8,7 +8,7 @@ use onefold_units::convert::{index, narrow};
 use super::Faithful;
 use super::runs::Piece;
 use super::tables::Change;
-use crate::host::{REQUEST_BLOCKS_MAX, Range, ReadPlan};
+use crate::host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
 use crate::io::Refusal;
 use crate::log::BLOCK;
 
@@ -175,7 +175,11 @@ impl Faithful {
                     last = None;
                 }
                 (None, Some(at)) => {
-                    plan.push_block(block, Location::new(at), last == at.checked_sub(1));
+                    let place = Location::new(at);
+                    match plan.runs.last_mut() {
+                        Some(run) if last == at.checked_sub(1) => run.blocks += 1,
+                        _ => plan.runs.push(ReadRun { block, at: place, blocks: 1 }),
+                    }
                     last = Some(at);
                 }
                 (None, None) => {}
