@@ -94,12 +94,11 @@ impl Areas {
         if partition_blocks < SPARE_BLOCKS / 4 {
             return Err(too_small);
         }
-        let data = match rules.partitions {
-            Some(count) => partition_blocks.checked_mul(count),
-            None => {
-                let count = room.div_ceil(partition_blocks);
-                room.checked_sub(meta_blocks(rules, room, partition_blocks, count))
-            }
+        let data = if let Some(count) = rules.partitions {
+            partition_blocks.checked_mul(count)
+        } else {
+            let count = room.div_ceil(partition_blocks);
+            room.checked_sub(meta_blocks(rules, room, partition_blocks, count))
         };
         let Some(data) = data.filter(|data| *data > SPARE_BLOCKS + HOLE) else {
             return Err(too_small);

@@ -171,7 +171,6 @@ impl Faithful {
             free_after_cleaning: self.free_after_cleaning,
             data_blocks: self.areas.data_blocks(),
             left: self.left.pop_front(),
-            current: self.current,
             wanted: self.want_cleaning || short,
             invalid: &self.tables.invalid_counts(),
         };
@@ -334,7 +333,7 @@ impl Faithful {
             partition.dirty |= partition.table.invalid_count() != before;
         }
         self.tables.measure();
-        job.pieces = freed.clone();
+        job.pieces.clone_from(&freed);
         job.sides = [None, None];
         self.held.extend(freed);
         if job.moved || !job.pieces.is_empty() {

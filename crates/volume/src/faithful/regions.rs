@@ -32,14 +32,18 @@ impl Regions {
         let mut all: Vec<_> = extents.iter().map(range).collect();
         let current = if all.is_empty() { 0..0 } else { all.remove(0) };
         let mut regions = Self { current, rest: Vec::new() };
-        all.into_iter().for_each(|piece| regions.add(piece));
+        for piece in all {
+            regions.add(piece);
+        }
         regions
     }
 
     /// For a checkpoint, in order of use, with those that come free with it.
     pub(super) fn extents(&self, held: &[Range<u32>]) -> Vec<Extent> {
         let mut all = self.clone();
-        held.iter().for_each(|piece| all.add(piece.clone()));
+        for piece in held {
+            all.add(piece.clone());
+        }
         let mut list = Vec::new();
         while let Some(piece) = all.next_piece() {
             list.push(Extent {

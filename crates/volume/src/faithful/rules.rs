@@ -24,8 +24,6 @@ pub(crate) struct Situation<'a> {
     pub(crate) data_blocks: u64,
     /// The partition that the last write left, if it was not looked at since.
     pub(crate) left: Option<usize>,
-    /// The partition that is written.
-    pub(crate) current: usize,
     /// A write waits for space, or cleaning was asked for.
     pub(crate) wanted: bool,
     /// Invalid entries of each partition.
