@@ -129,11 +129,11 @@ volume|faithful-no-log-flush|faithful/commit.rs|s/self\.stage = Stage::LogFlush;
 volume|faithful-tables-unflushed|faithful/checkpoint.rs|s/self\.stage = Stage::TablesFlush;\n\s*self\.ask_flush\(\);/self.checkpoint.work = Some(work);\n            return self.write_root();/|tables are durable before the root that names them
 volume|faithful-logs-first|faithful/checkpoint.rs|s/self\.stage = Stage::RootFlush;\n\s*self\.ask_flush\(\);/self.end_checkpoint();/|logs begin anew when the root is durable
 volume|faithful-one-slot|faithful/checkpoint.rs|s/1 \+ partition\.place\.slot % 2/1/|a table goes to the slot that the root does not name
-volume|faithful-freed-early|faithful/plug.rs|s/job\.phase = Phase::Settle\(self\.journal\.last\(\)\);/job.phase = Phase::Settle(0);/|what was emptied is free when the moves are durable
-volume|faithful-freed-unlisted|faithful/plug.rs|s/job\.phase = Phase::Checkpoint\(self\.stats\.checkpoints \+ 1\);/job.phase = Phase::Checkpoint(0);/|.. and a checkpoint lists it
-volume|faithful-too-early|faithful/plug.rs|s/phase: Phase::Wait\(self\.journal\.last\(\)\)/phase: Phase::Wait(0)/|the cleaner waits for transactions under way
-volume|faithful-stale-move|faithful/plug.rs|s/if !self\.is_current\(one\.lba, one\.from\) \{\n\s*self\.stats\.clean_wasted/if false {\n self.stats.clean_wasted/|a copy of an overwritten block is dropped
-volume|faithful-below-head|faithful/plug.rs|s/job\.floor\.max\(job\.head\)/job.floor/|holes that were filled are no free space
+volume|faithful-freed-early|faithful/plug/mod.rs|s/job\.phase = Phase::Settle\(self\.journal\.last\(\)\);/job.phase = Phase::Settle(0);/|what was emptied is free when the moves are durable
+volume|faithful-freed-unlisted|faithful/plug/free.rs|s/job\.phase = Phase::Checkpoint\(self\.stats\.checkpoints \+ 1\);/job.phase = Phase::Checkpoint(0);/|.. and a checkpoint lists it
+volume|faithful-too-early|faithful/plug/mod.rs|s/phase: Phase::Wait\(self\.journal\.last\(\)\)/phase: Phase::Wait(0)/|the cleaner waits for transactions under way
+volume|faithful-stale-move|faithful/plug/mod.rs|s/if !self\.is_current\(one\.lba, one\.from\) \{\n\s*self\.stats\.clean_wasted/if false {\n self.stats.clean_wasted/|a copy of an overwritten block is dropped
+volume|faithful-below-head|faithful/plug/mod.rs|s/job\.floor\.max\(job\.head\)/job.floor/|holes that were filled are no free space
 volume|faithful-temporary|faithful/tables.rs|s/temporary\.invalidate\(lba, old\);/let _ = old;/|an overwritten block is invalid in both tables
 volume|faithful-incarnation|faithful/open.rs|s/one\.incarnation == self\.incarnation\n\s*&& //|transactions of an earlier mount do not count
 volume|faithful-gap|faithful/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap

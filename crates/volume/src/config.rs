@@ -74,6 +74,9 @@ pub struct Options {
     pub bytes: bool,
     /// Modes `sung` and `han`: a transaction is committed after this time at the latest.
     pub commit_age: Nanos,
+    /// Mode `sung`: bytes that tables may take; those updated least recently leave memory then. Two stay, and those that are
+    /// in use.
+    pub table_bytes: u64,
     /// Modes `sung` and `han`: the backing is never flushed, as the papers have it. For simulations: what was flushed can be
     /// lost then (volume.md, section 3, V4).
     pub paper_flush: bool,
@@ -99,6 +102,7 @@ impl Default for Options {
             verify: true,
             bytes: true,
             commit_age: Nanos::new(5_000_000_000),
+            table_bytes: u64::MAX,
             paper_flush: false,
         }
     }

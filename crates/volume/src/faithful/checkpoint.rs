@@ -56,7 +56,7 @@ impl Faithful {
     pub(super) fn begin_checkpoint(&mut self) {
         let dirty =
             |(number, table): (usize, &super::tables::Partition)| table.dirty.then_some(number);
-        let places = self.tables.list.iter().map(|table| table.place).collect();
+        let places = self.tables.list.iter().map(super::tables::Partition::home).collect();
         let clean = self.checkpoint.closing && self.journal.last() <= self.journal.durable;
         self.checkpoint.work = Some(Box::new(Work {
             tables: self.tables.list.iter().enumerate().filter_map(dirty).collect(),
@@ -111,17 +111,7 @@ impl Faithful {
         let slot = if entries.is_empty() { 0 } else { 1 + partition.place.slot % 2 };
         work.places[number] = TablePlace { slot, entries: u32_from(entries.len()), image };
         let start = self.areas.slot_at(number, slot.max(1));
-        let blocks: Vec<_> = entries.chunks(TABLE_BLOCK_ENTRIES).collect();
-        for (piece, blocks) in blocks.chunks(PIECE_BLOCKS).enumerate() {
-            let at = start + u32_from(piece * PIECE_BLOCKS);
-            let mut bytes = vec![0; blocks.len() * BLOCK];
-            for ((at, entries), block) in (at..).zip(blocks).zip(bytes.chunks_mut(BLOCK)) {
-                let partition = low16(u64_from(number));
-                let table = TableBlock { image, partition, entries: entries.to_vec() };
-                table.encode(&self.uuid, at.into(), block);
-            }
-            work.pieces.push_back((at, bytes));
-        }
+        work.pieces.extend(image_pieces(&self.uuid, (number, image), start, &entries));
     }
 
     fn stage_catalog(&mut self, work: &mut Work) {
@@ -194,7 +184,7 @@ impl Faithful {
         self.stage = Stage::Idle;
         let Some(work) = self.checkpoint.work.take() else { return };
         for (partition, place) in self.tables.list.iter_mut().zip(&work.places) {
-            partition.place = *place;
+            (partition.place, partition.spare) = (*place, None);
         }
         self.files.fill(0);
         self.checkpoint.generation += 1;
@@ -203,4 +193,25 @@ impl Faithful {
             self.freeze(Frozen::Closed);
         }
     }
+}
+
+/// The image of a table in pieces, each with its first block.
+pub(super) fn image_pieces(
+    uuid: &[u8; 16],
+    (number, image): (usize, u64),
+    start: u32,
+    entries: &[TableEntry],
+) -> Vec<(u32, Vec<u8>)> {
+    let partition = low16(u64_from(number));
+    let piece = |(at, entries): (usize, &[TableEntry])| {
+        let at = start + u32_from(at * PIECE_BLOCKS);
+        let blocks = entries.chunks(TABLE_BLOCK_ENTRIES);
+        let mut bytes = vec![0; blocks.len() * BLOCK];
+        for ((at, entries), block) in (at..).zip(blocks).zip(bytes.chunks_mut(BLOCK)) {
+            let table = TableBlock { image, partition, entries: entries.to_vec() };
+            table.encode(uuid, at.into(), block);
+        }
+        (at, bytes)
+    };
+    entries.chunks(PIECE_BLOCKS * TABLE_BLOCK_ENTRIES).enumerate().map(piece).collect()
 }

@@ -8,7 +8,7 @@ use onefold_units::convert::index;
 
 use super::Faithful;
 use super::io::Purpose;
-use super::tables::Change;
+use super::tables::{Change, Tables};
 use crate::io::{Buffer, IoKind};
 use crate::log::BLOCK;
 use crate::stats::Sent;
@@ -27,6 +27,8 @@ pub(super) enum Stage {
     Log,
     /// It becomes durable.
     LogFlush,
+    /// The tables change.
+    Apply,
     /// Tables and catalog are written.
     Tables,
     /// They become durable.
@@ -53,6 +55,9 @@ impl Faithful {
         if due || (wanted && self.journal.has_room()) {
             self.journal.close();
         }
+        if self.stage == Stage::Apply {
+            self.step_apply();
+        }
         if self.stage == Stage::Idle {
             self.begin();
         }
@@ -70,7 +75,10 @@ impl Faithful {
             next.is_some_and(|next| self.files[index(next.file)] == self.areas.file_blocks());
         let checkpoint = self.checkpoint.wanted && (next.is_none() || !self.checkpoint.closing);
         if full || checkpoint {
-            self.begin_checkpoint();
+            // A table that leaves memory is written first.
+            if !self.tables.any_leaving() {
+                self.begin_checkpoint();
+            }
         } else if next.is_some() {
             self.stage = Stage::Data;
         }
@@ -125,22 +133,46 @@ impl Faithful {
             Stage::LogFlush => self.apply(),
             Stage::TablesFlush => self.write_root(),
             Stage::RootFlush => self.end_checkpoint(),
-            Stage::Idle | Stage::Data | Stage::Log | Stage::Tables | Stage::Root => {}
+            Stage::Idle | Stage::Data | Stage::Log | Stage::Apply | Stage::Tables | Stage::Root => {
+            }
         }
     }
 
-    /// The oldest transaction is durable: the tables change, and those who waited are answered.
+    /// The oldest transaction is durable: the tables change.
     fn apply(&mut self) {
-        self.stage = Stage::Idle;
-        let Some(oldest) = self.journal.closed.pop_front() else { return };
-        for (lba, change) in &oldest.changes {
-            if let Some(overlaid) = self.journal.overlay.get_mut(lba) {
-                overlaid.base = self.tables.apply(&self.areas, *lba, overlaid.base, *change);
+        let Some(oldest) = self.journal.closed.front() else { return };
+        for (lba, change) in oldest.changes.clone() {
+            let Some(overlaid) = self.journal.overlay.get_mut(&lba) else { continue };
+            let (now, steps) = Tables::plan(&self.areas, lba, overlaid.base, change);
+            overlaid.base = now;
+            for (number, step) in steps.into_iter().flatten() {
+                self.ops.entry(number).or_default().push(step);
             }
         }
+        self.stage = Stage::Apply;
+        self.step_apply();
+    }
+
+    /// Changes the tables that are here, then those that are read meanwhile. Answers those who waited.
+    fn step_apply(&mut self) {
+        let tables = &self.tables;
+        let here = |number: &usize, _: &mut Vec<_>| tables.list[*number].is_here();
+        let ready: Vec<_> = self.ops.extract_if(.., here).collect();
+        for (number, steps) in ready {
+            for step in steps {
+                self.tables.carry_out(number, step);
+            }
+        }
+        if let Some(number) = self.ops.keys().next().copied() {
+            return self.load(number);
+        }
+        self.stage = Stage::Idle;
+        let Some(oldest) = self.journal.closed.pop_front() else { return };
         for (lba, _) in &oldest.changes {
-            if self.journal.overlay.get(lba).is_some_and(|last| last.seq == oldest.seq) {
-                self.journal.overlay.remove(lba);
+            if self.journal.overlay.get(lba).is_some_and(|last| last.seq == oldest.seq)
+                && let Some(overlaid) = self.journal.overlay.remove(lba)
+            {
+                self.tell_searches(*lba, overlaid.now);
             }
         }
         self.tables.measure();

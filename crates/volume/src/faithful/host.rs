@@ -6,6 +6,7 @@ use onefold_units::Location;
 use onefold_units::convert::{index, narrow};
 
 use super::Faithful;
+use super::resident::Found;
 use super::runs::Piece;
 use super::tables::Change;
 use crate::host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
@@ -13,7 +14,7 @@ use crate::io::Refusal;
 use crate::log::BLOCK;
 
 /// Blocks that one call says are alike, at most.
-const ALIKE_MAX: u64 = 1 << 16;
+const ALIKE_MAX: u32 = 1 << 16;
 
 impl Faithful {
     fn check_range(&self, range: Range, most: u64) -> Result<(), Refusal> {
@@ -43,6 +44,7 @@ impl Faithful {
         if !self.journal.has_room() {
             return Err(Refusal::Busy);
         }
+        let found = self.need(narrow(range.lba.raw()), narrow(range.blocks))?;
         if let Some(since) = self.stalled.take() {
             self.stats.clean_stall_ns += self.now.get().saturating_sub(since.get());
         }
@@ -66,7 +68,7 @@ impl Faithful {
             };
             self.runs.push(at.clone(), now, piece);
             for to in at {
-                self.change(lba, Change::Write { to });
+                self.change(lba, Change::Write { to }, found.as_ref());
                 lba += 1;
             }
             data = rest;
@@ -89,10 +91,14 @@ impl Faithful {
     }
 
     /// Adds a change of a block to the open transaction.
-    fn change(&mut self, lba: u32, change: Change) {
+    fn change(&mut self, lba: u32, change: Change, found: Option<&Found>) {
         // What the overlay has was searched before.
         let known = self.journal.overlay.contains_key(&lba);
-        let base = if known { None } else { self.tables.find(lba) };
+        let base = match found {
+            _ if known => None,
+            Some(found) => found.get(&lba).copied().flatten(),
+            None => self.tables.find(lba),
+        };
         self.journal.push(self.now, lba, base, change);
     }
 
@@ -120,25 +126,41 @@ impl Faithful {
             return Err(Refusal::Busy);
         }
         let (start, end) = (narrow(range.lba.raw()), narrow(range.lba.raw() + range.blocks));
+        let (end, found) = self.need_some(start, end)?;
         self.journal.open.file = self.areas.rules().file_of(self.current);
         let (mut at, mut room) = (start, self.journal.room());
-        while let Some(lba) = self.next_mapped(at).filter(|lba| *lba < end) {
+        while let Some(lba) = self.next_mapped(at, end, found.as_ref()) {
             if room == 0 {
                 self.stats.trimmed += u64::from(lba - start);
                 self.report(tag, false);
                 return Ok((lba - start).into());
             }
-            self.change(lba, Change::Trim);
+            self.change(lba, Change::Trim, found.as_ref());
             (at, room) = (lba + 1, room - 1);
         }
-        self.stats.trimmed += range.blocks;
+        self.stats.trimmed += u64::from(end - start);
         self.report(tag, false);
-        Ok(range.blocks)
+        Ok((end - start).into())
     }
 
-    /// The first block from `lba` on that lies anywhere.
-    fn next_mapped(&self, lba: u32) -> Option<u32> {
+    /// As much of a range as can be looked up at once, and where its blocks lie if the tables cannot be asked.
+    fn need_some(&mut self, start: u32, end: u32) -> Result<(u32, Option<Found>), Refusal> {
+        if self.tables.all_readable() {
+            return Ok((end, None));
+        }
+        let end = end.min(start + REQUEST_BLOCKS_MAX);
+        Ok((end, self.need(start, end - start)?))
+    }
+
+    /// The first block from `lba` on and before `end` that lies anywhere.
+    fn next_mapped(&self, lba: u32, end: u32, found: Option<&Found>) -> Option<u32> {
         let overlay = &self.journal.overlay;
+        if let Some(found) = found {
+            return (lba..end).find(|lba| match overlay.get(lba) {
+                Some(overlaid) => overlaid.now.is_some(),
+                None => found.get(lba).is_some_and(Option::is_some),
+            });
+        }
         let pending = overlay.range(lba..).find(|(_, one)| one.now.is_some()).map(|(lba, _)| *lba);
         let mut stored = self.tables.next_valid(lba);
         while let Some(at) = stored
@@ -146,7 +168,7 @@ impl Faithful {
         {
             stored = self.tables.next_valid(at + 1);
         }
-        [pending, stored].into_iter().flatten().min()
+        [pending, stored].into_iter().flatten().min().filter(|lba| *lba < end)
     }
 
     pub(super) fn take_read(
@@ -156,12 +178,16 @@ impl Faithful {
         plan: &mut ReadPlan,
     ) -> Result<(), Refusal> {
         self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
+        let found = self.need(narrow(range.lba.raw()), narrow(range.blocks))?;
         plan.clear();
         let mut last = None;
         for block in 0..narrow(range.blocks) {
             let lba = narrow(range.lba.raw()) + block;
             let overlaid = self.journal.overlay.get(&lba).map(|one| one.now);
-            let at = overlaid.unwrap_or_else(|| self.tables.find_for_read(lba));
+            let at = overlaid.unwrap_or_else(|| match &found {
+                Some(found) => found.get(&lba).copied().flatten(),
+                None => self.tables.find_for_read(lba),
+            });
             let into = buffer
                 .as_deref_mut()
                 .map(|all| &mut all[index(block) * BLOCK..index(block + 1) * BLOCK]);
@@ -195,14 +221,17 @@ impl Faithful {
 
     pub(super) fn find_mapped(&mut self, range: Range) -> Result<(bool, u64), Refusal> {
         self.check_range(range, u64::MAX)?;
-        let (start, end) = (range.lba.raw(), range.lba.raw() + range.blocks);
-        let next = self.next_mapped(narrow(start)).map_or(end, u64::from);
+        let (start, end) = (narrow(range.lba.raw()), narrow(range.lba.raw() + range.blocks));
+        let (end, found) = self.need_some(start, end)?;
+        let found = found.as_ref();
+        let next = self.next_mapped(start, end, found).unwrap_or(end);
         if next > start {
-            return Ok((false, next.min(end) - start));
+            return Ok((false, (next - start).into()));
         }
-        let most = end.min(start + ALIKE_MAX);
-        let alike = (start..most).take_while(|lba| self.place_of(narrow(*lba)).is_some());
-        Ok((true, onefold_units::convert::u64_from(alike.count())))
+        let most = end.min(start.saturating_add(ALIKE_MAX));
+        let mapped = |lba: &u32| self.next_mapped(*lba, lba + 1, found).is_some();
+        let alike = (start..most).take_while(mapped).count();
+        Ok((true, onefold_units::convert::u64_from(alike)))
     }
 
     /// Whether a block lies at `at`, changes included that are not committed.

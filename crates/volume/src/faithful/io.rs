@@ -20,6 +20,13 @@ pub(super) enum Purpose {
     /// A piece of a table or of the catalog.
     Table,
     Root,
+    /// A piece of a table that leaves memory; the partition.
+    Leave(usize),
+    /// A piece of a table that comes back; its first block.
+    Load {
+        number: usize,
+        first: u32,
+    },
     /// Freed space.
     Trim,
     /// A block that the cleaner moves; the number of the move.

@@ -21,12 +21,13 @@ mod journal;
 mod open;
 mod plug;
 mod regions;
+mod resident;
 mod rules;
 mod runs;
 mod table;
 mod tables;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use onefold_format::volume::VolumeMode;
@@ -46,8 +47,9 @@ use io::{Ios, Purpose};
 use journal::Journal;
 use plug::Job;
 use regions::Regions;
+use resident::Search;
 use runs::{Piece, Runs};
-use tables::Tables;
+use tables::{Step, Tables};
 
 pub use area::Areas;
 pub use inspect::PartitionInfo;
@@ -72,6 +74,9 @@ pub struct Faithful {
     left: VecDeque<usize>,
     journal: Journal,
     stage: Stage,
+    /// What is left to do in the tables for the transaction that is durable, by partition.
+    ops: BTreeMap<usize, Vec<Step>>,
+    searches: Vec<Search>,
     checkpoint: Checkpoint,
     /// The next block of each log or map file.
     files: Vec<u32>,
@@ -102,6 +107,8 @@ impl Faithful {
             left: VecDeque::new(),
             journal: Journal::new(0),
             stage: Stage::Idle,
+            ops: BTreeMap::new(),
+            searches: Vec::new(),
             checkpoint: Checkpoint::default(),
             files: vec![0; onefold_units::convert::index(areas.rules().files)],
             runs: Runs::default(),
@@ -254,6 +261,7 @@ impl Engine for Faithful {
         self.step_writer();
         self.step_cleaner();
         self.step_writer();
+        self.step_memory();
         self.stats.map_probes = self.tables.probes;
     }
 
@@ -291,6 +299,8 @@ impl Engine for Faithful {
             Purpose::Log => self.log_over(failed),
             Purpose::Table => self.table_over(failed),
             Purpose::Root => self.root_over(failed),
+            Purpose::Leave(number) => self.leave_over(number, failed),
+            Purpose::Load { number, first } => self.load_over(number, first, &buffer, failed),
             Purpose::Trim => self.trim_over(),
             Purpose::MoveRead(number) => self.move_read_over(number, buffer, failed),
             Purpose::MoveWrite(number) => self.move_write_over(number, failed),

@@ -9,6 +9,7 @@ use onefold_format::volume::{TableEntry, TablePlace};
 use onefold_units::convert::index64;
 
 use super::area::Areas;
+use super::resident::Load;
 use super::table::{Table, invalid, valid};
 use crate::memory::Memory;
 
@@ -27,15 +28,75 @@ pub(super) enum Change {
     },
 }
 
+/// A step of a change in one partition.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// A block does not lie there any more.
+    Leave { lba: u32, from: u32, moved: bool },
+    /// A block lies there now.
+    Arrive { lba: u32, to: u32, moved: bool, stale: Option<u32> },
+}
+
+/// Where a table is.
+#[derive(Debug, Default)]
+pub(super) enum State {
+    #[default]
+    Here,
+    /// In memory until so many pieces of it are written; it does not change meanwhile.
+    Leaving(usize),
+    Away,
+    Loading(Load),
+    /// It could not be read again.
+    Damaged,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Partition {
     pub(super) table: Table,
+    pub(super) state: State,
+    /// Valid and invalid entries of a table that is away.
+    counts: (u32, u32),
+    /// Counts updates of all tables: the last one of this.
+    pub(super) updated: u64,
     /// Serves reads while the partition is cleaned (Han 2021, sec. III-D).
     pub(super) temporary: Option<Table>,
     /// It changed since its image was written.
     pub(super) dirty: bool,
-    /// Its image on the backing.
+    /// Its image that the last root names.
     pub(super) place: TablePlace,
+    /// A newer one.
+    pub(super) spare: Option<TablePlace>,
+}
+
+impl Partition {
+    pub(super) const fn is_here(&self) -> bool {
+        matches!(self.state, State::Here)
+    }
+
+    pub(super) const fn is_readable(&self) -> bool {
+        matches!(self.state, State::Here | State::Leaving(_))
+    }
+
+    /// The newest image.
+    pub(super) fn home(&self) -> TablePlace {
+        self.spare.unwrap_or(self.place)
+    }
+
+    /// Takes the table out of memory.
+    pub(super) fn leave(&mut self) {
+        self.counts = (self.table.valid_count(), self.table.invalid_count());
+        self.table = Table::default();
+        self.state = State::Away;
+    }
+
+    /// Valid and invalid entries.
+    pub(super) const fn counts(&self) -> (u32, u32) {
+        if self.is_readable() {
+            (self.table.valid_count(), self.table.invalid_count())
+        } else {
+            self.counts
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -46,6 +107,8 @@ pub(super) struct Tables {
     /// Tables that were searched.
     pub(super) probes: u64,
     memory: Memory,
+    /// Updates so far.
+    updates: u64,
 }
 
 impl Tables {
@@ -56,6 +119,7 @@ impl Tables {
             recent: (0..count).collect(),
             probes: 0,
             memory: Memory::default(),
+            updates: 0,
         }
     }
 
@@ -84,20 +148,35 @@ impl Tables {
         self.list.iter().filter_map(|partition| partition.table.next_valid(lba)).min()
     }
 
-    /// Carries out a change of a block that lies at `from`. Gives where it lies then.
-    pub(super) fn apply(
-        &mut self,
+    /// The steps of a change of a block that lies at `from`, each with its partition. Gives where it lies then, too.
+    pub(super) fn plan(
         areas: &Areas,
         lba: u32,
         from: Option<u32>,
         change: Change,
-    ) -> Option<u32> {
-        if let Some(from) = from {
-            let partition = &mut self.list[areas.partition_of(from)];
-            partition.dirty = true;
-            if let Change::Move { .. } = change {
+    ) -> (Option<u32>, [Option<(usize, Step)>; 2]) {
+        let moved = matches!(change, Change::Move { .. });
+        let leave = from.map(|from| (areas.partition_of(from), Step::Leave { lba, from, moved }));
+        let (to, stale) = match change {
+            Change::Trim => return (None, [leave, None]),
+            Change::Write { to } => (to, None),
+            Change::Move { to, stale } => (to, stale),
+        };
+        let arrive = (areas.partition_of(to), Step::Arrive { lba, to, moved, stale });
+        (Some(to), [leave, Some(arrive)])
+    }
+
+    /// Carries out a step in a table that is here.
+    pub(super) fn carry_out(&mut self, number: usize, step: Step) {
+        self.updates += 1;
+        let partition = &mut self.list[number];
+        partition.dirty = true;
+        partition.updated = self.updates;
+        match step {
+            Step::Leave { lba, from, moved: true } => {
                 partition.table.remove(&valid(lba, from));
-            } else {
+            }
+            Step::Leave { lba, from, moved: false } => {
                 partition.table.invalidate(lba, from);
                 // V9: in both tables, wherever the copy that is read lies.
                 if let Some(temporary) = &mut partition.temporary
@@ -106,29 +185,47 @@ impl Tables {
                     temporary.invalidate(lba, old);
                 }
             }
+            Step::Arrive { lba, to, moved, stale } => {
+                if let Some(stale) = stale {
+                    partition.table.remove(&invalid(stale, to));
+                }
+                partition.table.insert(valid(lba, to));
+                if !moved && self.recent.first() != Some(&number) {
+                    self.recent.retain(|other| *other != number);
+                    self.recent.insert(0, number);
+                }
+            }
         }
-        let (to, stale) = match change {
-            Change::Trim => return None,
-            Change::Write { to } => (to, None),
-            Change::Move { to, stale } => (to, stale),
-        };
-        let number = areas.partition_of(to);
-        let partition = &mut self.list[number];
-        partition.dirty = true;
-        if let Some(stale) = stale {
-            partition.table.remove(&invalid(stale, to));
+    }
+
+    /// Carries out a change where all tables are here.
+    pub(super) fn apply(&mut self, areas: &Areas, lba: u32, from: Option<u32>, change: Change) {
+        let (_, steps) = Self::plan(areas, lba, from, change);
+        for (number, step) in steps.into_iter().flatten() {
+            self.carry_out(number, step);
         }
-        partition.table.insert(valid(lba, to));
-        if !matches!(change, Change::Move { .. }) && self.recent.first() != Some(&number) {
-            self.recent.retain(|other| *other != number);
-            self.recent.insert(0, number);
-        }
-        Some(to)
+    }
+
+    /// Partitions, the one written last first.
+    pub(super) fn recent(&self) -> &[usize] {
+        &self.recent
+    }
+
+    pub(super) fn all_readable(&self) -> bool {
+        self.list.iter().all(Partition::is_readable)
+    }
+
+    pub(super) fn is_loading(&self) -> bool {
+        self.list.iter().any(|partition| matches!(partition.state, State::Loading(_)))
+    }
+
+    pub(super) fn any_leaving(&self) -> bool {
+        self.list.iter().any(|partition| matches!(partition.state, State::Leaving(_)))
     }
 
     /// Invalid entries of each partition.
     pub(super) fn invalid_counts(&self) -> Vec<u32> {
-        self.list.iter().map(|partition| partition.table.invalid_count()).collect()
+        self.list.iter().map(|partition| partition.counts().1).collect()
     }
 
     /// All valid entries.
@@ -141,8 +238,8 @@ impl Tables {
     pub(super) fn measure(&mut self) {
         let mut now = Memory::default();
         for partition in &self.list {
-            now.valid_entries += u64::from(partition.table.valid_count());
-            now.invalid_entries += u64::from(partition.table.invalid_count());
+            now.valid_entries += u64::from(partition.counts().0);
+            now.invalid_entries += u64::from(partition.counts().1);
             for table in
                 [Some(&partition.table), partition.temporary.as_ref()].into_iter().flatten()
             {

@@ -39,14 +39,14 @@ fn random_run(mode: VolumeMode, seed: u64) {
 
 #[test]
 fn random_cuts_of_sung() {
-    for_each_seed(("onefold-volume", "crash", "random_cuts_of_sung"), 60, |seed| {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_sung"), 30, |seed| {
         random_run(VolumeMode::Sung, seed);
     });
 }
 
 #[test]
 fn random_cuts_of_han() {
-    for_each_seed(("onefold-volume", "crash", "random_cuts_of_han"), 60, |seed| {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_han"), 30, |seed| {
         random_run(VolumeMode::Han, seed);
     });
 }
@@ -84,14 +84,14 @@ fn full(mode: VolumeMode, seed: u64) {
 
 #[test]
 fn random_cuts_of_full_sung() {
-    for_each_seed(("onefold-volume", "crash", "random_cuts_of_full_sung"), 16, |seed| {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_full_sung"), 10, |seed| {
         full(VolumeMode::Sung, seed);
     });
 }
 
 #[test]
 fn random_cuts_of_full_han() {
-    for_each_seed(("onefold-volume", "crash", "random_cuts_of_full_han"), 16, |seed| {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_full_han"), 10, |seed| {
         full(VolumeMode::Han, seed);
     });
 }

@@ -40,6 +40,7 @@ pub(crate) const OPTIONS: Options = Options {
     verify: true,
     bytes: true,
     commit_age: Nanos::new(1 << 50),
+    table_bytes: u64::MAX,
     paper_flush: false,
 };
 
@@ -99,7 +100,8 @@ impl Setup {
     /// The same in mode `sung` or `han`.
     pub(crate) fn random_faithful(mode: VolumeMode, rng: &mut Rng) -> Self {
         let commit_age = pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]);
-        let options = Options { commit_age, trim: rng.below(4) > 0, ..OPTIONS };
+        let table_bytes = pick(rng, &[u64::MAX, 40_000]);
+        let options = Options { commit_age, table_bytes, trim: rng.below(4) > 0, ..OPTIONS };
         let logical_blocks = pick(rng, &[900, 4000, 5500]);
         let backing_blocks = 8576 + rng.below(700);
         Self { mode, ..Self::of(backing_blocks, logical_blocks, options) }

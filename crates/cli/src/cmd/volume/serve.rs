@@ -64,7 +64,7 @@ pub(crate) struct Serve {
     /// Go through the page cache
     #[arg(long)]
     no_direct: bool,
-    /// Memory for the map, at least 64MiB [default: all of it, 2 MiB per GiB]
+    /// Memory for the map (in mode sung for tables), at least 64MiB [default: all of it, 2 MiB per GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     map_memory: Option<u64>,
     /// Keep blocks that are written often apart from others
@@ -155,6 +155,7 @@ impl Serve {
         options.direct = !self.no_direct;
         if let Some(bytes) = self.map_memory {
             options.engine.map_pages = index64(bytes / MAP_PAGE_BYTES);
+            options.engine.table_bytes = bytes;
         }
         options.engine.hot_cold = self.hot_cold;
         options.engine.verify = !self.no_verify;

@@ -7,9 +7,11 @@
 //!    while nothing newer is.
 //! 4. What was emptied is a region when the moves and a checkpoint that lists it are durable, and after its TRIM.
 
+mod free;
+
 use std::ops::Range;
 
-use onefold_units::convert::{index, u64_from};
+use onefold_units::convert::index;
 
 use super::Faithful;
 use super::area::Areas;
@@ -45,6 +47,7 @@ struct Side {
 
 impl Side {
     fn new(areas: &Areas, tables: &Tables, partition: usize) -> Self {
+        assert!(tables.list[partition].is_here(), "table {partition} is not in memory");
         let range = areas.partition(partition);
         let mut slots = vec![Slot::Blank; index(range.end - range.start)];
         for entry in tables.list[partition].table.iter() {
@@ -62,6 +65,8 @@ enum Phase {
     Plug,
     /// Until the moves are durable.
     Settle(u64),
+    /// Until the tables have no entries of what becomes free.
+    Free,
     /// Until there were so many checkpoints.
     Checkpoint(u64),
     /// Until so many TRIMs are over.
@@ -95,9 +100,19 @@ pub(super) struct Job {
     sides: [Option<Side>; 2],
     moves: Vec<Option<Move>>,
     moved: bool,
+    /// Partitions with blocks that become free, whose tables were not cleared of them.
+    to_free: Vec<usize>,
 }
 
 impl Job {
+    /// Tables that it looks at.
+    fn tables(&self, areas: &Areas) -> Vec<usize> {
+        let ends = [self.at_or_after(self.head), self.before(self.tail)];
+        let moves = self.moves.iter().flatten().map(|one| one.from);
+        let blocks = ends.into_iter().flatten().chain(moves);
+        blocks.map(|at| areas.partition_of(at)).chain(self.to_free.last().copied()).collect()
+    }
+
     /// The first block from `at` on that is cleaned.
     fn at_or_after(&self, at: u32) -> Option<u32> {
         self.pieces.iter().find(|piece| at < piece.end).map(|piece| at.max(piece.start))
@@ -125,6 +140,10 @@ impl Job {
             return Some(self.returned.swap_remove(place));
         }
         while let Some(hole) = self.at_or_after(self.head).filter(|hole| *hole < tail) {
+            self.head = hole;
+            if !at.1.list[at.0.partition_of(hole)].is_here() {
+                return None;
+            }
             self.head = hole + 1;
             match self.slot(at, 0, hole) {
                 Slot::Valid(_) => {}
@@ -147,19 +166,18 @@ impl Faithful {
         let Some(mut job) = self.job.take() else { return };
         match job.phase {
             Phase::Wait(seq) if self.journal.durable >= seq => self.begin_plug(&mut job),
-            Phase::Settle(seq) if self.journal.durable >= seq && self.stage == Stage::Idle => {
-                self.free(&mut job);
-            }
+            Phase::Settle(seq) if self.journal.durable >= seq => self.settle(&mut job),
+            Phase::Free if self.stage == Stage::Idle => self.free(&mut job),
             Phase::Checkpoint(count) if self.stats.checkpoints >= count => self.trim(&mut job),
             Phase::Trim(0) => return self.end_job(&job),
             Phase::Plug => self.step_plug(&mut job),
-            Phase::Wait(_) | Phase::Settle(_) | Phase::Checkpoint(_) | Phase::Trim(_) => {}
+            Phase::Wait(_)
+            | Phase::Settle(_)
+            | Phase::Free
+            | Phase::Checkpoint(_)
+            | Phase::Trim(_) => {}
         }
         self.job = Some(job);
-        if self.job.as_ref().is_some_and(|job| job.phase == Phase::Plug && job.moves.is_empty()) {
-            // It has just begun.
-            self.step_cleaner();
-        }
     }
 
     /// Begins to clean if the mode wants to.
@@ -193,6 +211,7 @@ impl Faithful {
             sides: [None, None],
             moves: Vec::new(),
             moved: false,
+            to_free: Vec::new(),
         });
     }
 
@@ -232,10 +251,24 @@ impl Faithful {
             self.tables.measure();
         }
         job.phase = Phase::Plug;
+        self.step_plug(job);
+    }
+
+    /// Tables that the job under way looks at.
+    pub(super) fn job_tables(&self) -> Vec<usize> {
+        self.job.as_ref().map_or_else(Vec::new, |job| job.tables(&self.areas))
+    }
+
+    /// A table that the job looks at and that is not in memory.
+    fn missing_table(&self, job: &Job) -> Option<usize> {
+        job.tables(&self.areas).into_iter().find(|number| !self.tables.list[*number].is_here())
     }
 
     /// Commits what was copied and begins more.
     fn step_plug(&mut self, job: &mut Job) {
+        if let Some(number) = self.missing_table(job) {
+            return self.load(number);
+        }
         for number in 0..job.moves.len() {
             if let Some(one) = job.moves[number].filter(|one| one.copied) {
                 if !self.is_current(one.lba, one.from) {
@@ -260,7 +293,7 @@ impl Faithful {
             let what = (IoKind::Read, Purpose::MoveRead(number));
             self.ios.ask(what, one.from, 1, Buffer::default());
         }
-        if job.moves.iter().all(Option::is_none) {
+        if job.moves.iter().all(Option::is_none) && self.missing_table(job).is_none() {
             self.journal.close();
             job.phase = Phase::Settle(self.journal.last());
         }
@@ -270,6 +303,9 @@ impl Faithful {
     fn next_move(&self, job: &mut Job) -> Option<Move> {
         let at = (&self.areas, &self.tables);
         loop {
+            if self.missing_table(job).is_some() {
+                return None;
+            }
             // What lies before the head is filled, whatever the sides still say.
             let end = job.floor.max(job.head);
             let from = job.before(job.tail).filter(|from| *from >= end)?;
@@ -315,59 +351,5 @@ impl Faithful {
         if let Some(one) = job.moves.get_mut(number).and_then(Option::as_mut) {
             one.copied = true;
         }
-    }
-
-    /// The moves are durable: what they left is free after the next checkpoint.
-    fn free(&mut self, job: &mut Job) {
-        let end = job.tail.max(job.floor);
-        let freed: Vec<_> = job
-            .pieces
-            .iter()
-            .map(|piece| piece.start.max(end)..piece.end)
-            .filter(|piece| !piece.is_empty())
-            .collect();
-        for partition in &mut self.tables.list {
-            partition.temporary = None;
-            let before = partition.table.invalid_count();
-            partition.table.retain_invalid(|at| !freed.iter().any(|piece| piece.contains(&at)));
-            partition.dirty |= partition.table.invalid_count() != before;
-        }
-        self.tables.measure();
-        job.pieces.clone_from(&freed);
-        job.sides = [None, None];
-        self.held.extend(freed);
-        if job.moved || !job.pieces.is_empty() {
-            self.checkpoint.wanted = true;
-            job.phase = Phase::Checkpoint(self.stats.checkpoints + 1);
-        } else {
-            job.phase = Phase::Trim(0);
-        }
-    }
-
-    fn trim(&mut self, job: &mut Job) {
-        let pieces = if self.options.trim { &job.pieces[..] } else { &[] };
-        for piece in pieces {
-            let blocks = piece.end - piece.start;
-            self.stats.trim_sent += u64::from(blocks);
-            self.ios.ask((IoKind::Trim, Purpose::Trim), piece.start, blocks, Buffer::default());
-        }
-        job.phase = Phase::Trim(pieces.len());
-    }
-
-    pub(super) fn trim_over(&mut self) {
-        if let Some(Job { phase: Phase::Trim(left), .. }) = &mut self.job {
-            *left -= 1;
-        }
-    }
-
-    fn end_job(&mut self, job: &Job) {
-        for piece in std::mem::take(&mut self.held) {
-            self.regions.add(piece);
-        }
-        self.free_after_cleaning = self.regions.blocks();
-        self.stats.cleaned_segments += match job.scope {
-            Scope::All => u64_from(self.tables.list.len()),
-            Scope::Partition(_) => 1,
-        };
     }
 }
