@@ -95,7 +95,11 @@ impl Volume {
         for key in keys.clone() {
             match self.map.ready(key) {
                 Ready::Yes | Ready::Empty => {}
-                Ready::Damaged => return Err(Refusal::MediaError),
+                Ready::Damaged => {
+                    // Who asks again may have better luck: some errors pass.
+                    self.map.forget_damage(page);
+                    return Err(Refusal::MediaError);
+                }
                 Ready::Loading => ready = Err(Refusal::Busy),
                 Ready::Missing => {
                     self.load_page(key);

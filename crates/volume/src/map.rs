@@ -309,6 +309,13 @@ impl Map {
         self.slots[page].page = DAMAGED;
     }
 
+    /// A page that could not be read is read again when it is needed next.
+    pub(crate) fn forget_damage(&mut self, page: usize) {
+        if self.slots[page].page == DAMAGED {
+            self.slots[page].page = ABSENT;
+        }
+    }
+
     pub(crate) fn end_load(&mut self, page: usize, entries: Entries, stale: bool) {
         assert!(self.slots[page].page == LOADING, "page {page} was not asked for");
         self.slots[page].page = ABSENT;
