@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -51,7 +51,13 @@ impl Backing {
 
     pub(crate) fn open(path: &Path, access: Access) -> io::Result<Self> {
         let write = access == Access::Exclusive;
-        let file = OpenOptions::new().read(true).write(write).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(write);
+        // A block device that is mounted or part of another one is busy then (open(2)).
+        if write && std::fs::metadata(path)?.file_type().is_block_device() {
+            options.custom_flags(OFlags::EXCL.bits().cast_signed());
+        }
+        let file = options.open(path)?;
         Ok(Self { file, direct: OnceLock::new() })
     }
 

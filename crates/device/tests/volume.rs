@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use onefold_device::{
     BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions, VolumeResize,
@@ -168,6 +169,15 @@ fn what_cannot_be_had_is_refused_or_done_without() {
     assert_eq!(io.why.is_none(), io.engine == "uring" && io.direct, "{io}");
 }
 
+/// A reader that is there until it ends, however that is.
+struct Reading<'a>(&'a AtomicU32);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
 /// A read of what was written at random has a place for every block. All are read at once, and none may be mixed up with
 /// those of other readers.
 #[test]
@@ -188,10 +198,20 @@ fn readers_of_scattered_blocks_do_not_mix_them_up() {
             device.write((BLOCKS + lba) * 4096, &[0; 4096], false).unwrap();
         }
         device.flush().unwrap();
+        let readers = AtomicU32::new(6);
         std::thread::scope(|scope| {
+            let (device, readers) = (&device, &readers);
+            // Readers find their turn although somebody writes all the time.
+            scope.spawn(move || {
+                let mut rng = Rng::new(77);
+                while readers.load(Relaxed) > 0 {
+                    let lba = BLOCKS + rng.below(BLOCKS);
+                    device.write(lba * 4096, &[9; 4096], false).unwrap();
+                }
+            });
             for reader in 0..6 {
-                let device = &device;
                 scope.spawn(move || {
+                    let _reading = Reading(readers);
                     let mut rng = Rng::new(reader);
                     // Not aligned in memory either.
                     let mut found = vec![0; (1 << 20) + 1];
@@ -299,6 +319,37 @@ fn every_request_to_the_backing_may_fail() {
         // Writes that fail go elsewhere; flushes cannot.
         assert!(failures > 5, "{way:?}: only {failures} failures were told");
     }
+}
+
+/// A map page that could not be read was an error for every later request, too.
+#[test]
+fn an_error_that_passes_is_told_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    create(&path, 48 * MIB);
+    let mut options = options();
+    // Of twelve map pages.
+    options.engine.map_pages = 4;
+    let backing = VolumeBacking::open(&path, true).unwrap();
+    let device = VolumeDevice::open(backing.clone(), options).unwrap().device;
+    let places: Vec<u64> = (0..12).map(|page| page * 4 * MIB).collect();
+    for offset in &places {
+        device.write(*offset, &[7; 4096], false).unwrap();
+    }
+    device.flush().unwrap();
+    let mut block = [0; 4096];
+    // Requests are those for data and for map pages; the latter come first.
+    let told = places.iter().cycle().take(36).filter(|offset| {
+        let faults = device.details().stats.map_faults;
+        backing.fail_nth(1);
+        let failed = device.read(**offset, &mut block).is_err();
+        backing.fail_nth(0);
+        device.read(**offset, &mut block).unwrap();
+        assert_eq!(block, [7; 4096]);
+        failed && device.details().stats.map_faults > faults + 1
+    });
+    // No good end: a flush in the background may have been the one that failed.
+    assert!(told.count() > 3, "all map pages were in memory");
 }
 
 /// Blocks that the process that is killed writes.

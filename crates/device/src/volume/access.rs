@@ -30,7 +30,10 @@ pub(super) struct DirectFile {
 impl DirectFile {
     pub(super) fn open(path: &Path, write: bool) -> Result<Self, VolumeError> {
         let access = if write { Access::Exclusive } else { Access::ReadOnly };
-        let failed = |source| VolumeError::Io { path: path.to_owned(), action: "open", source };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::ResourceBusy => VolumeError::Busy { path: path.to_owned() },
+            _ => VolumeError::Io { path: path.to_owned(), action: "open", source },
+        };
         let backing = Backing::open(path, access).map_err(failed)?;
         let patience = Instant::now() + if write { LOCK_PATIENCE } else { Duration::ZERO };
         while !backing.try_lock(access).map_err(failed)? {

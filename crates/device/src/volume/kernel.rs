@@ -26,8 +26,9 @@ use rustix::io::Errno;
 use super::access::DirectFile;
 use super::scatter::Scatter;
 
-/// Requests under way at most. A volume has some dozens of its own; the rest are pieces of reads of the host.
-const DEPTH: u32 = 256;
+/// Requests under way at most. A volume has some dozens of its own, so there is always room for all 255 pieces of the
+/// longest read of the host soon.
+const DEPTH: u32 = 512;
 
 /// What comes back when the owner was rung for. Slots have smaller numbers.
 const RUNG: u64 = u64::MAX;

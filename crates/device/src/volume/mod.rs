@@ -11,6 +11,7 @@
 mod access;
 mod backing;
 mod details;
+mod io_mode;
 mod jobs;
 mod kernel;
 mod members;
@@ -40,13 +41,11 @@ use jobs::{Job, Jobs};
 use kernel::Bell;
 use members::{mapped_of, read_from, trim_of, write_to};
 use owner::Inbox;
-use scatter::Scatter;
 
 pub use backing::VolumeBacking;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
-pub use open::{
-    Acknowledge, IoMode, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeSpec,
-};
+pub use io_mode::{IoMode, VolumeIo};
+pub use open::{Acknowledge, VolumeError, VolumeOpened, VolumeOptions, VolumeSpec};
 pub use resize::VolumeResize;
 
 /// Longest time that a busy call sleeps before it looks again.
@@ -300,31 +299,6 @@ impl Shared {
             at += blocks;
         }
         Ok(())
-    }
-
-    /// Reads what a plan says. Gives the number of blocks that stay damaged.
-    fn fetch(&self, plan: &ReadPlan, request: &mut [u8]) -> Result<(), u32> {
-        if self.bell.is_none() || plan.runs().len() < 2 {
-            return self.backing.fetch(plan, request);
-        }
-        let (read, found) = Scatter::new(plan, request.len());
-        let mut state = self.state();
-        if state.inbox.closed {
-            drop(state);
-            return self.backing.fetch(plan, request);
-        }
-        state.inbox.reads.push_back(read);
-        if let Some(bell) = &self.bell
-            && state.inbox.has_to_wake(None)
-        {
-            bell.ring();
-        }
-        drop(state);
-        match scatter::receive(&found, plan, request) {
-            Ok(()) if plan.damaged(request).next().is_none() => Ok(()),
-            // Read once more, one after the other.
-            _ => self.backing.fetch(plan, request),
-        }
     }
 
     /// Unmaps whole blocks.

@@ -18,8 +18,9 @@ use thiserror::Error;
 
 use super::backing::VolumeBacking;
 use super::details::Stalls;
+use super::io_mode::{self, VolumeIo};
 use super::jobs::{self, Jobs};
-use super::kernel::{self, Bell};
+use super::kernel::Bell;
 use super::owner::{self, Inbox};
 use super::{Opening, Shared, State, Threads, VolumeDevice};
 use crate::image::DeviceError;
@@ -31,40 +32,6 @@ pub enum Acknowledge {
     Buffered,
     /// When the backing has written it.
     Complete,
-}
-
-/// How the requests of a volume get to its backing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VolumeIo {
-    /// Through `io_uring` where the system allows it, else by threads.
-    Auto,
-    /// Through `io_uring`, or not at all.
-    Uring,
-    /// By threads that read and write.
-    Threads,
-}
-
-/// How they do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IoMode {
-    /// `uring`, `threads`, or `ssd` for an emulated SSD in the same process.
-    pub engine: &'static str,
-    /// Whether they go around the page cache.
-    pub direct: bool,
-    /// Why it is not what was preferred.
-    pub why: Option<String>,
-}
-
-impl std::fmt::Display for IoMode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let direct = if self.direct { "direct" } else { "through the page cache" };
-        match self.engine {
-            "uring" => write!(f, "io_uring, {direct}")?,
-            "threads" => write!(f, "threads, {direct}")?,
-            _ => write!(f, "an emulated SSD")?,
-        }
-        self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
-    }
 }
 
 /// How to run a volume.
@@ -81,13 +48,17 @@ pub struct VolumeOptions {
     pub engine: Options,
 }
 
+/// Batches in memory, of 1 MiB: a drive that takes 5 ms for each of many writes wants that many under way for its full
+/// bandwidth (docs/volume.md).
+const BATCHES: usize = 32;
+
 impl Default for VolumeOptions {
     fn default() -> Self {
         Self {
             acknowledge: Acknowledge::Buffered,
             io: VolumeIo::Auto,
             direct: true,
-            engine: Options::default(),
+            engine: Options { batches: BATCHES, ..Options::default() },
         }
     }
 }
@@ -137,7 +108,7 @@ pub enum VolumeError {
         source: io::Error,
     },
     /// Somebody has it open.
-    #[error("{path} is in use by another process")]
+    #[error("{path} is in use: mounted, part of another device, or open in another process")]
     Busy {
         /// The file.
         path: PathBuf,
@@ -342,21 +313,24 @@ const SIGNATURES: [(&str, u64, &[u8]); 10] = [
     ("an emulated SSD", 0, b"ONEFOLD\0"),
 ];
 
-/// What a backing seems to hold.
-fn signature(backing: &VolumeBacking) -> Option<&'static str> {
-    let blocks = backing.blocks();
-    let mut bytes = vec![0; 17 * 4096];
-    if blocks < 17 || backing.read(0, &mut bytes).is_err() {
-        return None;
-    }
-    for (what, offset, magic) in SIGNATURES {
-        let from = usize::try_from(offset).unwrap_or(0);
-        if bytes.get(from..from + magic.len()) == Some(magic) {
-            return Some(what);
+impl VolumeBacking {
+    /// What it seems to hold: a file system, a partition table, a volume or the like.
+    #[must_use]
+    pub fn signature(&self) -> Option<&'static str> {
+        let blocks = self.blocks();
+        let mut bytes = vec![0; 17 * 4096];
+        if blocks < 17 || self.read(0, &mut bytes).is_err() {
+            return None;
         }
+        for (what, offset, magic) in SIGNATURES {
+            let from = usize::try_from(offset).unwrap_or(0);
+            if bytes.get(from..from + magic.len()) == Some(magic) {
+                return Some(what);
+            }
+        }
+        let volume = onefold_volume::read_label(&mut self.clone(), blocks).is_ok();
+        volume.then_some("a volume")
     }
-    let volume = onefold_volume::read_label(&mut backing.clone(), blocks).is_ok();
-    volume.then_some("a volume")
 }
 
 impl VolumeDevice {
@@ -370,7 +344,7 @@ impl VolumeDevice {
         force: bool,
     ) -> Result<VolumeLabel, VolumeError> {
         let label = spec.label(backing.blocks())?;
-        if let Some(what) = signature(backing)
+        if let Some(what) = backing.signature()
             && !force
         {
             return Err(VolumeError::Signature { what });
@@ -396,7 +370,7 @@ impl VolumeDevice {
         let (volume, recovery) =
             onefold_volume::open(&mut backing.clone(), blocks, options.engine)?;
         let took = begin.elapsed();
-        let io = choose(&backing, &options)?;
+        let io = io_mode::choose(&backing, &options)?;
         let size = volume.logical_blocks() * PAGE_BYTES;
         let state = State {
             volume,
@@ -438,28 +412,4 @@ impl VolumeDevice {
         let (member, _threads) = (MemberId::DEVICE, Arc::new(threads));
         Ok(VolumeOpened { device: Self { shared, member, _threads }, recovery, took })
     }
-}
-
-/// Decides how requests get to a backing.
-fn choose(backing: &VolumeBacking, options: &VolumeOptions) -> Result<IoMode, VolumeError> {
-    let Some(file) = backing.as_file() else {
-        return Ok(IoMode { engine: "ssd", direct: false, why: None });
-    };
-    let mut why = Vec::new();
-    if options.direct
-        && let Err(error) = file.go_direct()
-    {
-        why.push(format!("direct access: {error}"));
-    }
-    let engine = match (options.io, kernel::is_available()) {
-        (VolumeIo::Threads, _) => "threads",
-        (_, Ok(())) => "uring",
-        (VolumeIo::Uring, Err(error)) => return Err(VolumeError::NoUring(error)),
-        (VolumeIo::Auto, Err(error)) => {
-            why.push(format!("io_uring: {error}"));
-            "threads"
-        }
-    };
-    let why = (!why.is_empty()).then(|| why.join("; "));
-    Ok(IoMode { engine, direct: file.is_direct(), why })
 }

@@ -11,6 +11,8 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64};
 use onefold_volume::{Buffer, IoFailed, ReadPlan, ReadRun};
 
+use super::Shared;
+
 /// What became of a read, once it is over.
 pub(super) type Found = Arc<(Mutex<Option<Result<Buffer, IoFailed>>>, Condvar)>;
 
@@ -50,8 +52,35 @@ impl Scatter {
     }
 }
 
+impl Shared {
+    /// Reads what a plan says. Gives the number of blocks that stay damaged.
+    pub(super) fn fetch(&self, plan: &ReadPlan, request: &mut [u8]) -> Result<(), u32> {
+        if self.bell.is_none() || plan.runs().len() < 2 {
+            return self.backing.fetch(plan, request);
+        }
+        let (read, found) = Scatter::new(plan, request.len());
+        let mut state = self.state();
+        if state.inbox.closed {
+            drop(state);
+            return self.backing.fetch(plan, request);
+        }
+        state.inbox.reads.push_back(read);
+        if let Some(bell) = &self.bell
+            && state.inbox.has_to_wake(None)
+        {
+            bell.ring();
+        }
+        drop(state);
+        match receive(&found, plan, request) {
+            Ok(()) if plan.damaged(request).next().is_none() => Ok(()),
+            // Read once more, one after the other.
+            _ => self.backing.fetch(plan, request),
+        }
+    }
+}
+
 /// Waits for the end of a read and copies what it found to its places in the request.
-pub(super) fn receive(found: &Found, plan: &ReadPlan, request: &mut [u8]) -> Result<(), IoFailed> {
+fn receive(found: &Found, plan: &ReadPlan, request: &mut [u8]) -> Result<(), IoFailed> {
     let mut result = found.0.lock().unwrap_or_else(PoisonError::into_inner);
     let buffer = loop {
         match result.take() {

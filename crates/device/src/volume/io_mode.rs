@@ -1,0 +1,66 @@
+//! How the requests of a volume get to its backing.
+
+use super::backing::VolumeBacking;
+use super::kernel;
+use super::open::{VolumeError, VolumeOptions};
+
+/// How they are to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeIo {
+    /// Through `io_uring` where the system allows it, else by threads.
+    Auto,
+    /// Through `io_uring`, or not at all.
+    Uring,
+    /// By threads that read and write.
+    Threads,
+}
+
+/// How they do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoMode {
+    /// `uring`, `threads`, or `ssd` for an emulated SSD in the same process.
+    pub engine: &'static str,
+    /// Whether they go around the page cache.
+    pub direct: bool,
+    /// Why it is not what was preferred.
+    pub why: Option<String>,
+}
+
+impl std::fmt::Display for IoMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let direct = if self.direct { "direct" } else { "through the page cache" };
+        match self.engine {
+            "uring" => write!(f, "io_uring, {direct}")?,
+            "threads" => write!(f, "threads, {direct}")?,
+            _ => write!(f, "an emulated SSD")?,
+        }
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
+    }
+}
+
+/// Decides how requests get to a backing.
+pub(super) fn choose(
+    backing: &VolumeBacking,
+    options: &VolumeOptions,
+) -> Result<IoMode, VolumeError> {
+    let Some(file) = backing.as_file() else {
+        return Ok(IoMode { engine: "ssd", direct: false, why: None });
+    };
+    let mut why = Vec::new();
+    if options.direct
+        && let Err(error) = file.go_direct()
+    {
+        why.push(format!("direct access: {error}"));
+    }
+    let engine = match (options.io, kernel::is_available()) {
+        (VolumeIo::Threads, _) => "threads",
+        (_, Ok(())) => "uring",
+        (VolumeIo::Uring, Err(error)) => return Err(VolumeError::NoUring(error)),
+        (VolumeIo::Auto, Err(error)) => {
+            why.push(format!("io_uring: {error}"));
+            "threads"
+        }
+    };
+    let why = (!why.is_empty()).then(|| why.join("; "));
+    Ok(IoMode { engine, direct: file.is_direct(), why })
+}
