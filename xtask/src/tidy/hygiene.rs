@@ -11,6 +11,19 @@ pub(super) fn check_ascii(tree: &Tree) -> Vec<Problem> {
     })
 }
 
+/// The modules that may hold `unsafe`; the lint `unsafe_code` of the workspace keeps it out of all others.
+const UNSAFE: [&str; 1] = ["crates/device/src/volume/kernel.rs"];
+
+/// Nobody else switches that lint off.
+pub(super) fn check_unsafe(tree: &Tree) -> Vec<Problem> {
+    let applies = |path: &str| is_source(path) && !UNSAFE.contains(&path);
+    on_lines(tree, applies, |line| {
+        let off = ["allow(unsafe_code", "expect(unsafe_code"];
+        let found = off.iter().any(|off| line.contains(off));
+        found.then(|| format!("holds unsafe; it belongs to {}", UNSAFE.join(", ")))
+    })
+}
+
 /// A marker names the issue that will remove it: `TODO(#12)`.
 pub(super) fn check_markers(tree: &Tree) -> Vec<Problem> {
     on_lines(tree, is_source, |line| {
@@ -124,6 +137,13 @@ mod tests {
         assert_eq!(problems[0].line, 2);
         assert!(problems[0].text.contains("U+00B5"));
         assert_eq!(one("docs/a.md", "5 \u{b5}s", check_ascii), 0);
+    }
+
+    #[test]
+    fn unsafe_has_its_place() {
+        let line = "#![expect(unsafe_code, reason = \"rings\")]";
+        assert_eq!(one("crates/device/src/lib.rs", line, check_unsafe), 1);
+        assert_eq!(one(UNSAFE[0], line, check_unsafe), 0);
     }
 
     #[test]

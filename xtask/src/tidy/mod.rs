@@ -76,13 +76,14 @@ type Check = fn(&Tree) -> Vec<Problem>;
 /// Checks the tree at `root`.
 pub(crate) fn run(root: &Path, ratchet: Ratchet) -> io::Result<Report> {
     let tree = Tree::load(root)?;
-    let checks: [(&str, Check); 9] = [
+    let checks: [(&str, Check); 10] = [
         ("arrows", arrows::check),
         ("crate-root attributes", fences::check_attributes),
         ("fences", fences::check_clippy),
         ("glossary", glossary::check),
         ("ASCII", hygiene::check_ascii),
         ("markers", hygiene::check_markers),
+        ("unsafe", hygiene::check_unsafe),
         ("machine paths", hygiene::check_machine_paths),
         ("links", links::check),
         ("dependency reasons", arrows::check_reasons),
