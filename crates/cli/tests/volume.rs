@@ -215,3 +215,60 @@ fn the_modes_of_the_papers_are_made_described_checked_and_dumped() {
     let refused = volume(&[&han[..], &["--size", "64MiB"]].concat());
     assert_eq!(refused.status.code(), Some(3), "{}", message(&refused));
 }
+
+/// volume.md, A9.
+#[test]
+fn advice_follows_the_indirection_unit_and_what_is_written() {
+    let of = |preset| json(&["advise", "--preset", preset]);
+    let (tlc, qlc) = (of("tlc"), of("qlc-16k"));
+    assert_eq!(
+        (&tlc["verdict"], &tlc["row"]),
+        (&"don't".into(), &"a drive that maps 4 KiB".into())
+    );
+    assert_eq!(qlc["verdict"], "use");
+    let waf = |advice: &Value, key| advice["predicted"][key].as_f64().unwrap();
+    assert!(waf(&tlc, "waf_with") > waf(&tlc, "waf_without"), "{tlc}");
+    assert!(waf(&qlc, "waf_with") * 2.0 < waf(&qlc, "waf_without"), "{qlc}");
+    assert_eq!(qlc["predicted"]["unit_bytes"], 16384.0);
+    let full = json(&["advise", "--preset", "qlc-16k", "--utilisation", "0.9"]);
+    assert_eq!(full["verdict"], "don't");
+
+    let folder = Folder::new("volume-advise");
+    let trace = folder.0.join("trace.csv");
+    // Random writes in the format of MSR Cambridge.
+    let line = |at: u64| {
+        let (time, offset) = (128_166_372_003_061_629 + at, at * 7 % 2000 * 4096);
+        format!("{time},host,0,Write,{offset},4096,10\n")
+    };
+    let lines: Vec<String> = (0..2000).map(line).collect();
+    fs::write(&trace, lines.concat()).unwrap();
+    let traced = json(&["advise", "--preset", "qlc-16k", "--trace", text(&trace)]);
+    assert_eq!(traced["trace"]["writes"], 2000);
+    assert_eq!(traced["trace"]["sequential_share"], 0.0);
+    assert_eq!(traced["verdict"], "use");
+}
+
+#[test]
+fn advice_measures_only_where_it_may_write() {
+    let folder = Folder::new("volume-advise-scratch");
+    let (path, scratch) = (folder.0.join("backing"), folder.0.join("scratch"));
+    fs::write(&path, vec![7; 4 << 20]).unwrap();
+    let scratch_text = text(&scratch);
+    let looked = json(&["advise", text(&path)]);
+    assert_eq!(looked["measured"], Value::Null);
+    let measure = ["--scratch-size", "4MiB", "--seconds", "1"];
+    let measured =
+        json(&[&["advise", text(&path), "--scratch", scratch_text][..], &measure].concat());
+    assert_eq!(measured["measured"]["random"].as_array().unwrap().len(), 5);
+    assert!(!scratch.exists());
+    assert_eq!(fs::read(&path).unwrap(), vec![7; 4 << 20], "it was only to be read");
+    // What exists is no scratch file.
+    let refused = volume(&["advise", text(&path), "--scratch", text(&path)]);
+    assert_eq!(refused.status.code(), Some(1), "{}", message(&refused));
+    assert_eq!(fs::read(&path).unwrap(), vec![7; 4 << 20]);
+    let both = volume(&["advise", text(&path), "--scratch", scratch_text, "--destructive"]);
+    assert_eq!(both.status.code(), Some(2), "{}", message(&both));
+    let volume_on_it = folder.0.join("volume");
+    create(&volume_on_it);
+    assert_eq!(json(&["advise", text(&volume_on_it)])["verdict"], "don't");
+}

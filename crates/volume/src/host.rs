@@ -97,7 +97,7 @@ impl Volume {
                 Ready::Yes | Ready::Empty => {}
                 Ready::Damaged => {
                     // Who asks again may have better luck: some errors pass.
-                    self.map.forget_damage(page);
+                    self.map.forget_damage(key);
                     return Err(Refusal::MediaError);
                 }
                 Ready::Loading => ready = Err(Refusal::Busy),

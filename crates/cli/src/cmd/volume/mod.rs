@@ -1,5 +1,6 @@
 //! `onefold volume`: a log-structured volume on a file, a block device, or an emulated SSD.
 
+mod advise;
 mod check;
 mod control;
 mod create;
@@ -42,6 +43,8 @@ pub(crate) enum Volume {
     Snapshot(family::Snapshot),
     /// Make a clone of a volume, also while it is served: a device of its own, for `serve --member`
     Clone(family::Make),
+    /// Say whether a volume would help on a device, and why; only reads it unless told otherwise
+    Advise(advise::Advise),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map
     Dump(dump::Dump),
 }
@@ -58,6 +61,7 @@ impl Volume {
             Self::Resize(resize) => resize.run(global),
             Self::Snapshot(snapshot) => snapshot.run(global),
             Self::Clone(make) => make.run(global, "clone", VolumeDevice::make_clone),
+            Self::Advise(advise) => advise.run(global),
             Self::Dump(dump) => dump.run(global),
         }
     }
