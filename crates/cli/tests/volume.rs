@@ -272,3 +272,37 @@ fn advice_measures_only_where_it_may_write() {
     create(&volume_on_it);
     assert_eq!(json(&["advise", text(&volume_on_it)])["verdict"], "don't");
 }
+
+#[test]
+fn snapshots_and_clones_are_made_listed_served_and_deleted() {
+    let folder = Folder::new("volume-family");
+    let path = folder.0.join("volume");
+    create(&path);
+    let done = |arguments: &[&str]| {
+        let output = volume(arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    };
+    done(&["snapshot", "create", text(&path), "monday"]);
+    done(&["clone", text(&path), "trial", "--of", "monday"]);
+    let list = json(&["snapshot", "list", text(&path)]);
+    assert_eq!((&list[0]["name"], &list[0]["kind"]), (&"monday".into(), &"snapshot".into()));
+    assert_eq!((&list[1]["name"], &list[1]["kind"]), (&"trial".into(), &"clone".into()));
+    assert_eq!(list[1]["parent"], list[0]["id"]);
+    assert_eq!(json(&["info", text(&path)])["members"], list);
+    assert_eq!(json(&["check", text(&path), "--data"])["members"], list);
+    assert_eq!(json(&["dump", text(&path), "map", "7", "--member", "trial"])["mapped"], false);
+    for (arguments, part) in [
+        (vec!["snapshot", "create", text(&path), "monday"], "there is a snapshot"),
+        (vec!["snapshot", "create", text(&path), ""], "an empty name"),
+        (vec!["clone", text(&path), "more", "--of", "tuesday"], "there is no snapshot"),
+        (vec!["snapshot", "delete", text(&path), "tuesday"], "there is no snapshot"),
+        (vec!["serve", text(&path), "--nbd", "127.0.0.1:0", "--snapshot", "x"], "no snapshot"),
+    ] {
+        let output = volume(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", message(&output));
+        assert!(message(&output).contains(part), "{}", message(&output));
+    }
+    done(&["snapshot", "delete", text(&path), "monday"]);
+    done(&["snapshot", "delete", text(&path), "trial"]);
+    assert_eq!(json(&["snapshot", "list", text(&path)]), serde_json::json!([]));
+}
