@@ -576,11 +576,11 @@ fn snapshots_and_clones_beside_the_device() {
     let clone = Rig { device: copy, model: two };
     let snapshot = Rig { device: daily, model: three };
     [&device, &clone, &snapshot].into_iter().for_each(Rig::compare);
-    let before = device.device.details().usage.data_blocks;
+    let before = device.device.details().log.unwrap().usage.data_blocks;
     device.device.delete_member("daily").unwrap();
     device.device.delete_member("copy").unwrap();
     device.device.wait_until_freed();
-    assert!(device.device.details().usage.data_blocks < before);
+    assert!(device.device.details().log.unwrap().usage.data_blocks < before);
     let mut byte = [0; 1];
     assert_eq!(snapshot.device.read(0, &mut byte), Err(Status::InvalidField));
     assert_eq!(device.device.members().len(), 1);

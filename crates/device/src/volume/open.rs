@@ -409,7 +409,8 @@ impl VolumeDevice {
         }
         threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());
-        let (member, _threads) = (MemberId::DEVICE, Arc::new(threads));
-        Ok(VolumeOpened { device: Self { shared, member, _threads }, recovery, took })
+        let (member, threads) = (MemberId::DEVICE, Arc::new(threads));
+        let device = Self { shared, member, _threads: threads };
+        Ok(VolumeOpened { device, recovery, took })
     }
 }

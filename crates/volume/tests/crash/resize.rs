@@ -68,9 +68,9 @@ fn in_the_tail(rig: &Rig) -> usize {
     log_of(rig).segment_infos().filter(|info| tail(info) && info.live > 0).count()
 }
 
-/// A new size, and what the host has to do before.
-fn random_resize(rng: &mut Rng, now: &Geometry) -> (Option<Op>, Resize) {
-    if rng.below(2) == 0 {
+/// A new size, and what the host has to do before. With snapshots only the backing can change.
+fn random_resize(rng: &mut Rng, now: &Geometry, alone: bool) -> (Option<Op>, Resize) {
+    if !alone || rng.below(2) == 0 {
         let blocks = BACKING_MIN + rng.below(FILE - BACKING_MIN + 1);
         return (None, Resize::Backing { blocks });
     }
@@ -100,8 +100,14 @@ fn random_resizes() {
             rig.fuse = Some(1 + rng.below(900));
             let mut sizes = vec![geometry(&rig)];
             loop {
+                let family =
+                    [Op::Snapshot, Op::Delete, Op::Flush, Op::Flush][index64(rng.below(4))];
+                if !rig.run(family) || !rig.settle() {
+                    break;
+                }
                 let now = geometry(&rig);
-                let (before, to) = random_resize(&mut rng, &now);
+                let alone = log_of(&rig).members().count() == 1;
+                let (before, to) = random_resize(&mut rng, &now, alone);
                 let power = before.is_none_or(|op| rig.run(op)) && rig.run(Op::Resize(to));
                 if !power {
                     break;

@@ -192,6 +192,8 @@ impl Rig {
                 self.resizing = true;
                 Ok(true)
             }
+            // The modes of the papers have none.
+            Op::Snapshot | Op::Delete if self.volume.as_log().is_none() => Ok(true),
             Op::Snapshot => Ok(self.snapshot()),
             Op::Delete => Ok(self.delete()),
         }

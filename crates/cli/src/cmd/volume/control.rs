@@ -53,11 +53,11 @@ fn make(
     make: fn(&VolumeDevice, &VolumeName) -> Result<(), VolumeError>,
 ) -> Result<Value, String> {
     let name = VolumeName::new(word(request, "name")?).map_err(|error| error.to_string())?;
-    let made = match request["of"].as_str() {
+    let done = match request["of"].as_str() {
         Some(of) => device.member(of).and_then(|member| make(&member, &name)),
         None => make(device, &name),
     };
-    made.map(|()| Value::Null).map_err(|error| error.to_string())
+    done.map(|()| Value::Null).map_err(|error| error.to_string())
 }
 
 fn delete(device: &VolumeDevice, request: &Value) -> Result<Value, String> {

@@ -27,10 +27,10 @@ pub(crate) struct Info {
 
 impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let server = super::server_of(&self.path, self.control.as_deref());
-        let served = server.is_some();
-        let (info, described) = match server {
-            Some(server) => self.served(&server)?,
+        let socket = super::server_of(&self.path, self.control.as_deref());
+        let served = socket.is_some();
+        let (info, described) = match socket {
+            Some(socket) => self.served(&socket)?,
             None => self.at_rest(global)?,
         };
         let state = match (served, info["closed"] == true) {

@@ -128,9 +128,9 @@ impl Serve {
             let mut options = Options::new(name.clone());
             options.read_only = !member.is_writable();
             options.nbd.push(endpoint.clone());
-            let server = Server::start(Edge::new(member), &options)?;
-            global.say(format_args!("serving {name} on {}", server.endpoints()[0]));
-            beside.push(server);
+            let extra = Server::start(Edge::new(member), &options)?;
+            global.say(format_args!("serving {name} on {}", extra.endpoints()[0]));
+            beside.push(extra);
         }
         let ready =
             |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
