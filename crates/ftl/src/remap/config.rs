@@ -123,7 +123,7 @@ impl RemapConfig {
         if self.paper { 1 } else { u16::MAX }
     }
 
-    /// Largest distance of neighbouring units of a run. A device has fewer dies; larger ones come
-    /// about by chance, and one of them widens every entry of its log page.
+    /// Largest distance of neighbouring units of a run: more dies in turn are an entry per unit. Larger
+    /// ones come about by chance, and one of them widens every entry of its log page.
     pub(crate) const STRIDE_MAX: u16 = 1024;
 }

@@ -103,7 +103,8 @@ impl Group {
     }
 
     /// Lengthens one of the last entries by `entry` if it follows on and is not on the medium yet. Where
-    /// several units share the slots that collection moves, their runs grow side by side.
+    /// several units share the slots that collection moves, their runs grow side by side. A unit is in a
+    /// group once per number, so the order of its entries stays that of their numbers.
     pub(crate) fn merge(&mut self, entry: &RemapEntry, run_max: u16) -> bool {
         const LOOKS: usize = 4;
         let Some(segment) = self.segments.last_mut() else { return false };
