@@ -103,6 +103,7 @@ impl Config {
             self.put("name", Value::Text(name.to_owned()), Origin::Default);
         }
         self.ssd(0)?;
+        self.volume()?;
         self.tenants()?;
         Ok(self)
     }
@@ -271,7 +272,7 @@ impl Config {
     /// # Errors
     /// Names the tenant that has nothing to do, leaves the device, or has another's name.
     pub fn tenants(&self) -> Result<Vec<Tenant>, ConfigError> {
-        let logical = self.logical_bytes()?;
+        let logical = self.host_bytes()?;
         let streams = self.count("ftl.streams");
         let mut tenants: Vec<Tenant> = Vec::with_capacity(self.tenants.len());
         for values in &self.tenants {

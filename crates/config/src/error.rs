@@ -204,6 +204,23 @@ pub enum ConfigError {
         /// The key.
         key: String,
     },
+    /// The volume does not fit the device.
+    #[error("the volume cannot work: {source}")]
+    VolumeGeometry {
+        /// Why.
+        source: onefold_volume::GeometryError,
+    },
+    /// The volume cannot run like that.
+    #[error("the volume cannot work: {source}")]
+    VolumeOptions {
+        /// Why.
+        source: onefold_volume::OptionsError,
+    },
+    /// Contents do not get through a simulated volume.
+    #[error(
+        "volume.mode and dedup.fingerprints are given, expected one of them: a simulated volume carries no contents"
+    )]
+    VolumeContents,
     /// No number of blocks gives the wanted size.
     #[error(
         "the size is {found}, expected a multiple of {unit} for which geometry.blocks stays \
@@ -269,6 +286,9 @@ impl ConfigError {
             Self::Order { .. } => "config::order",
             Self::Tenant { .. } => "config::tenant",
             Self::Fixed { .. } => "usage::fixed",
+            Self::VolumeGeometry { .. } | Self::VolumeOptions { .. } | Self::VolumeContents => {
+                "config::volume"
+            }
             Self::LogicalSize { .. } => "config::size",
         }
     }
@@ -319,6 +339,11 @@ impl ConfigError {
                 TenantProblem::Range { .. } => "write, for example, range = \"0..50%\"".to_owned(),
                 TenantProblem::Stream { .. } => "raise ftl.streams".to_owned(),
             },
+            Self::VolumeGeometry { .. } => {
+                "change volume.log_segment or volume.op, or enlarge the device".to_owned()
+            }
+            Self::VolumeOptions { .. } => "change volume.batch".to_owned(),
+            Self::VolumeContents => "remove volume.mode or dedup.fingerprints".to_owned(),
             Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
             Self::LogicalSize { unit, .. } => {
                 format!("choose a size that is a multiple of {unit}, or another preset")

@@ -33,6 +33,7 @@ mod run;
 mod suggest;
 mod tenant;
 mod value;
+mod volume;
 
 pub use config::Config;
 pub use error::{ConfigError, Origin, TenantProblem};
@@ -45,3 +46,4 @@ pub use quantity::{size, size_text, time};
 pub use run::{Align, Fit, Mode, Precondition, Run, Until};
 pub use suggest::nearest;
 pub use tenant::{Load, Tenant};
+pub use volume::{Volume, VolumeMode};

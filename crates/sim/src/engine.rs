@@ -16,11 +16,12 @@ use crate::contents::Contents;
 use crate::cpu::thread_cpu_s;
 use crate::in_flight::InFlight;
 use crate::outcome;
-use crate::precondition::{Preconditioned, precondition};
+use crate::precondition::{Bare, Preconditioned, precondition};
 use crate::result::RunResult;
 use crate::series::Recorder;
 use crate::source::{Replay, Source};
 use crate::tenant::{Outstanding, Pace, Tenant};
+use crate::volume::{self, VolumeRun};
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -57,6 +58,7 @@ pub(crate) struct Finished {
     pub(crate) cpu_s: f64,
     pub(crate) warnings: Vec<String>,
     pub(crate) trace: Option<crate::result::TraceSource>,
+    pub(crate) volume: Option<VolumeRun>,
 }
 
 /// Counters when measuring began.
@@ -76,13 +78,17 @@ pub(crate) struct Baseline {
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
+    if let Some(config) = setup.config.volume()? {
+        return volume::simulate(setup, &config, ssd, control);
+    }
     let mut gathered = Gathered { tells_contents: ssd.deduplicates(), ..Gathered::default() };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
     // A wrong content model is an error even where nobody looks at contents.
     let contents = Contents::new(setup, ssd.capacity())?;
     let mut contents = Some(contents).filter(|_| ssd.deduplicates());
     let wanted = setup.config.precondition();
-    let preconditioned = precondition(&mut ssd, &wanted, setup.seed, contents.as_mut())?;
+    let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
+    let preconditioned = precondition(&mut bare, &wanted, setup.seed)?;
     let run = setup.config.run();
     let mut engine = Engine {
         finished: Finished {
@@ -95,6 +101,7 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
             cpu_s: 0.0,
             warnings: gathered.warnings,
             trace: gathered.trace,
+            volume: None,
         },
         contents,
         warmup: run.warmup,
@@ -119,7 +126,7 @@ struct Engine {
 }
 
 /// Requests between two looks at the interrupt flag.
-const INTERRUPT_EVERY: u64 = 8192;
+pub(crate) const INTERRUPT_EVERY: u64 = 8192;
 
 impl Engine {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
@@ -234,7 +241,7 @@ impl Engine {
     fn take_window(&mut self, now: u64) {
         let finished = &mut self.finished;
         let metrics: Vec<_> = finished.tenants.iter().map(|tenant| &tenant.metrics).collect();
-        finished.series.take(now, &finished.ssd, &metrics);
+        finished.series.take(now, &finished.ssd, finished.ssd.host_stats(), &metrics);
     }
 
     fn begin_measuring(&mut self) {
@@ -247,7 +254,7 @@ impl Engine {
             buffer: finished.ssd.buffer_stats(),
             at: self.last_time,
         };
-        finished.series.begin(self.last_time, &finished.ssd);
+        finished.series.begin(self.last_time, &finished.ssd, finished.ssd.host_stats());
     }
 
     fn failed(&self, command: &Command, source: onefold_ssd::SsdError) -> SimError {
@@ -276,15 +283,15 @@ fn specs(config: &Config, capacity: u64) -> Result<Vec<TenantSpec>, SimError> {
 
 /// Turns loads into tenants.
 #[derive(Default)]
-struct Gathered {
+pub(crate) struct Gathered {
     /// Contents of traces are wanted.
     tells_contents: bool,
-    warnings: Vec<String>,
-    trace: Option<crate::result::TraceSource>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) trace: Option<crate::result::TraceSource>,
 }
 
 impl Gathered {
-    fn tenants(
+    pub(crate) fn tenants(
         &mut self,
         setup: &Setup,
         capacity: u64,

@@ -80,6 +80,30 @@ pub enum SimError {
         /// What happened.
         source: SsdError,
     },
+    /// The volume cannot be made.
+    #[error("the volume cannot be {what}: {source}")]
+    VolumeMount {
+        /// What failed.
+        what: &'static str,
+        /// Why.
+        source: onefold_volume::MountError,
+    },
+    /// The volume refused a request for good.
+    #[error("the volume refused a {what}: {refusal}")]
+    Volume {
+        /// What it refused.
+        what: &'static str,
+        /// Why.
+        refusal: onefold_volume::Refusal,
+    },
+    /// The volume failed after the device did.
+    #[error("the volume could not finish a request, because the device below failed")]
+    VolumeFailed,
+    /// Requests wait for a volume that waits for nothing: a defect of it.
+    #[error(
+        "requests wait for a volume that waits for nothing: this is a defect, please report it"
+    )]
+    VolumeStuck,
     /// A law every run obeys was broken: a defect of the simulator.
     #[error("the run broke a law of accounting: {0}")]
     Law(String),

@@ -16,6 +16,7 @@ pub mod result;
 mod series;
 mod source;
 mod tenant;
+mod volume;
 
 pub use engine::{Control, Setup, simulate};
 pub use error::SimError;

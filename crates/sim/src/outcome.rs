@@ -3,6 +3,7 @@
 use onefold_ftl::{FtlStats, RemapScheme, SpaceMap};
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
+use onefold_volume::Sent;
 
 use crate::SimError;
 use crate::engine::{Finished, Setup};
@@ -10,17 +11,22 @@ use crate::metrics::Metrics;
 use crate::result::{
     Buffer, ByCause, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf,
     LatencySummaries, LittlesLaw, MapCache, PAGE_BYTES, Precondition, Remap, RunResult, SCHEMA,
-    Superblocks, VALID_BINS, Wear,
+    Stalls, Superblocks, VALID_BINS, Volume, Wear,
 };
 use crate::series::ratio;
 use crate::tenant::{Pace, Tenant};
+use crate::volume::VolumeRun;
+
+/// Bytes of a page of the volume's map in memory.
+const MAP_PAGE_BYTES: u64 = 8192;
 
 /// Builds the result.
 pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
     let littles_law = littles_law(&mut run.tenants)?;
     check_laws(&run)?;
     let ftl = run.ssd.ftl().stats().since(&run.baseline.ftl);
-    let host = run.ssd.host_stats().since(&run.baseline.host);
+    let device = run.ssd.host_stats().since(&run.baseline.host);
+    let host = run.volume.as_ref().map_or(device, |volume| volume.host);
     let mut metrics = Metrics::new();
     for tenant in &run.tenants {
         metrics.add(&tenant.metrics);
@@ -29,7 +35,6 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
     let space = run.ssd.ftl().space();
     let config = &setup.config;
     let virtual_ns = last_done.saturating_sub(run.baseline.at);
-    let page_ops = host.pages() + ftl.internal_pages();
     Ok(RunResult {
         schema: SCHEMA.to_owned(),
         onefold: setup.program.clone(),
@@ -46,12 +51,12 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         latency_ns: latency(&metrics),
         virtual_ns,
         cpu_s: run.cpu_s,
-        page_ops,
+        page_ops: device.pages() + ftl.internal_pages(),
         workload: workload(setup),
         device: Device {
             preset: None,
             name: config.name().to_owned(),
-            logical_bytes: run.ssd.capacity(),
+            logical_bytes: host_bytes(&run),
             raw_bytes: run.ssd.config().geometry.raw_bytes(),
         },
         latency_by_delay: LatencyByDelay {
@@ -73,9 +78,51 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         map_cache: (ftl.map_hits + ftl.map_misses > 0)
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
         remap: remap_result(&run, &host, ftl.programs.total()),
+        volume: run.volume.as_ref().map(|volume| volume_result(volume, &device, &ftl)),
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.warnings,
     })
+}
+
+fn host_bytes(run: &Finished) -> u64 {
+    let volume = run.volume.as_ref();
+    volume.map_or_else(|| run.ssd.capacity(), |volume| volume.config.logical_bytes())
+}
+
+fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume {
+    let (stats, config) = (&run.stats, &run.config);
+    let segment_pages = u64::from(config.geometry.segment_blocks);
+    let log_pages = run.space.log_segments * segment_pages;
+    let sent = stats.sent_total();
+    Volume {
+        mode: config.mode.name().to_owned(),
+        device: host_result(device),
+        sent_pages: Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause))).into(),
+        waf_host: ratio(sent.into(), run.host.write_pages.into()),
+        waf_device: ratio(ftl.programs.total().into(), sent.into()),
+        absorbed_pages: stats.absorbed,
+        batches: stats.batches,
+        read_runs: stats.read_runs,
+        clean_read_pages: stats.clean_read,
+        clean_wasted_pages: stats.clean_wasted,
+        cleaned_segments: stats.cleaned_segments,
+        freed_segments: stats.freed_segments,
+        trim_pages: stats.trim_sent,
+        flushes: stats.flushes_sent,
+        checkpoints: stats.checkpoints,
+        map_faults: stats.map_faults,
+        map_evictions: stats.map_evictions,
+        stalls: Stalls {
+            requests: run.stalls.requests,
+            total_ns: run.stalls.ns,
+            max_ns: run.stalls.max_ns,
+        },
+        segment_pages,
+        log_pages,
+        live_pages: run.space.live_blocks,
+        free_segments: run.space.free_segments,
+        map_bytes: run.space.map_pages * MAP_PAGE_BYTES,
+    }
 }
 
 fn host_result(host: &HostStats) -> Host {
@@ -219,6 +266,17 @@ fn preconditioned(setup: &Setup, run: &Finished) -> Option<Precondition> {
     })
 }
 
+/// What the volume sent by cause is what the device was asked to write.
+fn check_sent(stats: &onefold_volume::Stats, device: &HostStats) -> Result<(), SimError> {
+    let (sent, received) = (stats.sent_total(), device.write_pages);
+    if sent == received {
+        return Ok(());
+    }
+    Err(SimError::Law(format!(
+        "the volume sent {sent} pages by cause, the device received {received}"
+    )))
+}
+
 /// The mean number of requests in flight equals rate x mean latency. Both sides are counted apart.
 fn littles_law(tenants: &mut [Tenant]) -> Result<LittlesLaw, SimError> {
     let first = tenants.iter().filter_map(|tenant| tenant.first_at).min().unwrap_or(0);
@@ -251,9 +309,15 @@ fn littles_law(tenants: &mut [Tenant]) -> Result<LittlesLaw, SimError> {
 /// Conservation: requests in = requests out, programs = sum over causes, maps inverse, counts right.
 fn check_laws(run: &Finished) -> Result<(), SimError> {
     let issued: u64 = run.tenants.iter().map(|tenant| tenant.issued).sum();
-    let executed = run.ssd.host_stats().requests();
+    let executed = match &run.volume {
+        Some(volume) => volume.executed,
+        None => run.ssd.host_stats().requests(),
+    };
     if issued != executed {
         return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
+    }
+    if let Some(volume) = &run.volume {
+        check_sent(&volume.stats, &run.ssd.host_stats().since(&run.baseline.host))?;
     }
     run.ssd.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
     let ftl = run.ssd.ftl();

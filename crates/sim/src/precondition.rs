@@ -3,7 +3,7 @@
 
 use onefold_config::{Precondition, Until};
 use onefold_ftl::{FtlError, RemapOptions, RemapRange, RemapScheme};
-use onefold_nand::{At, Media, Work};
+use onefold_nand::{At, Media, NullMedia, Work};
 use onefold_ssd::Ssd;
 use onefold_units::convert::{float, floor_u64, narrow};
 use onefold_units::{Lpn, Nanos, Rng};
@@ -29,44 +29,49 @@ const WINDOWS_MAX: u32 = 400;
 /// Windows in a row that have to agree.
 const STEADY_WINDOWS: u32 = 3;
 
-pub(crate) fn precondition<M: Media>(
-    ssd: &mut Ssd<M>,
+/// What is filled and overwritten: a device, or a volume on one. In mapping units of the device.
+pub(crate) trait Target {
+    fn units(&self) -> u64;
+    fn pages_per_unit(&self) -> u64;
+    fn write(&mut self, unit: u64) -> Result<(), SimError>;
+    /// Pages programmed for any cause so far.
+    fn programs(&self) -> u64;
+    fn ssd(&mut self) -> &mut Ssd<NullMedia>;
+}
+
+pub(crate) fn precondition<T: Target>(
+    target: &mut T,
     what: &Precondition,
     seed: u64,
-    contents: Option<&mut Contents>,
 ) -> Result<Preconditioned, SimError> {
     let begin = thread_cpu_s();
     let mut done = Preconditioned::default();
-    let device = float(u64::from(ssd.ftl().host_units()));
-    let units = floor_u64(what.range * device + 0.5).max(1);
+    let units = floor_u64(what.range * float(target.units()) + 0.5).max(1);
     let fill = floor_u64(what.fill * float(units) + 0.5);
-    ssd.set_timed(false);
-    let mut filler = Filler::new(ssd, contents);
+    target.ssd().set_timed(false);
     for n in 0..fill {
-        filler.write(ssd, narrow(n % units))?;
+        target.write(n % units)?;
     }
     let mut rng = Rng::fork(seed, 31);
-    let mut overwrite = |ssd: &mut Ssd<M>, writes: u64| -> Result<f64, SimError> {
-        let before = ssd.ftl().stats();
+    let mut overwrite = |target: &mut T, writes: u64| -> Result<f64, SimError> {
+        let before = target.programs();
         for _ in 0..writes {
-            let unit = narrow(rng.below(units));
-            filler.write(ssd, unit)?;
+            target.write(rng.below(units))?;
         }
-        let programs = ssd.ftl().stats().since(&before).programs;
-        let pages = writes * ssd.config().geometry.pages_per_unit();
-        Ok(float(programs.total()) / float(pages.max(1)))
+        let pages = writes * target.pages_per_unit();
+        Ok(float(target.programs() - before) / float(pages.max(1)))
     };
     let mut written = 0;
     let asked = floor_u64(what.overwrite * float(units) + 0.5);
     if asked > 0 {
-        done.waf_last = overwrite(ssd, asked)?;
+        done.waf_last = overwrite(target, asked)?;
         written += asked;
     }
     if what.until == Until::Steady {
         let window = (units / 4).max(1);
         let mut agreeing = 0;
         for _ in 0..WINDOWS_MAX {
-            let waf = overwrite(ssd, window)?;
+            let waf = overwrite(target, window)?;
             written += window;
             let change = (waf - done.waf_last).abs() / waf.max(f64::MIN_POSITIVE);
             agreeing = if change < 0.01 { agreeing + 1 } else { 0 };
@@ -76,35 +81,47 @@ pub(crate) fn precondition<M: Media>(
             }
         }
     }
-    fill_log(ssd, what.remap_log, units, &mut Rng::fork(seed, 32))?;
-    ssd.set_timed(true);
+    fill_log(target.ssd(), what.remap_log, units, &mut Rng::fork(seed, 32))?;
+    target.ssd().set_timed(true);
     done.overwrite_drive_writes = float(written) / float(units);
     done.cpu_s = thread_cpu_s() - begin;
     Ok(done)
 }
 
-/// Writes whole units without their taking time.
-struct Filler<'a> {
-    contents: Option<&'a mut Contents>,
-    pages_per_unit: u64,
+/// A device without a volume. Whole units are written without their taking time.
+pub(crate) struct Bare<'a> {
+    pub(crate) ssd: &'a mut Ssd<NullMedia>,
+    pub(crate) contents: Option<&'a mut Contents>,
 }
 
 const AT_ZERO: At = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
 
-impl<'a> Filler<'a> {
-    fn new<M: Media>(ssd: &Ssd<M>, contents: Option<&'a mut Contents>) -> Self {
-        Self { contents, pages_per_unit: ssd.config().geometry.pages_per_unit() }
+impl Target for Bare<'_> {
+    fn units(&self) -> u64 {
+        self.ssd.ftl().host_units().into()
+    }
+
+    fn pages_per_unit(&self) -> u64 {
+        self.ssd.config().geometry.pages_per_unit()
     }
 
     #[inline]
-    fn write<M: Media>(&mut self, ssd: &mut Ssd<M>, unit: u32) -> Result<(), SimError> {
-        let pages = self.pages_per_unit;
+    fn write(&mut self, unit: u64) -> Result<(), SimError> {
+        let pages = self.pages_per_unit();
         let contents = match &mut self.contents {
-            Some(contents) => contents.of_pages(u64::from(unit) * pages, pages),
+            Some(contents) => contents.of_pages(unit * pages, pages),
             None => &[],
         };
-        let written = ssd.prefill(AT_ZERO, Lpn::new(unit), contents);
-        written.map(|_| ()).map_err(|error| failed("write", unit, error))
+        let written = self.ssd.prefill(AT_ZERO, Lpn::new(narrow(unit)), contents);
+        written.map(|_| ()).map_err(|error| failed("write", narrow(unit), error))
+    }
+
+    fn programs(&self) -> u64 {
+        self.ssd.ftl().stats().programs.total()
+    }
+
+    fn ssd(&mut self) -> &mut Ssd<NullMedia> {
+        self.ssd
     }
 }
 

@@ -16,6 +16,7 @@ mod summary;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
+mod volume;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -32,6 +33,7 @@ pub use summary::{
     CcdfPoint, DelaySummaries, LatencyByDelay, LatencyCcdf, LatencySummaries, LatencySummary,
 };
 pub use table::table;
+pub use volume::{Stalls, Volume};
 
 /// Name and version of the result format, as its key `schema`.
 pub const SCHEMA: &str = "onefold.sim/1";
@@ -116,6 +118,9 @@ pub struct RunResult {
     /// Remapping and deduplication; `null` on a device that does neither.
     #[serde(default)]
     pub remap: Option<Remap>,
+    /// The volume between the load and the device; `null` without one.
+    #[serde(default)]
+    pub volume: Option<Volume>,
     /// Bytes that the host read, wrote and remapped per second of virtual time: a remapped or
     /// deduplicated page counts like one that was programmed.
     #[serde(default, serialize_with = "finite")]

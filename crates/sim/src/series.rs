@@ -36,8 +36,8 @@ impl Recorder {
     }
 
     /// Measuring begins with these counters.
-    pub(crate) fn begin<M: Media>(&mut self, now: u64, ssd: &Ssd<M>) {
-        self.start = Some(Window::take(now, ssd, ssd.host_stats(), &[(0, 0); 2]));
+    pub(crate) fn begin<M: Media>(&mut self, now: u64, ssd: &Ssd<M>, host: &HostStats) {
+        self.start = Some(Window::take(now, ssd, host, &[(0, 0); 2]));
     }
 
     /// The number of measured requests at which [`Recorder::take`] is due.
@@ -46,14 +46,20 @@ impl Recorder {
         self.next
     }
 
-    pub(crate) fn take<M: Media>(&mut self, now: u64, ssd: &Ssd<M>, metrics: &[&Metrics]) {
+    pub(crate) fn take<M: Media>(
+        &mut self,
+        now: u64,
+        ssd: &Ssd<M>,
+        host: &HostStats,
+        metrics: &[&Metrics],
+    ) {
         let mut sums = [(0, 0); 2];
         for metrics in metrics {
             for (sum, add) in sums.iter_mut().zip(metrics.sums()) {
                 *sum = (sum.0 + add.0, sum.1 + add.1);
             }
         }
-        self.windows.push(Window::take(now, ssd, ssd.host_stats(), &sums));
+        self.windows.push(Window::take(now, ssd, host, &sums));
         if self.windows.len() == POINTS_MAX {
             let mut at = 0;
             self.windows.retain(|_| {

@@ -47,21 +47,28 @@ pub struct Done {
 }
 
 /// Why a request is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Not now: try again after the next completion or timeout. Nothing was done.
+    #[error("it is busy")]
     Busy,
     /// The range leaves the device, or is empty or too long.
+    #[error("the range leaves the device, or is empty or too long")]
     InvalidField,
     /// No log segment is left that cleaning could free.
+    #[error("no log segment is left that cleaning could free")]
     NoSpace,
     /// The volume stopped taking changes after a failure of its backing.
+    #[error("it takes no changes any more, because the device below failed")]
     ReadOnly,
     /// The map of the range cannot be read.
+    #[error("its map cannot be read")]
     MediaError,
     /// There is no such member of the family.
+    #[error("there is no such snapshot or clone")]
     NoMember,
     /// The member is a snapshot.
+    #[error("a snapshot takes no changes")]
     WriteProtected,
 }
 

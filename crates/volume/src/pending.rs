@@ -51,15 +51,17 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Begins a request. A read gets a buffer of its size; those of root and label are set later.
+    /// Begins a request. A read gets a buffer of its size, but for data where blocks carry no bytes; those of root and label
+    /// are set later.
     pub(crate) fn begin(
         &mut self,
-        kind: IoKind,
-        purpose: Purpose,
+        (kind, purpose): (IoKind, Purpose),
         at: Location,
         blocks: u32,
+        carries_bytes: bool,
     ) -> IoId {
         let bytes = match (kind, purpose) {
+            (_, Purpose::CleanData(_)) if !carries_bytes => 0,
             (IoKind::Read, _) | (_, Purpose::Root | Purpose::Label) => index(blocks) * BLOCK,
             _ => 0,
         };

@@ -116,6 +116,39 @@ impl Stats {
         self.sent[cause.slot()] += blocks;
     }
 
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut sent = self.sent;
+        sent.iter_mut().zip(earlier.sent).for_each(|(now, then)| *now -= then);
+        Self {
+            sent,
+            written: self.written - earlier.written,
+            read: self.read - earlier.read,
+            trimmed: self.trimmed - earlier.trimmed,
+            absorbed: self.absorbed - earlier.absorbed,
+            read_runs: self.read_runs - earlier.read_runs,
+            clean_read: self.clean_read - earlier.clean_read,
+            clean_wasted: self.clean_wasted - earlier.clean_wasted,
+            cleaned_segments: self.cleaned_segments - earlier.cleaned_segments,
+            damaged_segments: self.damaged_segments - earlier.damaged_segments,
+            freed_segments: self.freed_segments - earlier.freed_segments,
+            trim_sent: self.trim_sent - earlier.trim_sent,
+            flushes: self.flushes - earlier.flushes,
+            flushes_sent: self.flushes_sent - earlier.flushes_sent,
+            batches: self.batches - earlier.batches,
+            checkpoints: self.checkpoints - earlier.checkpoints,
+            map_faults: self.map_faults - earlier.map_faults,
+            map_evictions: self.map_evictions - earlier.map_evictions,
+            retried_batches: self.retried_batches - earlier.retried_batches,
+            crc_errors: self.crc_errors - earlier.crc_errors,
+            clean_stalls: self.clean_stalls - earlier.clean_stalls,
+            clean_stall_ns: self.clean_stall_ns - earlier.clean_stall_ns,
+            map_probes: self.map_probes - earlier.map_probes,
+            table_faults: self.table_faults - earlier.table_faults,
+        }
+    }
+
     /// Blocks sent / blocks the host wrote; `None` before the first.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {

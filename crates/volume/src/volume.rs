@@ -243,7 +243,7 @@ impl Volume {
         }
     }
 
-    /// Where to put the bytes of a read.
+    /// Where to put the bytes of a read; empty for data where blocks carry no bytes.
     #[must_use]
     pub fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
         self.pending.buffer_mut(id)
@@ -274,7 +274,7 @@ impl Volume {
         at: Location,
         blocks: u32,
     ) -> IoId {
-        let id = self.pending.begin(kind, purpose, at, blocks);
+        let id = self.pending.begin((kind, purpose), at, blocks, self.options.bytes);
         self.outbox.push_back(id);
         id
     }

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("volume", &["units", "format"]),
     ("trace", &["units"]),
     ("tracefile", &["units", "trace"]),
-    ("config", &["units", "nand", "buffer", "ftl", "ssd"]),
+    ("config", &["units", "nand", "buffer", "ftl", "ssd", "volume"]),
     (
         "sim",
         &[

@@ -151,6 +151,10 @@ impl From<SimError> for CliError {
             SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),
             SimError::Empty { .. } => Self::new(Exit::BadTrace, "run::empty", &error),
             SimError::Device { .. } => Self::new(Exit::Failed, "run::device", &error),
+            SimError::VolumeMount { .. } => Self::new(Exit::Infeasible, "config::volume", &error),
+            SimError::Volume { .. } | SimError::VolumeFailed | SimError::VolumeStuck => {
+                Self::new(Exit::Failed, "run::volume", &error)
+            }
             _ => Self::new(Exit::Failed, "run::failed", &error),
         }
     }

@@ -1,10 +1,12 @@
 //! The rows of a summary, shared by the text table and the HTML report.
 
+use std::collections::BTreeSet;
+
 use onefold_units::Cause;
 use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, percent, share, si, significant};
-use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult};
+use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume};
 
 /// One row: what it shows and one text per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.host();
     rows.buffer();
     rows.remap();
+    rows.volume();
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
@@ -102,6 +105,42 @@ impl Rows<'_> {
         add("hash units busy", |remap| {
             (remap.hash_busy_ns > 0).then(|| duration(float(remap.hash_busy_ns)))
         });
+    }
+
+    fn volume(&mut self) {
+        let mut add = |label: &str, value: fn(&Volume) -> Option<String>| {
+            self.row_if_any("volume", label, |run| run.volume.as_ref().and_then(value));
+        };
+        add("volume mode", |volume| Some(volume.mode.clone()));
+        add("WAF of the volume", |volume| Some(significant(volume.waf_host, 4)));
+        add("WAF of the device below", |volume| Some(significant(volume.waf_device, 4)));
+        add("log in use", |volume| {
+            Some(percent(share(float(volume.live_pages), float(volume.log_pages))))
+        });
+        add("log segments cleaned", |volume| positive(volume.cleaned_segments));
+        add("checkpoints", |volume| positive(volume.checkpoints));
+        add("requests that waited for the volume", |volume| positive(volume.stalls.requests));
+        add("longest wait for the volume", |volume| {
+            (volume.stalls.requests > 0).then(|| duration(float(volume.stalls.max_ns)))
+        });
+        self.sent_by_cause();
+    }
+
+    /// One row for each cause of pages that a volume sent.
+    fn sent_by_cause(&mut self) {
+        let names: BTreeSet<String> = self
+            .runs
+            .iter()
+            .filter_map(|run| run.volume.as_ref())
+            .flat_map(|volume| volume.sent_pages.iter())
+            .filter(|(_, pages)| **pages > 0)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            self.row_if_any("volume", &format!("pages sent, {name}"), |run| {
+                run.volume.as_ref()?.sent_pages.get(&name).map(|pages| count(*pages))
+            });
+        }
     }
 
     fn buffer(&mut self) {

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{
     Area, Buffer, ByCause, CcdfPoint, Device, Flash, Ftl, Host, LatencySummary, LittlesLaw,
-    Precondition, Program, ResultError, RunResult, Series, SeriesPoint, TraceSource, Wear, labels,
-    table,
+    Precondition, Program, ResultError, RunResult, Series, SeriesPoint, Stalls, TraceSource,
+    Volume, Wear, labels, table,
 };
 
 fn counts(user: u64, gc: u64, metadata: u64) -> CauseCounts {
@@ -95,7 +95,23 @@ pub(crate) fn sample() -> RunResult {
     run.checks.littles_law =
         Some(LittlesLaw { in_flight_mean: 32.0, rate_x_latency: 31.99, relative_error: 0.0003 });
     run.precondition = Some(Precondition { fill: 1.0, ..Precondition::default() });
+    run.volume = Some(volume());
     run
+}
+
+fn volume() -> Volume {
+    let sent = [("cleaning", 176_000), ("header", 5_000), ("user", 1_000_000)];
+    Volume {
+        mode: "log".to_owned(),
+        sent_pages: sent.map(|(cause, pages)| (cause.to_owned(), pages)).into(),
+        waf_host: 1.181,
+        waf_device: 1.05,
+        cleaned_segments: 620,
+        stalls: Stalls { requests: 12, total_ns: 1_000_000, max_ns: 400_000 },
+        log_pages: 900_000,
+        live_pages: 450_000,
+        ..Volume::default()
+    }
 }
 
 fn area(name: &str) -> Area {
@@ -186,6 +202,7 @@ fn keys_stand_in_the_documented_order() {
         "precondition",
         "map_cache",
         "remap",
+        "volume",
         "bandwidth",
         "warnings",
     ];
@@ -238,7 +255,7 @@ fn the_example_of_the_design_is_a_result() {
 
 #[test]
 fn unknown_keys_and_causes_are_tolerated() {
-    let text = MINIMAL.replace("\"seed\"", "\"volume\": {\"x\": [1]}, \"seed\"");
+    let text = MINIMAL.replace("\"seed\"", "\"zones\": {\"x\": [1]}, \"seed\"");
     let text = text.replace("\"gc\": 0", "\"gc\": 3, \"scrub\": 4");
     let run = RunResult::from_json(&text).unwrap();
     assert_eq!(run.flash.program_pages.of("scrub"), 4);
@@ -303,10 +320,23 @@ fn tables_are_aligned() {
         rows.lines().any(|line| line.starts_with("evictions, dirty") && line.contains("1,234"))
     );
     assert!(!rows.contains("buffer hit ratio, writes"), "nothing was written: {text}");
+    assert!(
+        rows.lines().any(|line| line.starts_with("log in use") && line.contains("50")),
+        "{text}"
+    );
+    assert!(rows.contains("pages sent, cleaning"), "{text}");
     assert!(rows.contains("133 us"), "{text}");
     assert!(rows.contains("51.2 MB/s"), "{text}");
     assert!(rows.contains("34.0 M"), "{text}");
     assert!(labels(&runs).iter().all(|label| rows.contains(label.as_str())), "{text}");
+}
+
+/// The prototype of volume.md, section 12, has neither headers nor checkpoints.
+#[test]
+fn amplification_of_data_leaves_out_what_is_no_data() {
+    let volume = volume();
+    assert!((volume.waf_data() - 1.176 * 1.05).abs() < 1e-9);
+    assert!(Volume::default().waf_data().abs() < f64::EPSILON);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::render;
 use crate::cmd::config::ConfigArgs;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
 /// Options of `onefold ssd create`.
@@ -68,6 +68,13 @@ impl Create {
 
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let config = self.configuration(global)?;
+        if config.volume()?.is_some() {
+            let text =
+                "volume.mode is for simulations, and an emulated SSD has no volume of its own";
+            return Err(CliError::new(Exit::Infeasible, "config::volume", text).help(
+                "leave volume.mode out; `onefold volume create IMAGE` makes a volume on it",
+            ));
+        }
         let ssd = config.ssd(global.seed)?;
         let image = Image::create(&self.image, &ssd, config.to_toml())?;
         let (uuid, logical) = (render::uuid(&image.label().uuid), image.label().logical_bytes);

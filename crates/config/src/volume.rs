@@ -1,0 +1,166 @@
+//! The volume that a configuration puts between the load and the device (`[volume]`; volume.md).
+
+use onefold_nand::Geometry as Flash;
+use onefold_units::{Nanos, convert};
+use onefold_volume::{Geometry, GeometryError, Layout, Options, Victim};
+
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::value::Value;
+
+const BLOCK: u64 = 4096;
+
+/// Bytes of a map page in memory: 1,024 entries of a location and a checksum.
+const MAP_PAGE_BYTES: u64 = 8192;
+
+/// Log segments that a default size leaves at least: the fewest a volume may have, and some for labels and roots.
+const SEGMENTS_WANTED: u64 = 160;
+
+/// Largest log segment: 4 GiB.
+const SEGMENT_BLOCKS_MAX: u64 = 1 << 20;
+
+/// How a volume places what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeMode {
+    /// A log of batches in log segments (volume.md, section 5).
+    Log,
+}
+
+impl VolumeMode {
+    /// Name in configurations and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+        }
+    }
+}
+
+/// A volume between the load and the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Volume {
+    /// How it places what is written.
+    pub mode: VolumeMode,
+    /// Sizes. They fit together, and onto the device behind `offset_blocks`.
+    pub geometry: Geometry,
+    /// How it is run: blocks carry no bytes and are not verified.
+    pub options: Options,
+    /// Blocks of the device before the volume.
+    pub offset_blocks: u64,
+    /// A write is answered when its blocks are in memory, not when the device has them.
+    pub ack_buffer: bool,
+    /// Host CPU time per request.
+    pub cpu: Nanos,
+}
+
+impl Volume {
+    /// Bytes that the volume exports.
+    #[must_use]
+    pub const fn logical_bytes(&self) -> u64 {
+        self.geometry.logical_blocks * BLOCK
+    }
+}
+
+impl Config {
+    /// The volume, if there is one.
+    ///
+    /// # Errors
+    /// Names the inequality that its geometry or its options break.
+    pub fn volume(&self) -> Result<Option<Volume>, ConfigError> {
+        if self.word("volume.mode") == "none" {
+            return Ok(None);
+        }
+        if self.count("dedup.fingerprints") > 0 {
+            return Err(ConfigError::VolumeContents);
+        }
+        let flash = self.geometry()?;
+        let offset_blocks = self.quantity("volume.offset") / BLOCK;
+        let geometry = self
+            .volume_geometry(&flash, offset_blocks)
+            .map_err(|source| ConfigError::VolumeGeometry { source })?;
+        let options = self.volume_options();
+        let checked = options.check(geometry.unit_blocks);
+        checked.map_err(|source| ConfigError::VolumeOptions { source })?;
+        Ok(Some(Volume {
+            mode: VolumeMode::Log,
+            geometry,
+            options,
+            offset_blocks,
+            ack_buffer: self.word("volume.ack") == "buffer",
+            cpu: self.time("volume.cpu"),
+        }))
+    }
+
+    /// Bytes that the load can address: those of the volume, or of the device without one.
+    ///
+    /// # Errors
+    /// As [`Config::ssd`] and [`Config::volume`].
+    pub fn host_bytes(&self) -> Result<u64, ConfigError> {
+        match self.volume()? {
+            Some(volume) => Ok(volume.logical_bytes()),
+            None => self.logical_bytes(),
+        }
+    }
+
+    fn volume_geometry(&self, flash: &Flash, offset: u64) -> Result<Geometry, GeometryError> {
+        let unit = u64::from(flash.unit_bytes()) / BLOCK;
+        // A device that cannot be built is judged before its volume.
+        let device = self.logical_bytes().unwrap_or(0) / BLOCK;
+        let blocks = device.saturating_sub(offset);
+        let segment = match self.quantity("volume.log_segment") / BLOCK {
+            0 => segment_of(flash, blocks).next_multiple_of(unit).min(SEGMENT_BLOCKS_MAX),
+            given => given,
+        };
+        let geometry = Geometry {
+            backing_blocks: blocks,
+            segment_blocks: convert::narrow(segment),
+            unit_blocks: convert::narrow(unit),
+            logical_blocks: 1,
+        };
+        let layout = Layout::new(geometry)?;
+        let share = 1.0 - self.real("volume.op");
+        let logical = convert::floor_u64(share * convert::float(layout.log_blocks()) + 0.5);
+        let geometry = Geometry { logical_blocks: logical, ..geometry };
+        Layout::new(geometry).map(|_| geometry)
+    }
+
+    fn volume_options(&self) -> Options {
+        let batch = convert::narrow(self.quantity("volume.batch") / BLOCK);
+        Options {
+            batch_blocks: batch,
+            // As many bytes as the batches of the default size have.
+            batches: convert::index(4096 / batch.max(1)).max(16),
+            map_pages: match self.setting("volume.map_memory").value {
+                Value::MapCache(None) => usize::MAX,
+                Value::MapCache(Some(bytes)) => convert::index64(bytes / MAP_PAGE_BYTES),
+                ref other => panic!("volume.map_memory is a cache size, not {other:?}"),
+            },
+            checkpoint_blocks: self.quantity("volume.checkpoint") / BLOCK,
+            hot_cold: self.word("volume.streams") == "hot-cold",
+            victim: match self.word("volume.victim") {
+                "greedy" => Victim::Greedy,
+                _ => Victim::CostBenefit,
+            },
+            clean_below: match self.narrow("volume.clean_below") {
+                0 => None,
+                segments => Some(segments),
+            },
+            trim: self.flag("volume.trim"),
+            trim_pause: self.time("volume.trim_pause"),
+            verify: false,
+            bytes: false,
+            ..Options::default()
+        }
+    }
+}
+
+/// Blocks of a log segment of the size of a superblock, or less where that would leave too few of them (volume.md,
+/// section 5.1). Where every die has superblocks of its own, those written side by side count as one.
+fn segment_of(flash: &Flash, blocks: u64) -> u64 {
+    let superblock = u64::from(flash.slots()) * u64::from(flash.pools()) * flash.pages_per_unit();
+    let mut segment = superblock;
+    while segment.is_multiple_of(2) && blocks / segment < SEGMENTS_WANTED {
+        segment /= 2;
+    }
+    segment
+}

@@ -1,0 +1,121 @@
+//! The device below a volume.
+
+use std::collections::BTreeMap;
+
+use onefold_nand::{Delay, NullMedia};
+use onefold_ssd::{Command, Payload, Ssd, SsdError};
+use onefold_units::convert::{index, u64_from};
+use onefold_units::{Nanos, Op};
+use onefold_volume::{Backing, Io, IoFailed, IoKind, Stream, Volume};
+
+const BLOCK: u64 = 4096;
+
+/// How a command of the volume ended, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Answer {
+    pub(crate) at: u64,
+    pub(crate) delay: Delay,
+    pub(crate) failed: bool,
+}
+
+/// The device below a volume, with the bytes that the volume reads again.
+pub(crate) struct Below {
+    pub(crate) ssd: Ssd<NullMedia>,
+    /// Where the volume begins, in blocks.
+    offset: u64,
+    /// Headers and what checkpoints write, by block, without zeroes at their ends.
+    kept: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl Below {
+    pub(crate) const fn new(ssd: Ssd<NullMedia>, offset: u64) -> Self {
+        Self { ssd, offset, kept: BTreeMap::new() }
+    }
+
+    /// Submits a command over blocks of the volume.
+    pub(crate) fn submit(
+        &mut self,
+        now: u64,
+        (op, stream): (Op, u16),
+        at: u64,
+        blocks: u64,
+    ) -> Result<Answer, SsdError> {
+        let (offset, len) =
+            if op == Op::Flush { (0, 0) } else { ((self.offset + at) * BLOCK, blocks * BLOCK) };
+        let command = Command { stream, ..Command::new(op, offset, len) };
+        let done = self.ssd.submit(Nanos::new(now), &command, Payload::None)?;
+        Ok(Answer { at: done.at.get(), delay: done.delay, failed: false })
+    }
+
+    /// Carries out what a volume asks for. A failure of the device is the volume's to handle.
+    pub(crate) fn execute(&mut self, now: u64, volume: &mut Volume, io: Io) -> Answer {
+        let at = u64::from(io.at.raw());
+        let stream = volume.stream(io.id).map_or(0, Stream::code);
+        let op = match io.kind {
+            IoKind::Read => {
+                self.load(at, volume.buffer_mut(io.id));
+                Op::Read
+            }
+            IoKind::Write => {
+                // A buffer may be longer than its batch; without bytes of blocks it is the header alone.
+                let bytes = volume.buffer(io.id);
+                self.keep(at, io.blocks.into(), &bytes[..bytes.len().min(index(io.blocks) * 4096)]);
+                Op::Write
+            }
+            IoKind::Flush => Op::Flush,
+            IoKind::Trim => {
+                self.forget(at, io.blocks.into());
+                Op::Trim
+            }
+        };
+        let answer = self.submit(now, (op, stream.into()), at, io.blocks.into());
+        answer.unwrap_or(Answer { at: now, delay: Delay::None, failed: true })
+    }
+
+    fn forget(&mut self, at: u64, blocks: u64) {
+        while let Some((&block, _)) = self.kept.range(at..at + blocks).next() {
+            self.kept.remove(&block);
+        }
+    }
+
+    fn keep(&mut self, at: u64, blocks: u64, bytes: &[u8]) {
+        self.forget(at, blocks);
+        for (block, bytes) in (at..).zip(bytes.chunks(4096)) {
+            let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            if len > 0 {
+                self.kept.insert(block, bytes[..len].into());
+            }
+        }
+    }
+
+    fn load(&self, at: u64, bytes: &mut [u8]) {
+        for (block, bytes) in (at..).zip(bytes.chunks_mut(4096)) {
+            let kept = self.kept.get(&block).map_or(&[][..], |kept| kept);
+            bytes[..kept.len()].copy_from_slice(kept);
+            bytes[kept.len()..].fill(0);
+        }
+    }
+}
+
+/// For making and opening the volume, before the device has a clock.
+impl Backing for Below {
+    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        self.load(at, bytes);
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        let blocks = u64_from(bytes.len()) / BLOCK;
+        self.keep(at, blocks, bytes);
+        self.submit(0, (Op::Write, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed)
+    }
+
+    fn flush(&mut self) -> Result<(), IoFailed> {
+        self.submit(0, (Op::Flush, 0), 0, 0).map(|_| ()).map_err(|_| IoFailed)
+    }
+
+    fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
+        self.forget(at, blocks);
+        self.submit(0, (Op::Trim, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed)
+    }
+}

@@ -1,0 +1,62 @@
+//! A tenant whose completions are not known when its requests begin.
+
+use std::collections::VecDeque;
+
+use onefold_trace::workload::Request;
+
+use crate::tenant::{Pace, Tenant};
+
+/// A tenant, and what it has in flight.
+pub(crate) struct Load {
+    pub(crate) tenant: Tenant,
+    /// When places of a closed loop became free, ascending.
+    ready: VecDeque<u64>,
+    in_flight: u64,
+    since: u64,
+    integral: u128,
+}
+
+impl Load {
+    pub(crate) fn new(tenant: Tenant) -> Self {
+        let ready = match &tenant.pace {
+            Pace::Closed(places) => vec![places.earliest(); places.depth()].into(),
+            Pace::Open { .. } => VecDeque::new(),
+        };
+        Self { tenant, ready, in_flight: 0, since: 0, integral: 0 }
+    }
+
+    /// When the next request is issued; `None` while all places are taken.
+    pub(crate) fn next_time(&self, request: &Request) -> Option<u64> {
+        match &self.tenant.pace {
+            Pace::Closed(_) => self.ready.front().copied(),
+            Pace::Open { .. } => Some(self.tenant.next_time(request)),
+        }
+    }
+
+    fn count(&mut self, now: u64) {
+        self.integral += u128::from(now - self.since) * u128::from(self.in_flight);
+        self.since = now;
+    }
+
+    pub(crate) fn began(&mut self, issued: u64, now: u64) {
+        self.count(now);
+        self.integral += u128::from(now - issued);
+        self.in_flight += 1;
+        self.ready.pop_front();
+        self.tenant.began(issued);
+    }
+
+    pub(crate) fn ended(&mut self, issued: u64, now: u64) {
+        self.count(now);
+        self.in_flight -= 1;
+        if let Pace::Closed(_) = self.tenant.pace {
+            self.ready.push_back(now);
+        }
+        self.tenant.ended(issued, now);
+    }
+
+    pub(crate) fn finish(mut self) -> Tenant {
+        self.tenant.counted = Some(self.integral);
+        self.tenant
+    }
+}

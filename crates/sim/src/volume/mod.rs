@@ -1,0 +1,47 @@
+//! A volume between the load and the modelled device, in virtual time.
+//!
+//! The engine of the volume waits for its own I/O, so a request of the load has no completion time when it is taken. The
+//! run is a loop over events in order of time: arrivals of requests, completions of the volume's I/O on the device, and
+//! what the volume wants to do at a time of its own. The device tells the completion time of each command at once.
+//!
+//! No bytes of blocks are kept; headers and what checkpoints write are, because the volume reads them again.
+
+mod below;
+mod load;
+mod request;
+mod run;
+mod stack;
+
+use onefold_ssd::HostStats;
+
+pub(crate) use run::simulate;
+
+/// What a volume did in the measured part.
+pub(crate) struct VolumeRun {
+    pub(crate) config: onefold_config::Volume,
+    pub(crate) stats: onefold_volume::Stats,
+    /// What the load asked for in the measured part.
+    pub(crate) host: HostStats,
+    /// Requests that ended, those before the measured part included.
+    pub(crate) executed: u64,
+    pub(crate) stalls: Stalls,
+    /// At the end.
+    pub(crate) space: VolumeSpace,
+}
+
+/// Requests that the volume did not take at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stalls {
+    pub(crate) requests: u64,
+    pub(crate) ns: u64,
+    pub(crate) max_ns: u64,
+}
+
+/// How full a volume is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct VolumeSpace {
+    pub(crate) log_segments: u64,
+    pub(crate) free_segments: u64,
+    pub(crate) live_blocks: u64,
+    pub(crate) map_pages: u64,
+}

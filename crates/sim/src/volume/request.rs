@@ -1,0 +1,170 @@
+//! One request of the load on its way through the volume, cut into what the volume takes at once.
+
+use onefold_nand::Delay;
+use onefold_trace::workload::Request as Asked;
+use onefold_units::{Lba, Op};
+use onefold_volume::{REQUEST_BLOCKS_MAX, Range};
+
+const BLOCK: u64 = 4096;
+
+/// A step of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Read(Range),
+    Write(Range),
+    Trim(Range),
+    Flush,
+    /// Everything before has to be over.
+    Wait,
+}
+
+/// Most steps: both edges are read and written, with a wait between, and the body.
+const STEPS_MAX: usize = 6;
+
+/// A request that was taken from the load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) tenant: usize,
+    pub(crate) op: Op,
+    pub(crate) fua: bool,
+    /// Its number among all requests.
+    pub(crate) number: u64,
+    /// When the load issued it.
+    pub(crate) issued: u64,
+    /// When the volume first refused it, until it takes it.
+    pub(crate) refused: Option<u64>,
+    pub(crate) outstanding: u32,
+    pub(crate) delay: Delay,
+    work: [Option<Work>; STEPS_MAX],
+    at: usize,
+}
+
+impl Request {
+    pub(crate) fn new(tenant: usize, number: u64, issued: u64, offset: u64, asked: &Asked) -> Self {
+        let mut work = [None; STEPS_MAX];
+        let steps = steps_of(asked.op, offset, asked.len.into()).into_iter().flatten();
+        work.iter_mut().zip(steps).for_each(|(place, step)| *place = Some(step));
+        Self {
+            tenant,
+            op: asked.op,
+            fua: asked.fua,
+            number,
+            issued,
+            refused: None,
+            outstanding: 0,
+            delay: Delay::None,
+            work,
+            at: 0,
+        }
+    }
+
+    /// The next thing to ask of the volume, at most as long as it takes; `None` when everything was asked for.
+    pub(crate) fn next(&self) -> Option<Work> {
+        let most = u64::from(REQUEST_BLOCKS_MAX);
+        let cut = |range: Range| Range { blocks: range.blocks.min(most), ..range };
+        Some(match self.work.get(self.at).copied().flatten()? {
+            Work::Read(range) => Work::Read(cut(range)),
+            Work::Write(range) => Work::Write(cut(range)),
+            work => work,
+        })
+    }
+
+    /// The volume took the first `blocks` of the next thing.
+    pub(crate) fn took(&mut self, blocks: u64) {
+        let Some(Work::Read(range) | Work::Write(range) | Work::Trim(range)) =
+            &mut self.work[self.at]
+        else {
+            self.at += 1;
+            return;
+        };
+        *range = Range { lba: Lba::new(range.lba.raw() + blocks), blocks: range.blocks - blocks };
+        self.at += usize::from(range.blocks == 0);
+    }
+
+    /// Whether nothing of it is left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outstanding == 0 && self.next().is_none()
+    }
+
+    /// Whether it changes blocks, so that the order among such requests counts.
+    pub(crate) const fn is_change(&self) -> bool {
+        matches!(self.op, Op::Write | Op::Trim | Op::WriteZeroes)
+    }
+}
+
+/// The steps of a request at any byte: blocks that it changes in part are read first (volume.md, section 3, V13).
+fn steps_of(op: Op, offset: u64, len: u64) -> [Option<Work>; STEPS_MAX] {
+    let end = offset + len;
+    let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
+    let range = |from: u64, to: u64| Range { lba: Lba::new(from), blocks: to.saturating_sub(from) };
+    let some = |range: Range, work: fn(Range) -> Work| (range.blocks > 0).then(|| work(range));
+    let (whole_first, whole_last) = (offset.div_ceil(BLOCK), end / BLOCK);
+    let head = range(first, whole_first.min(last));
+    let tail = if whole_last < whole_first { range(0, 0) } else { range(whole_last, last) };
+    let wait = (head.blocks + tail.blocks > 0).then_some(Work::Wait);
+    match op {
+        Op::Flush => [Some(Work::Flush), None, None, None, None, None],
+        Op::Read => [some(range(first, last), Work::Read), None, None, None, None, None],
+        Op::Write => [
+            some(head, Work::Read),
+            some(tail, Work::Read),
+            wait,
+            some(range(first, last), Work::Write),
+            None,
+            None,
+        ],
+        Op::Trim | Op::WriteZeroes => [
+            some(head, Work::Read),
+            some(tail, Work::Read),
+            wait,
+            some(head, Work::Write),
+            some(tail, Work::Write),
+            some(range(whole_first, whole_last), Work::Trim),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Range, Work, steps_of};
+    use onefold_units::{Lba, Op};
+
+    fn steps(op: Op, offset: u64, len: u64) -> Vec<Work> {
+        steps_of(op, offset, len).into_iter().flatten().collect()
+    }
+
+    const fn at(lba: u64, blocks: u64) -> Range {
+        Range { lba: Lba::new(lba), blocks }
+    }
+
+    #[test]
+    fn edges_are_read_before_they_are_written() {
+        assert_eq!(steps(Op::Write, 8192, 8192), [Work::Write(at(2, 2))]);
+        assert_eq!(
+            steps(Op::Write, 512, 4096),
+            [Work::Read(at(0, 1)), Work::Read(at(1, 1)), Work::Wait, Work::Write(at(0, 2))]
+        );
+        // Both edges in one block: it is read once.
+        assert_eq!(
+            steps(Op::Write, 4096 + 512, 512),
+            [Work::Read(at(1, 1)), Work::Wait, Work::Write(at(1, 1))]
+        );
+        assert_eq!(steps(Op::Read, 4095, 2), [Work::Read(at(0, 2))]);
+    }
+
+    #[test]
+    fn a_trim_zeroes_its_edges() {
+        assert_eq!(steps(Op::Trim, 4096, 4096), [Work::Trim(at(1, 1))]);
+        assert_eq!(
+            steps(Op::WriteZeroes, 2048, 8192),
+            [
+                Work::Read(at(0, 1)),
+                Work::Read(at(2, 1)),
+                Work::Wait,
+                Work::Write(at(0, 1)),
+                Work::Write(at(2, 1)),
+                Work::Trim(at(1, 1)),
+            ]
+        );
+    }
+}

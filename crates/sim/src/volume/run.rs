@@ -1,0 +1,373 @@
+//! The run of a load through a volume: arrivals, completions and deadlines in order of time.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use onefold_config::Volume as VolumeConfig;
+use onefold_nand::{Delay, NullMedia};
+use onefold_ssd::{HostStats, Ssd};
+use onefold_units::convert::{index64, u64_from};
+use onefold_volume::Refusal;
+
+use super::load::Load;
+use super::request::{Request, Work};
+use super::stack::{ReadRefused, Stack};
+use super::{Stalls, VolumeRun, VolumeSpace};
+use crate::SimError;
+use crate::cpu::thread_cpu_s;
+use crate::engine::{Baseline, Control, Finished, Gathered, INTERRUPT_EVERY, Setup};
+use crate::outcome;
+use crate::precondition::precondition;
+use crate::result::RunResult;
+use crate::series::Recorder;
+
+/// Tag of writes whose end nobody waits for.
+const NOBODY: u64 = u64::MAX;
+
+/// Runs a setup with a volume between its load and the device.
+pub(crate) fn simulate(
+    setup: &Setup,
+    config: &VolumeConfig,
+    ssd: Ssd<NullMedia>,
+    control: &Control<'_>,
+) -> Result<RunResult, SimError> {
+    let mut gathered = Gathered::default();
+    let tenants = gathered.tenants(setup, config.logical_bytes(), control)?;
+    let mut stack = Stack::new(config, ssd)?;
+    let preconditioned = precondition(&mut stack, &setup.config.precondition(), setup.seed)?;
+    stack.begin();
+    let run = setup.config.run();
+    let loads = tenants.into_iter().map(Load::new).collect();
+    let mut runner = Runner {
+        stack,
+        config: *config,
+        loads,
+        series: Recorder::new(run.window),
+        active: Vec::new(),
+        free: Vec::new(),
+        waiting: VecDeque::new(),
+        cpu_until: 0,
+        issued: 0,
+        executed: 0,
+        warmup: run.warmup,
+        measured: Measured::default(),
+        partial: false,
+    };
+    let begin = thread_cpu_s();
+    runner.run(control)?;
+    let cpu_s = thread_cpu_s() - begin;
+    let Runner { stack, loads, series, measured, executed, partial, .. } = runner;
+    let space = space(&stack);
+    let volume = VolumeRun {
+        config: *config,
+        stats: stack.volume.stats().since(&measured.volume),
+        host: measured.host,
+        executed,
+        stalls: measured.stalls,
+        space,
+    };
+    let finished = Finished {
+        ssd: stack.below.ssd,
+        tenants: loads.into_iter().map(Load::finish).collect(),
+        series,
+        baseline: measured.baseline,
+        preconditioned,
+        partial,
+        cpu_s,
+        warnings: gathered.warnings,
+        trace: gathered.trace,
+        volume: Some(volume),
+    };
+    outcome::result(setup, finished)
+}
+
+fn space(stack: &Stack) -> VolumeSpace {
+    VolumeSpace {
+        log_segments: stack.volume.layout().usable_segments().into(),
+        free_segments: stack.volume.free_segments().into(),
+        live_blocks: stack.volume.live_blocks(),
+        map_pages: u64_from(stack.volume.resident_pages()),
+    }
+}
+
+/// What is counted in the measured part, and what counters said at its beginning.
+#[derive(Default)]
+struct Measured {
+    baseline: Baseline,
+    volume: onefold_volume::Stats,
+    host: HostStats,
+    stalls: Stalls,
+}
+
+struct Runner {
+    stack: Stack,
+    config: VolumeConfig,
+    loads: Vec<Load>,
+    series: Recorder,
+    /// Requests under way; the place is the tag that the volume knows them by.
+    active: Vec<Option<Request>>,
+    free: Vec<usize>,
+    /// Requests that the volume refused, in their order.
+    waiting: VecDeque<usize>,
+    /// Until when the host's CPU works for requests before.
+    cpu_until: u64,
+    issued: u64,
+    executed: u64,
+    warmup: u64,
+    measured: Measured,
+    partial: bool,
+}
+
+/// The next request of the load: whose, the request, when it is issued and when it gets to the volume.
+struct Arrival {
+    load: usize,
+    asked: onefold_trace::workload::Request,
+    issued: u64,
+    now: u64,
+}
+
+impl Runner {
+    fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+        if self.warmup == 0 {
+            self.begin_measuring(0);
+        }
+        let mut look = INTERRUPT_EVERY;
+        loop {
+            // After an interrupt only what is under way ends.
+            let (arrival, more) = if self.partial { (None, false) } else { self.next_arrival()? };
+            let event = self.stack.next_event();
+            match (arrival, event) {
+                (Some(arrival), event) if event.is_none_or(|event| arrival.now <= event) => {
+                    self.arrive(&arrival)?;
+                }
+                _ if !more && self.free.len() == self.active.len() => return Ok(()),
+                (_, Some(event)) => {
+                    self.stack.advance(event);
+                    self.settle(event)?;
+                    self.retry(event)?;
+                }
+                (_, None) => return Err(SimError::VolumeStuck),
+            }
+            if self.issued >= look {
+                look += INTERRUPT_EVERY;
+                if let Some(progress) = control.progress {
+                    progress(self.issued);
+                }
+                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                    self.partial = true;
+                }
+            }
+        }
+    }
+
+    /// The request whose turn it is: earliest first, then of the tenant that had least of its share. And whether any
+    /// tenant has more.
+    fn next_arrival(&mut self) -> Result<(Option<Arrival>, bool), SimError> {
+        let mut best: Option<(Arrival, u64)> = None;
+        let mut more = false;
+        for (at, load) in self.loads.iter_mut().enumerate() {
+            let Some(asked) = load.tenant.peek()? else { continue };
+            more = true;
+            let Some(issued) = load.next_time(&asked) else { continue };
+            let share = load.tenant.issued / u64::from(load.tenant.weight);
+            if best.as_ref().is_none_or(|(first, least)| {
+                issued < first.issued || (issued == first.issued && share < *least)
+            }) {
+                best = Some((Arrival { load: at, asked, issued, now: 0 }, share));
+            }
+        }
+        let cpu = (self.cpu_until, self.config.cpu.get());
+        let arrival =
+            best.map(|(arrival, _)| Arrival { now: arrival.issued.max(cpu.0) + cpu.1, ..arrival });
+        Ok((arrival, more))
+    }
+
+    /// Takes a request to the volume.
+    fn arrive(&mut self, arrival: &Arrival) -> Result<(), SimError> {
+        let now = arrival.now;
+        self.cpu_until = now;
+        let load = &mut self.loads[arrival.load];
+        load.began(arrival.issued, now);
+        let offset = arrival.asked.offset + load.tenant.base;
+        let request =
+            Request::new(arrival.load, self.issued, arrival.issued, offset, &arrival.asked);
+        self.count(&arrival.asked, offset, arrival.load);
+        self.issued += 1;
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() - 1
+        });
+        self.active[tag] = Some(request);
+        let behind = request.is_change() && self.waiting.iter().any(|tag| self.is_change(*tag));
+        if behind || !self.go_on(tag, now)? {
+            self.refuse(tag, now);
+        }
+        self.stack.go_on(now, Delay::None);
+        self.settle(now)?;
+        if self.issued == self.warmup {
+            self.begin_measuring(now);
+        } else if self.issued.saturating_sub(self.warmup) == self.series.next() {
+            let metrics: Vec<_> = self.loads.iter().map(|load| &load.tenant.metrics).collect();
+            self.series.take(now, &self.stack.below.ssd, &self.measured.host, &metrics);
+        }
+        Ok(())
+    }
+
+    fn is_change(&self, tag: usize) -> bool {
+        self.active[tag].as_ref().is_some_and(Request::is_change)
+    }
+
+    fn count(&mut self, asked: &onefold_trace::workload::Request, offset: u64, load: usize) {
+        if self.issued < self.warmup {
+            return;
+        }
+        let len = u64::from(asked.len);
+        let pages = if len == 0 { 0 } else { (offset + len).div_ceil(4096) - offset / 4096 };
+        self.measured.host.count(asked.op, pages);
+        if self.loads.len() > 1 {
+            self.loads[load].tenant.host.count(asked.op, pages);
+        }
+    }
+
+    fn refuse(&mut self, tag: usize, now: u64) {
+        let Some(request) = &mut self.active[tag] else { return };
+        request.refused.get_or_insert(now);
+        self.waiting.push_back(tag);
+    }
+
+    /// Asks the volume for what is left of a request. `false` if it refused: try again later.
+    fn go_on(&mut self, tag: usize, now: u64) -> Result<bool, SimError> {
+        let Some(mut request) = self.active[tag] else { return Ok(true) };
+        let number = u64_from(tag);
+        let mut taken = true;
+        while let Some(work) = request.next() {
+            let outstanding = request.outstanding;
+            let result = match work {
+                Work::Wait if outstanding > 0 => break,
+                Work::Wait => Ok((1, false)),
+                Work::Flush => self.stack.volume.flush(number).map(|()| (1, true)),
+                Work::Read(range) => match self.stack.read(now, number, range) {
+                    Ok(waits) => Ok((range.blocks, waits)),
+                    Err(ReadRefused::Volume(refusal)) => Err(refusal),
+                    Err(ReadRefused::Device(source)) => {
+                        let what = "read of the volume".to_owned();
+                        return Err(SimError::Device { request: request.number, what, source });
+                    }
+                },
+                Work::Write(range) => {
+                    let waits = request.fua || !self.config.ack_buffer;
+                    let tag = if waits { number } else { NOBODY };
+                    let written = self.stack.volume.write(tag, range, None, request.fua);
+                    written.map(|()| (range.blocks, waits))
+                }
+                Work::Trim(range) => {
+                    let waits = !self.config.ack_buffer;
+                    let tag = if waits { number } else { NOBODY };
+                    self.stack.volume.trim(tag, range).map(|blocks| (blocks, waits))
+                }
+            };
+            match result {
+                Ok((blocks, waits)) => {
+                    request.took(blocks);
+                    request.outstanding += u32::from(waits);
+                }
+                Err(Refusal::Busy) => {
+                    taken = false;
+                    break;
+                }
+                Err(refusal) => return Err(SimError::Volume { what: request.op.name(), refusal }),
+            }
+        }
+        if taken && let Some(since) = request.refused.take() {
+            request.delay = Delay::Background;
+            self.count_stall(request.number, now - since);
+        }
+        let over = request.is_over();
+        self.active[tag] = Some(request);
+        if over {
+            self.end(tag, now);
+        }
+        Ok(taken)
+    }
+
+    fn count_stall(&mut self, number: u64, ns: u64) {
+        if number >= self.warmup {
+            let stalls = &mut self.measured.stalls;
+            stalls.requests += 1;
+            stalls.ns += ns;
+            stalls.max_ns = stalls.max_ns.max(ns);
+        }
+    }
+
+    /// Notes what ended.
+    fn settle(&mut self, now: u64) -> Result<(), SimError> {
+        while let Some(ended) = self.stack.ended.pop_front() {
+            if ended.failed {
+                return Err(SimError::VolumeFailed);
+            }
+            if ended.tag == NOBODY {
+                continue;
+            }
+            let tag = index64(ended.tag);
+            let Some(request) = &mut self.active[tag] else { continue };
+            request.outstanding -= 1;
+            request.delay = request.delay.max(ended.delay);
+            if request.outstanding > 0 || request.refused.is_some() {
+                continue;
+            }
+            if request.is_over() {
+                self.end(tag, now);
+            } else if !self.go_on(tag, now)? {
+                self.refuse(tag, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries again what was refused, in its order: behind a change that is refused again, no other one is taken.
+    fn retry(&mut self, now: u64) -> Result<(), SimError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut refused = false;
+        for _ in 0..self.waiting.len() {
+            let Some(tag) = self.waiting.pop_front() else { break };
+            let change = self.is_change(tag);
+            if (change && refused) || !self.go_on(tag, now)? {
+                refused |= change;
+                self.waiting.push_back(tag);
+            }
+        }
+        self.stack.go_on(now, Delay::None);
+        self.settle(now)
+    }
+
+    fn end(&mut self, tag: usize, now: u64) {
+        let Some(request) = self.active[tag].take() else { return };
+        self.free.push(tag);
+        self.executed += 1;
+        let load = &mut self.loads[request.tenant];
+        load.ended(request.issued, now);
+        if request.number >= self.warmup {
+            load.tenant.metrics.record(request.op, request.delay, now - request.issued);
+        }
+    }
+
+    fn begin_measuring(&mut self, now: u64) {
+        let ssd = &self.stack.below.ssd;
+        self.measured = Measured {
+            baseline: Baseline {
+                ftl: ssd.ftl().stats(),
+                host: *self.stack.device_host(),
+                remap: ssd.ftl().remap_stats(),
+                dedup: ssd.dedup_stats(),
+                buffer: ssd.buffer_stats(),
+                at: now,
+            },
+            volume: *self.stack.volume.stats(),
+            host: HostStats::default(),
+            stalls: Stalls::default(),
+        };
+        self.series.begin(now, ssd, &self.measured.host);
+    }
+}

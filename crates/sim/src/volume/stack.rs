@@ -1,0 +1,258 @@
+//! A volume on a device, and what both have under way.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use onefold_config::{Volume as VolumeConfig, VolumeMode};
+use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
+use onefold_nand::{Delay, NullMedia};
+use onefold_ssd::{HostStats, Ssd};
+use onefold_units::{Lba, Nanos, Op};
+use onefold_volume::{Done, IoFailed, IoId, Range, ReadPlan, Refusal, Volume, format, mount};
+
+use super::below::{Answer, Below};
+use crate::SimError;
+use crate::precondition::Target;
+
+/// Writes under way while the volume is filled without time, so that a batch waits for others and not for itself.
+const FILL_IN_FLIGHT: usize = 2;
+
+/// Time of the volume per block that is written before the run, as if that went at 1 GB/s: trims of log segments and
+/// background flushes go by time.
+const FILL_NS_PER_BLOCK: u64 = 4096;
+
+/// A command on the device that has to be told to somebody when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Flight {
+    /// Of the volume.
+    Io(IoId),
+    /// A read of the load, by the number of its plan.
+    Read(usize),
+}
+
+/// What became of a part of a request: the tag that it was given, and the delay it met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) tag: u64,
+    pub(crate) delay: Delay,
+    pub(crate) failed: bool,
+}
+
+/// A volume on a device.
+pub(crate) struct Stack {
+    pub(crate) volume: Volume,
+    pub(crate) below: Below,
+    /// By time, then in the order of submission.
+    flights: BinaryHeap<Reverse<(Answer, u64, Flight)>>,
+    submitted: u64,
+    /// Plans of reads under way with their tags, and plans to be used again.
+    reads: Vec<Option<(ReadPlan, u64)>>,
+    spare: Vec<ReadPlan>,
+    /// Time of the volume when the run began.
+    base: u64,
+    /// When the volume was last given the chance to do something.
+    pumped: u64,
+    pub(crate) ended: VecDeque<Ended>,
+}
+
+impl Stack {
+    /// An empty volume on a fresh device.
+    pub(crate) fn new(config: &VolumeConfig, mut ssd: Ssd<NullMedia>) -> Result<Self, SimError> {
+        let failed = |what| move |source| SimError::VolumeMount { what, source };
+        ssd.set_timed(false);
+        let mut below = Below::new(ssd, config.offset_blocks);
+        format(&mut below, &label(config)).map_err(failed("made"))?;
+        let blocks = config.geometry.backing_blocks;
+        let opened = mount(&mut below, blocks, config.options);
+        let (volume, _) = opened.map_err(failed("opened"))?;
+        Ok(Self {
+            volume,
+            below,
+            flights: BinaryHeap::new(),
+            submitted: 0,
+            reads: Vec::new(),
+            spare: Vec::new(),
+            base: 0,
+            pumped: 0,
+            ended: VecDeque::new(),
+        })
+    }
+
+    /// Lets everything under way end, and begins the time of the run.
+    pub(crate) fn begin(&mut self) {
+        while self.land(0) {}
+        self.ended.clear();
+        self.below.ssd.set_timed(true);
+        self.pumped = 0;
+    }
+
+    /// When something happens by itself next.
+    #[inline]
+    pub(crate) fn next_event(&self) -> Option<u64> {
+        let flight = self.flights.peek().map(|Reverse((answer, ..))| answer.at);
+        let timeout = self.volume.poll_timeout().map(|at| at.get().saturating_sub(self.base));
+        // What was due when it was last looked at waits for a flight.
+        let timeout = timeout.filter(|at| *at > self.pumped);
+        flight.into_iter().chain(timeout).min()
+    }
+
+    /// Does what happens at `now`, the time of the next event.
+    pub(crate) fn advance(&mut self, now: u64) {
+        if self.flights.peek().is_some_and(|Reverse((answer, ..))| answer.at <= now) {
+            self.land(now);
+        } else {
+            self.go_on(now, Delay::None);
+        }
+    }
+
+    /// Ends the first flight, if there is any.
+    fn land(&mut self, now: u64) -> bool {
+        let Some(Reverse((answer, _, flight))) = self.flights.pop() else { return false };
+        match flight {
+            Flight::Io(id) => {
+                let result = if answer.failed { Err(IoFailed) } else { Ok(()) };
+                self.volume.completed(Nanos::new(self.base + now), id, result);
+                self.go_on(now, answer.delay);
+            }
+            Flight::Read(number) => {
+                if let Some((plan, tag)) = self.reads[number].take() {
+                    self.volume.end_read(&plan);
+                    self.spare.push(plan);
+                    self.ended.push_back(Ended { tag, delay: answer.delay, failed: false });
+                }
+            }
+        }
+        true
+    }
+
+    /// Lets the volume do what it can, and submits what it asks for. Requests that end with it met `delay`.
+    pub(crate) fn go_on(&mut self, now: u64, delay: Delay) {
+        self.pumped = now;
+        self.volume.pump(Nanos::new(self.base + now));
+        while let Some(io) = self.volume.poll_io() {
+            let answer = self.below.execute(now, &mut self.volume, io);
+            self.fly(answer, Flight::Io(io.id));
+        }
+        while let Some(Done { tag, result }) = self.volume.poll_done() {
+            self.ended.push_back(Ended { tag, delay, failed: result.is_err() });
+        }
+    }
+
+    fn fly(&mut self, answer: Answer, flight: Flight) {
+        self.submitted += 1;
+        self.flights.push(Reverse((answer, self.submitted, flight)));
+    }
+
+    /// Reads blocks for the load. Whether the end will be told; if not, they were in memory or map nothing.
+    pub(crate) fn read(&mut self, now: u64, tag: u64, range: Range) -> Result<bool, ReadRefused> {
+        let mut plan = self.spare.pop().unwrap_or_default();
+        if let Err(refusal) = self.volume.read(range, None, &mut plan) {
+            self.spare.push(plan);
+            return Err(ReadRefused::Volume(refusal));
+        }
+        let mut last: Option<Answer> = None;
+        for run in plan.runs() {
+            let (at, blocks) = (run.at.raw().into(), run.blocks.into());
+            let answer = self.below.submit(now, (Op::Read, 0), at, blocks);
+            let answer = answer.map_err(ReadRefused::Device)?;
+            last = Some(last.map_or(answer, |last| Answer {
+                at: last.at.max(answer.at),
+                delay: last.delay.max(answer.delay),
+                failed: false,
+            }));
+        }
+        let Some(answer) = last else {
+            self.spare.push(plan);
+            return Ok(false);
+        };
+        let number = self.reads.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.reads.push(None);
+            self.reads.len() - 1
+        });
+        self.reads[number] = Some((plan, tag));
+        self.fly(answer, Flight::Read(number));
+        Ok(true)
+    }
+
+    /// What the device was asked for.
+    pub(crate) const fn device_host(&self) -> &HostStats {
+        self.below.ssd.host_stats()
+    }
+}
+
+/// Why blocks could not be read.
+pub(crate) enum ReadRefused {
+    Volume(Refusal),
+    Device(onefold_ssd::SsdError),
+}
+
+/// Filling and overwriting through the volume, without time.
+impl Target for Stack {
+    fn units(&self) -> u64 {
+        self.volume.layout().geometry().logical_blocks / self.blocks_per_unit()
+    }
+
+    fn pages_per_unit(&self) -> u64 {
+        self.blocks_per_unit()
+    }
+
+    fn write(&mut self, unit: u64) -> Result<(), SimError> {
+        let blocks = self.blocks_per_unit();
+        let range = Range { lba: Lba::new(unit * blocks), blocks };
+        self.base += FILL_NS_PER_BLOCK * blocks;
+        while let Err(refusal) = self.volume.write(0, range, None, false) {
+            if refusal != Refusal::Busy {
+                return Err(SimError::Volume { what: "preconditioning write", refusal });
+            }
+            self.go_on(0, Delay::None);
+            if !self.land(0) {
+                return Err(SimError::VolumeStuck);
+            }
+        }
+        self.go_on(0, Delay::None);
+        while self.flights.len() > FILL_IN_FLIGHT {
+            self.land(0);
+        }
+        self.ended.clear();
+        Ok(())
+    }
+
+    fn programs(&self) -> u64 {
+        self.below.ssd.ftl().stats().programs.total()
+    }
+
+    fn ssd(&mut self) -> &mut Ssd<NullMedia> {
+        &mut self.below.ssd
+    }
+}
+
+impl Stack {
+    fn blocks_per_unit(&self) -> u64 {
+        self.volume.layout().geometry().unit_blocks.into()
+    }
+}
+
+fn label(config: &VolumeConfig) -> VolumeLabel {
+    let geometry = &config.geometry;
+    VolumeLabel {
+        uuid: [7; 16],
+        generation: 1,
+        name: VolumeName::default(),
+        mode: match config.mode {
+            VolumeMode::Log => onefold_format::volume::VolumeMode::Log,
+        },
+        compat: 0,
+        ro_compat: 0,
+        incompat: 0,
+        unit_blocks: geometry.unit_blocks,
+        segment_blocks: geometry.segment_blocks,
+        logical_blocks: geometry.logical_blocks,
+        op_basis_points: 0,
+        devices: vec![VolumeDevice {
+            uuid: [8; 16],
+            role: DeviceRole::Data,
+            blocks: geometry.backing_blocks,
+            zone_blocks: 0,
+        }],
+    }
+}

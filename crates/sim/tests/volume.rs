@@ -1,0 +1,164 @@
+//! A volume between the load and the device.
+
+mod common;
+
+use common::{sets, setup, workload};
+use onefold_config::Load;
+use onefold_sim::result::{RunResult, Volume};
+use onefold_sim::{Control, Setup, SimError, simulate};
+
+/// 240 log segments of 1 MiB on one channel of `s1`.
+const SMALL: [&str; 6] = [
+    "geometry.channels=1",
+    "geometry.ways=1",
+    "geometry.blocks=280",
+    "capacity.logical=240MiB",
+    "precondition.fill=1",
+    "volume.mode=log",
+];
+
+fn small(more: &[&str], load: &str) -> Setup {
+    setup("s1", &sets(&[&SMALL, more].concat()), &workload(load))
+}
+
+fn run(setup: &Setup) -> (RunResult, Volume) {
+    let result = simulate(setup, &Control::default()).unwrap_or_else(|error| panic!("{error}"));
+    let volume = result.volume.clone().unwrap();
+    (result, volume)
+}
+
+#[test]
+fn what_the_load_asked_for_is_counted_apart_from_what_the_device_got() {
+    let load = "mix,bs=4KiB:4/12KiB:1/2KiB:1,align=2KiB,qd=16,requests=60k,trim_share=0.05,flush_every=500";
+    let (result, volume) = run(&small(&[], load));
+    assert_eq!(result.host.requests(), 60_000);
+    assert!(result.host.flush_requests > 0 && result.host.trim_requests > 0);
+    let sent: u64 = volume.sent_pages.values().sum();
+    assert_eq!(sent, volume.device.write_pages);
+    assert!(volume.sent_pages["cleaning"] > 0 && volume.sent_pages["header"] == volume.batches);
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+    assert!(near(result.waf, volume.waf_host * volume.waf_device));
+    let programs = result.flash.program_pages.total();
+    let float = onefold_units::convert::float;
+    assert!(near(result.waf, float(programs) / float(result.host.write_pages)));
+    // 4 KiB blocks: what is written in part is read and written whole.
+    assert!(volume.device.read_pages > volume.clean_read_pages);
+    assert!(result.device.logical_bytes < 240 << 20);
+    assert!(volume.live_pages * 10 > volume.log_pages * 7, "a fifth of the log is spare");
+}
+
+/// One write of 4 KiB at a time, each answered when the device has it: CPU, then header and block over the channel,
+/// one after the other on the only die, each with its program.
+#[test]
+fn a_write_takes_as_long_as_its_batch() {
+    let more = ["volume.ack=complete", "volume.op=0.5", "timing.link=0", "precondition.fill=0"];
+    let (result, volume) = run(&small(&more, "randwrite,bs=4KiB,qd=1,requests=100"));
+    let (transfer, program) = (10_240, 200_000);
+    assert_eq!(result.latency_ns.write.p50.next_multiple_of(1_000), {
+        let ns: u64 = 1_000 + 2 * (transfer + program);
+        ns.next_multiple_of(1_000)
+    });
+    assert_eq!(volume.sent_pages["header"], 100);
+    // Answered from memory it takes the CPU time only.
+    let buffered = ["volume.ack=buffer", more[1], more[2], more[3]];
+    let (result, volume) = run(&small(&buffered, "randwrite,bs=4KiB,qd=1,requests=100"));
+    assert_eq!(result.latency_ns.write.p50, 1_000);
+    assert!(volume.sent_pages["header"] < 5, "full batches");
+}
+
+#[test]
+fn a_flush_and_a_forced_write_wait_for_the_device() {
+    let more = ["volume.op=0.5", "precondition.fill=0"];
+    let load = "randwrite,bs=4KiB,qd=1,requests=2k,fua_share=0.5,flush_every=3";
+    let (result, volume) = run(&small(&more, load));
+    assert!(result.latency_ns.flush.p50 >= 1_000);
+    assert!(result.latency_ns.write.p90 > 200_000, "forced ones program");
+    assert!(volume.flushes > 500);
+}
+
+#[test]
+fn reads_of_what_was_never_written_do_not_reach_the_device() {
+    let more = ["precondition.fill=0"];
+    let (result, volume) = run(&small(&more, "randread,bs=4KiB,qd=4,requests=1k"));
+    assert_eq!((volume.read_runs, volume.device.read_pages), (0, 0));
+    assert_eq!(result.latency_ns.read.p50, 4_000, "the CPU serves them one by one");
+    let (result, volume) = run(&small(&[], "randread,bs=4KiB,qd=1,requests=1k"));
+    assert_eq!(volume.read_runs, 1_000);
+    assert!(result.latency_ns.read.p50 > 50_000);
+}
+
+#[test]
+fn a_map_that_does_not_fit_is_paged() {
+    let more = ["volume.map_memory=1MiB", "geometry.blocks=1200", "capacity.logical=1GiB"];
+    let (result, volume) = run(&small(&more, "randwrite,bs=4KiB,qd=8,requests=3k"));
+    assert!(volume.map_faults > 100 && volume.map_evictions > 100);
+    assert!(volume.map_bytes <= 1 << 20);
+    assert!(volume.stalls.requests > 100 && volume.stalls.max_ns > 0);
+    assert!(result.latency_by_delay.write.background.count > 0);
+}
+
+/// Preconditioning goes through the volume, and tenants, windows and warm-up work with it as without.
+#[test]
+fn runs_go_as_without_a_volume() {
+    let more = ["precondition.overwrite=1", "run.warmup=5000", "run.window=1000"];
+    let (result, volume) = run(&small(&more, "randwrite,bs=4KiB,qd=32,requests=20k"));
+    let precondition = result.precondition.unwrap();
+    assert!(precondition.waf_last > 1.5, "{}", precondition.waf_last);
+    assert_eq!(result.host.write_pages, 15_000);
+    assert_eq!(result.series.points.len(), 15);
+    let windows: u64 = result.series.points.iter().map(|point| point.host_write_pages).sum();
+    assert_eq!(windows, 15_000);
+    assert!(volume.cleaned_segments > 10);
+    let law = result.checks.littles_law.unwrap();
+    assert!((law.in_flight_mean - 32.0).abs() < 0.5, "{}", law.in_flight_mean);
+}
+
+#[test]
+fn a_trace_goes_through_a_volume() {
+    let more = [
+        "precondition.fill=0",
+        "geometry.blocks=1600",
+        "capacity.logical=1400MiB",
+        "run.mode=closed",
+        "run.qd=1",
+    ];
+    let load = Load::Trace("../../traces/rec-sqlite-wal-ext4.csv.zst".into());
+    let setup = setup("s1", &sets(&[&SMALL[..], &more].concat()), &load);
+    let (result, volume) = run(&setup);
+    assert_eq!(result.host.requests(), 38_092);
+    // Every commit is flushed, so batches are small: volume.md, section 1.
+    assert!(volume.waf_host > 1.1, "{}", volume.waf_host);
+    assert!(volume.flushes >= result.host.flush_requests / 2);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let error = |more: &[&str]| {
+        let sets = sets(&[&SMALL[..], more].concat());
+        let sources = onefold_config::Sources { preset: Some("s1"), sets: &sets, file: None };
+        onefold_config::Config::load(&sources).unwrap_err()
+    };
+    let geometry = error(&["volume.op=0"]);
+    assert!(geometry.to_string().contains("can hold data"), "{geometry}");
+    assert!(geometry.help().contains("volume.op"));
+    assert!(error(&["volume.log_segment=16MiB"]).to_string().contains("expected at least 128"));
+    let batch = error(&["volume.batch=12KiB", "ftl.indirection=16KiB"]).to_string();
+    assert!(batch.contains("batches of 3 blocks"), "{batch}");
+    let both = ["ftl.remap=lh", "dedup.fingerprints=1000"];
+    assert!(error(&both).to_string().contains("expected one of them"));
+    let planned = error(&["volume.mode=sung"]).to_string();
+    assert!(planned.contains("sung"), "{planned}");
+}
+
+/// The device below wears out: the volume cannot go on, and the run says why.
+#[test]
+fn a_device_that_fails_ends_the_run_with_its_reason() {
+    let more = ["faults.program=0.9", "precondition.fill=0"];
+    let setup = small(&more, "randwrite,bs=4KiB,qd=8,requests=20k");
+    let error = simulate(&setup, &Control::default()).map(|_| ()).unwrap_err();
+    let said = matches!(
+        error,
+        SimError::VolumeFailed | SimError::Volume { .. } | SimError::VolumeMount { .. }
+    );
+    assert!(said, "{error}");
+}
