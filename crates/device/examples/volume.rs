@@ -1,7 +1,7 @@
 //! Speed of a volume on a real file: 4 KiB random writes from several threads, and random reads beside those of the same
 //! file without the volume. Prints one JSON object. `scripts/bench-volume.sh` puts it beside fio.
 //!
-//! `cargo run --release -p onefold-device --example volume -- FILE [SECONDS [THREADS [uring|threads [buffered]]]]`
+//! `cargo run --release -p onefold-device --example volume -- FILE [SECONDS [THREADS [uring|threads [direct|buffered|no-trim [BATCHES]]]]]`
 //!
 //! FILE is made if it is not there: 4 GiB, all of it written once, with a volume of 1 GiB.
 use std::fs::{File, OpenOptions};
@@ -119,8 +119,9 @@ fn read_in_turns(device: &VolumeDevice, file: &File, time: Duration) -> Outcome<
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |at: usize| arguments.get(at).map(String::as_str);
-    let path =
-        Path::new(argument(0).ok_or("volume FILE [SECONDS [THREADS [uring|threads [buffered]]]]")?);
+    let path = Path::new(argument(0).ok_or(
+        "volume FILE [SECONDS [THREADS [uring|threads [direct|buffered|no-trim [BATCHES]]]]]",
+    )?);
     let seconds = Duration::from_secs(argument(1).map_or(Ok(5), str::parse)?);
     let threads = argument(2).map_or(Ok(2), str::parse)?;
     let mut options = VolumeOptions::default();
@@ -128,6 +129,10 @@ fn main() -> Outcome<()> {
         options.io = VolumeIo::Threads;
     }
     options.direct = argument(4) != Some("buffered");
+    options.engine.trim = argument(4) != Some("no-trim");
+    if let Some(batches) = argument(5) {
+        options.engine.batches = batches.parse()?;
+    }
     if !path.exists() {
         make(path)?;
     }
@@ -155,7 +160,7 @@ fn main() -> Outcome<()> {
     writeln!(
         std::io::stdout(),
         "{{\"io\": \"{}\", \"threads\": {threads}, \"write_iops\": {:.0}, \"user_mib_s\": {:.1}, \
-         \"sent_mib_s\": {:.1}, \"waf\": {:.3}, \"write_cpu\": {:.2}, \"read_us\": {:.2}, \
+         \"sent_mib_s\": {:.1}, \"waf\": {:.3}, \"waited\": {:.3}, \"write_cpu\": {:.2}, \"read_us\": {:.2}, \
          \"bypass_us\": {:.2}, \"read_median_us\": {:.2}, \"bypass_median_us\": {:.2}, \
          \"read_cpu\": {:.2}}}",
         before.io,
@@ -163,6 +168,9 @@ fn main() -> Outcome<()> {
         mib(blocks) / took,
         mib(sent) / took,
         float(sent) / float(blocks.max(1)),
+        after.stalls.total.saturating_sub(before.stalls.total).as_secs_f64()
+            / took
+            / float(threads),
         cpu / took,
         with.mean_us,
         without.mean_us,

@@ -23,6 +23,7 @@ mod scatter;
 
 mod unaligned;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -50,6 +51,11 @@ pub use resize::VolumeResize;
 
 /// Longest time that a busy call sleeps before it looks again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// Memory of the plan of the last read, which the next one uses again.
+    static PLAN: Cell<ReadPlan> = Cell::default();
+}
 
 /// How a request that waits ended.
 type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;
@@ -281,7 +287,7 @@ impl Shared {
     fn read_blocks(&self, member: MemberId, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
         let most =
             usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
-        let mut plan = ReadPlan::default();
+        let mut plan = PLAN.take();
         let mut at = lba;
         for piece in buffer.chunks_mut(most) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
@@ -298,6 +304,7 @@ impl Shared {
             }
             at += blocks;
         }
+        PLAN.set(plan);
         Ok(())
     }
 
