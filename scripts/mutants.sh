@@ -102,7 +102,7 @@ volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.ch
 volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
 volume|spoiled-recovery|checkpoint/commit.rs|s/self\.recovered\.push\(\(new\.slot, new\.records\)\);//|a spoiled checkpoint of the opening keeps what recovery found
 volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages_each\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
-volume|no-restriction|checkpoint/mod.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
+volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
 volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
 volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts
 volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts

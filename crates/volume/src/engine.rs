@@ -4,9 +4,10 @@ use onefold_format::volume::VolumeMode;
 use onefold_units::Nanos;
 
 use crate::faithful::Faithful;
-use crate::host::{Range, ReadPlan};
+use crate::host::Range;
 use crate::io::{Done, Io, IoFailed, IoId, Refusal};
 use crate::memory::Memory;
+use crate::plan::ReadPlan;
 use crate::stats::Stats;
 use crate::volume::{Frozen, Volume};
 

@@ -6,7 +6,7 @@
 //! Every call is there twice: for the device, and for a member of the family (`crate::family`).
 
 use onefold_format::checksum;
-use onefold_format::volume::{BatchRecords, DataRecord, TrimRecord, trims_max};
+use onefold_format::volume::DataRecord;
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Lba, Location};
 
@@ -14,13 +14,11 @@ use crate::family::{MemberId, Spot};
 use crate::io::Refusal;
 use crate::log::{BLOCK, BatchId, Stream};
 use crate::map::{Entry, Map, PAGE_ENTRIES_U64, Ready};
+use crate::plan::ReadPlan;
 use crate::volume::Volume;
 
 /// Most blocks of one read or write.
 pub const REQUEST_BLOCKS_MAX: u32 = 255;
-
-/// Most map pages that one call of [`Volume::trim`] looks at.
-const TRIM_PAGES_MAX: u64 = 64;
 
 /// Blocks of the host, from `lba` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub struct Range {
 }
 
 impl Volume {
-    fn check_range(&self, range: Range, most: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_range(&self, range: Range, most: u64) -> Result<(), Refusal> {
         let end = range.lba.raw().checked_add(range.blocks);
         let inside = end.is_some_and(|end| end <= self.logical_end());
         if inside && range.blocks > 0 && range.blocks <= most {
@@ -57,7 +55,7 @@ impl Volume {
     }
 
     /// The place of a member that takes changes.
-    fn slot_to_change(&self, member: MemberId) -> Result<usize, Refusal> {
+    pub(crate) fn slot_to_change(&self, member: MemberId) -> Result<usize, Refusal> {
         let slot = self.slot_for(member)?;
         self.check_change()?;
         if self.family.of(slot).read_only { Err(Refusal::WriteProtected) } else { Ok(slot) }
@@ -89,7 +87,7 @@ impl Volume {
     }
 
     /// Makes sure that all map pages of a range can be looked up; asks for those that are missing.
-    fn need_pages(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
+    pub(crate) fn need_pages(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
         let keys = self.keys_of(slot, range);
         let mut ready = Ok(());
         for key in keys.clone() {
@@ -169,7 +167,7 @@ impl Volume {
     }
 
     /// A request waits for a batch, once.
-    fn wait_for(&mut self, request: u32, batch: BatchId) {
+    pub(crate) fn wait_for(&mut self, request: u32, batch: BatchId) {
         let waiters = &mut self.log.batch_mut(batch).waiters;
         if !waiters.contains(&request) {
             waiters.push(request);
@@ -182,7 +180,7 @@ impl Volume {
         if hot { Stream::Hot } else { Stream::User }
     }
 
-    fn why_busy(&mut self, stream: Stream) -> Refusal {
+    pub(crate) fn why_busy(&mut self, stream: Stream) -> Refusal {
         let short = self.segments.free_count() <= Self::kept_from(stream);
         if short && !self.can_free() {
             return Refusal::NoSpace;
@@ -232,89 +230,6 @@ impl Volume {
         }
         self.map.set(self.in_map(here), entry);
         self.stats.absorbed += 1;
-    }
-
-    /// Takes the first blocks of a trim, and says how many. Reported done under `tag` like a write.
-    ///
-    /// # Errors
-    /// Nothing was done then.
-    pub fn trim(&mut self, tag: u64, range: Range) -> Result<u64, Refusal> {
-        self.trim_of(MemberId::DEVICE, tag, range)
-    }
-
-    /// Takes the first blocks of a trim of a member that can be written. As [`Volume::trim`].
-    ///
-    /// # Errors
-    /// Nothing was done then.
-    pub fn trim_of(&mut self, member: MemberId, tag: u64, range: Range) -> Result<u64, Refusal> {
-        self.check_range(range, u64::MAX)?;
-        let slot = self.slot_to_change(member)?;
-        let blocks = self.trim_part(slot, range, Some(tag))?;
-        self.stats.trimmed += blocks;
-        Ok(blocks)
-    }
-
-    /// Takes the first blocks of a trim, and says how many.
-    pub(crate) fn trim_part(
-        &mut self,
-        slot: usize,
-        range: Range,
-        tag: Option<u64>,
-    ) -> Result<u64, Refusal> {
-        let page_start = range.lba.raw() / PAGE_ENTRIES_U64 * PAGE_ENTRIES_U64;
-        // All of them have to be in memory at once.
-        let members = self.family.slots().count();
-        let pages = TRIM_PAGES_MAX.min(u64_from(self.options.map_pages / 4 / members).max(1));
-        let end = (range.lba.raw() + range.blocks).min(page_start + pages * PAGE_ENTRIES_U64);
-        let range = Range { blocks: end - range.lba.raw(), ..range };
-        self.need_pages(slot, range)?;
-        self.need_sharers(slot, range)?;
-        // One batch for what has to be sent first, and one for the record itself.
-        if !self.can_append(Stream::User, 1) || self.log.batches_left(Stream::User) < 2 {
-            return Err(self.why_busy(Stream::User));
-        }
-        self.unmap(slot, range);
-        self.record_trim(slot, tag, range);
-        Ok(range.blocks)
-    }
-
-    /// Unmaps a range, page by page. Blocks that were not sent yet are sent before the trim.
-    fn unmap(&mut self, slot: usize, range: Range) {
-        for raw in range.lba.raw()..range.lba.raw() + range.blocks {
-            let here = Spot { slot, lba: Lba::new(raw) };
-            let old = self.map.get(self.in_map(here));
-            if old.at == Location::UNMAPPED {
-                continue;
-            }
-            if let Some(batch) = self.batch_of(old.at)
-                && self.log.batch(batch).seq.is_none()
-                && self.log.batch(batch).stream.is_user()
-            {
-                self.send(batch);
-            }
-            self.map.set(self.in_map(here), Entry::UNMAPPED);
-            self.unlink(here, old.at);
-        }
-    }
-
-    fn record_trim(&mut self, slot: usize, tag: Option<u64>, range: Range) {
-        let open = self.log.stream(Stream::User).open;
-        let full = open.is_some_and(|open| {
-            let records = &self.log.batch(open).records;
-            // Room is kept for a record of every block that may still come.
-            records.trims.len() >= trims_max(BatchRecords::Data, usize::from(u8::MAX))
-        });
-        if full {
-            self.send_open(Stream::User);
-        }
-        let id = self.batch_with_room(Stream::User);
-        let birth = self.family.of(slot).birth;
-        let record = TrimRecord { lba: range.lba, birth, blocks: range.blocks };
-        self.log.batch_mut(id).records.trims.push(record);
-        if let Some(tag) = tag {
-            let request = self.requests.begin(tag, false);
-            self.wait_for(request, id);
-        }
     }
 
     /// Makes everything durable that was reported done before; reported under `tag`.
@@ -433,59 +348,5 @@ impl Volume {
     /// Notes blocks whose checksum was wrong.
     pub fn count_crc_errors(&mut self, blocks: u64) {
         self.stats.crc_errors += blocks;
-    }
-}
-
-/// Blocks that lie side by side on the backing and in the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadRun {
-    /// First block of the run, counted from the start of the request.
-    pub block: u32,
-    /// Where it lies.
-    pub at: Location,
-    /// Blocks.
-    pub blocks: u32,
-}
-
-/// What a read has to get from the backing.
-#[derive(Clone, Debug, Default)]
-pub struct ReadPlan {
-    pub(crate) runs: Vec<ReadRun>,
-    /// Checksums of all blocks of the runs, in order; none where reads are not checked.
-    sums: Vec<u32>,
-}
-
-impl ReadPlan {
-    /// What to read.
-    #[must_use]
-    pub fn runs(&self) -> &[ReadRun] {
-        &self.runs
-    }
-
-    /// The blocks of the request whose bytes in `buffer` are not those that were written; none where reads are not
-    /// checked ([`crate::Options::verify`]).
-    pub fn damaged<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = u32> + 'a {
-        let blocks = self.runs.iter().flat_map(|run| run.block..run.block + run.blocks);
-        blocks.zip(&self.sums).filter_map(|(block, sum)| {
-            let bytes = &buffer[index(block) * BLOCK..index(block + 1) * BLOCK];
-            (checksum(bytes) != *sum).then_some(block)
-        })
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.runs.clear();
-        self.sums.clear();
-    }
-
-    fn push(&mut self, block: u32, entry: Entry, segment_blocks: u32) {
-        if let Some(last) = self.runs.last_mut()
-            && last.block + last.blocks == block
-            && last.at.raw() + last.blocks == entry.at.raw()
-            && !entry.at.raw().is_multiple_of(segment_blocks)
-        {
-            last.blocks += 1;
-            return;
-        }
-        self.runs.push(ReadRun { block, at: entry.at, blocks: 1 });
     }
 }

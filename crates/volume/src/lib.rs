@@ -15,6 +15,7 @@ mod clean;
 mod config;
 mod counting;
 mod engine;
+mod error;
 mod faithful;
 mod family;
 mod faults;
@@ -30,7 +31,9 @@ mod map;
 mod memory;
 mod mount;
 mod pace;
+mod page;
 mod pending;
+mod plan;
 mod replay;
 mod resize;
 mod restore;
@@ -39,6 +42,7 @@ mod segments;
 mod stats;
 mod sung;
 mod trims;
+mod unmap;
 mod volume;
 
 pub use backing::{Backing, drive, execute, settle};
@@ -49,7 +53,7 @@ pub use config::{
 pub use engine::Engine;
 pub use faithful::{Areas, Faithful, PartitionInfo};
 pub use family::{FamilyError, MemberId, MemberInfo, Usage};
-pub use host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
+pub use host::{REQUEST_BLOCKS_MAX, Range};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
 pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 pub use layout::Layout;
@@ -58,6 +62,7 @@ pub use memory::Memory;
 pub use mount::{
     MountError, Recovery, format, mount, mount_read_only, open, open_read_only, read_label,
 };
+pub use plan::{ReadPlan, ReadRun};
 pub use resize::{Resize, ResizeError};
 pub use stats::{Sent, Stats};
 pub use volume::{Frozen, Volume};

@@ -12,57 +12,14 @@
 //!    the log may know from before the device shrank.
 
 use onefold_format::volume::{DirectoryEntry, RunRecord};
+use onefold_units::Lba;
 use onefold_units::convert::{index, index64, u32_from, u64_from};
-use onefold_units::{Lba, Location};
+
+pub(crate) use crate::page::{Entries, Entry, Page, blank_entries};
 
 /// Entries of a map page.
 pub(crate) const PAGE_ENTRIES: usize = 1024;
 pub(crate) const PAGE_ENTRIES_U64: u64 = 1024;
-
-/// Where a block lies and the checksum of its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) at: Location,
-    pub(crate) crc: u32,
-}
-
-impl Entry {
-    pub(crate) const UNMAPPED: Self = Self { at: Location::UNMAPPED, crc: 0 };
-}
-
-/// The entries of a page.
-pub(crate) type Entries = Box<[Entry; PAGE_ENTRIES]>;
-
-/// A page that maps nothing.
-pub(crate) fn blank_entries() -> Entries {
-    Box::new([Entry::UNMAPPED; PAGE_ENTRIES])
-}
-
-/// A page in memory.
-#[derive(Debug)]
-pub(crate) struct Page {
-    entries: Entries,
-    /// What changed since the last capture, one bit per entry.
-    dirty: [u64; PAGE_ENTRIES / 64],
-    index: u32,
-    /// The checkpoint that has to be committed before the page may leave (invariant 2).
-    keep_until: u64,
-    referenced: bool,
-}
-
-impl Page {
-    pub(crate) fn copy(&self) -> Entries {
-        self.entries.clone()
-    }
-
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.dirty.iter().any(|word| *word != 0)
-    }
-
-    fn maps_nothing(&self) -> bool {
-        self.entries.iter().all(|entry| entry.at == Location::UNMAPPED)
-    }
-}
 
 const ABSENT: u32 = u32::MAX;
 const LOADING: u32 = u32::MAX - 1;

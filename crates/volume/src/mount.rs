@@ -12,14 +12,14 @@ use onefold_format::volume::{
 };
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Location, Nanos};
-use thiserror::Error;
 
 use crate::backing::{Backing, read_block, settle};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
-use crate::config::{Geometry, GeometryError, Options, OptionsError};
+use crate::config::{Geometry, Options};
 use crate::counting::Counting;
 use crate::engine::Engine;
+pub use crate::error::MountError;
 use crate::family::{Family, Kin};
 use crate::faults::Faults;
 use crate::flush::Flushes;
@@ -37,89 +37,6 @@ use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::volume::{Frozen, Requests, Volume};
-
-/// Why a volume cannot be made or opened.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum MountError {
-    /// The geometry cannot work.
-    #[error(transparent)]
-    Geometry(#[from] GeometryError),
-    /// The options cannot work.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// No copy of the label can be used.
-    #[error("no label of a volume: {0}")]
-    Label(BlockError),
-    /// The backing is smaller than when the volume was made.
-    #[error(
-        "the backing has {found} blocks of 4 KiB, and the volume was made on {expected}; nothing was changed"
-    )]
-    Shrunk {
-        /// Blocks now.
-        found: u64,
-        /// Blocks then.
-        expected: u64,
-    },
-    /// The volume is of a mode that this engine does not run.
-    #[error("the volume is of mode {0:?}, which this engine does not run")]
-    Mode(VolumeMode),
-    /// No root can be used.
-    #[error(
-        "none of the {slots} roots can be used; `volume check --rebuild` makes a new one from the log"
-    )]
-    NoRoot {
-        /// Slots.
-        slots: usize,
-    },
-    /// What the newest root points to cannot be used.
-    #[error("the {what} at block {at} cannot be used: {why}; nothing was changed")]
-    Damaged {
-        /// What it is.
-        what: &'static str,
-        /// Where.
-        at: u64,
-        /// Why.
-        why: BlockError,
-    },
-    /// Blocks could not be read.
-    #[error("the {what} at block {at} cannot be read; nothing was changed")]
-    Read {
-        /// What.
-        what: &'static str,
-        /// Where.
-        at: u64,
-    },
-    /// The family of members contradicts itself.
-    #[error("the family of the volume is damaged: {0}; nothing was changed")]
-    Family(&'static str),
-    /// The memory for the map is too small for the family.
-    #[error(
-        "the volume has {found} members, which take at least {} map pages in memory; {pages} are allowed: give it more \
-         memory for the map, or delete snapshots with more",
-        4 * found
-    )]
-    Members {
-        /// Members.
-        found: usize,
-        /// Map pages that may be in memory.
-        pages: usize,
-    },
-    /// What had been durable is not there.
-    #[error(
-        "batch {missing} was durable and is missing or damaged, which no power cut does; nothing was changed. \
-         Opening read-only up to batch {last} is possible"
-    )]
-    Lost {
-        /// The first batch that is missing.
-        missing: u64,
-        /// The last one before it.
-        last: u64,
-    },
-    /// The backing failed.
-    #[error("the backing failed while {0}")]
-    Backing(&'static str),
-}
 
 /// What opening a volume came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

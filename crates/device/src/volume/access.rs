@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use onefold_volume::IoFailed;
 
+use super::error::VolumeError;
 use super::kernel;
-use super::open::VolumeError;
 use crate::backing::{Access, Backing};
 
 /// A process that was killed keeps its lock until the kernel is through with its last requests. That is as it should be:

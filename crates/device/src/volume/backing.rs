@@ -8,7 +8,7 @@ use onefold_units::convert::{index, index64};
 use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan};
 
 use super::access::DirectFile;
-use super::open::VolumeError;
+use super::error::VolumeError;
 use crate::block::BlockDevice;
 use crate::ssd::SsdDevice;
 

@@ -1,8 +1,9 @@
 //! How the requests of a volume get to its backing.
 
 use super::backing::VolumeBacking;
+use super::error::VolumeError;
 use super::kernel;
-use super::open::{VolumeError, VolumeOptions};
+use super::open::VolumeOptions;
 
 /// How they are to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

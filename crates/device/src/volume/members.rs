@@ -7,7 +7,7 @@ use onefold_volume::{
     Engine, FamilyError, MemberId, MemberInfo, Range, ReadPlan, Refusal, Usage, Volume,
 };
 
-use super::open::VolumeError;
+use super::error::VolumeError;
 use super::{Outcome, State, VolumeDevice};
 
 impl VolumeDevice {

@@ -6,7 +6,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{Resize, Volume};
 
-use super::open::VolumeError;
+use super::error::VolumeError;
 use super::{State, VolumeDevice};
 
 /// New sizes of a volume; what is absent stays as it is.

@@ -15,6 +15,7 @@
 //!    that is newer.
 //! 4. A checkpoint one of whose batches, or of the batches before it, went to another place is begun again.
 
+mod capture;
 mod commit;
 mod due;
 mod sweep;
@@ -23,7 +24,7 @@ mod write;
 use std::collections::{BTreeSet, VecDeque};
 
 use onefold_format::volume::{
-    DIRECTORY_ENTRIES, DirectoryEntry, DirectoryPlace, Member, OpenSegment, RunRecord, SegmentEntry,
+    DirectoryEntry, DirectoryPlace, Member, OpenSegment, RunRecord, SegmentEntry,
 };
 use onefold_units::{Location, LogSegmentId, Nanos};
 
@@ -295,97 +296,6 @@ impl Volume {
             self.capture();
         }
         while self.checkpoint.work.is_some() && self.advance() {}
-    }
-
-    /// The log segments that this checkpoint gives back, and those that may be taken after it. Nothing is given back before
-    /// all runs are counted: a recovery from a root with an uncounted run takes the blocks that its records replaced from
-    /// the counts once more, and they must not belong to another use of their log segment then.
-    fn choose_reserve(&mut self, counts: bool) -> (Vec<LogSegmentId>, Vec<LogSegmentId>) {
-        let counted = self.is_counted() && counts;
-        let emptied = if counted { self.segments.empties() } else { Vec::new() };
-        let free = self.segments.next_free(RESERVE_LIST);
-        // What becomes free with this checkpoint may be taken as soon as it counts.
-        let reserve = free.chain(self.trims.waiting()).chain(emptied.iter().copied());
-        let reserve: Vec<_> = reserve.take(RESERVE_LIST).collect();
-        self.segments.restrict(&reserve);
-        (emptied, reserve)
-    }
-
-    /// Captures the state at X.
-    fn capture(&mut self) {
-        for stream in [Stream::User, Stream::Hot, Stream::Clean] {
-            self.send_open(stream);
-        }
-        let number = self.checkpoint.number + 1;
-        self.checkpoint.number = number;
-        self.checkpoint.wanted = false;
-        let before = (self.checkpoint.cursor, self.checkpoint.swept);
-        let replaced = self.let_members_go();
-        let mut pages = self.choose_sweep(number);
-        let recovered = !self.recovered.is_empty();
-        let mut runs = self.capture_runs(number);
-        let (emptied, reserve) = self.choose_reserve(!recovered);
-        if let Some((slot, parent)) = self.welcome_member() {
-            self.share_capture(slot, parent, &mut pages, &mut runs);
-        }
-        let block_of = |key: &usize| {
-            let (slot, page) = self.map.of_key(*key);
-            (slot, page / DIRECTORY_ENTRIES)
-        };
-        let directories: BTreeSet<(usize, usize)> =
-            pages.iter().flat_map(|(keys, _)| keys).map(block_of).collect();
-        let logical = self.layout.geometry().logical_blocks;
-        let members =
-            self.family.slots().map(|slot| (slot, self.family.of(slot).describe(logical)));
-        let members = members.collect();
-        self.checkpoint.work = Some(Box::new(Work {
-            phase: Phase::Pages,
-            seq: self.log.seq(),
-            clean: self.checkpoint.close,
-            pages: pages.into(),
-            directories: directories.into_iter().collect(),
-            runs,
-            at: 0,
-            members,
-            body: Vec::new(),
-            body_blocks: Vec::new(),
-            segments: self.describe_segments(),
-            open: self.describe_open(),
-            reserve,
-            emptied,
-            next_epoch: self.segments.next_epoch(),
-            swept: self.checkpoint.swept,
-            replaced,
-            made: Vec::new(),
-            old_images: Vec::new(),
-            old_directory: Vec::new(),
-            before,
-            last_seq: 0,
-            spoiled: false,
-        }));
-        self.checkpoint.sent_blocks = 0;
-        self.checkpoint.sent_batches = 0;
-        self.checkpoint.since = None;
-        self.checkpoint.epoch_then = self.segments.next_epoch();
-    }
-
-    fn describe_segments(&self) -> Vec<SegmentEntry> {
-        let describe = |(id, segment): (LogSegmentId, &crate::segments::Segment)| SegmentEntry {
-            state: segment.state,
-            stream: segment.stream.code(),
-            live: segment.live + self.segments.deferred(id),
-            epoch: segment.epoch,
-        };
-        self.segments.iter().map(describe).collect()
-    }
-
-    fn describe_open(&self) -> Vec<OpenSegment> {
-        let of = |stream: Stream| {
-            let state = self.log.stream(stream);
-            let segment = state.segment?;
-            Some(OpenSegment { stream: stream.code(), segment, next: state.used })
-        };
-        Stream::ALL.into_iter().filter_map(of).collect()
     }
 
     /// Does the next thing. `false` if that has to wait.

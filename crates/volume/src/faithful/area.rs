@@ -197,6 +197,11 @@ impl Areas {
         index((at - DATA_START) / self.partition_blocks)
     }
 
+    /// The partition that is being written if this block is next. The end of all data belongs to the last one.
+    pub(super) fn partition_written(&self, next: u32) -> usize {
+        self.partition_of(next.clamp(DATA_START, self.data_end - 1))
+    }
+
     /// The blocks of a partition, those around the second label included.
     pub(super) fn partition(&self, number: usize) -> Range<u32> {
         let start = DATA_START + u32_from(number) * self.partition_blocks;

@@ -9,9 +9,10 @@ use super::Faithful;
 use super::resident::Found;
 use super::runs::Piece;
 use super::tables::Change;
-use crate::host::{REQUEST_BLOCKS_MAX, Range, ReadPlan, ReadRun};
+use crate::host::{REQUEST_BLOCKS_MAX, Range};
 use crate::io::Refusal;
 use crate::log::BLOCK;
+use crate::plan::{ReadPlan, ReadRun};
 
 /// Blocks that one call says are alike, at most.
 const ALIKE_MAX: u32 = 1 << 16;

@@ -35,9 +35,10 @@ use onefold_units::{Location, Nanos};
 
 use crate::config::Options;
 use crate::engine::Engine;
-use crate::host::{Range as HostRange, ReadPlan};
+use crate::host::Range as HostRange;
 use crate::io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 use crate::memory::Memory;
+use crate::plan::ReadPlan;
 use crate::stats::Stats;
 use crate::volume::{Frozen, Requests};
 

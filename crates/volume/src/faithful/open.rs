@@ -137,8 +137,7 @@ impl Faithful {
         }
         self.checkpoint.next_image = catalog.next_image;
         self.regions = Regions::of(&catalog.regions);
-        self.current =
-            self.areas.partition_of(self.regions.position().max(super::area::DATA_START));
+        self.current = self.areas.partition_written(self.regions.position());
         Ok(first)
     }
 
@@ -232,8 +231,7 @@ impl Faithful {
         }
         self.tables.measure();
         self.journal = super::Journal::new(last);
-        self.current =
-            self.areas.partition_of(self.regions.position().max(super::area::DATA_START));
+        self.current = self.areas.partition_written(self.regions.position());
         self.free_after_cleaning = self.regions.blocks();
         (recovery.seq, recovery.batches) = (last, last - seq);
         Ok(found.last().map_or(seq, |newest| newest.seq.raw()))

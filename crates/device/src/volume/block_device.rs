@@ -1,0 +1,56 @@
+//! A member of a volume as a block device.
+
+use std::time::Instant;
+
+use onefold_units::{Lba, PAGE_BYTES, Status};
+use onefold_volume::Range;
+
+use super::VolumeDevice;
+use super::members::mapped_of;
+use crate::block::{BlockDevice, Due, Extent};
+
+impl BlockDevice for VolumeDevice {
+    fn size(&self) -> u64 {
+        self.shared.size()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        self.shared.read(self.member, offset, buf).map(|()| None)
+    }
+
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
+        self.shared.write(self.member, offset, data, fua).map(|()| None)
+    }
+
+    fn flush(&self) -> Result<Due, Status> {
+        let begin = Instant::now();
+        self.shared.ask_and_wait(|state, tag| state.volume.flush(tag))?;
+        self.shared.state().flush_time = begin.elapsed();
+        Ok(None)
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.shared.zero(self.member, offset, len).map(|()| None)
+    }
+
+    fn write_zeroes(
+        &self,
+        offset: u64,
+        len: u64,
+        _may_unmap: bool,
+        fua: bool,
+    ) -> Result<Due, Status> {
+        self.shared.zero(self.member, offset, len)?;
+        if fua { self.flush() } else { Ok(None) }
+    }
+
+    fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
+        self.shared.check_range(offset, len)?;
+        let (from, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
+        let range = Range { lba: Lba::new(from), blocks: end - from };
+        let ((mapped, blocks), _) =
+            self.shared.ask(|state, _| mapped_of(&mut *state.volume, self.member, range))?;
+        let bytes = (from + blocks) * PAGE_BYTES - offset;
+        Ok(Extent { len: bytes.min(len), mapped })
+    }
+}

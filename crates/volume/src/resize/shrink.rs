@@ -1,0 +1,133 @@
+//! What has to happen before something becomes smaller.
+
+use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState};
+use onefold_units::convert::index64;
+use onefold_units::{Lba, Location, LogSegmentId};
+
+use super::{Phase, ResizeError};
+use crate::host::Range;
+use crate::layout::Layout;
+use crate::log::Stream;
+use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::segments::Segment;
+use crate::volume::Volume;
+
+impl Volume {
+    /// Looks at the next blocks behind the new end, or unmaps them.
+    pub(super) fn clear_tail(&mut self, at: u64, discard: bool) -> Result<Phase, ResizeError> {
+        let end = self.layout.geometry().logical_blocks;
+        // The counts of pages that recovery changed come first: a run that recovery made has records of the tail.
+        if !self.is_counted() {
+            return Ok(Phase::Clear { at, discard });
+        }
+        if at >= end {
+            return Ok(Phase::Forget);
+        }
+        let range = Range { lba: Lba::new(at), blocks: end - at };
+        let page = index64(at / PAGE_ENTRIES_U64);
+        if self.map.ready(page) == Ready::Damaged {
+            return Err(ResizeError::Unreadable { lba: at });
+        }
+        let done = match self.alike(0, range) {
+            Ok((false, blocks)) => blocks,
+            Ok((true, _)) if !discard => return Err(ResizeError::Mapped { lba: at }),
+            Ok((true, _)) => self.trim_part(0, range, None).unwrap_or(0),
+            Err(_) => 0,
+        };
+        Ok(Phase::Clear { at: at + done, discard })
+    }
+
+    /// Waits until no page behind the new end has an image.
+    pub(super) fn forget_tail(&mut self, layout: &Layout) -> Phase {
+        let tail = layout.map_pages()..self.map.pages_each();
+        let (first, mut pages) = (tail.start, tail);
+        if !pages.any(|page| self.map.image(page).page.is_block() || self.map.is_dirty(page)) {
+            return self.after_next_checkpoint();
+        }
+        if !self.is_settling() {
+            self.checkpoint.sweep_from(first);
+            self.want_checkpoint();
+        }
+        Phase::Forget
+    }
+
+    pub(super) fn after_next_checkpoint(&mut self) -> Phase {
+        self.send_user();
+        self.want_checkpoint();
+        Phase::Checkpoint { number: self.checkpoint.next_number() }
+    }
+
+    /// No stream goes on in a log segment that a smaller backing does not have, or needs for its label.
+    pub(super) fn leave(&mut self, layout: &Layout) {
+        let leaves = |id: LogSegmentId| {
+            id.raw() >= layout.segments()
+                || (layout.fixed().contains(&id.raw()) && !self.layout.fixed().contains(&id.raw()))
+        };
+        let list: Vec<_> =
+            self.segments.iter().map(|(id, _)| id).filter(|id| leaves(*id)).collect();
+        self.segments.leave(&list);
+        for stream in Stream::ALL {
+            let Some(segment) = self.log.stream(stream).segment else { continue };
+            if self.segments.of(segment).leaving {
+                self.send_open(stream);
+                self.log.stream_mut(stream).segment = None;
+                self.segments.close(segment);
+            }
+        }
+    }
+
+    /// Whether log segments have to become empty for a smaller backing.
+    pub(crate) fn is_evacuating(&self) -> bool {
+        self.resizing.work.as_ref().is_some_and(|work| work.phase == Phase::Evacuate)
+    }
+
+    /// Waits until the log segments that the backing loses are free. The cleaner takes them first; what checkpoints put
+    /// there is written anew.
+    pub(super) fn evacuate(&mut self) -> Result<Phase, ResizeError> {
+        let leaving = || self.segments.iter().filter(|(_, segment)| segment.leaving);
+        if let Some((id, _)) = leaving().find(|(_, one)| one.state == SegmentState::Suspect) {
+            return Err(ResizeError::Stuck { segment: id.raw() });
+        }
+        let is_free =
+            |segment: &Segment| matches!(segment.state, SegmentState::Free | SegmentState::Fixed);
+        if leaving().all(|(_, segment)| is_free(segment)) {
+            return Ok(self.after_next_checkpoint());
+        }
+        if self.is_counted() && !self.is_settling() {
+            let moved = self.move_meta();
+            let empty = self.segments.iter().any(|(_, one)| one.leaving && one.is_empty_closed());
+            if moved || empty {
+                self.want_checkpoint();
+            }
+        }
+        Ok(Phase::Evacuate)
+    }
+
+    /// Has the sweep write anew what checkpoints put into log segments that leave. Whether there is any.
+    pub(super) fn move_meta(&mut self) -> bool {
+        let meta = |segment: &Segment| {
+            segment.leaving && segment.stream == Stream::Meta && segment.live > 0
+        };
+        if !self.segments.iter().any(|(_, segment)| meta(segment)) {
+            return false;
+        }
+        let leaves =
+            |at: Location| at.is_block() && self.segments.of(self.layout.segment_of(at)).leaving;
+        let mut keys = Vec::new();
+        for slot in self.family.slots() {
+            for (page, key) in
+                (0..self.map.pages_each()).map(|page| (page, self.map.key(slot, page)))
+            {
+                let image = self.map.image(key);
+                let block = self.family.of(slot).directory[page / DIRECTORY_ENTRIES];
+                if leaves(image.page) || leaves(image.sums) || leaves(block.location) {
+                    keys.push(key);
+                }
+            }
+        }
+        for key in keys {
+            self.map.mark_stale(key);
+        }
+        true
+    }
+}
