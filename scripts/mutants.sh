@@ -141,7 +141,7 @@ volume|faithful-pins|faithful/io.rs|s/!\(changes && self\.is_pinned/!(false \&\&
 volume|faithful-acknowledged|faithful/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
 volume|unshared|family/share.rs|s/at\.is_block\(\) && !self\.is_shared\(here, at\)/at.is_block()/|a block stays live while another member has it
 volume|parted-late|family/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
-volume|copied-alone|append.rs|s/(for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\)) \{\n(\s*let lba = self\.map\.lba_of)/$1.into_iter().take(1) {\n$2/|the cleaner moves a block for every member
+volume|copied-alone|append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
 volume|run-unshared|family/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent
 volume|capture-unshared|checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//|and that of the checkpoint it comes with
 volume|directory-freed|checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.family\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it

@@ -249,10 +249,9 @@ impl Volume {
     fn begin_move(&mut self) -> bool {
         let mut blocks: Vec<Found> = Vec::new();
         while let Some(found) = self.next_found() {
-            let Some(holders) = self.holders(found.lba, found.birth, found.at) else {
+            let Some(live) = self.is_held(found.lba, found.birth, found.at) else {
                 return self.read_move(blocks, false);
             };
-            let live = !holders.is_empty();
             let beside = blocks.last().is_none_or(|last| last.at.raw() + 1 == found.at.raw());
             if live && (!beside || blocks.len() >= MOVE_BLOCKS_MAX) {
                 return self.read_move(blocks, false);
@@ -313,13 +312,19 @@ impl Volume {
     fn append_ready(&mut self) {
         while let Some(mut ready) = self.cleaner.ready.pop_front() {
             while let Some(found) = ready.blocks.get(ready.done).copied() {
-                let appends = self.can_append(Stream::Clean, 1);
-                if !appends || self.holders(found.lba, found.birth, found.at).is_none() {
+                let held = self.is_held(found.lba, found.birth, found.at);
+                let Some(live) = held.filter(|_| self.can_append(Stream::Clean, 1)) else {
                     self.cleaner.ready.push_front(ready);
                     return;
-                }
+                };
                 let bytes = ready.buffer.bytes().get(ready.done * BLOCK..(ready.done + 1) * BLOCK);
-                self.append_copy(found, bytes, ready.lost);
+                if live {
+                    self.append_copy(found, bytes, ready.lost);
+                } else {
+                    self.stats.clean_wasted += 1;
+                }
+                self.cleaner.debt = (self.cleaner.debt - 1.0).max(0.0);
+                self.cleaner.credit -= 1.0;
                 ready.done += 1;
             }
             if let Some(walk) = &mut self.cleaner.walk {
@@ -330,13 +335,6 @@ impl Volume {
 
     fn append_copy(&mut self, found: Found, bytes: Option<&[u8]>, lost: bool) {
         let Found { lba, birth, at: source, crc } = found;
-        let owed = &mut self.cleaner;
-        owed.debt = (owed.debt - 1.0).max(0.0);
-        owed.credit -= 1.0;
-        if self.holders(lba, birth, source).is_none_or(|holders| holders.is_empty()) {
-            self.stats.clean_wasted += 1;
-            return;
-        }
         if lost {
             self.point_elsewhere(lba, source, Location::LOST);
             self.lose(source);

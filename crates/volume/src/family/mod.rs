@@ -236,7 +236,7 @@ impl Family {
         MEMBERS_MAX.min(options.map_pages / 4).max(1)
     }
 
-    /// Places of members in the list, but for the one that goes with the checkpoint under way.
+    /// Places of members in the list, but for those that go with the checkpoint under way.
     pub(crate) fn slots(&self) -> impl Iterator<Item = usize> + '_ {
         let there = |kin: &Kin| kin.life != Life::Going;
         self.list
@@ -246,7 +246,21 @@ impl Family {
             .map(|(slot, _)| slot)
     }
 
-    /// The same without one of them.
+    /// Places in the list, those of nobody as well.
+    pub(crate) fn places(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether a member may have a block that one with this birth wrote. `epoch` is that of the log segment if the host
+    /// filled it.
+    pub(crate) fn may_hold(&self, slot: usize, birth: u32, epoch: Option<u64>) -> bool {
+        self.list[slot].as_ref().is_some_and(|kin| {
+            let later = epoch.is_none_or(|epoch| epoch < kin.epoch);
+            kin.life != Life::Going && (kin.birth == birth || later)
+        })
+    }
+
+    /// Places of the other members.
     pub(crate) fn others(&self, slot: usize) -> impl Iterator<Item = usize> + '_ {
         self.slots().filter(move |other| *other != slot)
     }

@@ -104,18 +104,17 @@ impl Volume {
         }
     }
 
-    /// The members whose entry of an LBA points at a block of a log segment that is cleaned, if all pages that this takes
-    /// are there; asks for those that are not. `birth` is that of who wrote the block.
-    pub(crate) fn holders(&mut self, lba: Lba, birth: u32, at: Location) -> Option<Vec<usize>> {
+    /// Whether the entry of an LBA in some member points at a block of a log segment that is cleaned, if all pages that this
+    /// takes are there; asks for those that are not. `birth` is that of who wrote the block.
+    pub(crate) fn is_held(&mut self, lba: Lba, birth: u32, at: Location) -> Option<bool> {
         let page = index64(lba.raw() / PAGE_ENTRIES_U64);
         if page >= self.map.pages_each() {
-            return Some(Vec::new());
+            return Some(false);
         }
         let epoch = self.host_epoch(at);
-        let (mut holders, mut ready) = (Vec::new(), true);
-        for slot in self.family.slots().collect::<Vec<_>>() {
-            let kin = self.family.of(slot);
-            if kin.birth != birth && epoch.is_some_and(|epoch| epoch >= kin.epoch) {
+        let (mut held, mut ready) = (false, true);
+        for slot in 0..self.family.places() {
+            if !self.family.may_hold(slot, birth, epoch) {
                 continue;
             }
             let key = self.map.key(slot, page);
@@ -124,16 +123,12 @@ impl Volume {
                     self.load_of(slot, key);
                     ready = false;
                 }
-                // It may have the block, and nothing can be told to point elsewhere: the block stays.
-                Ready::Damaged => return Some(Vec::new()),
+                // It may have the block, and cannot be told to point elsewhere: the block stays.
+                Ready::Damaged => return Some(false),
                 Ready::Empty => {}
-                Ready::Yes => {
-                    if self.map.get(self.map.lba_of(slot, lba)).at == at {
-                        holders.push(slot);
-                    }
-                }
+                Ready::Yes => held |= self.map.get(self.map.lba_of(slot, lba)).at == at,
             }
         }
-        ready.then_some(holders)
+        ready.then_some(held)
     }
 }
