@@ -246,3 +246,19 @@ fn what_a_family_refuses() {
         onefold_volume::mount(&mut rig.memory, 64 * 160, Options { map_pages: 8, ..options() });
     assert!(few.unwrap_err().to_string().contains("3 members"));
 }
+
+/// The sweep takes four pages per checkpoint here, so most of what a snapshot has is in runs alone.
+#[test]
+fn a_snapshot_has_the_runs_of_its_parent() {
+    let mut rig = Rig::new(64 * 320, 14_000, options());
+    let write_all = |rig: &mut Rig, at: u64| {
+        (0..13).for_each(|page| rig.write(page * 1024 + at, 3));
+    };
+    write_all(&mut rig, 5);
+    rig.volume.want_checkpoint();
+    rig.step();
+    write_all(&mut rig, 500);
+    rig.make(MemberId::DEVICE, "daily", false);
+    rig.reopen(true);
+    rig.read_all();
+}
