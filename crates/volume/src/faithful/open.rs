@@ -87,6 +87,10 @@ fn find_state<B: Backing>(
     label: &VolumeLabel,
     options: Options,
 ) -> Result<(Faithful, Recovery, u64), MountError> {
+    // Those that other modes know mean nothing here.
+    if label.incompat != 0 {
+        return Err(MountError::Label(BlockError::Features { unknown: label.incompat }));
+    }
     let areas = Areas::of(label)?;
     let expected = areas.backing_blocks();
     if blocks < expected {
