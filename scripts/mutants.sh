@@ -108,7 +108,7 @@ volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && sel
 volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts
 volume|unverified|replay.rs|s/if !is_whole\(backing, one\)\? \{/if false {/|batches that may not have been durable are verified
 volume|older-attempt|replay.rs|s/other\.batch\.header\.attempt < one/other.batch.header.attempt > one/|the highest attempt counts
-volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(\n    \}\n\n    fn get)/$2\n$1$3/s|trims come before the data of their batch
+volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(        Ok\(\(\)\)\n    \}\n\n    fn set)/$2$1$3/s|trims come before the data of their batch
 volume|incarnation|replay.rs|s/&& header\.incarnation == identity\.incarnation//|batches of an earlier opening do not count
 volume|rotten-end|replay.rs|s/chain\.durable_behind = batch/let _ = batch/|a rotten header is not the end of the log
 volume|replayed-gap|replay.rs|s/if \*seq != replay\.seq \+ 1 \{/if *seq == 0 {/|the log ends at the first gap
@@ -119,9 +119,9 @@ volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(
 volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
 volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
 volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
-volume|resize-forgets|resize.rs|s/self\.map\.image\(page\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(page\)/page == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
-volume|resize-unswept|resize.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
-volume|resize-stays|resize.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
+volume|resize-forgets|resize/shrink.rs|s/self\.map\.image\(page\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(page\)/page == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
+volume|resize-unswept|resize/shrink.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
+volume|resize-stays|resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/mod.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
 volume|resize-table|restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
 volume|faithful-no-data-flush|faithful/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
@@ -148,7 +148,7 @@ volume|directory-freed|checkpoint/write.rs|s/old\.location\.is_block\(\) && !sel
 volume|image-freed|checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.has_image\(page, old\)/old.page.is_block()/|an image of a page stays while a member has it
 volume|directory-stale|checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
 volume|unmarked|family/delete.rs|s/Life::Deleted \{ next \} if next < pages => Some\(\(slot, next\)\),/Life::Deleted { next } if next < pages => Some((slot, next)), Life::Doomed { .. } | Life::Marking { .. } => { Some((slot, 0)) }/|a member is freed when it is marked as deleted
-volume|deleted-early|family/change.rs|s/Life::Deleted \{ next \} if next == pages/Life::Deleted { next } if next <= pages/|a member goes when all its pages are unmapped
+volume|deleted-early|family/change.rs|s/if next == pages\n/if next <= pages\n/|a member goes when all its pages are unmapped
 volume|judged-alone|counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
 TABLE
 }
