@@ -136,6 +136,8 @@ impl Config {
                 ref other => panic!("volume.map_memory is a cache size, not {other:?}"),
             },
             checkpoint_blocks: self.quantity("volume.checkpoint") / BLOCK,
+            // Who is answered when a block is in memory does not wait for its batch.
+            eager: self.word("volume.ack") == "complete",
             hot_cold: self.word("volume.streams") == "hot-cold",
             victim: match self.word("volume.victim") {
                 "greedy" => Victim::Greedy,

@@ -97,6 +97,14 @@ fn a_map_that_does_not_fit_is_paged() {
     assert!(result.latency_by_delay.write.background.count > 0);
 }
 
+/// What preconditioning left in memory is not taken for the end of a request of the run: it was, and the run panicked.
+#[test]
+fn blocks_left_from_preconditioning_belong_to_nobody() {
+    let load = "randwrite,bs=4KiB,qd=4,requests=2k,fua_share=0.5,flush_every=7";
+    let (result, _) = run(&small(&["precondition.overwrite=0.001", "volume.op=0.4"], load));
+    assert_eq!(result.host.requests(), 2_000);
+}
+
 /// Preconditioning goes through the volume, and tenants, windows and warm-up work with it as without.
 #[test]
 fn runs_go_as_without_a_volume() {

@@ -1,7 +1,7 @@
 //! The result of one point of the grid.
 
 use onefold_buffer::{Accesses, AreaStats, Stats, TenantStats};
-use onefold_sim::result::{Flash, Host, Remap, RunResult};
+use onefold_sim::result::{Flash, Host, Remap, RunResult, Volume};
 use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
 
@@ -72,12 +72,17 @@ pub struct DeviceRow {
     pub waf: f64,
     /// Mean latency of a write in nanoseconds.
     pub write_latency_ns: f64,
+    /// Mean latency of a read in nanoseconds.
+    pub read_latency_ns: f64,
     /// What the host asked for.
     pub host: Host,
     /// What flash did.
     pub flash: Flash,
     /// What remapping and deduplication did.
     pub remap: Option<Remap>,
+    /// What the volume above it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Volume>,
     /// Host pages and pages moved internally in the measured part.
     pub page_ops: u64,
     /// CPU seconds of the measured part.
@@ -92,9 +97,11 @@ impl DeviceRow {
             bandwidth: run.bandwidth,
             waf: run.waf,
             write_latency_ns: run.latency_ns.write.mean,
+            read_latency_ns: run.latency_ns.read.mean,
             host: run.host,
             flash: run.flash,
             remap: run.remap,
+            volume: run.volume,
             page_ops: run.page_ops,
             cpu_s: run.cpu_s,
         }

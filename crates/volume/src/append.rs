@@ -154,7 +154,8 @@ impl Volume {
             let due = self.batch_deadline(open).is_some_and(|due| due <= self.now);
             let batch = self.log.batch(open);
             let urgent = batch.waiters.iter().any(|waiter| self.requests.is_fua(*waiter));
-            if !batch.is_empty() && (state.in_flight == 0 || due || urgent) {
+            let idle = self.options.eager && state.in_flight == 0;
+            if !batch.is_empty() && (idle || due || urgent) {
                 self.send(open);
             }
         }

@@ -58,6 +58,10 @@ pub struct Options {
     pub flush_age: Nanos,
     /// A batch that is not full waits at most this long.
     pub batch_age: Nanos,
+    /// A batch of the host that is not full is sent as soon as none of its stream is under way. Without, it waits for
+    /// more or its time: better where nobody waits for the batch (differs from volume.md, section 5.1, which knows one
+    /// rule; docs/volume-studies.md has what it saves).
+    pub eager: bool,
     /// Separate frequently from rarely written blocks.
     pub hot_cold: bool,
     /// Choice of victims.
@@ -94,6 +98,7 @@ impl Default for Options {
             flush_blocks: 16_384,
             flush_age: Nanos::new(5_000_000_000),
             batch_age: Nanos::new(1_000_000),
+            eager: true,
             hot_cold: false,
             victim: Victim::CostBenefit,
             clean_below: None,

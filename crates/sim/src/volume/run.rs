@@ -11,7 +11,7 @@ use onefold_volume::Refusal;
 
 use super::load::Load;
 use super::request::{Request, Work};
-use super::stack::{ReadRefused, Stack};
+use super::stack::{NOBODY, ReadRefused, Stack};
 use super::{Stalls, VolumeRun, VolumeSpace};
 use crate::SimError;
 use crate::cpu::thread_cpu_s;
@@ -20,9 +20,6 @@ use crate::outcome;
 use crate::precondition::precondition;
 use crate::result::RunResult;
 use crate::series::Recorder;
-
-/// Tag of writes whose end nobody waits for.
-const NOBODY: u64 = u64::MAX;
 
 /// Runs a setup with a volume between its load and the device.
 pub(crate) fn simulate(

@@ -14,6 +14,9 @@ use super::below::{Answer, Below};
 use crate::SimError;
 use crate::precondition::Target;
 
+/// Tag of requests whose end nobody waits for.
+pub(crate) const NOBODY: u64 = u64::MAX;
+
 /// Writes under way while the volume is filled without time, so that a batch waits for others and not for itself.
 const FILL_IN_FLIGHT: usize = 2;
 
@@ -200,7 +203,7 @@ impl Target for Stack {
         let blocks = self.blocks_per_unit();
         let range = Range { lba: Lba::new(unit * blocks), blocks };
         self.base += FILL_NS_PER_BLOCK * blocks;
-        while let Err(refusal) = self.volume.write(0, range, None, false) {
+        while let Err(refusal) = self.volume.write(NOBODY, range, None, false) {
             if refusal != Refusal::Busy {
                 return Err(SimError::Volume { what: "preconditioning write", refusal });
             }

@@ -54,11 +54,19 @@ pub enum Metric {
     DedupShare,
     /// Devices: mean latency of a write.
     WriteLatency,
+    /// Devices: mean latency of a read.
+    ReadLatency,
+    /// Devices with a volume: pages sent to the device / pages written; 1 without.
+    WafHost,
+    /// Devices with a volume: write amplification of data alone, of the load and of the cleaner; that of the device without.
+    WafData,
+    /// Devices with a volume: longest time that it let a request wait; 0 without.
+    LongestStall,
 }
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
         Self::TargetReadHitRatio,
@@ -71,6 +79,10 @@ impl Metric {
         Self::Waf,
         Self::DedupShare,
         Self::WriteLatency,
+        Self::ReadLatency,
+        Self::WafHost,
+        Self::WafData,
+        Self::LongestStall,
     ];
 
     /// Name in study files.
@@ -89,6 +101,10 @@ impl Metric {
             Self::Waf => "waf",
             Self::DedupShare => "dedup_share",
             Self::WriteLatency => "write_latency",
+            Self::ReadLatency => "read_latency",
+            Self::WafHost => "waf_host",
+            Self::WafData => "waf_data",
+            Self::LongestStall => "longest_stall",
         }
     }
 
@@ -108,25 +124,47 @@ impl Metric {
             Self::Waf => "write amplification",
             Self::DedupShare => "writes deduplicated",
             Self::WriteLatency => "mean latency of writes",
+            Self::ReadLatency => "mean latency of reads",
+            Self::WafHost => "write amplification of the volume",
+            Self::WafData => "write amplification of data",
+            Self::LongestStall => "longest wait for the volume",
         }
     }
 
     /// Whether it is a share of 1.
     #[must_use]
     pub const fn is_share(self) -> bool {
-        !self.is_time() && !matches!(self, Self::PagesProgrammed | Self::Bandwidth | Self::Waf)
+        let ratio = matches!(self, Self::Waf | Self::WafHost | Self::WafData);
+        !self.is_time() && !ratio && !matches!(self, Self::PagesProgrammed | Self::Bandwidth)
     }
 
     /// Whether it is a time in nanoseconds.
     #[must_use]
     pub const fn is_time(self) -> bool {
-        matches!(self, Self::TargetLatency | Self::TotalLatency | Self::WriteLatency)
+        matches!(
+            self,
+            Self::TargetLatency
+                | Self::TotalLatency
+                | Self::WriteLatency
+                | Self::ReadLatency
+                | Self::LongestStall
+        )
     }
 
     /// Whether it is one of devices, not of buffers.
     #[must_use]
     pub const fn is_of_devices(self) -> bool {
-        matches!(self, Self::Bandwidth | Self::Waf | Self::DedupShare | Self::WriteLatency)
+        matches!(
+            self,
+            Self::Bandwidth
+                | Self::Waf
+                | Self::DedupShare
+                | Self::WriteLatency
+                | Self::ReadLatency
+                | Self::WafHost
+                | Self::WafData
+                | Self::LongestStall
+        )
     }
 
     /// Whether it needs a target.

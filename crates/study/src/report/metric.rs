@@ -1,5 +1,6 @@
 //! The number of a row that a metric means.
 
+use onefold_sim::result::Volume;
 use onefold_units::convert::float;
 
 use crate::file::Metric;
@@ -15,10 +16,10 @@ pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
         let pages = total(tenants().map(|tenant| access(tenant).pages));
         share(total(tenants().map(|tenant| access(tenant).hits)), pages)
     };
+    if metric.is_of_devices() {
+        return row.device.as_ref().and_then(|device| of_device(device, metric));
+    }
     match metric {
-        Metric::Bandwidth | Metric::Waf | Metric::DedupShare | Metric::WriteLatency => {
-            row.device.as_ref().and_then(|device| of_device(device, metric))
-        }
         Metric::TargetHitRatio | Metric::TotalHitRatio => share(
             sum(|tenant| total([tenant.reads.hits, tenant.writes.hits])),
             sum(|tenant| total([tenant.reads.pages, tenant.writes.pages])),
@@ -37,14 +38,22 @@ pub(super) fn metric(row: &Row, metric: Metric) -> Option<f64> {
             let written = sum(|tenant| tenant.writes.pages);
             share(programmed, written).map(|programmed| 1.0 - programmed)
         }
+        _ => None,
     }
 }
 
 fn of_device(device: &DeviceRow, metric: Metric) -> Option<f64> {
+    let written = |value| (device.host.write_pages > 0).then_some(value);
     match metric {
         Metric::Bandwidth => Some(device.bandwidth / 1e6),
-        Metric::Waf => (device.host.write_pages > 0).then_some(device.waf),
+        Metric::Waf => written(device.waf),
         Metric::WriteLatency => (device.host.write_requests > 0).then_some(device.write_latency_ns),
+        Metric::ReadLatency => (device.host.read_requests > 0).then_some(device.read_latency_ns),
+        Metric::WafHost => written(device.volume.as_ref().map_or(1.0, |volume| volume.waf_host)),
+        Metric::WafData => written(device.volume.as_ref().map_or(device.waf, Volume::waf_data)),
+        Metric::LongestStall => {
+            Some(device.volume.as_ref().map_or(0.0, |volume| float(volume.stalls.max_ns)))
+        }
         Metric::DedupShare => {
             let shared = device.remap.as_ref().map_or(0, |remap| remap.deduplicated);
             (device.host.write_pages > 0).then(|| ratio(shared, device.host.write_pages))

@@ -32,6 +32,7 @@ pub(crate) const OPTIONS: Options = Options {
     flush_blocks: 1 << 20,
     flush_age: Nanos::new(1 << 50),
     batch_age: Nanos::new(1_000_000),
+    eager: true,
     hot_cold: false,
     victim: Victim::Greedy,
     clean_below: None,
@@ -74,6 +75,7 @@ impl Setup {
             checkpoint_age: pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]),
             flush_blocks: pick(rng, &[40, 400, 1 << 20]),
             flush_age: pick(rng, &[Nanos::new(5_000_000), Nanos::new(1 << 50)]),
+            eager: rng.below(2) == 0,
             hot_cold: rng.below(2) == 0,
             victim: pick(rng, &[Victim::Greedy, Victim::CostBenefit]),
             clean_below: if logical_blocks < 1000 {

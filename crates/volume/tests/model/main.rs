@@ -293,3 +293,22 @@ fn pages_that_make_room_are_counted() {
     let stats = rig.volume.stats();
     assert!(stats.map_evictions > 0 && stats.map_faults > 0, "{stats:?}");
 }
+
+/// Blocks whose batch nobody waits for are sent together, when their time has come or a flush asks for them.
+#[test]
+fn batches_that_are_not_eager_wait_for_more() {
+    let options = Options { eager: false, ..Options::default() };
+    let mut rig = Rig::new(64 * 150, 5000, options);
+    let sent = |rig: &Rig| rig.volume.stats().batches;
+    let before = sent(&rig);
+    for lba in 0..10 {
+        rig.write(lba, 1);
+        drive(&mut rig.volume, &mut rig.memory, rig.now);
+    }
+    assert_eq!(sent(&rig), before);
+    rig.step();
+    assert_eq!(sent(&rig), before + 1, "after a millisecond");
+    rig.write(20, 1);
+    rig.volume.flush(9).unwrap();
+    assert_eq!(sent(&rig), before + 2);
+}
