@@ -80,7 +80,7 @@ check_fs() {
   esac
 }
 fio_verify() {
-  fio --name=verify --directory="$mount" --size="$data" --rw=randwrite --bsrange=4k-64k \
+  fio --name=verify --verify_state_save=0 --directory="$mount" --size="$data" --rw=randwrite --bsrange=4k-64k \
     --ioengine=psync --direct=1 --fsync=32 --verify=crc32c --verify_fatal=1 --do_verify=1 \
     --output-format=terse
 }
