@@ -123,6 +123,9 @@ fn random_resizes() {
                     break;
                 }
                 assert_eq!(geometry(&rig), new);
+                if rng.below(3) == 0 {
+                    rig.assert_counts();
+                }
                 sizes = vec![new];
             }
             rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {sizes:?}"));
