@@ -191,3 +191,41 @@ fn every_cut_of_a_resize() {
     println!("{states:?} distinct crash states of resizes");
     assert!(states.iter().all(|count| *count >= 6), "{states:?}");
 }
+
+/// A map that no single checkpoint sweeps: its pages change, the sweep goes on with the tail before it is cut off, and each
+/// run stays until its pages were swept.
+#[test]
+fn resizes_of_many_pages() {
+    const PAGES: u64 = 20;
+    for_each_seed(("onefold-volume", "crash", "resizes_of_many_pages"), 12, |seed| {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::of(64 * 420, PAGES * 1024, OPTIONS);
+        let mut rig = Rig::new(setup, seed);
+        rig.order = Order::InTurn;
+        for _ in 0..4 {
+            for _ in 0..4 {
+                let blocks = geometry(&rig).logical_blocks;
+                for _ in 0..3 {
+                    // One block in many pages.
+                    for _ in 0..rng.below(30) {
+                        let lba = rng.below(blocks);
+                        assert!(rig.run(Op::Write { lba, blocks: 1, fua: false }));
+                    }
+                    assert!(rig.run(Op::Checkpoint) && rig.settle());
+                }
+                let to = (5 + rng.below(PAGES - 4)) * 1024 - rng.below(2) * 100;
+                if to < blocks {
+                    assert!(rig.run(Op::Trim { lba: to, blocks: blocks - to }));
+                }
+                assert!(rig.run(Op::Resize(Resize::Logical { blocks: to, discard: false })));
+                assert!(rig.settle());
+                assert_eq!(geometry(&rig).logical_blocks, to);
+            }
+            if rng.below(2) == 0 {
+                rig.assert_counts();
+            }
+            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
+        }
+        rig.assert_counts();
+    });
+}
