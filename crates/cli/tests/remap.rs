@@ -207,7 +207,7 @@ fn a_recording_without_its_remaps_is_announced() {
 #[test]
 fn a_damaged_log_page_is_explained_and_given_up_only_if_asked() {
     let folder = Folder::new("log-damage");
-    let image = image(&folder, "64MiB", &["--set", "ftl.remap_log=64KiB"]);
+    let image = image(&folder, "64MiB", &["--set", "ftl.remap_log=8KiB"]);
     let socket = folder.0.join("nbd");
     let server = Server::start(&image, &socket);
     let mut disk = Disk { client: device(&socket), model: vec![0; 64 * MIB] };

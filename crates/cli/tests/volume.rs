@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{Folder, Server, message, ssd, text};
+use onefold_serve::nbd::{Client, Endpoint};
 use serde_json::Value;
 
 fn volume(arguments: &[&str]) -> Output {
@@ -178,9 +179,9 @@ fn a_volume_changes_its_size() {
     json(&["resize", text(&path), "--size", "16MiB", "--backing-size", "140MiB"]);
     assert_eq!(fs::metadata(&path).unwrap().len(), 140 << 20);
     assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
-    for (size, reason) in [("1GiB", "can hold data"), ("5000", "multiple")] {
+    for (size, code, reason) in [("1GiB", 3, "can hold data"), ("5000", 2, "multiple")] {
         let refused = volume(&["resize", text(&path), "--size", size]);
-        assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+        assert_eq!(refused.status.code(), Some(code), "{}", message(&refused));
         assert!(message(&refused).contains(reason), "{}", message(&refused));
     }
     assert_eq!(volume(&["resize", text(&path)]).status.code(), Some(2));
@@ -305,4 +306,55 @@ fn snapshots_and_clones_are_made_listed_served_and_deleted() {
     done(&["snapshot", "delete", text(&path), "monday"]);
     done(&["snapshot", "delete", text(&path), "trial"]);
     assert_eq!(json(&["snapshot", "list", text(&path)]), serde_json::json!([]));
+}
+
+/// A client of the volume sees what was written before a snapshot, and the new size when it connects again.
+#[test]
+fn a_served_volume_takes_snapshots_and_another_size() {
+    let folder = Folder::new("volume-online");
+    let (path, socket) = (folder.0.join("volume"), folder.0.join("nbd"));
+    let made = volume(&["create", text(&path), "--backing-size", "160MiB", "--size", "64MiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    let client = || Client::device(&Endpoint::Unix(socket.clone())).unwrap();
+    let mut disk = client();
+    disk.write(4096, &[1; 4096], false).unwrap();
+    let done = |arguments: &[&str]| {
+        let output = volume(arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    };
+    done(&["snapshot", "create", text(&path), "monday"]);
+    done(&["clone", text(&path), "trial", "--of", "monday"]);
+    disk.write(4096, &[2; 4096], false).unwrap();
+    assert_eq!(json(&["snapshot", "list", text(&path)])[1]["name"], "trial");
+    assert_eq!(json(&["info", text(&path)])["members"][0]["kind"], "snapshot");
+    let refused = volume(&["resize", text(&path), "--size", "100MiB"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+    assert!(message(&refused).contains("delete them first"), "{}", message(&refused));
+    json(&["resize", text(&path), "--backing-size", "200MiB"]);
+    done(&["snapshot", "delete", text(&path), "trial"]);
+    assert_eq!(server.terminate(), Some(0));
+
+    // Beside the device the snapshot is served, and never changes.
+    let beside = folder.0.join("monday");
+    let member = format!("monday=unix:{}", text(&beside));
+    let server = Server::start_noun("volume", &path, &socket, &["--member", &member]);
+    let mut page = [0; 4096];
+    client().read(4096, &mut page).unwrap();
+    assert_eq!(page, [2; 4096]);
+    let mut monday = Client::device(&Endpoint::Unix(beside)).unwrap();
+    monday.read(4096, &mut page).unwrap();
+    assert_eq!(page, [1; 4096]);
+    assert!(monday.write(0, &page, false).is_err(), "a snapshot takes no writes");
+    drop(monday);
+    assert_eq!(server.terminate(), Some(0));
+
+    done(&["snapshot", "delete", text(&path), "monday"]);
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    json(&["resize", text(&path), "--size", "100MiB"]);
+    let mut disk = client();
+    disk.write(99 << 20, &[3; 4096], true).unwrap();
+    drop(disk);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
 }

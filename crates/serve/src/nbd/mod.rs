@@ -60,7 +60,9 @@ fn accept<D: BlockDevice + 'static>(
                 let socket = Arc::new(socket);
                 match registry.admit(&socket, peer) {
                     Ok(member) => {
-                        let (edge, export) = (edge.client(Frontend::Nbd), export.clone());
+                        let edge = edge.client(Frontend::Nbd);
+                        // A volume may have another size by now.
+                        let export = Export { size: edge.size(), ..export.clone() };
                         let registry = Arc::clone(registry);
                         let connection = Connection::new(edge, export, socket, registry, member);
                         start(connection);
