@@ -6,8 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use onefold_format::checksum;
 use onefold_format::volume::{
-    BLOCK_BYTES, BatchHeader, BlockError, BlockHead, Body, BodyBlock, DirectoryBlock, PAGE_ENTRIES,
-    Catalog, Root, RunBlock, RunIndexBlock, TableBlock, Transaction, VolumeLabel, decode_page,
+    BLOCK_BYTES, BatchHeader, BlockError, BlockHead, Body, BodyBlock, Catalog, DirectoryBlock,
+    PAGE_ENTRIES, Root, RunBlock, RunIndexBlock, TableBlock, Transaction, VolumeLabel, decode_page,
     encode_page, label_addresses, root_addresses,
 };
 use onefold_fuzz::memory::{Counting, live};

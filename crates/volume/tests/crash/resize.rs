@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume};
+use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume, inspect};
 
 use crate::disk::{Disk, Fate};
 use crate::image::Image;
@@ -131,6 +131,9 @@ fn random_resizes() {
             rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {sizes:?}"));
             let found = geometry(&rig);
             assert!(sizes.contains(&found), "{found:?} instead of one of {sizes:?}");
+            // Nobody wrote over a label or root.
+            let inspection = inspect(&mut rig.disk.clone(), FILE, false).expect("it opened");
+            assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
         }
         rig.assert_counts();
     });
