@@ -222,8 +222,11 @@ fn a_damaged_log_page_is_explained_and_given_up_only_if_asked() {
     std::fs::remove_file(&socket).unwrap();
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&image).unwrap();
     let bytes = std::fs::read(&image).unwrap();
-    let log = bytes.chunks(4096).position(|page| page.starts_with(b"OFRL")).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, b"!", (log * 4096 + 99) as u64).unwrap();
+    // Some of them have been replaced by others.
+    let pages = bytes.chunks(4096).enumerate().filter(|(_, page)| page.starts_with(b"OFRL"));
+    for (log, _) in pages {
+        std::os::unix::fs::FileExt::write_all_at(&file, b"!", (log * 4096 + 99) as u64).unwrap();
+    }
 
     let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
     let refused = ssd(&["info", text(&image)]);
