@@ -179,7 +179,7 @@ fn a_volume_changes_its_size() {
     json(&["resize", text(&path), "--size", "16MiB", "--backing-size", "140MiB"]);
     assert_eq!(fs::metadata(&path).unwrap().len(), 140 << 20);
     assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
-    for (size, code, reason) in [("1GiB", 3, "can hold data"), ("5000", 2, "multiple")] {
+    for (size, code, reason) in [("1GiB", 3, "can hold data"), ("5001KiB", 2, "multiple")] {
         let refused = volume(&["resize", text(&path), "--size", size]);
         assert_eq!(refused.status.code(), Some(code), "{}", message(&refused));
         assert!(message(&refused).contains(reason), "{}", message(&refused));
