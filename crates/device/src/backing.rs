@@ -75,6 +75,11 @@ impl Backing {
         }
     }
 
+    /// Gives the lock up before the last reference to the file goes, of which an `io_uring` may hold one for a while.
+    pub(crate) fn unlock(&self) -> io::Result<()> {
+        Ok(rustix::fs::flock(&self.file, FlockOperation::Unlock)?)
+    }
+
     /// Size in bytes, or `None` if it is not a regular file.
     pub(crate) fn size(&self) -> io::Result<Option<u64>> {
         let metadata = self.file.metadata()?;

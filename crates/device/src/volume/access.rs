@@ -35,7 +35,7 @@ impl DirectFile {
             _ => VolumeError::Io { path: path.to_owned(), action: "open", source },
         };
         let backing = Backing::open(path, access).map_err(failed)?;
-        let patience = Instant::now() + if write { LOCK_PATIENCE } else { Duration::ZERO };
+        let patience = Instant::now() + LOCK_PATIENCE;
         while !backing.try_lock(access).map_err(failed)? {
             if Instant::now() > patience {
                 return Err(VolumeError::Busy { path: path.to_owned() });
@@ -44,6 +44,19 @@ impl DirectFile {
         }
         let bytes = backing.end().map_err(failed)?;
         Self::new(path, backing, bytes).map_err(failed)
+    }
+
+    /// Whether another process has it open to write. Cannot tell of what cannot be opened.
+    pub(super) fn is_busy(path: &Path) -> bool {
+        let opened = Backing::open(path, Access::ReadOnly);
+        opened.is_ok_and(|backing| !backing.try_lock(Access::ReadOnly).unwrap_or(true))
+    }
+
+    /// Lets others open it, whatever the kernel still holds of it.
+    pub(super) fn unlock(&self) {
+        if let Err(error) = self.backing.unlock() {
+            tracing::warn!(path = %self.path.display(), %error, "the lock stays until this process ends");
+        }
     }
 
     pub(super) fn create(path: &Path, bytes: u64) -> Result<Self, VolumeError> {

@@ -33,6 +33,12 @@ impl VolumeBacking {
         Ok(Self { kind: Kind::File(Arc::new(DirectFile::open(path, write)?)) })
     }
 
+    /// Whether another process has a file or block device open to write.
+    #[must_use]
+    pub fn is_busy(path: &Path) -> bool {
+        DirectFile::is_busy(path)
+    }
+
     /// Makes a file of a size, with holes.
     ///
     /// # Errors
@@ -155,7 +161,10 @@ impl VolumeBacking {
     /// Ends what lies below in good order.
     pub(super) fn close(&self) -> Result<(), VolumeError> {
         match &self.kind {
-            Kind::File(_) => Ok(()),
+            Kind::File(file) => {
+                file.unlock();
+                Ok(())
+            }
             Kind::Ssd(device) => device.close().map_err(VolumeError::Ssd),
         }
     }

@@ -16,9 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use onefold_device::{
-    Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, VolumeError,
-};
+use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice};
 use onefold_format::volume::VolumeMode;
 
 use crate::cmd::{control as control_socket, ssd};
@@ -90,8 +88,7 @@ fn open_backing(path: &Path, write: bool, global: &Global) -> Result<VolumeBacki
 /// The control socket of whoever serves a volume: the one that was asked for, or that of a volume that is busy. An image
 /// of an emulated SSD, too, is busy as a file while it is served.
 fn server_of(path: &Path, asked: Option<&Path>) -> Option<PathBuf> {
-    let busy = || matches!(VolumeBacking::open(path, false), Err(VolumeError::Busy { .. }));
-    let default = || busy().then(|| control_socket::default_path(path));
+    let default = || VolumeBacking::is_busy(path).then(|| control_socket::default_path(path));
     asked.map(Path::to_owned).or_else(default)
 }
 
