@@ -6,7 +6,7 @@ use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
 use crate::io::{IoFailed, IoKind};
 use crate::log::{BLOCK, BatchId, Stream};
-use crate::map::Entry;
+use crate::page::Entry;
 use crate::pending::Purpose;
 use crate::stats::Sent;
 use crate::volume::{Frozen, Volume};

@@ -11,7 +11,8 @@ use onefold_units::{Lba, Location};
 
 use crate::counting::Replaced;
 use crate::io::{Buffer, IoFailed, IoKind};
-use crate::map::{Entries, Entry, Map, blank_entries};
+use crate::map::Map;
+use crate::page::{Entries, Entry, blank_entries};
 use crate::pending::Purpose;
 use crate::runs::Run;
 use crate::volume::Volume;

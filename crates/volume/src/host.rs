@@ -13,7 +13,8 @@ use onefold_units::{Lba, Location};
 use crate::family::{MemberId, Spot};
 use crate::io::Refusal;
 use crate::log::{BLOCK, BatchId, Stream};
-use crate::map::{Entry, Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::page::Entry;
 use crate::plan::ReadPlan;
 use crate::volume::Volume;
 

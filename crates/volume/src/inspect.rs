@@ -11,11 +11,12 @@ use onefold_units::{Lba, Location, Nanos};
 use crate::backing::{Backing, drive, read_block};
 use crate::check::Miscount;
 use crate::config::Options;
+use crate::error::MountError;
 use crate::family::{MemberId, MemberInfo, Spot};
 use crate::host::Range;
 use crate::log::BLOCK;
 use crate::map::{PAGE_ENTRIES_U64, Ready};
-use crate::mount::{MountError, Recovery, layout_of, mount_read_only, read_label};
+use crate::mount::{Recovery, layout_of, mount_read_only, read_label};
 use crate::volume::Volume;
 
 /// Something that is not as it should be.

@@ -51,6 +51,7 @@ pub use config::{
     BATCH_BLOCKS_MAX, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN, Victim,
 };
 pub use engine::Engine;
+pub use error::MountError;
 pub use faithful::{Areas, Faithful, PartitionInfo};
 pub use family::{FamilyError, MemberId, MemberInfo, Usage};
 pub use host::{REQUEST_BLOCKS_MAX, Range};
@@ -59,9 +60,7 @@ pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 pub use layout::Layout;
 pub use log::Stream;
 pub use memory::Memory;
-pub use mount::{
-    MountError, Recovery, format, mount, mount_read_only, open, open_read_only, read_label,
-};
+pub use mount::{Recovery, format, mount, mount_read_only, open, open_read_only, read_label};
 pub use plan::{ReadPlan, ReadRun};
 pub use resize::{Resize, ResizeError};
 pub use stats::{Sent, Stats};

@@ -15,7 +15,7 @@ use onefold_format::volume::{DirectoryEntry, RunRecord};
 use onefold_units::Lba;
 use onefold_units::convert::{index, index64, u32_from, u64_from};
 
-pub(crate) use crate::page::{Entries, Entry, Page, blank_entries};
+use crate::page::{Entries, Entry, Page, blank_entries};
 
 /// Entries of a map page.
 pub(crate) const PAGE_ENTRIES: usize = 1024;

@@ -19,7 +19,7 @@ use crate::clean::Cleaner;
 use crate::config::{Geometry, Options};
 use crate::counting::Counting;
 use crate::engine::Engine;
-pub use crate::error::MountError;
+use crate::error::MountError;
 use crate::family::{Family, Kin};
 use crate::faults::Faults;
 use crate::flush::Flushes;

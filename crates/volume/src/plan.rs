@@ -5,7 +5,7 @@ use onefold_units::Location;
 use onefold_units::convert::index;
 
 use crate::log::BLOCK;
-use crate::map::Entry;
+use crate::page::Entry;
 
 /// Blocks that lie side by side on the backing and in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,11 +19,13 @@ use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::backing::{Backing, bytes_of, read_block};
 use crate::config::BATCH_BLOCKS_MAX;
+use crate::error::MountError;
 use crate::faults::first_lba;
 use crate::layout::Layout;
 use crate::log::BLOCK;
-use crate::map::{Entry, Map, PAGE_ENTRIES_U64};
-use crate::mount::{MountError, damaged};
+use crate::map::{Map, PAGE_ENTRIES_U64};
+use crate::mount::damaged;
+use crate::page::Entry;
 
 /// Where a log segment may have batches behind the root.
 #[derive(Clone, Copy, Debug)]

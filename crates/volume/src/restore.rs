@@ -12,12 +12,13 @@ use onefold_units::convert::{index, u64_from};
 
 use crate::backing::Backing;
 use crate::checkpoint::{Checkpoint, Restored};
+use crate::error::MountError;
 use crate::family::{Family, Kin};
 use crate::flush::Flushes;
 use crate::layout::Layout;
 use crate::log::{Log, Stream};
 use crate::map::Map;
-use crate::mount::{MountError, Recovery, damaged, fetch, locations};
+use crate::mount::{Recovery, damaged, fetch, locations};
 use crate::replay::{Candidate, Overlay, Replay};
 use crate::runs::{Run, Runs};
 use crate::segments::{Segment, Segments, fit};

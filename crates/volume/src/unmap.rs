@@ -9,7 +9,8 @@ use crate::family::{MemberId, Spot};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::Stream;
-use crate::map::{Entry, PAGE_ENTRIES_U64};
+use crate::map::PAGE_ENTRIES_U64;
+use crate::page::Entry;
 use crate::volume::Volume;
 
 /// Most map pages that one call of [`Volume::trim`] looks at.

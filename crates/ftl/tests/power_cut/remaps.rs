@@ -22,13 +22,38 @@ fn remap(ranges: &[(u32, u32, u32)], options: RemapOptions) -> Op {
     Op::Remap { ranges: all, options }
 }
 
+/// The kinds of remaps.
+struct Options {
+    copy: RemapOptions,
+    moves: RemapOptions,
+    on_flush: RemapOptions,
+    atomic: RemapOptions,
+}
+
+fn options() -> Options {
+    let copy = RemapOptions::default();
+    Options {
+        copy,
+        moves: RemapOptions { moves: true, ..copy },
+        on_flush: RemapOptions { moves_on_flush: true, ..copy },
+        atomic: RemapOptions { atomic: true, moves: true, id: Some(0), ..copy },
+    }
+}
+
+/// What every history may have between its writes.
+const MAINTENANCE: [Op; 6] = [
+    Op::Flush,
+    Op::Maintain(Maintenance::Collect),
+    Op::Maintain(Maintenance::CompactLog),
+    Op::Maintain(Maintenance::DestageLog),
+    Op::Maintain(Maintenance::CollectLog),
+    Op::Maintain(Maintenance::Checkpoint),
+];
+
 /// What histories are made of.
 fn operations() -> Vec<Op> {
-    let copy = RemapOptions::default();
-    let moves = RemapOptions { moves: true, ..copy };
-    let on_flush = RemapOptions { moves_on_flush: true, ..copy };
-    let atomic = RemapOptions { atomic: true, moves: true, id: Some(0), ..copy };
-    vec![
+    let Options { copy, moves, on_flush, atomic } = options();
+    let mut operations = vec![
         Op::Write { lpn: 0, stream: 0 },
         Op::Write { lpn: 5, stream: 0 },
         remap(&[(5, 0, 3)], copy),
@@ -38,13 +63,9 @@ fn operations() -> Vec<Op> {
         remap(&[(1, 9, 2), (3, 5, 1)], on_flush),
         remap(&[(8, 0, 2), (0, 2, 1)], atomic),
         Op::Trim { lpn: 0, count: 2 },
-        Op::Flush,
-        Op::Maintain(Maintenance::Collect),
-        Op::Maintain(Maintenance::CompactLog),
-        Op::Maintain(Maintenance::DestageLog),
-        Op::Maintain(Maintenance::CollectLog),
-        Op::Maintain(Maintenance::Checkpoint),
-    ]
+    ];
+    operations.extend(MAINTENANCE);
+    operations
 }
 
 /// Units that lie on all dies in turn when histories begin.
@@ -53,11 +74,8 @@ const STRIDED_UNITS: Range<u32> = 8..16;
 /// The same for superblocks of one die: long ranges, which are a strided run per die, and what makes
 /// holes in them.
 fn strided_operations() -> Vec<Op> {
-    let copy = RemapOptions::default();
-    let moves = RemapOptions { moves: true, ..copy };
-    let on_flush = RemapOptions { moves_on_flush: true, ..copy };
-    let atomic = RemapOptions { atomic: true, moves: true, id: Some(0), ..copy };
-    vec![
+    let Options { copy, moves, on_flush, atomic } = options();
+    let mut operations = vec![
         Op::Write { lpn: 0, stream: 0 },
         Op::Write { lpn: 23, stream: 0 },
         remap(&[(20, 8, 7)], copy),
@@ -67,13 +85,9 @@ fn strided_operations() -> Vec<Op> {
         remap(&[(9, 30, 5), (36, 8, 4)], on_flush),
         remap(&[(14, 8, 6), (8, 14, 2)], atomic),
         Op::Trim { lpn: 10, count: 2 },
-        Op::Flush,
-        Op::Maintain(Maintenance::Collect),
-        Op::Maintain(Maintenance::CompactLog),
-        Op::Maintain(Maintenance::DestageLog),
-        Op::Maintain(Maintenance::CollectLog),
-        Op::Maintain(Maintenance::Checkpoint),
-    ]
+    ];
+    operations.extend(MAINTENANCE);
+    operations
 }
 
 fn devices() -> Vec<(Setup, Power, Vec<Op>)> {

@@ -30,7 +30,7 @@ use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::config::Options;
 use crate::log::Stream;
-use crate::map::Entries;
+use crate::page::Entries;
 use crate::runs::{Run, Runs};
 use crate::volume::Volume;
 

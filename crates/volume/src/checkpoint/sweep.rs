@@ -5,7 +5,8 @@ use onefold_units::convert::{index64, u64_from};
 
 use super::{NewRun, RECORDS_PER_PAGE, RUNS_MAX, SWEEP_MIN};
 use crate::faults::first_lba;
-use crate::map::{Entries, Page, Ready};
+use crate::map::Ready;
+use crate::page::{Entries, Page};
 use crate::runs::Run;
 use crate::volume::Volume;
 

@@ -11,7 +11,7 @@ use onefold_units::{Lba, Location, Seq};
 
 use super::{Phase, Work};
 use crate::log::{BLOCK, Stream};
-use crate::map::Entries;
+use crate::page::Entries;
 use crate::runs::Run;
 use crate::volume::Volume;
 

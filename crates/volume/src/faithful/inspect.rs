@@ -11,10 +11,10 @@ use super::area::Areas;
 use super::open::mount_read_only;
 use crate::backing::Backing;
 use crate::config::Options;
+use crate::error::MountError;
 use crate::family::MemberId;
 use crate::inspect::{Finding, Inspection, List, check_copies};
 use crate::log::BLOCK;
-use crate::mount::MountError;
 
 /// See [`crate::inspect`].
 pub(crate) fn inspect<B: Backing>(

@@ -19,9 +19,10 @@ use super::tables::Change;
 use crate::backing::{Backing, read_block, settle};
 use crate::config::Options;
 use crate::engine::Engine;
+use crate::error::MountError;
 use crate::io::IoFailed;
 use crate::log::BLOCK;
-use crate::mount::{MountError, Recovery, damaged, fetch, locations, newest_root};
+use crate::mount::{Recovery, damaged, fetch, locations, newest_root};
 use crate::stats::Stats;
 use crate::volume::Frozen;
 
