@@ -95,12 +95,17 @@ fn fill(ftl: &mut Ftl<NullMedia>, units: u32) {
     }
 }
 
-/// Remaps of single units from anywhere to anywhere, `per_command` at a time.
-fn scattered(scheme: RemapScheme, log_bytes: u64, per_command: u32) {
-    const UNITS: u32 = 3 << 20;
+/// Units of a written device of 12 GiB: its map is many times the caches of a core.
+const WIDE: u32 = 3 << 20;
+
+/// Units of 256 MiB, whose map and counts stay in the cache of a core: what is left is instructions.
+const NARROW: u32 = 1 << 16;
+
+/// Remaps of single units from anywhere to anywhere in the first `units`, `per_command` at a time.
+fn scattered(scheme: RemapScheme, log_bytes: u64, per_command: u32, units: u32) {
     const COMMANDS_UNITS: u32 = 4 << 20;
     let mut ftl = device(scheme, log_bytes);
-    fill(&mut ftl, UNITS);
+    fill(&mut ftl, units);
     let mut rng = Rng::new(7);
     let mut ranges = Vec::new();
     let begin = cpu_now();
@@ -108,19 +113,20 @@ fn scattered(scheme: RemapScheme, log_bytes: u64, per_command: u32) {
         ranges.clear();
         for n in 0..per_command {
             // Targets of one command are disjoint: each from a part of its own.
-            let part = UNITS / per_command;
+            let part = units / per_command;
             let dst = Lpn::new(n * part + low32(rng.below(u64::from(part))));
-            let src = Lpn::new(low32(rng.below(u64::from(UNITS))));
+            let src = Lpn::new(low32(rng.below(u64::from(units))));
             ranges.push(RemapRange { dst, src, len: 1 });
         }
         ftl.remap(AT, &ranges, RemapOptions::default()).expect("remapped");
     }
     let stats = ftl.remap_stats();
     println!(
-        "{:4} log {:3} MiB, {per_command:3} per command: {:6.1} ns per unit, {} remapped, {} copied, \
-         {} compactions, {} destages, {} log pages",
+        "{:4} log {:3} MiB, {per_command:3} per command over {:5} MiB: {:6.1} ns per unit, {} remapped, \
+         {} copied, {} compactions, {} destages, {} log pages",
         scheme.name(),
         log_bytes >> 20,
+        units >> 8,
         cpu_ns(begin) / f64::from(COMMANDS_UNITS),
         stats.remapped,
         stats.copied,
@@ -205,12 +211,14 @@ fn main() {
     let chosen = std::env::args().nth(1);
     let wants = |part: &str| chosen.as_deref().is_none_or(|chosen| chosen == part);
     for scheme in [RemapScheme::Opt, RemapScheme::Lh].into_iter().filter(|_| wants("scattered")) {
-        for per_command in [1, 128] {
-            scattered(scheme, 64 << 20, per_command);
+        for units in [WIDE, NARROW] {
+            for per_command in [1, 128] {
+                scattered(scheme, 64 << 20, per_command, units);
+            }
         }
     }
     if wants("scattered") {
-        scattered(RemapScheme::Lh, 2 << 20, 128);
+        scattered(RemapScheme::Lh, 2 << 20, 128, WIDE);
     }
     let schemes = [RemapScheme::Opt, RemapScheme::Lh, RemapScheme::Ln];
     for scheme in schemes.into_iter().filter(|_| wants("clone")) {
