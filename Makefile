@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 # Seconds per fuzz target: 30 in CI, 0 (skipped) elsewhere unless set.
 FUZZ_SECONDS ?= $(if $(CI),30,0)
-# Budget of the crash campaign: short (part of `make test`) or full (100 kills).
+# Budget of the crash campaign: short (part of `make test`) or full (100 kills of SSDs, 1,000 of volumes).
 BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
@@ -31,7 +31,7 @@ bench: ## Speed of the simulator, of the served device and of the buffer policie
 	scripts/bench-buffer.sh
 
 .PHONY: crash-campaign
-crash-campaign: ## Kill a served device under load again and again (BUDGET=short|full)
+crash-campaign: ## Kill served devices and volumes under load again and again (BUDGET=short|full)
 	scripts/crash-campaign.sh $(BUDGET)
 
 .PHONY: database

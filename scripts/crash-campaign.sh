@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # Kills a served device with SIGKILL under load, again and again, and verifies after every restart
-# that what was acknowledged as durable is there, and that `ssd check` finds no damage. A third of the
-# kills each hit a device with small pages and no metadata on flash; one with everything: 16 KiB
+# that what was acknowledged as durable is there, and that `check` finds no damage. A third of the
+# kills each hit an SSD with small pages and no metadata on flash; one with everything: 16 KiB
 # pages, head and tail pages, checkpoints, wear levelling and a small write buffer; and one with a
 # buffer that holds half of what is written, append-only isolation, and write-back in the background.
-# `short` is part of `make test`.
+# As many kills, and 1,000 in the full campaign, hit volumes: half of them in mode `log`, so full that it
+# cleans all the time, the others in the modes `sung` and `han`. `short` is part of `make test`.
 #
 #   scripts/crash-campaign.sh [short|full|KILLS] [SEED]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1:-full}" in
-  short) kills=6 ;;
-  full) kills=100 ;;
-  '' | *[!0-9]*) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
-  *) kills=$1 ;;
+budget=${1:-full}
+case $budget in
+  short) kills=6 volume_kills=6 ;;
+  full) kills=100 volume_kills=1000 ;;
+  '' | *[!0-9]*) sed -n '2,11p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+  *) kills=$1 volume_kills=$1 ;;
 esac
 seed=${2:-$((RANDOM * 32768 + RANDOM))}
 
 # The FTL in memory: cuts at every step of short histories of remaps (docs/testing.md). It prints how many
 # distinct crash states there were; CI has 44,175 of them among its tests.
-if [ "${1:-full}" = full ]; then
+if [ $budget = full ]; then
   ONEFOLD_SEEDS=300000 cargo test --release --locked -p onefold-ftl --test power_cut \
     -- --nocapture every_cut_of_every_short_history_of_remaps
 fi
@@ -43,24 +45,28 @@ folder=$(mktemp --directory)
 # The campaign ends its own servers; one that is left is a child of a dead campaign.
 trap 'rm -rf "$folder"' EXIT
 
-# Kills a device that the remaining arguments describe, in a folder of its own.
+# Kills what the remaining arguments describe, in a folder of its own.
 campaign() {
   local name=$1 count=$2
   shift 2
   mkdir "$folder/$name"
   if ! "$python" scripts/crash_campaign.py --onefold "$onefold" --folder "$folder/$name" \
     --kills "$count" --seed "$seed" "$@"; then
-    echo "reproduce: scripts/crash-campaign.sh $kills $seed (device \`$name\`)" >&2
+    echo "reproduce: scripts/crash-campaign.sh $budget $seed (device \`$name\`)" >&2
     exit 1
   fi
+  rm -r "${folder:?}/$name"
 }
 
-campaign small $(((kills + 2) / 3)) --preset s1 --size 80MiB --set geometry.channels=2 \
-  --set geometry.ways=1 --set geometry.pages=64
-campaign all $(((kills + 1) / 3)) --preset tlc --size 80MiB --set geometry.channels=2 \
-  --set geometry.ways=1 --set geometry.pages=64 --set capacity.logical=0.8 \
+small=(--size 80MiB --set geometry.channels=2 --set geometry.ways=1 --set geometry.pages=64)
+campaign small $(((kills + 2) / 3)) -- --preset s1 "${small[@]}"
+campaign all $(((kills + 1) / 3)) -- --preset tlc "${small[@]}" --set capacity.logical=0.8 \
   --set buffer.size=1MiB
-campaign buffer $((kills / 3)) --flush-share 0.01 --preset tlc --size 80MiB \
-  --set geometry.channels=2 --set geometry.ways=1 --set geometry.pages=64 \
+campaign buffer $((kills / 3)) --flush-share 0.01 -- --preset tlc "${small[@]}" \
   --set capacity.logical=0.8 --set buffer.size=32MiB \
   --set "buffer.policy=${CRASH_CAMPAIGN_POLICY:-aoi}" --set buffer.writeback=async
+
+volume() { campaign "volume-$1" "$2" --kind volume -- --mode "$1" --size 80MiB --backing-size 128MiB; }
+volume log $((volume_kills / 2))
+volume sung $((volume_kills / 4))
+volume han $((volume_kills / 4))

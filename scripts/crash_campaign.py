@@ -1,4 +1,4 @@
-"""Kill a served device under load and verify what it promised.
+"""Kill a served device or volume under load and verify what it promised.
 
 Several connections write, zero, trim and flush blocks at random; every block carries its number and its
 version. Then the server dies by SIGKILL, is started again on the same image, and every block is
@@ -215,7 +215,7 @@ def load_and_kill(
 
 
 def check(onefold: list[str], image: Path, seed: int) -> None:
-    """Let `ssd check` look at the image that the killed server left."""
+    """Let `check` look at the image that the killed server left."""
     checked = subprocess.run([*onefold, "check", str(image)], check=False, capture_output=True)
     if checked.returncode != 0:
         sys.stderr.buffer.write(checked.stdout + checked.stderr)
@@ -228,9 +228,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="for image, socket and log")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--preset", default="s1")
-    parser.add_argument("--size", default="80MiB", help="of the device")
-    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE, as in ssd create")
+    parser.add_argument("--kind", choices=("ssd", "volume"), default="ssd", help="what is served")
+    parser.add_argument("create", nargs="*", help="arguments of its `create`, after `--`")
     parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
     parser.add_argument(
         "--flush-share", type=float, default=0.05, help="of the requests; the same of FUA writes"
@@ -244,14 +243,14 @@ def main() -> None:
     socket = options.folder / "disk.sock"
     log = options.folder / "server.log"
     uri = f"nbd+unix:///?socket={socket}"
-    onefold = [str(options.onefold), "ssd"]
+    onefold = [str(options.onefold), options.kind]
     if options.server:
         command = options.server.format(socket=socket).split()
     else:
-        create = [*onefold, "create", str(image), "--preset", options.preset, "--size", options.size]
-        create += [word for pair in options.set for word in ("--set", pair)]
+        create = [*onefold, "create", str(image), *options.create]
         subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
-        command = [*onefold, "serve", str(image), "--nbd", f"unix:{socket}", "--latency", "none"]
+        command = [*onefold, "serve", str(image), "--nbd", f"unix:{socket}"]
+        command += ["--latency", "none"] if options.kind == "ssd" else []
 
     rng = random.Random(options.seed)
     model = Model(options.span, options.seed)
@@ -271,7 +270,7 @@ def main() -> None:
             sys.exit(f"crash campaign: the server ended with {code} on SIGTERM")
         check(onefold, image, options.seed)
     print(
-        f"crash campaign ok: {options.kills} kills, {model.writes} acknowledged writes, "
+        f"crash campaign ok ({options.folder.name}): {options.kills} kills, {model.writes} acknowledged writes, "
         f"{model.flushes} flushes, every durable block intact, seed {options.seed}"
     )
 
