@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use onefold_units::Status;
+use onefold_units::{Op, Status};
 
 /// When the answer to a request may be sent: at once, or not before an instant that the latency
 /// model computed. The work itself is done when the call returns.
@@ -53,6 +53,13 @@ pub trait BlockDevice: Send + Sync {
 
     /// The run of equal allocation state that starts at `offset`, at most `len` long.
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status>;
+
+    /// Whether calls of this kind may wait for a drive. A front end then lets other requests of the same
+    /// client go on meanwhile.
+    fn waits(&self, op: Op) -> bool {
+        let _ = op;
+        false
+    }
 
     /// The control export that belongs to the device, if it has one: commands that no block protocol
     /// carries are written there, 4 KiB each, and their replies read.

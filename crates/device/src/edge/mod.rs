@@ -224,6 +224,10 @@ impl<D: BlockDevice> BlockDevice for Edge<D> {
         self.shared.device.extent(offset, len)
     }
 
+    fn waits(&self, op: Op) -> bool {
+        self.shared.device.waits(op)
+    }
+
     fn control(&self) -> Option<Box<dyn BlockDevice>> {
         self.shared.device.control()
     }

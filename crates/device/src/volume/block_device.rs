@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use onefold_units::{Lba, PAGE_BYTES, Status};
+use onefold_units::{Lba, Op, PAGE_BYTES, Status};
 use onefold_volume::Range;
 
-use super::VolumeDevice;
 use super::members::mapped_of;
+use super::{Acknowledge, VolumeDevice};
 use crate::block::{BlockDevice, Due, Extent};
 
 impl BlockDevice for VolumeDevice {
@@ -52,5 +52,10 @@ impl BlockDevice for VolumeDevice {
             self.shared.ask(|state, _| mapped_of(&mut *state.volume, self.member, range))?;
         let bytes = (from + blocks) * PAGE_BYTES - offset;
         Ok(Extent { len: bytes.min(len), mapped })
+    }
+
+    /// Writes that are answered from memory wait only while the volume is busy.
+    fn waits(&self, op: Op) -> bool {
+        matches!(op, Op::Read | Op::Flush) || self.shared.acknowledge == Acknowledge::Complete
     }
 }

@@ -1,5 +1,5 @@
 //! One connection: a thread that receives many requests at once, executes them in place, and sends
-//! their replies together.
+//! their replies together. Requests that wait for a drive go to threads of their own.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use super::input::Input;
 use super::parse::{CloseReason, Command, Export, Machine, Output, Request, Step, Target};
 use super::registry::{ConnectionError, Membership, Registry};
 use super::timer::Delayed;
+use super::workers::Workers;
 
 /// Replies are sent at the latest when this many bytes wait.
 const BATCH_BYTES: usize = 1 << 20;
@@ -47,10 +48,12 @@ enum Want {
 }
 
 pub(super) struct Connection<D> {
-    edge: Edge<D>,
+    edge: Arc<Edge<D>>,
     control: Option<Box<dyn BlockDevice>>,
     socket: Arc<OwnedFd>,
     registry: Arc<Registry>,
+    /// Before the place in the table, which must not be left while they execute anything (E6).
+    workers: Option<Workers<D>>,
     member: Membership,
     machine: Machine,
     input: Input,
@@ -66,7 +69,7 @@ pub(super) struct Connection<D> {
     slack_set: bool,
 }
 
-impl<D: BlockDevice> Connection<D> {
+impl<D: BlockDevice + 'static> Connection<D> {
     pub(super) fn new(
         edge: Edge<D>,
         export: Export,
@@ -79,9 +82,10 @@ impl<D: BlockDevice> Connection<D> {
         let deadline = Instant::now().checked_add(registry.limits.handshake);
         Self {
             control: edge.control(),
-            edge,
+            edge: Arc::new(edge),
             socket,
             registry,
+            workers: None,
             member,
             machine,
             input: Input::new(),
@@ -106,9 +110,10 @@ impl<D: BlockDevice> Connection<D> {
         loop {
             self.settle_budget();
             let want = self.work()?;
+            self.collect()?;
             self.release();
             let sent = self.send()?;
-            if want == Want::Nothing && self.out.is_empty() && self.delayed.len() == 0 {
+            if want == Want::Nothing && self.out.is_empty() && self.pending() == 0 {
                 return Ok(());
             }
             // What was sent may have made the room that was wanted.
@@ -149,7 +154,10 @@ impl<D: BlockDevice> Connection<D> {
                     if let Some(want) = self.obstacle(&request) {
                         return Ok(want);
                     }
-                    self.execute(&request, payload);
+                    let alone = self.input.data().len() == consumed;
+                    if !self.hand_over(&request, payload.clone(), alone) {
+                        self.execute(&request, payload);
+                    }
                     self.input.consume(consumed);
                 }
                 Step::Disconnect => {
@@ -185,12 +193,11 @@ impl<D: BlockDevice> Connection<D> {
     fn obstacle(&mut self, request: &Request) -> Option<Want> {
         let limits = &self.registry.limits;
         let Command::Read { len, .. } = request.command else {
-            return (self.delayed.len() >= limits.requests).then_some(Want::Room);
+            return (self.pending() >= limits.requests).then_some(Want::Room);
         };
         let reply = onefold_units::convert::index(len);
-        let waiting = self.delayed.bytes() + self.out.len();
-        if self.delayed.len() >= limits.requests || (waiting > 0 && waiting + reply > limits.bytes)
-        {
+        let waiting = self.delayed.bytes() + self.worker_bytes() + self.out.len();
+        if self.pending() >= limits.requests || (waiting > 0 && waiting + reply > limits.bytes) {
             return Some(Want::Room);
         }
         // A reply may need its memory twice: in the queue and, if delayed or in pieces, beside it.
@@ -210,7 +217,20 @@ impl<D: BlockDevice> Connection<D> {
     }
 
     fn used(&self) -> usize {
-        self.input.capacity() + self.out.capacity() + self.delayed.bytes()
+        self.input.capacity() + self.out.capacity() + self.delayed.bytes() + self.worker_bytes()
+    }
+
+    fn worker_bytes(&self) -> usize {
+        self.workers.as_ref().map_or(0, Workers::bytes)
+    }
+
+    /// Requests whose replies wait for their time, or for a drive.
+    fn pending(&self) -> usize {
+        self.delayed.len() + self.working()
+    }
+
+    fn working(&self) -> usize {
+        self.workers.as_ref().map_or(0, Workers::pending)
     }
 
     fn settle_budget(&mut self) {
@@ -219,6 +239,55 @@ impl<D: BlockDevice> Connection<D> {
             self.registry.budget.give_back(surplus);
             self.charged -= surplus;
         }
+    }
+
+    /// Lets another thread execute a request that would keep others waiting. `false`: it is to be
+    /// executed in place, which is faster for one that is alone.
+    fn hand_over(
+        &mut self,
+        request: &Request,
+        payload: std::ops::Range<usize>,
+        alone: bool,
+    ) -> bool {
+        let alone = alone && self.working() == 0;
+        let waits = |op| self.edge.waits(op);
+        let helps = match request.command {
+            Command::Read { .. } | Command::BlockStatus { .. } => !alone && waits(Op::Read),
+            Command::Flush => waits(Op::Flush),
+            Command::Write { fua, .. }
+            | Command::Trim { fua, .. }
+            | Command::WriteZeroes { fua, .. } => {
+                waits(Op::Write) && !alone || fua && waits(Op::Flush)
+            }
+        };
+        if !helps || self.machine.target() == Target::Control {
+            return false;
+        }
+        if self.workers.is_none() {
+            self.workers = Workers::new(&self.edge).ok();
+        }
+        let payload = &self.input.data()[payload];
+        let style = self.machine.reply_style();
+        self.workers.as_mut().is_some_and(|workers| workers.take(style, *request, payload))
+    }
+
+    /// Takes the replies of requests that other threads executed.
+    fn collect(&mut self) -> Result<(), ConnectionError> {
+        let Some(workers) = &mut self.workers else { return Ok(()) };
+        let mut all = Vec::new();
+        if workers.pending() > 0 && !workers.collect(&mut all) {
+            return Err(ConnectionError::Lost);
+        }
+        for done in all {
+            match (done.due, operation(&done.command)) {
+                (None, _) => self.out.put(&done.reply),
+                (Some(due), op) => {
+                    self.delayed.push(due, op, &done.reply);
+                    self.note_delay(op);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn execute(&mut self, request: &Request, payload: std::ops::Range<usize>) {
@@ -230,15 +299,20 @@ impl<D: BlockDevice> Connection<D> {
         let (due, op) = if let Some(control) = control {
             (execute(control, style, request, payload, out, scratch), None)
         } else {
-            let due = execute(&self.edge, style, request, payload, out, scratch);
+            let due = execute(&*self.edge, style, request, payload, out, scratch);
             (due, operation(&request.command))
         };
         let Some(due) = due else { return };
+        self.delayed.push(due, op, self.out.since(mark));
+        self.out.truncate(mark);
+        self.note_delay(op);
+    }
+
+    /// A reply waits for its time.
+    fn note_delay(&mut self, op: Option<Op>) {
         if let Some(op) = op {
             self.edge.delayed(op);
         }
-        self.delayed.push(due, op, self.out.since(mark));
-        self.out.truncate(mark);
         if !self.slack_set {
             self.slack_set = true;
             // Without it the kernel lets sleeps end up to 50 us late. A refusal costs precision
@@ -278,7 +352,7 @@ impl<D: BlockDevice> Connection<D> {
 
     /// Waits until there is something to do, receiving input if it is wanted.
     fn wait(&mut self, want: Want) -> Result<(), ConnectionError> {
-        let idle = self.out.is_empty() && self.delayed.len() == 0 && self.deadline.is_none();
+        let idle = self.out.is_empty() && self.pending() == 0 && self.deadline.is_none();
         match want {
             Want::Input(bytes) if idle => {
                 for _ in 0..LINGER {
@@ -319,8 +393,11 @@ impl<D: BlockDevice> Connection<D> {
             events |= PollFlags::OUT;
         }
         let timeout = self.timeout(want, now).and_then(|time| Timespec::try_from(time).ok());
-        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), events)];
-        match poll(&mut fds, timeout.as_ref()) {
+        let socket = PollFd::from_borrowed_fd(self.socket.as_fd(), events);
+        let bell = self.workers.as_ref().map_or_else(|| self.socket.as_fd(), Workers::bell);
+        let mut fds = [socket, PollFd::from_borrowed_fd(bell, PollFlags::IN)];
+        let count = if self.workers.is_some() { 2 } else { 1 };
+        match poll(&mut fds[..count], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return Err(self.lost()),
         }

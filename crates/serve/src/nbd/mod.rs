@@ -1,7 +1,8 @@
 //! NBD server: fixed newstyle, structured replies, several connections (frontends.md, section 2).
 //!
 //! [`parse`] is the protocol without I/O, [`execute`](execute()) runs one request against a device,
-//! and the rest moves bytes between sockets and those two: one thread per connection.
+//! and the rest moves bytes between sockets and those two: one thread per connection, and more for
+//! requests that wait for a drive.
 
 mod client;
 mod connection;
@@ -11,6 +12,7 @@ mod listener;
 pub mod parse;
 mod registry;
 mod timer;
+mod workers;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -13,3 +13,4 @@ mod metrics;
 mod model;
 mod requests;
 mod server;
+mod waiting;

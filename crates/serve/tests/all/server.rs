@@ -20,7 +20,7 @@ use crate::common::{eventually, rig};
 
 const SIZE: u64 = 1 << 20;
 
-fn connect(socket: &Path) -> Client<UnixStream> {
+pub(crate) fn connect(socket: &Path) -> Client<UnixStream> {
     let stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     Client::new(stream, true, true)
@@ -114,7 +114,7 @@ fn replies_overtake_a_delayed_one_and_it_is_not_early() {
 }
 
 /// Lets blocked writes go on when a test fails, so that its server can end.
-struct Opened<'a>(&'a Behaviour);
+pub(crate) struct Opened<'a>(pub(crate) &'a Behaviour);
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, VolumeSnapshot};
 use onefold_device::{BlockDevice, Due, Extent};
-use onefold_units::{Cause, CauseCounts, Status};
+use onefold_units::{Cause, CauseCounts, Op, Status};
 
 use super::memory::MemoryDevice;
 
@@ -18,6 +18,8 @@ pub(crate) struct Behaviour {
     pub(crate) delay_us: AtomicU64,
     /// Every data operation fails with a media error.
     pub(crate) broken: AtomicBool,
+    /// Calls wait for a drive, as the device says.
+    pub(crate) waits: AtomicBool,
     pub(crate) calls: AtomicU64,
     pub(crate) flushes: AtomicU64,
     gate: Mutex<bool>,
@@ -130,5 +132,9 @@ impl BlockDevice for TestDevice {
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         self.memory.extent(offset, len)
+    }
+
+    fn waits(&self, _: Op) -> bool {
+        self.behaviour.waits.load(Ordering::SeqCst)
     }
 }
