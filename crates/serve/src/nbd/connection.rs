@@ -1,16 +1,17 @@
 //! One connection: a thread that receives many requests at once, executes them in place, and sends
 //! their replies together. Requests that wait for a drive go to threads of their own.
 
-use std::os::fd::{AsFd, OwnedFd};
+mod wait;
+
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onefold_device::BlockDevice;
 use onefold_device::edge::Edge;
 use onefold_units::Op;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 
 use super::execute::{Scratch, execute};
 use super::input::Input;
@@ -23,14 +24,6 @@ use super::workers::Workers;
 const BATCH_BYTES: usize = 1 << 20;
 /// Memory of a connection that is not charged to the shared budget.
 const FREE_BYTES: usize = 4 << 20;
-/// A reply due sooner than this is waited for by looking at the clock: a sleep would end late.
-const SPIN: Duration = Duration::from_micros(60);
-/// How often an idle connection looks for input, giving way to other threads in between, before it
-/// sleeps. A busy client's next requests come within that time; it then saves the wake-up, and more
-/// of its requests are taken at once.
-const LINGER: usize = 16;
-/// How long a connection sleeps that waits for the shared budget.
-const BUDGET_WAIT: Duration = Duration::from_millis(1);
 /// How long a closing connection tries to deliver its last words.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -348,99 +341,6 @@ impl<D: BlockDevice + 'static> Connection<D> {
 
     fn lost(&self) -> ConnectionError {
         if self.registry.stopping() { ConnectionError::Stopped } else { ConnectionError::Lost }
-    }
-
-    /// Waits until there is something to do, receiving input if it is wanted.
-    fn wait(&mut self, want: Want) -> Result<(), ConnectionError> {
-        let idle = self.out.is_empty() && self.pending() == 0 && self.deadline.is_none();
-        match want {
-            Want::Input(bytes) if idle => {
-                for _ in 0..LINGER {
-                    if self.receive(bytes, RecvFlags::DONTWAIT)? {
-                        return Ok(());
-                    }
-                    rustix::thread::sched_yield();
-                }
-                self.receive(bytes, RecvFlags::empty()).map(drop)
-            }
-            Want::Input(bytes) if self.due_soon() => {
-                self.receive(bytes, RecvFlags::DONTWAIT).map(drop)
-            }
-            _ if self.due_soon() => {
-                std::hint::spin_loop();
-                Ok(())
-            }
-            _ => self.sleep(want),
-        }
-    }
-
-    /// Whether the next reply is due so soon that sleeping would miss it.
-    fn due_soon(&self) -> bool {
-        let horizon = Instant::now() + SPIN;
-        self.delayed.next_due().is_some_and(|due| due <= horizon)
-    }
-
-    fn sleep(&mut self, want: Want) -> Result<(), ConnectionError> {
-        let now = Instant::now();
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            return Err(ConnectionError::Timeout);
-        }
-        let mut events = PollFlags::empty();
-        if matches!(want, Want::Input(_)) {
-            events |= PollFlags::IN;
-        }
-        if !self.out.is_empty() {
-            events |= PollFlags::OUT;
-        }
-        let timeout = self.timeout(want, now).and_then(|time| Timespec::try_from(time).ok());
-        let socket = PollFd::from_borrowed_fd(self.socket.as_fd(), events);
-        let bell = self.workers.as_ref().map_or_else(|| self.socket.as_fd(), Workers::bell);
-        let mut fds = [socket, PollFd::from_borrowed_fd(bell, PollFlags::IN)];
-        let count = if self.workers.is_some() { 2 } else { 1 };
-        match poll(&mut fds[..count], timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return Err(self.lost()),
-        }
-        let news = fds[0].revents();
-        if news.intersects(PollFlags::ERR | PollFlags::HUP) && !news.contains(PollFlags::IN) {
-            return Err(self.lost());
-        }
-        match want {
-            Want::Input(bytes) if news.contains(PollFlags::IN) => {
-                self.receive(bytes, RecvFlags::DONTWAIT).map(drop)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// How long a sleep may last.
-    fn timeout(&self, want: Want, now: Instant) -> Option<Duration> {
-        let due = self.delayed.next_due().map(|due| due.checked_sub(SPIN).unwrap_or(due));
-        let first = due.into_iter().chain(self.deadline).min();
-        let time = first.map(|first| first.saturating_duration_since(now));
-        if want == Want::Budget {
-            Some(time.map_or(BUDGET_WAIT, |time| time.min(BUDGET_WAIT)))
-        } else {
-            time
-        }
-    }
-
-    /// Receives what is there, waiting for it unless told otherwise. Says whether anything came.
-    fn receive(&mut self, need: usize, flags: RecvFlags) -> Result<bool, ConnectionError> {
-        let room = self.input.room(need);
-        match rustix::net::recv(&*self.socket, room, flags) {
-            Ok((_, 0)) if self.registry.stopping() => {
-                self.reading = false;
-                Ok(true)
-            }
-            Ok((_, 0)) => Err(ConnectionError::Lost),
-            Ok((_, count)) => {
-                self.input.received(count);
-                Ok(true)
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(_) => Err(self.lost()),
-        }
     }
 }
 
