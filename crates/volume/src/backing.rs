@@ -63,25 +63,33 @@ pub fn execute<E: Engine + ?Sized, B: Backing>(
 pub fn drive<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> u64 {
     let mut count = 0;
     loop {
-        volume.pump(now);
-        let before = count;
-        while let Some(io) = volume.poll_io() {
-            let result = execute(volume, backing, io);
-            volume.completed(now, io.id, result);
-            count += 1;
-        }
-        if count == before {
+        let requests = turn(volume, backing, now);
+        if requests == 0 {
             return count;
         }
+        count += requests;
     }
 }
 
-/// Drives a volume until the checkpoint under way or asked for is over. `false` if the volume froze without one.
+/// Lets a volume go on once, and carries out what it asks for then.
+fn turn<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> u64 {
+    let mut count = 0;
+    volume.pump(now);
+    while let Some(io) = volume.poll_io() {
+        let result = execute(volume, backing, io);
+        volume.completed(now, io.id, result);
+        count += 1;
+    }
+    count
+}
+
+/// Drives a volume until the checkpoint under way or asked for is over. What it does in the background is left to who uses
+/// it then. `false` if the volume froze without one.
 pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> bool {
     while volume.is_settling() && volume.frozen().is_none() {
         let before = volume.stats().checkpoints;
-        drive(volume, backing, now);
-        if volume.stats().checkpoints == before && volume.is_idle() {
+        let requests = turn(volume, backing, now);
+        if requests == 0 && volume.stats().checkpoints == before && volume.is_idle() {
             break;
         }
     }

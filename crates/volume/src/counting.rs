@@ -13,10 +13,8 @@ use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location};
 
 use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::preload::{TOGETHER, UNDER_WAY_MAX};
 use crate::volume::Volume;
-
-/// Pages that are read at once to count what they map.
-const COUNTED_AT_ONCE: usize = 32;
 
 /// An entry of a page, and the block that a record replaced there.
 pub(crate) type Replaced = (usize, Location);
@@ -80,17 +78,22 @@ impl Volume {
             return;
         }
         // The pages of all members have to be in memory at once.
-        let most = if self.family.is_alone() { COUNTED_AT_ONCE } else { 1 };
+        let most = if self.family.is_alone() { UNDER_WAY_MAX } else { 1 };
         let (mut waiting, mut at) = (0, self.counting.pages.len());
-        while at > 0 && waiting < most {
+        let (mut missing, mut loading) = (Vec::new(), false);
+        while at > 0 && waiting < most && missing.len() < TOGETHER {
             at -= 1;
             let page = self.counting.pages[at];
             if self.counting.judged.contains(&page) || self.judge(page) {
                 self.counting.pages.swap_remove(at);
             } else {
                 waiting += 1;
-                self.read_of_all(page);
+                loading |= self.miss_of_all(page, &mut missing);
             }
+        }
+        // Many at a time: they share blocks of runs, and their images lie side by side.
+        if missing.len() >= TOGETHER || !loading {
+            self.load_missing(&missing);
         }
         if self.counting.pages.is_empty() {
             self.all_counted();
@@ -98,13 +101,26 @@ impl Volume {
         }
     }
 
-    fn read_of_all(&mut self, page: usize) {
+    /// Adds the keys of a page that have to be read. Whether one is being read already.
+    fn miss_of_all(&mut self, page: usize, missing: &mut Vec<usize>) -> bool {
         let number = self.checkpoint.committed() + 1;
-        for slot in self.family.slots().collect::<Vec<_>>() {
+        let mut loading = false;
+        for slot in self.family.slots() {
             let key = self.map.key(slot, page);
             self.map.keep(key, number);
-            self.load_of(slot, key);
+            match self.map.ready(key) {
+                Ready::Missing if !self.is_coming(slot) => missing.push(key),
+                Ready::Loading => loading = true,
+                _ => {}
+            }
         }
+        loading
+    }
+
+    /// Reads as many of these pages as there is room for.
+    fn load_missing(&mut self, keys: &[usize]) {
+        let fit = (0..keys.len()).take_while(|before| self.make_room(before + 1)).count();
+        self.load_pages(&keys[..fit]);
     }
 
     /// Every page that recovery changed was read: the live counts are right from now on.

@@ -34,6 +34,7 @@ mod pace;
 mod page;
 mod pending;
 mod plan;
+mod preload;
 mod replay;
 mod resize;
 mod restore;

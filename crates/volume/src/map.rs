@@ -88,6 +88,11 @@ impl Map {
         self.pages_each
     }
 
+    /// Keys of all members.
+    pub(crate) const fn keys(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The key of a page of a member.
     pub(crate) const fn key(&self, member: usize, page: usize) -> usize {
         member * self.pages_each + page

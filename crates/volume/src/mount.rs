@@ -29,6 +29,7 @@ use crate::layout::Layout;
 use crate::log::{BLOCK, Log};
 use crate::map::Map;
 use crate::pending::Pending;
+use crate::preload::Preload;
 use crate::replay::{Identity, find};
 use crate::resize::Resizing;
 use crate::restore::candidates;
@@ -133,6 +134,7 @@ pub fn mount<B: Backing>(
         return Err(MountError::Backing("the checkpoint of the opening was written"));
     }
     volume.stats = Stats::default();
+    volume.begin_preload();
     Ok((volume, recovery))
 }
 
@@ -319,6 +321,7 @@ impl Volume {
             checkpoint: Checkpoint::new(restored, 1),
             cleaner: Cleaner::default(),
             trims: Trims::default(),
+            preload: Preload::default(),
             resizing: Resizing::default(),
             recovered: Vec::new(),
             stats: Stats::default(),

@@ -21,8 +21,8 @@ pub(crate) enum Purpose {
     LabelFlush,
     /// A log segment that was given back.
     Trim(LogSegmentId),
-    /// One of the parts that a map page is made from.
-    Load { page: usize, part: usize },
+    /// Parts that map pages are made from; the number is that of the request among those.
+    Load(u64),
     /// The next header of the log segment that is cleaned.
     CleanHeader,
     /// Blocks that are moved; the number is that of the move.

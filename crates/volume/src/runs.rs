@@ -53,8 +53,4 @@ impl Runs {
     pub(crate) fn all_counted(&self) -> bool {
         self.list.iter().all(|run| run.counted)
     }
-
-    pub(crate) fn of(&self, number: u64) -> Option<&Run> {
-        self.list.iter().find(|run| run.number == number)
-    }
 }

@@ -19,6 +19,7 @@ use crate::layout::Layout;
 use crate::log::{BatchId, Log, Stream};
 use crate::map::Map;
 use crate::pending::{Pending, Purpose};
+use crate::preload::Preload;
 use crate::resize::Resizing;
 use crate::segments::Segments;
 use crate::stats::Stats;
@@ -52,6 +53,7 @@ pub struct Volume {
     pub(crate) done: VecDeque<Done>,
     pub(crate) flushes: Flushes,
     pub(crate) faults: Faults,
+    pub(crate) preload: Preload,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) cleaner: Cleaner,
     pub(crate) trims: Trims,
@@ -192,6 +194,7 @@ impl Volume {
         self.step_cleaner();
         self.step_trims();
         self.step_resize();
+        self.step_preload();
     }
 
     /// The next request to the backing.
@@ -214,7 +217,7 @@ impl Volume {
             .chain(flush)
             .chain(self.checkpoint.deadline(&self.options))
             .chain(self.trims.deadline())
-            .chain(self.deletes_on().then_some(self.now))
+            .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }
 
@@ -260,7 +263,7 @@ impl Volume {
             Purpose::Label => self.label_over(result),
             Purpose::LabelFlush => self.label_durable(result),
             Purpose::Trim(segment) => self.trims.over(segment),
-            Purpose::Load { page, part } => self.load_over(page, part, &ended.buffer, result),
+            Purpose::Load(number) => self.load_over(number, &ended.buffer, result),
             Purpose::CleanHeader => self.clean_header_over(&ended.buffer, result),
             Purpose::CleanData(at) => self.clean_data_over(at, ended.buffer, result),
         }

@@ -53,7 +53,7 @@ impl Default for VolumeOptions {
             acknowledge: Acknowledge::Buffered,
             io: VolumeIo::Auto,
             direct: true,
-            engine: Options { batches: BATCHES, ..Options::default() },
+            engine: Options { batches: BATCHES, preload: true, ..Options::default() },
         }
     }
 }

@@ -98,10 +98,14 @@ impl Volume {
 
     /// Asks for a page of a member. One that is coming is there when the checkpoint under way counts.
     pub(crate) fn load_of(&mut self, slot: usize, key: usize) {
-        let coming = matches!(self.family.of(slot).life, Life::Coming { .. });
-        if !coming && self.map.ready(key) == Ready::Missing {
+        if !self.is_coming(slot) && self.map.ready(key) == Ready::Missing {
             self.load_page(key);
         }
+    }
+
+    /// Whether the checkpoint under way makes this member.
+    pub(crate) fn is_coming(&self, slot: usize) -> bool {
+        matches!(self.family.of(slot).life, Life::Coming { .. })
     }
 
     /// Whether the entry of an LBA in some member points at a block of a log segment that is cleaned, if all pages that this

@@ -43,6 +43,7 @@ pub(crate) const OPTIONS: Options = Options {
     commit_age: Nanos::new(1 << 50),
     table_bytes: u64::MAX,
     paper_flush: false,
+    preload: true,
 };
 
 fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
@@ -85,6 +86,7 @@ impl Setup {
             },
             trim: rng.below(4) > 0,
             trim_pause: pick(rng, &[Nanos::ZERO, Nanos::new(3_000_000)]),
+            preload: rng.below(2) == 0,
             ..OPTIONS
         };
         let segments = 134 + rng.below(20);

@@ -294,6 +294,34 @@ fn pages_that_make_room_are_counted() {
     assert!(stats.map_evictions > 0 && stats.map_faults > 0, "{stats:?}");
 }
 
+/// An opened volume reads its map in long requests, after it is open and only if all of it may be in memory.
+#[test]
+fn an_opened_volume_reads_its_map() {
+    const PAGES: usize = 12;
+    for (map_pages, all) in [(usize::MAX, true), (PAGES - 1, false)] {
+        let options = Options { preload: true, map_pages, ..options() };
+        let mut rig = Rig::new(64 * 260, 1024 * PAGES as u64, options);
+        for round in 0..3 {
+            for lba in (0..rig.blocks()).step_by(40) {
+                rig.write(lba, 1 + round);
+            }
+        }
+        rig.reopen(true);
+        // Its checkpoint needed some.
+        let before = rig.volume.resident_pages();
+        assert!(before <= 4, "{before} pages were read by the opening");
+        let requests = drive(&mut rig.volume, &mut rig.memory, rig.now);
+        assert_eq!(rig.volume.resident_pages(), if all { PAGES } else { before });
+        assert!(
+            requests < 12,
+            "{requests} requests for {PAGES} pages of two blocks and their runs"
+        );
+        let faults = rig.volume.stats().map_faults;
+        rig.read_all();
+        assert_eq!(rig.volume.stats().map_faults == faults, all);
+    }
+}
+
 /// Blocks whose batch nobody waits for are sent together, when their time has come or a flush asks for them.
 #[test]
 fn batches_that_are_not_eager_wait_for_more() {

@@ -1,0 +1,56 @@
+//! Reading the map in the background after an opening (volume.md, section 7, step 7), if there is memory for all of it.
+//!
+//! The sweep writes images of neighbouring pages side by side, so that most of the map is read in long requests.
+
+use crate::map::Ready;
+use crate::volume::Volume;
+
+/// Pages that are asked for together; their images have a size of 1 MiB.
+pub(crate) const TOGETHER: usize = 128;
+
+/// Pages that are being read at a time, those that the host waits for included.
+pub(crate) const UNDER_WAY_MAX: usize = 4 * TOGETHER;
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub(crate) struct Preload {
+    /// The key of the next page; `None`: nothing is preloaded.
+    next: Option<usize>,
+}
+
+impl Volume {
+    /// Begins with the first page.
+    pub(crate) fn begin_preload(&mut self) {
+        self.preload.next = self.options.preload.then_some(0);
+    }
+
+    /// Whether pages can be asked for now.
+    pub(crate) fn preloads(&self) -> bool {
+        self.preload.next.is_some()
+            && self.faults.count() + TOGETHER <= UNDER_WAY_MAX
+            && !self.is_resizing()
+            && !self.checkpoint.is_closing()
+    }
+
+    /// Asks for the next pages.
+    pub(crate) fn step_preload(&mut self) {
+        while self.preloads()
+            && let Some(next) = self.preload.next.take()
+        {
+            let keys = self.map.keys();
+            // Never in the place of others.
+            if keys > self.options.map_pages || self.frozen.is_some() {
+                return;
+            }
+            // The images of a member that is coming may be being written.
+            let missing = |key: &usize| {
+                self.map.ready(*key) == Ready::Missing && !self.is_coming(self.map.of_key(*key).0)
+            };
+            let pages: Vec<usize> = (next..keys).filter(missing).take(TOGETHER).collect();
+            if let Some(last) = pages.last() {
+                self.preload.next = Some(last + 1);
+                self.load_pages(&pages);
+            }
+        }
+    }
+}
