@@ -122,6 +122,7 @@ impl Rig {
                         continue;
                     }
                     IoKind::Flush | IoKind::Trim => Ok(()),
+                    IoKind::Remap => Err(IoFailed),
                 };
                 self.volume.completed(Nanos::ZERO, io.id, done);
             }

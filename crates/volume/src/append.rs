@@ -47,12 +47,15 @@ impl Volume {
 
     fn begin_batch(&mut self, stream: Stream) -> BatchId {
         let place = self.next_place(stream, BATCH_MIN);
+        let remaps = stream == Stream::Clean && self.cleaner_remaps();
         let bytes = match stream {
             Stream::Meta => index(self.options.batch_blocks) * BLOCK,
-            _ if self.options.bytes => index(self.options.batch_blocks) * BLOCK,
+            _ if self.options.bytes && !remaps => index(self.options.batch_blocks) * BLOCK,
             _ => BLOCK,
         };
-        self.log.begin(stream, place, bytes, self.now)
+        let id = self.log.begin(stream, place, bytes, self.now);
+        self.log.batch_mut(id).remaps = remaps;
+        id
     }
 
     /// Where the next batch of a stream goes: log segment, block, and how many blocks it may have, at least `least`.
@@ -87,21 +90,35 @@ impl Volume {
         {
             self.send(user);
         }
-        let seq = self.log.send(id);
+        self.log.send(id);
         let (stream, start) = (self.log.batch(id).stream, self.log.batch(id).start);
         let blocks = self.log.batch(id).records.blocks();
         let padded = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
         let used = start.raw() - self.start_of(self.log.batch(id).segment).raw() + padded;
         self.log.stream_mut(stream).used = used;
-        self.write_batch(id, seq, padded);
-        self.count_batch(id, blocks, padded);
+        self.dispatch(id, padded);
         if stream != Stream::Meta {
             self.checkpoint.note_sent(blocks, self.now);
         }
         self.flushes.note_sent(padded, self.now);
     }
 
-    fn write_batch(&mut self, id: BatchId, seq: u64, padded: u32) {
+    /// Has a batch of so many blocks written. Its header comes after what it describes.
+    fn dispatch(&mut self, id: BatchId, padded: u32) {
+        let batch = self.log.batch(id);
+        let (segment, blocks) = (batch.segment, batch.records.blocks());
+        let remaps = batch.remaps && blocks > 0;
+        let first = Location::new(batch.start.raw() + 1);
+        self.segments.pin(segment);
+        if remaps {
+            self.ask(IoKind::Remap, Purpose::Remap(id), first, blocks);
+        } else {
+            self.write_batch(id, padded);
+        }
+    }
+
+    /// Writes a batch that takes so many blocks of the log; the header alone where the blocks are remapped.
+    pub(crate) fn write_batch(&mut self, id: BatchId, padded: u32) {
         let durable = self.flushes.durable();
         let batch = self.log.batch(id);
         let (segment, start) = (batch.segment, batch.start);
@@ -112,7 +129,7 @@ impl Volume {
             Stream::Meta => Encoded::Meta(&batch.records.meta),
         };
         let header = BatchHeader {
-            seq: Seq::new(seq),
+            seq: Seq::new(batch.seq.expect("a batch that was sent")),
             stream: batch.stream.code(),
             attempt: batch.attempt,
             segment,
@@ -130,11 +147,12 @@ impl Volume {
         if bytes.len() > BLOCK {
             bytes[index(1 + blocks) * BLOCK..index(padded) * BLOCK].fill(0);
         }
-        self.segments.pin(segment);
-        self.ask(IoKind::Write, Purpose::Batch(id), start, padded);
+        let (blocks, sent) = if batch.remaps { (0, 1) } else { (blocks, padded) };
+        self.ask(IoKind::Write, Purpose::Batch(id), start, sent);
+        self.count_batch(id, blocks, sent);
     }
 
-    fn count_batch(&mut self, id: BatchId, blocks: u32, padded: u32) {
+    fn count_batch(&mut self, id: BatchId, blocks: u32, sent: u32) {
         let cause = match self.log.batch(id).stream {
             Stream::User | Stream::Hot => Sent::User,
             Stream::Clean => Sent::Cleaning,
@@ -143,7 +161,7 @@ impl Volume {
         self.stats.batches += 1;
         self.stats.count(cause, blocks.into());
         self.stats.count(Sent::Header, 1);
-        self.stats.count(Sent::Padding, u64::from(padded - 1 - blocks));
+        self.stats.count(Sent::Padding, u64::from(sent - 1 - blocks));
     }
 
     /// Sends the batches that waited long enough, or whose stream has nothing in flight.
@@ -228,8 +246,6 @@ impl Volume {
         let blocks = batch.records.blocks();
         let padded = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
         let (segment, start, _) = self.next_place(stream, padded);
-        let batch = self.log.batch(id);
-        let seq = batch.seq.expect("a batch that was sent");
         self.move_entries(id, start);
         let batch = self.log.batch_mut(id);
         batch.segment = segment;
@@ -237,8 +253,7 @@ impl Volume {
         batch.attempt += 1;
         batch.written = None;
         self.log.stream_mut(stream).used += padded;
-        self.write_batch(id, seq, padded);
-        self.count_batch(id, blocks, padded);
+        self.dispatch(id, padded);
         self.stats.retried_batches += 1;
         self.checkpoint.spoil();
         true

@@ -4,7 +4,7 @@ use onefold_units::Nanos;
 use onefold_units::convert::index;
 
 use crate::engine::Engine;
-use crate::io::{Io, IoFailed, IoKind};
+use crate::io::{Io, IoFailed, IoKind, Relocation};
 use crate::log::BLOCK;
 
 /// Blocks of 4 KiB that can be read and written. `at` counts blocks.
@@ -20,6 +20,12 @@ pub trait Backing {
 
     /// The blocks hold nothing any more.
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed>;
+
+    /// Lets blocks hold what others hold without moving data. One that cannot fails.
+    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
+        let _ = list;
+        Err(IoFailed)
+    }
 }
 
 impl<B: Backing + ?Sized> Backing for &mut B {
@@ -37,6 +43,10 @@ impl<B: Backing + ?Sized> Backing for &mut B {
 
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
         (**self).trim(at, blocks)
+    }
+
+    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
+        (**self).remap(list)
     }
 }
 
@@ -56,6 +66,7 @@ pub fn execute<E: Engine + ?Sized, B: Backing>(
         }
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, u64::from(io.blocks)),
+        IoKind::Remap => backing.remap(&volume.relocations(io.id)),
     }
 }
 

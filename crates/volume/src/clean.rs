@@ -1,7 +1,8 @@
 //! The cleaner: moves what is live out of a log segment, so that it can be given back.
 //!
 //! It walks the chain of headers of its victim, looks each block up in the map, reads those that the map still points at,
-//! and appends them to the `clean` stream with their old checksums and their source. The map points to the copy as soon as
+//! and appends them to the `clean` stream with their old checksums and their source. Where the backing can remap blocks it
+//! does that instead of reading and writing them (`crate::remap`). The map points to the copy as soon as
 //! that is in a batch; a block that was written or trimmed meanwhile is left alone. So neither readers nor writers wait for
 //! a victim (volume.md, section 5.6).
 //!
@@ -19,7 +20,7 @@ use onefold_units::{Lba, Location, LogSegmentId};
 use crate::config::Victim;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::layout::Layout;
-use crate::log::{BLOCK, Stream};
+use crate::log::{BLOCK, BatchId, Stream};
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
@@ -31,12 +32,13 @@ const MOVE_BLOCKS_MAX: usize = 64;
 
 /// A block that may be live.
 #[derive(Clone, Copy, Debug)]
-struct Found {
-    lba: Lba,
+pub(crate) struct Found {
+    pub(crate) lba: Lba,
     /// The member that wrote it, by what its writes are marked with.
-    birth: u32,
-    at: Location,
-    crc: u32,
+    pub(crate) birth: u32,
+    pub(crate) at: Location,
+    /// The recorded checksum.
+    pub(crate) crc: u32,
 }
 
 /// The log segment that is cleaned.
@@ -80,6 +82,8 @@ pub(crate) struct Cleaner {
     pub(crate) utilisation: f64,
     /// A log segment is cleaned although there is no need.
     wanted: bool,
+    /// Victims that are copied before a remap is tried again.
+    pub(crate) copies_left: u32,
 }
 
 impl Cleaner {
@@ -181,7 +185,7 @@ impl Volume {
             return false;
         }
         if !walk.blocks.is_empty() {
-            return self.begin_move();
+            return if self.cleaner_remaps() { self.relocate() } else { self.begin_move() };
         }
         match walk.next {
             Some(next) => {
@@ -221,28 +225,24 @@ impl Volume {
             return;
         };
         let places = (start + 1..).map(Location::new);
-        walk.blocks = match &batch.records {
+        // Some that were taken back may be there (`Volume::revisit`).
+        let found = |lba, birth, crc, at| Found { lba, birth, at, crc };
+        match &batch.records {
             RecordList::Data(list) => {
-                let found =
-                    |r: &DataRecord, at| Found { lba: r.lba, birth: r.birth, at, crc: r.crc };
-                list.iter().zip(places).map(|(record, at)| found(record, at)).collect()
+                let of = |(r, at): (&DataRecord, Location)| found(r.lba, r.birth, r.crc, at);
+                walk.blocks.extend(list.iter().zip(places).map(of));
             }
             RecordList::Clean(list) => {
-                let found =
-                    |r: &CleanRecord, at| Found { lba: r.lba, birth: r.birth, at, crc: r.crc };
-                list.iter().zip(places).map(|(record, at)| found(record, at)).collect()
+                let of = |(r, at): (&CleanRecord, Location)| found(r.lba, r.birth, r.crc, at);
+                walk.blocks.extend(list.iter().zip(places).map(of));
             }
-            RecordList::Meta(_) => VecDeque::new(),
-        };
+            RecordList::Meta(_) => {}
+        }
         let behind = next
             + 1
             + u32_from(batch.records.as_records().len())
             + u32::from(batch.header.padding_blocks);
         walk.next = (behind < blocks).then_some(behind);
-    }
-
-    fn next_found(&self) -> Option<Found> {
-        self.cleaner.walk.as_ref()?.blocks.front().copied()
     }
 
     /// Reads the next live blocks of the batch at hand that lie side by side.
@@ -259,8 +259,7 @@ impl Volume {
             if live {
                 blocks.push(found);
             }
-            let Some(walk) = &mut self.cleaner.walk else { return false };
-            walk.blocks.pop_front();
+            self.pass_found();
         }
         let some = !blocks.is_empty();
         self.read_move(blocks, false);
@@ -308,9 +307,30 @@ impl Volume {
         self.cleaner.ready.push_back(ready);
     }
 
+    /// The next block of the victim that may be live.
+    pub(crate) fn next_found(&self) -> Option<Found> {
+        self.cleaner.walk.as_ref()?.blocks.front().copied()
+    }
+
+    /// The next block of the victim was looked at.
+    pub(crate) fn pass_found(&mut self) {
+        if let Some(walk) = &mut self.cleaner.walk {
+            walk.blocks.pop_front();
+        }
+    }
+
+    /// Looks at blocks of the victim once more, if it is still at hand.
+    pub(crate) fn revisit(&mut self, found: Found) {
+        let segment = self.layout.segment_of(found.at);
+        if let Some(walk) = self.cleaner.walk.as_mut().filter(|walk| walk.segment == segment) {
+            walk.blocks.push_back(found);
+        }
+    }
+
     /// Appends what was read, as far as there is room, and as far as it can be looked up who has it.
     fn append_ready(&mut self) {
         while let Some(mut ready) = self.cleaner.ready.pop_front() {
+            self.match_batch();
             while let Some(found) = ready.blocks.get(ready.done).copied() {
                 let held = self.is_held(found.lba, found.birth, found.at);
                 let Some(live) = held.filter(|_| self.can_append(Stream::Clean, 1)) else {
@@ -323,8 +343,7 @@ impl Volume {
                 } else {
                     self.stats.clean_wasted += 1;
                 }
-                self.cleaner.debt = (self.cleaner.debt - 1.0).max(0.0);
-                self.cleaner.credit -= 1.0;
+                self.pay();
                 ready.done += 1;
             }
             if let Some(walk) = &mut self.cleaner.walk {
@@ -334,31 +353,39 @@ impl Volume {
     }
 
     fn append_copy(&mut self, found: Found, bytes: Option<&[u8]>, lost: bool) {
-        let Found { lba, birth, at: source, crc } = found;
         if lost {
-            self.point_elsewhere(lba, source, Location::LOST);
-            self.lose(source);
+            self.point_elsewhere(found.lba, found.at, Location::LOST);
+            self.lose(found.at);
             self.stats.crc_errors += 1;
             return;
         }
+        let (id, slot) = self.append_record(found);
+        if let (Some(bytes), true) = (bytes, self.options.bytes) {
+            self.log.batch_mut(id).block_mut(slot).copy_from_slice(bytes);
+        }
+    }
+
+    /// Gives a block its place in a batch, which the map points to from now on. Its checksum is the recorded one, whatever
+    /// the block holds (invariant 3).
+    pub(crate) fn append_record(&mut self, found: Found) -> (BatchId, usize) {
+        let Found { lba, birth, at: source, crc } = found;
         let id = self.batch_with_room(Stream::Clean);
         let batch = self.log.batch_mut(id);
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
         batch.records.clean.push(CleanRecord { lba, birth, crc, source });
-        if let (Some(bytes), true) = (bytes, self.options.bytes) {
-            batch.block_mut(slot).copy_from_slice(bytes);
-        }
         self.point_elsewhere(lba, source, at);
         self.gain(at);
         self.lose(source);
         if let Some(walk) = &mut self.cleaner.walk {
             walk.moved += 1;
         }
+        (id, slot)
     }
 
     fn end_walk(&mut self) {
         let Some(walk) = self.cleaner.walk.take() else { return };
         self.segments.unpin(walk.segment);
+        self.cleaner.copies_left = self.cleaner.copies_left.saturating_sub(1);
         self.stats.cleaned_segments += 1;
         if self.segments.of(walk.segment).live > 0 {
             // Its chain is damaged, or the map of what it holds. What still points there can be read or not, but the log

@@ -36,6 +36,16 @@ pub enum Victim {
     CostBenefit,
 }
 
+/// How the cleaner moves blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleanMove {
+    /// It reads and writes them.
+    Copy,
+    /// The backing remaps them ([`crate::IoKind::Remap`]); where it cannot, they are copied. Needs an indirection unit of one
+    /// block.
+    Remap,
+}
+
 /// How a volume is run. None of it is stored.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,6 +78,8 @@ pub struct Options {
     pub hot_cold: bool,
     /// Choice of victims.
     pub victim: Victim,
+    /// How the cleaner moves blocks.
+    pub clean_move: CleanMove,
     /// Free log segments below which the cleaner runs; `None`: 2 % of all, at least two above the reserve.
     pub clean_below: Option<u32>,
     /// Whether freed log segments are trimmed on the backing.
@@ -104,6 +116,7 @@ impl Default for Options {
             eager: true,
             hot_cold: false,
             victim: Victim::CostBenefit,
+            clean_move: CleanMove::Copy,
             clean_below: None,
             trim: true,
             trim_pause: Nanos::new(50_000_000),
@@ -131,6 +144,14 @@ pub enum OptionsError {
         /// Blocks of the unit.
         unit: u32,
     },
+    /// Single blocks cannot be remapped.
+    #[error(
+        "cleaning by remap moves single blocks, and the indirection unit has {unit}: clean by copying"
+    )]
+    RemapUnit {
+        /// Blocks of the unit.
+        unit: u32,
+    },
     /// The longest request does not fit the batches.
     #[error("{found} batches of {blocks} blocks; expected at least {min} for the longest request")]
     Batches {
@@ -155,6 +176,9 @@ impl Options {
         let blocks = self.batch_blocks;
         if !(2..=BATCH_BLOCKS_MAX).contains(&blocks) || !blocks.is_multiple_of(unit) {
             return Err(OptionsError::BatchBlocks { found: blocks, unit });
+        }
+        if self.clean_move == CleanMove::Remap && unit > 1 {
+            return Err(OptionsError::RemapUnit { unit });
         }
         let data = blocks.min(CLEAN_RECORDS_MAX + 1) - 1;
         let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1 + BATCHES_BESIDE);

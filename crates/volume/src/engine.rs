@@ -5,7 +5,7 @@ use onefold_units::Nanos;
 
 use crate::faithful::Faithful;
 use crate::host::Range;
-use crate::io::{Done, Io, IoFailed, IoId, Refusal};
+use crate::io::{Done, Io, IoFailed, IoId, Refusal, Relocation};
 use crate::memory::Memory;
 use crate::plan::ReadPlan;
 use crate::stats::Stats;
@@ -55,6 +55,11 @@ pub trait Engine: Send {
     fn buffer(&self, id: IoId) -> &[u8];
     /// See [`Volume::buffer_mut`].
     fn buffer_mut(&mut self, id: IoId) -> &mut [u8];
+    /// See [`Volume::relocations`]; none in the modes `sung` and `han`.
+    fn relocations(&self, id: IoId) -> Vec<Relocation> {
+        let _ = id;
+        Vec::new()
+    }
     /// See [`Volume::completed`].
     fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>);
     /// See [`Volume::is_idle`].
@@ -165,6 +170,10 @@ impl Engine for Volume {
 
     fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
         Self::buffer_mut(self, id)
+    }
+
+    fn relocations(&self, id: IoId) -> Vec<Relocation> {
+        Self::relocations(self, id)
     }
 
     fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {

@@ -288,16 +288,17 @@ impl Volume {
                 if let Some(into) = into {
                     into.fill(0);
                 }
-            } else if let Some(batch) = self.batch_of(entry.at) {
-                let batch = self.log.batch(batch);
-                if let Some(into) = into {
-                    into.copy_from_slice(batch.block(batch.index_of(entry.at)));
-                }
-            } else {
-                plan.push(block, entry, self.layout.geometry().segment_blocks);
+                continue;
+            }
+            let batch = self.batch_of(entry.at).map(|id| self.log.batch(id));
+            let at = batch.map_or(Some(entry.at), |batch| batch.source_of(entry.at));
+            if let Some(at) = at {
+                plan.push(block, at, self.layout.geometry().segment_blocks);
                 if self.options.verify {
                     plan.sums.push(entry.crc);
                 }
+            } else if let (Some(batch), Some(into)) = (batch, into) {
+                into.copy_from_slice(batch.block(batch.index_of(entry.at)));
             }
         }
         for run in &plan.runs {

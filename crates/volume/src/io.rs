@@ -17,6 +17,21 @@ pub enum IoKind {
     Flush,
     /// The blocks hold nothing any more. A hint: failing does no harm.
     Trim,
+    /// The blocks are to hold what others hold ([`crate::Volume::relocations`]), and no data is to be moved for that. Like a
+    /// write it is durable with the next flush. Where the backing cannot do it for all of them it fails, and may leave any
+    /// of them changed: the volume copies then.
+    Remap,
+}
+
+/// Blocks that are to hold what others hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// The first one.
+    pub to: Location,
+    /// The first one of those others. They stay as they are.
+    pub from: Location,
+    /// Blocks.
+    pub blocks: u32,
 }
 
 /// A request to the backing. Its bytes are in [`crate::Volume::buffer`] from the moment it was given out until its

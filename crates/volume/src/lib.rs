@@ -35,6 +35,7 @@ mod page;
 mod pending;
 mod plan;
 mod preload;
+mod remap;
 mod replay;
 mod resize;
 mod restore;
@@ -49,7 +50,8 @@ mod volume;
 pub use backing::{Backing, drive, execute, settle};
 pub use check::{Miscount, SegmentInfo};
 pub use config::{
-    BATCH_BLOCKS_MAX, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN, Victim,
+    BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN,
+    Victim,
 };
 pub use engine::Engine;
 pub use error::MountError;
@@ -57,7 +59,7 @@ pub use faithful::{Areas, Faithful, PartitionInfo};
 pub use family::{FamilyError, MemberId, MemberInfo, Usage};
 pub use host::{REQUEST_BLOCKS_MAX, Range};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
-pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
+pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal, Relocation};
 pub use layout::Layout;
 pub use log::Stream;
 pub use memory::Memory;

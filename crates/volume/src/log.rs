@@ -4,7 +4,7 @@
 //! written at once. Its sequence number is its place in the order of all batches of all streams, taken when it is sent.
 //!
 //! 1. The place of a block is known when it is put into a batch, so the map points there at once. Until the batch is
-//!    complete, its blocks are read from memory.
+//!    complete, its blocks are read from memory, or where the backing remaps them from their sources.
 //! 2. A block that the host overwrites while its batch was not sent yet is replaced in place. So of two versions of a
 //!    block in different batches of the host, the newer one has the higher sequence number.
 //! 3. Within a log segment batches are sent in the order of their places.
@@ -120,6 +120,8 @@ pub(crate) struct Batch {
     /// Whether the backing wrote it; `None` while it is under way.
     pub(crate) written: Option<bool>,
     pub(crate) records: Records,
+    /// Its blocks are not in memory: the backing remaps them from their sources (`crate::remap`).
+    pub(crate) remaps: bool,
     /// Requests that wait for its completion.
     pub(crate) waiters: Vec<u32>,
     /// Header and blocks; the header alone where blocks carry no bytes.
@@ -146,6 +148,11 @@ impl Batch {
     /// Index of a block among the blocks of the batch.
     pub(crate) fn index_of(&self, at: Location) -> usize {
         onefold_units::convert::index(at.raw() - self.start.raw() - 1)
+    }
+
+    /// Where the block at `at` lies until the batch is complete, if that is not in memory.
+    pub(crate) fn source_of(&self, at: Location) -> Option<Location> {
+        self.remaps.then(|| self.records.clean[self.index_of(at)].source)
     }
 
     /// The bytes of block `at` of the batch.
@@ -258,6 +265,7 @@ impl Log {
             attempt: 0,
             written: None,
             records: Records::default(),
+            remaps: false,
             waiters: Vec::new(),
             buffer: Buffer::new(bytes),
             opened: now,
@@ -285,6 +293,7 @@ impl Log {
         batch.seq = None;
         batch.attempt = 0;
         batch.written = None;
+        batch.remaps = false;
         Some(batch)
     }
 

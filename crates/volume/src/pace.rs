@@ -51,6 +51,12 @@ impl Volume {
         cleaner.debt += written * v / (1.0 - v) * (1.0 + short.min(1.0));
     }
 
+    /// The cleaner moved a block, or had read it for nothing: the host may write more.
+    pub(crate) fn pay(&mut self) {
+        self.cleaner.debt = (self.cleaner.debt - 1.0).max(0.0);
+        self.cleaner.credit -= 1.0;
+    }
+
     /// Whether the host may write now.
     pub(crate) fn cleaner_keeps_pace(&self) -> bool {
         self.cleaner.debt < DEBT_MAX || !self.cleaner.is_walking() || self.free_soon() >= self.low()

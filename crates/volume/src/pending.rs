@@ -11,6 +11,8 @@ use crate::log::{BLOCK, BatchId};
 pub(crate) enum Purpose {
     /// A batch; the buffer is that of the batch.
     Batch(BatchId),
+    /// The blocks of a batch whose header is still to be written.
+    Remap(BatchId),
     /// Makes batches up to a number durable.
     Flush { covers: u64 },
     /// The root of a checkpoint.

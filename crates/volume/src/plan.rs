@@ -5,7 +5,6 @@ use onefold_units::Location;
 use onefold_units::convert::index;
 
 use crate::log::BLOCK;
-use crate::page::Entry;
 
 /// Blocks that lie side by side on the backing and in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +47,15 @@ impl ReadPlan {
         self.sums.clear();
     }
 
-    pub(crate) fn push(&mut self, block: u32, entry: Entry, segment_blocks: u32) {
+    pub(crate) fn push(&mut self, block: u32, at: Location, segment_blocks: u32) {
         if let Some(last) = self.runs.last_mut()
             && last.block + last.blocks == block
-            && last.at.raw() + last.blocks == entry.at.raw()
-            && !entry.at.raw().is_multiple_of(segment_blocks)
+            && last.at.raw() + last.blocks == at.raw()
+            && !at.raw().is_multiple_of(segment_blocks)
         {
             last.blocks += 1;
             return;
         }
-        self.runs.push(ReadRun { block, at: entry.at, blocks: 1 });
+        self.runs.push(ReadRun { block, at, blocks: 1 });
     }
 }

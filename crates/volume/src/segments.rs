@@ -285,6 +285,8 @@ impl Segments {
     }
 
     pub(crate) fn gain(&mut self, id: LogSegmentId) {
+        // What the cleaner takes back may belong to one that was empty meanwhile.
+        self.empty -= u32::from(self.of(id).is_empty_closed());
         let segment = self.of_mut(id);
         segment.live += 1;
         self.data += u64::from(self.of(id).stream != Stream::Meta);

@@ -65,6 +65,10 @@ pub struct Stats {
     pub clean_read: u64,
     /// Blocks the cleaner read but did not move, because they were overwritten meanwhile.
     pub clean_wasted: u64,
+    /// Blocks the cleaner moved by remap: neither read nor sent.
+    pub remapped: u64,
+    /// Remaps that the backing could not do; the blocks are copied then.
+    pub failed_remaps: u64,
     /// Log segments cleaned.
     pub cleaned_segments: u64,
     /// Log segments that cannot be cleaned because their headers or their map cannot be read.
@@ -130,6 +134,8 @@ impl Stats {
             read_runs: self.read_runs - earlier.read_runs,
             clean_read: self.clean_read - earlier.clean_read,
             clean_wasted: self.clean_wasted - earlier.clean_wasted,
+            remapped: self.remapped - earlier.remapped,
+            failed_remaps: self.failed_remaps - earlier.failed_remaps,
             cleaned_segments: self.cleaned_segments - earlier.cleaned_segments,
             damaged_segments: self.damaged_segments - earlier.damaged_segments,
             freed_segments: self.freed_segments - earlier.freed_segments,

@@ -258,6 +258,7 @@ impl Volume {
         let ended = self.pending.end(id);
         match ended.purpose {
             Purpose::Batch(batch) => self.batch_over(batch, result),
+            Purpose::Remap(batch) => self.remap_over(batch, result),
             Purpose::Flush { covers } => self.flush_over(covers, result),
             Purpose::Root => self.root_over(result),
             Purpose::Label => self.label_over(result),

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use onefold_format::REMAP_RANGES_MAX;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64};
-use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan};
+use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan, Relocation};
 
 use super::access::DirectFile;
 use super::error::VolumeError;
 use crate::block::BlockDevice;
+use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
 
 /// A file or block device, or an emulated SSD in the same process.
@@ -137,6 +139,44 @@ impl VolumeBacking {
         }
     }
 
+    /// Whether it can let single blocks hold what others hold. An emulated SSD can if it has a log of remaps; then it also
+    /// knows atomic ones.
+    pub(super) fn remaps(&self) -> bool {
+        let Kind::Ssd(device) = &self.kind else { return false };
+        Client::new(device.clone()).caps().is_ok_and(|caps| {
+            u64::from(caps.granularity_bytes) == PAGE_BYTES
+                && caps.modes.contains(RemapFlags::ATOMIC)
+        })
+    }
+
+    /// Lets blocks hold what others hold. What the device would have to copy it is to leave to the volume.
+    pub(super) fn remap(&self, list: &[Relocation]) -> Result<(), IoFailed> {
+        let Kind::Ssd(device) = &self.kind else { return Err(IoFailed) };
+        let mut client = Client::new(device.clone());
+        let range = |one: &Relocation| VectorRange {
+            dst: one.to.raw().into(),
+            src: one.from.raw().into(),
+            len: one.blocks,
+        };
+        let ranges: Vec<_> = list.iter().map(range).collect();
+        let mut remap = |part: &[VectorRange]| {
+            // Once more does no harm, so it needs no number.
+            let done = client.remap(RemapFlags::NO_FALLBACK, Some(0), part)?;
+            Ok::<_, MailboxError>(done.results.iter().all(|result| result.skipped == 0))
+        };
+        for part in ranges.chunks(REMAP_RANGES_MAX) {
+            match remap(part) {
+                Ok(true) => {}
+                Ok(false) => return Err(IoFailed),
+                Err(error) => {
+                    tracing::warn!(%error, "the cleaner copies what could not be remapped");
+                    return Err(IoFailed);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the runs of a plan into the buffer of its request. Gives the number of blocks that stay damaged.
     pub(super) fn fetch(&self, plan: &ReadPlan, buffer: &mut [u8]) -> Result<(), u32> {
         let block = index64(PAGE_BYTES);
@@ -186,5 +226,9 @@ impl BlockBacking for VolumeBacking {
 
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
         Self::trim(self, at, blocks)
+    }
+
+    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
+        Self::remap(self, list)
     }
 }

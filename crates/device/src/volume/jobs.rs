@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
-use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind};
+use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation};
 
 use super::Shared;
 
@@ -21,6 +21,8 @@ const IDLE: Duration = Duration::from_hours(1);
 pub(super) struct Job {
     pub(super) io: Io,
     pub(super) bytes: Buffer,
+    /// What a remap is about.
+    list: Vec<Relocation>,
 }
 
 impl Job {
@@ -29,12 +31,16 @@ impl Job {
         let len = index(io.blocks) * usize::try_from(PAGE_BYTES).unwrap_or(4096);
         let mut bytes = match io.kind {
             IoKind::Write | IoKind::Read => Buffer::new(len),
-            IoKind::Flush | IoKind::Trim => Buffer::default(),
+            IoKind::Flush | IoKind::Trim | IoKind::Remap => Buffer::default(),
         };
         if io.kind == IoKind::Write {
             bytes.bytes_mut().copy_from_slice(&volume.buffer(io.id)[..len]);
         }
-        Self { io, bytes }
+        let list = match io.kind {
+            IoKind::Remap => volume.relocations(io.id),
+            _ => Vec::new(),
+        };
+        Self { io, bytes, list }
     }
 
     /// Hands over what was read.
@@ -149,5 +155,6 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
         IoKind::Write => backing.write(at, job.bytes.bytes()),
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, job.io.blocks.into()),
+        IoKind::Remap => backing.remap(&job.list),
     }
 }

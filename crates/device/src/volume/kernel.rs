@@ -158,6 +158,8 @@ impl<K> Ring<K> {
             // The kernel only reads it.
             IoKind::Write => volume.buffer(io.id)[..len].as_ptr().cast_mut(),
             IoKind::Flush | IoKind::Trim => std::ptr::null_mut(),
+            // Files cannot: the volume copies.
+            IoKind::Remap => return self.end(Origin::Volume(io), Err(IoFailed)),
         };
         let offset = u64::from(io.at.raw()) * PAGE_BYTES;
         self.begin(Slot { origin: Origin::Volume(io), kind: io.kind, offset, address, left: len });
@@ -209,6 +211,7 @@ impl<K> Ring<K> {
             IoKind::Flush => {
                 opcode::Fsync::new(file).flags(io_uring::types::FsyncFlags::DATASYNC).build()
             }
+            IoKind::Remap => unreachable!("`start` refuses it"),
             IoKind::Trim => {
                 let mode =
                     rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
@@ -304,6 +307,7 @@ impl<K> Ring<K> {
             (IoKind::Write, result) => self.file.judge("write", result),
             (IoKind::Flush, result) => self.file.judge("flush", result),
             (IoKind::Trim, result) => self.file.judge("trim", result),
+            (IoKind::Remap, _) => Err(IoFailed),
         }
     }
 

@@ -206,6 +206,7 @@ impl Stack {
             }
             IoKind::Flush => self.below.submit(Op::Flush, 0, 0),
             IoKind::Trim => self.below.submit(Op::Trim, at, io.blocks.into()),
+            IoKind::Remap => Err(IoFailed),
         };
         if io.kind == IoKind::Write && result.is_ok() {
             self.in_flight.push_back(io.id);

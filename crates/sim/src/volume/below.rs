@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use onefold_ftl::{RemapOptions, RemapRange};
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{Command, Payload, Ssd, SsdError};
-use onefold_units::convert::{index, u64_from};
-use onefold_units::{Nanos, Op};
-use onefold_volume::{Backing, Io, IoFailed, IoKind, Stream, Volume};
+use onefold_units::convert::{index, narrow, u64_from};
+use onefold_units::{Location, Lpn, Nanos, Op};
+use onefold_volume::{Backing, Io, IoFailed, IoKind, Relocation, Stream, Volume};
 
 const BLOCK: u64 = 4096;
 
@@ -67,9 +68,33 @@ impl Below {
                 self.forget(at, io.blocks.into());
                 Op::Trim
             }
+            IoKind::Remap => {
+                self.forget(at, io.blocks.into());
+                return self.remap(now, &volume.relocations(io.id));
+            }
         };
         let answer = self.submit(now, (op, stream.into()), at, io.blocks.into());
         answer.unwrap_or(Answer { at: now, delay: Delay::None, failed: true })
+    }
+
+    /// Remaps blocks, which are mapping units of the device. What it would have to copy it is to leave to the volume.
+    fn remap(&mut self, now: u64, list: &[Relocation]) -> Answer {
+        let lpn = |at: Location| Lpn::new(narrow(self.offset + u64::from(at.raw())));
+        let range =
+            |one: &Relocation| RemapRange { dst: lpn(one.to), src: lpn(one.from), len: one.blocks };
+        let ranges: Vec<_> = list.iter().map(range).collect();
+        let options = RemapOptions { no_fallback: true, ..RemapOptions::default() };
+        let mut answer = Answer { at: now, delay: Delay::None, failed: false };
+        for part in ranges.chunks(index(self.ssd.remap_caps().max_ranges)) {
+            match self.ssd.remap(Nanos::new(now), part, options) {
+                Ok(done) => {
+                    answer.at = answer.at.max(done.at.get());
+                    answer.failed |= done.outcomes.iter().any(|outcome| outcome.skipped > 0);
+                }
+                Err(_) => answer.failed = true,
+            }
+        }
+        answer
     }
 
     fn forget(&mut self, at: u64, blocks: u64) {

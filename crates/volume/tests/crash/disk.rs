@@ -1,13 +1,13 @@
 //! A backing with a volatile cache.
 //!
-//! A write or trim is durable when a flush completes that began after it completed. At a power cut each other one, those
-//! under way included, happens as a whole, in part (sector by sector; a trim block by block), or not at all.
+//! A write, trim or remap is durable when a flush completes that began after it completed. At a power cut each other one,
+//! those under way included, happens as a whole, in part (sector by sector; a trim or remap block by block), or not at all.
 
 use std::rc::Rc;
 
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{Backing, IoFailed};
+use onefold_volume::{Backing, IoFailed, Relocation};
 
 use crate::image::{Block, Image, block};
 use crate::stamp::{BLOCK, SECTOR};
@@ -32,9 +32,11 @@ pub(crate) enum Fate {
 enum What {
     Write(Vec<Block>),
     Trim(u64),
+    /// Blocks as their sources were when it began.
+    Remap(Vec<Block>),
 }
 
-/// A write or trim that is not durable.
+/// A write, trim or remap that is not durable.
 #[derive(Clone)]
 pub(crate) struct Change {
     id: u64,
@@ -63,7 +65,7 @@ pub(crate) struct Disk {
 
 fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
     match &change.what {
-        What::Write(blocks) => {
+        What::Write(blocks) | What::Remap(blocks) => {
             for (at, block) in (change.at..).zip(blocks) {
                 image.set(at, block.clone());
             }
@@ -84,7 +86,7 @@ fn trim_one(image: &mut Image, at: u64, trimmed: Trimmed) {
     }
 }
 
-/// Some sectors are new: any, or those before some point.
+/// Some sectors or remapped blocks are new: any, or those before some point.
 fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
     match &change.what {
         What::Write(blocks) => {
@@ -107,6 +109,15 @@ fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
             for at in change.at..change.at + blocks {
                 if rng.below(2) == 0 {
                     trim_one(image, at, trimmed);
+                }
+            }
+        }
+        What::Remap(blocks) => {
+            let in_order = rng.below(2) == 0;
+            let point = rng.below(u64_from(blocks.len()));
+            for (n, block) in (0..).zip(blocks) {
+                if if in_order { n < point } else { rng.below(2) == 0 } {
+                    image.set(change.at + n, block.clone());
                 }
             }
         }
@@ -153,7 +164,19 @@ impl Disk {
         self.begin(at, What::Trim(blocks))
     }
 
-    /// A write or trim is done: reads find it.
+    /// Targets lie side by side, as those of a batch do.
+    pub(crate) fn begin_remap(&mut self, list: &[Relocation]) -> u64 {
+        let first = list.first().expect("a remap of something").to;
+        let mut blocks = Vec::new();
+        for Relocation { to, from, blocks: count } in list {
+            assert_eq!(u64::from(to.raw() - first.raw()), u64_from(blocks.len()));
+            let sources = u64::from(from.raw())..u64::from(from.raw() + count);
+            blocks.extend(sources.map(|at| self.view.get(at).clone()));
+        }
+        self.begin(first.raw().into(), What::Remap(blocks))
+    }
+
+    /// A write, trim or remap is done: reads find it.
     pub(crate) fn complete(&mut self, id: u64) {
         let change =
             self.changes.iter_mut().find(|change| change.id == id).expect("a change under way");
@@ -161,7 +184,7 @@ impl Disk {
         apply(&mut self.view, change, self.trimmed);
     }
 
-    /// A write or trim fails, and may leave anything in its place.
+    /// A write, trim or remap fails, and may leave anything in its place.
     pub(crate) fn fail(&mut self, id: u64, fate: Fate, rng: &mut Rng) {
         let at =
             self.changes.iter().position(|change| change.id == id).expect("a change under way");
@@ -202,6 +225,11 @@ impl Disk {
     /// Changes that a power cut now may undo.
     pub(crate) fn volatile(&self) -> usize {
         self.changes.len()
+    }
+
+    /// Whether a remap is among them.
+    pub(crate) fn has_volatile_remap(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change.what, What::Remap(_)))
     }
 
     /// What a power cut leaves, if `fate` decides about each change.
@@ -284,6 +312,16 @@ impl Backing for Disk {
             return Err(IoFailed);
         }
         let id = self.begin_trim(at, blocks);
+        self.tick()?;
+        self.complete(id);
+        Ok(())
+    }
+
+    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
+        if self.dead {
+            return Err(IoFailed);
+        }
+        let id = self.begin_remap(list);
         self.tick()?;
         self.complete(id);
         Ok(())

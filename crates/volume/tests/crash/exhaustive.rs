@@ -6,7 +6,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::budget;
 use onefold_units::Rng;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{MemberId, MemberInfo, drive};
+use onefold_volume::{CleanMove, MemberId, MemberInfo, drive};
 
 use crate::disk::{Disk, Fate, Trimmed};
 use crate::image::Image;
@@ -48,11 +48,15 @@ fn setup(mode: VolumeMode) -> Setup {
     Setup { mode, ..Setup::of(64 * 134, 1050, OPTIONS) }
 }
 
+fn remaps(setup: &Setup) -> bool {
+    setup.options.clean_move == CleanMove::Remap
+}
+
 /// A volume at rest with live blocks in several log segments, some of which are worth cleaning, and perhaps a snapshot.
-fn begin(mode: VolumeMode, snapshot: bool) -> Rig {
-    let mut rig = Rig::new(setup(mode), 5);
+fn begin(setup: Setup, snapshot: bool) -> Rig {
+    let mut rig = Rig::new(setup, 5);
     rig.order = Order::InTurn;
-    let (rounds, blocks) = if mode == VolumeMode::Log { (6, 64) } else { (3, 16) };
+    let (rounds, blocks) = if setup.mode == VolumeMode::Log { (6, 64) } else { (3, 16) };
     for round in 0..rounds {
         for lba in (0..blocks).step_by(8) {
             assert!(rig.run(Op::Write { lba: lba + round % 2 * 4, blocks: 8, fua: false }));
@@ -78,17 +82,29 @@ struct States {
     /// One state in so many lives on; one in sixteen times as many is cut at every request of its opening.
     every: u64,
     tried: u64,
+    /// Those that were cut while a remap was not durable.
+    remapped: u64,
 }
 
 impl States {
-    fn new(mode: VolumeMode, every: u64, snapshot: bool) -> Self {
-        let mut rig = begin(mode, snapshot);
+    fn new(setup: Setup, every: u64, snapshot: bool) -> Self {
+        let mut rig = begin(setup, snapshot);
         assert!(rig.settle());
         let mut begin = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
         begin.settle();
         let (seen, distinct) = (BTreeSet::new(), BTreeSet::new());
         let setup = rig.setup;
-        Self { setup, begin, oracle: rig.oracle, rng: Rng::new(1), seen, distinct, every, tried: 0 }
+        Self {
+            setup,
+            begin,
+            oracle: rig.oracle,
+            rng: Rng::new(1),
+            seen,
+            distinct,
+            every,
+            tried: 0,
+            remapped: 0,
+        }
     }
 
     fn history(&mut self, ops: &[Op], order: Order) {
@@ -141,6 +157,7 @@ impl States {
         }
         self.distinct.insert(digest);
         self.tried += 1;
+        self.remapped += u64::from(rig.disk.has_volatile_remap());
         let check = recover(&self.setup, image, &rig.oracle);
         let (seq, infos) = check.unwrap_or_else(|what| panic!("{what}, after {ops:?}"));
         if self.tried.is_multiple_of(self.every) {
@@ -221,34 +238,41 @@ fn recover(
 /// All histories of up to three operations, with and without a snapshot; a small budget thins out those of three.
 #[test]
 fn every_cut_of_every_short_history() {
-    every_cut(VolumeMode::Log);
+    every_cut(setup(VolumeMode::Log));
+}
+
+/// Those in which a log segment is cleaned.
+#[test]
+fn every_cut_of_every_short_history_cleaned_by_remap() {
+    every_cut(setup(VolumeMode::Log).remapped());
 }
 
 #[test]
 fn every_cut_of_every_short_history_of_sung() {
-    every_cut(VolumeMode::Sung);
+    every_cut(setup(VolumeMode::Sung));
 }
 
 #[test]
 fn every_cut_of_every_short_history_of_han() {
-    every_cut(VolumeMode::Han);
+    every_cut(setup(VolumeMode::Han));
 }
 
-fn every_cut(mode: VolumeMode) {
-    let budget = budget(300);
+fn every_cut(setup: Setup) {
+    let (mode, budget) = (setup.mode, budget(300));
     let ops = ops(mode);
     let count = ops.len();
-    let mut histories: Vec<Vec<Op>> = ops.iter().map(|op| vec![*op]).collect();
-    histories.extend((0..count * count).map(|n| vec![ops[n % count], ops[n / count]]));
-    let all = count.pow(3);
+    let wanted = |ops: &Vec<Op>| !remaps(&setup) || ops.contains(&Op::Clean);
+    let one = ops.iter().map(|op| vec![*op]);
+    let two = (0..count * count).map(|n| vec![ops[n % count], ops[n / count]]);
+    let three = (0..count.pow(3))
+        .map(|n| vec![ops[n % count], ops[n / count % count], ops[n / count / count]])
+        .filter(wanted);
+    let all = three.clone().count();
     let step = index64((u64_from(all) * 25).div_ceil(budget.max(1))).clamp(1, all);
-    let three = (0..all)
-        .step_by(step)
-        .map(|n| vec![ops[n % count], ops[n / count % count], ops[n / count / count]]);
-    histories.extend(three);
-    let mut distinct = 0;
+    let histories: Vec<_> = one.chain(two).filter(wanted).chain(three.step_by(step)).collect();
+    let (mut distinct, mut remapped) = (0, 0);
     for snapshot in [false, true].into_iter().filter(|with| !with || mode == VolumeMode::Log) {
-        let mut states = States::new(mode, if budget > 5_000 { 8 } else { 128 }, snapshot);
+        let mut states = States::new(setup, if budget > 5_000 { 8 } else { 128 }, snapshot);
         for history in &histories {
             states.history(history, Order::InTurn);
             if budget > 5_000 {
@@ -256,7 +280,13 @@ fn every_cut(mode: VolumeMode) {
             }
         }
         distinct += states.distinct.len();
+        remapped += states.remapped;
     }
-    println!("{mode:?}: {} histories, {distinct} distinct crash states", histories.len());
-    assert!(budget < 300 || distinct >= 20_000, "only {distinct} crash states");
+    let count = histories.len();
+    println!(
+        "{mode:?}: {count} histories, {distinct} distinct crash states, {remapped} with remaps"
+    );
+    let expected = if remaps(&setup) { 10_000 } else { 20_000 };
+    assert!(budget < 300 || distinct >= expected, "only {distinct} crash states");
+    assert_eq!(remapped > 0, remaps(&setup));
 }

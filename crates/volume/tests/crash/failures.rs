@@ -2,7 +2,7 @@
 
 use onefold_testkit::{Reproduce, budget, for_each_seed};
 use onefold_units::Rng;
-use onefold_volume::{Frozen, IoKind, Refusal};
+use onefold_volume::{CleanMove, Frozen, IoKind, Refusal};
 
 use crate::disk::{Disk, Fate};
 use crate::random::random_op;
@@ -74,6 +74,10 @@ fn assert_reaction(rig: &Rig, refusal: Option<Refusal>) {
             assert!(rig.volume.stats().retried_batches > 0);
         }
         IoKind::Read | IoKind::Trim => assert_eq!(frozen, None),
+        IoKind::Remap => {
+            assert_eq!(frozen, None, "the cleaner copies instead");
+            assert_eq!(rig.volume.stats().failed_remaps, 1);
+        }
     }
     assert_eq!(refusal, frozen.map(|_| Refusal::ReadOnly));
     assert!(frozen.is_some() || rig.oracle.failed == 0, "nothing else fails");
@@ -89,11 +93,18 @@ fn every_request_fails_once_with_snapshots() {
     every_request_fails(family_setup(), "every_request_fails_once_with_snapshots");
 }
 
+/// Some are remaps, and some are headers of batches that were remapped.
+#[test]
+fn every_request_fails_once_when_cleaning_by_remap() {
+    let test = "every_request_fails_once_when_cleaning_by_remap";
+    every_request_fails(setup().remapped(), test);
+}
+
 fn every_request_fails(setup: Setup, test: &'static str) {
     let begin = begin(setup);
     // Each failure in three ways; a small budget looks at some only.
     let step = if budget(300) >= 5_000 { 1 } else { 4 };
-    let mut failures = [0_u64; 4];
+    let mut failures = [0_u64; 5];
     for request in (1..).step_by(step) {
         let seed = request;
         let _guard = Reproduce::new(seed, "onefold-volume", "crash", test);
@@ -113,7 +124,7 @@ fn every_request_fails(setup: Setup, test: &'static str) {
         }
         assert_reaction(&rig, refusal);
         let kind = rig.failed.map(|io| io.kind);
-        let kinds = [IoKind::Read, IoKind::Write, IoKind::Flush, IoKind::Trim];
+        let kinds = [IoKind::Read, IoKind::Write, IoKind::Flush, IoKind::Trim, IoKind::Remap];
         failures[kinds.iter().position(|one| Some(*one) == kind).unwrap()] += 1;
         let reopened = if rig.volume.frozen().is_some() || request % 2 == 0 {
             rig.cut_and_reopen(0)
@@ -125,8 +136,10 @@ fn every_request_fails(setup: Setup, test: &'static str) {
         work(&mut rig);
         rig.assert_counts();
     }
-    println!("failed reads, writes, flushes and trims: {failures:?}");
-    assert!(failures.iter().all(|count| *count > 0), "{failures:?}");
+    println!("failed reads, writes, flushes, trims and remaps: {failures:?}");
+    let remaps = setup.options.clean_move == CleanMove::Remap;
+    assert!(failures[..4].iter().all(|count| *count > 0), "{failures:?}");
+    assert_eq!(failures[4] > 0, remaps, "{failures:?}");
 }
 
 /// Power fails soon after a request failed: what was promised meanwhile is there.

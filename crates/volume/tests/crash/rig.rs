@@ -3,10 +3,10 @@
 use onefold_format::checksum;
 use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
-use onefold_units::{Lba, Nanos, Rng};
+use onefold_units::{Lba, Location, Nanos, Rng};
 use onefold_volume::{
     Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, MountError, Range, ReadPlan,
-    Recovery, Refusal, Resize, Volume,
+    Recovery, Refusal, Relocation, Resize, Volume,
 };
 
 use crate::disk::{Disk, Fate};
@@ -55,12 +55,29 @@ pub(crate) enum Order {
 /// A request to the backing that was not answered.
 struct Flying {
     io: Io,
-    /// The write or trim.
+    /// The write, trim or remap.
     change: Option<u64>,
     /// What a flush covers.
     covered: Vec<u64>,
     /// Of what is written: it must not change meanwhile.
     sum: u32,
+    /// What a remap is about.
+    sources: Vec<Relocation>,
+}
+
+impl Flying {
+    /// Whether it changes blocks of a range.
+    fn changes(&self, at: Location, blocks: u32) -> bool {
+        changes(&self.io) && overlap(&self.io, at, blocks)
+    }
+}
+
+fn changes(io: &Io) -> bool {
+    matches!(io.kind, IoKind::Write | IoKind::Trim | IoKind::Remap)
+}
+
+fn overlap(io: &Io, at: Location, blocks: u32) -> bool {
+    io.at.raw() < at.raw() + blocks && at.raw() < io.at.raw() + io.blocks
 }
 
 /// A read of the host whose blocks were not read from the backing yet.
@@ -318,7 +335,8 @@ impl Rig {
         self.assert_alone(&io);
         let at = u64::from(io.at.raw());
         assert!(at + u64::from(io.blocks) <= self.setup.file_blocks, "{io:?} leaves the backing");
-        let mut flying = Flying { io, change: None, covered: Vec::new(), sum: 0 };
+        let mut flying =
+            Flying { io, change: None, covered: Vec::new(), sum: 0, sources: Vec::new() };
         match io.kind {
             IoKind::Read => {}
             IoKind::Write => {
@@ -329,26 +347,39 @@ impl Rig {
             }
             IoKind::Flush => flying.covered = self.disk.begin_flush(),
             IoKind::Trim => flying.change = Some(self.disk.begin_trim(at, io.blocks.into())),
+            IoKind::Remap => {
+                flying.sources = self.volume.relocations(io.id);
+                flying.change = Some(self.disk.begin_remap(&flying.sources));
+            }
         }
+        self.assert_sources(&flying);
         self.flying.push(flying);
     }
 
     /// Requests of which one changes blocks of another have no order.
     fn assert_alone(&self, io: &Io) {
-        let changes = |io: &Io| matches!(io.kind, IoKind::Write | IoKind::Trim);
-        let overlap =
-            |at: u32, blocks: u32| io.at.raw() < at + blocks && at < io.at.raw() + io.blocks;
         for other in
             self.flying.iter().map(|flying| &flying.io).filter(|other| other.kind != IoKind::Flush)
         {
-            let alone = !overlap(other.at.raw(), other.blocks) || !(changes(io) || changes(other));
+            let alone = !overlap(io, other.at, other.blocks) || !(changes(io) || changes(other));
             assert!(alone, "{io:?} and {other:?} are under way together");
         }
         for run in self.reading.iter().flat_map(|reading| reading.plan.runs()) {
             assert!(
-                !changes(io) || !overlap(run.at.raw(), run.blocks),
+                !changes(io) || !overlap(io, run.at, run.blocks),
                 "{io:?} while the host reads {run:?}"
             );
+        }
+    }
+
+    /// What is remapped stays as it is meanwhile.
+    fn assert_sources(&self, new: &Flying) {
+        for other in &self.flying {
+            for (one, two) in [(new, other), (other, new)] {
+                let changed = |from: &Relocation| one.changes(from.from, from.blocks);
+                let (source, by) = (two.sources.iter().find(|from| changed(from)), &one.io);
+                assert!(source.is_none(), "{by:?} while {source:?} is remapped");
+            }
         }
     }
 
@@ -381,8 +412,7 @@ impl Rig {
             *fuse -= 1;
         }
         let id = flying.io.id;
-        let failure =
-            self.fail.filter(|(request, _)| *request == self.requests).map(|(_, fate)| fate);
+        let failure = self.failure(&flying.io);
         if flying.io.kind == IoKind::Write {
             let bytes = &self.volume.buffer(id)[..index64(flying.io.blocks.into()) * BLOCK];
             assert_eq!(checksum(bytes), flying.sum, "bytes changed while they were written");
@@ -393,7 +423,6 @@ impl Rig {
                 Ok(())
             }
             Some(fate) => {
-                self.failed = Some(flying.io);
                 if let Some(change) = flying.change {
                     self.disk.fail(change, fate, &mut self.rng);
                 }
@@ -401,6 +430,19 @@ impl Rig {
             }
         };
         self.volume.completed(self.now, id, result);
+    }
+
+    /// How a request fails, if it does.
+    fn failure(&mut self, io: &Io) -> Option<Fate> {
+        if let Some((_, fate)) = self.fail.filter(|(request, _)| *request == self.requests) {
+            self.failed = Some(*io);
+            return Some(fate);
+        }
+        let one_in = self.setup.refused_remaps;
+        if io.kind != IoKind::Remap || one_in == 0 || self.rng.below(one_in) > 0 {
+            return None;
+        }
+        Some([Fate::Lost, Fate::Torn, Fate::Whole][index64(self.rng.below(3))])
     }
 
     fn execute(&mut self, flying: &Flying) {
@@ -413,8 +455,8 @@ impl Rig {
                 }
             }
             (IoKind::Flush, _) => self.disk.end_flush(&flying.covered),
-            (IoKind::Write | IoKind::Trim, Some(change)) => self.disk.complete(change),
-            (IoKind::Write | IoKind::Trim, None) => unreachable!("each has a change"),
+            (_, Some(change)) => self.disk.complete(change),
+            (_, None) => unreachable!("each has a change"),
         }
     }
 
@@ -511,6 +553,10 @@ impl Rig {
             self.settle();
             if let Some(wrong) = self.volume.as_log().and_then(Volume::recount) {
                 assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
+            }
+            if self.fail.is_none() {
+                let stats = self.volume.stats();
+                assert_eq!(stats.damaged_segments, 0, "nothing is damaged: {:?}", self.setup);
             }
         }
     }

@@ -3,7 +3,7 @@
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Areas, Options, Victim, format};
+use onefold_volume::{Areas, CleanMove, Options, Victim, format};
 
 use crate::disk::Disk;
 use crate::image::Image;
@@ -19,6 +19,8 @@ pub(crate) struct Setup {
     pub(crate) file_blocks: u64,
     pub(crate) logical_blocks: u64,
     pub(crate) unit_blocks: u32,
+    /// One in so many remaps fails; 0: none does.
+    pub(crate) refused_remaps: u64,
     pub(crate) options: Options,
 }
 
@@ -35,6 +37,7 @@ pub(crate) const OPTIONS: Options = Options {
     eager: true,
     hot_cold: false,
     victim: Victim::Greedy,
+    clean_move: CleanMove::Copy,
     clean_below: None,
     trim: true,
     trim_pause: Nanos::ZERO,
@@ -59,8 +62,15 @@ impl Setup {
             file_blocks: backing_blocks,
             logical_blocks,
             unit_blocks: 1,
+            refused_remaps: 0,
             options,
         }
+    }
+
+    /// The same, cleaned by remap.
+    pub(crate) const fn remapped(mut self) -> Self {
+        self.options.clean_move = CleanMove::Remap;
+        self
     }
 
     /// A volume on which everything happens often.
@@ -91,14 +101,14 @@ impl Setup {
         };
         let segments = 134 + rng.below(20);
         let backing_blocks = 64 * segments + rng.below(64);
-        Self {
-            mode: VolumeMode::Log,
-            backing_blocks,
-            file_blocks: backing_blocks,
-            logical_blocks,
-            unit_blocks: pick(rng, &[1, 1, 4]),
-            options,
-        }
+        let unit_blocks = pick(rng, &[1, 1, 4]);
+        let remaps = unit_blocks == 1 && rng.below(2) == 0;
+        let setup = Self {
+            unit_blocks,
+            refused_remaps: pick(rng, &[0, 0, 1, 5]),
+            ..Self::of(backing_blocks, logical_blocks, options)
+        };
+        if remaps { setup.remapped() } else { setup }
     }
 
     /// The same in mode `sung` or `han`.

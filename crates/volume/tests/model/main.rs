@@ -1,30 +1,35 @@
 //! A volume against plain arrays of blocks, one for each member of its family.
 
 mod family;
+mod remap;
 
 use std::collections::BTreeMap;
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Backing, IoFailed, MemberId, Options, Range, ReadPlan, Refusal, Volume, drive, format, inspect,
-    mount, settle,
+    Backing, IoFailed, MemberId, Options, Range, ReadPlan, Refusal, Relocation, Volume, drive,
+    format, inspect, mount, settle,
 };
 
 const BLOCK: usize = 4096;
 
-struct Memory(Vec<u8>);
+struct Memory {
+    bytes: Vec<u8>,
+    /// It can remap blocks.
+    remaps: bool,
+}
 
 impl Backing for Memory {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         let at = usize::try_from(at).unwrap() * BLOCK;
-        bytes.copy_from_slice(&self.0[at..at + bytes.len()]);
+        bytes.copy_from_slice(&self.bytes[at..at + bytes.len()]);
         Ok(())
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         let at = usize::try_from(at).unwrap() * BLOCK;
-        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
@@ -34,7 +39,19 @@ impl Backing for Memory {
 
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
         let at = usize::try_from(at).unwrap() * BLOCK;
-        self.0[at..at + usize::try_from(blocks).unwrap() * BLOCK].fill(0xDD);
+        self.bytes[at..at + usize::try_from(blocks).unwrap() * BLOCK].fill(0xDD);
+        Ok(())
+    }
+
+    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
+        if !self.remaps {
+            return Err(IoFailed);
+        }
+        for Relocation { to, from, blocks } in list {
+            let of = |at: u32| usize::try_from(at).unwrap() * BLOCK;
+            let sources = of(from.raw())..of(from.raw() + blocks);
+            self.bytes.copy_within(sources, of(to.raw()));
+        }
         Ok(())
     }
 }
@@ -88,7 +105,8 @@ fn stamp(lba: u64, version: u64) -> Vec<u8> {
 
 impl Rig {
     fn new(blocks: u64, logical: u64, options: Options) -> Self {
-        let mut memory = Memory(vec![0xEE; usize::try_from(blocks).unwrap() * BLOCK]);
+        let mut memory =
+            Memory { bytes: vec![0xEE; usize::try_from(blocks).unwrap() * BLOCK], remaps: true };
         format(&mut memory, &label(blocks, logical, 64, 1)).unwrap();
         let (volume, recovery) = mount(&mut memory, blocks, options).unwrap();
         assert_eq!(recovery.batches, 1, "the first checkpoint, {recovery:?}");
@@ -208,7 +226,7 @@ impl Rig {
             self.volume.flush(3).unwrap();
             self.step();
         }
-        let blocks = (self.memory.0.len() / BLOCK) as u64;
+        let blocks = (self.memory.bytes.len() / BLOCK) as u64;
         let inspection = inspect(&mut self.memory, blocks, true).unwrap();
         assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
         let (volume, recovery) = mount(&mut self.memory, blocks, self.options).unwrap();
