@@ -221,6 +221,12 @@ pub enum ConfigError {
         "volume.mode and dedup.fingerprints are given, expected one of them: a simulated volume carries no contents"
     )]
     VolumeContents,
+    /// Nothing can be remapped.
+    #[error(
+        "volume.clean_move is \"remap\" and ftl.remap is \"none\", expected \"lh\", \"ln\", \"gf\", \"gn\" or \"opt\": the \
+         device would copy"
+    )]
+    VolumeRemap,
     /// No number of blocks gives the wanted size.
     #[error(
         "the size is {found}, expected a multiple of {unit} for which geometry.blocks stays \
@@ -286,9 +292,10 @@ impl ConfigError {
             Self::Order { .. } => "config::order",
             Self::Tenant { .. } => "config::tenant",
             Self::Fixed { .. } => "usage::fixed",
-            Self::VolumeGeometry { .. } | Self::VolumeOptions { .. } | Self::VolumeContents => {
-                "config::volume"
-            }
+            Self::VolumeGeometry { .. }
+            | Self::VolumeOptions { .. }
+            | Self::VolumeContents
+            | Self::VolumeRemap => "config::volume",
             Self::LogicalSize { .. } => "config::size",
         }
     }
@@ -342,7 +349,11 @@ impl ConfigError {
             Self::VolumeGeometry { .. } => {
                 "change volume.log_segment or volume.op, or enlarge the device".to_owned()
             }
+            Self::VolumeOptions { source: onefold_volume::OptionsError::RemapUnit { .. } } => {
+                "set volume.clean_move to copy, or ftl.indirection to 4KiB".to_owned()
+            }
             Self::VolumeOptions { .. } => "change volume.batch".to_owned(),
+            Self::VolumeRemap => "set ftl.remap to lh, or volume.clean_move to copy".to_owned(),
             Self::VolumeContents => "remove volume.mode or dedup.fingerprints".to_owned(),
             Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
             Self::LogicalSize { unit, .. } => {

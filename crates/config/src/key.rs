@@ -395,6 +395,12 @@ pub(crate) const KEYS: &[Key] = &[
         "How the cleaner chooses a log segment.",
     ),
     key(
+        "volume.clean_move",
+        words(&["copy", "remap"]),
+        "copy",
+        "How the cleaner moves blocks. copy: it reads and writes them; remap: the device remaps them, and copies are made only where it cannot. remap needs ftl.remap, and ftl.indirection of 4 KiB.",
+    ),
+    key(
         "volume.streams",
         words(&["one", "hot-cold"]),
         "one",

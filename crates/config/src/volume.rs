@@ -2,7 +2,7 @@
 
 use onefold_nand::Geometry as Flash;
 use onefold_units::{Nanos, convert};
-use onefold_volume::{Geometry, GeometryError, Layout, Options, Victim};
+use onefold_volume::{CleanMove, Geometry, GeometryError, Layout, Options, Victim};
 
 use crate::config::Config;
 use crate::error::ConfigError;
@@ -73,6 +73,9 @@ impl Config {
         if self.count("dedup.fingerprints") > 0 {
             return Err(ConfigError::VolumeContents);
         }
+        if self.word("volume.clean_move") == "remap" && self.word("ftl.remap") == "none" {
+            return Err(ConfigError::VolumeRemap);
+        }
         let flash = self.geometry()?;
         let offset_blocks = self.quantity("volume.offset") / BLOCK;
         let geometry = self
@@ -142,6 +145,10 @@ impl Config {
             victim: match self.word("volume.victim") {
                 "greedy" => Victim::Greedy,
                 _ => Victim::CostBenefit,
+            },
+            clean_move: match self.word("volume.clean_move") {
+                "remap" => CleanMove::Remap,
+                _ => CleanMove::Copy,
             },
             clean_below: match self.narrow("volume.clean_below") {
                 0 => None,

@@ -105,6 +105,8 @@ fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume 
         read_runs: stats.read_runs,
         clean_read_pages: stats.clean_read,
         clean_wasted_pages: stats.clean_wasted,
+        remapped_pages: stats.remapped,
+        failed_remaps: stats.failed_remaps,
         cleaned_segments: stats.cleaned_segments,
         freed_segments: stats.freed_segments,
         trim_pages: stats.trim_sent,

@@ -97,6 +97,43 @@ fn a_map_that_does_not_fit_is_paged() {
     assert!(result.latency_by_delay.write.background.count > 0);
 }
 
+/// Blocks that are remapped are programmed once, when the load wrote them, and not again by the cleaner.
+#[test]
+fn cleaning_by_remap_copies_nothing() {
+    let load = "randwrite,bs=4KiB,qd=32,requests=30k";
+    let by = |clean_move: &str| {
+        let clean_move = format!("volume.clean_move={clean_move}");
+        let more = ["precondition.overwrite=1", "ftl.remap=lh", &clean_move];
+        run(&small(&more, load))
+    };
+    let (_, copied) = by("copy");
+    assert!(copied.sent_pages["cleaning"] > 10_000 && copied.remapped_pages == 0);
+    let (result, remapped) = by("remap");
+    assert!(remapped.remapped_pages > 10_000);
+    assert_eq!((remapped.sent_pages["cleaning"], remapped.failed_remaps), (0, 0));
+    // The cleaner read headers only.
+    assert!(remapped.clean_read_pages * 10 < remapped.remapped_pages);
+    assert_eq!(remapped.device.write_pages, remapped.sent_pages.values().sum::<u64>());
+    let programs = &result.flash.program_pages;
+    assert_eq!(programs.of("fallback"), 0);
+    // One is programmed when the next one of its unit of programming comes.
+    assert!(programs.of("user").abs_diff(remapped.device.write_pages) < 1_000);
+}
+
+/// A log of remaps that has room for few entries: what does not fit is copied by the cleaner, and nothing by the device.
+#[test]
+fn what_the_device_cannot_remap_is_copied() {
+    let more = [
+        "precondition.overwrite=1",
+        "ftl.remap=ln",
+        "ftl.remap_log=16KiB",
+        "volume.clean_move=remap",
+    ];
+    let (result, volume) = run(&small(&more, "randwrite,bs=4KiB,qd=32,requests=30k"));
+    assert!(volume.failed_remaps > 0 && volume.sent_pages["cleaning"] > 0);
+    assert_eq!(result.flash.program_pages.of("fallback"), 0);
+}
+
 /// What preconditioning left in memory is not taken for the end of a request of the run: it was, and the run panicked.
 #[test]
 fn blocks_left_from_preconditioning_belong_to_nobody() {
@@ -154,6 +191,12 @@ fn what_cannot_be_is_refused() {
     assert!(batch.contains("batches of 3 blocks"), "{batch}");
     let both = ["ftl.remap=lh", "dedup.fingerprints=1000"];
     assert!(error(&both).to_string().contains("expected one of them"));
+    let remap = error(&["volume.clean_move=remap"]);
+    assert!(remap.to_string().contains("the device would copy"), "{remap}");
+    let units = ["volume.clean_move=remap", "ftl.remap=lh", "ftl.indirection=16KiB"];
+    let units = error(&units);
+    assert!(units.to_string().contains("single blocks"), "{units}");
+    assert!(units.help().contains("volume.clean_move"));
     let planned = error(&["volume.mode=sung"]).to_string();
     assert!(planned.contains("sung"), "{planned}");
 }

@@ -41,6 +41,8 @@ pub struct VolumeDetails {
     pub mode: VolumeMode,
     /// How its requests get to the backing.
     pub io: IoMode,
+    /// Whether its cleaner moves blocks by remap.
+    pub remaps: bool,
     /// Blocks of space for new data.
     pub free_blocks: u64,
     /// What only a volume of mode `log` has.
@@ -119,6 +121,8 @@ impl VolumeDetails {
             ("checkpoints", stats.checkpoints),
             ("flushes_sent", stats.flushes_sent),
             ("cleaned_segments", stats.cleaned_segments),
+            ("remapped_blocks", stats.remapped),
+            ("failed_remaps", stats.failed_remaps),
             ("freed_segments", stats.freed_segments),
             ("damaged_segments", stats.damaged_segments),
             ("clean_stalls", stats.clean_stalls),
@@ -161,6 +165,7 @@ impl VolumeDevice {
             uuid: shared.opening.uuid,
             mode: volume.mode(),
             io: shared.opening.io.clone(),
+            remaps: shared.opening.remaps,
             free_blocks: volume.free_blocks(),
             log: volume.as_log().map(LogDetails::of),
             memory: volume.memory(),

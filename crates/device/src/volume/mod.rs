@@ -81,6 +81,7 @@ struct State {
 struct Opening {
     uuid: [u8; 16],
     io: IoMode,
+    remaps: bool,
     recovery: Recovery,
     took: Duration,
 }

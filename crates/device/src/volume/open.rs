@@ -9,7 +9,7 @@ use onefold_format::volume::{
 };
 use onefold_units::convert::float;
 use onefold_units::{Nanos, PAGE_BYTES};
-use onefold_volume::{Geometry, Layout, MemberId, MountError, Options, Recovery};
+use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery};
 
 use super::backing::VolumeBacking;
 use super::details::Stalls;
@@ -39,7 +39,9 @@ pub struct VolumeOptions {
     pub io: VolumeIo,
     /// Whether they go around the page cache where the file system can do that.
     pub direct: bool,
-    /// What the engine is run with.
+    /// Whether the cleaner moves blocks by remap where the backing can: an emulated SSD with `ftl.remap`.
+    pub remap: bool,
+    /// What the engine is run with, but for how the cleaner moves blocks.
     pub engine: Options,
 }
 
@@ -53,6 +55,7 @@ impl Default for VolumeOptions {
             acknowledge: Acknowledge::Buffered,
             io: VolumeIo::Auto,
             direct: true,
+            remap: true,
             engine: Options { batches: BATCHES, preload: true, ..Options::default() },
         }
     }
@@ -259,7 +262,12 @@ impl VolumeDevice {
     ) -> Result<VolumeOpened, VolumeError> {
         let begin = Instant::now();
         let blocks = backing.blocks();
-        let uuid = onefold_volume::read_label(&mut backing.clone(), blocks)?.uuid;
+        let label = onefold_volume::read_label(&mut backing.clone(), blocks)?;
+        let uuid = label.uuid;
+        let mut options = options;
+        let singles = label.mode == VolumeMode::Log && label.unit_blocks == 1;
+        let remaps = options.remap && singles && backing.remaps();
+        options.engine.clean_move = if remaps { CleanMove::Remap } else { CleanMove::Copy };
         if options.engine.paper_flush {
             return Err(VolumeError::PaperFlush);
         }
@@ -291,7 +299,7 @@ impl VolumeDevice {
             jobs: Jobs::default(),
             bell: bell.clone(),
             threads_trim: file.as_ref().is_some_and(|file| file.is_block_device()),
-            opening: Opening { uuid, io, recovery, took },
+            opening: Opening { uuid, io, remaps, recovery, took },
             backing,
             rewrite: RwLock::new(()),
             size: AtomicU64::new(size),

@@ -116,3 +116,12 @@ pub(crate) fn open(path: &Path, config: &SsdConfig) -> Opened {
     let image = Image::open(path, Access::Exclusive).unwrap();
     SsdDevice::open(image, config, OpenOptions::new(Latency::None)).unwrap()
 }
+
+/// A device of 40 MiB, 36 of them for the host: room for a volume.
+pub(crate) fn roomy(scheme: RemapScheme) -> SsdConfig {
+    let mut config = SsdConfig { geometry: geometry(4096, 160, 32), ..small() };
+    config.ftl.logical_units = 9216;
+    let log_bytes = 256 << 10;
+    config.ftl.remap = RemapConfig { scheme, log_bytes, ..RemapConfig::OFF };
+    config
+}

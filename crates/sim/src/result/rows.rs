@@ -118,6 +118,7 @@ impl Rows<'_> {
             Some(percent(share(float(volume.live_pages), float(volume.log_pages))))
         });
         add("log segments cleaned", |volume| positive(volume.cleaned_segments));
+        add("moved by remap", |volume| positive(volume.remapped_pages));
         add("checkpoints", |volume| positive(volume.checkpoints));
         add("requests that waited for the volume", |volume| positive(volume.stalls.requests));
         add("longest wait for the volume", |volume| {

@@ -32,6 +32,10 @@ pub struct Volume {
     pub clean_read_pages: u64,
     /// Pages the cleaner read and did not move, because they were overwritten meanwhile.
     pub clean_wasted_pages: u64,
+    /// Pages the cleaner moved by remap: neither read nor sent.
+    pub remapped_pages: u64,
+    /// Remaps that the device could not do; the pages were copied.
+    pub failed_remaps: u64,
     /// Log segments cleaned.
     pub cleaned_segments: u64,
     /// Log segments given back.

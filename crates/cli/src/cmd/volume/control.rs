@@ -143,6 +143,8 @@ fn live(details: &VolumeDetails) -> Value {
             "unflushed_bytes": log.map(|log| bytes(log.blocks_since_flush)),
             "flush_ms": details.flush_time.as_secs_f64() * 1e3,
             "cleaned_segments": stats.cleaned_segments,
+            "remapped_bytes": bytes(stats.remapped),
+            "failed_remaps": stats.failed_remaps,
             "damaged_segments": stats.damaged_segments,
             "crc_errors": stats.crc_errors,
             "retried_batches": stats.retried_batches,

@@ -76,6 +76,9 @@ pub(crate) struct Serve {
     /// Do not tell the backing which log segments hold nothing
     #[arg(long)]
     no_trim: bool,
+    /// Clean by copying, also on an emulated SSD that can remap
+    #[arg(long)]
+    no_remap: bool,
     /// Unix socket for `onefold volume info` [default: PATH.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -153,6 +156,7 @@ impl Serve {
             Io::Threads => VolumeIo::Threads,
         };
         options.direct = !self.no_direct;
+        options.remap = !self.no_remap;
         if let Some(bytes) = self.map_memory {
             options.engine.map_pages = index64(bytes / MAP_PAGE_BYTES);
             options.engine.table_bytes = bytes;
@@ -176,7 +180,9 @@ fn tell(global: &Global, opened: &VolumeOpened) {
             opened.took.as_millis(),
         ));
     }
-    global.say(format_args!("backing: {}", opened.device.details().io));
+    let details = opened.device.details();
+    let remaps = if details.remaps { "; the cleaner moves blocks by remap" } else { "" };
+    global.say(format_args!("backing: {}{remaps}", details.io));
 }
 
 /// Says what became of the writes.
