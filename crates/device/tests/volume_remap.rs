@@ -55,6 +55,7 @@ fn overwrite(scheme: RemapScheme, remap: bool) -> (Stats, u64) {
         assert!(buffer == content(lba, *version), "block {lba}");
     }
     device.close().unwrap();
+    drop((device, ssd));
     assert!(folder.is_whole());
     (stats, programs)
 }
