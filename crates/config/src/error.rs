@@ -216,6 +216,11 @@ pub enum ConfigError {
         /// Why.
         source: onefold_volume::OptionsError,
     },
+    /// Mode `han` has four equal partitions.
+    #[error(
+        "volume.partition is given, expected 0: mode han has four equal partitions (Han 2021, section III-C)"
+    )]
+    VolumePartition,
     /// Contents do not get through a simulated volume.
     #[error(
         "volume.mode and dedup.fingerprints are given, expected one of them: a simulated volume carries no contents"
@@ -294,6 +299,7 @@ impl ConfigError {
             Self::Fixed { .. } => "usage::fixed",
             Self::VolumeGeometry { .. }
             | Self::VolumeOptions { .. }
+            | Self::VolumePartition
             | Self::VolumeContents
             | Self::VolumeRemap => "config::volume",
             Self::LogicalSize { .. } => "config::size",
@@ -347,13 +353,15 @@ impl ConfigError {
                 TenantProblem::Stream { .. } => "raise ftl.streams".to_owned(),
             },
             Self::VolumeGeometry { .. } => {
-                "change volume.log_segment or volume.op, or enlarge the device".to_owned()
+                "change volume.log_segment, volume.partition or volume.op, or enlarge the device"
+                    .to_owned()
             }
             Self::VolumeOptions { source: onefold_volume::OptionsError::RemapUnit { .. } } => {
                 "set volume.clean_move to copy, or ftl.indirection to 4KiB".to_owned()
             }
             Self::VolumeOptions { .. } => "change volume.batch".to_owned(),
             Self::VolumeRemap => "set ftl.remap to lh, or volume.clean_move to copy".to_owned(),
+            Self::VolumePartition => "remove volume.partition, or choose mode sung".to_owned(),
             Self::VolumeContents => "remove volume.mode or dedup.fingerprints".to_owned(),
             Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
             Self::LogicalSize { unit, .. } => {

@@ -46,4 +46,4 @@ pub use quantity::{size, size_text, time};
 pub use run::{Align, Fit, Mode, Precondition, Run, Until};
 pub use suggest::nearest;
 pub use tenant::{Load, Tenant};
-pub use volume::{Volume, VolumeMode};
+pub use volume::Volume;

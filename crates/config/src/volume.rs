@@ -2,7 +2,9 @@
 
 use onefold_nand::Geometry as Flash;
 use onefold_units::{Nanos, convert};
-use onefold_volume::{CleanMove, Geometry, GeometryError, Layout, Options, Victim};
+use onefold_volume::{
+    Areas, CleanMove, Geometry, GeometryError, Layout, Options, Victim, VolumeMode,
+};
 
 use crate::config::Config;
 use crate::error::ConfigError;
@@ -19,29 +21,13 @@ const SEGMENTS_WANTED: u64 = 160;
 /// Largest log segment: 4 GiB.
 const SEGMENT_BLOCKS_MAX: u64 = 1 << 20;
 
-/// How a volume places what is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VolumeMode {
-    /// A log of batches in log segments (volume.md, section 5).
-    Log,
-}
-
-impl VolumeMode {
-    /// Name in configurations and results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-        }
-    }
-}
-
 /// A volume between the load and the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Volume {
     /// How it places what is written.
     pub mode: VolumeMode,
-    /// Sizes. They fit together, and onto the device behind `offset_blocks`.
+    /// Sizes. They fit together, and onto the device behind `offset_blocks`. In the modes `sung` and `han` log segments
+    /// are partitions.
     pub geometry: Geometry,
     /// How it is run: blocks carry no bytes and are not verified.
     pub options: Options,
@@ -51,6 +37,8 @@ pub struct Volume {
     pub ack_buffer: bool,
     /// Host CPU time per request.
     pub cpu: Nanos,
+    /// Host CPU time per table that is searched for a block.
+    pub cpu_search: Nanos,
 }
 
 impl Volume {
@@ -67,9 +55,12 @@ impl Config {
     /// # Errors
     /// Names the inequality that its geometry or its options break.
     pub fn volume(&self) -> Result<Option<Volume>, ConfigError> {
-        if self.word("volume.mode") == "none" {
-            return Ok(None);
-        }
+        let mode = match self.word("volume.mode") {
+            "log" => VolumeMode::Log,
+            "sung" => VolumeMode::Sung,
+            "han" => VolumeMode::Han,
+            _ => return Ok(None),
+        };
         if self.count("dedup.fingerprints") > 0 {
             return Err(ConfigError::VolumeContents);
         }
@@ -78,19 +69,28 @@ impl Config {
         }
         let flash = self.geometry()?;
         let offset_blocks = self.quantity("volume.offset") / BLOCK;
-        let geometry = self
-            .volume_geometry(&flash, offset_blocks)
-            .map_err(|source| ConfigError::VolumeGeometry { source })?;
+        // A device that cannot be built is judged before its volume.
+        let device = self.logical_bytes().unwrap_or(0) / BLOCK;
+        let blocks = device.saturating_sub(offset_blocks);
+        if mode == VolumeMode::Han && self.quantity("volume.partition") > 0 {
+            return Err(ConfigError::VolumePartition);
+        }
+        let geometry = match mode {
+            VolumeMode::Log => self.log_segments(&flash, blocks),
+            VolumeMode::Sung | VolumeMode::Han => self.partitions(mode, blocks),
+        };
+        let geometry = geometry.map_err(|source| ConfigError::VolumeGeometry { source })?;
         let options = self.volume_options();
         let checked = options.check(geometry.unit_blocks);
         checked.map_err(|source| ConfigError::VolumeOptions { source })?;
         Ok(Some(Volume {
-            mode: VolumeMode::Log,
+            mode,
             geometry,
             options,
             offset_blocks,
             ack_buffer: self.word("volume.ack") == "buffer",
             cpu: self.time("volume.cpu"),
+            cpu_search: self.time("volume.cpu_search"),
         }))
     }
 
@@ -105,11 +105,8 @@ impl Config {
         }
     }
 
-    fn volume_geometry(&self, flash: &Flash, offset: u64) -> Result<Geometry, GeometryError> {
+    fn log_segments(&self, flash: &Flash, blocks: u64) -> Result<Geometry, GeometryError> {
         let unit = u64::from(flash.unit_bytes()) / BLOCK;
-        // A device that cannot be built is judged before its volume.
-        let device = self.logical_bytes().unwrap_or(0) / BLOCK;
-        let blocks = device.saturating_sub(offset);
         let segment = match self.quantity("volume.log_segment") / BLOCK {
             0 => segment_of(flash, blocks).next_multiple_of(unit).min(SEGMENT_BLOCKS_MAX),
             given => given,
@@ -121,23 +118,46 @@ impl Config {
             logical_blocks: 1,
         };
         let layout = Layout::new(geometry)?;
-        let share = 1.0 - self.real("volume.op");
-        let logical = convert::floor_u64(share * convert::float(layout.log_blocks()) + 0.5);
-        let geometry = Geometry { logical_blocks: logical, ..geometry };
+        let logical_blocks = self.exported(layout.log_blocks());
+        let geometry = Geometry { logical_blocks, ..geometry };
         Layout::new(geometry).map(|_| geometry)
+    }
+
+    /// The partitions of the modes `sung` and `han`. Both papers write blocks of 4 KiB, whatever the device maps.
+    fn partitions(&self, mode: VolumeMode, blocks: u64) -> Result<Geometry, GeometryError> {
+        let partition = match self.quantity("volume.partition") / BLOCK {
+            0 => Areas::default_partition(mode, blocks),
+            given => convert::narrow(given),
+        };
+        let largest = Areas::new(mode, blocks, partition, 1)?;
+        let logical_blocks = self.exported(largest.data_blocks()).min(largest.logical_max());
+        Areas::new(mode, blocks, partition, logical_blocks)?;
+        Ok(Geometry {
+            backing_blocks: blocks,
+            segment_blocks: partition,
+            unit_blocks: 1,
+            logical_blocks,
+        })
+    }
+
+    /// Blocks that are exported of so many that hold data.
+    fn exported(&self, space: u64) -> u64 {
+        convert::floor_u64((1.0 - self.real("volume.op")) * convert::float(space) + 0.5)
     }
 
     fn volume_options(&self) -> Options {
         let batch = convert::narrow(self.quantity("volume.batch") / BLOCK);
+        let map_memory = match self.setting("volume.map_memory").value {
+            Value::MapCache(given) => given,
+            ref other => panic!("volume.map_memory is a cache size, not {other:?}"),
+        };
         Options {
             batch_blocks: batch,
             // As many bytes as the batches of the default size have.
             batches: convert::index(4096 / batch.max(1)).max(16),
-            map_pages: match self.setting("volume.map_memory").value {
-                Value::MapCache(None) => usize::MAX,
-                Value::MapCache(Some(bytes)) => convert::index64(bytes / MAP_PAGE_BYTES),
-                ref other => panic!("volume.map_memory is a cache size, not {other:?}"),
-            },
+            map_pages: map_memory
+                .map_or(usize::MAX, |bytes| convert::index64(bytes / MAP_PAGE_BYTES)),
+            table_bytes: map_memory.unwrap_or(u64::MAX),
             checkpoint_blocks: self.quantity("volume.checkpoint") / BLOCK,
             // Who is answered when a block is in memory does not wait for its batch.
             eager: self.word("volume.ack") == "complete",
@@ -156,6 +176,10 @@ impl Config {
             },
             trim: self.flag("volume.trim"),
             trim_pause: self.time("volume.trim_pause"),
+            transaction_pairs: convert::index(self.narrow("volume.transaction")),
+            commit_age: self.time("volume.commit_age"),
+            free_share: self.real("volume.free_share"),
+            paper_flush: self.flag("volume.paper_flush"),
             verify: false,
             bytes: false,
             ..Options::default()

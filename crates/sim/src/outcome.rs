@@ -17,9 +17,6 @@ use crate::series::ratio;
 use crate::tenant::{Pace, Tenant};
 use crate::volume::VolumeRun;
 
-/// Bytes of a page of the volume's map in memory.
-const MAP_PAGE_BYTES: u64 = 8192;
-
 /// Builds the result.
 pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
     let littles_law = littles_law(&mut run.tenants)?;
@@ -92,7 +89,6 @@ fn host_bytes(run: &Finished) -> u64 {
 fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume {
     let (stats, config) = (&run.stats, &run.config);
     let segment_pages = u64::from(config.geometry.segment_blocks);
-    let log_pages = run.space.log_segments * segment_pages;
     let sent = stats.sent_total();
     Volume {
         mode: config.mode.name().to_owned(),
@@ -120,10 +116,15 @@ fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume 
             max_ns: run.stalls.max_ns,
         },
         segment_pages,
-        log_pages,
+        log_pages: run.space.log_blocks,
         live_pages: run.space.live_blocks,
-        free_segments: run.space.free_segments,
-        map_bytes: run.space.map_pages * MAP_PAGE_BYTES,
+        free_segments: run.space.free_blocks / segment_pages,
+        map_bytes: run.space.map_bytes,
+        map_probes: stats.map_probes,
+        table_faults: stats.table_faults,
+        stale_entries: run.space.memory.invalid_entries,
+        map_bytes_peak: run.space.memory.peak_real_bytes,
+        map_bytes_paper: run.space.memory.peak_paper_bytes,
     }
 }
 

@@ -197,8 +197,10 @@ fn what_cannot_be_is_refused() {
     let units = error(&units);
     assert!(units.to_string().contains("single blocks"), "{units}");
     assert!(units.help().contains("volume.clean_move"));
-    let planned = error(&["volume.mode=sung"]).to_string();
-    assert!(planned.contains("sung"), "{planned}");
+    let partition = error(&["volume.mode=han", "volume.partition=64MiB"]).to_string();
+    assert!(partition.contains("four equal partitions"), "{partition}");
+    let tiny = error(&["volume.mode=sung", "volume.partition=1MiB"]).to_string();
+    assert!(tiny.contains("partitions of at least 512 blocks"), "{tiny}");
 }
 
 /// The device below wears out: the volume cannot go on, and the run says why.

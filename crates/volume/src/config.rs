@@ -1,5 +1,6 @@
 //! What a volume is made of, and how it is run.
 
+use onefold_format::volume::TRANSACTION_PAIRS_MAX;
 use onefold_units::Nanos;
 use onefold_units::convert::index;
 use thiserror::Error;
@@ -90,6 +91,12 @@ pub struct Options {
     pub verify: bool,
     /// Whether blocks carry bytes. Without them the volume counts and places, as simulations need.
     pub bytes: bool,
+    /// Modes `sung` and `han`: block addresses that a transaction changes at most; at most
+    /// [`crate::TRANSACTION_PAIRS_MAX`] count.
+    pub transaction_pairs: usize,
+    /// Mode `sung`: cleaning begins when contiguous free space / space for data is below this. Not in Sung 2022;
+    /// volume.md, section 3, V6.
+    pub free_share: f64,
     /// Modes `sung` and `han`: a transaction is committed after this time at the latest.
     pub commit_age: Nanos,
     /// Mode `sung`: bytes that tables may take; those updated least recently leave memory then. Two stay, and those that are
@@ -122,6 +129,8 @@ impl Default for Options {
             trim_pause: Nanos::new(50_000_000),
             verify: true,
             bytes: true,
+            transaction_pairs: TRANSACTION_PAIRS_MAX,
+            free_share: 0.1,
             commit_age: Nanos::new(5_000_000_000),
             table_bytes: u64::MAX,
             paper_flush: false,

@@ -80,6 +80,11 @@ pub trait Engine: Send {
     fn memory(&self) -> Memory {
         Memory::default()
     }
+    /// Tables that a read or write of these blocks searches (modes `sung` and `han`; Sung 2022, sec. IV-C, has what that
+    /// costs reads).
+    fn searches(&self, _range: Range) -> u64 {
+        0
+    }
     /// Space for new data in blocks.
     fn free_blocks(&self) -> u64;
     /// The volume itself where the mode is `log`.

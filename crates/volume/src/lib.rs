@@ -64,6 +64,7 @@ pub use layout::Layout;
 pub use log::Stream;
 pub use memory::Memory;
 pub use mount::{Recovery, format, mount, mount_read_only, open, open_read_only, read_label};
+pub use onefold_format::volume::{TRANSACTION_PAIRS_MAX, VolumeMode};
 pub use plan::{ReadPlan, ReadRun};
 pub use resize::{Resize, ResizeError};
 pub use stats::{Sent, Stats};

@@ -9,7 +9,7 @@ use super::open::{VolumeSpec, random_uuid, share, spare_basis_points};
 
 /// The label of a volume on a backing of so many blocks. A *segment* is a partition (`sung` only).
 pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, VolumeError> {
-    let (mode, name) = (spec.mode, name(spec.mode));
+    let (mode, name) = (spec.mode, spec.mode.name());
     if spec.unit_bytes != PAGE_BYTES {
         return Err(VolumeError::Mode {
             mode: name,
@@ -49,13 +49,4 @@ pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, Volum
         op_basis_points: spare_basis_points(space, logical_blocks),
         devices: vec![data],
     })
-}
-
-/// Stable name of a mode.
-const fn name(mode: VolumeMode) -> &'static str {
-    match mode {
-        VolumeMode::Log => "log",
-        VolumeMode::Sung => "sung",
-        VolumeMode::Han => "han",
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{Resize, Volume};
 
@@ -73,11 +72,7 @@ impl VolumeDevice {
 }
 
 fn log_of(state: &mut State) -> Result<&mut Volume, VolumeError> {
-    let mode = match state.volume.mode() {
-        VolumeMode::Log => "log",
-        VolumeMode::Sung => "sung",
-        VolumeMode::Han => "han",
-    };
+    let mode = state.volume.mode().name();
     state.volume.as_log_mut().ok_or(VolumeError::KeepsSize(mode))
 }
 

@@ -34,6 +34,18 @@ coded! {
     }
 }
 
+impl VolumeMode {
+    /// Name in commands, configurations and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Sung => "sung",
+            Self::Han => "han",
+        }
+    }
+}
+
 coded! {
     /// What a device of a volume is for.
     DeviceRole {

@@ -52,16 +52,26 @@ pub struct Volume {
     pub map_evictions: u64,
     /// Requests that the volume did not take at once.
     pub stalls: Stalls,
-    /// Pages of a log segment.
+    /// Pages of a log segment, or of a partition in the modes `sung` and `han`.
     pub segment_pages: u64,
-    /// Pages of all log segments.
+    /// Pages of all log segments or partitions.
     pub log_pages: u64,
     /// Pages of them that are live at the end, data and map.
     pub live_pages: u64,
-    /// Log segments free at the end.
+    /// Log segments free at the end; of partitions, as much as so many.
     pub free_segments: u64,
     /// Map in memory at the end.
     pub map_bytes: u64,
+    /// Modes `sung` and `han`: tables that were searched for where blocks lie.
+    pub map_probes: u64,
+    /// Mode `sung`: tables that were read because they had left memory.
+    pub table_faults: u64,
+    /// Modes `sung` and `han`: entries of overwritten blocks at the end, kept until they are cleaned.
+    pub stale_entries: u64,
+    /// Modes `sung` and `han`: the most memory that tables took, preconditioning included.
+    pub map_bytes_peak: u64,
+    /// The same as the papers count: 12 bytes for each entry.
+    pub map_bytes_paper: u64,
 }
 
 /// Requests that the volume did not take at once: they waited for the cleaner, for batches or for the map.

@@ -7,7 +7,7 @@ use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{Command, Payload, Ssd, SsdError};
 use onefold_units::convert::{index, narrow, u64_from};
 use onefold_units::{Location, Lpn, Nanos, Op};
-use onefold_volume::{Backing, Io, IoFailed, IoKind, Relocation, Stream, Volume};
+use onefold_volume::{Backing, Engine, Io, IoFailed, IoKind, Relocation, Stream};
 
 const BLOCK: u64 = 4096;
 
@@ -49,9 +49,9 @@ impl Below {
     }
 
     /// Carries out what a volume asks for. A failure of the device is the volume's to handle.
-    pub(crate) fn execute(&mut self, now: u64, volume: &mut Volume, io: Io) -> Answer {
+    pub(crate) fn execute(&mut self, now: u64, volume: &mut dyn Engine, io: Io) -> Answer {
         let at = u64::from(io.at.raw());
-        let stream = volume.stream(io.id).map_or(0, Stream::code);
+        let stream = volume.as_log().and_then(|log| log.stream(io.id)).map_or(0, Stream::code);
         let op = match io.kind {
             IoKind::Read => {
                 self.load(at, volume.buffer_mut(io.id));

@@ -13,6 +13,8 @@ mod run;
 mod stack;
 
 use onefold_ssd::HostStats;
+use onefold_units::convert::u64_from;
+use onefold_volume::Engine;
 
 pub(crate) use run::simulate;
 
@@ -40,8 +42,36 @@ pub(crate) struct Stalls {
 /// How full a volume is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VolumeSpace {
-    pub(crate) log_segments: u64,
-    pub(crate) free_segments: u64,
+    /// Blocks of all log segments or partitions.
+    pub(crate) log_blocks: u64,
+    pub(crate) free_blocks: u64,
     pub(crate) live_blocks: u64,
-    pub(crate) map_pages: u64,
+    pub(crate) map_bytes: u64,
+    pub(crate) memory: onefold_volume::Memory,
+}
+
+/// Bytes of a page of the map of mode `log` in memory.
+const MAP_PAGE_BYTES: u64 = 8192;
+
+impl VolumeSpace {
+    fn of(volume: &dyn Engine) -> Self {
+        let (free_blocks, memory) = (volume.free_blocks(), volume.memory());
+        if let Some(log) = volume.as_log() {
+            let segment = u64::from(log.layout().geometry().segment_blocks);
+            return Self {
+                log_blocks: u64::from(log.layout().usable_segments()) * segment,
+                free_blocks,
+                live_blocks: log.live_blocks(),
+                map_bytes: u64_from(log.resident_pages()) * MAP_PAGE_BYTES,
+                memory,
+            };
+        }
+        Self {
+            log_blocks: volume.as_faithful().map_or(0, |layer| layer.areas().data_blocks()),
+            free_blocks,
+            live_blocks: memory.valid_entries,
+            map_bytes: memory.real_bytes,
+            memory,
+        }
+    }
 }

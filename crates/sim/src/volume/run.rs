@@ -7,7 +7,8 @@ use onefold_config::Volume as VolumeConfig;
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::Refusal;
+use onefold_units::{Lba, Op};
+use onefold_volume::{Range, Refusal};
 
 use super::load::Load;
 use super::request::{Request, Work};
@@ -54,7 +55,7 @@ pub(crate) fn simulate(
     runner.run(control)?;
     let cpu_s = thread_cpu_s() - begin;
     let Runner { stack, loads, series, measured, executed, partial, .. } = runner;
-    let space = space(&stack);
+    let space = VolumeSpace::of(&*stack.volume);
     let volume = VolumeRun {
         config: *config,
         stats: stack.volume.stats().since(&measured.volume),
@@ -76,15 +77,6 @@ pub(crate) fn simulate(
         volume: Some(volume),
     };
     outcome::result(setup, finished)
-}
-
-fn space(stack: &Stack) -> VolumeSpace {
-    VolumeSpace {
-        log_segments: stack.volume.layout().usable_segments().into(),
-        free_segments: stack.volume.free_segments().into(),
-        live_blocks: stack.volume.live_blocks(),
-        map_pages: u64_from(stack.volume.resident_pages()),
-    }
 }
 
 /// What is counted in the measured part, and what counters said at its beginning.
@@ -174,9 +166,25 @@ impl Runner {
             }
         }
         let cpu = (self.cpu_until, self.config.cpu.get());
-        let arrival =
-            best.map(|(arrival, _)| Arrival { now: arrival.issued.max(cpu.0) + cpu.1, ..arrival });
+        let arrival = best.map(|(arrival, _)| {
+            let busy = cpu.1 + self.search_ns(&arrival);
+            Arrival { now: arrival.issued.max(cpu.0) + busy, ..arrival }
+        });
         Ok((arrival, more))
+    }
+
+    /// CPU time in which a request finds where its blocks lie.
+    fn search_ns(&self, arrival: &Arrival) -> u64 {
+        let (asked, each) = (&arrival.asked, self.config.cpu_search.get());
+        if each == 0 || !matches!(asked.op, Op::Read | Op::Write) {
+            return 0;
+        }
+        let offset = asked.offset + self.loads[arrival.load].tenant.base;
+        let range = Range {
+            lba: Lba::new(offset / 4096),
+            blocks: (offset + u64::from(asked.len)).div_ceil(4096) - offset / 4096,
+        };
+        self.stack.volume.searches(range) * each
     }
 
     /// Takes a request to the volume.

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use onefold_config::{Volume as VolumeConfig, VolumeMode};
+use onefold_config::Volume as VolumeConfig;
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::{Lba, Nanos, Op};
-use onefold_volume::{Done, IoFailed, IoId, Range, ReadPlan, Refusal, Volume, format, mount};
+use onefold_volume::{Done, Engine, IoFailed, IoId, Range, ReadPlan, Refusal, format, open};
 
 use super::below::{Answer, Below};
 use crate::SimError;
@@ -43,7 +43,7 @@ pub(crate) struct Ended {
 
 /// A volume on a device.
 pub(crate) struct Stack {
-    pub(crate) volume: Volume,
+    pub(crate) volume: Box<dyn Engine>,
     pub(crate) below: Below,
     /// By time, then in the order of submission.
     flights: BinaryHeap<Reverse<(Answer, u64, Flight)>>,
@@ -66,7 +66,7 @@ impl Stack {
         let mut below = Below::new(ssd, config.offset_blocks);
         format(&mut below, &label(config)).map_err(failed("made"))?;
         let blocks = config.geometry.backing_blocks;
-        let opened = mount(&mut below, blocks, config.options);
+        let opened = open(&mut below, blocks, config.options);
         let (volume, _) = opened.map_err(failed("opened"))?;
         Ok(Self {
             volume,
@@ -133,7 +133,7 @@ impl Stack {
         self.pumped = now;
         self.volume.pump(Nanos::new(self.base + now));
         while let Some(io) = self.volume.poll_io() {
-            let answer = self.below.execute(now, &mut self.volume, io);
+            let answer = self.below.execute(now, &mut *self.volume, io);
             self.fly(answer, Flight::Io(io.id));
         }
         while let Some(Done { tag, result }) = self.volume.poll_done() {
@@ -192,7 +192,7 @@ pub(crate) enum ReadRefused {
 /// Filling and overwriting through the volume, without time.
 impl Target for Stack {
     fn units(&self) -> u64 {
-        self.volume.layout().geometry().logical_blocks / self.blocks_per_unit()
+        self.volume.logical_blocks() / self.blocks_per_unit()
     }
 
     fn pages_per_unit(&self) -> u64 {
@@ -231,7 +231,7 @@ impl Target for Stack {
 
 impl Stack {
     fn blocks_per_unit(&self) -> u64 {
-        self.volume.layout().geometry().unit_blocks.into()
+        self.below.ssd.config().geometry.pages_per_unit()
     }
 }
 
@@ -241,9 +241,7 @@ fn label(config: &VolumeConfig) -> VolumeLabel {
         uuid: [7; 16],
         generation: 1,
         name: VolumeName::default(),
-        mode: match config.mode {
-            VolumeMode::Log => onefold_format::volume::VolumeMode::Log,
-        },
+        mode: config.mode,
         compat: 0,
         ro_compat: 0,
         incompat: 0,

@@ -70,16 +70,19 @@ pub(super) struct Journal {
     pub(super) durable: u64,
     /// Who waits for a transaction to be durable: its number, and the tag.
     pub(super) waiters: Vec<(u64, u64)>,
+    /// Pairs of a transaction at most.
+    pairs_max: usize,
 }
 
 impl Journal {
-    pub(super) fn new(durable: u64) -> Self {
+    pub(super) fn new(durable: u64, pairs_max: usize) -> Self {
         Self {
             open: Open::new(durable + 1),
             closed: VecDeque::new(),
             overlay: BTreeMap::new(),
             durable,
             waiters: Vec::new(),
+            pairs_max: pairs_max.clamp(1, TRANSACTION_PAIRS_MAX),
         }
     }
 
@@ -90,7 +93,7 @@ impl Journal {
 
     /// Pairs that still fit the open transaction.
     pub(super) fn room(&self) -> usize {
-        TRANSACTION_PAIRS_MAX - self.open.changes.len()
+        self.pairs_max - self.open.changes.len()
     }
 
     /// Whether transactions may be closed on behalf of the host.

@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use onefold_format::volume::VolumeMode;
+use onefold_units::convert::narrow;
 use onefold_units::{Location, Nanos};
 
 use crate::config::Options;
@@ -106,7 +107,7 @@ impl Faithful {
             held: Vec::new(),
             current: 0,
             left: VecDeque::new(),
-            journal: Journal::new(0),
+            journal: Journal::new(0, options.transaction_pairs),
             stage: Stage::Idle,
             ops: BTreeMap::new(),
             searches: Vec::new(),
@@ -342,6 +343,12 @@ impl Engine for Faithful {
 
     fn memory(&self) -> Memory {
         self.tables.memory()
+    }
+
+    fn searches(&self, range: HostRange) -> u64 {
+        let lbas = range.lba.raw()..range.lba.raw().saturating_add(range.blocks);
+        let blocks = lbas.map(narrow).filter(|lba| !self.journal.overlay.contains_key(lba));
+        blocks.map(|lba| self.tables.searches(lba)).sum()
     }
 
     fn free_blocks(&self) -> u64 {

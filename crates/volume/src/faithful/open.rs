@@ -235,7 +235,7 @@ impl Faithful {
             self.tidy(number);
         }
         self.tables.measure();
-        self.journal = super::Journal::new(last);
+        self.journal = super::Journal::new(last, self.options.transaction_pairs);
         self.current = self.areas.partition_written(self.regions.position());
         self.free_after_cleaning = self.regions.blocks();
         (recovery.seq, recovery.batches) = (last, last - seq);

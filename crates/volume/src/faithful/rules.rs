@@ -20,8 +20,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) free_blocks: u64,
     /// The same after the last cleaning.
     pub(crate) free_after_cleaning: u64,
-    /// Blocks that hold data.
-    pub(crate) data_blocks: u64,
+    /// Blocks of free regions below which cleaning is due (`Options::free_share`).
+    pub(crate) free_wanted: u64,
     /// The partition that the last write left, if it was not looked at since.
     pub(crate) left: Option<usize>,
     /// A write waits for space, or cleaning was asked for.

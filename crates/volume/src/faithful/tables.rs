@@ -6,7 +6,7 @@
 //! 3. Tables belong to transformed partitions and are searched for original blocks: the one written last comes first (V5).
 
 use onefold_format::volume::{TableEntry, TablePlace};
-use onefold_units::convert::index64;
+use onefold_units::convert::{index64, u64_from};
 
 use super::area::Areas;
 use super::resident::Load;
@@ -131,6 +131,13 @@ impl Tables {
             }
         }
         None
+    }
+
+    /// How many tables are searched for a block.
+    pub(super) fn searches(&self, lba: u32) -> u64 {
+        let holds = |number: &usize| self.list[*number].table.find(lba).is_some();
+        let before = self.recent.iter().position(holds);
+        u64_from(before.map_or(self.recent.len(), |before| before + 1))
     }
 
     /// Where a block lies.

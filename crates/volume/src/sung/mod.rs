@@ -7,16 +7,13 @@ use onefold_format::volume::VolumeMode;
 
 use crate::faithful::{Rules, Scope, Situation};
 
-/// Cleaning begins when contiguous free space is below data / this. Not in Sung 2022; volume.md, section 3, V6.
-const FREE_SHARE: u64 = 10;
-
 pub(crate) const RULES: Rules =
     Rules { mode: VolumeMode::Sung, files: 1, partitions: None, temporary_table: false, choose };
 
 /// Where cleaning cannot bring free space above the threshold, it begins when half of what the last one brought is used:
 /// else each overwritten block would be cleaned by itself.
 fn choose(situation: &Situation<'_>) -> Option<Scope> {
-    let threshold = (situation.data_blocks / FREE_SHARE).min(situation.free_after_cleaning / 2);
+    let threshold = situation.free_wanted.min(situation.free_after_cleaning / 2);
     let due = situation.wanted || situation.free_blocks < threshold;
     let holes = situation.invalid.iter().any(|invalid| *invalid > 0);
     (due && holes).then_some(Scope::All)

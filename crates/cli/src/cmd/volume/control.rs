@@ -112,7 +112,7 @@ fn live(details: &VolumeDetails) -> Value {
         details.sent_bytes().map(|(cause, bytes)| (cause.to_owned(), bytes.into())).collect();
     json!({
         "uuid": render::uuid(&details.uuid),
-        "mode": super::mode_name(details.mode),
+        "mode": details.mode.name(),
         "free_bytes": bytes(details.free_blocks),
         "live": {
             "io": details.io.to_string(),

@@ -123,7 +123,7 @@ impl Create {
                     "dry_run": self.dry_run,
                     "uuid": render::uuid(&label.uuid),
                     "name": label.name.as_str(),
-                    "mode": super::mode_name(label.mode),
+                    "mode": label.mode.name(),
                     "logical_bytes": bytes(label.logical_blocks),
                     "backing_bytes": bytes(backing),
                     "segment_bytes": bytes(label.segment_blocks.into()),

@@ -77,7 +77,7 @@ impl Info {
         info["served"] = false.into();
         info["uuid"] = render::uuid(&label.uuid).into();
         info["name"] = label.name.as_str().into();
-        info["mode"] = super::mode_name(label.mode).into();
+        info["mode"] = label.mode.name().into();
         info["closed"] = recovery.clean.into();
         info["batches_to_replay"] = recovery.batches.into();
         Ok((info, described))

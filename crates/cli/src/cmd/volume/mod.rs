@@ -17,7 +17,6 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice};
-use onefold_format::volume::VolumeMode;
 
 use crate::cmd::{control as control_socket, ssd};
 use crate::error::CliError;
@@ -62,15 +61,6 @@ impl Volume {
             Self::Advise(advise) => advise.run(global),
             Self::Dump(dump) => dump.run(global),
         }
-    }
-}
-
-/// Stable name of a mode.
-const fn mode_name(mode: VolumeMode) -> &'static str {
-    match mode {
-        VolumeMode::Log => "log",
-        VolumeMode::Sung => "sung",
-        VolumeMode::Han => "han",
     }
 }
 

@@ -11,7 +11,7 @@ mod free;
 
 use std::ops::Range;
 
-use onefold_units::convert::index;
+use onefold_units::convert::{float, floor_u64, index};
 
 use super::Faithful;
 use super::area::Areas;
@@ -187,7 +187,7 @@ impl Faithful {
         let situation = Situation {
             free_blocks: self.regions.blocks(),
             free_after_cleaning: self.free_after_cleaning,
-            data_blocks: self.areas.data_blocks(),
+            free_wanted: floor_u64(self.options.free_share * float(self.areas.data_blocks())),
             left: self.left.pop_front(),
             wanted: self.want_cleaning || short,
             invalid: &self.tables.invalid_counts(),
