@@ -15,6 +15,7 @@ mod spare;
 mod tail;
 mod trim;
 pub mod volume;
+mod zone;
 
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
@@ -31,6 +32,9 @@ pub use tail::{
     TAIL_RECORD_BYTES, TailMeter, TailRecord, decode_tail, encode_tail, tail_records_per_unit,
 };
 pub use trim::{TRIM_RECORD_BYTES, TrimRecord};
+pub use zone::{
+    BlockSetRecord, BlockSetState, NvramRecord, ZONE_RECORD_BYTES, ZoneCondition, ZoneRecord,
+};
 
 /// Checksum of every record and of user data: CRC-32C (Castagnoli).
 #[must_use]

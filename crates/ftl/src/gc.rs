@@ -293,7 +293,7 @@ impl<M: Media> Ftl<M> {
             remap.superblocks.torn.retain(|(torn, _)| *torn != superblock);
         }
         let usable = match result {
-            Ok(()) => !worn && !failing,
+            Ok(_) => !worn && !failing,
             Err(MediaError::EraseFailed) => false,
             Err(error) => return Err(error.into()),
         };

@@ -199,6 +199,50 @@ impl<M: Media> Nand<M> {
         Ok(grant)
     }
 
+    /// Reads consecutive slots of one flash page into `data` (that many units, or nothing where it is empty): one array
+    /// read, and their bytes over the channel. `spares` gets a spare area each where bytes are stored.
+    ///
+    /// # Errors
+    /// As [`Nand::read`].
+    pub fn read_slots(
+        &mut self,
+        at: At,
+        first: Ppn,
+        count: u32,
+        data: &mut [u8],
+        spares: &mut Vec<Spare>,
+    ) -> Result<Grant, MediaError> {
+        let grant = self.time_read(at, first, count * self.geometry.unit_bytes());
+        self.load_slots(first, count, data, spares)?;
+        if self.faults.is_some() {
+            self.fail_read(data)?;
+        }
+        Ok(grant)
+    }
+
+    /// The same without an array read, for what is still in RAM of the controller in the model.
+    ///
+    /// # Errors
+    /// What the medium reports.
+    pub fn load_slots(
+        &mut self,
+        first: Ppn,
+        count: u32,
+        data: &mut [u8],
+        spares: &mut Vec<Spare>,
+    ) -> Result<(), MediaError> {
+        spares.clear();
+        if M::STORES {
+            let mut units = data.chunks_exact_mut(index(self.geometry.unit_bytes()));
+            for slot in first.raw()..first.raw() + count {
+                spares.push(self.media.read(Ppn::new(slot), units.next().unwrap_or_default())?);
+            }
+        } else {
+            crate::zero(data);
+        }
+        Ok(())
+    }
+
     /// Draws read faults.
     #[cold]
     fn fail_read(&mut self, data: &mut [u8]) -> Result<(), MediaError> {
@@ -241,10 +285,8 @@ impl<M: Media> Nand<M> {
     ///
     /// # Errors
     /// [`MediaError::EraseFailed`]: the superblock cannot be used any more.
-    pub fn erase(&mut self, at: At, superblock: SuperblockId) -> Result<(), MediaError> {
-        if self.timed {
-            self.time_erase(at, superblock);
-        }
+    pub fn erase(&mut self, at: At, superblock: SuperblockId) -> Result<Grant, MediaError> {
+        let grant = self.time_erase(at, superblock);
         self.erases += 1;
         if let Some(faults) = &mut self.faults
             && faults.erase.unit() < faults.spec.erase
@@ -253,18 +295,29 @@ impl<M: Media> Nand<M> {
         }
         self.media.erase(superblock)?;
         self.next[superblock.index()] = 0;
-        Ok(())
+        Ok(grant)
     }
 
-    fn time_erase(&mut self, at: At, superblock: SuperblockId) {
+    fn time_erase(&mut self, at: At, superblock: SuperblockId) -> Grant {
+        let mut all = Grant { done: at.now, delay: Delay::None };
+        if !self.timed {
+            return all;
+        }
         let planes_apart = self.timelines.spec().plane_parallel;
         for lane in 0..self.geometry.lanes() {
             let place = self.geometry.lane(superblock, lane);
             // One erase command covers all planes of a die, unless they work independently.
             if place.plane == 0 || planes_apart {
-                self.timelines.erase(at.now, at.ready, place, at.work);
+                let grant = self.timelines.erase(at.now, at.ready, place, at.work);
+                all = Grant { done: all.done.max(grant.done), delay: all.delay.max(grant.delay) };
             }
         }
+        all
+    }
+
+    /// Marks how far a superblock was programmed before a power cut, each program whole: it goes on with `program`.
+    pub fn resume(&mut self, superblock: SuperblockId, program: u32) {
+        self.next[superblock.index()] = program;
     }
 
     /// Marks how far a superblock was programmed before a power cut: it takes no more programs.

@@ -31,6 +31,7 @@ mod stats;
 mod submit;
 mod unit_set;
 mod write_back;
+pub mod zns;
 
 pub use command::{Command, Completion, Payload, SsdError};
 pub use config::{SsdConfig, Writeback, example_config};

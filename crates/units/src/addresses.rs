@@ -20,6 +20,10 @@ pub struct Ppn(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuperblockId(u32);
 
+/// Index of a zone: a piece of a zoned device that is written from start to end and reset as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZoneId(u32);
+
 /// Index of a 4 KiB block of the device that a host layer exports. At most 2^40 blocks (4 PiB).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lba(u64);
@@ -79,6 +83,7 @@ index_newtype!(Ppn);
 index_newtype!(SuperblockId);
 index_newtype!(Location);
 index_newtype!(LogSegmentId);
+index_newtype!(ZoneId);
 
 impl Location {
     /// No block: the mapping reads as zeroes.

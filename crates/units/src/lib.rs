@@ -13,7 +13,7 @@ mod divisor;
 mod quantities;
 mod rng;
 
-pub use addresses::{Lba, Location, LogSegmentId, Lpn, Ppn, Seq, SuperblockId};
+pub use addresses::{Lba, Location, LogSegmentId, Lpn, Ppn, Seq, SuperblockId, ZoneId};
 pub use cause::{Cause, CauseCounts};
 pub use command::{Op, Status};
 pub use divisor::Divisor;

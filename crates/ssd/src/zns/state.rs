@@ -1,0 +1,306 @@
+//! The state machine of zones: who may become what, and which resources that takes (zoned.md section 2).
+//!
+//! ```text
+//! empty -> implicitly or explicitly open <-> closed -> full -> empty        any -> read only -> offline
+//! ```
+//!
+//! 1. Active zones are the open and the closed ones; there are never more than `max_active`. Open zones are the
+//!    implicitly and the explicitly open ones; there are never more than `max_open`.
+//! 2. A command that is refused changes no zone.
+//! 3. The write pointer of a zone only grows, until the zone is reset.
+
+use std::collections::BTreeMap;
+
+use onefold_units::ZoneId;
+
+use super::{ZnsError, ZoneAction};
+
+/// State of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ZoneState {
+    /// Nothing was written since its reset.
+    Empty,
+    /// Opened by a write.
+    ImplicitlyOpen,
+    /// Opened by a command.
+    ExplicitlyOpen,
+    /// Written in part, and not open.
+    Closed,
+    /// Written up to its capacity, or finished.
+    Full,
+    /// It can only be read.
+    ReadOnly,
+    /// Its data is lost, and it takes none.
+    Offline,
+}
+
+impl ZoneState {
+    /// Every state, in the order of their codes.
+    pub const ALL: [Self; 7] = [
+        Self::Empty,
+        Self::ImplicitlyOpen,
+        Self::ExplicitlyOpen,
+        Self::Closed,
+        Self::ReadOnly,
+        Self::Full,
+        Self::Offline,
+    ];
+
+    /// Stable name in results and errors.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::ImplicitlyOpen => "implicitly open",
+            Self::ExplicitlyOpen => "explicitly open",
+            Self::Closed => "closed",
+            Self::Full => "full",
+            Self::ReadOnly => "read only",
+            Self::Offline => "offline",
+        }
+    }
+
+    /// The zone state of an NVMe zone descriptor.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Empty => 0x1,
+            Self::ImplicitlyOpen => 0x2,
+            Self::ExplicitlyOpen => 0x3,
+            Self::Closed => 0x4,
+            Self::ReadOnly => 0xD,
+            Self::Full => 0xE,
+            Self::Offline => 0xF,
+        }
+    }
+
+    /// Whether a zone in this state takes one of the open resources.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::ImplicitlyOpen | Self::ExplicitlyOpen)
+    }
+
+    /// Whether a zone in this state takes one of the active resources.
+    #[must_use]
+    pub const fn is_active(self) -> bool {
+        self.is_open() || matches!(self, Self::Closed)
+    }
+}
+
+/// How many zones may be open and active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneLimits {
+    /// Open zones at most; `None`: any number.
+    pub max_open: Option<u32>,
+    /// Active zones at most; `None`: any number.
+    pub max_active: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    state: ZoneState,
+    /// 4 KiB blocks written since the last reset.
+    written: u32,
+    /// Place of an implicitly open zone among those.
+    opened: u64,
+}
+
+/// The states and write pointers of all zones.
+#[derive(Clone, Debug)]
+pub(crate) struct ZoneTable {
+    zones: Vec<Zone>,
+    limits: ZoneLimits,
+    /// 4 KiB blocks that a zone takes.
+    capacity: u32,
+    open: u32,
+    active: u32,
+    /// Implicitly open zones, the one opened first in front.
+    implicit: BTreeMap<u64, ZoneId>,
+    next_opened: u64,
+}
+
+impl ZoneTable {
+    /// `count` empty zones.
+    pub(crate) fn new(count: u32, capacity: u32, limits: ZoneLimits) -> Self {
+        let zone = Zone { state: ZoneState::Empty, written: 0, opened: 0 };
+        Self {
+            zones: vec![zone; onefold_units::convert::index(count)],
+            limits,
+            capacity,
+            open: 0,
+            active: 0,
+            implicit: BTreeMap::new(),
+            next_opened: 0,
+        }
+    }
+
+    pub(crate) fn state(&self, id: ZoneId) -> ZoneState {
+        self.zones[id.index()].state
+    }
+
+    pub(crate) fn written(&self, id: ZoneId) -> u32 {
+        self.zones[id.index()].written
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ZoneId> + use<> {
+        (0..onefold_units::convert::u32_from(self.zones.len())).map(ZoneId::new)
+    }
+
+    /// Open and active zones.
+    pub(crate) const fn resources(&self) -> (u32, u32) {
+        (self.open, self.active)
+    }
+
+    /// Whether `blocks` can be written at block `at` of a zone; `None` stands for its write pointer. The order of the
+    /// checks is that of QEMU's device.
+    pub(crate) fn check_write(
+        &self,
+        id: ZoneId,
+        at: Option<u32>,
+        blocks: u32,
+    ) -> Result<(), ZnsError> {
+        let Zone { state, written, .. } = self.zones[id.index()];
+        match state {
+            ZoneState::Full => return Err(ZnsError::ZoneIsFull { zone: id }),
+            ZoneState::ReadOnly => return Err(ZnsError::ZoneIsReadOnly { zone: id }),
+            ZoneState::Offline => return Err(ZnsError::ZoneIsOffline { zone: id }),
+            _ => {}
+        }
+        if let Some(at) = at.filter(|at| *at != written) {
+            return Err(ZnsError::ZoneInvalidWrite { zone: id, at, write_pointer: written });
+        }
+        if blocks > self.capacity - written {
+            let end = u64::from(written) + u64::from(blocks);
+            return Err(ZnsError::ZoneBoundary { zone: id, end, limit: self.capacity });
+        }
+        Ok(())
+    }
+
+    /// Opens a zone for a write that [`ZoneTable::check_write`] allows.
+    pub(crate) fn open_for_write(&mut self, id: ZoneId) -> Result<Opened, ZnsError> {
+        if self.state(id).is_open() {
+            return Ok(Opened::Was);
+        }
+        let victim = self.make_room(id)?;
+        self.set(id, ZoneState::ImplicitlyOpen);
+        Ok(Opened::Now { closed: victim })
+    }
+
+    /// Opens a zone for good.
+    pub(crate) fn open(&mut self, id: ZoneId) -> Result<Opened, ZnsError> {
+        match self.state(id) {
+            ZoneState::ExplicitlyOpen => Ok(Opened::Was),
+            ZoneState::ImplicitlyOpen => {
+                self.set(id, ZoneState::ExplicitlyOpen);
+                Ok(Opened::Was)
+            }
+            ZoneState::Empty | ZoneState::Closed => {
+                let victim = self.make_room(id)?;
+                self.set(id, ZoneState::ExplicitlyOpen);
+                Ok(Opened::Now { closed: victim })
+            }
+            state => Err(invalid(id, ZoneAction::Open, state)),
+        }
+    }
+
+    /// Makes sure that one more zone can be open (invariant 1), and says which zone was closed for it: the implicitly
+    /// open one that was opened first.
+    fn make_room(&mut self, id: ZoneId) -> Result<Option<ZoneId>, ZnsError> {
+        let is_new = !self.state(id).is_active();
+        if let Some(max) = self.limits.max_active
+            && is_new
+            && self.active >= max
+        {
+            return Err(ZnsError::TooManyActiveZones { max });
+        }
+        let Some(max) = self.limits.max_open.filter(|max| self.open >= *max) else {
+            return Ok(None);
+        };
+        let Some((_, &victim)) = self.implicit.first_key_value() else {
+            return Err(ZnsError::TooManyOpenZones { max });
+        };
+        self.set(victim, ZoneState::Closed);
+        Ok(Some(victim))
+    }
+
+    /// Closes a zone.
+    pub(crate) fn close(&mut self, id: ZoneId) -> Result<(), ZnsError> {
+        match self.state(id) {
+            ZoneState::Closed => Ok(()),
+            state if state.is_open() => {
+                self.set(id, ZoneState::Closed);
+                Ok(())
+            }
+            state => Err(invalid(id, ZoneAction::Close, state)),
+        }
+    }
+
+    /// Whether an action can be applied to a zone, resources aside.
+    pub(crate) fn check(&self, id: ZoneId, action: ZoneAction) -> Result<(), ZnsError> {
+        let state = self.state(id);
+        let legal = match action {
+            ZoneAction::Open => state.is_active() || state == ZoneState::Empty,
+            ZoneAction::Close => state.is_active(),
+            ZoneAction::Finish | ZoneAction::Reset => {
+                !matches!(state, ZoneState::ReadOnly | ZoneState::Offline)
+            }
+            ZoneAction::Offline => matches!(state, ZoneState::ReadOnly | ZoneState::Offline),
+        };
+        if legal { Ok(()) } else { Err(invalid(id, action, state)) }
+    }
+
+    /// `blocks` were written. At its capacity a zone is full.
+    pub(crate) fn advance(&mut self, id: ZoneId, blocks: u32) {
+        let zone = &mut self.zones[id.index()];
+        zone.written += blocks;
+        assert!(zone.written <= self.capacity, "{id:?} is written past its capacity");
+        if zone.written == self.capacity {
+            self.set(id, ZoneState::Full);
+        }
+    }
+
+    /// Nothing is written any more.
+    pub(crate) fn empty(&mut self, id: ZoneId) {
+        self.set(id, ZoneState::Empty);
+        self.zones[id.index()].written = 0;
+    }
+
+    /// The zone as recovery found it.
+    pub(crate) fn restore(&mut self, id: ZoneId, state: ZoneState, written: u32) {
+        self.set(id, state);
+        self.zones[id.index()].written = written;
+    }
+
+    /// Puts a zone into a state that was judged before.
+    pub(crate) fn set(&mut self, id: ZoneId, state: ZoneState) {
+        let zone = &mut self.zones[id.index()];
+        let before = zone.state;
+        zone.state = state;
+        if before == ZoneState::ImplicitlyOpen {
+            self.implicit.remove(&zone.opened);
+        }
+        if state == ZoneState::ImplicitlyOpen {
+            zone.opened = self.next_opened;
+            self.next_opened += 1;
+            self.implicit.insert(zone.opened, id);
+        }
+        self.open = self.open + u32::from(state.is_open()) - u32::from(before.is_open());
+        self.active = self.active + u32::from(state.is_active()) - u32::from(before.is_active());
+    }
+}
+
+/// What opening a zone did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// It was open.
+    Was,
+    /// It is open now, and another one was closed for it.
+    Now {
+        /// Which one.
+        closed: Option<ZoneId>,
+    },
+}
+
+const fn invalid(zone: ZoneId, action: ZoneAction, state: ZoneState) -> ZnsError {
+    ZnsError::ZoneInvalidTransition { zone, action, state }
+}

@@ -1,0 +1,47 @@
+//! What a zoned namespace counts.
+
+use onefold_units::CauseCounts;
+
+/// What a zoned namespace did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZnsStats {
+    /// Blocks programmed by cause.
+    pub programs: CauseCounts,
+    /// Blocks read from flash by cause.
+    pub reads: CauseCounts,
+    /// Superblocks erased.
+    pub erases: u64,
+    /// Zones reset that were not empty.
+    pub resets: u64,
+    /// Zones finished that were not full.
+    pub finishes: u64,
+    /// Zones opened by commands, and by writes.
+    pub opens: [u64; 2],
+    /// Zones closed to open another one.
+    pub implicit_closes: u64,
+    /// Appends; they are among the writes of the host as well.
+    pub appends: u64,
+    /// Zones moved to other blocks.
+    pub moves: u64,
+    /// Blocks that could not be read.
+    pub media_failures: u64,
+}
+
+impl ZnsStats {
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            programs: self.programs.since(&earlier.programs),
+            reads: self.reads.since(&earlier.reads),
+            erases: self.erases - earlier.erases,
+            resets: self.resets - earlier.resets,
+            finishes: self.finishes - earlier.finishes,
+            opens: [self.opens[0] - earlier.opens[0], self.opens[1] - earlier.opens[1]],
+            implicit_closes: self.implicit_closes - earlier.implicit_closes,
+            appends: self.appends - earlier.appends,
+            moves: self.moves - earlier.moves,
+            media_failures: self.media_failures - earlier.media_failures,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! A zoned namespace against the tables of zoned.md section 2, a plain model, power cuts, and closed forms of its times.
+
+mod common;
+mod cuts;
+mod faults;
+mod model;
+mod states;
+mod time;
