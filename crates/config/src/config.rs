@@ -102,8 +102,10 @@ impl Config {
         if self.name().is_empty() {
             self.put("name", Value::Text(name.to_owned()), Origin::Default);
         }
-        self.ssd(0)?;
-        self.volume()?;
+        if self.zns(0)?.is_none() {
+            self.ssd(0)?;
+            self.volume()?;
+        }
         self.tenants()?;
         Ok(self)
     }

@@ -24,7 +24,11 @@ impl Config {
             blocks: self.narrow("geometry.blocks"),
             pages: self.narrow("geometry.pages"),
             page_bytes: convert::narrow(self.quantity("geometry.page")),
-            unit_bytes: convert::narrow(self.quantity("ftl.indirection")),
+            // Below a zone nothing is mapped.
+            unit_bytes: match self.is_zoned() {
+                true => 4096,
+                false => convert::narrow(self.quantity("ftl.indirection")),
+            },
             span: match self.word("geometry.superblock") {
                 "device" => Span::Device,
                 _ => Span::Die,
@@ -34,7 +38,7 @@ impl Config {
             .map_err(|source| ConfigError::Geometry { name: self.name().to_owned(), source })
     }
 
-    fn logical_units(&self, geometry: &Geometry) -> Result<u64, ConfigError> {
+    pub(crate) fn logical_units(&self, geometry: &Geometry) -> Result<u64, ConfigError> {
         let (unit, total) = (u64::from(geometry.unit_bytes()), geometry.total_slots());
         let setting = self.setting("capacity.logical");
         let units = match setting.value {
@@ -61,11 +65,14 @@ impl Config {
         if bytes == 0 { 0 } else { bytes.div_ceil(unit) + 1 }
     }
 
-    /// Logical capacity in bytes, a multiple of the mapping unit.
+    /// Logical capacity in bytes, a multiple of the mapping unit; of a zoned namespace, what its zones take.
     ///
     /// # Errors
-    /// As [`Config::ssd`].
+    /// As [`Config::ssd`] and [`Config::zns`].
     pub fn logical_bytes(&self) -> Result<u64, ConfigError> {
+        if let Some(zns) = self.zns(0)? {
+            return Ok(u64::from(zns.zones) * u64::from(zns.capacity_blocks) * 4096);
+        }
         let geometry = self.geometry()?;
         Ok(self.logical_units(&geometry)? * u64::from(geometry.unit_bytes()))
     }
@@ -74,8 +81,11 @@ impl Config {
     ///
     /// # Errors
     /// Names the numbers that do not fit together. Whether the spare capacity suffices for GC is
-    /// judged by the device.
+    /// judged by the device. A zoned namespace is another device ([`Config::zns`]).
     pub fn ssd(&self, seed: u64) -> Result<SsdConfig, ConfigError> {
+        if self.is_zoned() {
+            return Err(ConfigError::NeedsBlocks { what: "this use of a device" });
+        }
         let geometry = self.geometry()?;
         self.check_order("ftl.gc_stop", "ftl.gc_start")?;
         Ok(SsdConfig {
@@ -104,7 +114,7 @@ impl Config {
         })
     }
 
-    fn timing(&self) -> TimingSpec {
+    pub(crate) fn timing(&self) -> TimingSpec {
         let transfer = self.quantity("timing.transfer");
         let channel_rate = match transfer {
             0 => self.quantity("timing.channel"),
@@ -215,7 +225,7 @@ impl Config {
         }
     }
 
-    fn faults(&self, seed: u64) -> FaultSpec {
+    pub(crate) fn faults(&self, seed: u64) -> FaultSpec {
         FaultSpec {
             program: self.real("faults.program"),
             erase: self.real("faults.erase"),
@@ -234,6 +244,9 @@ impl Config {
     /// `bytes` is no multiple of the mapping unit, or needs more blocks than a plane may have.
     pub fn with_logical_size(&self, bytes: u64) -> Result<Self, ConfigError> {
         const MAX_BLOCKS: u64 = 1 << 24;
+        if self.is_zoned() {
+            return Err(ConfigError::NeedsBlocks { what: "a device with an image" });
+        }
         let geometry = self.geometry()?;
         let unit = u64::from(geometry.unit_bytes());
         let per_block = geometry.raw_bytes() / self.count("geometry.blocks");

@@ -100,11 +100,29 @@ pub enum ConfigError {
         /// The preset that was probably meant.
         suggestion: Option<String>,
     },
-    /// A preset of a device kind that does not exist yet.
-    #[error("preset {name} is a zoned device, and zoned presets come with the zoned device")]
-    ZonedPreset {
+    /// A preset of a set-up that does not exist yet.
+    #[error("preset {name} is a set-up of two devices, which this version does not have")]
+    TwoDevices {
         /// The preset.
         name: &'static str,
+    },
+    /// Something that a zoned namespace does not have.
+    #[error("{what} needs namespace.type = \"block\", and a zoned namespace is configured")]
+    NeedsBlocks {
+        /// The key, or what was asked for.
+        what: &'static str,
+    },
+    /// The zones do not fit the flash array.
+    #[error("the zoned namespace cannot work: {source}")]
+    Namespace {
+        /// Why.
+        source: onefold_ssd::zns::ZnsConfigError,
+    },
+    /// The capacity of a zone is not one of blocks.
+    #[error("namespace.zone_capacity is {bytes} B, expected a multiple of 4096 B")]
+    ZoneCapacity {
+        /// What was found.
+        bytes: u64,
     },
     /// Not TOML.
     #[error("{origin}: not valid TOML: {message}")]
@@ -286,7 +304,10 @@ impl ConfigError {
             Self::Value { .. } => "config::value",
             Self::Exclusive { .. } => "config::exclusive",
             Self::UnknownPreset { .. } => "config::unknown_preset",
-            Self::ZonedPreset { .. } => "config::zoned_preset",
+            Self::TwoDevices { .. } => "config::two_devices",
+            Self::NeedsBlocks { .. } | Self::Namespace { .. } | Self::ZoneCapacity { .. } => {
+                "config::namespace"
+            }
             Self::Syntax { .. } => "config::syntax",
             Self::SetSyntax { .. } => "usage::set",
             Self::FileAndPreset { .. } => "usage::file_and_preset",
@@ -330,8 +351,16 @@ impl ConfigError {
             Self::Value { problem, .. } => problem.help(),
             Self::Exclusive { first, second, .. } => format!("remove {first} or {second}"),
             Self::UnknownPreset { suggestion: Some(name), .. } => format!("did you mean `{name}`?"),
-            Self::UnknownPreset { .. } | Self::ZonedPreset { .. } => {
+            Self::UnknownPreset { .. } | Self::TwoDevices { .. } => {
                 "`onefold config presets` lists the presets of this version".to_owned()
+            }
+            Self::NeedsBlocks { what } => {
+                format!("remove {what}, or choose --set namespace.type=block")
+            }
+            Self::Namespace { .. } | Self::ZoneCapacity { .. } => {
+                "change namespace.zone_size, namespace.zone_capacity, namespace.zone_dies or \
+                 capacity.logical"
+                    .to_owned()
             }
             Self::Syntax { .. } => "correct the file at that line".to_owned(),
             Self::SetSyntax { .. } => "write, for example, --set ftl.victim=fifo".to_owned(),

@@ -34,6 +34,7 @@ mod suggest;
 mod tenant;
 mod value;
 mod volume;
+mod zoned;
 
 pub use config::Config;
 pub use error::{ConfigError, Origin, TenantProblem};

@@ -149,7 +149,8 @@ drive write.
 `onefold ssd create --preset NAME --size SIZE` keeps everything of a preset but the number of
 blocks, so the share of spare capacity stays.
 
-Zoned presets (`zns-proto`, `zn540`, `femu-zns`, `choi2022`) come with the zoned device.
+`zns-proto`, `zn540` and `femu-zns` have a zoned namespace ([zoned.md](zoned.md)): the simulator runs
+them, `onefold ssd create` does not. `choi2022`, a set-up of two devices, is not there yet.
 ";
 
 /// The reference as Markdown.

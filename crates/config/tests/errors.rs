@@ -271,17 +271,64 @@ fn only_the_command_line_is_a_usage_error() {
 }
 
 #[test]
-fn unknown_and_zoned_presets_are_told_apart() {
+fn unknown_presets_and_those_of_two_devices_are_told_apart() {
     let (message, help) = texts(preset("mqsim"));
     assert_eq!(message, "there is no preset `mqsim`");
     assert!(help.contains("config presets"), "{help}");
     assert_eq!(texts(preset("fmeu32")).1, "did you mean `femu32`?");
-    for name in ["zn540", "zns-proto", "femu-zns", "choi2022"] {
-        let expected = format!(
-            "preset {name} is a zoned device, and zoned presets come with the zoned device"
-        );
-        assert_eq!(texts(preset(name)).0, expected);
+    let expected = "preset choi2022 is a set-up of two devices, which this version does not have";
+    assert_eq!(texts(preset("choi2022")).0, expected);
+}
+
+#[test]
+fn a_zoned_namespace_refuses_what_needs_blocks() {
+    let zoned = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Config::load(&Sources { preset: Some("femu-zns"), sets: &sets, ..Sources::default() })
+    };
+    for (set, what) in [
+        ("volume.mode=log", "volume.mode"),
+        ("ftl.remap=lh", "ftl.remap"),
+        ("precondition.overwrite=1", "precondition.overwrite"),
+        ("precondition.until=steady", "precondition.until = \"steady\""),
+        ("capacity.snapshots=1GiB", "capacity.snapshots"),
+    ] {
+        let expected =
+            format!("{what} needs namespace.type = \"block\", and a zoned namespace is configured");
+        assert_eq!(texts(zoned(&[set])).0, expected);
     }
+    for (sets, expected) in [
+        (
+            &["namespace.zone_capacity=100000B"][..],
+            "namespace.zone_capacity is 100000 B, expected a multiple of 4096 B",
+        ),
+        (
+            &["namespace.zone_capacity=20KiB"],
+            "the zoned namespace cannot work: the capacity of a zone is 5 blocks of 4 KiB, expected whole flash pages of 4 \
+             blocks, and at most the 32768 blocks of a zone",
+        ),
+        (
+            &["namespace.zone_dies=3"],
+            "the zoned namespace cannot work: a zone stripes over 3 dies, expected a divisor of 8, and all of them where a \
+             superblock spans the device",
+        ),
+        (
+            &["capacity.logical=4095MiB", "namespace.zone_size=4MiB"],
+            "the zoned namespace cannot work: 1023 zones and no spare one need 1024 sets of 1 superblocks, expected at most \
+             the 32 of the flash array: lower capacity.logical, or raise geometry.blocks",
+        ),
+        (
+            &["namespace.max_open=5", "namespace.max_active=4"],
+            "the zoned namespace cannot work: the limit of open zones is 5, expected 1 to 4",
+        ),
+    ] {
+        assert_eq!(texts(zoned(sets)).0, expected);
+    }
+    let config = zoned(&["namespace.max_open=4"]).unwrap();
+    assert_eq!(config.zns(0).unwrap().unwrap().limits.max_open, Some(4));
+    assert!(config.ssd(0).is_err(), "a zoned namespace is no block device");
+    assert!(config.with_logical_size(1 << 30).is_err());
+    assert_eq!(preset("s1").unwrap().zns(0).unwrap(), None);
 }
 
 #[test]
