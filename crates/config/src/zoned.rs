@@ -44,7 +44,9 @@ impl Config {
                 max_open: some(self.narrow("namespace.max_open")),
                 max_active: some(self.narrow("namespace.max_active")),
             },
-            append_blocks: some(blocks("namespace.max_append")),
+            append_blocks: some(convert::narrow(
+                self.quantity("namespace.max_append").div_ceil(BLOCK),
+            )),
             read_across: self.flag("namespace.read_across"),
             cache_bytes: self.quantity("buffer.size"),
             cache_volatile: self.flag("buffer.volatile"),

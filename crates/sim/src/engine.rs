@@ -22,6 +22,7 @@ use crate::series::Recorder;
 use crate::source::{Replay, Source};
 use crate::tenant::{Outstanding, Pace, Tenant};
 use crate::volume::{self, VolumeRun};
+use crate::zoned;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -77,6 +78,9 @@ pub(crate) struct Baseline {
 /// # Errors
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
+    if let Some(config) = setup.config.zns(setup.seed)? {
+        return zoned::simulate(setup, config, control);
+    }
     let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
     if let Some(config) = setup.config.volume()? {
         return volume::simulate(setup, &config, ssd, control);

@@ -80,6 +80,29 @@ pub enum SimError {
         /// What happened.
         source: SsdError,
     },
+    /// The zoned namespace cannot be built from the configuration.
+    #[error("the zoned namespace cannot work: {0}")]
+    BuildZones(#[from] onefold_ssd::zns::ZnsConfigError),
+    /// A zoned namespace refused a request, or failed.
+    #[error("request {request} ({what}) failed: {source}")]
+    Zone {
+        /// Number of the request, from 0.
+        request: u64,
+        /// The request in words.
+        what: String,
+        /// What happened.
+        source: onefold_ssd::zns::ZnsError,
+    },
+    /// A zoned namespace reads and writes whole blocks.
+    #[error(
+        "request {request} ({what}) is not in whole blocks of 4 KiB, which a zoned namespace takes only"
+    )]
+    ZoneAlignment {
+        /// Number of the request, from 0.
+        request: u64,
+        /// The request in words.
+        what: String,
+    },
     /// The volume cannot be made.
     #[error("the volume cannot be {what}: {source}")]
     VolumeMount {

@@ -17,6 +17,7 @@ mod series;
 mod source;
 mod tenant;
 mod volume;
+mod zoned;
 
 pub use engine::{Control, Setup, simulate};
 pub use error::SimError;

@@ -76,6 +76,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
         remap: remap_result(&run, &host, ftl.programs.total()),
         volume: run.volume.as_ref().map(|volume| volume_result(volume, &device, &ftl)),
+        zoned: None,
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.warnings,
     })
@@ -128,7 +129,7 @@ fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume 
     }
 }
 
-fn host_result(host: &HostStats) -> Host {
+pub(crate) fn host_result(host: &HostStats) -> Host {
     Host {
         read_requests: host.read_requests,
         write_requests: host.write_requests,
@@ -143,7 +144,7 @@ fn host_result(host: &HostStats) -> Host {
 }
 
 /// Bytes per second that the host read, wrote and remapped.
-fn bandwidth(host: &HostStats, virtual_ns: u64) -> f64 {
+pub(crate) fn bandwidth(host: &HostStats, virtual_ns: u64) -> f64 {
     let bytes = u128::from(host.pages() + host.remap_pages) * u128::from(PAGE_BYTES);
     ratio(bytes * 1_000_000_000, virtual_ns.into())
 }
@@ -198,7 +199,7 @@ fn ftl_result(run: &Finished, space: &SpaceMap) -> Ftl {
     }
 }
 
-fn latency(metrics: &Metrics) -> LatencySummaries {
+pub(crate) fn latency(metrics: &Metrics) -> LatencySummaries {
     LatencySummaries {
         read: metrics.read.total().summary(),
         write: metrics.write.total().summary(),
@@ -231,7 +232,7 @@ fn wear(run: &Finished) -> Wear {
     Wear { min: u64::from(wear.min), mean: wear.mean, max: u64::from(wear.max) }
 }
 
-fn workload(setup: &Setup) -> Option<String> {
+pub(crate) fn workload(setup: &Setup) -> Option<String> {
     match setup.config.load_of_run() {
         Some(onefold_config::Load::Workload(text)) => Some(text),
         _ => None,
@@ -239,15 +240,23 @@ fn workload(setup: &Setup) -> Option<String> {
 }
 
 fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
-    if run.tenants.len() < 2 {
+    let policy = run.ssd.config().buffer.policy.to_string();
+    tenant_results(&run.tenants, &policy, run.buffer_stats().as_ref())
+}
+
+/// One result for each of several tenants.
+pub(crate) fn tenant_results(
+    tenants: &[Tenant],
+    policy: &str,
+    stats: Option<&onefold_buffer::Stats>,
+) -> Vec<crate::result::Tenant> {
+    if tenants.len() < 2 {
         return Vec::new();
     }
-    let policy = run.ssd.config().buffer.policy.to_string();
-    let stats = run.buffer_stats();
-    let each = run.tenants.iter().enumerate();
+    let each = tenants.iter().enumerate();
     each.map(|(at, tenant)| {
         let number = u8::try_from(at).unwrap_or(u8::MAX);
-        let buffer = stats.as_ref().map(|stats| Buffer::of_tenant(&policy, &stats.tenant(number)));
+        let buffer = stats.map(|stats| Buffer::of_tenant(policy, &stats.tenant(number)));
         crate::result::Tenant {
             name: tenant.name.clone(),
             host: host_result(&tenant.host),
@@ -281,7 +290,7 @@ fn check_sent(stats: &onefold_volume::Stats, device: &HostStats) -> Result<(), S
 }
 
 /// The mean number of requests in flight equals rate x mean latency. Both sides are counted apart.
-fn littles_law(tenants: &mut [Tenant]) -> Result<LittlesLaw, SimError> {
+pub(crate) fn littles_law(tenants: &mut [Tenant]) -> Result<LittlesLaw, SimError> {
     let first = tenants.iter().filter_map(|tenant| tenant.first_at).min().unwrap_or(0);
     let last = tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
     let time = u128::from(last.saturating_sub(first)).max(1);

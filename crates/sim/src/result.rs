@@ -17,6 +17,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod volume;
+mod zoned;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -34,6 +35,7 @@ pub use summary::{
 };
 pub use table::table;
 pub use volume::{Stalls, Volume};
+pub use zoned::Zoned;
 
 /// Name and version of the result format, as its key `schema`.
 pub const SCHEMA: &str = "onefold.sim/1";
@@ -121,6 +123,9 @@ pub struct RunResult {
     /// The volume between the load and the device; `null` without one.
     #[serde(default)]
     pub volume: Option<Volume>,
+    /// The zones of a zoned namespace; `null` on a block namespace.
+    #[serde(default)]
+    pub zoned: Option<Zoned>,
     /// Bytes that the host read, wrote and remapped per second of virtual time: a remapped or
     /// deduplicated page counts like one that was programmed.
     #[serde(default, serialize_with = "finite")]

@@ -1,8 +1,9 @@
 //! Counters per window of requests.
 
-use onefold_ftl::FtlStats;
 use onefold_nand::Media;
+use onefold_ssd::zns::{Zns, ZoneState};
 use onefold_ssd::{HostStats, Ssd};
+use onefold_units::{CauseCounts, ZoneId};
 
 use crate::metrics::Metrics;
 use crate::result::{ByCause, Series, SeriesPoint};
@@ -10,11 +11,40 @@ use crate::result::{ByCause, Series, SeriesPoint};
 /// Points kept. A longer run doubles its window and joins points in pairs.
 const POINTS_MAX: usize = 1000;
 
+/// A device as far as its windows tell.
+pub(crate) trait Windowed {
+    /// Pages programmed so far.
+    fn programs(&self) -> CauseCounts;
+    /// Superblocks, or zones, that hold nothing.
+    fn free(&self) -> u32;
+}
+
+impl<M: Media> Windowed for Ssd<M> {
+    fn programs(&self) -> CauseCounts {
+        self.ftl().stats().programs
+    }
+
+    fn free(&self) -> u32 {
+        self.ftl().free_superblocks()
+    }
+}
+
+impl<M: Media> Windowed for Zns<M> {
+    fn programs(&self) -> CauseCounts {
+        self.stats().programs
+    }
+
+    fn free(&self) -> u32 {
+        let empty = self.report(ZoneId::new(0), Some(ZoneState::Empty), 0, false);
+        empty.map_or(0, |report| report.matching)
+    }
+}
+
 /// One window: counters at its end, and what happened in it.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     virtual_ns: u64,
-    ftl: FtlStats,
+    programs: CauseCounts,
     host_write_pages: u64,
     sums: [(u128, u64); 2],
     free: u32,
@@ -36,8 +66,8 @@ impl Recorder {
     }
 
     /// Measuring begins with these counters.
-    pub(crate) fn begin<M: Media>(&mut self, now: u64, ssd: &Ssd<M>, host: &HostStats) {
-        self.start = Some(Window::take(now, ssd, host, &[(0, 0); 2]));
+    pub(crate) fn begin(&mut self, now: u64, device: &impl Windowed, host: &HostStats) {
+        self.start = Some(Window::take(now, device, host, &[(0, 0); 2]));
     }
 
     /// The number of measured requests at which [`Recorder::take`] is due.
@@ -46,10 +76,10 @@ impl Recorder {
         self.next
     }
 
-    pub(crate) fn take<M: Media>(
+    pub(crate) fn take(
         &mut self,
         now: u64,
-        ssd: &Ssd<M>,
+        device: &impl Windowed,
         host: &HostStats,
         metrics: &[&Metrics],
     ) {
@@ -59,7 +89,7 @@ impl Recorder {
                 *sum = (sum.0 + add.0, sum.1 + add.1);
             }
         }
-        self.windows.push(Window::take(now, ssd, host, &sums));
+        self.windows.push(Window::take(now, device, host, &sums));
         if self.windows.len() == POINTS_MAX {
             let mut at = 0;
             self.windows.retain(|_| {
@@ -85,18 +115,18 @@ impl Recorder {
 }
 
 impl Window {
-    fn take<M: Media>(now: u64, ssd: &Ssd<M>, host: &HostStats, sums: &[(u128, u64); 2]) -> Self {
+    fn take(now: u64, device: &impl Windowed, host: &HostStats, sums: &[(u128, u64); 2]) -> Self {
         Self {
             virtual_ns: now,
-            ftl: ssd.ftl().stats(),
+            programs: device.programs(),
             host_write_pages: host.write_pages,
             sums: *sums,
-            free: ssd.ftl().free_superblocks(),
+            free: device.free(),
         }
     }
 
     fn since(&self, before: &Self, start: u64) -> SeriesPoint {
-        let ftl = self.ftl.since(&before.ftl);
+        let programs = self.programs.since(&before.programs);
         let host_write_pages = self.host_write_pages - before.host_write_pages;
         let mean = |at: usize| {
             let (sum, count) = self.sums[at];
@@ -106,8 +136,8 @@ impl Window {
         SeriesPoint {
             virtual_ns: self.virtual_ns - start,
             host_write_pages,
-            waf: ratio(u128::from(ftl.programs.total()), u128::from(host_write_pages)),
-            program_pages: ByCause::non_zero(&ftl.programs),
+            waf: ratio(u128::from(programs.total()), u128::from(host_write_pages)),
+            program_pages: ByCause::non_zero(&programs),
             read_mean_ns: mean(0),
             write_mean_ns: mean(1),
             free_superblocks: u64::from(self.free),

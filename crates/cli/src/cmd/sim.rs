@@ -151,6 +151,11 @@ impl From<SimError> for CliError {
             SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),
             SimError::Empty { .. } => Self::new(Exit::BadTrace, "run::empty", &error),
             SimError::Device { .. } => Self::new(Exit::Failed, "run::device", &error),
+            SimError::BuildZones(_) => Self::new(Exit::Infeasible, "config::namespace", &error),
+            SimError::Zone { .. } | SimError::ZoneAlignment { .. } => {
+                Self::new(Exit::Failed, "run::zone", &error)
+                    .help("zones are written from start to end: use a sequential workload such as `write,bs=128KiB,qd=32`")
+            }
             SimError::VolumeMount { .. } => Self::new(Exit::Infeasible, "config::volume", &error),
             SimError::Volume { .. } | SimError::VolumeFailed | SimError::VolumeStuck => {
                 Self::new(Exit::Failed, "run::volume", &error)

@@ -6,7 +6,7 @@ use onefold_units::Cause;
 use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, percent, share, si, significant};
-use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume};
+use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned};
 
 /// One row: what it shows and one text per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.buffer();
     rows.remap();
     rows.volume();
+    rows.zoned();
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
@@ -125,6 +126,19 @@ impl Rows<'_> {
             (volume.stalls.requests > 0).then(|| duration(float(volume.stalls.max_ns)))
         });
         self.sent_by_cause();
+    }
+
+    fn zoned(&mut self) {
+        let mut add = |label: &str, value: fn(&Zoned) -> Option<String>| {
+            self.row_if_any("zones", label, |run| run.zoned.as_ref().and_then(value));
+        };
+        add("zone", |zoned| Some(bytes(zoned.zone_bytes)));
+        add("dies of a zone", |zoned| Some(count(zoned.zone_dies)));
+        add("zones", |zoned| positive(zoned.zones.values().sum()));
+        add("zones full at the end", |zoned| zoned.zones.get("full").map(|zones| count(*zones)));
+        add("zones reset", |zoned| positive(zoned.resets));
+        add("zones closed by the device", |zoned| positive(zoned.implicit_closes));
+        add("zones moved off failed blocks", |zoned| positive(zoned.moves));
     }
 
     /// One row for each cause of pages that a volume sent.

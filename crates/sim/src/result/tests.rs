@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{
     Area, Buffer, ByCause, CcdfPoint, Device, Flash, Ftl, Host, LatencySummary, LittlesLaw,
     Precondition, Program, ResultError, RunResult, Series, SeriesPoint, Stalls, TraceSource,
-    Volume, Wear, labels, table,
+    Volume, Wear, Zoned, labels, table,
 };
 
 fn counts(user: u64, gc: u64, metadata: u64) -> CauseCounts {
@@ -96,6 +96,12 @@ pub(crate) fn sample() -> RunResult {
         Some(LittlesLaw { in_flight_mean: 32.0, rate_x_latency: 31.99, relative_error: 0.0003 });
     run.precondition = Some(Precondition { fill: 1.0, ..Precondition::default() });
     run.volume = Some(volume());
+    run.zoned = Some(Zoned {
+        zone_bytes: 64 << 20,
+        zones: [("full".to_owned(), 7)].into(),
+        resets: 3,
+        ..Zoned::default()
+    });
     run
 }
 
@@ -203,6 +209,7 @@ fn keys_stand_in_the_documented_order() {
         "map_cache",
         "remap",
         "volume",
+        "zoned",
         "bandwidth",
         "warnings",
     ];

@@ -1,0 +1,146 @@
+//! From a finished run to its result.
+
+use onefold_ssd::zns::{ZnsStats, ZoneState};
+use onefold_units::ZoneId;
+use onefold_units::convert::{float, u64_from};
+
+use super::run::Runner;
+use crate::SimError;
+use crate::engine::Setup;
+use crate::metrics::Metrics;
+use crate::outcome::{bandwidth, host_result, latency, littles_law, tenant_results, workload};
+use crate::result::{
+    Buffer, ByCause, Checks, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf, Precondition,
+    RunResult, SCHEMA, Superblocks, Wear, Zoned,
+};
+use crate::series::ratio;
+
+pub(super) fn result(setup: &Setup, mut run: Runner) -> Result<RunResult, SimError> {
+    let littles_law = littles_law(&mut run.tenants)?;
+    check_laws(&run)?;
+    let zns = &run.device.zns;
+    let stats = zns.stats().since(&run.baseline.zns);
+    let host = run.device.host.since(&run.baseline.host);
+    let mut metrics = Metrics::new();
+    for tenant in &run.tenants {
+        metrics.add(&tenant.metrics);
+    }
+    let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
+    let virtual_ns = last_done.saturating_sub(run.baseline.at);
+    let (config, raw_bytes) = (&setup.config, zns.config().geometry.raw_bytes());
+    Ok(RunResult {
+        schema: SCHEMA.to_owned(),
+        onefold: setup.program.clone(),
+        seed: setup.seed,
+        partial: run.partial,
+        config: config.to_json(),
+        config_sha256: config.sha256(),
+        trace: run.gathered.trace.clone(),
+        host: host_result(&host),
+        buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
+        flash: flash(&run, &stats),
+        ftl: ftl(&run),
+        waf: ratio(stats.programs.total().into(), host.write_pages.into()),
+        latency_ns: latency(&metrics),
+        virtual_ns,
+        cpu_s: run.cpu_s,
+        page_ops: host.pages() + stats.programs.total().saturating_sub(host.write_pages),
+        workload: workload(setup),
+        device: Device {
+            preset: None,
+            name: config.name().to_owned(),
+            logical_bytes: run.device.bytes(),
+            raw_bytes,
+        },
+        latency_by_delay: LatencyByDelay {
+            read: metrics.read.summaries(),
+            write: metrics.write.summaries(),
+        },
+        latency_ccdf: LatencyCcdf {
+            read: metrics.read.total().ccdf(),
+            write: metrics.write.total().ccdf(),
+        },
+        series: run.series.finish(),
+        superblocks: Superblocks::default(),
+        checks: Checks { littles_law: Some(littles_law) },
+        tenants: tenant_results(&run.tenants, "none", None),
+        precondition: preconditioned(setup, &run),
+        map_cache: None,
+        remap: None,
+        volume: None,
+        zoned: Some(zoned(&run, &stats)),
+        bandwidth: bandwidth(&host, virtual_ns),
+        warnings: run.gathered.warnings,
+    })
+}
+
+fn flash(run: &Runner, stats: &ZnsStats) -> Flash {
+    let wear = || run.device.zns.wear().map(u64::from);
+    let sets = u64_from(wear().count());
+    Flash {
+        program_pages: ByCause::from(&stats.programs),
+        read_pages: ByCause::from(&stats.reads),
+        erases: stats.erases,
+        wear: Wear {
+            min: wear().min().unwrap_or(0),
+            mean: float(wear().sum()) / float(sets.max(1)),
+            max: wear().max().unwrap_or(0),
+        },
+    }
+}
+
+/// Of an FTL that maps zones.
+fn ftl(run: &Runner) -> Ftl {
+    let (zns, capacity) = (&run.device.zns, run.device.bytes() / 4096);
+    let pages = u64::from(zns.layout().sets()) * u64::from(zns.config().capacity_blocks);
+    Ftl {
+        rho: float(capacity) / float(pages),
+        usable_pages: pages,
+        logical_pages: capacity,
+        superblocks: zns.config().geometry.superblocks().into(),
+        data_slots: zns.config().geometry.slots().into(),
+        victim: "none".to_owned(),
+        ..Ftl::default()
+    }
+}
+
+fn zoned(run: &Runner, stats: &ZnsStats) -> Zoned {
+    let (zns, config) = (&run.device.zns, run.device.zns.config());
+    let in_state = |state: ZoneState| {
+        let report = zns.report(ZoneId::new(0), Some(state), 0, false);
+        (state.name().to_owned(), report.map_or(0, |report| u64::from(report.matching)))
+    };
+    Zoned {
+        zone_bytes: u64::from(config.zone_blocks) * 4096,
+        capacity_bytes: u64::from(config.capacity_blocks) * 4096,
+        zone_dies: config.zone_dies.into(),
+        max_open: config.limits.max_open.map(u64::from),
+        max_active: config.limits.max_active.map(u64::from),
+        zones: ZoneState::ALL.into_iter().map(in_state).collect(),
+        resets: stats.resets,
+        finishes: stats.finishes,
+        opens: stats.opens[1],
+        implicit_closes: stats.implicit_closes,
+        moves: stats.moves,
+        bad_sets: zns.bad_sets().into(),
+    }
+}
+
+fn preconditioned(setup: &Setup, run: &Runner) -> Option<Precondition> {
+    let fill = setup.config.precondition().fill;
+    (fill > 0.0).then_some(Precondition {
+        fill,
+        cpu_s: run.filled_cpu_s,
+        ..Precondition::default()
+    })
+}
+
+/// Conservation: requests in = requests out, programs = sum over causes.
+fn check_laws(run: &Runner) -> Result<(), SimError> {
+    let issued: u64 = run.tenants.iter().map(|tenant| tenant.issued).sum();
+    let executed = run.device.host.requests();
+    if issued != executed {
+        return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
+    }
+    run.device.zns.check().map_err(SimError::Law)
+}
