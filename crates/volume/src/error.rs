@@ -72,6 +72,14 @@ pub enum MountError {
         /// Map pages that may be in memory.
         pages: usize,
     },
+    /// Nothing but a root says which tables of this mode count.
+    #[error(
+        "a root of mode {0:?} cannot be made anew: nothing else says which of its tables count; nothing was changed"
+    )]
+    NoRebuild(VolumeMode),
+    /// The volume can be opened.
+    #[error("the volume can be opened, so there is nothing to make anew; nothing was changed")]
+    Opens,
     /// What had been durable is not there.
     #[error(
         "batch {missing} was durable and is missing or damaged, which no power cut does; nothing was changed. \

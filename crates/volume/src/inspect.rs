@@ -127,6 +127,10 @@ impl List {
         Inspection { label, recovery, members: Vec::new(), mapped, checked, findings, found }
     }
 
+    pub(crate) const fn len(&self) -> u64 {
+        self.found
+    }
+
     pub(crate) fn push(&mut self, finding: Finding) {
         self.found += 1;
         if self.findings.len() < FINDINGS_MAX {
@@ -190,7 +194,7 @@ pub(crate) fn check_copies<B: Backing>(
 }
 
 impl Volume {
-    fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut List) {
+    pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut List) {
         for slot in self.family.slots().collect::<Vec<_>>() {
             let member = self.family.id_of(slot);
             for page in 0..self.map.pages_each() {
@@ -209,7 +213,7 @@ impl Volume {
     }
 
     /// What members map a block to, each place once, with one of them.
-    fn entries_of(&self, lba: Lba) -> BTreeMap<Location, (MemberId, u32)> {
+    pub(crate) fn entries_of(&self, lba: Lba) -> BTreeMap<Location, (MemberId, u32)> {
         let mut entries = BTreeMap::new();
         for slot in self.family.slots() {
             let entry = self.map.peek(self.map.lba_of(slot, lba));

@@ -3,7 +3,9 @@
 //! 1. A backing whose labels cannot be read is no volume: they are written last when one is made.
 //! 2. Opening ends with a checkpoint of a new incarnation. Before that counts, the backing is as it was, so an opening
 //!    that is cut is begun again with the same result.
-//! 3. Nothing that recovery does reads a map page: what it found is a run like others, and pages are read when they are
+//! 3. Batches that recovery leaves out are erased before that checkpoint counts: their numbers are given out again, so nothing
+//!    else would tell them from those that count once no root says where to look (`crate::rebuild`).
+//! 4. Nothing that recovery does reads a map page: what it found is a run like others, and pages are read when they are
 //!    needed (`crate::runs`, invariant 2).
 
 use onefold_format::volume::{
@@ -124,9 +126,13 @@ pub fn mount<B: Backing>(
     blocks: u64,
     options: Options,
 ) -> Result<(Volume, Recovery), MountError> {
-    let (mut volume, recovery, durable) = find_state(backing, blocks, options)?;
+    let State { mut volume, recovery, durable, left_out } = find_state(backing, blocks, options)?;
     if recovery.seq < durable {
         return Err(MountError::Lost { missing: recovery.seq + 1, last: recovery.seq });
+    }
+    for at in left_out {
+        let failed = |_: IoFailed| MountError::Backing("batches that do not count were erased");
+        backing.write(at.into(), &[0; BLOCK]).map_err(failed)?;
     }
     volume.incarnation += 1;
     volume.want_checkpoint();
@@ -148,7 +154,7 @@ pub fn mount_read_only<B: Backing>(
     blocks: u64,
     options: Options,
 ) -> Result<(Volume, Recovery, u64), MountError> {
-    let (mut volume, recovery, durable) = find_state(backing, blocks, options)?;
+    let State { mut volume, recovery, durable, .. } = find_state(backing, blocks, options)?;
     volume.freeze(Frozen::ReadOnly);
     Ok((volume, recovery, durable))
 }
@@ -190,21 +196,50 @@ pub fn open_read_only<B: Backing>(
     Ok((Box::new(volume), recovery, durable))
 }
 
-/// The state of a volume on its backing, and the number of the last batch that was durable.
+/// The state of a volume on its backing.
+pub(crate) struct State {
+    pub(crate) volume: Volume,
+    pub(crate) recovery: Recovery,
+    /// Number of the last batch that was durable.
+    pub(crate) durable: u64,
+    /// Headers of batches that do not count.
+    left_out: Vec<u32>,
+}
+
 fn find_state<B: Backing>(
     backing: &mut B,
     blocks: u64,
     options: Options,
-) -> Result<(Volume, Recovery, u64), MountError> {
+) -> Result<State, MountError> {
+    let (label, layout) = whole_label(backing, blocks)?;
+    options.check(layout.geometry().unit_blocks)?;
+    let root = newest_root(backing, layout.roots(), &label.uuid)?;
+    state_from(backing, &root, label, options)
+}
+
+/// The newest label and what it describes, if the backing has all of it.
+pub(crate) fn whole_label<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+) -> Result<(VolumeLabel, Layout), MountError> {
     let label = read_label(backing, blocks)?;
     let layout = layout_of(&label)?;
-    options.check(layout.geometry().unit_blocks)?;
     let expected = layout.geometry().backing_blocks;
     if blocks < expected {
         return Err(MountError::Shrunk { found: blocks, expected });
     }
-    let root = newest_root(backing, layout.roots(), &label.uuid)?;
-    let (body, body_blocks) = read_body(backing, &root, &label.uuid)?;
+    Ok((label, layout))
+}
+
+/// What a root comes to, with the batches behind it.
+pub(crate) fn state_from<B: Backing>(
+    backing: &mut B,
+    root: &Root,
+    label: VolumeLabel,
+    options: Options,
+) -> Result<State, MountError> {
+    let layout = layout_of(&label)?;
+    let (body, body_blocks) = read_body(backing, root, &label.uuid)?;
     let identity = Identity {
         uuid: label.uuid,
         incarnation: root.incarnation,
@@ -216,7 +251,7 @@ fn find_state<B: Backing>(
     volume.incarnation = root.incarnation;
     volume.restore(backing, &body, body_blocks, root.generation)?;
     let recovery = volume.replayed(&body, &replay, root.clean)?;
-    Ok((volume, recovery, replay.durable))
+    Ok(State { volume, recovery, durable: replay.durable, left_out: replay.left_out })
 }
 
 /// Where the root of a generation lies.
@@ -224,7 +259,7 @@ pub(crate) fn root_slot(layout: &Layout, generation: u64) -> u64 {
     slot_of(layout.roots(), generation)
 }
 
-fn slot_of(roots: &[u64], generation: u64) -> u64 {
+pub(crate) fn slot_of(roots: &[u64], generation: u64) -> u64 {
     roots[index64(generation % u64_from(roots.len()))]
 }
 

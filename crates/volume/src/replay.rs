@@ -58,6 +58,8 @@ pub(crate) struct Replay {
     pub(crate) headers: u64,
     /// Blocks that were checked.
     pub(crate) checked: u64,
+    /// Headers of batches that were found and do not count.
+    pub(crate) left_out: Vec<u32>,
 }
 
 /// What identifies the batches that count.
@@ -94,8 +96,14 @@ pub(crate) fn find<B: Backing>(
             }
         }
     }
-    let mut replay =
-        Replay { batches: Vec::new(), seq: identity.seq, durable, headers, checked: 0 };
+    let mut replay = Replay {
+        batches: Vec::new(),
+        seq: identity.seq,
+        durable,
+        headers,
+        checked: 0,
+        left_out: Vec::new(),
+    };
     for (seq, one) in found.range(identity.seq + 1..) {
         if *seq != replay.seq + 1 {
             break;
@@ -108,12 +116,9 @@ pub(crate) fn find<B: Backing>(
         }
         replay.seq = *seq;
     }
-    let last = replay.seq;
-    replay.batches = found
-        .into_iter()
-        .filter(|(seq, _)| (identity.seq + 1..=last).contains(seq))
-        .map(|(_, one)| one)
-        .collect();
+    let behind = found.split_off(&(replay.seq + 1));
+    replay.left_out = behind.into_values().map(|one| one.start).collect();
+    replay.batches = found.split_off(&(identity.seq + 1)).into_values().collect();
     Ok(replay)
 }
 
@@ -181,12 +186,12 @@ fn header_at<B: Backing>(
 }
 
 /// Blocks of a batch with its header.
-fn length(batch: &DecodedBatch) -> u32 {
+pub(crate) fn length(batch: &DecodedBatch) -> u32 {
     1 + u32_from(batch.records.as_records().len()) + u32::from(batch.header.padding_blocks)
 }
 
 /// Whether all blocks of a batch are as their records say.
-fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<bool, MountError> {
+pub(crate) fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<bool, MountError> {
     let sums: Vec<u32> = match &found.batch.records {
         RecordList::Data(list) => list.iter().map(|record| record.crc).collect(),
         RecordList::Clean(list) => list.iter().map(|record| record.crc).collect(),

@@ -21,6 +21,8 @@ mod due;
 mod sweep;
 mod write;
 
+pub(crate) use write::extents;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use onefold_format::volume::{

@@ -238,7 +238,7 @@ fn describe_run(run: &Run, slots: &[usize]) -> RunEntry {
 }
 
 /// Blocks in order as extents.
-pub(super) fn extents(locations: &[Location]) -> Vec<Extent> {
+pub(crate) fn extents(locations: &[Location]) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     for at in locations {
         match extents.last_mut() {

@@ -6,6 +6,7 @@ use onefold_units::{Lba, Location};
 use super::{Life, Spot};
 use crate::host::Range;
 use crate::io::Refusal;
+use crate::log::Stream;
 use crate::map::{PAGE_ENTRIES_U64, Ready};
 use crate::volume::Volume;
 
@@ -51,7 +52,21 @@ impl Volume {
     /// A member's entry points at a block no more: it is dead unless another member has it (`crate::family`, invariant 1).
     pub(crate) fn unlink(&mut self, here: Spot, at: Location) {
         if at.is_block() && !self.is_shared(here, at) {
+            self.forget_copy(at);
             self.lose(at);
+        }
+    }
+
+    /// A copy of the cleaner that was not sent yet is dead already. Its batch may get a higher number than what replaced it,
+    /// so its record says that it does not count, for who has only the numbers to go by (`crate::rebuild`).
+    fn forget_copy(&mut self, at: Location) {
+        if let Some(id) = self.batch_of(at)
+            && self.log.batch(id).seq.is_none()
+            && self.log.batch(id).stream == Stream::Clean
+        {
+            let batch = self.log.batch_mut(id);
+            let index = batch.index_of(at);
+            batch.records.clean[index].source = Location::UNMAPPED;
         }
     }
 

@@ -11,6 +11,7 @@ mod family;
 mod image;
 mod oracle;
 mod random;
+mod rebuild;
 mod resize;
 mod rig;
 mod setup;

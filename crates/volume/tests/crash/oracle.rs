@@ -274,6 +274,21 @@ impl Oracle {
         Ok(())
     }
 
+    /// Whether a block may hold this, after a power cut, for all that the host was promised.
+    pub(crate) fn may_hold(&self, lba: u64, content: u64) -> bool {
+        self.history[index64(lba)].iter().any(|(_, held)| *held == content)
+    }
+
+    /// What is known of a block, for messages.
+    pub(crate) fn tell(&self, lba: u64) -> String {
+        let lba = index64(lba);
+        format!(
+            "it could have {:?}, and is in batches {:?}",
+            self.history[lba],
+            self.batches_of(lba)
+        )
+    }
+
     /// The batches that change a block, and the operations.
     fn batches_of(&self, lba: usize) -> Vec<(u64, u16, u64)> {
         let of = |(seq, batch): (&u64, &Batch)| {

@@ -1,0 +1,225 @@
+//! Looking for every batch on a backing, without a root that says where.
+//!
+//! 1. A log segment holds the batches of one use of it, from its first block on and without gaps. What lies behind them and
+//!    is of another use is older: it was given back, so nothing of it is live.
+//! 2. A header that is damaged hides its batch. The chain goes on with the next header of the same use, as far on as a batch
+//!    reaches; such a one counts only if its opening knew it durable. What a power cut left behind a gap never counted.
+//! 3. Numbers were given out again from where an opening ended: what is left of an opening counts below the first number of
+//!    each later one.
+
+use std::collections::BTreeMap;
+
+use onefold_format::volume::{BatchHeader, DecodedBatch, MetaKind, RecordList};
+use onefold_units::convert::u32_from;
+use onefold_units::{Location, LogSegmentId};
+
+use crate::backing::{Backing, read_block};
+use crate::config::BATCH_BLOCKS_MAX;
+use crate::layout::Layout;
+use crate::log::Stream;
+use crate::replay::{Found, length};
+
+/// A batch that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) header: BatchHeader,
+    /// Where the header lies.
+    pub(super) start: u32,
+    /// Its blocks of data or metadata.
+    pub(super) blocks: u32,
+    pub(super) has_trims: bool,
+    /// It was found behind a header that is damaged.
+    behind_gap: bool,
+    /// Blocks between that header and it.
+    hidden: u32,
+}
+
+impl Seen {
+    pub(super) const fn seq(&self) -> u64 {
+        self.header.seq.raw()
+    }
+
+    pub(super) fn is_meta(&self) -> bool {
+        self.header.stream == Stream::Meta.code()
+    }
+}
+
+/// The blocks of the body of one checkpoint, in order.
+#[derive(Clone, Debug)]
+pub(super) struct BodyAt {
+    pub(super) incarnation: u32,
+    /// Number of its last batch.
+    pub(super) seq: u64,
+    pub(super) blocks: Vec<Location>,
+}
+
+/// All that was found.
+#[derive(Debug)]
+pub(super) struct Survey {
+    /// In order of their numbers.
+    pub(super) batches: Vec<Seen>,
+    /// Oldest first.
+    pub(super) bodies: Vec<BodyAt>,
+    /// The highest number that was known to be durable.
+    pub(super) durable: u64,
+    /// The highest number of all headers, those that do not count as well.
+    pub(super) last: u64,
+    /// The highest number of a use of a log segment.
+    pub(super) epoch: u64,
+    /// The highest incarnation.
+    pub(super) incarnation: u32,
+    /// Blocks behind headers that are damaged, at most.
+    pub(super) hidden: u64,
+}
+
+/// A block of a body: its batch, place and index.
+type Part = ((u32, u64), Location, u64);
+
+struct Scan<'a, B> {
+    backing: &'a mut B,
+    layout: &'a Layout,
+    uuid: [u8; 16],
+    seen: Vec<Seen>,
+    parts: Vec<Part>,
+}
+
+/// Looks at every log segment.
+pub(super) fn survey<B: Backing>(backing: &mut B, layout: &Layout, uuid: [u8; 16]) -> Survey {
+    let (seen, parts) = (Vec::new(), Vec::new());
+    let mut scan = Scan { backing, layout, uuid, seen, parts };
+    for segment in 0..layout.segments() {
+        if !layout.fixed().contains(&segment) {
+            scan.chain(LogSegmentId::new(segment));
+        }
+    }
+    let Scan { seen, mut parts, .. } = scan;
+    let most = |of: fn(&Seen) -> u64| seen.iter().map(of).max().unwrap_or(0);
+    let durable = most(|one| one.header.durable_seq.raw());
+    let (last, epoch) = (most(Seen::seq), most(|one| one.header.epoch));
+    let incarnation = seen.iter().map(|one| one.header.incarnation).max().unwrap_or(0);
+    parts.sort_unstable();
+    let batches = those_that_count(seen);
+    let hidden = batches.iter().map(|one| u64::from(one.hidden)).sum();
+    Survey { batches, bodies: bodies(&parts), durable, last, epoch, incarnation, hidden }
+}
+
+/// A block of a backing that is a header of a log segment.
+pub(super) fn header_at<B: Backing>(
+    backing: &mut B,
+    uuid: &[u8; 16],
+    at: u32,
+) -> Option<DecodedBatch> {
+    // A block that cannot be read is as good as a damaged one.
+    let block = read_block(backing, at.into()).ok()?;
+    BatchHeader::decode(&block[..], uuid, at.into()).ok()
+}
+
+/// The batch of a header that was found before, if it is still there.
+pub(super) fn batch_at<B: Backing>(backing: &mut B, uuid: &[u8; 16], seen: &Seen) -> Option<Found> {
+    let batch = header_at(backing, uuid, seen.start)?;
+    Some(Found { batch, start: seen.start })
+}
+
+impl<B: Backing> Scan<'_, B> {
+    /// Invariants 1 and 2.
+    fn chain(&mut self, segment: LogSegmentId) {
+        let blocks = self.layout.geometry().segment_blocks;
+        let first = self.layout.start_of(segment).raw();
+        let (mut at, mut epoch, mut behind_gap, mut hidden) = (0, None, false, 0);
+        while at < blocks {
+            if let Some(batch) = self.header(segment, first + at, epoch)
+                && length(&batch) <= blocks - at
+            {
+                epoch = Some(batch.header.epoch);
+                at += length(&batch);
+                let start = first + at - length(&batch);
+                self.note(&batch, start, (behind_gap, std::mem::take(&mut hidden)));
+                continue;
+            }
+            let reach = blocks.min(at + BATCH_BLOCKS_MAX + 1);
+            let next = (at + 1..reach).find(|at| self.header(segment, first + at, epoch).is_some());
+            let Some(next) = next else { return };
+            hidden = next - at - 1;
+            (at, behind_gap) = (next, true);
+        }
+    }
+
+    fn header(
+        &mut self,
+        segment: LogSegmentId,
+        at: u32,
+        epoch: Option<u64>,
+    ) -> Option<DecodedBatch> {
+        let batch = header_at(self.backing, &self.uuid, at)?;
+        let header = &batch.header;
+        let same = header.segment == segment && epoch.is_none_or(|epoch| epoch == header.epoch);
+        same.then_some(batch)
+    }
+
+    fn note(&mut self, batch: &DecodedBatch, start: u32, (behind_gap, hidden): (bool, u32)) {
+        let header = batch.header;
+        self.seen.push(Seen {
+            header,
+            start,
+            blocks: u32_from(batch.records.as_records().len()),
+            has_trims: !batch.trims.is_empty(),
+            behind_gap,
+            hidden,
+        });
+        let RecordList::Meta(list) = &batch.records else { return };
+        let of = (header.incarnation, header.seq.raw());
+        for (at, record) in (start + 1..).map(Location::new).zip(list) {
+            if record.kind == MetaKind::Body {
+                self.parts.push((of, at, record.object));
+            }
+        }
+    }
+}
+
+/// Invariants 2 and 3; and of several attempts at one batch the last.
+fn those_that_count(seen: Vec<Seen>) -> Vec<Seen> {
+    // By incarnation: the first number, and the highest that was known to be durable.
+    let mut openings: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for one in &seen {
+        let (first, durable) = openings.entry(one.header.incarnation).or_insert((u64::MAX, 0));
+        *first = one.seq().min(*first);
+        *durable = one.header.durable_seq.raw().max(*durable);
+    }
+    let ends = |incarnation: u32| {
+        let later = openings.range(incarnation.saturating_add(1)..).map(|(_, (first, _))| *first);
+        later.min().unwrap_or(u64::MAX)
+    };
+    let ends: BTreeMap<u32, u64> = openings.keys().map(|one| (*one, ends(*one))).collect();
+    let mut newest: BTreeMap<u64, Seen> = BTreeMap::new();
+    for one in seen {
+        let incarnation = one.header.incarnation;
+        let counts = one.seq() < ends[&incarnation]
+            && (!one.behind_gap || one.seq() <= openings[&incarnation].1);
+        let later =
+            newest.get(&one.seq()).is_none_or(|old| old.header.attempt < one.header.attempt);
+        if counts && later {
+            newest.insert(one.seq(), one);
+        }
+    }
+    newest.into_values().collect()
+}
+
+/// Blocks of bodies, in order: each begins with the block of index 0.
+fn bodies(parts: &[Part]) -> Vec<BodyAt> {
+    let mut bodies: Vec<BodyAt> = Vec::new();
+    for ((incarnation, seq), at, index) in parts {
+        let goes_on = |body: &&mut BodyAt| {
+            body.incarnation == *incarnation && u64::from(u32_from(body.blocks.len())) == *index
+        };
+        match bodies.last_mut().filter(goes_on) {
+            Some(body) => {
+                body.blocks.push(*at);
+                body.seq = *seq;
+            }
+            None => {
+                bodies.push(BodyAt { incarnation: *incarnation, seq: *seq, blocks: vec![*at] });
+            }
+        }
+    }
+    bodies
+}

@@ -1,0 +1,159 @@
+//! The newest checkpoint that can be used.
+
+use onefold_format::checksum;
+use onefold_format::volume::{BodyBlock, BodyPlace, Root, VolumeLabel};
+use onefold_units::convert::u64_from;
+use onefold_units::{Lba, Location, Seq};
+
+use super::survey::{BodyAt, Survey};
+use super::{Found, Rebuilt};
+use crate::backing::{Backing, read_block};
+use crate::checkpoint::extents;
+use crate::config::Options;
+use crate::error::MountError;
+use crate::inspect::List;
+use crate::log::BLOCK;
+use crate::mount::{State, state_from};
+use crate::volume::{Frozen, Volume};
+
+/// The root of the newest checkpoint that can be used, and what opening the volume from there comes to.
+pub(super) fn find<B: Backing>(
+    backing: &mut B,
+    label: &VolumeLabel,
+    options: Options,
+    survey: &Survey,
+    generation: u64,
+) -> Result<Option<(Root, Rebuilt)>, MountError> {
+    let mut last = Last::Newest;
+    for body in survey.bodies.iter().rev() {
+        // Whatever the host did since an opening that this checkpoint does not know of would be lost.
+        let later = survey
+            .batches
+            .iter()
+            .any(|one| one.header.incarnation > body.incarnation && !one.is_meta());
+        if later {
+            break;
+        }
+        if let Some(root) = root_of(backing, body, &label.uuid, generation)
+            && let Some(rebuilt) = judge(backing, label, options, (survey, &root), last)?
+        {
+            return Ok(Some((root, rebuilt)));
+        }
+        last = last.without(body, survey);
+    }
+    Ok(None)
+}
+
+/// Why a checkpoint may be the last one that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// None is newer.
+    Newest,
+    /// Newer ones cannot be used, and nothing says that they ever counted: power may have failed before.
+    Perhaps,
+    /// A newer one was durable, so it may have counted.
+    Hardly,
+}
+
+impl Last {
+    /// The same for older checkpoints than this one, which cannot be used.
+    fn without(self, body: &BodyAt, survey: &Survey) -> Self {
+        if self == Self::Hardly || body.seq <= survey.durable {
+            Self::Hardly
+        } else {
+            Self::Perhaps
+        }
+    }
+}
+
+/// The root that names a body, if that can be read.
+fn root_of<B: Backing>(
+    backing: &mut B,
+    body: &BodyAt,
+    uuid: &[u8; 16],
+    generation: u64,
+) -> Option<Root> {
+    let (mut bytes, mut seq) = (Vec::new(), Seq::new(0));
+    for at in &body.blocks {
+        let at = u64::from(at.raw());
+        let block = read_block(backing, at).ok()?;
+        let part = BodyBlock::decode(&block[..], uuid, at).ok()?;
+        seq = part.seq;
+        bytes.extend_from_slice(part.payload);
+    }
+    let extents = extents(&body.blocks);
+    let fits = extents.len() <= onefold_format::volume::ROOT_EXTENTS_MAX;
+    let place = BodyPlace::of(&bytes, extents);
+    let incarnation = body.incarnation;
+    fits.then_some(Root { generation, incarnation, seq, clean: false, body: place })
+}
+
+/// What opening a volume with this root comes to; `None` if the root may not have been the last one.
+fn judge<B: Backing>(
+    backing: &mut B,
+    label: &VolumeLabel,
+    options: Options,
+    (survey, root): (&Survey, &Root),
+    last: Last,
+) -> Result<Option<Rebuilt>, MountError> {
+    let state = match state_from(backing, root, label.clone(), options) {
+        Ok(state) => state,
+        // It may be whole: other reads may have better luck.
+        Err(error @ MountError::Read { .. }) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let State { mut volume, recovery, durable, .. } = state;
+    // A gap below what was durable is damage, and the next checkpoint might know better.
+    if recovery.seq < durable {
+        return Ok(None);
+    }
+    volume.freeze(Frozen::ReadOnly);
+    let mut findings = List::default();
+    volume.load_all(backing, &mut findings);
+    // What a later checkpoint gave back may be gone: then there is a gap, or what this one points to is no more.
+    let pages = findings.len() == 0 || last == Last::Newest;
+    let newest = survey.batches.last().map_or(0, super::survey::Seen::seq);
+    let end = recovery.seq >= newest || last != Last::Hardly;
+    if !(pages && end && volume.is_settled_at(backing, survey)) {
+        return Ok(None);
+    }
+    let behind = |seq: u64| seq > recovery.seq;
+    let left_out = survey.batches.iter().filter(|one| behind(one.seq()) && !one.is_meta()).count();
+    let mapped = volume.mapped_blocks();
+    let rebuilt = Rebuilt::of(Found::Checkpoint, survey);
+    Ok(Some(Rebuilt { left_out: u64_from(left_out), mapped, ..rebuilt }))
+}
+
+impl Volume {
+    fn mapped_blocks(&self) -> u64 {
+        let blocks = (0..self.layout.geometry().logical_blocks).map(Lba::new);
+        u64_from(blocks.filter(|lba| self.map.peek(*lba).at.is_block()).count())
+    }
+
+    /// Whether all data that may not have been durable when the root was written is as it should be. A checkpoint whose root
+    /// was never written may point to data that a power cut took.
+    fn is_settled_at<B: Backing>(&self, backing: &mut B, survey: &Survey) -> bool {
+        let mut durable: Vec<(u32, u32, u64)> = survey
+            .batches
+            .iter()
+            .filter(|one| one.seq() <= survey.durable)
+            .map(|one| (one.start, one.blocks, one.header.epoch))
+            .collect();
+        durable.sort_unstable();
+        let is_durable = |at: Location| {
+            let behind = durable.partition_point(|(start, ..)| *start < at.raw());
+            let batch = behind.checked_sub(1).map(|before| durable[before]);
+            // What lies there may be of an earlier use of the log segment, where the power cut took that of the last one.
+            let use_now = self.segments.of(self.layout.segment_of(at)).epoch;
+            batch.is_some_and(|(start, blocks, epoch)| {
+                at.raw() <= start + blocks && epoch == use_now
+            })
+        };
+        let mut block = [0; BLOCK];
+        let blocks = (0..self.layout.geometry().logical_blocks).map(Lba::new);
+        blocks.flat_map(|lba| self.entries_of(lba)).all(|(at, (_, crc))| {
+            let read = is_durable(at) || backing.read(at.raw().into(), &mut block).is_ok();
+            read && (is_durable(at) || checksum(&block) == crc)
+        })
+    }
+}

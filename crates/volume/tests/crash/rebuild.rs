@@ -1,0 +1,278 @@
+//! Every root is gone: what is made anew is what was there, or says what it does not know.
+
+use onefold_format::volume::{BatchHeader, BodyBlock, DirectoryBlock, root_addresses};
+use onefold_testkit::for_each_seed;
+use onefold_units::convert::{index64, u64_from};
+use onefold_units::{Lba, Nanos, Rng};
+use onefold_volume::{
+    Engine, Found, MountError, Range, ReadPlan, Rebuilt, Refusal, drive, inspect, rebuild,
+};
+
+use crate::disk::{Disk, Trimmed};
+use crate::image::{Image, block};
+use crate::oracle::Oracle;
+use crate::random::{random_op, work};
+use crate::rig::{Op, Rig, fetch, open};
+use crate::setup::{Setup, UUID};
+use crate::stamp::{BLOCK, read_stamp};
+
+/// No root can be read any more.
+fn without_roots(mut image: Image) -> Image {
+    let blocks = image.blocks();
+    for at in root_addresses(blocks) {
+        image.set(at, block(&[0x55; BLOCK]));
+    }
+    image
+}
+
+/// What no checkpoint survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    /// Nothing tells whether there were snapshots.
+    Bodies,
+    /// The last body tells that.
+    Directories,
+}
+
+/// No checkpoint leads anywhere.
+fn without_checkpoints(mut image: Image, damage: Damage) -> Image {
+    for at in 0..image.blocks() {
+        let bytes = &image.get(at)[..];
+        let is_hit = match damage {
+            Damage::Bodies => BodyBlock::decode(bytes, &UUID, at).is_ok(),
+            Damage::Directories => DirectoryBlock::decode(bytes, &UUID, at).is_ok(),
+        };
+        if is_hit {
+            image.flip(at, 5000);
+        }
+    }
+    without_roots(image)
+}
+
+fn rebuilt(disk: &mut Disk, setup: &Setup) -> Rebuilt {
+    let rebuilt = rebuild(disk, setup.file_blocks, setup.options);
+    rebuilt.unwrap_or_else(|error| panic!("{error}, {setup:?}"))
+}
+
+/// A volume that lived through some power cuts, and what became of it then: closed, or cut off once more.
+fn lived(seed: u64, snapshots: bool) -> (Setup, Image, Oracle, Rng) {
+    let mut rng = Rng::new(seed);
+    let setup = Setup::random(&mut rng);
+    let mut rig = Rig::new(setup, seed);
+    rig.disk.trimmed = [Trimmed::Old, Trimmed::Zeroes, Trimmed::Garbage][index64(rng.below(3))];
+    for round in 0..4 {
+        let within = [20, 300, 3000][index64(rng.below(3))];
+        rig.fuse = Some(1 + rng.below(within));
+        if snapshots {
+            work(&mut rig, &mut rng, 300);
+        } else {
+            for _ in 0..300 {
+                if !rig.run(random_op(&mut rng, rig.oracle.blocks())) {
+                    break;
+                }
+                (0..rng.below(4)).for_each(|_| rig.step());
+            }
+        }
+        if round < 3 {
+            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        }
+    }
+    if rng.below(3) == 0 {
+        rig.fuse = None;
+        rig.settle();
+        rig.volume.close();
+        rig.settle();
+    }
+    let image = rig.random_cut();
+    (setup, image, rig.oracle, rng)
+}
+
+/// With a checkpoint in the log the volume is what it was, snapshots and all, and its life goes on.
+#[test]
+fn without_roots_it_is_what_it_was() {
+    for_each_seed(("onefold-volume", "crash", "without_roots_it_is_what_it_was"), 60, |seed| {
+        let (setup, image, oracle, mut rng) = lived(seed, true);
+        let mut disk = Disk::new(without_roots(image));
+        let done = rebuilt(&mut disk, &setup);
+        assert_eq!(done.found, Found::Checkpoint, "{done:?}, {setup:?}");
+        let mut rig = Rig::open(setup, disk, oracle, seed)
+            .unwrap_or_else(|what| panic!("{what}, {done:?}, {setup:?}"));
+        work(&mut rig, &mut rng, 100);
+        rig.assert_counts();
+        let rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        drop(rig);
+    });
+}
+
+/// What each block holds; `None` where it cannot be read.
+fn contents(disk: &mut Disk, setup: &Setup) -> Vec<Option<u64>> {
+    let (mut volume, _) = open(disk, setup).expect("what was made anew opens");
+    (0..volume.logical_blocks()).map(|lba| content(&mut *volume, disk, lba)).collect()
+}
+
+fn content(volume: &mut dyn Engine, disk: &mut Disk, lba: u64) -> Option<u64> {
+    let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);
+    let range = Range { lba: Lba::new(lba), blocks: 1 };
+    let mut read = Err(Refusal::Busy);
+    while read == Err(Refusal::Busy) {
+        read = volume.read(range, Some(&mut bytes), &mut plan);
+        drive(volume, disk, Nanos::new(1));
+    }
+    read.ok()?;
+    fetch(disk, &plan, &mut bytes);
+    let damaged = plan.damaged(&bytes).count() > 0;
+    volume.end_read(&plan);
+    let stamp = read_stamp(&bytes, lba);
+    assert!(damaged || stamp.is_some(), "block {lba} holds what nobody wrote to it");
+    stamp.filter(|_| !damaged)
+}
+
+fn is_uncertain(rebuilt: &Rebuilt, lba: u64) -> bool {
+    let holds = |range: &Range| (range.lba.raw()..range.lba.raw() + range.blocks).contains(&lba);
+    rebuilt.uncertain_ranges.iter().any(holds)
+}
+
+/// A volume from headers alone: each block has what the host wrote last, or is an error, or came back from a trim and is
+/// counted as uncertain.
+#[test]
+fn headers_alone_tell_the_newest_version() {
+    let (mut blocks, mut uncertain, mut lost) = (0, 0, 0);
+    for_each_seed(
+        ("onefold-volume", "crash", "headers_alone_tell_the_newest_version"),
+        60,
+        |seed| {
+            let snapshots = seed % 3 == 0;
+            let (setup, image, oracle, _) = lived(seed, snapshots);
+            let damage = if snapshots { Damage::Bodies } else { Damage::Directories };
+            let mut disk = Disk::new(without_checkpoints(image, damage));
+            let done = rebuilt(&mut disk, &setup);
+            assert_eq!(done.found, Found::Headers);
+            assert!(snapshots || done.lost == 0, "{done:?}, {setup:?}");
+            let inspection = inspect(&mut disk, setup.file_blocks, false).expect("it opens");
+            assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
+            let found = contents(&mut disk, &setup);
+            let errors = u64_from(found.iter().filter(|found| found.is_none()).count());
+            assert_eq!(errors, done.lost, "{done:?}, {setup:?}");
+            for (lba, found) in (0..).zip(found) {
+                let Some(found) = found else { continue };
+                let came_back = is_uncertain(&done, lba) && oracle.may_hold(lba, 0);
+                assert!(
+                    oracle.may_hold(lba, found) || came_back,
+                    "block {lba} has operation {found}; {}, {done:?}, {setup:?}",
+                    oracle.tell(lba)
+                );
+            }
+            (blocks, uncertain) = (blocks + done.mapped, uncertain + done.uncertain);
+            lost += done.lost;
+        },
+    );
+    println!("{blocks} blocks from headers, {uncertain} uncertain, {lost} lost");
+}
+
+/// Damaged headers take their own blocks along: what is older is uncertain, and all else is right.
+#[test]
+fn damaged_headers_are_told() {
+    let mut hidden = 0;
+    for_each_seed(("onefold-volume", "crash", "damaged_headers_are_told"), 30, |seed| {
+        let (setup, image, oracle, mut rng) = lived(seed, false);
+        let mut image = without_checkpoints(image, Damage::Directories);
+        let headers: Vec<u64> = (0..image.blocks())
+            .filter(|at| BatchHeader::decode(&image.get(*at)[..], &UUID, *at).is_ok())
+            .collect();
+        for _ in 0..=rng.below(3) {
+            image.flip(headers[index64(rng.below(u64_from(headers.len())))], 900);
+        }
+        let mut disk = Disk::new(image);
+        let done = rebuilt(&mut disk, &setup);
+        hidden += done.hidden;
+        for (lba, found) in (0..).zip(contents(&mut disk, &setup)) {
+            // Zeroes: its only version was in the batch whose header is damaged.
+            let right = found.is_none_or(|found| found == 0 || oracle.may_hold(lba, found));
+            assert!(
+                right || is_uncertain(&done, lba),
+                "block {lba} has operation {found:?}; {}, {done:?}, {setup:?}",
+                oracle.tell(lba)
+            );
+        }
+    });
+    assert!(hidden > 0, "no header was damaged that counts");
+}
+
+/// Power fails at any request of a rebuild: the next one comes to the same.
+#[test]
+fn a_rebuild_that_is_cut_off_begins_again() {
+    for seed in 0..4 {
+        let (setup, image, _, mut rng) = lived(seed, false);
+        let image = match seed % 4 {
+            0 => without_roots(image),
+            1 => without_checkpoints(image, Damage::Bodies),
+            _ => without_checkpoints(image, Damage::Directories),
+        };
+        let mut whole = Disk::new(image.clone());
+        rebuilt(&mut whole, &setup);
+        let (requests, expected) = (whole.requests, contents(&mut whole, &setup));
+        // It reads first.
+        let writes = requests.min(60);
+        for fuse in requests - writes..requests {
+            let mut disk = Disk::new(image.clone());
+            disk.fuse = Some(fuse);
+            // It may be through but for a trim.
+            let _ = rebuild(&mut disk, setup.file_blocks, setup.options);
+            let mut disk = Disk::new(disk.random_cut(&mut rng));
+            let again = rebuild(&mut disk, setup.file_blocks, setup.options);
+            // Its root was durable already.
+            let opens = matches!(again, Err(MountError::Opens));
+            assert!(again.is_ok() || opens, "seed {seed} cut at {fuse} of {requests}: {again:?}");
+            for (lba, found) in (0..).zip(contents(&mut disk, &setup)) {
+                let expected = expected[lba];
+                assert_eq!(found, expected, "block {lba}, seed {seed} cut at {fuse}: {again:?}");
+            }
+        }
+    }
+}
+
+/// What opens is not touched, nor is what has no label or is of another mode.
+#[test]
+fn nothing_is_made_anew_without_need() {
+    let (setup, image, _, _) = lived(1, false);
+    let mut disk = Disk::new(image.clone());
+    let refused = rebuild(&mut disk, setup.file_blocks, setup.options);
+    assert!(matches!(refused, Err(MountError::Opens)), "{refused:?}");
+    assert_eq!(disk.volatile(), 0);
+    let mut image = without_roots(image);
+    for at in onefold_format::volume::label_addresses(setup.backing_blocks) {
+        image.flip(at, 900);
+    }
+    let mut disk = Disk::new(image);
+    let refused = rebuild(&mut disk, setup.file_blocks, setup.options);
+    assert!(matches!(refused, Err(MountError::Label(_))), "{refused:?}");
+    let mode = onefold_format::volume::VolumeMode::Sung;
+    let setup = Setup::random_faithful(mode, &mut Rng::new(1));
+    let mut disk = Disk::new(without_roots(setup.format().view().clone()));
+    let refused = rebuild(&mut disk, setup.file_blocks, setup.options);
+    assert!(matches!(refused, Err(MountError::NoRebuild(_))), "{refused:?}");
+}
+
+/// A block that the cleaner copied, and that the host overwrote before the copy was sent: the copy gets the higher number.
+#[test]
+fn a_copy_that_was_dead_when_it_was_sent_does_not_count() {
+    let options = onefold_volume::Options { trim: false, ..crate::setup::OPTIONS };
+    let setup = Setup::of(64 * 134, 900, options);
+    let mut rig = Rig::new(setup, 3);
+    let mut rng = Rng::new(3);
+    for _ in 0..200 {
+        assert!(rig.run(Op::Write { lba: rng.below(880), blocks: 20, fua: false }));
+    }
+    for _ in 0..60 {
+        assert!(rig.run(Op::Clean));
+        (0..rng.below(6)).for_each(|_| rig.step());
+        assert!(rig.run(Op::Write { lba: rng.below(880), blocks: 20, fua: false }));
+    }
+    assert!(rig.settle() && rig.run(Op::Flush) && rig.settle());
+    assert!(rig.volume.stats().cleaned_segments > 5, "{:?}", rig.volume.stats());
+    let mut disk = Disk::new(without_checkpoints(rig.disk.view().clone(), Damage::Directories));
+    let done = rebuilt(&mut disk, &setup);
+    for (lba, found) in (0..).zip(contents(&mut disk, &setup)) {
+        assert_eq!(found, Some(rig.oracle.now(lba)), "block {lba}, {done:?}");
+    }
+}
