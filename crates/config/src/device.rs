@@ -25,9 +25,10 @@ impl Config {
             pages: self.narrow("geometry.pages"),
             page_bytes: convert::narrow(self.quantity("geometry.page")),
             // Below a zone nothing is mapped.
-            unit_bytes: match self.is_zoned() {
-                true => 4096,
-                false => convert::narrow(self.quantity("ftl.indirection")),
+            unit_bytes: if self.is_zoned() {
+                4096
+            } else {
+                convert::narrow(self.quantity("ftl.indirection"))
             },
             span: match self.word("geometry.superblock") {
                 "device" => Span::Device,

@@ -39,7 +39,7 @@ impl Config {
             zone_blocks,
             capacity_blocks: capacity,
             zones: convert::narrow(zones),
-            zone_dies: some(self.narrow("namespace.zone_dies")).unwrap_or(geometry.dies()),
+            zone_dies: some(self.narrow("namespace.zone_dies")).unwrap_or_else(|| geometry.dies()),
             limits: ZoneLimits {
                 max_open: some(self.narrow("namespace.max_open")),
                 max_active: some(self.narrow("namespace.max_active")),

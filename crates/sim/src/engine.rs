@@ -79,7 +79,7 @@ pub(crate) struct Baseline {
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     if let Some(config) = setup.config.zns(setup.seed)? {
-        return zoned::simulate(setup, config, control);
+        return zoned::simulate(setup, &config, control);
     }
     let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
     if let Some(config) = setup.config.volume()? {

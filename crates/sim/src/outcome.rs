@@ -29,8 +29,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         metrics.add(&tenant.metrics);
     }
     let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
-    let space = run.ssd.ftl().space();
-    let config = &setup.config;
+    let (space, config) = (run.ssd.ftl().space(), &setup.config);
     let virtual_ns = last_done.saturating_sub(run.baseline.at);
     Ok(RunResult {
         schema: SCHEMA.to_owned(),

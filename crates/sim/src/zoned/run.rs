@@ -43,10 +43,10 @@ pub(super) struct Baseline {
 /// Runs a setup on a zoned namespace.
 pub(crate) fn simulate(
     setup: &Setup,
-    config: ZnsConfig,
+    config: &ZnsConfig,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
-    let mut device = ZonedHost::new(Zns::new(config, NullMedia)?);
+    let mut device = ZonedHost::new(Zns::new(*config, NullMedia)?);
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, device.bytes(), control)?;
     let begin = thread_cpu_s();
