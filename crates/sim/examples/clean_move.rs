@@ -29,9 +29,8 @@ const UNIFORM: &str = "randwrite,bs=4KiB,qd=64,requests=300k";
 const SKEWED: &str = "randwrite,bs=4KiB,qd=64,requests=300k,dist=hotcold:10/90";
 
 /// Name, and what is set for it. The smaller log of remaps does not hold all of them.
-const MOVES: [(&str, &[&str]); 4] = [
+const MOVES: [(&str, &[&str]); 3] = [
     ("copy", &[]),
-    ("copy, device with a log", &["ftl.remap=lh"]),
     ("remap", &["ftl.remap=lh", "volume.clean_move=remap"]),
     ("remap, log of 128 KiB", &["ftl.remap=lh", "ftl.remap_log=128KiB", "volume.clean_move=remap"]),
 ];

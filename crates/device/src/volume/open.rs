@@ -265,8 +265,7 @@ impl VolumeDevice {
         let label = onefold_volume::read_label(&mut backing.clone(), blocks)?;
         let uuid = label.uuid;
         let mut options = options;
-        let singles = label.mode == VolumeMode::Log && label.unit_blocks == 1;
-        let remaps = options.remap && singles && backing.remaps();
+        let remaps = options.remap && can_remap(&backing, &label);
         options.engine.clean_move = if remaps { CleanMove::Remap } else { CleanMove::Copy };
         if options.engine.paper_flush {
             return Err(VolumeError::PaperFlush);
@@ -317,4 +316,9 @@ impl VolumeDevice {
         let device = Self { shared, member, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
     }
+}
+
+/// Whether the cleaner can move the blocks of a volume by remap.
+fn can_remap(backing: &VolumeBacking, label: &VolumeLabel) -> bool {
+    label.mode == VolumeMode::Log && label.unit_blocks == 1 && backing.remaps()
 }
