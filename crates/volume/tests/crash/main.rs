@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "says how many crash states were checked")]
 
+mod counts;
 mod damage;
 mod disk;
 mod exhaustive;
