@@ -61,6 +61,9 @@ pub trait BlockDevice: Send + Sync {
         false
     }
 
+    /// Nobody serves the device any more: requests that wait for something beside it, such as space, fail from now on.
+    fn stop_waiting(&self) {}
+
     /// The control export that belongs to the device, if it has one: commands that no block protocol
     /// carries are written there, 4 KiB each, and their replies read.
     fn control(&self) -> Option<Box<dyn BlockDevice>> {

@@ -20,6 +20,6 @@ pub use image::{DeviceError, Image};
 pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
-    Acknowledge, IoMode, LogDetails, MAP_PAGE_BYTES, VolumeBacking, VolumeDetails, VolumeDevice,
-    VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize, VolumeSpec,
+    Acknowledge, IoMode, LogDetails, MAP_PAGE_BYTES, OnFull, VolumeBacking, VolumeDetails,
+    VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize, VolumeSpec,
 };

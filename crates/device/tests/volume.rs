@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use onefold_device::{
-    BlockDevice, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions, VolumeResize,
-    VolumeSpec,
+    BlockDevice, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions,
+    VolumeResize, VolumeSpec,
 };
 use onefold_format::volume::VolumeMode;
 use onefold_units::{Rng, Status};
@@ -586,4 +586,64 @@ fn snapshots_and_clones_beside_the_device() {
     assert_eq!(device.device.members().len(), 1);
     device.compare();
     device.device.close().unwrap();
+}
+
+/// A volume that a snapshot fills, and the first byte of the device that could not be written any more.
+fn full_of_a_snapshot(path: &Path) -> u64 {
+    let backing = VolumeBacking::create(path, 64 * MIB).unwrap();
+    let spec = VolumeSpec { bytes: Some(36 * MIB), ..VolumeSpec::default() };
+    VolumeDevice::format(&backing, &spec, false).unwrap();
+    drop(backing);
+    let device = open(path, WAYS[2]).unwrap();
+    let (size, piece) = (device.size(), vec![1; 1 << 20]);
+    for offset in (0..size).step_by(1 << 20) {
+        device.write(offset, &piece, false).unwrap();
+    }
+    device.make_snapshot(&onefold_format::volume::VolumeName::new("daily").unwrap()).unwrap();
+    let full = |offset: &u64| device.write(*offset, &piece, false) == Err(Status::NoSpace);
+    let full = (0..size).step_by(1 << 20).find(full).expect("a snapshot takes space");
+    device.close().unwrap();
+    full
+}
+
+/// With `on_full = block` a write waits for space. Reads, flushes, trims and the deletion of snapshots go on, and it ends
+/// when there is some; or when the volume is closed.
+#[test]
+fn a_write_waits_for_space() {
+    let directory = tempfile::tempdir().unwrap();
+    for closes in [false, true] {
+        let path = directory.path().join(format!("volume-{closes}"));
+        let full = full_of_a_snapshot(&path);
+        let mut options = options();
+        (options.io, options.on_full) = (VolumeIo::Threads, OnFull::Block);
+        let backing = VolumeBacking::open(&path, true).unwrap();
+        let device = VolumeDevice::open(backing, options).unwrap().device;
+        let (piece, rest) = (vec![2; 1 << 20], device.size() - full);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut offsets = (0..rest).step_by(1 << 20).map(|at| full + at);
+                offsets.try_for_each(|at| device.write(at, &piece, false).map(drop))
+            });
+            while device.details().stalls.count < 3 {
+                std::thread::yield_now();
+            }
+            let mut byte = [0; 1];
+            device.read(0, &mut byte).unwrap();
+            device.flush().unwrap();
+            // What the snapshot has as well: that makes no room.
+            device.trim(device.size() - 8192, 4096).unwrap();
+            assert!(!writer.is_finished(), "there was no space");
+            if closes {
+                device.close().unwrap();
+                assert!(writer.join().unwrap().is_err());
+                return;
+            }
+            device.delete_member("daily").unwrap();
+            assert_eq!(writer.join().unwrap(), Ok(()));
+            let mut found = vec![0; 1 << 20];
+            device.read(full, &mut found).unwrap();
+            assert!(found == piece);
+            device.close().unwrap();
+        });
+    }
 }

@@ -209,6 +209,7 @@ impl<D: BlockDevice> Server<D> {
     }
 
     fn shut_down(&mut self) {
+        self.edge.device().stop_waiting();
         let deadline = Instant::now() + self.limits.drain;
         nbd::finish(&self.registry, &self.stop, deadline);
         for thread in self.accepting.drain(..) {

@@ -44,6 +44,10 @@ impl BlockDevice for VolumeDevice {
         if fua { self.flush() } else { Ok(None) }
     }
 
+    fn stop_waiting(&self) {
+        self.shared.stop_waiting();
+    }
+
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         self.shared.check_range(offset, len)?;
         let (from, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));

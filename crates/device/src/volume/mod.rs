@@ -48,7 +48,7 @@ pub use backing::VolumeBacking;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use error::VolumeError;
 pub use io_mode::{IoMode, VolumeIo};
-pub use open::{Acknowledge, VolumeOpened, VolumeOptions, VolumeSpec};
+pub use open::{Acknowledge, OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
 pub use resize::VolumeResize;
 
 /// Longest time that a busy call sleeps before it looks again.
@@ -74,6 +74,8 @@ struct State {
     inbox: Inbox,
     /// A write that was answered failed afterwards.
     failed: bool,
+    /// Writes for which there is no space wait for some.
+    waits_for_space: bool,
     fill: members::Fill,
 }
 
@@ -193,6 +195,35 @@ impl Shared {
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.busy -= 1;
         state
+    }
+
+    /// Carries out a write again and again until there is space for it, where writes wait for that. Nothing is held
+    /// meanwhile, so that trims can make some.
+    fn when_there_is_space(&self, what: impl Fn() -> Result<(), Status>) -> Result<(), Status> {
+        loop {
+            match what() {
+                Err(Status::NoSpace) if self.wait_for_space() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Whether to try again.
+    fn wait_for_space(&self) -> bool {
+        let state = self.state();
+        if !state.waits_for_space {
+            return false;
+        }
+        let since = Instant::now();
+        let mut state = self.wait(state);
+        state.stalls.note(since.elapsed());
+        true
+    }
+
+    /// Writes that wait for space fail from now on.
+    fn stop_waiting(&self) {
+        self.state().waits_for_space = false;
+        self.progress.notify_all();
     }
 
     /// A job came back.
@@ -354,6 +385,7 @@ impl VolumeDevice {
     /// The backing failed; what was flushed before is safe.
     pub fn close(&self) -> Result<(), VolumeError> {
         let shared = &*self.shared;
+        shared.stop_waiting();
         let mut state = shared.state();
         state.volume.close();
         while state.volume.frozen().is_none() {

@@ -29,12 +29,23 @@ pub enum Acknowledge {
     Complete,
 }
 
+/// What becomes of a write for which there is no space (volume.md, section 5.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFull {
+    /// It fails.
+    Error,
+    /// It waits until trims or deleted snapshots make room, or until nobody serves the volume any more.
+    Block,
+}
+
 /// How to run a volume.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct VolumeOptions {
     /// When writes are answered.
     pub acknowledge: Acknowledge,
+    /// What becomes of writes for which there is no space.
+    pub on_full: OnFull,
     /// How requests get to the backing.
     pub io: VolumeIo,
     /// Whether they go around the page cache where the file system can do that.
@@ -53,6 +64,7 @@ impl Default for VolumeOptions {
     fn default() -> Self {
         Self {
             acknowledge: Acknowledge::Buffered,
+            on_full: OnFull::Error,
             io: VolumeIo::Auto,
             direct: true,
             remap: true,
@@ -285,6 +297,7 @@ impl VolumeDevice {
             flush_time: Duration::ZERO,
             inbox: Inbox::default(),
             failed: false,
+            waits_for_space: options.on_full == OnFull::Block,
             fill: super::members::Fill::default(),
         };
         let file = backing.as_file().cloned();

@@ -69,6 +69,16 @@ impl Shared {
         let len = u64::try_from(data.len()).map_err(|_| Status::InvalidField)?;
         self.check_range(offset, len)?;
         let cut = Cut::new(offset, len);
+        self.when_there_is_space(|| self.write_cut(member, offset, (data, &cut), fua))
+    }
+
+    fn write_cut(
+        &self,
+        member: MemberId,
+        offset: u64,
+        (data, cut): (&[u8], &Cut),
+        fua: bool,
+    ) -> Result<(), Status> {
         if cut.is_aligned() {
             let _shared = self.rewrite.read().unwrap_or_else(PoisonError::into_inner);
             return self.write_blocks(member, offset / PAGE_BYTES, data, fua);
@@ -107,6 +117,10 @@ impl Shared {
     pub(super) fn zero(&self, member: MemberId, offset: u64, len: u64) -> Result<(), Status> {
         self.check_range(offset, len)?;
         let cut = Cut::new(offset, len);
+        self.when_there_is_space(|| self.zero_cut(member, offset, &cut))
+    }
+
+    fn zero_cut(&self, member: MemberId, offset: u64, cut: &Cut) -> Result<(), Status> {
         let _alone = self.rewrite.write().unwrap_or_else(PoisonError::into_inner);
         if cut.head > 0 {
             self.write_part(member, offset, &vec![0; index64(cut.head)], false)?;

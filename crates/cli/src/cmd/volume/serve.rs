@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use onefold_device::edge::Edge;
 use onefold_device::{
-    Acknowledge, MAP_PAGE_BYTES, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
+    Acknowledge, MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
 };
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
@@ -27,6 +27,15 @@ enum Ack {
     Buffer,
     /// When the backing has them; durable after a flush, as always
     Complete,
+}
+
+/// What becomes of writes for which there is no space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Full {
+    /// They fail with ENOSPC
+    Error,
+    /// They wait until trims or deleted snapshots make room; all else goes on
+    Block,
 }
 
 /// How requests get to the backing.
@@ -58,6 +67,9 @@ pub(crate) struct Serve {
     /// When writes are answered
     #[arg(long, value_enum, default_value = "buffer", value_name = "WHEN")]
     ack: Ack,
+    /// What becomes of writes for which there is no space beside snapshots
+    #[arg(long, value_enum, default_value = "error", value_name = "WHAT")]
+    on_full: Full,
     /// How requests get to a file or a block device
     #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
     io: Io,
@@ -149,6 +161,10 @@ impl Serve {
         options.acknowledge = match self.ack {
             Ack::Buffer => Acknowledge::Buffered,
             Ack::Complete => Acknowledge::Complete,
+        };
+        options.on_full = match self.on_full {
+            Full::Error => OnFull::Error,
+            Full::Block => OnFull::Block,
         };
         options.io = match self.io {
             Io::Auto => VolumeIo::Auto,
