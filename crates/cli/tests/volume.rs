@@ -150,6 +150,70 @@ fn damaged_copies_of_the_label_are_repaired() {
     assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
 }
 
+/// Blocks of a volume that [`create`] made whose root slots and first label are.
+fn wipe_roots(path: &Path) {
+    let mut image = fs::read(path).unwrap();
+    let middle = 8192;
+    for block in (16..17).chain(32..36).chain(middle + 16..middle + 20) {
+        image[block * 4096..(block + 1) * 4096].fill(0x55);
+    }
+    fs::write(path, image).unwrap();
+}
+
+#[test]
+fn a_volume_without_roots_is_made_anew() {
+    let folder = Folder::new("volume-rebuild");
+    let path = folder.0.join("volume");
+    create(&path);
+    let clean = volume(&["check", text(&path), "--rebuild"]);
+    assert_eq!(clean.status.code(), Some(0), "{}", message(&clean));
+    let socket = folder.0.join("nbd");
+    let written = vec![7; 1 << 20];
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();
+    client.write(1 << 20, &written, true).unwrap();
+    let made = volume(&["snapshot", "create", text(&path), "monday"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    client.write(1 << 20, &[8; 4096], true).unwrap();
+    drop(client);
+    assert_eq!(server.terminate(), Some(0));
+
+    wipe_roots(&path);
+    let check = volume(&["check", text(&path)]);
+    assert_eq!(check.status.code(), Some(8));
+    assert!(message(&check).contains("--rebuild"), "{}", message(&check));
+    let rebuilt = volume(&["check", text(&path), "--rebuild", "--format", "json"]);
+    assert_eq!(rebuilt.status.code(), Some(1), "{}", message(&rebuilt));
+    let rebuilt: Value = serde_json::from_slice(&rebuilt.stdout).unwrap();
+    assert_eq!(rebuilt["rebuilt"]["from"], "checkpoint");
+    assert_eq!(rebuilt["rebuilt"]["mapped_blocks"], 256);
+    let check = json(&["check", text(&path), "--data"]);
+    assert_eq!((&check["found"], &check["closed"]), (&0.into(), &true.into()));
+    assert_eq!(json(&["snapshot", "list", text(&path)])[0]["name"], "monday");
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    let mut client = Client::device(&Endpoint::Unix(socket)).unwrap();
+    let mut read = vec![0; 1 << 20];
+    client.read(1 << 20, &mut read).unwrap();
+    assert!(read[..4096] == [8; 4096] && read[4096..] == written[4096..]);
+    drop(client);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn roots_of_other_modes_are_not_made_anew() {
+    let folder = Folder::new("volume-rebuild-sung");
+    let path = folder.0.join("volume");
+    let sizes = ["--backing-size", "64MiB", "--size", "32MiB", "--mode", "sung"];
+    let made = volume(&[&["create", text(&path)][..], &sizes].concat());
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    wipe_roots(&path);
+    let before = fs::read(&path).unwrap();
+    let refused = volume(&["check", text(&path), "--rebuild"]);
+    assert_eq!(refused.status.code(), Some(8), "{}", message(&refused));
+    assert!(message(&refused).contains("mode Sung"), "{}", message(&refused));
+    assert!(fs::read(&path).unwrap() == before);
+}
+
 #[test]
 fn a_volume_lies_on_an_emulated_ssd() {
     let folder = Folder::new("volume-ssd");

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeOptions};
 use onefold_units::convert::u64_from;
-use onefold_volume::{Backing, FINDINGS_MAX, Finding, Inspection, MemberId, inspect};
+use onefold_volume::{Backing, FINDINGS_MAX, Finding, Inspection, MemberId, Rebuilt, inspect};
 use serde_json::json;
 
+use super::rebuild;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
@@ -29,6 +30,16 @@ pub(crate) struct Check {
     /// Recover the volume as serving it would, and write damaged copies of the label anew
     #[arg(long)]
     repair: bool,
+    /// Also make a root anew from what the log tells, if there is none that can be used
+    #[arg(long)]
+    rebuild: bool,
+}
+
+/// What a check came to.
+struct Report<'a> {
+    inspection: &'a Inspection,
+    rebuilt: Option<&'a Rebuilt>,
+    repaired: bool,
 }
 
 impl Check {
@@ -37,22 +48,30 @@ impl Check {
     }
 
     fn check(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let mut backing = super::open_backing(&self.path, self.repair, global)?;
+        let repair_too = self.repair || self.rebuild;
+        let mut backing = super::open_backing(&self.path, repair_too, global)?;
+        let rebuilt = if self.rebuild { rebuild::rebuild(&mut backing)? } else { None };
         let blocks = backing.blocks();
         let inspection = inspect(&mut backing, blocks, self.data)?;
         let damaged = inspection.findings.iter().any(|finding| !finding.is_repairable());
-        let repaired = self.repair && !damaged && repair(&mut backing, &inspection)?;
-        global.emit(&self.text(&inspection, repaired, global))?;
+        let repaired = repair_too && !damaged && repair(&mut backing, &inspection)?;
+        let report = Report { inspection: &inspection, rebuilt: rebuilt.as_ref(), repaired };
+        global.emit(&self.text(&report, global))?;
+        if let Some(rebuilt) = rebuilt {
+            let whole = rebuilt.is_exact() && !damaged;
+            return Ok(if whole { REPAIRED } else { DAMAGE }.into());
+        }
         Ok(match (inspection.found, repaired, damaged) {
             (0, ..) => ExitCode::SUCCESS,
             (_, true, _) => REPAIRED.into(),
             // A damaged copy does no harm as long as another one is whole.
-            (_, false, false) if !self.repair => ExitCode::SUCCESS,
+            (_, false, false) if !repair_too => ExitCode::SUCCESS,
             _ => DAMAGE.into(),
         })
     }
 
-    fn text(&self, inspection: &Inspection, repaired: bool, global: &Global) -> String {
+    fn text(&self, report: &Report<'_>, global: &Global) -> String {
+        let Report { inspection, rebuilt, repaired } = *report;
         let lines: Vec<String> = inspection.findings.iter().map(describe).collect();
         let recovery = &inspection.recovery;
         match global.format() {
@@ -68,11 +87,13 @@ impl Check {
                     "findings": lines,
                     "found": inspection.found,
                     "repaired": repaired,
+                    "rebuilt": rebuilt.map(rebuild::describe),
                 });
                 format!("{value:#}\n")
             }
             Format::Table => {
-                let mut all = vec![format!(
+                let mut all = rebuilt.map_or_else(Vec::new, rebuild::lines);
+                all.push(format!(
                     "{}: {} blocks mapped, {} checked{}",
                     self.path.display(),
                     inspection.mapped,
@@ -82,16 +103,18 @@ impl Check {
                     } else {
                         " (not closed; it recovers when it is served)"
                     },
-                )];
+                ));
                 all.extend(lines);
                 let more = inspection.found.saturating_sub(u64_from(FINDINGS_MAX));
                 if more > 0 {
                     all.push(format!("and {more} more"));
                 }
-                let verdict = match (inspection.found, repaired) {
-                    (0, _) => "clean",
-                    (_, true) => "repaired",
-                    (_, false) => "damaged",
+                let verdict = match (rebuilt.map(Rebuilt::is_exact), inspection.found, repaired) {
+                    (Some(true), _, true) => "rebuilt",
+                    (Some(_), ..) => "rebuilt, with losses",
+                    (None, 0, _) => "clean",
+                    (None, _, true) => "repaired",
+                    (None, _, false) => "damaged",
                 };
                 all.push(verdict.to_owned());
                 all.join("\n") + "\n"

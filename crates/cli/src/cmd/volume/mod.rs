@@ -9,6 +9,7 @@ mod failure;
 mod family;
 mod info;
 mod modes;
+mod rebuild;
 mod resize;
 mod serve;
 
