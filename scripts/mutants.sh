@@ -109,7 +109,6 @@ volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays 
 volume|unverified|replay.rs|s/if !is_whole\(backing, one\)\? \{/if false {/|batches that may not have been durable are verified
 volume|older-attempt|replay.rs|s/other\.batch\.header\.attempt < one/other.batch.header.attempt > one/|the highest attempt counts
 volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(        Ok\(\(\)\)\n    \}\n\n    fn set)/$2$1$3/s|trims come before the data of their batch
-volume|incarnation|replay.rs|s/&& header\.incarnation == identity\.incarnation//|batches of an earlier opening do not count
 volume|rotten-end|replay.rs|s/chain\.durable_behind = batch/let _ = batch/|a rotten header is not the end of the log
 volume|replayed-gap|replay.rs|s/if \*seq != replay\.seq \+ 1 \{/if *seq == 0 {/|the log ends at the first gap
 volume|retry-count|append.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
@@ -162,6 +161,13 @@ volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is
 volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != self\.cleaner_remaps\(\)/false/|a batch has copied or remapped blocks, not both
 volume|remap-unvisited|clean.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
 volume|remap-chain|remap.rs|s/self\.write_batch\(id, 1 \+ blocks\);/let left = self.log.batch(id).records.blocks(); self.write_batch(id, 1 + left);/|an empty header keeps the place of its batch
+volume|dead-copy|family/share.rs|s/self\.forget_copy\(at\);//|a copy that is dead when it is sent says so
+volume|left-out|mount.rs|s/backing\.write\(at\.into\(\), &\[0; BLOCK\]\)\.map_err\(failed\)\?;/let _ = (at, failed);/|an opening erases the headers of batches that it leaves out
+volume|rebuilt-unsettled|rebuild/whole.rs|s/ && volume\.is_settled_at\(backing, survey\)//|a checkpoint whose data a power cut took is not taken
+volume|rebuilt-old-use|rebuild/whole.rs|s/ && epoch == use_now//|what was durable in an earlier use of a log segment says nothing of this one
+volume|rebuilt-guess|rebuild/headers.rs|s/if self\.alone \|\| follows/if true/|where two versions may be the newest the block is lost
+volume|rebuilt-torn|rebuild/headers.rs|s/sure \|\| is_whole\(backing, found\)\.unwrap_or\(false\)/true/|batches that may not have been durable count if they are whole
+volume|rebuilt-over|rebuild/headers.rs|s/ && !kept\.contains\(id\)//|a rebuild writes over nothing that it was made from
 TABLE
 }
 
