@@ -31,6 +31,23 @@ fn every_preset_is_feasible_and_documented() {
     }
 }
 
+/// Every preset can lie below a volume of every mode (volume.md, section 11).
+#[test]
+fn every_preset_carries_every_volume() {
+    for preset in PRESETS {
+        for mode in ["log", "sung", "han"] {
+            let set = format!("volume.mode={mode}");
+            let config = load(preset.name, &[&set]);
+            let volume = config.volume().unwrap().unwrap();
+            assert_eq!(volume.mode.name(), mode);
+            let unit = config.ssd(0).unwrap().geometry.pages_per_unit();
+            let aligned = u64::from(volume.geometry.unit_blocks);
+            assert_eq!(aligned, if mode == "log" { unit } else { 1 }, "{}", preset.name);
+            assert!(volume.logical_bytes() <= config.logical_bytes().unwrap() / 10 * 8);
+        }
+    }
+}
+
 #[test]
 fn s1_is_the_default() {
     let bare = Config::load(&Sources::default()).unwrap();

@@ -17,9 +17,9 @@ const SMALL: [&str; 7] = [
     "volume.ack=complete",
 ];
 
-fn run(mode: &str, keys: &[&str], load: &str) -> (RunResult, Volume) {
-    let mode = format!("volume.mode={mode}");
-    let setup = setup("s1", &sets(&[&SMALL[..], &[&mode[..]], keys].concat()), &workload(load));
+fn run(layer: &str, more: &[&str], load: &str) -> (RunResult, Volume) {
+    let layer = format!("volume.mode={layer}");
+    let setup = setup("s1", &sets(&[&SMALL[..], &[&layer[..]], more].concat()), &workload(load));
     let result = simulate(&setup, &Control::default()).unwrap_or_else(|error| panic!("{error}"));
     let volume = result.volume.clone().unwrap();
     (result, volume)

@@ -1,5 +1,6 @@
 //! A member of a volume as a block device.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use onefold_units::{Lba, Op, PAGE_BYTES, Status};
@@ -58,8 +59,10 @@ impl BlockDevice for VolumeDevice {
         Ok(Extent { len: bytes.min(len), mapped })
     }
 
-    /// Writes that are answered from memory wait only while the volume is busy.
+    /// Writes that are answered from memory wait only while the volume is busy, or full.
     fn waits(&self, op: Op) -> bool {
-        matches!(op, Op::Read | Op::Flush) || self.shared.acknowledge == Acknowledge::Complete
+        matches!(op, Op::Read | Op::Flush)
+            || self.shared.acknowledge == Acknowledge::Complete
+            || self.shared.waits_for_space.load(Ordering::Relaxed)
     }
 }

@@ -27,7 +27,7 @@ mod unaligned;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -74,8 +74,6 @@ struct State {
     inbox: Inbox,
     /// A write that was answered failed afterwards.
     failed: bool,
-    /// Writes for which there is no space wait for some.
-    waits_for_space: bool,
     fill: members::Fill,
 }
 
@@ -105,6 +103,8 @@ struct Shared {
     size: AtomicU64,
     start: Instant,
     acknowledge: Acknowledge,
+    /// Writes for which there is no space wait for some.
+    waits_for_space: AtomicBool,
 }
 
 /// A handle of a member of a volume: its device, a snapshot, or a clone. Copies are the same member.
@@ -211,7 +211,7 @@ impl Shared {
     /// Whether to try again.
     fn wait_for_space(&self) -> bool {
         let state = self.state();
-        if !state.waits_for_space {
+        if !self.waits_for_space.load(Ordering::Relaxed) {
             return false;
         }
         let since = Instant::now();
@@ -222,7 +222,10 @@ impl Shared {
 
     /// Writes that wait for space fail from now on.
     fn stop_waiting(&self) {
-        self.state().waits_for_space = false;
+        // With the lock, so that nobody goes to sleep in between.
+        let state = self.state();
+        self.waits_for_space.store(false, Ordering::Relaxed);
+        drop(state);
         self.progress.notify_all();
     }
 

@@ -1,6 +1,6 @@
 //! Making and opening volumes.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
@@ -297,7 +297,6 @@ impl VolumeDevice {
             flush_time: Duration::ZERO,
             inbox: Inbox::default(),
             failed: false,
-            waits_for_space: options.on_full == OnFull::Block,
             fill: super::members::Fill::default(),
         };
         let file = backing.as_file().cloned();
@@ -317,6 +316,7 @@ impl VolumeDevice {
             size: AtomicU64::new(size),
             start: Instant::now(),
             acknowledge: options.acknowledge,
+            waits_for_space: AtomicBool::new(options.on_full == OnFull::Block),
         });
         let threads = Threads { shared: Arc::clone(&shared), list: Mutex::default() };
         let mut started = jobs::start(&shared).map_err(VolumeError::Thread)?;

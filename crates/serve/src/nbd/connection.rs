@@ -247,11 +247,11 @@ impl<D: BlockDevice + 'static> Connection<D> {
         let helps = match request.command {
             Command::Read { .. } | Command::BlockStatus { .. } => !alone && waits(Op::Read),
             Command::Flush => waits(Op::Flush),
-            Command::Write { fua, .. }
-            | Command::Trim { fua, .. }
-            | Command::WriteZeroes { fua, .. } => {
-                waits(Op::Write) && !alone || fua && waits(Op::Flush)
+            // It may wait for space, which a trim behind it makes.
+            Command::Write { fua, .. } | Command::WriteZeroes { fua, .. } => {
+                waits(Op::Write) || fua && waits(Op::Flush)
             }
+            Command::Trim { fua, .. } => fua && waits(Op::Flush),
         };
         if !helps || self.machine.target() == Target::Control {
             return false;

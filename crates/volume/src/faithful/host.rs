@@ -8,7 +8,7 @@ use onefold_units::convert::{index, narrow};
 use super::Faithful;
 use super::resident::Found;
 use super::runs::Piece;
-use super::tables::Change;
+use super::tables::{Change, Known};
 use crate::host::{REQUEST_BLOCKS_MAX, Range};
 use crate::io::Refusal;
 use crate::log::BLOCK;
@@ -130,7 +130,9 @@ impl Faithful {
         let (end, found) = self.need_some(start, end)?;
         self.journal.open.file = self.areas.rules().file_of(self.current);
         let (mut at, mut room) = (start, self.journal.room());
-        while let Some(lba) = self.next_mapped(at, end, found.as_ref()) {
+        // Trims change tables when they are committed, not here.
+        let mut known = Known::default();
+        while let Some(lba) = self.next_mapped(at, end, found.as_ref(), &mut known) {
             if room == 0 {
                 self.stats.trimmed += u64::from(lba - start);
                 self.report(tag, false);
@@ -154,7 +156,13 @@ impl Faithful {
     }
 
     /// The first block from `lba` on and before `end` that lies anywhere.
-    fn next_mapped(&self, lba: u32, end: u32, found: Option<&Found>) -> Option<u32> {
+    fn next_mapped(
+        &self,
+        lba: u32,
+        end: u32,
+        found: Option<&Found>,
+        known: &mut Known,
+    ) -> Option<u32> {
         let overlay = &self.journal.overlay;
         if let Some(found) = found {
             return (lba..end).find(|lba| match overlay.get(lba) {
@@ -163,11 +171,11 @@ impl Faithful {
             });
         }
         let pending = overlay.range(lba..).find(|(_, one)| one.now.is_some()).map(|(lba, _)| *lba);
-        let mut stored = self.tables.next_valid(lba);
+        let mut stored = self.tables.next_valid(lba, known);
         while let Some(at) = stored
             && overlay.get(&at).is_some_and(|one| one.now.is_none())
         {
-            stored = self.tables.next_valid(at + 1);
+            stored = self.tables.next_valid(at + 1, known);
         }
         [pending, stored].into_iter().flatten().min().filter(|lba| *lba < end)
     }
@@ -225,12 +233,13 @@ impl Faithful {
         let (start, end) = (narrow(range.lba.raw()), narrow(range.lba.raw() + range.blocks));
         let (end, found) = self.need_some(start, end)?;
         let found = found.as_ref();
-        let next = self.next_mapped(start, end, found).unwrap_or(end);
+        let mut known = Known::default();
+        let next = self.next_mapped(start, end, found, &mut known).unwrap_or(end);
         if next > start {
             return Ok((false, (next - start).into()));
         }
         let most = end.min(start.saturating_add(ALIKE_MAX));
-        let mapped = |lba: &u32| self.next_mapped(*lba, lba + 1, found).is_some();
+        let mapped = |lba: &u32| self.next_mapped(*lba, lba + 1, found, &mut known).is_some();
         let alike = (start..most).take_while(mapped).count();
         Ok((true, onefold_units::convert::u64_from(alike)))
     }

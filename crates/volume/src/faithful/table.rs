@@ -79,14 +79,11 @@ impl Table {
 
     /// The first block from `lba` on that has a valid version.
     pub(super) fn next_valid(&self, lba: u32) -> Option<u32> {
-        let mut from = valid(lba, 0);
-        loop {
-            let entry = self.first_from(&from)?;
-            if !entry.invalid {
-                return Some(entry.lba);
-            }
-            from = valid(entry.lba.checked_add(1)?, 0);
-        }
+        let from = valid(lba, 0);
+        let chunks = &self.chunks[self.chunk_of(&from)..];
+        let skipped = chunks.first()?.partition_point(|entry| *entry < from);
+        let entry = chunks.iter().flatten().skip(skipped).find(|entry| !entry.invalid)?;
+        Some(entry.lba)
     }
 
     pub(super) fn insert(&mut self, entry: TableEntry) {

@@ -99,6 +99,10 @@ impl Partition {
     }
 }
 
+/// For each table from where on was looked, and the next block with an entry that counts. Good until a table changes.
+#[derive(Debug, Default)]
+pub(super) struct Known(Vec<Option<(u32, Option<u32>)>>);
+
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) list: Vec<Partition>,
@@ -150,9 +154,19 @@ impl Tables {
         self.search(|partition| partition.temporary.as_ref().unwrap_or(&partition.table).find(lba))
     }
 
-    /// The first block from `lba` on that lies anywhere.
-    pub(super) fn next_valid(&self, lba: u32) -> Option<u32> {
-        self.list.iter().filter_map(|partition| partition.table.next_valid(lba)).min()
+    /// The first block from `lba` on that lies anywhere. `known` remembers the next one of each table, for callers that go
+    /// on from there: a table of stale entries is passed once and not once for each block.
+    pub(super) fn next_valid(&self, lba: u32, known: &mut Known) -> Option<u32> {
+        known.0.resize(self.list.len(), None);
+        let next = |(known, partition): (&mut Option<_>, &Partition)| {
+            let good = known.filter(|(from, next): &(u32, Option<u32>)| {
+                *from <= lba && next.is_none_or(|next| lba <= next)
+            });
+            let (_, next) =
+                *known.insert(good.unwrap_or_else(|| (lba, partition.table.next_valid(lba))));
+            next
+        };
+        known.0.iter_mut().zip(&self.list).filter_map(next).min()
     }
 
     /// The steps of a change of a block that lies at `from`, each with its partition. Gives where it lies then, too.

@@ -3,7 +3,7 @@
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Areas, CleanMove, Options, Victim, format};
+use onefold_volume::{Areas, CleanMove, Options, TRANSACTION_PAIRS_MAX, Victim, format};
 
 use crate::disk::Disk;
 use crate::image::Image;
@@ -43,6 +43,8 @@ pub(crate) const OPTIONS: Options = Options {
     trim_pause: Nanos::ZERO,
     verify: true,
     bytes: true,
+    transaction_pairs: TRANSACTION_PAIRS_MAX,
+    free_share: 0.1,
     commit_age: Nanos::new(1 << 50),
     table_bytes: u64::MAX,
     paper_flush: false,
@@ -115,7 +117,9 @@ impl Setup {
     pub(crate) fn random_faithful(mode: VolumeMode, rng: &mut Rng) -> Self {
         let commit_age = pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]);
         let table_bytes = pick(rng, &[u64::MAX, 40_000]);
-        let options = Options { commit_age, table_bytes, trim: rng.below(4) > 0, ..OPTIONS };
+        let transaction_pairs = pick(rng, &[40, TRANSACTION_PAIRS_MAX]);
+        let trim = rng.below(4) > 0;
+        let options = Options { transaction_pairs, commit_age, table_bytes, trim, ..OPTIONS };
         let logical_blocks = pick(rng, &[900, 4000, 5500]);
         let backing_blocks = 8576 + rng.below(700);
         Self { mode, ..Self::of(backing_blocks, logical_blocks, options) }

@@ -32,6 +32,13 @@ const BURST: u32 = 100;
 /// Reads after which the log writer wakes up.
 const READS_PER_LOG_WRITE: u64 = 3200;
 
+/// Files of FFSB.
+const FFSB_FILES: u64 = 100;
+/// Files that `PostMark` makes: 20, and one in each of 20 transactions.
+const POSTMARK_FILES: u64 = 40;
+/// Read-ahead of Linux: 128 KiB.
+const READ_AHEAD_PAGES: u64 = 32;
+
 /// Produces the requests of a [`super::BenchWorkload`]. Batches and single requests can be mixed: the
 /// sequence is the same.
 #[derive(Clone, Debug)]
@@ -55,6 +62,15 @@ enum Model {
         reads: u64,
     },
     FioRandw,
+    /// Pages of each file that are appended or wait for it, from its middle on.
+    Ffsb {
+        reads: bool,
+        appended: Vec<u64>,
+    },
+    /// Files that were made.
+    Postmark {
+        made: u64,
+    },
 }
 
 impl BenchGenerator {
@@ -78,6 +94,11 @@ impl BenchGenerator {
             Bench::Fileserver => Model::Fileserver { ends: files(pages, &mut rng) },
             Bench::Oltp => Model::Oltp { reads: 0 },
             Bench::FioRandw => Model::FioRandw,
+            Bench::FfsbWrite | Bench::FfsbMixed => Model::Ffsb {
+                reads: bench == Bench::FfsbMixed,
+                appended: vec![0; index64(FFSB_FILES)],
+            },
+            Bench::Postmark => Model::Postmark { made: 0 },
         };
         let left = Left::new(length, pages * PAGE_BYTES, None);
         Ok(Self { start, pages, left, rng, queue: VecDeque::new(), model })
@@ -132,6 +153,54 @@ impl BenchGenerator {
                 let page = self.rng.below(self.pages);
                 self.push(Op::Write, page, page + 1);
             }
+            Model::Ffsb { reads, .. } => {
+                if *reads {
+                    let page = self.ffsb_page();
+                    self.push(Op::Read, page, page + 1);
+                }
+                if self.rng.below(2) == 0 {
+                    let page = self.ffsb_page();
+                    self.push(Op::Write, page, page + 1);
+                } else {
+                    self.append();
+                }
+            }
+            Model::Postmark { made } => {
+                let file = *made;
+                *made = (file + 1) % POSTMARK_FILES;
+                let pages = self.pages / POSTMARK_FILES;
+                if file >= POSTMARK_FILES / 2 {
+                    let first = self.rng.below(file) * pages;
+                    for page in (first..first + pages).step_by(index64(READ_AHEAD_PAGES)) {
+                        self.push(Op::Read, page, (page + READ_AHEAD_PAGES).min(first + pages));
+                    }
+                }
+                self.push(Op::Write, file * pages, (file + 1) * pages);
+            }
+        }
+    }
+
+    /// A page of the first half of a random file of FFSB.
+    fn ffsb_page(&mut self) -> u64 {
+        let file = self.pages / FFSB_FILES;
+        self.rng.below(FFSB_FILES) * file + self.rng.below(file / 2)
+    }
+
+    /// Appends a page to a random file of FFSB; asks for a write when enough of them came together.
+    fn append(&mut self) {
+        let file = self.pages / FFSB_FILES;
+        let gathered = IO_PAGES.min(file / 4);
+        let number = self.rng.below(FFSB_FILES);
+        let Model::Ffsb { appended, .. } = &mut self.model else { return };
+        let pages = &mut appended[index64(number)];
+        *pages += 1;
+        let end = *pages;
+        if end.is_multiple_of(gathered) {
+            if end + gathered > file - file / 2 {
+                *pages = 0;
+            }
+            let end = number * file + file / 2 + end;
+            self.push(Op::Write, end - gathered, end);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Look-alikes of the benchmarks of Wu 2022, Fig. 5: what they ask of the device, page by page.
+//! Look-alikes of the benchmarks of Wu 2022, Fig. 5, Sung 2022, Fig. 11 and 12, and Han 2021, Fig. 7 and 8: what they ask of
+//! the device, page by page.
 //!
 //! - `like-fileserver`: filebench, personality `fileserver` (version 3.0). Files of 128 KiB on
 //!   average, gamma-distributed with shape 1.5, fill the range. In turn a random file is written
@@ -8,6 +9,14 @@
 //!   files a burst of 100 random writes, per 3,200 reads one write of 256 KiB in a log file of
 //!   10 MiB, all writes forced (`dsync`). Its 2 KiB are a page, as the page cache makes them.
 //! - `like-fio-randw`: fio, random writes of 4 KiB.
+//! - `like-ffsb-write`, `like-ffsb-mixed`: FFSB with 100 files that fill the range (Sung 2022, sec. IV-C; Han 2021, sec.
+//!   IV-B2). An operation is an overwrite of a random page or an append of one to a random file, half of each; `mixed` reads a
+//!   random page for each. Appends wait in the page cache until 1 MiB of a file, or a quarter of a small one, is
+//!   together: our choice, as the papers say nothing. A file is half as long as its share of the range at first, and again
+//!   when an append has filled that.
+//! - `like-postmark`: PostMark with 20 files and 20 transactions, biases of 10 (Han 2021, sec. IV-B2): 20 files are written,
+//!   then 20 times one is read and another written; all are deleted, and it begins anew. A file is a fortieth of the range
+//!   (there 900 MB). Writes leave the page cache in 1 MiB, reads are as long as read-ahead, 128 KiB.
 //!
 //! The reads are those of the benchmark: no page cache answers any. File-system metadata and journal
 //! are left out, and deleted files are not trimmed, as without mount option `discard`. The range is
@@ -50,11 +59,24 @@ pub enum Bench {
     Oltp,
     /// fio, random writes.
     FioRandw,
+    /// FFSB, overwrites and appends.
+    FfsbWrite,
+    /// FFSB, reads, overwrites and appends.
+    FfsbMixed,
+    /// `PostMark`.
+    Postmark,
 }
 
 impl Bench {
     /// Every benchmark.
-    pub const ALL: [Self; 3] = [Self::Fileserver, Self::Oltp, Self::FioRandw];
+    pub const ALL: [Self; 6] = [
+        Self::Fileserver,
+        Self::Oltp,
+        Self::FioRandw,
+        Self::FfsbWrite,
+        Self::FfsbMixed,
+        Self::Postmark,
+    ];
 
     /// The word of the specification language.
     #[must_use]
@@ -63,6 +85,9 @@ impl Bench {
             Self::Fileserver => "like-fileserver",
             Self::Oltp => "like-oltp",
             Self::FioRandw => "like-fio-randw",
+            Self::FfsbWrite => "like-ffsb-write",
+            Self::FfsbMixed => "like-ffsb-mixed",
+            Self::Postmark => "like-postmark",
         }
     }
 
@@ -81,6 +106,9 @@ impl Bench {
             }
             Self::Oltp => "look-alike of filebench oltp: random reads, bursts of writes, a log",
             Self::FioRandw => "look-alike of fio randwrite: random pages",
+            Self::FfsbWrite => "look-alike of FFSB: overwrites and appends in 100 files",
+            Self::FfsbMixed => "look-alike of FFSB: reads, overwrites and appends in 100 files",
+            Self::Postmark => "look-alike of PostMark: files are written and read whole",
         }
     }
 }

@@ -113,3 +113,51 @@ fn random_writes_reach_every_page_alike() {
     let reached = float(u64_from(pages.len())) / float(RANGE / PAGE_BYTES);
     assert!((reached - 0.632).abs() < 0.005, "{reached} of the pages, expected 1 - 1/e");
 }
+
+#[test]
+fn ffsb_overwrites_and_appends() {
+    let writes = requests("like-ffsb-write,requests=1M");
+    let (small, large): (Vec<_>, Vec<_>) = writes.iter().partition(|request| request.len == 4096);
+    let bytes = |requests: &[&Request]| requests.iter().map(|r| u64::from(r.len)).sum::<u64>();
+    let share = float(bytes(&large)) / float(bytes(&small));
+    assert!((share - 1.0).abs() < 0.05, "as much appended as overwritten: {share}");
+    assert!(large.iter().all(|request| request.len == 1 << 20), "appends gather");
+    // Appends to a file go on where the one before ended, or begin anew in its middle.
+    let file = RANGE / PAGE_BYTES / 100 * PAGE_BYTES;
+    let half = file / PAGE_BYTES / 2 * PAGE_BYTES;
+    let mut ends = [0; 100];
+    for request in &large {
+        let end = &mut ends[usize::try_from(request.offset / file).unwrap()];
+        let middle = request.offset / file * file + half;
+        assert!(request.offset == *end || request.offset == middle, "{request:?}");
+        *end = request.offset + u64::from(request.len);
+    }
+    assert!(small.iter().all(|request| request.offset % file < half), "never where it appends");
+    let mixed = requests("like-ffsb-mixed,requests=100k");
+    let (reads, _) = count(&mixed, Op::Read);
+    let overwrites = mixed.iter().filter(|r| r.op == Op::Write && r.len == 4096).count();
+    let ratio = float(reads) / float(u64_from(overwrites));
+    assert!((ratio - 2.0).abs() < 0.05, "a read for each write or append: {ratio}");
+}
+
+#[test]
+fn postmark_writes_and_reads_whole_files() {
+    let file = RANGE / PAGE_BYTES / 40 * PAGE_BYTES;
+    let round = 40 * file.div_ceil(1 << 20) + 20 * file.div_ceil(128 << 10);
+    let requests = requests(&format!("like-postmark,requests={}", 2 * round));
+    assert_eq!(count(&requests, Op::Write).1, 80 * file);
+    assert_eq!(count(&requests, Op::Read).1, 40 * file);
+    let half = usize::try_from(round).unwrap();
+    let writes =
+        |part: &[Request]| part.iter().filter(|r| r.op == Op::Write).copied().collect::<Vec<_>>();
+    assert_eq!(writes(&requests[..half]), writes(&requests[half..]), "deleted files come again");
+    assert!(writes(&requests[..half]).is_sorted_by_key(|request| request.offset));
+    let mut made = 0;
+    for request in &requests[..half] {
+        let end = request.offset + u64::from(request.len);
+        if request.op == Op::Write {
+            made = end;
+        }
+        assert!(end <= made, "files are read that exist");
+    }
+}
