@@ -156,7 +156,7 @@ volume|remap-no-spoil|remap.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint wit
 volume|remap-for-ever|remap.rs|s/self\.cleaner\.copies_left = COPIED_AFTER_FAILURE;//|after a remap that failed the cleaner copies
 volume|remap-header-first|append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader, first, blocks);/|a batch is complete when its blocks are there as well
 volume|remap-once|append.rs|s/let remaps = batch\.remaps && blocks > 0;/let remaps = batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0;/|a batch that goes elsewhere is remapped there as well
-volume|remap-checksum|clean.rs|s/records\.clean\.push\(CleanRecord \{ lba, birth, crc, source \}\)/let crc = if batch.remaps { 0 } else { crc }; batch.records.clean.push(CleanRecord { lba, birth, crc, source })/|a block that is remapped takes its checksum along
+volume|remap-checksum|clean.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
 volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.live \+= 1)/$1/|a log segment that gets blocks back is not empty any more
 volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != self\.cleaner_remaps\(\)/false/|a batch has copied or remapped blocks, not both
 volume|remap-unvisited|clean.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
