@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Breaks the FTL, the buffer, the study runner or the volume in one place at a time and shows that the tests notice
+# Breaks the FTL, zones, the buffer, the study runner or the volume in one place at a time and shows that the tests notice
 # (docs/testing.md). Works on a copy of the tree with a target directory of its own; the tree itself is
 # not touched.
 #
-#   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, buffer, study,
+#   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
 #   volume) are named
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
@@ -71,6 +71,18 @@ ftl|remap-stride-ended|remap/live.rs|s/\(\(lpn, _\), n\) in entry\.units\(\)\.zi
 ftl|remap-stride-guessed|remap/plan.rs|s/if step != self\.len \* u32::from\(self\.stride\)/if false/|a run has one stride
 ftl|remap-run-ends|remap/plan.rs|s/&& slot > 0//|a run ends with its superblock
 ftl|remap-target-stays|remap/plan.rs|s/stays\.extend_from_slice\(&targets\);/let _ = \&targets;/|a moved source that is a target as well stays
+ssd|zns-victim|zns/state.rs|s/self\.implicit\.first_key_value\(\)/self.implicit.last_key_value()/|the implicitly open zone that was opened first is closed
+ssd|zns-active-first|zns/state.rs|s/&& is_new\n\s*&& self\.active >= max/\&\& is_new \&\& self.active > max/|no more zones are active than may be
+ssd|zns-pointer|zns/state.rs|s/if let Some\(at\) = at\.filter\(\|at\| \*at != written\)/if let Some(at) = at.filter(|at| *at > written)/|a write begins at the write pointer
+ssd|zns-boundary|zns/state.rs|s/if blocks > self\.capacity - written/if blocks > self.capacity + 4 - written/|a write ends at the capacity
+ssd|zns-record-set|zns/allocate.rs|s/(self\.data\[zone\.index\(\)\]\.set = Some\(set\);)\n\s*self\.record_zone\(zone\)\?;/$1/|NVRAM names the set of a zone before it is programmed
+ssd|zns-reset-record|zns/manage.rs|s/self\.record_zone\(zone\)\?;\n(\s*let Some\(set\) = set)/$1/|a reset is in NVRAM before the erase
+ssd|zns-given-back|zns/allocate.rs|s/if self\.given_back\.contains\(&set\) \{\n\s*self\.sync\(\)\?;\n\s*\}//|a set is not given out while its reset can be lost
+ssd|zns-left-staged|zns/flush.rs|s/if self\.left_staged\.contains\(&zone\) \{\n\s*self\.sync\(\)\?;\n\s*\}//|staged blocks stay until what replaces them is durable
+ssd|zns-move-sync|zns/allocate.rs|s/self\.sync\(\)\?;\n(\s*self\.data\[zone\.index\(\)\]\.set = Some\(to\);)/$1/|copies are durable before the record that names them
+ssd|zns-cut-page|zns/recover.rs|s/extent\.is_cut && state == ZoneState::Closed/extent.is_cut \&\& state == ZoneState::Empty/|a zone leaves a flash page that was cut
+ssd|zns-unverified|zns/recover.rs|s/first \+ page_blocks <= whole\)/first + page_blocks <= whole + 100)/|blocks after the last FLUSH are verified
+ssd|zns-life|zns/recover.rs|s/&& record\.epoch_low == self\.data\[zone\.index\(\)\]\.resets/\&\& record.epoch_low <= u32::MAX/|staged blocks of an earlier life of a zone do not count
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
@@ -183,6 +195,7 @@ tests() {
   local chosen
   case "$1" in
     ftl) chosen=(--lib --test mapping --test power_cut) ;;
+    ssd) chosen=(--test zns) ;;
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;

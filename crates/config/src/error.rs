@@ -354,8 +354,8 @@ impl ConfigError {
             Self::UnknownPreset { .. } | Self::TwoDevices { .. } => {
                 "`onefold config presets` lists the presets of this version".to_owned()
             }
-            Self::NeedsBlocks { what } => {
-                format!("remove {what}, or choose --set namespace.type=block")
+            Self::NeedsBlocks { .. } => {
+                "leave that out, or choose --set namespace.type=block".to_owned()
             }
             Self::Namespace { .. } | Self::ZoneCapacity { .. } => {
                 "change namespace.zone_size, namespace.zone_capacity, namespace.zone_dies or \
