@@ -28,7 +28,7 @@ use crate::host::Range;
 use crate::layout::Layout;
 use crate::log::BLOCK;
 use crate::mount::{mount_read_only, read_label, slot_of, whole_label};
-use survey::{Survey, survey};
+use survey::{NUMBERS_MAX, Survey, survey};
 
 /// More than any checkpoint that was ever committed is ahead of the batches that can be found: each one takes a batch.
 const GENERATIONS: u64 = 1 << 32;
@@ -173,9 +173,10 @@ fn next_generation<B: Backing>(
         let block = read_block(backing, *at).ok();
         readable.extend(block.as_ref().map(|_| *at));
         let root = block.and_then(|block| Root::decode(&block[..], uuid, *at).ok());
+        let root = root.filter(|root| root.generation < NUMBERS_MAX);
         above = above.max(root.map_or(0, |root| root.generation));
     }
-    let from = above.saturating_add(GENERATIONS);
+    let from = above + GENERATIONS;
     let usable = |generation: &u64| {
         [*generation, *generation + 1].iter().all(|at| readable.contains(&slot_of(slots, *at)))
     };

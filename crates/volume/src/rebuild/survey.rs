@@ -19,6 +19,9 @@ use crate::layout::Layout;
 use crate::log::Stream;
 use crate::replay::{Found, length};
 
+/// Numbers that no volume gets to: they leave room for those that follow.
+pub(super) const NUMBERS_MAX: u64 = 1 << 62;
+
 /// A batch that counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -153,7 +156,9 @@ impl<B: Backing> Scan<'_, B> {
         let batch = header_at(self.backing, &self.uuid, at)?;
         let header = &batch.header;
         let same = header.segment == segment && epoch.is_none_or(|epoch| epoch == header.epoch);
-        same.then_some(batch)
+        let numbers = [header.seq.raw(), header.epoch, header.durable_seq.raw()];
+        let sane = header.incarnation < u32::MAX && numbers.iter().all(|one| *one < NUMBERS_MAX);
+        (same && sane).then_some(batch)
     }
 
     fn note(&mut self, batch: &DecodedBatch, start: u32, (behind_gap, hidden): (bool, u32)) {
