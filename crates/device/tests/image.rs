@@ -97,7 +97,8 @@ fn a_truncated_image_is_refused_at_every_length() {
         assert!(text.contains(&format!("has {len} B, expected {whole} B")), "{text}");
     }
     file.set_len(65_535).unwrap();
-    assert!(refusal(&folder).contains("both copies of the label are damaged"));
+    let text = refusal(&folder);
+    assert!(text.contains("both copies of the label are damaged"), "{text}");
 }
 
 #[test]

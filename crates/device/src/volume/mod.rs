@@ -22,6 +22,7 @@ mod open;
 mod owner;
 mod resize;
 mod scatter;
+mod space;
 
 mod unaligned;
 
@@ -195,38 +196,6 @@ impl Shared {
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.busy -= 1;
         state
-    }
-
-    /// Carries out a write again and again until there is space for it, where writes wait for that. Nothing is held
-    /// meanwhile, so that trims can make some.
-    fn when_there_is_space(&self, what: impl Fn() -> Result<(), Status>) -> Result<(), Status> {
-        loop {
-            match what() {
-                Err(Status::NoSpace) if self.wait_for_space() => {}
-                result => return result,
-            }
-        }
-    }
-
-    /// Whether to try again.
-    fn wait_for_space(&self) -> bool {
-        let state = self.state();
-        if !self.waits_for_space.load(Ordering::Relaxed) {
-            return false;
-        }
-        let since = Instant::now();
-        let mut state = self.wait(state);
-        state.stalls.note(since.elapsed());
-        true
-    }
-
-    /// Writes that wait for space fail from now on.
-    fn stop_waiting(&self) {
-        // With the lock, so that nobody goes to sleep in between.
-        let state = self.state();
-        self.waits_for_space.store(false, Ordering::Relaxed);
-        drop(state);
-        self.progress.notify_all();
     }
 
     /// A job came back.

@@ -157,8 +157,9 @@ impl<B: Backing> Scan<'_, B> {
         let header = &batch.header;
         let same = header.segment == segment && epoch.is_none_or(|epoch| epoch == header.epoch);
         let numbers = [header.seq.raw(), header.epoch, header.durable_seq.raw()];
-        let sane = header.incarnation < u32::MAX && numbers.iter().all(|one| *one < NUMBERS_MAX);
-        (same && sane).then_some(batch)
+        let possible =
+            header.incarnation < u32::MAX && numbers.iter().all(|one| *one < NUMBERS_MAX);
+        (same && possible).then_some(batch)
     }
 
     fn note(&mut self, batch: &DecodedBatch, start: u32, (behind_gap, hidden): (bool, u32)) {
