@@ -282,7 +282,7 @@ fn every_request_to_the_backing_may_fail() {
             create(&path, 48 * MIB);
             let mut versions = Versions { written: vec![0; 40], flushed: vec![0; 40] };
             let backing = VolumeBacking::open(&path, true).unwrap();
-            backing.fail_nth(nth);
+            backing.fail(nth, 1);
             let mut options = options();
             (options.io, options.direct) = way;
             options.engine.checkpoint_batches = 12;
@@ -338,12 +338,13 @@ fn an_error_that_passes_is_told_once() {
     }
     device.flush().unwrap();
     let mut block = [0; 4096];
-    // Requests are those for data and for map pages; the latter come first.
+    // Requests are those for data and for map pages; the latter come first. A page is asked for as a whole, and if that fails
+    // block by block.
     let told = places.iter().cycle().take(36).filter(|offset| {
         let faults = device.details().stats.map_faults;
-        backing.fail_nth(1);
+        backing.fail(1, 3);
         let failed = device.read(**offset, &mut block).is_err();
-        backing.fail_nth(0);
+        backing.fail(1, 0);
         device.read(**offset, &mut block).unwrap();
         assert_eq!(block, [7; 4096]);
         failed && device.details().stats.map_faults > faults + 1

@@ -16,6 +16,7 @@
 
 use onefold_format::volume::CleanRecord;
 use onefold_units::Location;
+use onefold_units::convert::u64_from;
 
 use crate::clean::Found;
 use crate::config::CleanMove;
@@ -66,10 +67,15 @@ impl Volume {
         let batch = self.log.batch(batch);
         let mut list: Vec<Relocation> = Vec::new();
         for (at, record) in (batch.start.raw() + 1..).zip(&batch.records.clean) {
-            let from = record.source;
+            let (to, from) = (Location::new(at), record.source);
+            let follows = |run: &Relocation| {
+                run.from.raw() + run.blocks == from.raw() && run.to.raw() + run.blocks == at
+            };
             match list.last_mut() {
-                Some(run) if run.from.raw() + run.blocks == from.raw() => run.blocks += 1,
-                _ => list.push(Relocation { to: Location::new(at), from, blocks: 1 }),
+                // Dead before its batch was sent: nothing has to be there.
+                _ if !from.is_block() => {}
+                Some(run) if follows(run) => run.blocks += 1,
+                _ => list.push(Relocation { to, from, blocks: 1 }),
             }
         }
         list
@@ -79,7 +85,9 @@ impl Volume {
     pub(crate) fn remap_over(&mut self, id: BatchId, result: Result<(), IoFailed>) {
         let blocks = self.log.batch(id).records.blocks();
         if result.is_ok() {
-            self.stats.remapped += u64::from(blocks);
+            let records = &self.log.batch(id).records.clean;
+            let moved = records.iter().filter(|record| record.source.is_block()).count();
+            self.stats.remapped += u64_from(moved);
         } else {
             self.stats.failed_remaps += 1;
             self.cleaner.copies_left = COPIED_AFTER_FAILURE;

@@ -23,8 +23,10 @@ pub(super) struct DirectFile {
     backing: Backing,
     bytes: AtomicU64,
     is_block_device: bool,
-    /// Requests until one fails, for tests; 0: none does.
-    fails_after: AtomicU64,
+    /// Requests until the last one that fails, for tests; 0: none does.
+    fails_until: AtomicU64,
+    /// How many fail.
+    failures: AtomicU64,
 }
 
 impl DirectFile {
@@ -74,8 +76,9 @@ impl DirectFile {
     fn new(path: &Path, backing: Backing, bytes: u64) -> io::Result<Self> {
         let is_block_device = backing.is_block_device()?;
         let path = path.to_owned();
-        let (bytes, fails_after) = (AtomicU64::new(bytes), AtomicU64::new(0));
-        Ok(Self { path, backing, bytes, is_block_device, fails_after })
+        let (bytes, fails_until, failures) =
+            (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { path, backing, bytes, is_block_device, fails_until, failures })
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -109,21 +112,25 @@ impl DirectFile {
         self.backing.is_direct()
     }
 
-    /// The `n`th request from now on fails without being carried out.
-    pub(super) fn fail_nth(&self, n: u64) {
-        self.fails_after.store(n, Relaxed);
+    /// The `first` request from now on, counted from 1, and those after it fail without being carried out, `count` in all.
+    pub(super) fn fail(&self, first: u64, count: u64) {
+        self.failures.store(count, Relaxed);
+        self.fails_until.store(if count == 0 { 0 } else { first + count - 1 }, Relaxed);
     }
 
-    /// Requests that may still come before the one that is to fail.
+    /// Requests that may still come before the last one that is to fail.
     pub(super) fn left_before_failure(&self) -> u64 {
-        self.fails_after.load(Relaxed)
+        self.fails_until.load(Relaxed)
     }
 
-    /// Whether the next request is the one that is to fail.
+    /// Whether the next request is one that is to fail.
     pub(super) fn is_to_fail(&self) -> bool {
         // Read first: the common case must not write a line that all threads share.
-        self.fails_after.load(Relaxed) > 0
-            && self.fails_after.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) == Ok(1)
+        self.fails_until.load(Relaxed) > 0
+            && self
+                .fails_until
+                .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
+                .is_ok_and(|left| left <= self.failures.load(Relaxed))
     }
 
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {

@@ -72,14 +72,15 @@ impl VolumeBacking {
         }
     }
 
-    /// For tests: the `n`th request to a file from now on fails without being carried out, and no other.
-    pub fn fail_nth(&self, n: u64) {
+    /// For tests: the `first` request to a file from now on, counted from 1, and those after it fail without being carried
+    /// out, `count` in all, and no other.
+    pub fn fail(&self, first: u64, count: u64) {
         if let Some(file) = self.as_file() {
-            file.fail_nth(n);
+            file.fail(first, count);
         }
     }
 
-    /// For tests: requests until the one that is to fail; 0 after it.
+    /// For tests: requests until the last one that is to fail; 0 after it.
     #[must_use]
     pub fn left_before_failure(&self) -> u64 {
         self.as_file().map_or(0, |file| file.left_before_failure())

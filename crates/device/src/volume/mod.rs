@@ -78,6 +78,23 @@ struct State {
     fill: members::Fill,
 }
 
+impl State {
+    fn new(volume: Box<dyn Engine>) -> Self {
+        Self {
+            volume,
+            now: Nanos::ZERO,
+            next_tag: 0,
+            waiting: BTreeMap::new(),
+            busy: 0,
+            stalls: Stalls::default(),
+            flush_time: Duration::ZERO,
+            inbox: Inbox::default(),
+            failed: false,
+            fill: members::Fill::default(),
+        }
+    }
+}
+
 /// What is known since the volume was opened.
 struct Opening {
     uuid: [u8; 16],

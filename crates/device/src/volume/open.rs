@@ -7,17 +7,16 @@ use std::time::{Duration, Instant};
 use onefold_format::volume::{
     DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
 };
+use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_units::{Nanos, PAGE_BYTES};
 use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery};
 
 use super::backing::VolumeBacking;
-use super::details::Stalls;
 use super::error::VolumeError;
 use super::io_mode::{self, VolumeIo};
 use super::jobs::{self, Jobs};
 use super::kernel::Bell;
-use super::owner::{self, Inbox};
+use super::owner;
 use super::{Opening, Shared, State, Threads, VolumeDevice};
 
 /// When a write is answered.
@@ -287,25 +286,13 @@ impl VolumeDevice {
         let took = begin.elapsed();
         let io = io_mode::choose(&backing, &options)?;
         let size = volume.logical_blocks() * PAGE_BYTES;
-        let state = State {
-            volume,
-            now: Nanos::ZERO,
-            next_tag: 0,
-            waiting: std::collections::BTreeMap::new(),
-            busy: 0,
-            stalls: Stalls::default(),
-            flush_time: Duration::ZERO,
-            inbox: Inbox::default(),
-            failed: false,
-            fill: super::members::Fill::default(),
-        };
         let file = backing.as_file().cloned();
         let bell = match io.engine {
             "uring" => Some(Arc::new(Bell::new().map_err(VolumeError::NoUring)?)),
             _ => None,
         };
         let shared = Arc::new(Shared {
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(volume)),
             progress: std::sync::Condvar::new(),
             jobs: Jobs::default(),
             bell: bell.clone(),
