@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use onefold_units::Rng;
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::convert::{index, index64, u64_from};
 use onefold_volume::{Backing, IoFailed, Relocation};
 
 use crate::image::{Block, Image, block};
@@ -32,8 +32,8 @@ pub(crate) enum Fate {
 enum What {
     Write(Vec<Block>),
     Trim(u64),
-    /// Blocks as their sources were when it began.
-    Remap(Vec<Block>),
+    /// Where, and blocks as their sources were when it began.
+    Remap(Vec<(u64, Block)>),
 }
 
 /// A write, trim or remap that is not durable.
@@ -65,9 +65,14 @@ pub(crate) struct Disk {
 
 fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
     match &change.what {
-        What::Write(blocks) | What::Remap(blocks) => {
+        What::Write(blocks) => {
             for (at, block) in (change.at..).zip(blocks) {
                 image.set(at, block.clone());
+            }
+        }
+        What::Remap(blocks) => {
+            for (at, block) in blocks {
+                image.set(*at, block.clone());
             }
         }
         What::Trim(blocks) => {
@@ -114,10 +119,10 @@ fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
         }
         What::Remap(blocks) => {
             let in_order = rng.below(2) == 0;
-            let point = rng.below(u64_from(blocks.len()));
-            for (n, block) in (0..).zip(blocks) {
+            let point = rng.below(u64_from(blocks.len()).max(1));
+            for (n, (at, block)) in (0..).zip(blocks) {
                 if if in_order { n < point } else { rng.below(2) == 0 } {
-                    image.set(change.at + n, block.clone());
+                    image.set(*at, block.clone());
                 }
             }
         }
@@ -164,16 +169,14 @@ impl Disk {
         self.begin(at, What::Trim(blocks))
     }
 
-    /// Targets lie side by side, as those of a batch do.
     pub(crate) fn begin_remap(&mut self, list: &[Relocation]) -> u64 {
-        let first = list.first().expect("a remap of something").to;
         let mut blocks = Vec::new();
         for Relocation { to, from, blocks: count } in list {
-            assert_eq!(u64::from(to.raw() - first.raw()), u64_from(blocks.len()));
-            let sources = u64::from(from.raw())..u64::from(from.raw() + count);
-            blocks.extend(sources.map(|at| self.view.get(at).clone()));
+            let pairs = (u64::from(to.raw())..).zip(u64::from(from.raw())..).take(index(*count));
+            blocks.extend(pairs.map(|(to, from)| (to, self.view.get(from).clone())));
         }
-        self.begin(first.raw().into(), What::Remap(blocks))
+        let first = list.first().map_or(0, |one| one.to.raw());
+        self.begin(first.into(), What::Remap(blocks))
     }
 
     /// A write, trim or remap is done: reads find it.
