@@ -65,20 +65,6 @@ stored_pages() {
   "$onefold" ssd info "$image" --format json |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["mapped_pages"])'
 }
-make_fs() {
-  case $1 in
-    ext4) mkfs.ext4 -q -F "$loop" ;;
-    xfs) mkfs.xfs -q -f "$loop" ;;
-    btrfs) mkfs.btrfs -q -f "$loop" ;;
-  esac
-}
-check_fs() {
-  case $1 in
-    ext4) e2fsck -f -n "$loop" ;;
-    xfs) xfs_repair -n "$loop" ;;
-    btrfs) btrfs check --readonly "$loop" ;;
-  esac
-}
 fio_verify() {
   fio --name=verify --verify_state_save=0 --directory="$mount" --size="$data" --rw=randwrite --bsrange=4k-64k \
     --ioengine=psync --direct=1 --fsync=32 --verify=crc32c --verify_fatal=1 --do_verify=1 \

@@ -63,20 +63,6 @@ must() {
   shift
   "$@" > "$folder/output" 2>&1 || { tail -n 20 "$folder/output" >&2; fail "$what: $*"; }
 }
-make_fs() {
-  case $1 in
-    ext4) mkfs.ext4 -q -F "$loop" ;;
-    xfs) mkfs.xfs -q -f "$loop" ;;
-    btrfs) mkfs.btrfs -q -f "$loop" ;;
-  esac
-}
-check_fs() {
-  case $1 in
-    ext4) e2fsck -f -n "$loop" ;;
-    xfs) xfs_repair -n "$loop" ;;
-    btrfs) btrfs check --readonly "$loop" ;;
-  esac
-}
 # Mounts it as large as the volume is now. Only ext4 may need more rights to grow while it is mounted.
 mount_grown() {
   if [ "$1" = ext4 ]; then e2fsck -f -p "$loop" && resize2fs "$loop" || return 1; fi

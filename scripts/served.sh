@@ -56,6 +56,21 @@ detach() {
   done
   return 1
 }
+# File systems: ext4, xfs, btrfs.
+make_fs() {
+  case $1 in
+    ext4) mkfs.ext4 -q -F "$loop" ;;
+    xfs) mkfs.xfs -q -f "$loop" ;;
+    btrfs) mkfs.btrfs -q -f "$loop" ;;
+  esac
+}
+check_fs() {
+  case $1 in
+    ext4) e2fsck -f -n "$loop" ;;
+    xfs) xfs_repair -n "$loop" ;;
+    btrfs) btrfs check --readonly "$loop" ;;
+  esac
+}
 # After a crash the journal of ext4 is replayed (1: corrected); afterwards nothing may be wrong.
 replay() {
   e2fsck -p "$loop"
