@@ -144,7 +144,7 @@ impl Serve {
             options.read_only = !member.is_writable();
             options.nbd.push(endpoint.clone());
             let extra = Server::start(Edge::new(member), &options)?;
-            global.say(format_args!("serving {name} on {}", extra.endpoints()[0]));
+            global.say(format_args!("member {name} on {}", extra.endpoints()[0]));
             beside.push(extra);
         }
         let ready =
