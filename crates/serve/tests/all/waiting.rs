@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::device::{Behaviour, TestDevice};
-use crate::common::wire::{DISC, FLUSH, READ, request, write};
+use crate::common::wire::{DISC, FLUSH, READ, TRIM, request, write};
 use crate::common::{Rig, eventually, rig};
 use crate::server::{Opened, connect};
 
@@ -20,6 +20,21 @@ fn waiting_rig() -> (Rig<TestDevice>, Arc<Behaviour>) {
 
 fn executing(behaviour: &Behaviour, count: u64) {
     eventually("the writes are executed", || behaviour.waiting.load(Ordering::SeqCst) == count);
+}
+
+/// A write may wait for space, which a trim that comes later makes: it is not executed in place although it is alone.
+#[test]
+fn a_trim_gets_past_a_write_that_waits() {
+    let (rig, behaviour) = waiting_rig();
+    let _open = Opened(&behaviour);
+    let mut client = connect(&rig.socket);
+    behaviour.block_writes(true);
+    client.send(&write(0, 1, 0, &[1; 512]));
+    executing(&behaviour, 1);
+    client.send(&request(0, TRIM, 2, 4096, 4096));
+    assert_eq!(client.reply().unwrap().cookie, 2);
+    behaviour.block_writes(false);
+    assert_eq!(client.reply().unwrap().cookie, 1);
 }
 
 #[test]

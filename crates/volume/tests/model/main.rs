@@ -340,6 +340,22 @@ fn an_opened_volume_reads_its_map() {
     }
 }
 
+/// What a power cut left to be counted is counted after the opening, or a large volume would not answer for long.
+#[test]
+fn an_opening_does_not_wait_until_all_is_counted() {
+    let mut rig = Rig::new(64 * 260, 12_288, options());
+    rig.reopen(true);
+    for lba in (0..12_288).step_by(40) {
+        rig.write(lba, 1);
+    }
+    rig.reopen(false);
+    let opened = rig.volume.resident_pages();
+    assert!(opened <= 4, "{opened} of 12 pages were read by the opening");
+    drive(&mut rig.volume, &mut rig.memory, rig.now);
+    assert_eq!(rig.volume.resident_pages(), 12);
+    assert!(rig.volume.recount().is_some_and(|wrong| wrong.is_empty()));
+}
+
 /// Blocks whose batch nobody waits for are sent together, when their time has come or a flush asks for them.
 #[test]
 fn batches_that_are_not_eager_wait_for_more() {
