@@ -9,6 +9,10 @@ use onefold_units::{Lpn, Seq};
 use crate::bytes::{Reader, Writer, checked_body, seal};
 
 const BYTES: usize = 24;
+const SEQ_BYTES: usize = 6;
+
+/// The highest sequence number that media hold.
+pub(crate) const SEQ_MAX: u64 = (1 << (8 * SEQ_BYTES)) - 1;
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,7 @@ impl SpareRecord {
         let mut bytes = [0; BYTES];
         let mut writer = Writer::new(&mut bytes);
         writer.uint(u64::from(self.lpn.raw()), 5);
-        writer.uint(self.seq.raw(), 6);
+        writer.uint(self.seq.raw(), SEQ_BYTES);
         writer.uint(self.kind.code(), 1);
         writer.uint(u64::from(self.data_crc), 4);
         writer.uint(u64::from(self.epoch_low), 4);
@@ -83,7 +87,7 @@ impl SpareState {
 fn decode_body(body: &[u8]) -> Option<SpareRecord> {
     let mut reader = Reader::new(body);
     let lpn = u32::try_from(reader.uint(5)?).ok()?;
-    let seq = reader.uint(6)?;
+    let seq = reader.uint(SEQ_BYTES)?;
     let kind = SlotKind::from_code(reader.u8()?)?;
     let (data_crc, epoch_low) = (reader.u32()?, reader.u32()?);
     Some(SpareRecord { kind, lpn: Lpn::new(lpn), seq: Seq::new(seq), data_crc, epoch_low })

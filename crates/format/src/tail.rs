@@ -17,7 +17,7 @@ use onefold_units::{Lpn, Seq};
 
 use crate::bytes::{Reader, Writer, checked_body, seal};
 use crate::remap::bits::{BitReader, BitWriter, width};
-use crate::spare::SlotKind;
+use crate::spare::{SEQ_MAX, SlotKind};
 
 /// Bytes that a record takes at most, on average over a unit.
 pub const TAIL_RECORD_BYTES: u32 = 12;
@@ -194,6 +194,10 @@ impl Frame {
         }
         let [kind, lpn, seq] = values;
         let kind = SlotKind::from_code(u8::try_from(kind).ok()?);
+        // Only damage says more than the spare area of a slot can.
+        if seq > SEQ_MAX {
+            return None;
+        }
         Some(TailRecord { kind, lpn: Lpn::new(u32::try_from(lpn).ok()?), seq: Seq::new(seq) })
     }
 
@@ -230,7 +234,7 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::{TailMeter, TailRecord, decode_tail, encode_tail, tail_records_per_unit};
-    use crate::SlotKind;
+    use crate::spare::{SEQ_MAX, SlotKind};
     use onefold_units::{Lpn, Rng, Seq};
 
     fn record(kind: SlotKind, lpn: u32, seq: u64) -> TailRecord {
@@ -268,7 +272,7 @@ mod tests {
                     SlotKind::Data
                 }),
                 lpn: Lpn::new(if n % 2 == 0 { u32::MAX } else { 0 }),
-                seq: Seq::new(if n % 3 == 0 { (1 << 48) - 1 } else { 0 }),
+                seq: Seq::new(if n % 3 == 0 { SEQ_MAX } else { 0 }),
             })
             .collect();
         assert_eq!(pack(&records), 1);
@@ -279,6 +283,8 @@ mod tests {
         assert_eq!(decode_tail(&unit[..20]), None);
         encode_tail(&[], &mut unit);
         assert_eq!(decode_tail(&unit), Some(Vec::new()));
+        encode_tail(&[record(SlotKind::Data, 0, SEQ_MAX + 1)], &mut unit);
+        assert_eq!(decode_tail(&unit), None);
     }
 
     #[test]
