@@ -165,13 +165,13 @@ volume|remap-read-early|log.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[
 volume|remap-failed|remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere
 volume|remap-not-back|remap.rs|s/self\.take_back\(id\);/self.log.batch_mut(id).records.clean.clear();/|the map points at the sources again
 volume|remap-no-spoil|remap.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint with moves that were taken back is begun again
-volume|remap-for-ever|remap.rs|s/self\.cleaner\.copies_left = COPIED_AFTER_FAILURE;//|after a remap that failed the cleaner copies
-volume|remap-header-first|append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader, first, blocks);/|a batch is complete when its blocks are there as well
+volume|remap-for-ever|remap.rs|s/self\.cleaner\.copy_next\(COPIED_AFTER_FAILURE\);//|after a remap that failed the cleaner copies
+volume|remap-header-first|append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader(segment), first, blocks);/|a batch is complete when its blocks are there as well
 volume|remap-once|append.rs|s/let remaps = batch\.remaps && blocks > 0;/let remaps = batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0;/|a batch that goes elsewhere is remapped there as well
-volume|remap-checksum|clean.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
+volume|remap-checksum|clean/moves.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
 volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.live \+= 1)/$1/|a log segment that gets blocks back is not empty any more
-volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != self\.cleaner_remaps\(\)/false/|a batch has copied or remapped blocks, not both
-volume|remap-unvisited|clean.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
+volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != remaps/false/|a batch has copied or remapped blocks, not both
+volume|remap-unvisited|clean/walk.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
 volume|remap-chain|remap.rs|s/self\.write_batch\(id, 1 \+ blocks\);/let left = self.log.batch(id).records.blocks(); self.write_batch(id, 1 + left);/|an empty header keeps the place of its batch
 volume|dead-copy|family/share.rs|s/self\.forget_copy\(at\);//|a copy that is dead when it is sent says so
 volume|left-out|mount.rs|s/backing\.write\(at\.into\(\), &\[0; BLOCK\]\)\.map_err\(failed\)\?;/let _ = (at, failed);/|an opening erases the headers of batches that it leaves out

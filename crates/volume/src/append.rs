@@ -47,7 +47,7 @@ impl Volume {
 
     fn begin_batch(&mut self, stream: Stream) -> BatchId {
         let place = self.next_place(stream, BATCH_MIN);
-        let remaps = stream == Stream::Clean && self.cleaner_remaps();
+        let remaps = stream == Stream::Clean && self.cleaner.remaps;
         let bytes = match stream {
             Stream::Meta => index(self.options.batch_blocks) * BLOCK,
             _ if self.options.bytes && !remaps => index(self.options.batch_blocks) * BLOCK,

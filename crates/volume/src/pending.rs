@@ -25,8 +25,8 @@ pub(crate) enum Purpose {
     Trim(LogSegmentId),
     /// Parts that map pages are made from; the number is that of the request among those.
     Load(u64),
-    /// The next header of the log segment that is cleaned.
-    CleanHeader,
+    /// The next header of a log segment that is cleaned.
+    CleanHeader(LogSegmentId),
     /// Blocks that are moved; the number is that of the move.
     CleanData(usize),
 }

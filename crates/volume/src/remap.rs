@@ -29,24 +29,26 @@ use crate::volume::Volume;
 const COPIED_AFTER_FAILURE: u32 = 8;
 
 impl Volume {
-    /// Whether blocks are moved by remap now.
+    /// Whether the blocks of the next victim are moved by remap.
     pub(crate) fn cleaner_remaps(&self) -> bool {
         self.options.clean_move == CleanMove::Remap && self.cleaner.copies_left == 0
     }
 
-    /// Sends the batch that is being put together if its blocks come about in the other way.
-    pub(crate) fn match_batch(&mut self) {
+    /// Blocks of the `clean` stream come about in this way from now on: a batch that is being put together in the other way
+    /// is sent.
+    pub(crate) fn match_batch(&mut self, remaps: bool) {
+        self.cleaner.remaps = remaps;
         if let Some(open) = self.log.stream(Stream::Clean).open
-            && self.log.batch(open).remaps != self.cleaner_remaps()
+            && self.log.batch(open).remaps != remaps
         {
             self.send_open(Stream::Clean);
         }
     }
 
-    /// Moves what is live of the batch at hand. `false` if that has to wait.
-    pub(crate) fn relocate(&mut self) -> bool {
-        self.match_batch();
-        while let Some(found) = self.next_found() {
+    /// Moves what is live of the blocks of a victim at hand. `false` if that has to wait.
+    pub(crate) fn relocate(&mut self, walk: usize) -> bool {
+        self.match_batch(true);
+        while let Some(found) = self.cleaner.walk_at(walk).next_found() {
             let Some(live) = self.is_held(found.lba, found.birth, found.at) else { return false };
             if live {
                 if !self.can_append(Stream::Clean, 1) {
@@ -55,7 +57,7 @@ impl Volume {
                 self.append_record(found);
                 self.pay();
             }
-            self.pass_found();
+            self.cleaner.walk_at(walk).pass_found();
         }
         true
     }
@@ -90,7 +92,7 @@ impl Volume {
             self.stats.remapped += u64_from(moved);
         } else {
             self.stats.failed_remaps += 1;
-            self.cleaner.copies_left = COPIED_AFTER_FAILURE;
+            self.cleaner.copy_next(COPIED_AFTER_FAILURE);
             self.take_back(id);
         }
         self.write_batch(id, 1 + blocks);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use onefold_units::{LogSegmentId, Nanos};
 
 use crate::io::IoKind;
+use crate::log::Stream;
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
@@ -52,8 +53,10 @@ impl Volume {
         }
         while !self.trims.queue.is_empty() {
             let leaving = self.trims.queue.front().is_some_and(|id| self.segments.of(*id).leaving);
-            let scarce = self.segments.free_count() < self.layout.low();
-            let due = self.trims.under_way == 0 && self.now >= self.trims.next;
+            let free = self.segments.free_count();
+            let hurry = free < self.layout.low();
+            let scarce = self.segments.available() <= Self::kept_from(Stream::User);
+            let due = self.trims.under_way == 0 && (hurry || self.now >= self.trims.next);
             if self.options.trim && !leaving && (due || self.options.trim_pause == Nanos::ZERO) {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.trims.under_way += 1;

@@ -265,7 +265,9 @@ impl Volume {
             Purpose::LabelFlush => self.label_durable(result),
             Purpose::Trim(segment) => self.trims.over(segment),
             Purpose::Load(number) => self.load_over(number, &ended.buffer, result),
-            Purpose::CleanHeader => self.clean_header_over(&ended.buffer, result),
+            Purpose::CleanHeader(segment) => {
+                self.clean_header_over(segment, &ended.buffer, result);
+            }
             Purpose::CleanData(at) => self.clean_data_over(at, ended.buffer, result),
         }
     }

@@ -1,0 +1,151 @@
+//! Moving live blocks: they are read from the victim and appended to the `clean` stream.
+
+use onefold_format::volume::CleanRecord;
+use onefold_units::convert::{index, u32_from};
+use onefold_units::{Location, LogSegmentId};
+
+use super::walk::Found;
+use crate::io::{Buffer, IoFailed, IoKind};
+use crate::log::{BLOCK, BatchId, Stream};
+use crate::pending::Purpose;
+use crate::volume::Volume;
+
+/// Most blocks of one read.
+const MOVE_BLOCKS_MAX: usize = 32;
+
+/// Blocks that are being read, or wait to be appended. There is at least one.
+#[derive(Debug)]
+pub(super) struct Move {
+    blocks: Vec<Found>,
+    /// Blocks that were appended.
+    done: usize,
+    buffer: Buffer,
+    /// They were read before, with others.
+    again: bool,
+    /// The read failed.
+    lost: bool,
+}
+
+impl Volume {
+    /// Reads the next live blocks of the batch at hand that lie side by side.
+    pub(super) fn begin_move(&mut self, at: usize) -> bool {
+        let mut blocks: Vec<Found> = Vec::new();
+        while let Some(found) = self.cleaner.walks[at].next_found() {
+            let Some(live) = self.is_held(found.lba, found.birth, found.at) else {
+                return self.read_move(blocks, false);
+            };
+            let beside = blocks.last().is_none_or(|last| last.at.raw() + 1 == found.at.raw());
+            if live && (!beside || blocks.len() >= MOVE_BLOCKS_MAX) {
+                return self.read_move(blocks, false);
+            }
+            if live {
+                blocks.push(found);
+            }
+            self.cleaner.walks[at].pass_found();
+        }
+        let some = !blocks.is_empty();
+        self.read_move(blocks, false);
+        some || !self.cleaner.walks[at].has_blocks()
+    }
+
+    /// Whether there was anything to read.
+    fn read_move(&mut self, blocks: Vec<Found>, again: bool) -> bool {
+        let Some(first) = blocks.first().copied() else { return false };
+        let Some(walk) = self.cleaner.walk_of(self.layout.segment_of(first.at)) else {
+            return false;
+        };
+        walk.moves += 1;
+        let count = u32_from(blocks.len());
+        let slot = self.cleaner.moves.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.cleaner.moves.push(None);
+            self.cleaner.moves.len() - 1
+        });
+        self.cleaner.moves[slot] =
+            Some(Move { blocks, done: 0, buffer: Buffer::default(), again, lost: false });
+        self.stats.clean_read += u64::from(count);
+        self.ask(IoKind::Read, Purpose::CleanData(slot), first.at, count);
+        true
+    }
+
+    /// Blocks of the victim were read.
+    pub(crate) fn clean_data_over(
+        &mut self,
+        slot: usize,
+        buffer: Buffer,
+        result: Result<(), IoFailed>,
+    ) {
+        let Some(mut ready) = self.cleaner.moves[slot].take() else { return };
+        if result.is_err() && !ready.again {
+            // Each one by itself: those beside the one that cannot be read are good.
+            let victim = self.victim_of(&ready);
+            for found in ready.blocks {
+                self.read_move(vec![found], true);
+            }
+            self.move_over(victim);
+            return;
+        }
+        ready.buffer = buffer;
+        ready.lost = result.is_err();
+        self.cleaner.ready.push_back(ready);
+    }
+
+    fn victim_of(&self, of: &Move) -> Option<LogSegmentId> {
+        of.blocks.first().map(|found| self.layout.segment_of(found.at))
+    }
+
+    fn move_over(&mut self, victim: Option<LogSegmentId>) {
+        if let Some(walk) = victim.and_then(|victim| self.cleaner.walk_of(victim)) {
+            walk.moves -= 1;
+        }
+    }
+
+    /// Appends what was read, as far as there is room, and as far as it can be looked up who has it.
+    pub(super) fn append_ready(&mut self) {
+        while let Some(mut ready) = self.cleaner.ready.pop_front() {
+            self.match_batch(false);
+            while let Some(found) = ready.blocks.get(ready.done).copied() {
+                let held = self.is_held(found.lba, found.birth, found.at);
+                let Some(live) = held.filter(|_| self.can_append(Stream::Clean, 1)) else {
+                    self.cleaner.ready.push_front(ready);
+                    return;
+                };
+                let bytes = ready.buffer.bytes().get(ready.done * BLOCK..(ready.done + 1) * BLOCK);
+                if live {
+                    self.append_copy(found, bytes, ready.lost);
+                } else {
+                    self.stats.clean_wasted += 1;
+                }
+                self.pay();
+                ready.done += 1;
+            }
+            self.move_over(self.victim_of(&ready));
+        }
+    }
+
+    fn append_copy(&mut self, found: Found, bytes: Option<&[u8]>, lost: bool) {
+        if lost {
+            self.point_elsewhere(found.lba, found.at, Location::LOST);
+            self.lose(found.at);
+            self.stats.crc_errors += 1;
+            return;
+        }
+        let (id, slot) = self.append_record(found);
+        if let (Some(bytes), true) = (bytes, self.options.bytes) {
+            self.log.batch_mut(id).block_mut(slot).copy_from_slice(bytes);
+        }
+    }
+
+    /// Gives a block its place in a batch, which the map points to from now on. Its checksum is the recorded one, whatever
+    /// the block holds (invariant 3).
+    pub(crate) fn append_record(&mut self, found: Found) -> (BatchId, usize) {
+        let Found { lba, birth, at: source, crc } = found;
+        let id = self.batch_with_room(Stream::Clean);
+        let batch = self.log.batch_mut(id);
+        let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
+        batch.records.clean.push(CleanRecord { lba, birth, crc, source });
+        self.point_elsewhere(lba, source, at);
+        self.gain(at);
+        self.lose(source);
+        (id, slot)
+    }
+}

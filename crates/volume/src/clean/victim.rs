@@ -1,0 +1,46 @@
+//! Which log segment is cleaned next.
+
+use onefold_format::volume::SegmentState;
+use onefold_units::LogSegmentId;
+use onefold_units::convert::float;
+
+use crate::config::Victim;
+use crate::layout::Layout;
+use crate::log::Stream;
+use crate::volume::Volume;
+
+impl Volume {
+    /// The log segment to clean next.
+    pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
+        let urgent = self.free_soon() <= Layout::reserve() + 1;
+        let greedy = urgent || self.options.victim == Victim::Greedy;
+        let (blocks, full) = (self.segment_blocks(), self.segment_room());
+        let now = self.segments.next_epoch();
+        let cleanable = || {
+            self.segments.iter().filter(|(_, segment)| {
+                segment.state == SegmentState::Closed
+                    && segment.stream != Stream::Meta
+                    && segment.pins == 0
+                    && !segment.is_empty_closed()
+            })
+        };
+        if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {
+            return Some(id);
+        }
+        let candidates = cleanable().filter(|(_, segment)| {
+            // A full log segment gives nothing back.
+            segment.live < full
+        });
+        if greedy {
+            return candidates.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id);
+        }
+        let score = |live: u32, epoch: u64| {
+            let u = f64::from(live) / f64::from(blocks);
+            (1.0 - u) * float(now - epoch) / (1.0 + u)
+        };
+        candidates
+            .map(|(id, segment)| (score(segment.live, segment.epoch), id))
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
+            .map(|(_, id)| id)
+    }
+}
