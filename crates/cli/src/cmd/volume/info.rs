@@ -63,7 +63,7 @@ impl Info {
         let mut backing = super::open_backing(&self.path, false, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
-        let (volume, recovery, _) = open_read_only(&mut backing, blocks, Options::default())?;
+        let (mut volume, recovery, _) = open_read_only(&mut backing, blocks, Options::default())?;
         let (mut info, described) = match (volume.as_log(), volume.as_faithful()) {
             (Some(log), _) => {
                 let info = Self::log(log);
@@ -73,6 +73,9 @@ impl Info {
             (_, Some(faithful)) => super::modes::info(faithful),
             (None, None) => (json!({}), String::new()),
         };
+        let content = super::journals::of_volume(volume.as_mut(), &mut backing);
+        let described = described + &super::journals::table(&content);
+        info["content"] = super::journals::as_json(&content);
         info["path"] = self.path.display().to_string().into();
         info["served"] = false.into();
         info["uuid"] = render::uuid(&label.uuid).into();

@@ -8,6 +8,7 @@ mod dump;
 mod failure;
 mod family;
 mod info;
+mod journals;
 mod modes;
 mod rebuild;
 mod resize;
@@ -34,6 +35,8 @@ pub(crate) enum Volume {
     Check(check::Check),
     /// Tell what a volume is like and how full it is
     Info(info::Info),
+    /// Tell where file systems keep their journals on a volume, or on any device or image of one
+    Journals(journals::Journals),
     /// Change the capacity of a volume, or the size of what it lies on
     Resize(resize::ResizeVolume),
     /// Make, list and delete snapshots of a volume, also while it is served
@@ -56,6 +59,7 @@ impl Volume {
             Self::Serve(serve) => serve.run(global),
             Self::Check(check) => check.run(global),
             Self::Info(info) => info.run(global),
+            Self::Journals(journals) => journals.run(global),
             Self::Resize(resize) => resize.run(global),
             Self::Snapshot(snapshot) => snapshot.run(global),
             Self::Clone(make) => make.run(global, "clone", VolumeDevice::make_clone),

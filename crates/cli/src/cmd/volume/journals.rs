@@ -1,0 +1,134 @@
+//! `onefold volume journals`, and what `info` says about the content of a volume: a reading of the journal detector.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use onefold_device::VolumeBacking;
+use onefold_journal::{Found, Survey};
+use onefold_units::{Lba, Location, PAGE_BYTES};
+use onefold_volume::{Backing, Engine, MemberId, Options, open_read_only, read_label};
+use serde_json::{Value, json};
+
+use crate::cmd::ssd::render;
+use crate::error::CliError;
+use crate::output::{Format, Global};
+
+/// Options of `onefold volume journals`.
+#[derive(Debug, Args)]
+pub(crate) struct Journals {
+    /// A volume, a block device, a file with the image of one, or an image made by `onefold ssd create`. It is only read
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+}
+
+type Block = [u8; 4096];
+
+impl Journals {
+    pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let mut backing = super::open_backing(&self.path, false, global)?;
+        let blocks = backing.blocks();
+        let is_volume = read_label(&mut backing, blocks).is_ok();
+        let found = if is_volume {
+            let (mut volume, ..) = open_read_only(&mut backing, blocks, Options::default())?;
+            of_volume(volume.as_mut(), &mut backing)
+        } else {
+            survey(blocks, |lba, block| backing.read(lba.raw(), block).is_ok())
+        };
+        let what = if is_volume { "volume" } else { "device" };
+        let text = match global.format() {
+            Format::Table => table(&found),
+            Format::Json => {
+                let mut value = as_json(&found);
+                value["schema"] = "onefold.volume.journals/1".into();
+                value["path"] = self.path.display().to_string().into();
+                value["content_of"] = what.into();
+                format!("{value:#}\n")
+            }
+        };
+        global.emit(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Reads what the blocks say that it asks for; `read` fills one and says whether that worked.
+fn survey(blocks: u64, mut read: impl FnMut(Lba, &mut Block) -> bool) -> Found {
+    let mut survey = Survey::new(blocks);
+    let mut block = [0; 4096];
+    while let Some(lba) = survey.ask() {
+        let is_read = read(lba, &mut block);
+        survey.supply(lba, is_read.then_some(&block));
+    }
+    survey.finish().unwrap_or_default()
+}
+
+/// Looks at what a volume holds that is open to be read.
+pub(super) fn of_volume(volume: &mut dyn Engine, backing: &mut VolumeBacking) -> Found {
+    survey(volume.logical_blocks(), |lba, block| {
+        let at = place_of(volume, backing, lba);
+        match at {
+            Some(at) if at.is_block() => backing.read(at.raw().into(), block).is_ok(),
+            Some(Location::UNMAPPED) => {
+                block.fill(0);
+                true
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Where a block lies; `None` if its map cannot be read.
+fn place_of(volume: &mut dyn Engine, backing: &mut VolumeBacking, lba: Lba) -> Option<Location> {
+    if let Some(log) = volume.as_log_mut() {
+        return Some(log.look_up(backing, MemberId::DEVICE, lba)?.0);
+    }
+    let at = volume.as_faithful_mut()?.look_up(u32::try_from(lba.raw()).ok()?);
+    Some(at.unwrap_or(Location::UNMAPPED))
+}
+
+/// The reading as JSON.
+pub(super) fn as_json(found: &Found) -> Value {
+    let ranges: Vec<Value> = found
+        .ranges
+        .iter()
+        .map(|range| {
+            json!({
+                "class": range.class.name(),
+                "first_block": range.first.raw(),
+                "blocks": range.blocks(),
+                "confidence": range.confidence.name(),
+                "system": range.origin.system.name(),
+                "at_byte": range.origin.at,
+                "why": range.origin.why,
+            })
+        })
+        .collect();
+    let remarks: Vec<Value> = found
+        .remarks
+        .iter()
+        .map(|it| json!({"system": it.system.name(), "at_byte": it.at, "why": it.why}))
+        .collect();
+    json!({"ranges": ranges, "remarks": remarks, "blocks_read": found.read_from.len()})
+}
+
+/// The reading for people, a line for each range and remark.
+pub(super) fn table(found: &Found) -> String {
+    let mut text = String::new();
+    for range in &found.ranges {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<8}  {:>9} from block {}, confidence {}: {}",
+            range.class.name(),
+            render::size(range.blocks() * PAGE_BYTES),
+            range.first.raw(),
+            range.confidence.name(),
+            range.origin
+        );
+    }
+    for remark in &found.remarks {
+        let _ = writeln!(text, "no range  {remark}");
+    }
+    if text.is_empty() { "no file system that keeps a journal\n".to_owned() } else { text }
+}

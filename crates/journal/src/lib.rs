@@ -1,0 +1,43 @@
+//! The journal detector: which blocks of a device hold the journals of file systems, and which hold their hot metadata.
+//!
+//! Terms: the *FS header* is a file system's own first record; a *journal header* is the first block of a jbd2 journal;
+//! the *log* of a journal is the ring behind it; its *tail* is the oldest position that a recovery would read.
+//!
+//! 1. Placement only: nothing here sees a request before it is accepted, and nobody may let an answer of this crate decide
+//!    what is stored. A wrong answer costs copies, never data.
+//! 2. Everything read from the device is hostile: it is bounds-checked, a reading takes at most [`READS_MAX`] blocks,
+//!    and any inconsistency means that there is no range.
+//! 3. Every range lies on the device.
+//!
+//! [`Survey`] reads a device once; [`Detector`] goes on watching what is written. Both ask for the blocks they need.
+//! Source: formats by the sources of the Linux kernel, e2fsprogs, xfsprogs, f2fs-tools and btrfs-progs as documented there;
+//! the use of it by Choi 2022, who change the kernel to mark journal writes instead.
+#![forbid(unsafe_code)]
+#![deny(clippy::as_conversions)]
+
+mod blocks;
+mod btrfs;
+mod class;
+mod detector;
+mod ext4;
+mod extents;
+mod f2fs;
+mod fields;
+mod hidden;
+mod jbd2;
+mod partitions;
+mod ring;
+mod setting;
+mod sniff;
+mod survey;
+mod table;
+mod tail;
+mod xfs;
+
+pub use blocks::READS_MAX;
+pub use class::{Class, Confidence, Origin, Range, Remark, System};
+pub use detector::{Detector, Output, Write};
+pub use ring::Extent;
+pub use setting::{Setting, SettingError};
+pub use survey::{Found, Journal, Survey};
+pub use table::{Span, Table};
