@@ -16,6 +16,7 @@ const HEADER_BYTES: usize = 1024;
 const MAGIC: u16 = 0xEF53;
 
 const COMPAT_JOURNAL: u32 = 0x4;
+const COMPAT_FAST_COMMIT: u32 = 0x400;
 const INCOMPAT_JOURNAL_DEVICE: u32 = 0x8;
 const INCOMPAT_META_BG: u32 = 0x10;
 const INCOMPAT_64BIT: u32 = 0x80;
@@ -79,7 +80,12 @@ fn backup(source: &mut Blocks, header: &[u8], geometry: Geometry) -> Result<Pars
     expect(byte(header, 0xFD) == 1, "it has no backup of the journal's inode")?;
     let root = &header[BACKUP..BACKUP + MAP_BYTES];
     let size = joined(le32(header, BACKUP + MAP_BYTES), le32(header, BACKUP + MAP_BYTES + 4));
-    let file = File { root, size, why: "log of the journal, by the backup of its inode" };
+    let file = File {
+        root,
+        size,
+        is_fast: is_fast(header),
+        why: "log of the journal, by the backup of its inode",
+    };
     internal(source, geometry, &file)
 }
 
@@ -120,24 +126,32 @@ fn by_inode(
     let file = File {
         root: &inode[0x28..0x28 + MAP_BYTES],
         size: joined(le32(&inode, 0x6C), le32(&inode, 4)),
+        is_fast: is_fast(header),
         why: "log of the journal, by its inode",
     };
     internal(source, geometry, &file)
+}
+
+/// Whether there is a fast-commit area.
+fn is_fast(header: &[u8]) -> bool {
+    le32(header, 0x5C) & COMPAT_FAST_COMMIT != 0
 }
 
 /// A journal that is a file.
 struct File<'a> {
     root: &'a [u8],
     size: u64,
+    is_fast: bool,
     why: &'static str,
 }
 
 fn internal(source: &mut Blocks, geometry: Geometry, file: &File<'_>) -> Result<Parsed, Stop> {
+    let is_fast = file.is_fast;
     let blocks = file.size / u64::from(geometry.block_bytes);
     expect((2..=geometry.blocks).contains(&blocks), "its journal has an impossible size")?;
     let whole = extents::map(source, geometry, file.root, blocks)?;
     let Some(at) = whole.locate(0) else { return Err(Stop::Rejected("its journal is empty")) };
-    let header = jbd2::Header::parse(&source.read(at, jbd2::HEADER_BYTES)?)?;
+    let header = jbd2::Header::parse(&source.read(at, jbd2::HEADER_BYTES)?, is_fast)?;
     expect(header.block_bytes == geometry.block_bytes, "its journal has another block size")?;
     journal((System::Ext4, geometry.at), header, &whole, at, file.why)
 }
@@ -149,7 +163,8 @@ fn journal_device(
     geometry: Geometry,
 ) -> Result<Parsed, Stop> {
     let at = geometry.byte_of(u64::from(le32(fs_header, 0x14)) + 1)?;
-    let header = jbd2::Header::parse(&source.read(at, jbd2::HEADER_BYTES)?)?;
+    let is_fast = is_fast(fs_header);
+    let header = jbd2::Header::parse(&source.read(at, jbd2::HEADER_BYTES)?, is_fast)?;
     expect(header.block_bytes == geometry.block_bytes, "its journal has another block size")?;
     let bytes = geometry.blocks.saturating_mul(geometry.block_bytes.into());
     let whole = Ring::of(Extent { at: geometry.at, bytes });

@@ -35,6 +35,8 @@ pub(crate) struct Header {
     pub(crate) end: u32,
     /// Tail of the log; 0 if it is empty.
     pub(crate) start: u32,
+    /// Whether the file system says that there is a fast-commit area, which the journal says only when it was mounted.
+    pub(crate) is_fast: bool,
 }
 
 impl Header {
@@ -43,11 +45,12 @@ impl Header {
         be32(bytes, 0) == MAGIC && matches!(be32(bytes, 4), HEADER_V1 | HEADER_V2)
     }
 
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Stop> {
+    pub(crate) fn parse(bytes: &[u8], is_fast: bool) -> Result<Self, Stop> {
         expect(Self::is_one(bytes), "its journal has no header")?;
         let (blocks, first) = (be32(bytes, 0x10), be32(bytes, 0x14));
         let has_features = be32(bytes, 4) == HEADER_V2;
-        let fast = match (has_features && be32(bytes, 0x28) & FAST_COMMIT != 0, be32(bytes, 0x54)) {
+        let says_fast = has_features && be32(bytes, 0x28) & FAST_COMMIT != 0;
+        let fast = match (is_fast || says_fast, be32(bytes, 0x54)) {
             (false, _) => 0,
             // The kernel's default, JBD2_DEFAULT_FAST_COMMIT_BLOCKS.
             (true, 0) => 256,
@@ -66,7 +69,7 @@ impl Header {
             start == 0 || (first..end).contains(&start),
             "the tail of its journal lies outside of the log",
         )?;
-        Ok(Self { block_bytes, blocks, first, end, start })
+        Ok(Self { block_bytes, blocks, first, end, start, is_fast })
     }
 
     /// Whether the other header describes the same journal, at any time of its life.

@@ -118,7 +118,7 @@ impl Live {
         let skip = usize::try_from(place.checked_sub(at)?).ok()?;
         let newer = data
             .and_then(|data| data.get(skip..skip.checked_add(jbd2::HEADER_BYTES)?))
-            .and_then(|bytes| jbd2::Header::parse(bytes).ok())
+            .and_then(|bytes| jbd2::Header::parse(bytes, header.is_fast).ok())
             .filter(|newer| newer.is_like(header));
         let Some(newer) = newer else { return Some(HeaderWrite::Other) };
         let is_alone = at == place && bytes <= header.block_bytes.into();

@@ -99,7 +99,9 @@ impl Trails {
     }
 
     fn jbd2(&mut self, seen: Seen, at: u64, data: &[u8]) -> bool {
-        if let Some(Ok(header)) = data.get(..jbd2::HEADER_BYTES).map(Header::parse) {
+        if let Some(Ok(header)) =
+            data.get(..jbd2::HEADER_BYTES).map(|bytes| Header::parse(bytes, false))
+        {
             self.headers.retain(|(place, _)| *place != at);
             self.headers.insert(0, (at, header));
             self.headers.truncate(HEADERS_MAX);
