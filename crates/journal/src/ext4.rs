@@ -1,6 +1,6 @@
 //! ext3 and ext4: the FS header, the journal's inode, and devices that are a journal. All numbers are little-endian.
 //!
-//! Source: "The Super Block" and "Index Nodes" of the kernel's ext4 documents; zoned.md, section 7.
+//! Source: chapters "Global Structures" and "Dynamic Structures" of the kernel's ext4 documents; zoned.md, section 7.
 
 use crate::blocks::{Blocks, Stop, expect};
 use crate::class::{Class, System};

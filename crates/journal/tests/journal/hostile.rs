@@ -115,6 +115,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
     /// The model keeps the live blocks of a ring: written since the tail passed them last.
     #[test]
     fn no_live_block_is_behind_the_tail(

@@ -150,7 +150,7 @@ pub(crate) fn xfs(disk: &mut Disk, at: u64) {
     disk.write(at, b"XFSB");
     disk.be32(at + 4, 4096);
     disk.write(at + 8, &(8 * 2000_u64).to_be_bytes());
-    disk.write(at + 48, &(4_u64 << 11 | 10).to_be_bytes());
+    disk.write(at + 48, &(4_u64 * 2048 + 10).to_be_bytes());
     disk.be32(at + 84, 2000);
     disk.be32(at + 88, 8);
     disk.be32(at + 96, 512);

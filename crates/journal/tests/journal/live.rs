@@ -98,7 +98,7 @@ fn what_is_behind_the_tail_is_known_lap_by_lap() {
         rig.write(EXT4.journal_header(), &Ext4 { start, ..EXT4 }.journal_block());
     };
     tail(&mut rig, 1);
-    rig.write(1001 * 4096, &[7; 10 * 4096]);
+    rig.write(1001 * 4096, &vec![7; 10 * 4096]);
     assert_eq!(is_behind_tail(&rig, [1001, 1010, 1011, 2023]), [false, false, true, true]);
     tail(&mut rig, 6);
     assert_eq!(
