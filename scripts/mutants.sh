@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Breaks the FTL, zones, the buffer, the study runner or the volume in one place at a time and shows that the tests notice
+# Breaks the FTL, zones, the buffer, the study runner, the volume or the journal detector in one place at a time and shows that the tests notice
 # (docs/testing.md). Works on a copy of the tree with a target directory of its own; the tree itself is
 # not touched.
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
-#   volume) are named
+#   volume, journal) are named
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
 # directory to use. Ends with 1 if a mutant survives, and with 2 if one does not apply any more: then the
@@ -180,6 +180,34 @@ volume|rebuilt-old-use|rebuild/whole.rs|s/ && epoch == use_now//|what was durabl
 volume|rebuilt-guess|rebuild/headers.rs|s/if self\.alone \|\| follows/if true/|where two versions may be the newest the block is lost
 volume|rebuilt-torn|rebuild/headers.rs|s/sure \|\| is_whole\(backing, found\)\.unwrap_or\(false\)/true/|batches that may not have been durable count if they are whole
 volume|rebuilt-over|rebuild/headers.rs|s/ && !kept\.contains\(id\)//|a rebuild writes over nothing that it was made from
+journal|hole-accepted|extents.rs|s/expect\(block != 0, "its journal has holes"\)\?;//; s/block > 0 && //|a journal has no holes
+journal|used-twice|ring.rs|s/sorted\.is_sorted_by\(\|a, b\| a\.end\(\) <= b\.at\)/true || sorted.is_empty()/|no block is in a journal twice
+journal|unwritten-extent|extents.rs|s/const WRITTEN_MAX: u16 = 32768/const WRITTEN_MAX: u16 = 65535/|an extent of a journal is written
+journal|node-again|extents.rs|s/if is_first \{ begin == expected \} else \{ begin >= expected \}/begin >= expected/|a node of an extent tree is entered once
+journal|longer-than-file|jbd2.rs|s/expect\(whole\.bytes\(\) >= bytes, /expect(whole.bytes() > 0, /|a journal fits the file it lies in
+journal|fast-is-log|jbd2.rs|s/is_fast \|\| says_fast/says_fast/|the file system says that there is a fast-commit area
+journal|tail-anywhere|jbd2.rs|s/start == 0 \|\| \(first\.\.end\)\.contains\(&start\)/start < u32::MAX/|the tail lies in the log
+journal|log-across-groups|xfs.rs|s/&& block \+ log_blocks <= u64::from\(group_blocks\)//|the log of an XFS lies in one group
+journal|areas-apart|f2fs.rs|s/ && first \+ count == next//|the areas of an F2FS join
+journal|gpt-unchecked|partitions.rs|s/expect\(crc32\(&entries\) == le32\(header, 88\), /expect(!entries.is_empty(), /|entries of a GPT have their checksum
+journal|chain-back|partitions.rs|s/\*next > at && //; s/const CHAIN_MAX: usize = 32/const CHAIN_MAX: usize = 320/|a chain of partitions does not go back
+journal|one-of-two|survey.rs|s/all\.len\(\) > 1/all.len() > 2/|of two file systems in one place neither is sure
+journal|small-rounding|class.rs|s/extent\.end\(\)\.div_ceil\(PAGE_BYTES\)/(extent.end() \/ PAGE_BYTES)/|ranges are rounded outwards
+journal|past-the-device|class.rs|s/\.min\(blocks\)//|a range ends on the device
+journal|reads-unbounded|blocks.rs|s/self\.slots\.len\(\) >= READS_MAX/self.slots.len() >= usize::MAX/|a reading is bounded
+journal|unsure-wins|table.rs|s/\(range\.confidence, range\.class\)/range.class/|the surer range counts
+journal|not-reread|detector.rs|s/if !is_tail \|\| self\.survey\.is_some\(\) \{/if self.survey.is_some() {/|a write to what was read makes it stale
+journal|tail-rereads|detector.rs|s/if !is_tail \|\| self\.survey\.is_some\(\) \{/if true {/|a moving tail is no reason to read
+journal|race-with-reading|detector.rs|s/\|\| self\.survey\.as_ref\(\)\.is_some_and\(\|survey\| survey\.has_seen\(first, end\)\)//|a write while it reads makes it read again
+journal|always-in-use|detector.rs|s/live\.is_quiet \|= quiet;/let _ = quiet;/|an empty journal that is not written is not in use
+journal|never-woken|detector.rs|s/live\.is_quiet = false;/live.is_quiet = true;/|a journal that is used again is one again
+journal|reach-lost|tail.rs|s/\(\*reach\)\.max\(ahead\(last, \*tail, bytes\) \+ 1\)/(*reach).max(1)/|what was written ahead of the tail is live
+journal|reach-stays|tail.rs|s/reach\.saturating_sub\(ahead\(tail, old, bytes\)\)/reach.saturating_sub(1)/|what the tail has passed is dead
+journal|empty-forgets|tail.rs|s/Position::Empty \{ written \} => \*written = true,/Position::Empty { .. } => {}/|what was written before the tail was known is live
+journal|no-lap|sniff/trail.rs|s/ && self\.laps > 0//|blocks of a journal are a ring only when they came round
+journal|any-order|sniff/trail.rs|s/sequence\.wrapping_sub\(last\) <= 1 && /sequence.wrapping_sub(last) <= u32::MAX \&\& /|transactions of a journal are numbered
+journal|never-forgotten|sniff/mod.rs|s/now\.time\.saturating_sub\(self\.time\) > STALE/now.time < self.time/|a proposal that nothing confirms goes
+journal|laps-unread|sniff/circular.rs|s/if is_whole \{ self\.laps\.saturating_add\(1\) \} else \{ 0 \}/self.laps + u32::from(is_whole || self.bytes > 0)/|a lap writes most of the ring, in order
 TABLE
 }
 
@@ -199,6 +227,7 @@ tests() {
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;
+    journal) chosen=(--test journal) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -17,6 +17,8 @@ packages=(
   "e2fsprogs:ext4"
   "xfsprogs:XFS"
   "btrfs-progs:btrfs"
+  "f2fs-tools:F2FS, for the journal detector"
+  "fdisk:sfdisk, for partitions that the journal detector reads"
   "fuse3:mounting the device as a file"
   "zstd:looking into compressed traces"
   "valgrind:instruction counts of the buffer policies"
