@@ -45,7 +45,8 @@ pub enum Output {
 
 /// See the head of this file. `now` must not go back.
 ///
-/// The driver calls [`handle_write`](Self::handle_write) for every write it has accepted, then takes outputs until there are
+/// The driver calls [`handle_write`](Self::handle_write) for every write it has accepted and
+/// [`handle_flush`](Self::handle_flush) for every flush, then takes outputs until there are
 /// none, and calls [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout).
 #[derive(Debug)]
 pub struct Detector {
@@ -120,6 +121,13 @@ impl Detector {
                     self.rebuild();
                 }
             }
+        }
+    }
+
+    /// The host flushes, which tells a journal where there is no FUA.
+    pub fn handle_flush(&mut self, now: Nanos) {
+        if self.setting == Setting::Detect && self.sniffer.flush(now) {
+            self.rebuild();
         }
     }
 

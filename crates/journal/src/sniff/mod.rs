@@ -61,6 +61,11 @@ impl Sniffer {
         changed
     }
 
+    /// The host flushes. Says whether [`ranges`](Self::ranges) has changed.
+    pub(crate) fn flush(&mut self, now: Nanos) -> bool {
+        self.circles.flush(Seen { traffic: self.traffic, time: now })
+    }
+
     /// Forgets what was not confirmed for long. Says whether [`ranges`](Self::ranges) has changed.
     pub(crate) fn forget(&mut self, now: Nanos) -> bool {
         let seen = Seen { traffic: self.traffic, time: now };

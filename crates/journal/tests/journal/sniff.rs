@@ -135,6 +135,24 @@ fn a_ring_of_forced_writes_is_proposed_with_little_confidence() {
 }
 
 #[test]
+fn flushes_around_a_write_force_it() {
+    let mut rig = Rig::new(Disk::new(BLOCKS), Setting::Detect);
+    for lap in 0..4_u64 {
+        for n in 0..64_u64 {
+            rig.traffic((70_000 + n * 8) * 4096, 7 * 4096, None, false);
+            rig.traffic((n * 97 + lap) * 4096, 4096, None, false);
+            rig.detector.handle_flush(rig.now);
+            rig.traffic((70_000 + n * 8 + 7) * 4096, 4096, None, false);
+            rig.detector.handle_flush(rig.now);
+        }
+        assert_eq!(rig.detector.ranges().is_empty(), lap < 2, "lap {lap}");
+    }
+    let range = rig.detector.ranges()[0];
+    assert_eq!((range.confidence, range.class), (Confidence::Low, Class::JournalLog));
+    assert!(range.first.raw() >= 70_000 && range.end.raw() <= 70_512 && range.blocks() > 450);
+}
+
+#[test]
 fn forced_writes_anywhere_are_no_ring() {
     let mut rig = Rig::new(Disk::new(BLOCKS), Setting::Detect);
     let mut random = onefold_units::Rng::new(1);
