@@ -208,6 +208,8 @@ journal|no-lap|sniff/trail.rs|s/ && self\.laps > 0//|blocks of a journal are a r
 journal|any-order|sniff/trail.rs|s/sequence\.wrapping_sub\(last\) <= 1 && /sequence.wrapping_sub(last) <= u32::MAX \&\& /|transactions of a journal are numbered
 journal|never-forgotten|sniff/mod.rs|s/now\.time\.saturating_sub\(self\.time\) > STALE/now.time < self.time/|a proposal that nothing confirms goes
 journal|laps-unread|sniff/circular.rs|s/if is_whole \{ self\.laps\.saturating_add\(1\) \} else \{ 0 \}/self.laps + u32::from(is_whole || self.bytes > 0)/|a lap writes most of the ring, in order
+journal|header-is-lap|sniff/circular.rs|s/self\.restart = Some\(\(at, end\)\);/self.lap(at); self.next = end;/|a journal header in front of a ring is no lap
+journal|never-alone|sniff/circular.rs|s/take\(&mut self\.since_flush\) == 1/take(\&mut self.since_flush) > 0/|only a write that is alone between flushes is forced
 TABLE
 }
 

@@ -86,10 +86,13 @@ fn main() -> Outcome<()> {
     for range in detector.ranges() {
         writeln!(out, "at the end: {range}")?;
     }
-    let share = |part: u64, other: u64| float(part) / float((part + other).max(1));
+    let share = |part: u64, other: u64| match part + other {
+        0 => "-".to_owned(),
+        all => format!("{:.4}", float(part) / float(all)),
+    };
     writeln!(
         out,
-        "blocks written: {} to the journal, {} elsewhere; precision {:.4}, recall {:.4}",
+        "blocks written: {} to the journal, {} elsewhere; precision {}, recall {}",
         score.hit + score.missed,
         score.wrong + score.data,
         share(score.hit, score.wrong),

@@ -81,7 +81,7 @@ impl Circle {
 
 #[derive(Debug, Default)]
 pub(super) struct Circles {
-    circles: Vec<Circle>,
+    found: Vec<Circle>,
     /// Writes since the last flush, and the last of them.
     since_flush: u64,
     last: (u64, u64),
@@ -92,24 +92,24 @@ impl Circles {
     pub(super) fn write(&mut self, seen: Seen, write: &Write<'_>) -> bool {
         let (at, end) = (write.at, write.at.saturating_add(write.bytes));
         (self.since_flush, self.last) = (self.since_flush.saturating_add(1), (at, end));
-        let Some(found) = self.circles.iter().position(|circle| circle.concerns(at)) else {
+        let Some(found) = self.found.iter().position(|circle| circle.concerns(at)) else {
             if write.fua {
                 self.begin(at, end, seen);
             }
             return false;
         };
-        let circle = &mut self.circles[found];
+        let circle = &mut self.found[found];
         let before = (circle.is_proposed(), circle.low, circle.high);
         circle.take(at, end);
         circle.forced = circle.forced.saturating_add(u32::from(write.fua));
         circle.seen = seen;
         let (low, high) = (circle.low, circle.high);
         if high - low > BYTES_MAX {
-            self.circles.remove(found);
+            self.found.remove(found);
             return before.0;
         }
         self.join(found);
-        let circle = self.circles.iter().find(|circle| circle.low <= low && high <= circle.high);
+        let circle = self.found.iter().find(|circle| circle.low <= low && high <= circle.high);
         circle.is_some_and(|c| c.is_proposed() && before != (true, c.low, c.high))
     }
 
@@ -120,7 +120,7 @@ impl Circles {
         if !is_alone {
             return false;
         }
-        let Some(circle) = self.circles.iter_mut().find(|circle| circle.next == end) else {
+        let Some(circle) = self.found.iter_mut().find(|circle| circle.next == end) else {
             self.begin(at, end, seen);
             return false;
         };
@@ -130,12 +130,12 @@ impl Circles {
     }
 
     fn begin(&mut self, at: u64, end: u64, seen: Seen) {
-        if self.circles.len() == CIRCLES_MAX {
+        if self.found.len() == CIRCLES_MAX {
             let oldest = (0..CIRCLES_MAX).min_by_key(|n| {
-                let circle = &self.circles[*n];
+                let circle = &self.found[*n];
                 (circle.is_proposed(), circle.seen)
             });
-            self.circles.remove(oldest.unwrap_or(0));
+            self.found.remove(oldest.unwrap_or(0));
         }
         let circle = Circle {
             low: at,
@@ -147,25 +147,25 @@ impl Circles {
             laps: 0,
             seen,
         };
-        self.circles.push(circle);
+        self.found.push(circle);
     }
 
     /// A run that began at the start of a ring reaches one that began in its middle: they are one.
     fn join(&mut self, at: usize) {
-        let circle = self.circles[at];
-        let other = self.circles.iter().enumerate().position(|(n, other)| {
+        let circle = self.found[at];
+        let other = self.found.iter().enumerate().position(|(n, other)| {
             n != at && circle.low < other.low && (other.low..=other.high).contains(&circle.next)
         });
         if let Some(other) = other {
-            let high = self.circles[other].high;
-            self.circles[at].high = self.circles[at].high.max(high);
-            self.circles.remove(other);
+            let high = self.found[other].high;
+            self.found[at].high = self.found[at].high.max(high);
+            self.found.remove(other);
         }
     }
 
     pub(super) fn forget(&mut self, now: Seen) -> bool {
         let mut changed = false;
-        self.circles.retain(|circle| {
+        self.found.retain(|circle| {
             let stale = circle.seen.is_stale(now);
             changed |= stale && circle.is_proposed();
             !stale
@@ -174,7 +174,7 @@ impl Circles {
     }
 
     pub(super) fn proposals(&self) -> impl Iterator<Item = Proposal> + '_ {
-        self.circles.iter().filter(|circle| circle.is_proposed()).map(|circle| {
+        self.found.iter().filter(|circle| circle.is_proposed()).map(|circle| {
             let extent = Extent { at: circle.low, bytes: circle.high - circle.low };
             (Class::JournalLog, extent, Confidence::Low, WHY)
         })

@@ -144,12 +144,30 @@ fn flushes_around_a_write_force_it() {
             rig.detector.handle_flush(rig.now);
             rig.traffic((70_000 + n * 8 + 7) * 4096, 4096, None, false);
             rig.detector.handle_flush(rig.now);
+            // The journal header, now and then.
+            if n % 16 == 9 {
+                rig.traffic(69_999 * 4096, 4096, None, false);
+                rig.detector.handle_flush(rig.now);
+            }
         }
         assert_eq!(rig.detector.ranges().is_empty(), lap < 2, "lap {lap}");
     }
     let range = rig.detector.ranges()[0];
     assert_eq!((range.confidence, range.class), (Confidence::Low, Class::JournalLog));
-    assert!(range.first.raw() >= 70_000 && range.end.raw() <= 70_512 && range.blocks() > 450);
+    assert!(range.first.raw() >= 69_999 && range.end.raw() <= 70_512 && range.blocks() > 450);
+}
+
+#[test]
+fn writes_between_flushes_that_are_not_alone_are_not_forced() {
+    let mut rig = Rig::new(Disk::new(BLOCKS), Setting::Detect);
+    for _ in 0..4_u64 {
+        for n in 0..64_u64 {
+            rig.traffic((70_000 + n * 8) * 4096, 4 * 4096, None, false);
+            rig.traffic((70_000 + n * 8 + 4) * 4096, 4 * 4096, None, false);
+            rig.detector.handle_flush(rig.now);
+        }
+    }
+    assert!(rig.detector.ranges().is_empty(), "{:?}", rig.detector.ranges());
 }
 
 #[test]
