@@ -186,6 +186,18 @@ def ext_changed(*commands: tuple[str, ...], options: tuple[str, ...] = (), mib: 
     return case
 
 
+def ext_unclean(folder: Path):
+    """A journal that holds a transaction, so that it has a tail."""
+    image, commands = fresh(folder, 512), folder / "commands"
+    run("mkfs.ext4", "-q", "-F", image)
+    commands.write_text(f"jo\njw -b 5000 {image.parent / 'block'}\njc\n")
+    (folder / "block").write_bytes(bytes(BLOCK))
+    run("debugfs", "-w", "-f", commands, image)
+    start = int(field(run("dumpe2fs", "-h", image), "Journal start"))
+    assert start > 0, "the journal is empty"
+    return image, of_ext(image)
+
+
 def ext_pieces(feature: str):
     """A journal made where every second file of many was deleted."""
 
@@ -361,6 +373,7 @@ CASES = {
         ext_changed(("debugfs", "-w", "-R", "ssv jnl_backup_type 0", "IMAGE"), options=("-O", "^64bit,^extents", "-b", "1024")), "high"),
     "ext4, after tune2fs -J": (
         ext_changed(("tune2fs", "-O", "^has_journal", "IMAGE"), ("tune2fs", "-J", "size=48", "IMAGE")), "high"),
+    "ext4, journal that was not replayed": (ext_unclean, "high"),
     "ext4, after resize2fs, larger": (
         ext_changed(("truncate", "-s", "3G", "IMAGE"), ("resize2fs", "IMAGE")), "high"),
     "ext4, after resize2fs, smaller": (

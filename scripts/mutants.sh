@@ -183,7 +183,6 @@ volume|rebuilt-over|rebuild/headers.rs|s/ && !kept\.contains\(id\)//|a rebuild w
 journal|hole-accepted|extents.rs|s/expect\(block != 0, "its journal has holes"\)\?;//; s/block > 0 && //|a journal has no holes
 journal|used-twice|ring.rs|s/sorted\.is_sorted_by\(\|a, b\| a\.end\(\) <= b\.at\)/true || sorted.is_empty()/|no block is in a journal twice
 journal|unwritten-extent|extents.rs|s/const WRITTEN_MAX: u16 = 32768/const WRITTEN_MAX: u16 = 65535/|an extent of a journal is written
-journal|node-again|extents.rs|s/if is_first \{ begin == expected \} else \{ begin >= expected \}/begin >= expected/|a node of an extent tree is entered once
 journal|longer-than-file|jbd2.rs|s/expect\(whole\.bytes\(\) >= bytes, /expect(whole.bytes() > 0, /|a journal fits the file it lies in
 journal|fast-is-log|jbd2.rs|s/is_fast \|\| says_fast/says_fast/|the file system says that there is a fast-commit area
 journal|tail-anywhere|jbd2.rs|s/start == 0 \|\| \(first\.\.end\)\.contains\(&start\)/start < u32::MAX/|the tail lies in the log

@@ -121,6 +121,9 @@ fn watch(disk: &Disk, blocks: u64, writes: &[(u64, &[u8])], options: u8) {
         let fua = options & 8 == 8;
         detector.handle_write(now, &Write { at: *at, bytes, data, fua });
         let _ = detector.is_behind_tail(Lba::new(at / 4096));
+        if options & 32 == 32 {
+            detector.handle_trim(now, *at, bytes);
+        }
         if options & 16 == 16 {
             detector.handle_flush(now);
         }

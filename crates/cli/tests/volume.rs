@@ -51,6 +51,66 @@ fn a_volume_is_made_once_checked_described_and_dumped() {
     assert_eq!(batches["batches"][0]["seq"], 1, "the first checkpoint");
 }
 
+/// The header of an XFS of 62.5 MiB whose log has 512 blocks from block 8,010 on.
+fn xfs_header() -> [u8; 4096] {
+    let mut block = [0; 4096];
+    let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"XFSB");
+    put(4, &4096_u32.to_be_bytes());
+    put(8, &(8 * 2000_u64).to_be_bytes());
+    put(48, &(4 * 2048 + 10_u64).to_be_bytes());
+    put(84, &2000_u32.to_be_bytes());
+    put(88, &8_u32.to_be_bytes());
+    put(96, &512_u32.to_be_bytes());
+    put(124, &[11]);
+    block
+}
+
+#[test]
+fn journals_of_a_device_and_of_a_volume_are_shown() {
+    let folder = Folder::new("volume-journals");
+    let device = folder.0.join("device");
+    fs::write(&device, xfs_header()).unwrap();
+    fs::File::options().write(true).open(&device).unwrap().set_len(64 << 20).unwrap();
+    let on_device = json(&["journals", text(&device)]);
+    assert_eq!(on_device["content_of"], "device");
+    let range = &on_device["ranges"][0];
+    assert_eq!((&range["class"], &range["confidence"]), (&"jlog".into(), &"high".into()));
+    assert_eq!((&range["first_block"], &range["blocks"]), (&8010.into(), &512.into()));
+    let shown = volume(&["journals", text(&device)]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("from block 8010, confidence high: xfs at byte 0: log inside"),
+        "{shown}"
+    );
+
+    for mode in ["log", "sung"] {
+        let path = folder.0.join(mode);
+        let size = ["--size", "64MiB", "--backing-size", "512MiB", "--mode", mode];
+        let made = volume(&[&["create", text(&path)], &size[..]].concat());
+        assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+        let empty = volume(&["journals", text(&path)]);
+        assert_eq!(empty.stdout, b"no file system that keeps a journal\n", "{mode}");
+        let socket = folder.0.join("nbd");
+        let server = Server::start_noun("volume", &path, &socket, &[]);
+        let mut client = Client::device(&Endpoint::Unix(socket)).unwrap();
+        client.write(0, &xfs_header(), false).unwrap();
+        client.flush().unwrap();
+        drop(client);
+        let busy = volume(&["journals", text(&path)]);
+        assert_eq!(busy.status.code(), Some(5), "{}", message(&busy));
+        assert_eq!(server.terminate(), Some(0));
+        let content = json(&["journals", text(&path)]);
+        assert_eq!(content["content_of"], "volume");
+        assert_eq!(content["ranges"], on_device["ranges"], "{mode}");
+        assert_eq!(
+            json(&["info", text(&path)])["content"]["ranges"],
+            on_device["ranges"],
+            "{mode}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_used_is_refused_with_its_exit_code() {
     let folder = Folder::new("volume-refuse");

@@ -46,7 +46,7 @@ pub enum Output {
 /// See the head of this file. `now` must not go back.
 ///
 /// The driver calls [`handle_write`](Self::handle_write) for every write it has accepted and
-/// [`handle_flush`](Self::handle_flush) for every flush, then takes outputs until there are
+/// [`handle_flush`](Self::handle_flush) and [`handle_trim`](Self::handle_trim) for every flush and trim, then takes outputs until there are
 /// none, and calls [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout).
 #[derive(Debug)]
 pub struct Detector {
@@ -108,8 +108,7 @@ impl Detector {
         if self.setting != Setting::Detect || write.bytes == 0 {
             return;
         }
-        let last = write.at.saturating_add(write.bytes - 1) / PAGE_BYTES;
-        let (first, end) = (Lba::new(write.at / PAGE_BYTES), Lba::new(last.saturating_add(1)));
+        let (first, end) = blocks_of(write.at, write.bytes);
         if self.is_watched(first, end) {
             self.watched_write(now, write);
         }
@@ -121,6 +120,14 @@ impl Detector {
                     self.rebuild();
                 }
             }
+        }
+    }
+
+    /// The host trims bytes: what they held is gone, as a mkfs has it that begins with a discard.
+    pub fn handle_trim(&mut self, now: Nanos, at: u64, bytes: u64) {
+        let (first, end) = blocks_of(at, bytes);
+        if self.setting == Setting::Detect && bytes > 0 && self.is_watched(first, end) {
+            self.stale = self.stale.or(Some(now));
         }
     }
 
@@ -293,4 +300,10 @@ impl Detector {
         };
         given.iter().filter_map(range).collect()
     }
+}
+
+/// The blocks that hold bytes, of which there is at least one: the first, and the first one behind.
+fn blocks_of(at: u64, bytes: u64) -> (Lba, Lba) {
+    let last = at.saturating_add(bytes.saturating_sub(1)) / PAGE_BYTES;
+    (Lba::new(at / PAGE_BYTES), Lba::new(last.saturating_add(1)))
 }

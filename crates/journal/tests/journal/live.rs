@@ -50,6 +50,18 @@ fn another_mkfs_and_a_moved_journal_replace_what_was_found() {
 }
 
 #[test]
+fn a_device_that_is_trimmed_has_no_journal_any_more() {
+    let mut rig = ext4(&EXT4);
+    rig.detector.handle_trim(rig.now, 17 * 4096, 900 * 4096);
+    rig.disk.kept.clear();
+    rig.wait(2);
+    assert_eq!(rig.class(1500), Some(Class::JournalLog), "nothing that was read is trimmed");
+    rig.detector.handle_trim(rig.now, 0, 64 << 20);
+    rig.wait(2);
+    assert_eq!(rig.class(1500), None);
+}
+
+#[test]
 fn a_write_to_a_block_of_the_map_is_noticed() {
     let mut disk = Disk::new(16384);
     EXT4.make(&mut disk);

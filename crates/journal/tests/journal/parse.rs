@@ -125,6 +125,98 @@ fn any_inconsistency_of_ext4_means_no_range() {
     }
 }
 
+/// A length above 32,768 says that an extent is not written; here there is room for one of that length.
+#[test]
+fn an_extent_that_is_not_written_means_no_range() {
+    let mut disk = Disk::new(65536);
+    let large = Ext4 { blocks: 65536, ..EXT4 };
+    large.make(&mut disk);
+    assert_eq!(disk.survey().ranges.len(), 2);
+    disk.le16(1024 + 0x10C + 16, 32768 + 1024);
+    assert_eq!(ranges(&disk.survey()), []);
+}
+
+/// Nodes of an extent tree from depth 4 down to 1, each entry of which leads to the one node below.
+fn tangled(disk: &mut Disk, step: u32) {
+    let root = 1024 + 0x10C;
+    let node = |disk: &mut Disk, at: u64, entries: u16, depth: u16, child: u32| {
+        for (offset, value) in [(0, 0xF30A), (2, entries), (4, entries), (6, depth)] {
+            disk.le16(at + offset, value);
+        }
+        for n in 0..u32::from(entries) {
+            disk.le32(at + 12 + 12 * u64::from(n), n * step);
+            disk.le32(at + 16 + 12 * u64::from(n), child);
+            disk.le32(at + 20 + 12 * u64::from(n), 0);
+        }
+    };
+    node(disk, root, 4, 5, 504);
+    for depth in 1..5_u16 {
+        node(disk, u64::from(500 + depth) * 4096, 340, depth, 500 + u32::from(depth) - 1);
+    }
+}
+
+/// Without the rule that bounds it, this would visit 4 x 340^4 nodes.
+#[test]
+fn a_tree_whose_entries_all_lead_to_one_node_ends() {
+    for step in [0, 1] {
+        let mut disk = ext4(&EXT4);
+        tangled(&mut disk, step);
+        assert_eq!(ranges(&disk.survey()), []);
+    }
+}
+
+/// A journal of 1,049,612 blocks in a classic map with 1,026 blocks of its own. That no more than 1,024 are asked for is
+/// asserted by the disk.
+#[test]
+fn a_map_of_too_many_blocks_is_given_up() {
+    let mut disk = Disk::new(1 << 22);
+    Ext4 { blocks: 1 << 22, ..EXT4 }.make(&mut disk);
+    let map = 1024 + 0x10C;
+    let pointers = |disk: &mut Disk, at: u64, count: u32, first: u32, step: u32| {
+        for n in 0..count {
+            disk.le32(at + 4 * u64::from(n), first + n * step);
+        }
+    };
+    pointers(&mut disk, map, 12, 1000, 1);
+    disk.le32(map + 48, 950);
+    disk.le32(map + 52, 900);
+    disk.le64(map + 60, 1); // 4 GiB and a half, high word first
+    disk.le32(map + 64, 12 << 20);
+    pointers(&mut disk, 950 * 4096, 1024, 1012, 1);
+    pointers(&mut disk, 900 * 4096, 1024, 10_000, 7);
+    let found = disk.survey();
+    assert_eq!(ranges(&found), []);
+    assert!(!found.remarks.is_empty());
+}
+
+/// The root leads to a leaf of 256 extents.
+#[test]
+fn an_extent_tree_is_followed() {
+    let mut disk = ext4(&EXT4);
+    let (root, leaf) = (1024 + 0x10C, 700 * 4096);
+    for (at, depth, entries) in [(root, 1, 1), (leaf, 0, 256)] {
+        for (offset, value) in
+            [(0, 0xF30A), (2, entries), (4, if depth == 1 { 4 } else { 340 }), (6, depth)]
+        {
+            disk.le16(at + offset, value);
+        }
+    }
+    disk.write(root + 12, &[0; 12]);
+    disk.le32(root + 16, 700);
+    for n in 0..256_u32 {
+        let at = leaf + 12 + 12 * u64::from(n);
+        disk.le32(at, n * 4);
+        disk.le16(at + 4, 4);
+        disk.le32(at + 8, 1000 + n * 5);
+    }
+    let found = disk.survey();
+    assert_eq!(found.ranges.len(), 257, "256 pieces and the header");
+    assert_eq!(found.ranges[255].first, Lba::new(1000 + 255 * 5));
+    // The index does not say where the leaf begins.
+    disk.le32(root + 12, 4);
+    assert_eq!(ranges(&disk.survey()), []);
+}
+
 #[test]
 fn an_unreadable_block_means_no_range() {
     let disk = ext4(&EXT4);
