@@ -47,6 +47,21 @@ fn a_ring_of_jbd2_blocks_is_proposed() {
 }
 
 #[test]
+fn two_journals_side_by_side_are_told_by_their_numbers() {
+    let mut rig = Rig::new(Disk::new(BLOCKS), Setting::Detect);
+    for n in 0..4000_u32 {
+        for (first, sequence) in [(LOG, n), (LOG + 10_000, 1_000_000 + n)] {
+            let at = (first + u64::from(n) % 500) * 4096;
+            rig.traffic(at, 4096, Some(&jbd2_block(2, sequence)), false);
+        }
+    }
+    let mut found: Vec<_> =
+        rig.detector.ranges().iter().map(|range| (range.first.raw(), range.blocks())).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(LOG, 500), (LOG + 10_000, 500)]);
+}
+
+#[test]
 fn a_journal_header_measures_the_ring() {
     let mut rig = Rig::new(Disk::new(BLOCKS), Setting::Detect);
     let journal = Ext4 { journal: (100_000, 4096), fast: 0, start: 1, ..EXT4 };
@@ -165,6 +180,18 @@ fn writes_between_flushes_that_are_not_alone_are_not_forced() {
             rig.traffic((70_000 + n * 8) * 4096, 4 * 4096, None, false);
             rig.traffic((70_000 + n * 8 + 4) * 4096, 4 * 4096, None, false);
             rig.detector.handle_flush(rig.now);
+        }
+    }
+    assert!(rig.detector.ranges().is_empty(), "{:?}", rig.detector.ranges());
+}
+
+/// Once from start to end, and then always back before the end is reached: no ring.
+#[test]
+fn laps_that_leave_out_much_do_not_count() {
+    let mut rig = Rig::new(Disk::new(BLOCKS), Setting::Detect);
+    for lap in 0..10 {
+        for n in 0..if lap == 0 { 512 } else { 300_u64 } {
+            rig.traffic((70_000 + n) * 4096, 4096, None, n % 8 == 0);
         }
     }
     assert!(rig.detector.ranges().is_empty(), "{:?}", rig.detector.ranges());
