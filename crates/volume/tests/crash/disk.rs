@@ -20,6 +20,17 @@ pub(crate) enum Trimmed {
     Garbage,
 }
 
+impl Trimmed {
+    /// What is in the place of each block then; one for all of them, as there are many. `None`: what was there.
+    fn left(self) -> Option<Block> {
+        match self {
+            Self::Old => None,
+            Self::Zeroes => Some(Rc::new([0; BLOCK])),
+            Self::Garbage => Some(Rc::new([0xDD; BLOCK])),
+        }
+    }
+}
+
 /// What becomes of a change at a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -76,18 +87,11 @@ fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
             }
         }
         What::Trim(blocks) => {
+            let Some(left) = trimmed.left() else { return };
             for at in change.at..change.at + blocks {
-                trim_one(image, at, trimmed);
+                image.set(at, Rc::clone(&left));
             }
         }
-    }
-}
-
-fn trim_one(image: &mut Image, at: u64, trimmed: Trimmed) {
-    match trimmed {
-        Trimmed::Old => {}
-        Trimmed::Zeroes => image.set(at, Rc::new([0; BLOCK])),
-        Trimmed::Garbage => image.set(at, Rc::new([0xDD; BLOCK])),
     }
 }
 
@@ -111,9 +115,12 @@ fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
             }
         }
         What::Trim(blocks) => {
+            let left = trimmed.left();
             for at in change.at..change.at + blocks {
-                if rng.below(2) == 0 {
-                    trim_one(image, at, trimmed);
+                if rng.below(2) == 0
+                    && let Some(left) = &left
+                {
+                    image.set(at, Rc::clone(left));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onefold_units::convert::u64_from;
 use onefold_volume::{MemberId, MemberInfo};
 
 use crate::oracle::Oracle;
@@ -29,9 +30,9 @@ pub(crate) struct Snapshots {
 pub(crate) type Found = (MemberInfo, Vec<Option<u64>>);
 
 impl Snapshots {
-    /// Grows whenever more has to survive.
-    pub(crate) fn promised(&self) -> usize {
-        self.made.len() + self.deleted.len()
+    /// Changes whenever more has to survive.
+    pub(crate) fn promised(&self) -> u64 {
+        u64_from(self.made.len() + self.deleted.len())
     }
 
     pub(crate) fn doom(&mut self, id: MemberId) {
@@ -48,7 +49,7 @@ impl Snapshots {
 
 impl Oracle {
     /// What a snapshot has to hold.
-    fn content(&self, info: &MemberInfo) -> Result<Vec<u64>, String> {
+    pub(crate) fn content(&self, info: &MemberInfo) -> Result<Vec<u64>, String> {
         if let Some(held) = self.snapshots.held.get(&info.id) {
             return Ok(held.clone());
         }
@@ -99,8 +100,8 @@ impl Oracle {
         self.snapshots = Snapshots { held, ..Snapshots::default() };
     }
 
-    /// Grows whenever more has to survive, of the device or of the family.
-    pub(crate) fn promised_all(&self) -> usize {
-        self.promised() + self.snapshots.promised()
+    /// Changes whenever more has to survive, of the device or of the family.
+    pub(crate) fn promised_all(&self) -> u64 {
+        self.promised().wrapping_add(self.snapshots.promised())
     }
 }

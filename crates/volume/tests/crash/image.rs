@@ -62,12 +62,31 @@ impl Image {
         self.set(at, Rc::new(bytes));
     }
 
+    /// Blocks that are not as in its base.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (u64, &Block)> {
+        let differs = |at: u64, block: &Block| {
+            !Rc::ptr_eq(block, self.of_base(at)) && block != self.of_base(at)
+        };
+        self.over
+            .iter()
+            .map(|(at, block)| (*at, block))
+            .filter(move |(at, block)| differs(*at, block))
+    }
+
+    /// What its base has.
+    pub(crate) fn of_base(&self, at: u64) -> &Block {
+        &self.base[index64(at)]
+    }
+
     /// Tells images over one base apart.
     pub(crate) fn digest(&self) -> u64 {
-        let changed = self.over.iter().filter(|(at, block)| ***block != *self.base[index64(**at)]);
-        changed.fold(0, |digest: u64, (at, block)| {
-            let one =
-                (at << 32 | u64::from(checksum(&block[..]))).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        // Many blocks in a row are one, where there was a trim.
+        let mut last: Option<(&Block, u32)> = None;
+        self.changed().fold(0, |digest: u64, (at, block)| {
+            let known = last.filter(|(other, _)| Rc::ptr_eq(other, block));
+            let sum = known.map_or_else(|| checksum(&block[..]), |(_, sum)| sum);
+            last = Some((block, sum));
+            let one = (at << 32 | u64::from(sum)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             digest.wrapping_add(one ^ one >> 29)
         })
     }

@@ -16,4 +16,6 @@ mod rebuild;
 mod resize;
 mod rig;
 mod setup;
+mod spoil;
 mod stamp;
+mod states;

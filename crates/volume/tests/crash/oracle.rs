@@ -58,6 +58,8 @@ pub(crate) struct Oracle {
     reports: Vec<(u64, u64, u64)>,
     /// Those before have to survive.
     promised: usize,
+    /// Tells apart what has to survive.
+    promises: u64,
     /// What the batches up to `seq` left.
     base: Vec<u64>,
     seq: u64,
@@ -77,6 +79,7 @@ impl Oracle {
             requests: BTreeMap::new(),
             reports: Vec::new(),
             promised: 0,
+            promises: 0,
             base: vec![0; index64(blocks)],
             seq: 0,
             batches: BTreeMap::new(),
@@ -101,9 +104,9 @@ impl Oracle {
         self.now[index64(lba)]
     }
 
-    /// Grows whenever more has to survive.
-    pub(crate) const fn promised(&self) -> usize {
-        self.promised
+    /// Changes whenever more has to survive.
+    pub(crate) const fn promised(&self) -> u64 {
+        self.promises
     }
 
     /// Whether every request was reported done.
@@ -183,6 +186,8 @@ impl Oracle {
 
     /// An operation survives from now on: what came before it does not matter any more.
     fn promise(&mut self, op: u64, lba: u64, blocks: u64) {
+        let one = op << 40 ^ lba << 16 ^ blocks;
+        self.promises = self.promises.wrapping_add(one.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         for history in &mut self.history[index64(lba)..index64(lba + blocks)] {
             let from = history.iter().rposition(|(of, _)| *of <= op).unwrap_or(0);
             history.drain(..from);

@@ -205,8 +205,9 @@ impl Rig {
             }
             Op::Resize(to) => {
                 let volume = self.volume.as_log_mut().expect("a volume of mode log");
-                volume.resize(to).unwrap_or_else(|error| panic!("{to:?}: {error}"));
-                self.resizing = true;
+                let taken = volume.resize(to);
+                assert!(taken.is_ok() || self.failed.is_some(), "{to:?}: {taken:?}");
+                self.resizing |= taken.is_ok();
                 Ok(true)
             }
             // The modes of the papers have none.
@@ -324,7 +325,7 @@ impl Rig {
         if let Some(volume) = self.volume.as_log_mut()
             && let Some(result) = volume.poll_resized()
         {
-            result.unwrap_or_else(|error| panic!("{error}, {:?}", self.setup));
+            assert!(result.is_ok() || self.failed.is_some(), "{result:?}, {:?}", self.setup);
             self.resizing = false;
             // What is behind a smaller end belongs to somebody else.
             self.disk.scribble(volume.layout().geometry().backing_blocks);

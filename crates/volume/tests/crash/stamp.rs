@@ -5,6 +5,9 @@ use onefold_units::convert::{index64, u64_from};
 pub(crate) const BLOCK: usize = 4096;
 pub(crate) const SECTOR: usize = 512;
 
+/// Compared as a whole: byte by byte it was 40 % of the time of the campaign.
+const ZEROES: [u8; SECTOR] = [0; SECTOR];
+
 fn word(op: u64, lba: u64, sector: u64) -> u64 {
     (op ^ lba.rotate_left(40) ^ sector.rotate_left(20)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1
 }
@@ -38,7 +41,7 @@ pub(crate) fn read_stamp(block: &[u8], lba: u64) -> Option<u64> {
     let good = |(sector, bytes): (usize, &[u8])| {
         let found = [number(&bytes[..8]), number(&bytes[8..16]), number(&bytes[16..24])];
         let expected = if op == 0 { [0; 3] } else { [op, lba, word(op, lba, u64_from(sector))] };
-        found == expected && bytes[24..].iter().all(|byte| *byte == 0)
+        found == expected && bytes[24..] == ZEROES[24..]
     };
     block.chunks(SECTOR).enumerate().all(good).then_some(op)
 }
