@@ -10,6 +10,7 @@ use onefold_units::convert::index;
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation};
 
 use super::Shared;
+use super::fuse::Fuse;
 
 /// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
 const THREADS: usize = 4;
@@ -132,6 +133,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>
 }
 
 fn work(shared: &Shared) {
+    let _fuse = Fuse(shared);
     loop {
         match shared.jobs.next() {
             Next::Closed => return,

@@ -3,7 +3,9 @@
 //! 1. The kernel reads and writes the memory of a request from [`Ring::start`] until its completion was taken, so that
 //!    memory must neither go nor move, and nobody else may write it. The engine promises that of its requests
 //!    ([`onefold_volume::Io`]); buffers of reads of the host belong to the ring meanwhile.
-//! 2. A ring ends only when nothing is under way, and holds on to what owns the volume until then.
+//! 2. A ring ends only when nothing is under way, and holds on to what owns the volume until then. One that the kernel does
+//!    not serve any more cannot know: what its requests may still use is never freed.
+//! 3. The kernel is asked again while it has no memory, but not for ever: then the request fails, or the ring is over.
 
 #![expect(
     unsafe_code,
@@ -11,7 +13,7 @@
 )]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +22,11 @@ use io_uring::{IoUring, opcode, squeue};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64, u32_from, u64_from};
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind};
-use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
 use super::access::DirectFile;
+use super::bell::Bell;
+use super::refusals::Refusals;
 use super::scatter::Scatter;
 
 /// Requests under way at most. A volume has some dozens of its own, so there is always room for all 255 pieces of the
@@ -32,29 +35,6 @@ const DEPTH: u32 = 512;
 
 /// What comes back when the owner was rung for. Slots have smaller numbers.
 const RUNG: u64 = u64::MAX;
-
-/// Longest pause where the kernel has no memory for a request.
-const PAUSE: Duration = Duration::from_millis(1);
-
-/// Wakes the thread that waits for a ring.
-pub(super) struct Bell(OwnedFd);
-
-impl Bell {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?))
-    }
-
-    pub(super) fn ring(&self) {
-        // It fails only when the counter is full, and then it rings already.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
 
 /// Whose request it is.
 #[derive(Clone, Copy)]
@@ -71,6 +51,7 @@ struct Slot {
     offset: u64,
     address: *mut u8,
     left: usize,
+    refusals: Refusals,
 }
 
 /// A read of the host with several pieces.
@@ -98,8 +79,11 @@ pub(super) struct Ring<K> {
     reads: Vec<Option<Gathering>>,
     over: Vec<Over>,
     in_flight: u32,
+    refusals: Refusals,
+    /// The kernel does not serve it any more.
+    broken: Option<io::Error>,
     /// Owns the volume (invariant 2).
-    _keep: K,
+    keep: Option<K>,
 }
 
 /// A ring that only its thread uses spares the kernel interrupts and locks; before Linux 6.1 there is none.
@@ -134,7 +118,9 @@ impl<K> Ring<K> {
             reads: Vec::new(),
             over: Vec::new(),
             in_flight: 0,
-            _keep: keep,
+            refusals: Refusals::default(),
+            broken: None,
+            keep: Some(keep),
         };
         ring.listen();
         Ok(ring)
@@ -162,7 +148,8 @@ impl<K> Ring<K> {
             IoKind::Remap => return self.end(Origin::Volume(io), Err(IoFailed)),
         };
         let offset = u64::from(io.at.raw()) * PAGE_BYTES;
-        self.begin(Slot { origin: Origin::Volume(io), kind: io.kind, offset, address, left: len });
+        let (origin, refusals) = (Origin::Volume(io), Refusals::default());
+        self.begin(Slot { origin, kind: io.kind, offset, address, left: len, refusals });
     }
 
     /// Starts all pieces of a read of the host.
@@ -173,7 +160,14 @@ impl<K> Ring<K> {
         let piece = |(offset, part): (u64, std::ops::Range<usize>)| {
             let (origin, part) = (Origin::Host(place), &mut bytes[part]);
             let (address, left) = (part.as_mut_ptr(), part.len());
-            Slot { origin, kind: IoKind::Read, offset, address, left }
+            Slot {
+                origin,
+                kind: IoKind::Read,
+                offset,
+                address,
+                left,
+                refusals: Refusals::default(),
+            }
         };
         let slots: Vec<Slot> = read.pieces().map(piece).collect();
         let gathering = Some(Gathering { read, buffer, pieces: slots.len(), result: Ok(()) });
@@ -234,18 +228,36 @@ impl<K> Ring<K> {
 
     fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: the memory and the file of the entry live until its completion was taken (invariants 1 and 2).
-        while unsafe { self.uring.submission().push(entry) }.is_err() {
+        while self.broken.is_none() && unsafe { self.uring.submission().push(entry) }.is_err() {
             // The queue is full: what is in it goes to the kernel.
-            if self.uring.submit().is_err() {
-                std::thread::sleep(PAUSE);
-            }
+            let submitted = self.uring.submit();
+            self.note(submitted);
+        }
+    }
+
+    /// Takes in how the kernel answered: where it is short of memory nothing is lost, and it is asked again (invariant 3).
+    fn note(&mut self, submitted: io::Result<usize>) {
+        let Err(error) = submitted else {
+            self.refusals = Refusals::default();
+            return;
+        };
+        match Errno::from_io_error(&error) {
+            Some(Errno::TIME | Errno::INTR) => self.refusals = Refusals::default(),
+            _ if self.refusals.are_too_many() => self.broken = Some(error),
+            _ => {}
         }
     }
 
     /// Sends what was started, and waits until something is over, the bell rings or the time has come.
-    pub(super) fn wait(&mut self, longest: Option<Duration>) {
+    ///
+    /// # Errors
+    /// The kernel does not serve the ring any more. What was started will never be over.
+    pub(super) fn wait(&mut self, longest: Option<Duration>) -> io::Result<()> {
+        if let Some(error) = &self.broken {
+            return Err(io::Error::new(error.kind(), format!("io_uring_enter(2): {error}")));
+        }
         if !self.over.is_empty() {
-            return;
+            return Ok(());
         }
         let timeout = longest
             .map(|longest| Timespec::new().sec(longest.as_secs()).nsec(longest.subsec_nanos()));
@@ -253,13 +265,9 @@ impl<K> Ring<K> {
             Some(timeout) => SubmitArgs::new().timespec(timeout),
             None => SubmitArgs::new(),
         };
-        if let Err(error) = self.uring.submitter().submit_with_args(1, &args) {
-            match Errno::from_io_error(&error) {
-                Some(Errno::TIME | Errno::INTR) => {}
-                // The kernel is short of memory. Nothing is lost; it is asked again.
-                _ => std::thread::sleep(PAUSE),
-            }
-        }
+        let submitted = self.uring.submitter().submit_with_args(1, &args);
+        self.note(submitted);
+        Ok(())
     }
 
     /// Takes all that is over.
@@ -283,10 +291,14 @@ impl<K> Ring<K> {
         let moved = usize::try_from(result).unwrap_or(0);
         let again = [Errno::AGAIN, Errno::INTR].iter().any(|errno| -errno.raw_os_error() == result);
         let transfers = matches!(slot.kind, IoKind::Read | IoKind::Write);
-        if (transfers && moved > 0 && moved < slot.left) || again {
+        if transfers && moved > 0 && moved < slot.left {
             slot.offset += u64_from(moved);
             slot.address = slot.address.wrapping_add(moved);
             slot.left -= moved;
+            slot.refusals = Refusals::default();
+            return self.begin(slot);
+        }
+        if again && !slot.refusals.are_too_many() {
             return self.begin(slot);
         }
         let result = match result {
@@ -330,9 +342,20 @@ impl<K> Ring<K> {
 impl<K> Drop for Ring<K> {
     /// Waits for all that is under way (invariant 2).
     fn drop(&mut self) {
-        while self.in_flight > 0 {
-            self.wait(None);
-            self.take().for_each(drop);
+        while self.in_flight > 0 && self.wait(None).is_ok() {
+            for over in self.take() {
+                if let Over::Host(read, _) = over {
+                    read.answer(Err(IoFailed));
+                }
+            }
+        }
+        if self.in_flight == 0 {
+            return;
+        }
+        std::mem::forget((self.keep.take(), std::mem::take(&mut self.rung)));
+        for Gathering { read, buffer, .. } in self.reads.drain(..).flatten() {
+            std::mem::forget(buffer);
+            read.answer(Err(IoFailed));
         }
     }
 }
@@ -349,3 +372,6 @@ pub(super) fn discard(device: &DirectFile, offset: u64, len: u64) -> io::Result<
         Err(error) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use onefold_volume::{
 };
 
 use super::error::VolumeError;
+use super::fuse::Fuse;
 use super::{Outcome, State, VolumeDevice};
 
 impl VolumeDevice {
@@ -68,7 +69,7 @@ impl VolumeDevice {
     pub fn wait_until_freed(&self) {
         let mut state = self.shared.state();
         let frees = |state: &State| state.volume.as_log().is_some_and(Volume::is_freeing);
-        while frees(&state) && state.volume.frozen().is_none() {
+        while frees(&state) && state.volume.frozen().is_none() && !state.fallen {
             self.shared.turn(&mut state);
             state = self.shared.wait(state);
         }
@@ -80,6 +81,7 @@ impl VolumeDevice {
         mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), FamilyError>,
     ) -> Result<(), VolumeError> {
         let outcome: Outcome = Outcome::default();
+        let _fuse = Fuse(&self.shared);
         let mut state = self.shared.state();
         loop {
             if state.failed {

@@ -5,14 +5,18 @@
 //! completion back lets the volume go on. Reads of the host that lie in one place are done by the thread that asked.
 //!
 //! 1. A call that the volume refuses as busy waits for the next completion and asks again.
-//! 2. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. A failure that comes later makes the
+//! 2. A panic ends the volume: what it was doing is half done. Whoever waits gets an error, and so does every later call
+//!    ([`fuse`]).
+//! 3. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. A failure that comes later makes the
 //!    next flush fail, and every call after it.
 
 mod access;
 mod backing;
+mod bell;
 mod block_device;
 mod details;
 mod error;
+mod fuse;
 mod io_mode;
 mod jobs;
 mod kernel;
@@ -20,14 +24,15 @@ mod members;
 mod modes;
 mod open;
 mod owner;
+mod refusals;
 mod resize;
 mod scatter;
 mod space;
+mod state;
 
 mod unaligned;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -35,15 +40,14 @@ use std::time::{Duration, Instant};
 
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
 use onefold_volume::{
-    Engine, Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery,
-    Refusal,
+    Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
 };
 
-use details::Stalls;
+use bell::Bell;
+use fuse::Fuse;
 use jobs::{Job, Jobs};
-use kernel::Bell;
 use members::{read_from, trim_of, write_to};
-use owner::Inbox;
+use state::{Outcome, State};
 
 pub use backing::VolumeBacking;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
@@ -58,41 +62,6 @@ const BUSY_WAIT: Duration = Duration::from_millis(100);
 thread_local! {
     /// Memory of the plan of the last read, which the next one uses again.
     static PLAN: Cell<ReadPlan> = Cell::default();
-}
-
-/// How a request that waits ended.
-type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;
-
-struct State {
-    volume: Box<dyn Engine>,
-    now: Nanos,
-    next_tag: u64,
-    waiting: BTreeMap<u64, Outcome>,
-    /// Calls that sleep until something completes.
-    busy: u32,
-    stalls: Stalls,
-    flush_time: Duration,
-    inbox: Inbox,
-    /// A write that was answered failed afterwards.
-    failed: bool,
-    fill: members::Fill,
-}
-
-impl State {
-    fn new(volume: Box<dyn Engine>) -> Self {
-        Self {
-            volume,
-            now: Nanos::ZERO,
-            next_tag: 0,
-            waiting: BTreeMap::new(),
-            busy: 0,
-            stalls: Stalls::default(),
-            flush_time: Duration::ZERO,
-            inbox: Inbox::default(),
-            failed: false,
-            fill: members::Fill::default(),
-        }
-    }
 }
 
 /// What is known since the volume was opened.
@@ -154,12 +123,19 @@ impl Drop for Threads {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            state.fall();
+            state
+        })
     }
 
     /// Lets the volume go on and hands out what it asks for and what it has done. Called after whatever happened. Gives the
     /// time when it has to be called again although nothing did.
     fn turn(&self, state: &mut State) -> Option<Instant> {
+        if state.fallen {
+            return None;
+        }
         let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         state.now = state.now.max(Nanos::new(elapsed));
         state.volume.pump(state.now);
@@ -210,7 +186,14 @@ impl Shared {
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.busy += 1;
         let waited = self.progress.wait_timeout(state, BUSY_WAIT);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = waited.map_or_else(
+            |poisoned| {
+                let mut state = poisoned.into_inner().0;
+                state.fall();
+                state
+            },
+            |waited| waited.0,
+        );
         state.busy -= 1;
         state
     }
@@ -218,6 +201,9 @@ impl Shared {
     /// A job came back.
     fn completed(&self, job: &Job, result: Result<(), IoFailed>) {
         let mut state = self.state();
+        if state.fallen {
+            return;
+        }
         let (id, now) = (job.io.id, state.now);
         job.give_back(&mut *state.volume);
         state.volume.completed(now, id, result);
@@ -229,6 +215,7 @@ impl Shared {
         &self,
         mut what: impl FnMut(&mut State, u64) -> Result<T, Refusal>,
     ) -> Result<(T, u64), Status> {
+        let _fuse = Fuse(self);
         let mut state = self.state();
         let mut since = None;
         loop {
@@ -376,8 +363,10 @@ impl VolumeDevice {
         let shared = &*self.shared;
         shared.stop_waiting();
         let mut state = shared.state();
-        state.volume.close();
-        while state.volume.frozen().is_none() {
+        if !state.fallen {
+            state.volume.close();
+        }
+        while state.volume.frozen().is_none() && !state.fallen {
             shared.turn(&mut state);
             state = shared.wait(state);
         }

@@ -12,10 +12,10 @@ use onefold_units::convert::float;
 use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery};
 
 use super::backing::VolumeBacking;
+use super::bell::Bell;
 use super::error::VolumeError;
 use super::io_mode::{self, VolumeIo};
 use super::jobs::{self, Jobs};
-use super::kernel::Bell;
 use super::owner;
 use super::{Opening, Shared, State, Threads, VolumeDevice};
 

@@ -14,7 +14,9 @@ use std::{io, thread};
 use onefold_volume::{Io, IoFailed};
 
 use super::access::DirectFile;
-use super::kernel::{Bell, Over, Ring};
+use super::bell::Bell;
+use super::fuse::Fuse;
+use super::kernel::{Over, Ring};
 use super::scatter::Scatter;
 use super::{Shared, State};
 
@@ -71,13 +73,20 @@ fn own(
         }
     };
     let _ = made.send(result);
+    // Declared behind the ring, so that it goes first: nobody waits for what is under way then.
+    let _fuse = Fuse(shared);
     let mut longest = Some(Duration::ZERO);
     loop {
-        ring.wait(longest);
+        if let Err(error) = ring.wait(longest) {
+            tracing::error!(%error, "the kernel does not serve the volume any more; open it again");
+            return shared.fall();
+        }
         let mut state = shared.state();
         state.inbox.asleep = false;
         for over in ring.take() {
             match over {
+                // What the volume was doing is half done.
+                Over::Volume(..) if state.fallen => {}
                 Over::Volume(io, result) => {
                     let now = state.now;
                     state.volume.completed(now, io.id, result);

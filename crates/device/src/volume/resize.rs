@@ -6,6 +6,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_volume::{Resize, Volume};
 
 use super::error::VolumeError;
+use super::fuse::Fuse;
 use super::{State, VolumeDevice};
 
 /// New sizes of a volume; what is absent stays as it is.
@@ -56,9 +57,13 @@ impl VolumeDevice {
     /// Has the volume take a new size, and waits until it counts.
     fn resize_one(&self, to: Resize) -> Result<(), VolumeError> {
         let shared = &*self.shared;
+        let _fuse = Fuse(shared);
         let mut state = shared.state();
         log_of(&mut state)?.resize(to)?;
         loop {
+            if state.fallen {
+                return Err(VolumeError::Failed);
+            }
             shared.turn(&mut state);
             let volume = log_of(&mut state)?;
             if let Some(result) = volume.poll_resized() {

@@ -30,9 +30,9 @@ fn bytes_of(run: &ReadRun) -> Range<usize> {
 
 impl Scatter {
     /// The runs of a plan for a request of `len` bytes.
-    pub(super) fn new(plan: &ReadPlan, len: usize) -> (Self, Found) {
+    pub(super) fn new(runs: Vec<ReadRun>, len: usize) -> (Self, Found) {
         let found = Found::default();
-        (Self { runs: plan.runs().to_vec(), len, found: Arc::clone(&found) }, found)
+        (Self { runs, len, found: Arc::clone(&found) }, found)
     }
 
     /// Bytes of the request.
@@ -58,7 +58,7 @@ impl Shared {
         if self.bell.is_none() || plan.runs().len() < 2 {
             return self.backing.fetch(plan, request);
         }
-        let (read, found) = Scatter::new(plan, request.len());
+        let (read, found) = Scatter::new(plan.runs().to_vec(), request.len());
         let mut state = self.state();
         if state.inbox.closed {
             drop(state);

@@ -63,7 +63,7 @@ fn read_one(
     match read {
         Err(Refusal::MediaError) => return Ok(None),
         Err(refusal) => return Err(format!("a read of block {lba} is refused: {refusal:?}")),
-        Ok(_) => fetch(disk, &plan, &mut bytes),
+        Ok(()) => fetch(disk, &plan, &mut bytes),
     }
     let damaged = plan.damaged(&bytes).count() > 0;
     volume.end_read(&plan);

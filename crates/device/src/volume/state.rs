@@ -1,0 +1,61 @@
+//! A volume that is open, and who waits for what of it. One lock guards it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use onefold_units::Nanos;
+use onefold_volume::{Engine, IoFailed};
+
+use super::details::Stalls;
+use super::members::Fill;
+use super::owner::Inbox;
+
+/// How a request that waits ended.
+pub(super) type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;
+
+pub(super) struct State {
+    pub(super) volume: Box<dyn Engine>,
+    pub(super) now: Nanos,
+    pub(super) next_tag: u64,
+    pub(super) waiting: BTreeMap<u64, Outcome>,
+    /// Calls that sleep until something completes.
+    pub(super) busy: u32,
+    pub(super) stalls: Stalls,
+    pub(super) flush_time: Duration,
+    pub(super) inbox: Inbox,
+    /// A write that was answered failed afterwards.
+    pub(super) failed: bool,
+    /// A thread panicked with it (invariant 2).
+    pub(super) fallen: bool,
+    pub(super) fill: Fill,
+}
+
+impl State {
+    pub(super) fn new(volume: Box<dyn Engine>) -> Self {
+        Self {
+            volume,
+            now: Nanos::ZERO,
+            next_tag: 0,
+            waiting: BTreeMap::new(),
+            busy: 0,
+            stalls: Stalls::default(),
+            flush_time: Duration::ZERO,
+            inbox: Inbox::default(),
+            failed: false,
+            fallen: false,
+            fill: Fill::default(),
+        }
+    }
+
+    /// Nothing is done any more, and whoever waits gets an error.
+    pub(super) fn fall(&mut self) {
+        (self.fallen, self.failed, self.inbox.closed) = (true, true, true);
+        for outcome in std::mem::take(&mut self.waiting).into_values() {
+            let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *result = Some(Err(IoFailed));
+            outcome.1.notify_one();
+        }
+        self.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed)));
+    }
+}
