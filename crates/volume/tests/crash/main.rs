@@ -15,6 +15,7 @@ mod random;
 mod rebuild;
 mod resize;
 mod rig;
+mod roots;
 mod setup;
 mod spoil;
 mod stamp;

@@ -109,6 +109,29 @@ fn random_cuts_of_full_volumes() {
     });
 }
 
+/// The log goes on for long while a root is written, on a volume with about as many free log segments as a root lists: they
+/// become free in any order, and only those that both roots list may be taken.
+#[test]
+fn roots_that_take_long() {
+    for_each_seed(("onefold-volume", "crash", "roots_that_take_long"), 12, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut setup = Setup::random(&mut rng);
+        let logical_blocks = 3000 + rng.below(1200);
+        setup = Setup::of(64 * 150, logical_blocks, setup.options);
+        (setup.options.batch_blocks, setup.options.batches) = (32, 18);
+        setup.options.checkpoint_blocks = 500;
+        let mut rig = Rig::new(setup, seed);
+        rig.late_roots = true;
+        for _ in 0..500 {
+            let lba = rng.below(logical_blocks - 90);
+            let write = Op::Write { lba, blocks: 1 + rng.below(90), fua: false };
+            assert!(rig.run(if rng.below(30) == 0 { Op::Checkpoint } else { write }));
+            (0..rng.below(3)).for_each(|_| rig.step());
+        }
+        rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+    });
+}
+
 /// No space is lost, whatever happened: the volume can be overwritten for ever.
 #[test]
 fn random_long_lives() {

@@ -13,6 +13,7 @@ use crate::disk::{Disk, Fate};
 use crate::family::{FamilyChange, Found};
 use crate::image::Image;
 use crate::oracle::Oracle;
+use crate::roots::Roots;
 use crate::setup::{Setup, UUID};
 use crate::stamp::{BLOCK, read_stamp, stamped};
 
@@ -110,6 +111,10 @@ pub(crate) struct Rig {
     pub(crate) failed: Option<Io>,
     /// A resize is under way.
     pub(crate) resizing: bool,
+    /// Writes of roots take long: other requests are answered first.
+    pub(crate) late_roots: bool,
+    /// Of a volume of mode `log`.
+    roots: Option<Roots>,
 }
 
 pub(crate) fn open(
@@ -142,6 +147,8 @@ impl Rig {
         oracle.check(recovery.seq, &found)?;
         oracle.recovered_family(family.into_iter().map(|(info, _)| info));
         oracle.recovered(recovery.seq);
+        let roots = volume.as_log().map(|volume| Roots::of(volume, &disk));
+        assert_fixed(&*volume);
         Ok(Self {
             setup,
             volume,
@@ -158,6 +165,8 @@ impl Rig {
             fail: None,
             failed: None,
             resizing: false,
+            late_roots: false,
+            roots,
         })
     }
 
@@ -344,7 +353,11 @@ impl Rig {
                 let bytes = &self.volume.buffer(io.id)[..index64(io.blocks.into()) * BLOCK];
                 self.oracle.sent(at, bytes, &self.disk);
                 flying.sum = checksum(bytes);
-                flying.change = Some(self.disk.begin_write(at, bytes));
+                let change = self.disk.begin_write(at, bytes);
+                if let Some(roots) = &mut self.roots {
+                    roots.sent(at, bytes, change, &self.disk);
+                }
+                flying.change = Some(change);
             }
             IoKind::Flush => flying.covered = self.disk.begin_flush(),
             IoKind::Trim => flying.change = Some(self.disk.begin_trim(at, io.blocks.into())),
@@ -394,6 +407,12 @@ impl Rig {
             Order::InTurn => 0,
             Order::Random => index64(self.rng.below(u64_from(things))),
         };
+        let at = if self.is_late(at) && self.rng.below(8) > 0 {
+            // Where nothing else is under way time passes.
+            (0..things).find(|other| !self.is_late(*other)).unwrap_or(things)
+        } else {
+            at
+        };
         if let Some(at) = at.checked_sub(self.flying.len()).filter(|at| *at < self.reading.len()) {
             self.end_read(at);
         } else if at < self.flying.len() {
@@ -404,6 +423,16 @@ impl Rig {
         }
         self.now += Nanos::new(self.rng.below(100_000));
         self.pump();
+    }
+
+    /// Whether a request is the write of a root, where these take long.
+    fn is_late(&self, at: usize) -> bool {
+        let roots = self.volume.as_log().filter(|_| self.late_roots);
+        let io = self.flying.get(at).map(|flying| &flying.io);
+        let is_root = |(volume, io): (&Volume, &Io)| {
+            io.kind == IoKind::Write && volume.layout().roots().contains(&io.at.raw().into())
+        };
+        roots.zip(io).is_some_and(is_root)
     }
 
     fn answer(&mut self, at: usize) {
@@ -455,7 +484,12 @@ impl Rig {
                     bytes.copy_from_slice(&self.disk.get(at)[..]);
                 }
             }
-            (IoKind::Flush, _) => self.disk.end_flush(&flying.covered),
+            (IoKind::Flush, _) => {
+                self.disk.end_flush(&flying.covered);
+                if let Some(roots) = &mut self.roots {
+                    roots.flushed(&flying.covered);
+                }
+            }
             (_, Some(change)) => self.disk.complete(change),
             (_, None) => unreachable!("each has a change"),
         }
@@ -571,6 +605,16 @@ pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {
             buffer[block..block + BLOCK].copy_from_slice(&disk.get(at)[..]);
         }
     }
+}
+
+/// Log segments with labels and roots hold nothing else.
+fn assert_fixed(volume: &dyn Engine) {
+    let Some(volume) = volume.as_log() else { return };
+    let fixed = volume.segment_infos().filter(|info| info.state == "fixed");
+    let fixed: Vec<u32> = fixed.map(|info| info.segment.raw()).collect();
+    let mut expected = volume.layout().fixed().to_vec();
+    expected.sort_unstable();
+    assert_eq!(fixed, expected, "log segments with labels and roots");
 }
 
 /// The snapshots of a volume, oldest first.
