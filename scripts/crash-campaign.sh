@@ -21,10 +21,13 @@ esac
 seed=${2:-$((RANDOM * 32768 + RANDOM))}
 
 # The FTL in memory: cuts at every step of short histories of remaps (docs/testing.md). It prints how many
-# distinct crash states there were; CI has 44,175 of them among its tests.
+# distinct crash states there were; CI has 44,175 of them among its tests. Then the volume: cuts at every step of
+# all histories of up to three operations in every mode, with failing requests and backings that lied.
 if [ $budget = full ]; then
   ONEFOLD_SEEDS=300000 cargo test --release --locked -p onefold-ftl --test power_cut \
     -- --nocapture every_cut_of_every_short_history_of_remaps
+  ONEFOLD_SEEDS=25000 cargo test --release --locked -p onefold-volume --test crash \
+    -- --nocapture --test-threads=1 every_cut_of_every_short_history
 fi
 
 # Debian's module belongs to Debian's Python, which need not be the first in PATH.

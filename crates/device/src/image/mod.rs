@@ -79,13 +79,14 @@ impl Image {
     /// It is in use, no image, from another version, damaged or truncated. Nothing is changed.
     pub fn open(path: &Path, access: Access) -> Result<Self, DeviceError> {
         let backing = Backing::open(path, access).map_err(io_error(path, "open"))?;
+        if !backing.try_lock(access).map_err(io_error(path, "lock"))? {
+            return Err(DeviceError::Busy { path: path.to_owned() });
+        }
+        // With the lock: whoever makes the image has it while it grows, and it would pass for truncated.
         let size = backing.size().map_err(io_error(path, "open"))?;
         let Some(found) = size else {
             return Err(DeviceError::NotAFile { path: path.to_owned() });
         };
-        if !backing.try_lock(access).map_err(io_error(path, "lock"))? {
-            return Err(DeviceError::Busy { path: path.to_owned() });
-        }
         let label = read_label(path, &backing)?;
         let damaged = || DeviceError::Labels { path: path.to_owned() };
         let layout = FileLayout::new(&label).ok_or_else(damaged)?;

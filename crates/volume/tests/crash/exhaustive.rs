@@ -183,6 +183,11 @@ fn every_cut(setup: Setup) {
         }
         remapped += states.remapped;
         refused += states.refused;
+        // Campaigns take long.
+        println!(
+            "{mode:?}, snapshot {snapshot}: {} distinct crash states so far",
+            counts.iter().sum::<u64>()
+        );
     }
     let distinct: u64 = counts.iter().sum();
     println!(
