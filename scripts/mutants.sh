@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Breaks the FTL, zones, the buffer, the study runner, the volume or the journal detector in one place at a time and shows that the tests notice
+# Breaks the core, the volume's driver or NBD in one place at a time and shows that the tests notice
 # (docs/testing.md). Works on a copy of the tree with a target directory of its own; the tree itself is
 # not touched.
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
-#   volume, journal) are named
+#   volume, device, serve, journal) are named
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
 # directory to use. Ends with 1 if a mutant survives, and with 2 if one does not apply any more: then the
@@ -179,6 +179,18 @@ volume|rebuilt-unsettled|rebuild/whole.rs|s/ && volume\.is_settled_at\(backing, 
 volume|rebuilt-old-use|rebuild/whole.rs|s/ && epoch == use_now//|what was durable in an earlier use of a log segment says nothing of this one
 volume|rebuilt-guess|rebuild/headers.rs|s/if self\.alone \|\| follows/if true/|where two versions may be the newest the block is lost
 volume|rebuilt-torn|rebuild/headers.rs|s/sure \|\| is_whole\(backing, found\)\.unwrap_or\(false\)/true/|batches that may not have been durable count if they are whole
+volume|preload-over|preload.rs|s/keys > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
+device|fallen-unheard|volume/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
+device|fallen-used|volume/state.rs|s/\(true, true, true\)/(true, false, true)/|a volume that somebody panicked with is not used any more
+device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever
+device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time
+device|space-not-awaited|volume/space.rs|s/if !self\.waits_for_space\.load\(Ordering::Relaxed\) \{/if true {/|a write waits for space where that is wanted
+device|space-for-ever|volume/space.rs|s/self\.waits_for_space\.store\(false, Ordering::Relaxed\);//|a close ends that
+serve|worker-panic|nbd/workers.rs|s/queue\.broken = true;//|a connection hears of a thread that panicked
+serve|worker-bell|nbd/workers.rs|s/(queue\.done\.push.*?)\n\s*self\.ring\(&mut queue\);/$1/s|a connection that sleeps hears of what is done
+serve|worker-bytes|nbd/workers.rs|s/self\.bytes -= /let _ = /|bytes of replies that were taken are free again
+serve|worker-over|nbd/workers.rs|s/queue\.over = true;//|the threads end with their connection
+serve|wait-budget|nbd/connection/wait.rs|s/if want == Want::Budget \{/if false {/|a connection that waits for the shared budget looks again
 volume|rebuilt-over|rebuild/headers.rs|s/ && !kept\.contains\(id\)//|a rebuild writes over nothing that it was made from
 journal|hole-accepted|extents.rs|s/expect\(block != 0, "its journal has holes"\)\?;//; s/block > 0 && //|a journal has no holes
 journal|used-twice|ring.rs|s/sorted\.is_sorted_by\(\|a, b\| a\.end\(\) <= b\.at\)/true || sorted.is_empty()/|no block is in a journal twice
@@ -229,6 +241,8 @@ tests() {
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;
     journal) chosen=(--test journal) ;;
+    device) chosen=(--lib --test volume) ;;
+    serve) chosen=(--lib --test all) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -626,6 +626,7 @@ fn a_write_waits_for_space() {
                 offsets.try_for_each(|at| device.write(at, &piece, false).map(drop))
             });
             while device.details().stalls.count < 3 {
+                assert!(!writer.is_finished(), "it waits");
                 std::thread::yield_now();
             }
             let mut byte = [0; 1];
