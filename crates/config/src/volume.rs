@@ -114,6 +114,7 @@ impl Config {
         let geometry = Geometry {
             backing_blocks: blocks,
             segment_blocks: convert::narrow(segment),
+            zone_blocks: 0,
             unit_blocks: convert::narrow(unit),
             logical_blocks: 1,
         };
@@ -135,6 +136,7 @@ impl Config {
         Ok(Geometry {
             backing_blocks: blocks,
             segment_blocks: partition,
+            zone_blocks: 0,
             unit_blocks: 1,
             logical_blocks,
         })

@@ -12,6 +12,7 @@ pub mod convert;
 mod divisor;
 mod quantities;
 mod rng;
+mod zone;
 
 pub use addresses::{Lba, Location, LogSegmentId, Lpn, Ppn, Seq, SuperblockId, ZoneId};
 pub use cause::{Cause, CauseCounts};
@@ -19,6 +20,7 @@ pub use command::{Op, Status};
 pub use divisor::Divisor;
 pub use quantities::{Bytes, Nanos, Pages};
 pub use rng::Rng;
+pub use zone::ZoneState;
 
 /// Size of the host-visible block that every count called "pages" refers to, in bytes.
 ///

@@ -122,7 +122,7 @@ impl Rig {
                         continue;
                     }
                     IoKind::Flush | IoKind::Trim => Ok(()),
-                    IoKind::Remap => Err(IoFailed),
+                    IoKind::Remap | IoKind::Reset | IoKind::Finish => Err(IoFailed),
                 };
                 self.volume.completed(Nanos::ZERO, io.id, done);
             }

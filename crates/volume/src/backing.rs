@@ -1,11 +1,12 @@
 //! A backing that answers at once: for making, opening and checking volumes, and for tests.
 
-use onefold_units::Nanos;
 use onefold_units::convert::index;
+use onefold_units::{Nanos, ZoneId};
 
 use crate::engine::Engine;
 use crate::io::{Io, IoFailed, IoKind, Relocation};
 use crate::log::BLOCK;
+use crate::zones::ZoneReport;
 
 /// Blocks of 4 KiB that can be read and written. `at` counts blocks.
 pub trait Backing {
@@ -24,6 +25,23 @@ pub trait Backing {
     /// Lets blocks hold what others hold without moving data. One that cannot fails.
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         let _ = list;
+        Err(IoFailed)
+    }
+
+    /// What the backing says of its zones now; `None` if it has none. A volume asks each time it is opened.
+    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
+        Ok(None)
+    }
+
+    /// Empties a zone.
+    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        let _ = zone;
+        Err(IoFailed)
+    }
+
+    /// A zone takes no more writes until it is reset.
+    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        let _ = zone;
         Err(IoFailed)
     }
 }
@@ -48,6 +66,18 @@ impl<B: Backing + ?Sized> Backing for &mut B {
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         (**self).remap(list)
     }
+
+    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
+        (**self).zones()
+    }
+
+    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        (**self).reset(zone)
+    }
+
+    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        (**self).finish(zone)
+    }
 }
 
 /// Carries out one request of a volume.
@@ -67,6 +97,8 @@ pub fn execute<E: Engine + ?Sized, B: Backing>(
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, u64::from(io.blocks)),
         IoKind::Remap => backing.remap(&volume.relocations(io.id)),
+        IoKind::Reset => backing.reset(io.zone()),
+        IoKind::Finish => backing.finish(io.zone()),
     }
 }
 

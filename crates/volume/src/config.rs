@@ -19,8 +19,10 @@ pub const BATCH_BLOCKS_MAX: u32 = 256;
 pub struct Geometry {
     /// Size of the backing in blocks of 4 KiB.
     pub backing_blocks: u64,
-    /// Size of a log segment in blocks. Segments lie at multiples of it.
+    /// Size of a log segment in blocks. Without zones, segments lie at multiples of it; else it is what a zone takes.
     pub segment_blocks: u32,
+    /// Size of a zone in addresses, at least what it takes: each log segment is one. 0: the backing has no zones.
+    pub zone_blocks: u32,
     /// Indirection unit of the backing in blocks: batches begin and end at multiples of it.
     pub unit_blocks: u32,
     /// Size of the exported device in blocks.
@@ -220,6 +222,14 @@ pub enum GeometryError {
         unit: u32,
         /// Fewest blocks.
         min: u32,
+    },
+    /// A zone takes more than it has addresses.
+    #[error("zones of {zone} blocks that take {takes}; expected at most {zone}")]
+    Zone {
+        /// Addresses of a zone.
+        zone: u32,
+        /// Blocks that it takes.
+        takes: u32,
     },
     /// The backing has more blocks than locations.
     #[error("a backing of {found} blocks of 4 KiB; expected at most {max} (16 TiB)")]

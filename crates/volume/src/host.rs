@@ -293,7 +293,7 @@ impl Volume {
             let batch = self.batch_of(entry.at).map(|id| self.log.batch(id));
             let at = batch.map_or(Some(entry.at), |batch| batch.source_of(entry.at));
             if let Some(at) = at {
-                plan.push(block, at, self.layout.geometry().segment_blocks);
+                plan.push(block, at, self.layout.stride());
                 if self.options.verify {
                     plan.sums.push(entry.crc);
                 }

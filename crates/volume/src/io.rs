@@ -1,6 +1,6 @@
 //! What a volume asks of its backing.
 
-use onefold_units::Location;
+use onefold_units::{Location, ZoneId};
 
 /// A request to the backing that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,12 @@ pub enum IoKind {
     /// write it is durable with the next flush. Where the backing cannot do it for all of them it fails, and may leave any
     /// of them changed: the volume copies then.
     Remap,
+    /// Empty the zone of these blocks, all of it: it is written from its start again. Durable with the next flush. Only a
+    /// volume on zones asks for it, of zones without a request under way. A zone whose reset fails is not used again.
+    Reset,
+    /// The zone of these blocks, all of it, takes no more writes until it is reset. Durable with the next flush. Only a volume on
+    /// zones asks for it, of zones without a write under way. Failing does no harm beyond an active zone.
+    Finish,
 }
 
 /// Blocks that are to hold what others hold.
@@ -46,6 +52,14 @@ pub struct Io {
     pub at: Location,
     /// Blocks.
     pub blocks: u32,
+}
+
+impl Io {
+    /// The zone of a [`IoKind::Reset`] or [`IoKind::Finish`], which cover the addresses of one.
+    #[must_use]
+    pub fn zone(&self) -> ZoneId {
+        ZoneId::new(self.at.raw() / self.blocks.max(1))
+    }
 }
 
 /// The backing could not do it.

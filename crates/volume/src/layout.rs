@@ -2,6 +2,9 @@
 //!
 //! Log segments form a grid over the whole backing, so that each one covers whole erase units. Those that a
 //! label or a root falls into hold nothing else.
+//!
+//! On zones each log segment is a zone, which may take less than it has addresses. Zones 0 and 1 have a copy of the label each, at
+//! their first block; zones 2 and 3 have the roots (`crate::roots`).
 
 use onefold_format::volume::{label_addresses, root_addresses};
 use onefold_units::convert::{index64, low32, narrow, u64_from};
@@ -12,8 +15,18 @@ use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
 /// Largest indirection unit in blocks.
 const UNIT_MAX: u32 = 64;
 
+/// Fewest zones that hold data. Zones are as large as they are, and there may be few: 128 would refuse most emulated ones
+/// (differs from volume.md, section 5.1).
+const ZONES_MIN: u32 = 16;
+
 /// Fewest blocks of a log segment.
 const SEGMENT_BLOCKS_MIN: u32 = 64;
+
+/// Zones with a copy of the label.
+pub(crate) const LABEL_ZONES: [u32; 2] = [0, 1];
+
+/// Zones with roots.
+pub(crate) const ROOT_ZONES: [u32; 2] = [2, 3];
 
 /// A geometry that works, with the places of labels and roots.
 #[derive(Clone, Debug)]
@@ -21,6 +34,8 @@ pub struct Layout {
     geometry: Geometry,
     labels: Vec<u64>,
     roots: Vec<u64>,
+    /// Addresses from the start of a log segment to that of the next.
+    stride: u32,
     /// Log segments that hold labels and roots, ascending.
     fixed: Vec<u32>,
     segments: u32,
@@ -32,7 +47,8 @@ impl Layout {
     /// # Errors
     /// The inequality that does not hold.
     pub fn new(geometry: Geometry) -> Result<Self, GeometryError> {
-        let Geometry { backing_blocks, segment_blocks, unit_blocks, logical_blocks } = geometry;
+        let Geometry { backing_blocks, segment_blocks, zone_blocks, unit_blocks, logical_blocks } =
+            geometry;
         if !unit_blocks.is_power_of_two() || unit_blocks > UNIT_MAX {
             return Err(GeometryError::Unit { found: unit_blocks, max: UNIT_MAX });
         }
@@ -44,27 +60,32 @@ impl Layout {
         if backing_blocks > max {
             return Err(GeometryError::BackingTooLarge { found: backing_blocks, max });
         }
-        let segments = narrow(backing_blocks / u64::from(segment_blocks));
-        let labels = label_addresses(backing_blocks);
-        let roots = root_addresses(backing_blocks);
+        if zone_blocks > 0 && zone_blocks < segment_blocks {
+            return Err(GeometryError::Zone { zone: zone_blocks, takes: segment_blocks });
+        }
+        let stride = if zone_blocks > 0 { zone_blocks } else { segment_blocks };
+        let segments = narrow(backing_blocks / u64::from(stride));
+        let zone_starts = |ids: [u32; 2]| ids.map(|id| u64::from(id) * u64::from(stride)).to_vec();
+        let (labels, roots) = if zone_blocks > 0 {
+            (zone_starts(LABEL_ZONES), zone_starts(ROOT_ZONES))
+        } else {
+            (label_addresses(backing_blocks), root_addresses(backing_blocks))
+        };
         let mut fixed: Vec<u32> = labels
             .iter()
             .chain(&roots)
-            .map(|at| low32(at / u64::from(segment_blocks)))
+            .map(|at| low32(at / u64::from(stride)))
             .filter(|segment| *segment < segments)
             .collect();
         fixed.sort_unstable();
         fixed.dedup();
         let usable = segments - narrow(u64_from(fixed.len()));
-        if usable < SEGMENTS_MIN {
-            return Err(GeometryError::BackingTooSmall {
-                found: backing_blocks,
-                segments: usable,
-                segment_blocks,
-                min: SEGMENTS_MIN,
-            });
+        let min = if zone_blocks > 0 { ZONES_MIN } else { SEGMENTS_MIN };
+        if usable < min {
+            let (found, segments) = (backing_blocks, usable);
+            return Err(GeometryError::BackingTooSmall { found, segments, segment_blocks, min });
         }
-        let layout = Self { geometry, labels, roots, fixed, segments };
+        let layout = Self { geometry, labels, roots, stride, fixed, segments };
         let usable = layout.logical_max();
         if logical_blocks == 0 || logical_blocks > usable {
             let space = layout.log_blocks();
@@ -85,7 +106,13 @@ impl Layout {
         &self.labels
     }
 
-    /// Blocks of the slots of the root.
+    /// Whether the backing has zones.
+    #[must_use]
+    pub const fn is_zoned(&self) -> bool {
+        self.geometry.zone_blocks > 0
+    }
+
+    /// Blocks of the slots of the root; of zones that take roots, their starts.
     #[must_use]
     pub fn roots(&self) -> &[u64] {
         &self.roots
@@ -159,13 +186,19 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn segment_of(&self, at: Location) -> LogSegmentId {
-        LogSegmentId::new(at.raw() / self.geometry.segment_blocks)
+        LogSegmentId::new(at.raw() / self.stride)
     }
 
     /// The first block of a log segment.
     #[must_use]
     pub fn start_of(&self, segment: LogSegmentId) -> Location {
-        Location::new(segment.raw() * self.geometry.segment_blocks)
+        Location::new(segment.raw() * self.stride)
+    }
+
+    /// Addresses from the start of a log segment to that of the next.
+    #[must_use]
+    pub const fn stride(&self) -> u32 {
+        self.stride
     }
 
     /// Map pages of the exported device.

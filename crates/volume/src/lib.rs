@@ -47,6 +47,7 @@ mod sung;
 mod trims;
 mod unmap;
 mod volume;
+mod zones;
 
 pub use backing::{Backing, drive, execute, settle};
 pub use check::{Miscount, SegmentInfo};
@@ -71,3 +72,4 @@ pub use rebuild::{Found, Rebuilt, rebuild};
 pub use resize::{Resize, ResizeError};
 pub use stats::{Sent, Stats};
 pub use volume::{Frozen, Volume};
+pub use zones::{ZoneReport, ZoneStatus};

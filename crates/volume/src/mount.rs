@@ -92,9 +92,16 @@ pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
     Ok(Layout::new(Geometry {
         backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
         segment_blocks: label.segment_blocks,
+        zone_blocks: zone_blocks_of(label),
         unit_blocks: label.unit_blocks,
         logical_blocks: label.logical_blocks,
     })?)
+}
+
+/// Blocks of a zone of the backing, 0 if it has none. One that no location reaches is refused with the size of its backing.
+pub(crate) fn zone_blocks_of(label: &VolumeLabel) -> u32 {
+    let zone = label.devices.iter().map(|device| device.zone_blocks).max().unwrap_or(0);
+    u32::try_from(zone).unwrap_or(u32::MAX)
 }
 
 /// Reads the newest label of a backing with so many blocks.

@@ -47,11 +47,12 @@ impl ReadPlan {
         self.sums.clear();
     }
 
-    pub(crate) fn push(&mut self, block: u32, at: Location, segment_blocks: u32) {
+    /// Adds a block. Log segments begin at multiples of `stride`; a run stays within one.
+    pub(crate) fn push(&mut self, block: u32, at: Location, stride: u32) {
         if let Some(last) = self.runs.last_mut()
             && last.block + last.blocks == block
             && last.at.raw() + last.blocks == at.raw()
-            && !at.raw().is_multiple_of(segment_blocks)
+            && !at.raw().is_multiple_of(stride)
         {
             last.blocks += 1;
             return;

@@ -32,7 +32,9 @@ impl Job {
         let len = index(io.blocks) * usize::try_from(PAGE_BYTES).unwrap_or(4096);
         let mut bytes = match io.kind {
             IoKind::Write | IoKind::Read => Buffer::new(len),
-            IoKind::Flush | IoKind::Trim | IoKind::Remap => Buffer::default(),
+            IoKind::Flush | IoKind::Trim | IoKind::Remap | IoKind::Reset | IoKind::Finish => {
+                Buffer::default()
+            }
         };
         if io.kind == IoKind::Write {
             bytes.bytes_mut().copy_from_slice(&volume.buffer(io.id)[..len]);
@@ -158,5 +160,7 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, job.io.blocks.into()),
         IoKind::Remap => backing.remap(&job.list),
+        // No backing of this driver has zones.
+        IoKind::Reset | IoKind::Finish => Err(IoFailed),
     }
 }

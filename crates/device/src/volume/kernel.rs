@@ -144,8 +144,10 @@ impl<K> Ring<K> {
             // The kernel only reads it.
             IoKind::Write => volume.buffer(io.id)[..len].as_ptr().cast_mut(),
             IoKind::Flush | IoKind::Trim => std::ptr::null_mut(),
-            // Files cannot: the volume copies.
-            IoKind::Remap => return self.end(Origin::Volume(io), Err(IoFailed)),
+            // Files cannot remap, so the volume copies; and they have no zones.
+            IoKind::Remap | IoKind::Reset | IoKind::Finish => {
+                return self.end(Origin::Volume(io), Err(IoFailed));
+            }
         };
         let offset = u64::from(io.at.raw()) * PAGE_BYTES;
         let (origin, refusals) = (Origin::Volume(io), Refusals::default());
@@ -205,7 +207,7 @@ impl<K> Ring<K> {
             IoKind::Flush => {
                 opcode::Fsync::new(file).flags(io_uring::types::FsyncFlags::DATASYNC).build()
             }
-            IoKind::Remap => unreachable!("`start` refuses it"),
+            IoKind::Remap | IoKind::Reset | IoKind::Finish => unreachable!("`start` refuses it"),
             IoKind::Trim => {
                 let mode =
                     rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
@@ -319,7 +321,7 @@ impl<K> Ring<K> {
             (IoKind::Write, result) => self.file.judge("write", result),
             (IoKind::Flush, result) => self.file.judge("flush", result),
             (IoKind::Trim, result) => self.file.judge("trim", result),
-            (IoKind::Remap, _) => Err(IoFailed),
+            (IoKind::Remap | IoKind::Reset | IoKind::Finish, _) => Err(IoFailed),
         }
     }
 

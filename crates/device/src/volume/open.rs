@@ -129,6 +129,7 @@ impl VolumeSpec {
         let geometry = Geometry {
             backing_blocks: blocks,
             segment_blocks: segment,
+            zone_blocks: 0,
             unit_blocks: unit,
             logical_blocks: 1,
         };

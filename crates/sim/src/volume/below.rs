@@ -72,6 +72,10 @@ impl Below {
                 self.forget(at, io.blocks.into());
                 return self.remap(now, &volume.relocations(io.id));
             }
+            // A volume on zones does not run here yet.
+            IoKind::Reset | IoKind::Finish => {
+                return Answer { at: now, delay: Delay::None, failed: true };
+            }
         };
         let answer = self.submit(now, (op, stream.into()), at, io.blocks.into());
         answer.unwrap_or(Answer { at: now, delay: Delay::None, failed: true })

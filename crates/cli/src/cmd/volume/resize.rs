@@ -50,6 +50,7 @@ impl ResizeVolume {
         let old = Geometry {
             backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
             segment_blocks: label.segment_blocks,
+            zone_blocks: 0,
             unit_blocks: label.unit_blocks,
             logical_blocks: label.logical_blocks,
         };
@@ -126,6 +127,7 @@ fn geometry_of(stats: &serde_json::Value) -> Geometry {
     Geometry {
         backing_blocks: blocks("backing_bytes"),
         segment_blocks: narrow(blocks("segment_bytes")),
+        zone_blocks: 0,
         unit_blocks: narrow(blocks("unit_bytes")),
         logical_blocks: blocks("logical_bytes"),
     }
