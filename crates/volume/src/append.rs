@@ -5,7 +5,7 @@ use onefold_units::convert::{index, low16};
 use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
 use crate::io::{IoFailed, IoKind};
-use crate::log::{BLOCK, BatchId, Stream};
+use crate::log::{BLOCK, BatchId, Progress, Stream};
 use crate::page::Entry;
 use crate::pending::Purpose;
 use crate::stats::Sent;
@@ -15,7 +15,7 @@ use crate::volume::{Frozen, Volume};
 const FAILURES_MAX: u32 = 3;
 
 /// Fewest blocks of a batch: a header and a block.
-const BATCH_MIN: u32 = 2;
+pub(crate) const BATCH_MIN: u32 = 2;
 
 impl Volume {
     /// Whether a stream can take so many blocks now.
@@ -64,10 +64,13 @@ impl Volume {
         let blocks = self.segment_blocks();
         let state = *self.log.stream(stream);
         let (segment, used) = match state.segment {
-            Some(segment) if blocks - state.used >= least.max(unit) => (segment, state.used),
+            Some(segment) if self.fits(blocks - state.used, least.max(unit)) => {
+                (segment, state.used)
+            }
             full => {
                 if let Some(full) = full {
                     self.segments.close(full);
+                    self.finish_rest(full, blocks - state.used);
                 }
                 let new = self.segments.open(stream).expect("a stream asks before it appends");
                 (new, 0)
@@ -77,7 +80,7 @@ impl Volume {
         let state = self.log.stream_mut(stream);
         state.segment = Some(segment);
         state.used = used;
-        (segment, start, (blocks - used).min(self.options.batch_blocks))
+        (segment, start, self.capacity_in(blocks - used))
     }
 
     /// Sends a batch: it gets its number, its header is written, and the next batch of the stream begins behind it.
@@ -93,27 +96,46 @@ impl Volume {
         self.log.send(id);
         let (stream, start) = (self.log.batch(id).stream, self.log.batch(id).start);
         let blocks = self.log.batch(id).records.blocks();
-        let padded = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
+        let padded = self.extent(id);
         let used = start.raw() - self.start_of(self.log.batch(id).segment).raw() + padded;
         self.log.stream_mut(stream).used = used;
-        self.dispatch(id, padded);
+        self.dispatch(id);
         if stream != Stream::Meta {
             self.checkpoint.note_sent(blocks, self.now);
         }
         self.flushes.note_sent(padded, self.now);
     }
 
-    /// Has a batch of so many blocks written. Its header comes after what it describes.
-    fn dispatch(&mut self, id: BatchId, padded: u32) {
+    /// Blocks that a batch takes of its log segment.
+    pub(crate) fn extent(&self, id: BatchId) -> u32 {
         let batch = self.log.batch(id);
-        let (segment, blocks) = (batch.segment, batch.records.blocks());
-        let remaps = batch.remaps && blocks > 0;
-        let first = Location::new(batch.start.raw() + 1);
+        let blocks =
+            (1 + batch.records.blocks()).next_multiple_of(self.layout.geometry().unit_blocks);
+        blocks + self.rest_to_pad(batch, blocks)
+    }
+
+    /// Has a batch written, now or when its turn comes.
+    fn dispatch(&mut self, id: BatchId) {
+        let batch = self.log.batch_mut(id);
+        batch.progress = Progress::Waiting;
+        let segment = batch.segment;
         self.segments.pin(segment);
-        if remaps {
+        self.start_batch(id);
+    }
+
+    /// Has a batch written if it may be now. Its header comes after what it describes.
+    pub(crate) fn start_batch(&mut self, id: BatchId) {
+        if !self.may_start(id) {
+            return;
+        }
+        let batch = self.log.batch_mut(id);
+        batch.progress = Progress::UnderWay;
+        let blocks = batch.records.blocks();
+        if batch.remaps && blocks > 0 {
+            let first = Location::new(batch.start.raw() + 1);
             self.ask(IoKind::Remap, Purpose::Remap(id), first, blocks);
         } else {
-            self.write_batch(id, padded);
+            self.write_batch(id, self.extent(id));
         }
     }
 
@@ -204,28 +226,35 @@ impl Volume {
     /// The backing is through with a batch. It is over when all before it in its log segment are (`crate::log`,
     /// invariant 4).
     pub(crate) fn batch_over(&mut self, id: BatchId, result: Result<(), IoFailed>) {
-        let segment = self.log.batch(id).segment;
-        self.segments.unpin(segment);
-        self.log.batch_mut(id).written = Some(result.is_ok());
+        let batch = self.log.batch_mut(id);
+        batch.progress = Progress::Over(result.is_ok());
+        let (stream, segment) = (batch.stream, batch.segment);
         if result.is_ok() {
             self.failures = 0;
         } else {
-            self.suspect(self.log.batch(id).stream, segment);
+            self.suspect(stream, segment);
         }
         let broken = self.segments.of(segment).state == SegmentState::Suspect;
+        if broken && self.layout.is_zoned() {
+            // What was put together for this zone goes elsewhere as well.
+            self.send_open(stream);
+        }
         for id in self.log.sent_to(segment) {
-            let written = self.log.batch(id).written;
-            match written {
-                Some(_) if broken && self.retry(id) => {}
-                Some(written) => self.end_batch(id, !written),
-                None if broken => {}
-                None => return,
+            let progress = self.log.batch(id).progress;
+            match progress {
+                Progress::Over(_) | Progress::Waiting if broken && self.retry(id) => {}
+                Progress::Over(written) => self.end_batch(id, !written),
+                Progress::Waiting if broken => self.end_batch(id, true),
+                Progress::UnderWay if broken => {}
+                Progress::Waiting | Progress::UnderWay => break,
             }
         }
+        self.start_waiting();
     }
 
     fn end_batch(&mut self, id: BatchId, failed: bool) {
         let mut batch = self.log.end(id);
+        self.segments.unpin(batch.segment);
         let mut waiters = std::mem::take(&mut batch.waiters);
         self.release(&mut waiters, failed);
         batch.waiters = waiters;
@@ -242,18 +271,17 @@ impl Volume {
         }
         // What the stream put together meanwhile stays behind the batch that failed, so it is sent first.
         self.send_open(stream);
-        let batch = self.log.batch(id);
-        let blocks = batch.records.blocks();
-        let padded = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
-        let (segment, start, _) = self.next_place(stream, padded);
+        let (old, blocks) = (self.log.batch(id).segment, self.log.batch(id).records.blocks());
+        let least = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
+        let (segment, start, _) = self.next_place(stream, least);
         self.move_entries(id, start);
         let batch = self.log.batch_mut(id);
         batch.segment = segment;
         batch.start = start;
         batch.attempt += 1;
-        batch.written = None;
-        self.log.stream_mut(stream).used += padded;
-        self.dispatch(id, padded);
+        self.segments.unpin(old);
+        self.log.stream_mut(stream).used += self.extent(id);
+        self.dispatch(id);
         self.stats.retried_batches += 1;
         self.checkpoint.spoil();
         true
@@ -266,6 +294,7 @@ impl Volume {
             self.freeze(Frozen::Writes);
         }
         self.segments.suspect(segment);
+        self.finish_rest(segment, 1);
         let state = self.log.stream_mut(stream);
         if state.segment == Some(segment) {
             state.segment = None;

@@ -153,7 +153,8 @@ impl Volume {
         // Log segments that a checkpoint is about to free may be taken up by checkpoints themselves: whoever waits for
         // one must not wait for those.
         let blocked = self.segments.available() <= Self::kept_from(Stream::User);
-        free < self.low() || background || wanted || blocked || self.is_evacuating()
+        let leaves = self.is_evacuating() || self.segments.has_leaving();
+        free < self.low() || background || wanted || blocked || leaves
     }
 
     fn end_walk(&mut self, at: usize) {

@@ -104,6 +104,9 @@ pub struct Options {
     /// Mode `sung`: bytes that tables may take; those updated least recently leave memory then. Two stay, and those that are
     /// in use.
     pub table_bytes: u64,
+    /// Zones: a volume is opened although a zone holds less than the last checkpoint knows of, or one that may hold what came after
+    /// it is offline. What was there is an error to read.
+    pub give_up_zones: bool,
     /// Modes `sung` and `han`: the backing is never flushed, as the papers have it. For simulations: what was flushed can be
     /// lost then (volume.md, section 3, V4).
     pub paper_flush: bool,
@@ -135,6 +138,7 @@ impl Default for Options {
             free_share: 0.1,
             commit_age: Nanos::new(5_000_000_000),
             table_bytes: u64::MAX,
+            give_up_zones: false,
             paper_flush: false,
         }
     }
@@ -163,6 +167,11 @@ pub enum OptionsError {
         /// Blocks of the unit.
         unit: u32,
     },
+    /// Zones are written from start to end.
+    #[error(
+        "cleaning by remap needs blocks that can be changed anywhere, and the backing has zones: clean by copying"
+    )]
+    RemapZones,
     /// The longest request does not fit the batches.
     #[error("{found} batches of {blocks} blocks; expected at least {min} for the longest request")]
     Batches {

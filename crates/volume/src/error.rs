@@ -4,6 +4,7 @@ use onefold_format::volume::{BlockError, VolumeMode};
 use thiserror::Error;
 
 use crate::config::{GeometryError, OptionsError};
+use crate::zones::ZoneError;
 
 /// Why a volume cannot be made or opened.
 #[derive(Debug, Error)]
@@ -12,6 +13,15 @@ pub enum MountError {
     /// The geometry cannot work.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
+    /// The zones of the backing cannot be used.
+    #[error(transparent)]
+    Zones(#[from] ZoneError),
+    /// A volume on zones cannot be made anew.
+    #[error(
+        "a volume on zones cannot get a root made anew yet: what a power cut left behind the last batch cannot be told apart there; \
+         nothing was changed"
+    )]
+    ZonedRebuild,
     /// The options cannot work.
     #[error(transparent)]
     Options(#[from] OptionsError),

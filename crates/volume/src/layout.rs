@@ -65,9 +65,8 @@ impl Layout {
         }
         let stride = if zone_blocks > 0 { zone_blocks } else { segment_blocks };
         let segments = narrow(backing_blocks / u64::from(stride));
-        let zone_starts = |ids: [u32; 2]| ids.map(|id| u64::from(id) * u64::from(stride)).to_vec();
         let (labels, roots) = if zone_blocks > 0 {
-            (zone_starts(LABEL_ZONES), zone_starts(ROOT_ZONES))
+            (zone_starts(LABEL_ZONES, stride), zone_starts(ROOT_ZONES, stride))
         } else {
             (label_addresses(backing_blocks), root_addresses(backing_blocks))
         };
@@ -104,6 +103,12 @@ impl Layout {
     #[must_use]
     pub fn labels(&self) -> &[u64] {
         &self.labels
+    }
+
+    /// Where copies of the label can be found on zones of so many blocks: those in zones of their own, and those that zones with roots
+    /// begin with.
+    pub(crate) fn label_places(zone_blocks: u32) -> Vec<u64> {
+        [zone_starts(LABEL_ZONES, zone_blocks), zone_starts(ROOT_ZONES, zone_blocks)].concat()
     }
 
     /// Whether the backing has zones.
@@ -206,4 +211,8 @@ impl Layout {
     pub fn map_pages(&self) -> usize {
         index64(self.geometry.logical_blocks.div_ceil(crate::map::PAGE_ENTRIES_U64))
     }
+}
+
+fn zone_starts(zones: [u32; 2], zone_blocks: u32) -> Vec<u64> {
+    zones.map(|zone| u64::from(zone) * u64::from(zone_blocks)).to_vec()
 }

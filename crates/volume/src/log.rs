@@ -105,6 +105,16 @@ impl Records {
     }
 }
 
+/// How far the backing is with a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It was not asked yet.
+    Waiting,
+    UnderWay,
+    /// Whether it wrote it.
+    Over(bool),
+}
+
 /// A batch in memory.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -117,8 +127,7 @@ pub(crate) struct Batch {
     /// `None` until it is sent.
     pub(crate) seq: Option<u64>,
     pub(crate) attempt: u16,
-    /// Whether the backing wrote it; `None` while it is under way.
-    pub(crate) written: Option<bool>,
+    pub(crate) progress: Progress,
     pub(crate) records: Records,
     /// Its blocks are not in memory: the backing remaps them from their sources (`crate::remap`).
     pub(crate) remaps: bool,
@@ -263,7 +272,7 @@ impl Log {
             capacity,
             seq: None,
             attempt: 0,
-            written: None,
+            progress: Progress::Waiting,
             records: Records::default(),
             remaps: false,
             waiters: Vec::new(),
@@ -292,7 +301,7 @@ impl Log {
         batch.waiters.clear();
         batch.seq = None;
         batch.attempt = 0;
-        batch.written = None;
+        batch.progress = Progress::Waiting;
         batch.remaps = false;
         Some(batch)
     }

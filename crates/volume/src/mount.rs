@@ -12,7 +12,6 @@ use onefold_format::volume::{
     BlockError, Body, BodyBlock, DIRECTORY_ENTRIES, DirectoryPlace, Extent, Root, VolumeLabel,
     VolumeMode,
 };
-use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Location, Nanos};
 
 use crate::backing::{Backing, read_block, settle};
@@ -35,11 +34,13 @@ use crate::preload::Preload;
 use crate::replay::{Identity, find};
 use crate::resize::Resizing;
 use crate::restore::candidates;
+use crate::roots::{RootCursor, newest_root};
 use crate::runs::Runs;
 use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::volume::{Frozen, Requests, Volume};
+use crate::zones::{Finishes, ZoneReport, format_zones, report_of, write_label};
 
 /// What opening a volume came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,21 +68,30 @@ pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), Mo
         return crate::faithful::format(backing, label);
     }
     let layout = layout_of(label)?;
-    let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
-    for at in layout.labels().iter().chain(layout.roots()) {
-        backing.write(*at, &[0; BLOCK]).map_err(failed)?;
+    let report = report_of(backing, &layout)?;
+    if report.is_some() {
+        format_zones(backing, &layout)?;
+    } else {
+        let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
+        for at in layout.labels().iter().chain(layout.roots()) {
+            backing.write(*at, &[0; BLOCK]).map_err(failed)?;
+        }
+        backing.flush().map_err(failed)?;
     }
-    backing.flush().map_err(failed)?;
     let mut volume = Volume::blank(layout, Options::default(), label.clone());
+    if let Some(report) = report {
+        volume.meet_zones(&report)?;
+    }
     volume.close();
     if !settle(&mut volume, backing, Nanos::ZERO) {
         return Err(MountError::Backing("the first checkpoint was written"));
     }
     let failed = |_: IoFailed| MountError::Backing("the labels were written");
-    for at in volume.layout().labels() {
-        backing.write(*at, &label.encode(*at)[..]).map_err(failed)?;
-    }
-    backing.flush().map_err(failed)
+    let layout = volume.layout();
+    layout
+        .labels()
+        .iter()
+        .try_for_each(|at| write_label(backing, label, layout, *at).map_err(failed))
 }
 
 /// The geometry that a label describes.
@@ -109,8 +119,13 @@ pub(crate) fn zone_blocks_of(label: &VolumeLabel) -> u32 {
 /// # Errors
 /// What is wrong with the copy that says most.
 pub fn read_label<B: Backing>(backing: &mut B, blocks: u64) -> Result<VolumeLabel, MountError> {
+    let zones = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
+    let places = match zones {
+        None => onefold_format::volume::label_addresses(blocks),
+        Some(report) => Layout::label_places(report.zone_blocks),
+    };
     let mut newest: Result<VolumeLabel, BlockError> = Err(BlockError::NotOurs);
-    for at in onefold_format::volume::label_addresses(blocks) {
+    for at in places {
         let Ok(block) = read_block(backing, at) else { continue };
         let label = VolumeLabel::decode(&block[..], at);
         newest = match (newest, label) {
@@ -133,11 +148,18 @@ pub fn mount<B: Backing>(
     blocks: u64,
     options: Options,
 ) -> Result<(Volume, Recovery), MountError> {
-    let State { mut volume, recovery, durable, left_out } = find_state(backing, blocks, options)?;
+    // What is read now may lie in a volatile cache, if who wrote it was killed, and what follows builds upon it.
+    backing.flush().map_err(|_| MountError::Backing("it was flushed"))?;
+    let State { mut volume, recovery, durable, left_out, zones } =
+        find_state(backing, blocks, options)?;
     if recovery.seq < durable {
         return Err(MountError::Lost { missing: recovery.seq + 1, last: recovery.seq });
     }
-    for at in left_out {
+    if let Some(report) = &zones {
+        volume.tidy_zones(backing, report);
+    }
+    // On zones they stay behind the write pointer of a zone that is finished, unless nothing else is there.
+    for at in left_out.into_iter().filter(|_| zones.is_none()) {
         let failed = |_: IoFailed| MountError::Backing("batches that do not count were erased");
         backing.write(at.into(), &[0; BLOCK]).map_err(failed)?;
     }
@@ -211,6 +233,8 @@ pub(crate) struct State {
     pub(crate) durable: u64,
     /// Headers of batches that do not count.
     left_out: Vec<u32>,
+    /// The zones before anything was changed.
+    zones: Option<ZoneReport>,
 }
 
 fn find_state<B: Backing>(
@@ -220,8 +244,12 @@ fn find_state<B: Backing>(
 ) -> Result<State, MountError> {
     let (label, layout) = whole_label(backing, blocks)?;
     options.check(layout.geometry().unit_blocks)?;
-    let root = newest_root(backing, layout.roots(), &label.uuid)?;
-    state_from(backing, &root, label, options)
+    let zones = report_of(backing, &layout)?;
+    let options = zones.as_ref().map_or(Ok(options), |report| report.adapt(options))?;
+    let (root, cursor) = newest_root(backing, &layout, zones.as_ref(), &label.uuid)?;
+    let mut state = state_from(backing, &root, label, options, zones)?;
+    state.volume.roots = cursor;
+    Ok(state)
 }
 
 /// The newest label and what it describes, if the backing has all of it.
@@ -244,6 +272,7 @@ pub(crate) fn state_from<B: Backing>(
     root: &Root,
     label: VolumeLabel,
     options: Options,
+    zones: Option<ZoneReport>,
 ) -> Result<State, MountError> {
     let layout = layout_of(&label)?;
     let (body, body_blocks) = read_body(backing, root, &label.uuid)?;
@@ -253,48 +282,19 @@ pub(crate) fn state_from<B: Backing>(
         seq: root.seq.raw(),
         bytes: options.bytes,
     };
-    let replay = find(backing, &layout, &identity, &candidates(&body, &layout))?;
+    let mut places = candidates(&body, &layout);
+    if let Some(report) = &zones {
+        places = report.bound(places, root.clean, options.give_up_zones)?;
+    }
+    let replay = find(backing, &layout, &identity, &places)?;
     let mut volume = Volume::blank(layout, options, label);
     volume.incarnation = root.incarnation;
     volume.restore(backing, &body, body_blocks, root.generation)?;
     let recovery = volume.replayed(&body, &replay, root.clean)?;
-    Ok(State { volume, recovery, durable: replay.durable, left_out: replay.left_out })
-}
-
-/// Where the root of a generation lies.
-pub(crate) fn root_slot(layout: &Layout, generation: u64) -> u64 {
-    slot_of(layout.roots(), generation)
-}
-
-pub(crate) fn slot_of(roots: &[u64], generation: u64) -> u64 {
-    roots[index64(generation % u64_from(roots.len()))]
-}
-
-/// The newest root that can be used. The slot of the one after it has to be readable: a newer root may be there, and log
-/// segments that this one points to may be in use anew.
-pub(crate) fn newest_root<B: Backing>(
-    backing: &mut B,
-    roots: &[u64],
-    uuid: &[u8; 16],
-) -> Result<Root, MountError> {
-    let mut newest: Option<Root> = None;
-    let mut unreadable = Vec::new();
-    for at in roots {
-        let Ok(block) = read_block(backing, *at) else {
-            unreadable.push(*at);
-            continue;
-        };
-        let Ok(root) = Root::decode(&block[..], uuid, *at) else { continue };
-        if newest.as_ref().is_none_or(|old| old.generation < root.generation) {
-            newest = Some(root);
-        }
+    if let Some(report) = &zones {
+        volume.meet_zones(report)?;
     }
-    let next = newest.as_ref().map(|root| slot_of(roots, root.generation + 1));
-    match (newest, unreadable.into_iter().find(|at| next.is_none_or(|next| next == *at))) {
-        (_, Some(at)) => Err(MountError::Read { what: "root", at }),
-        (Some(root), None) => Ok(root),
-        (None, None) => Err(MountError::NoRoot { slots: roots.len() }),
-    }
+    Ok(State { volume, recovery, durable: replay.durable, left_out: replay.left_out, zones })
 }
 
 pub(crate) fn read_body<B: Backing>(
@@ -363,6 +363,8 @@ impl Volume {
             checkpoint: Checkpoint::new(restored, 1),
             cleaner: Cleaner::default(),
             trims: Trims::default(),
+            roots: RootCursor::first(&layout),
+            finishes: Finishes::default(),
             preload: Preload::default(),
             resizing: Resizing::default(),
             recovered: Vec::new(),

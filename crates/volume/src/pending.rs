@@ -17,12 +17,16 @@ pub(crate) enum Purpose {
     Flush { covers: u64 },
     /// The root of a checkpoint.
     Root,
+    /// The zone that the root goes to.
+    RootReset,
     /// A copy of the label.
     Label,
     /// Makes a copy of the label durable.
     LabelFlush,
-    /// A log segment that was given back.
+    /// A log segment that was given back: a trim, or the reset of its zone.
     Trim(LogSegmentId),
+    /// The zone of a log segment takes no more.
+    Finish(LogSegmentId),
     /// Parts that map pages are made from; the number is that of the request among those.
     Load(u64),
     /// The next header of a log segment that is cleaned.

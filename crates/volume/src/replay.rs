@@ -31,8 +31,10 @@ use crate::page::Entry;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) segment: LogSegmentId,
-    /// First block to look at.
+    /// First block to look at ..
     pub(crate) from: u32,
+    /// .. and the one behind the last.
+    pub(crate) end: u32,
     /// Lowest number of a use that counts.
     pub(crate) epoch_min: u64,
     /// Highest number of a use that counts.
@@ -84,7 +86,8 @@ pub(crate) fn find<B: Backing>(
     let mut headers = 0;
     let mut durable = identity.seq;
     for candidate in candidates {
-        let chain = walk(backing, layout, identity, candidate, &mut headers)?;
+        let first = layout.start_of(candidate.segment).raw();
+        let chain = walk(backing, first, identity, candidate, &mut headers)?;
         durable = durable.max(chain.durable_behind);
         for one in chain.batches {
             durable = durable.max(one.batch.header.durable_seq.raw());
@@ -131,17 +134,16 @@ struct Chain {
     durable_behind: u64,
 }
 
-/// The chain of a log segment (invariant 1).
+/// The chain of the log segment that begins at `first` (invariant 1).
 fn walk<B: Backing>(
     backing: &mut B,
-    layout: &Layout,
+    first: u32,
     identity: &Identity,
     candidate: &Candidate,
     headers: &mut u64,
 ) -> Result<Chain, MountError> {
     let mut chain = Chain::default();
-    let blocks = layout.geometry().segment_blocks;
-    let first = layout.start_of(candidate.segment).raw();
+    let blocks = candidate.end;
     let mut here = *candidate;
     let mut at = candidate.from;
     while at < blocks {

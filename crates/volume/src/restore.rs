@@ -26,14 +26,16 @@ use crate::volume::Volume;
 
 /// Where batches behind the root may lie.
 pub(crate) fn candidates(body: &Body, layout: &Layout) -> Vec<Candidate> {
+    let end = layout.geometry().segment_blocks;
     let open = body.open.iter().filter_map(|open| {
         let epoch = body.segments.get(open.segment.index())?.epoch;
         let from = open.next;
-        Some(Candidate { segment: open.segment, from, epoch_min: epoch, epoch_max: epoch })
+        Some(Candidate { segment: open.segment, from, end, epoch_min: epoch, epoch_max: epoch })
     });
     let listed = body.reserve.iter().map(|segment| Candidate {
         segment: *segment,
         from: 0,
+        end,
         epoch_min: body.next_epoch,
         epoch_max: u64::MAX,
     });

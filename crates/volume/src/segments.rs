@@ -61,6 +61,8 @@ pub(crate) struct Segments {
     deferred: Vec<u32>,
     /// Live blocks that are not of the map.
     data: u64,
+    /// Some log segment may be leaving.
+    leaves: bool,
 }
 
 impl Segments {
@@ -78,6 +80,7 @@ impl Segments {
             empty: 0,
             deferred: Vec::new(),
             data: 0,
+            leaves: false,
         };
         segments.free = segments.in_state(SegmentState::Free).collect();
         segments.list_all();
@@ -100,6 +103,7 @@ impl Segments {
             empty: 0,
             deferred: Vec::new(),
             data: 0,
+            leaves: false,
         };
         segments.empty = u32_from(segments.iter().filter(|(_, one)| one.is_empty_closed()).count());
         segments.free = segments.in_state(SegmentState::Free).collect();
@@ -247,8 +251,23 @@ impl Segments {
         }
     }
 
-    /// The backing is about to lose these log segments.
+    /// A log segment whose zone takes no more after a failed write: what it holds moves elsewhere, and it is not taken again.
+    pub(crate) fn retire(&mut self, id: LogSegmentId) {
+        let segment = self.of_mut(id);
+        segment.state = SegmentState::Closed;
+        segment.leaving = true;
+        self.leaves = true;
+        self.empty += u32::from(self.of(id).is_empty_closed());
+    }
+
+    /// Whether data has to move out of a log segment that is not taken again.
+    pub(crate) fn has_leaving(&self) -> bool {
+        self.leaves && self.table.iter().any(|segment| segment.leaving && segment.is_movable())
+    }
+
+    /// The backing is about to lose these log segments, or takes no more there.
     pub(crate) fn leave(&mut self, ids: &[LogSegmentId]) {
+        self.leaves |= !ids.is_empty();
         for id in ids {
             self.of_mut(*id).leaving = true;
         }
@@ -345,6 +364,14 @@ impl Segments {
 }
 
 impl Segment {
+    /// Whether it holds data that the cleaner can move.
+    pub(crate) fn is_movable(&self) -> bool {
+        self.state == SegmentState::Closed
+            && self.stream != Stream::Meta
+            && self.pins == 0
+            && self.live > 0
+    }
+
     pub(crate) fn is_empty_closed(&self) -> bool {
         self.state == SegmentState::Closed && self.live == 0
     }

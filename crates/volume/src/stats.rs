@@ -77,6 +77,10 @@ pub struct Stats {
     pub freed_segments: u64,
     /// Blocks of log segments trimmed on the backing.
     pub trim_sent: u64,
+    /// Zones reset.
+    pub zone_resets: u64,
+    /// Zones finished that were not full.
+    pub zone_finishes: u64,
     /// Flushes of the host.
     pub flushes: u64,
     /// Flushes sent to the backing.
@@ -140,6 +144,8 @@ impl Stats {
             damaged_segments: self.damaged_segments - earlier.damaged_segments,
             freed_segments: self.freed_segments - earlier.freed_segments,
             trim_sent: self.trim_sent - earlier.trim_sent,
+            zone_resets: self.zone_resets - earlier.zone_resets,
+            zone_finishes: self.zone_finishes - earlier.zone_finishes,
             flushes: self.flushes - earlier.flushes,
             flushes_sent: self.flushes_sent - earlier.flushes_sent,
             batches: self.batches - earlier.batches,

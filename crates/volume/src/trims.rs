@@ -1,10 +1,11 @@
-//! Log segments that were given back: trimmed on the backing, then free.
+//! Log segments that were given back: trimmed on the backing, then free. On zones they are reset, and not free before: a trim may
+//! be left out, a reset may not.
 
 use std::collections::VecDeque;
 
 use onefold_units::{LogSegmentId, Nanos};
 
-use crate::io::IoKind;
+use crate::io::{IoFailed, IoKind};
 use crate::log::Stream;
 use crate::pending::Purpose;
 use crate::volume::Volume;
@@ -24,11 +25,6 @@ impl Trims {
         self.queue.push_back(segment);
     }
 
-    pub(crate) fn over(&mut self, segment: LogSegmentId) {
-        self.under_way -= 1;
-        self.over.push(segment);
-    }
-
     /// Log segments that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = LogSegmentId> + '_ {
         self.queue.iter().copied()
@@ -45,6 +41,15 @@ impl Trims {
 }
 
 impl Volume {
+    /// The backing is through with a log segment. A zone that could not be reset is not taken again.
+    pub(crate) fn trim_over(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
+        self.trims.under_way -= 1;
+        if result.is_err() && self.layout.is_zoned() {
+            self.segments.leave(&[segment]);
+        }
+        self.trims.over.push(segment);
+    }
+
     /// Trims what waits, one log segment at a time and not too fast. Where log segments are short, they become free
     /// without: a trim that the backing never sees does no harm.
     pub(crate) fn step_trims(&mut self) {
@@ -53,23 +58,34 @@ impl Volume {
         }
         while !self.trims.queue.is_empty() {
             let leaving = self.trims.queue.front().is_some_and(|id| self.segments.of(*id).leaving);
-            let free = self.segments.free_count();
-            let hurry = free < self.layout.low();
-            let scarce = self.segments.available() <= Self::kept_from(Stream::User);
-            let due = self.trims.under_way == 0 && (hurry || self.now >= self.trims.next);
-            if self.options.trim && !leaving && (due || self.options.trim_pause == Nanos::ZERO) {
+            let zoned = self.layout.is_zoned();
+            let hurry = self.segments.free_count() < self.layout.low();
+            let blocked = self.segments.available() <= Self::kept_from(Stream::User);
+            let due = hurry || self.now >= self.trims.next || self.options.trim_pause == Nanos::ZERO;
+            let alone = self.trims.under_way == 0 || self.options.trim_pause == Nanos::ZERO || zoned && hurry;
+            if (self.options.trim || zoned) && !leaving && due && alone {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.trims.under_way += 1;
                 self.trims.next = self.now + self.options.trim_pause;
-                let (at, blocks) = (self.start_of(segment), self.segment_blocks());
-                self.stats.trim_sent += u64::from(blocks);
-                self.ask(IoKind::Trim, Purpose::Trim(segment), at, blocks);
-            } else if !self.options.trim || scarce || leaving {
+                self.send_trim(segment);
+            } else if leaving || (!zoned && (!self.options.trim || blocked)) {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.segments.freed(segment);
             } else {
                 return;
             }
+        }
+    }
+    fn send_trim(&mut self, segment: LogSegmentId) {
+        let at = self.start_of(segment);
+        if self.layout.is_zoned() {
+            self.stats.zone_resets += 1;
+            let blocks = self.layout.geometry().zone_blocks;
+            self.ask(IoKind::Reset, Purpose::Trim(segment), at, blocks);
+        } else {
+            let blocks = self.segment_blocks();
+            self.stats.trim_sent += u64::from(blocks);
+            self.ask(IoKind::Trim, Purpose::Trim(segment), at, blocks);
         }
     }
 }

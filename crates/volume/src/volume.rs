@@ -21,9 +21,11 @@ use crate::map::Map;
 use crate::pending::{Pending, Purpose};
 use crate::preload::Preload;
 use crate::resize::Resizing;
+use crate::roots::RootCursor;
 use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
+use crate::zones::Finishes;
 
 /// A log-structured volume.
 ///
@@ -57,6 +59,8 @@ pub struct Volume {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) cleaner: Cleaner,
     pub(crate) trims: Trims,
+    pub(crate) roots: RootCursor,
+    pub(crate) finishes: Finishes,
     pub(crate) resizing: Resizing,
     /// What recovery found behind the last root, by member; the next checkpoint writes it as runs.
     pub(crate) recovered: Vec<(usize, Vec<RunRecord>)>,
@@ -193,6 +197,7 @@ impl Volume {
         self.step_checkpoint();
         self.step_cleaner();
         self.step_trims();
+        self.step_finishes();
         self.step_resize();
         self.step_preload();
     }
@@ -263,7 +268,9 @@ impl Volume {
             Purpose::Root => self.root_over(result),
             Purpose::Label => self.label_over(result),
             Purpose::LabelFlush => self.label_durable(result),
-            Purpose::Trim(segment) => self.trims.over(segment),
+            Purpose::RootReset => self.root_reset_over(result),
+            Purpose::Trim(segment) => self.trim_over(segment, result),
+            Purpose::Finish(segment) => self.finish_over(segment),
             Purpose::Load(number) => self.load_over(number, &ended.buffer, result),
             Purpose::CleanHeader(segment) => {
                 self.clean_header_over(segment, &ended.buffer, result);

@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 
 use onefold_format::volume::{BodyPlace, Root};
-use onefold_units::convert::{narrow, u64_from};
-use onefold_units::{Location, LogSegmentId, Seq};
+use onefold_units::convert::u64_from;
+use onefold_units::{LogSegmentId, Seq};
 
 use super::write::extents;
 use super::{Phase, SPOILED_MAX, Work};
-use crate::io::{IoFailed, IoKind};
+use crate::io::IoFailed;
 use crate::log::Stream;
-use crate::mount::root_slot;
-use crate::pending::Purpose;
-use crate::stats::Sent;
 use crate::volume::{Frozen, Volume};
 
 impl Volume {
@@ -29,13 +26,15 @@ impl Volume {
             clean: work.clean,
             body: BodyPlace::of(&work.body, extents(&work.body_blocks)),
         };
-        let at = narrow(root_slot(&self.layout, generation));
-        let id = self.ask(IoKind::Write, Purpose::Root, Location::new(at), 1);
-        let block = root.encode(&self.uuid, at.into());
-        self.pending.buffer_mut(id).copy_from_slice(&block[..]);
-        self.stats.count(Sent::Label, 1);
-        work.phase = Phase::Root;
+        work.phase = if self.write_root(&root) { Phase::Root } else { Phase::RootZone };
         false
+    }
+
+    /// The zone for the root can be written.
+    pub(crate) fn root_zone_ready(&mut self) {
+        if let Some(work) = &mut self.checkpoint.work {
+            work.phase = Phase::Settle;
+        }
     }
 
     /// The root was written.

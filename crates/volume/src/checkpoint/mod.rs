@@ -65,6 +65,8 @@ enum Phase {
     Body,
     /// The batches have to become durable.
     Settle,
+    /// The zone that the root goes to is being reset.
+    RootZone,
     /// The root is being written.
     Root,
     /// The root has to become durable.
@@ -219,7 +221,7 @@ impl Checkpoint {
     /// Invariant 4.
     pub(crate) fn spoil(&mut self) {
         if let Some(work) = &mut self.work
-            && !matches!(work.phase, Phase::Root | Phase::RootFlush)
+            && !matches!(work.phase, Phase::RootZone | Phase::Root | Phase::RootFlush)
         {
             work.spoiled = true;
         }
@@ -305,7 +307,7 @@ impl Volume {
         let Some(mut work) = self.checkpoint.work.take() else { return false };
         let go_on = match work.phase {
             Phase::Settle => self.settle(&mut work),
-            Phase::Root | Phase::RootFlush => false,
+            Phase::RootZone | Phase::Root | Phase::RootFlush => false,
             _ if work.spoiled => {
                 work.phase = Phase::Settle;
                 work.last_seq = self.log.seq();

@@ -1,12 +1,10 @@
 //! Which log segment is cleaned next.
 
-use onefold_format::volume::SegmentState;
 use onefold_units::LogSegmentId;
 use onefold_units::convert::float;
 
 use crate::config::Victim;
 use crate::layout::Layout;
-use crate::log::Stream;
 use crate::volume::Volume;
 
 impl Volume {
@@ -16,14 +14,7 @@ impl Volume {
         let greedy = urgent || self.options.victim == Victim::Greedy;
         let (blocks, full) = (self.segment_blocks(), self.segment_room());
         let now = self.segments.next_epoch();
-        let cleanable = || {
-            self.segments.iter().filter(|(_, segment)| {
-                segment.state == SegmentState::Closed
-                    && segment.stream != Stream::Meta
-                    && segment.pins == 0
-                    && !segment.is_empty_closed()
-            })
-        };
+        let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable());
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {
             return Some(id);
         }

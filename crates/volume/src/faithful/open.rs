@@ -22,9 +22,11 @@ use crate::engine::Engine;
 use crate::error::MountError;
 use crate::io::IoFailed;
 use crate::log::BLOCK;
-use crate::mount::{Recovery, damaged, fetch, locations, newest_root};
+use crate::mount::{Recovery, damaged, fetch, locations};
+use crate::roots::newest_in_slots;
 use crate::stats::Stats;
 use crate::volume::Frozen;
+use crate::zones::ZoneError;
 
 /// Blocks side by side that were lost to discarded transactions and are worth being a region.
 const GAP_BLOCKS_MIN: u32 = 64;
@@ -32,6 +34,9 @@ const GAP_BLOCKS_MIN: u32 = 64;
 /// Makes an empty volume. What the backing held is lost.
 pub(crate) fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
     let areas = Areas::of(label)?;
+    if backing.zones().is_ok_and(|zones| zones.is_some()) {
+        return Err(ZoneError::Mode { mode: label.mode }.into());
+    }
     let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
     for at in areas.labels().iter().chain(areas.roots()) {
         backing.write(*at, &[0; BLOCK]).map_err(failed)?;
@@ -97,7 +102,7 @@ fn find_state<B: Backing>(
     if blocks < expected {
         return Err(MountError::Shrunk { found: blocks, expected });
     }
-    let root = newest_root(backing, areas.roots(), &label.uuid)?;
+    let root = newest_in_slots(backing, areas.roots(), &label.uuid)?;
     let mut volume = Faithful::blank(areas, options, label.uuid);
     volume.incarnation = root.incarnation;
     volume.checkpoint.generation = root.generation;

@@ -27,7 +27,8 @@ use crate::error::MountError;
 use crate::host::Range;
 use crate::layout::Layout;
 use crate::log::BLOCK;
-use crate::mount::{mount_read_only, read_label, slot_of, whole_label};
+use crate::mount::{mount_read_only, read_label, whole_label};
+use crate::roots::slot_of;
 use survey::{NUMBERS_MAX, Survey, survey};
 
 /// More than any checkpoint that was ever committed is ahead of the batches that can be found: each one takes a batch.
@@ -119,6 +120,9 @@ pub fn rebuild<B: Backing>(
         return Err(MountError::NoRebuild(label.mode));
     }
     let (label, layout) = whole_label(backing, blocks)?;
+    if layout.is_zoned() {
+        return Err(MountError::ZonedRebuild);
+    }
     options.check(layout.geometry().unit_blocks)?;
     if let Ok((_, recovery, durable)) = mount_read_only(backing, blocks, options)
         && recovery.seq >= durable

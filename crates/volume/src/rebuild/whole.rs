@@ -96,7 +96,7 @@ fn judge<B: Backing>(
     (survey, root): (&Survey, &Root),
     last: Last,
 ) -> Result<Option<Rebuilt>, MountError> {
-    let state = match state_from(backing, root, label.clone(), options) {
+    let state = match state_from(backing, root, label.clone(), options, None) {
         Ok(state) => state,
         // It may be whole: other reads may have better luck.
         Err(error @ MountError::Read { .. }) => return Err(error),

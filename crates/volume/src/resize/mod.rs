@@ -90,6 +90,9 @@ pub enum ResizeError {
     /// Snapshots and clones are as large as the device.
     #[error("the volume has snapshots or clones, which are as large as it is; delete them first")]
     Members,
+    /// Labels of a volume on zones are not changed while it is used.
+    #[error("the volume lies on zones, and its size cannot be changed there yet")]
+    Zoned,
     /// Another resize is under way.
     #[error("another resize is under way")]
     Busy,
@@ -162,6 +165,9 @@ impl Volume {
         }
         if self.resizing.work.is_some() {
             return Err(ResizeError::Busy);
+        }
+        if self.layout.is_zoned() {
+            return Err(ResizeError::Zoned);
         }
         if matches!(to, Resize::Logical { .. }) && !self.family.stays_alone() {
             return Err(ResizeError::Members);

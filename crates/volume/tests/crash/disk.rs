@@ -1,13 +1,16 @@
 //! A backing with a volatile cache.
 //!
 //! A write, trim or remap is durable when a flush completes that began after it completed. At a power cut each other one,
-//! those under way included, happens as a whole, in part (sector by sector; a trim or remap block by block), or not at all.
+//! those under way included, happens as a whole, in part (sector by sector; a trim or remap block by block), or not at all. On
+//! zones what happens of the changes of one zone is the first of them, the last one in part (the first of its blocks): the write
+//! pointer falls back to any point between the last flushed and the last written block, and resets and finishes may be lost.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use onefold_units::Rng;
 use onefold_units::convert::{index, index64, u64_from};
-use onefold_volume::{Backing, IoFailed, Relocation};
+use onefold_units::{Rng, ZoneId, ZoneState};
+use onefold_volume::{Backing, IoFailed, Relocation, ZoneReport};
 
 use crate::image::{Block, Image, block};
 use crate::stamp::{BLOCK, SECTOR};
@@ -45,6 +48,9 @@ enum What {
     Trim(u64),
     /// Where, and blocks as their sources were when it began.
     Remap(Vec<(u64, Block)>),
+    /// Of a zone.
+    Reset(u32),
+    Finish(u32),
 }
 
 /// A write, trim or remap that is not durable.
@@ -80,11 +86,25 @@ fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
             for (at, block) in (change.at..).zip(blocks) {
                 image.set(at, block.clone());
             }
+            if let Some(zones) = &mut image.zones {
+                zones.advance(change.at, u64_from(blocks.len()));
+            }
         }
         What::Remap(blocks) => {
             for (at, block) in blocks {
                 image.set(*at, block.clone());
             }
+        }
+        What::Reset(zone) => {
+            let zones = image.zones.as_mut().expect("a backing with zones");
+            zones.reset(*zone);
+            let blank = Rc::new([0; BLOCK]);
+            for at in zones.blocks(*zone) {
+                image.set(at, Rc::clone(&blank));
+            }
+        }
+        What::Finish(zone) => {
+            image.zones.as_mut().expect("a backing with zones").finish(*zone);
         }
         What::Trim(blocks) => {
             let Some(left) = trimmed.left() else { return };
@@ -98,6 +118,14 @@ fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
 /// Some sectors or remapped blocks are new: any, or those before some point.
 fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
     match &change.what {
+        What::Write(blocks) if image.zones.is_some() => {
+            let some = index64(rng.below(u64_from(blocks.len())));
+            if some > 0 {
+                let what = What::Write(blocks[..some].to_vec());
+                apply(image, &Change { what, ..change.clone() }, trimmed);
+            }
+        }
+        What::Reset(_) | What::Finish(_) => {}
         What::Write(blocks) => {
             let sectors = u64_from(blocks.len() * (BLOCK / SECTOR));
             let in_order = rng.below(2) == 0;
@@ -169,7 +197,51 @@ impl Disk {
     }
 
     pub(crate) fn begin_write(&mut self, at: u64, bytes: &[u8]) -> u64 {
+        if let Some(zones) = &self.view.zones {
+            self.assert_zone_rests(zones.zone_of(at));
+            let opens = |change: &&Change| {
+                let zone = zones.zone_of(change.at);
+                let writes = matches!(change.what, What::Write(_));
+                writes && !change.complete && zones.state(zone) == ZoneState::Empty
+            };
+            let opening = self.changes.iter().filter(opens).count();
+            zones.check_write(at, u64_from(bytes.len() / BLOCK), opening);
+        }
         self.begin(at, What::Write(bytes.chunks(BLOCK).map(block).collect()))
+    }
+
+    /// Nothing else is under way in a zone.
+    fn assert_zone_rests(&self, zone: u32) {
+        let zones = self.view.zones.as_ref().expect("a backing with zones");
+        let busy = |change: &Change| !change.complete && zones.zone_of(change.at) == zone;
+        assert!(!self.changes.iter().any(busy), "two changes of zone {zone} are under way");
+    }
+
+    pub(crate) fn begin_reset(&mut self, zone: u32) -> u64 {
+        self.assert_zone_rests(zone);
+        let zones = self.view.zones.as_ref().expect("a backing with zones");
+        assert!(zones.is_writable(zone), "a reset of zone {zone}, which failed");
+        self.begin(zones.blocks(zone).start, What::Reset(zone))
+    }
+
+    pub(crate) fn begin_finish(&mut self, zone: u32) -> u64 {
+        self.assert_zone_rests(zone);
+        let zones = self.view.zones.as_ref().expect("a backing with zones");
+        self.begin(zones.blocks(zone).start, What::Finish(zone))
+    }
+
+    /// A zone fails for good. What was in one that is offline is gone.
+    pub(crate) fn fail_zone(&mut self, zone: u32, state: ZoneState) {
+        for image in [&mut self.view, &mut self.durable] {
+            fail_zone(image, zone, state);
+        }
+    }
+
+    /// Whether the backing refuses a request over these blocks because of their zone.
+    pub(crate) fn refuses(&self, at: u64, reads: bool) -> bool {
+        let Some(zones) = &self.view.zones else { return false };
+        let zone = zones.zone_of(at);
+        if reads { zones.is_offline(zone) } else { !zones.is_writable(zone) }
     }
 
     pub(crate) fn begin_trim(&mut self, at: u64, blocks: u64) -> u64 {
@@ -198,6 +270,18 @@ impl Disk {
     pub(crate) fn fail(&mut self, id: u64, fate: Fate, rng: &mut Rng) {
         let at =
             self.changes.iter().position(|change| change.id == id).expect("a change under way");
+        if self.view.zones.is_some() {
+            // Behind what is not durable in its zone.
+            match (fate, &mut self.changes[at].what) {
+                (Fate::Whole, _) => self.complete(id),
+                (Fate::Torn, What::Write(blocks)) if blocks.len() > 1 => {
+                    blocks.truncate(1 + index64(rng.below(u64_from(blocks.len() - 1))));
+                    self.complete(id);
+                }
+                _ => drop(self.changes.remove(at)),
+            }
+            return;
+        }
         let change = self.changes.remove(at);
         for image in [&mut self.view, &mut self.durable] {
             let mut rng = rng.clone();
@@ -249,8 +333,19 @@ impl Disk {
         mut fate: impl FnMut(usize, &mut Rng) -> Fate,
     ) -> Image {
         let mut image = self.durable.clone();
+        // Zones whose later changes do not happen.
+        let mut stopped = BTreeSet::new();
         for (n, change) in self.changes.iter().enumerate() {
             let fate = fate(n, rng);
+            if let Some(zones) = &image.zones {
+                let zone = zones.zone_of(change.at);
+                if stopped.contains(&zone) {
+                    continue;
+                }
+                if fate != Fate::Whole {
+                    stopped.insert(zone);
+                }
+            }
             happen(&mut image, change, fate, self.trimmed, rng);
         }
         image
@@ -291,9 +386,48 @@ fn happen(image: &mut Image, change: &Change, fate: Fate, trimmed: Trimmed, rng:
     }
 }
 
+/// A zone of an image fails for good.
+pub(crate) fn fail_zone(image: &mut Image, zone: u32, state: ZoneState) {
+    let zones = image.zones.as_mut().expect("a backing with zones");
+    zones.fail(zone, state);
+    if state == ZoneState::Offline {
+        let garbage = Rc::new([0xBD; BLOCK]);
+        for at in zones.blocks(zone) {
+            image.set(at, Rc::clone(&garbage));
+        }
+    }
+}
+
 impl Backing for Disk {
+    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
+        Ok(self.view.zones.as_ref().map(crate::zones::Zones::report))
+    }
+
+    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        if self.dead {
+            return Err(IoFailed);
+        }
+        let id = self.begin_reset(zone.raw());
+        self.tick()?;
+        self.complete(id);
+        Ok(())
+    }
+
+    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        if self.dead {
+            return Err(IoFailed);
+        }
+        let id = self.begin_finish(zone.raw());
+        self.tick()?;
+        self.complete(id);
+        Ok(())
+    }
+
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         self.tick()?;
+        if self.refuses(at, true) {
+            return Err(IoFailed);
+        }
         for (at, bytes) in (at..).zip(bytes.chunks_mut(BLOCK)) {
             bytes.copy_from_slice(&self.view.get(at)[..]);
         }
@@ -301,7 +435,7 @@ impl Backing for Disk {
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        if self.dead {
+        if self.dead || self.refuses(at, false) {
             return Err(IoFailed);
         }
         let id = self.begin_write(at, bytes);

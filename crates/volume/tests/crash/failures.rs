@@ -74,6 +74,9 @@ fn assert_reaction(rig: &Rig, refusal: Option<Refusal>) {
             assert!(rig.volume.stats().retried_batches > 0);
         }
         IoKind::Read | IoKind::Trim => assert_eq!(frozen, None),
+        // Of the zone that the next root goes to.
+        IoKind::Reset if frozen == Some(Frozen::Checkpoint) => {}
+        IoKind::Reset | IoKind::Finish => assert_eq!(frozen, None),
         IoKind::Remap => {
             assert_eq!(frozen, None, "the cleaner copies instead");
             assert_eq!(rig.volume.stats().failed_remaps, 1);

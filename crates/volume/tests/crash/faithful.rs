@@ -147,7 +147,7 @@ fn every_request_fails_once(mode: VolumeMode) {
             IoKind::Write => {
                 assert!(matches!(frozen, Some(Frozen::Writes | Frozen::Checkpoint)), "{frozen:?}");
             }
-            IoKind::Read | IoKind::Trim | IoKind::Remap => assert_eq!(frozen, None),
+            _ => assert_eq!(frozen, None),
         }
         assert_eq!(refusal, frozen.map(|_| Refusal::ReadOnly));
         let mut rig = rig

@@ -7,6 +7,7 @@ use onefold_format::checksum;
 use onefold_units::convert::index64;
 
 use crate::stamp::BLOCK;
+use crate::zones::Zones;
 
 pub(crate) type Block = Rc<[u8; BLOCK]>;
 
@@ -18,6 +19,8 @@ const OVER_MAX: usize = 4096;
 pub(crate) struct Image {
     base: Rc<Vec<Block>>,
     over: BTreeMap<u64, Block>,
+    /// Where its zones are, if it has any.
+    pub(crate) zones: Option<Zones>,
 }
 
 pub(crate) fn block(bytes: &[u8]) -> Block {
@@ -28,7 +31,7 @@ impl Image {
     /// Blocks of the same garbage.
     pub(crate) fn new(blocks: u64) -> Self {
         let garbage = Rc::new([0xEE; BLOCK]);
-        Self { base: Rc::new(vec![garbage; index64(blocks)]), over: BTreeMap::new() }
+        Self { base: Rc::new(vec![garbage; index64(blocks)]), over: BTreeMap::new(), zones: None }
     }
 
     pub(crate) fn blocks(&self) -> u64 {
@@ -82,7 +85,8 @@ impl Image {
     pub(crate) fn digest(&self) -> u64 {
         // Many blocks in a row are one, where there was a trim.
         let mut last: Option<(&Block, u32)> = None;
-        self.changed().fold(0, |digest: u64, (at, block)| {
+        let zones = self.zones.as_ref().map_or(0, Zones::digest);
+        self.changed().fold(zones, |digest: u64, (at, block)| {
             let known = last.filter(|(other, _)| Rc::ptr_eq(other, block));
             let sum = known.map_or_else(|| checksum(&block[..]), |(_, sum)| sum);
             last = Some((block, sum));

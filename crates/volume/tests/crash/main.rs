@@ -20,3 +20,5 @@ mod setup;
 mod spoil;
 mod stamp;
 mod states;
+mod zoned;
+mod zones;

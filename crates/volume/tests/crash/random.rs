@@ -42,9 +42,7 @@ pub(crate) fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
     }
 }
 
-fn random_run(seed: u64) {
-    let mut rng = Rng::new(seed);
-    let setup = Setup::random(&mut rng);
+pub(crate) fn random_run(seed: u64, setup: Setup, mut rng: Rng) {
     let mut rig = Rig::new(setup, seed);
     rig.disk.trimmed = [Trimmed::Old, Trimmed::Zeroes, Trimmed::Garbage][index64(rng.below(3))];
     // Some are full when it begins.
@@ -73,7 +71,10 @@ fn random_run(seed: u64) {
 
 #[test]
 fn random_cuts() {
-    for_each_seed(("onefold-volume", "crash", "random_cuts"), 100, random_run);
+    for_each_seed(("onefold-volume", "crash", "random_cuts"), 100, |seed| {
+        let mut rng = Rng::new(seed);
+        random_run(seed, Setup::random(&mut rng), rng);
+    });
 }
 
 /// Where log segments are short, each one is taken as soon as it is free.

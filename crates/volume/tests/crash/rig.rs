@@ -74,7 +74,7 @@ impl Flying {
 }
 
 fn changes(io: &Io) -> bool {
-    matches!(io.kind, IoKind::Write | IoKind::Trim | IoKind::Remap)
+    matches!(io.kind, IoKind::Write | IoKind::Trim | IoKind::Remap | IoKind::Reset)
 }
 
 fn overlap(io: &Io, at: Location, blocks: u32) -> bool {
@@ -361,6 +361,8 @@ impl Rig {
             }
             IoKind::Flush => flying.covered = self.disk.begin_flush(),
             IoKind::Trim => flying.change = Some(self.disk.begin_trim(at, io.blocks.into())),
+            IoKind::Reset => flying.change = Some(self.disk.begin_reset(io.zone().raw())),
+            IoKind::Finish => flying.change = Some(self.disk.begin_finish(io.zone().raw())),
             IoKind::Remap => {
                 flying.sources = self.volume.relocations(io.id);
                 flying.change = Some(self.disk.begin_remap(&flying.sources));
@@ -467,6 +469,10 @@ impl Rig {
         if let Some((_, fate)) = self.fail.filter(|(request, _)| *request == self.requests) {
             self.failed = Some(*io);
             return Some(fate);
+        }
+        let (at, reads) = (u64::from(io.at.raw()), io.kind == IoKind::Read);
+        if io.kind != IoKind::Flush && self.disk.refuses(at, reads) {
+            return Some(Fate::Lost);
         }
         let one_in = self.setup.refused_remaps;
         if io.kind != IoKind::Remap || one_in == 0 || self.rng.below(one_in) > 0 {

@@ -1,12 +1,13 @@
 //! Volumes under test.
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{Areas, CleanMove, Options, TRANSACTION_PAIRS_MAX, Victim, format};
 
 use crate::disk::Disk;
 use crate::image::Image;
+use crate::zones::{ZoneSetup, Zones};
 
 pub(crate) const UUID: [u8; 16] = [7; 16];
 
@@ -19,6 +20,8 @@ pub(crate) struct Setup {
     pub(crate) file_blocks: u64,
     pub(crate) logical_blocks: u64,
     pub(crate) unit_blocks: u32,
+    /// What zones the backing has, if it has any.
+    pub(crate) zones: Option<ZoneSetup>,
     /// One in so many remaps fails; 0: none does.
     pub(crate) refused_remaps: u64,
     pub(crate) options: Options,
@@ -47,6 +50,7 @@ pub(crate) const OPTIONS: Options = Options {
     free_share: 0.1,
     commit_age: Nanos::new(1 << 50),
     table_bytes: u64::MAX,
+    give_up_zones: false,
     paper_flush: false,
     preload: true,
 };
@@ -64,9 +68,34 @@ impl Setup {
             file_blocks: backing_blocks,
             logical_blocks,
             unit_blocks: 1,
+            zones: None,
             refused_remaps: 0,
             options,
         }
+    }
+
+    /// The same on so many zones.
+    pub(crate) const fn on_zones(mut self, count: u64, zones: ZoneSetup) -> Self {
+        self.backing_blocks = count * zones.size as u64;
+        self.file_blocks = self.backing_blocks;
+        self.zones = Some(zones);
+        self.options.clean_move = CleanMove::Copy;
+        self
+    }
+
+    /// A volume on zones on which everything happens often.
+    pub(crate) fn random_zoned(rng: &mut Rng) -> Self {
+        let mut setup = Self { refused_remaps: 0, unit_blocks: 1, ..Self::random(rng) };
+        let limit = pick(rng, &[Some(4), Some(5), Some(6), None]);
+        let (size, capacity) = pick(rng, &[(64, 64), (128, 64), (67, 67), (128, 97)]);
+        let room = 5 * setup.logical_blocks / 4;
+        if setup.options.batch_blocks > 16 {
+            (setup.options.batch_blocks, setup.options.batches) = (16, 26);
+        }
+        let count = 4 + 22 + rng.below(8) + room.div_ceil(capacity - capacity / 8);
+        let capacity = narrow(capacity);
+        setup.options.clean_below = pick(rng, &[None, Some(14)]);
+        setup.on_zones(count, ZoneSetup { size, capacity, limit })
     }
 
     /// The same, cleaned by remap.
@@ -128,7 +157,7 @@ impl Setup {
     pub(crate) fn label(&self) -> VolumeLabel {
         let blocks = self.backing_blocks;
         let segment_blocks = match self.mode {
-            VolumeMode::Log => 64,
+            VolumeMode::Log => self.zones.map_or(64, |zones| zones.capacity),
             // Several tables.
             VolumeMode::Sung => 1300,
             VolumeMode::Han => Areas::default_partition(self.mode, blocks),
@@ -149,14 +178,16 @@ impl Setup {
                 uuid: [8; 16],
                 role: DeviceRole::Data,
                 blocks,
-                zone_blocks: 0,
+                zone_blocks: self.zones.map_or(0, |zones| zones.size.into()),
             }],
         }
     }
 
     /// A new volume in which nothing was written.
     pub(crate) fn format(&self) -> Disk {
-        let mut disk = Disk::new(Image::new(self.file_blocks));
+        let mut image = Image::new(self.file_blocks);
+        image.zones = self.zones.map(|zones| Zones::new(zones, self.file_blocks));
+        let mut disk = Disk::new(image);
         format(&mut disk, &self.label()).expect("a volume that fits");
         assert_eq!(disk.volatile(), 0, "a new volume is durable");
         disk

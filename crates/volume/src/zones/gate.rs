@@ -1,0 +1,119 @@
+//! When a batch may be written, and when zones are finished (`crate::zones`, invariants 1 and 3).
+
+use onefold_format::volume::SegmentState;
+use onefold_units::LogSegmentId;
+
+use crate::append::BATCH_MIN;
+use crate::io::IoKind;
+use crate::log::{Batch, BatchId, Progress};
+use crate::pending::Purpose;
+use crate::volume::Volume;
+
+/// Zones that are left before they are full.
+#[derive(Debug, Default)]
+pub(crate) struct Finishes {
+    /// Those that still have batches under way.
+    wanted: Vec<LogSegmentId>,
+    under_way: u32,
+}
+
+impl Volume {
+    /// Whether a batch may be written now.
+    pub(crate) fn may_start(&self, id: BatchId) -> bool {
+        if !self.layout.is_zoned() {
+            return true;
+        }
+        let Batch { segment, start, .. } = *self.log.batch(id);
+        let begins = start == self.start_of(segment);
+        self.segments.of(segment).state != SegmentState::Suspect
+            && self.log.sent_to(segment).first() == Some(&id)
+            && !(begins && self.is_leaving_zones(id))
+    }
+
+    /// Whether some zone has to be full or finished before a batch begins another one: that which its stream had before, or one
+    /// that failed.
+    fn is_leaving_zones(&self, id: BatchId) -> bool {
+        let Batch { stream, segment, .. } = *self.log.batch(id);
+        let epoch = self.segments.of(segment).epoch;
+        let before = |other: &BatchId| {
+            let other = self.log.batch(*other);
+            let older = self.segments.of(other.segment).epoch < epoch;
+            other.seq.is_some() && other.stream == stream && older
+        };
+        let finishing = self.finishes.under_way > 0 || !self.finishes.wanted.is_empty();
+        finishing || self.log.active().iter().any(before)
+    }
+
+    /// Has the batches written whose turn has come.
+    pub(crate) fn start_waiting(&mut self) {
+        if !self.layout.is_zoned() {
+            return;
+        }
+        for id in self.log.active().to_vec() {
+            let batch = self.log.batch(id);
+            if batch.seq.is_some() && batch.progress == Progress::Waiting {
+                self.start_batch(id);
+            }
+        }
+    }
+
+    /// Whether a batch of so many blocks can go where so many are left. Where one block would be left behind a batch that takes all its
+    /// memory, that could not be padded.
+    pub(crate) fn fits(&self, rest: u32, blocks: u32) -> bool {
+        let pads = blocks < self.options.batch_blocks || !self.layout.is_zoned();
+        rest >= blocks && (rest - blocks != 1 || pads)
+    }
+
+    /// Blocks that a batch may have where so many are left. It leaves none on a zone that are too few for another batch.
+    pub(crate) fn capacity_in(&self, rest: u32) -> u32 {
+        let most = rest.min(self.options.batch_blocks);
+        let zoned = self.layout.is_zoned();
+        if zoned && (1..BATCH_MIN).contains(&(rest - most)) { rest - BATCH_MIN } else { most }
+    }
+
+    /// Blocks behind the first `blocks` of a batch that it pads, because no other batch fits there.
+    pub(crate) fn rest_to_pad(&self, batch: &Batch, blocks: u32) -> u32 {
+        if !self.layout.is_zoned() {
+            return 0;
+        }
+        let used = batch.start.raw() - self.start_of(batch.segment).raw() + blocks;
+        let rest = self.segment_blocks() - used;
+        let unit = self.layout.geometry().unit_blocks;
+        if rest < BATCH_MIN.max(unit) { rest } else { 0 }
+    }
+
+    /// A stream leaves a zone of which so many blocks were not written.
+    pub(crate) fn finish_rest(&mut self, segment: LogSegmentId, rest: u32) {
+        if self.layout.is_zoned() && rest > 0 && !self.finishes.wanted.contains(&segment) {
+            // Nobody resets it meanwhile.
+            self.segments.pin(segment);
+            self.finishes.wanted.push(segment);
+        }
+    }
+
+    /// Finishes zones that have no batch under way any more.
+    pub(crate) fn step_finishes(&mut self) {
+        let mut at = 0;
+        while let Some(segment) = self.finishes.wanted.get(at).copied() {
+            if !self.log.sent_to(segment).is_empty() {
+                at += 1;
+                continue;
+            }
+            self.finishes.wanted.swap_remove(at);
+            self.finishes.under_way += 1;
+            self.stats.zone_finishes += 1;
+            let (start, blocks) = (self.start_of(segment), self.layout.geometry().zone_blocks);
+            self.ask(IoKind::Finish, Purpose::Finish(segment), start, blocks);
+        }
+    }
+
+    /// A zone was finished, or could not be: then it can only be read, which is as good.
+    pub(crate) fn finish_over(&mut self, segment: LogSegmentId) {
+        self.finishes.under_way -= 1;
+        self.segments.unpin(segment);
+        if self.segments.of(segment).state == SegmentState::Suspect {
+            self.segments.retire(segment);
+        }
+        self.start_waiting();
+    }
+}

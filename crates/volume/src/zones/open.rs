@@ -1,0 +1,132 @@
+//! What opening a volume does about zones (`crate::zones`, invariants 4 and 5).
+
+use onefold_format::volume::SegmentState;
+use onefold_units::{LogSegmentId, ZoneId, ZoneState};
+
+use super::{ZoneError, ZoneReport};
+use crate::backing::Backing;
+use crate::config::{CleanMove, Options, OptionsError};
+use crate::error::MountError;
+use crate::io::IoFailed;
+use crate::layout::{LABEL_ZONES, Layout};
+use crate::replay::Candidate;
+use crate::volume::Volume;
+
+/// Zones written in part at once: data, what is cleaned, the map, and roots. With one more, data is kept apart by how often it is
+/// written (zoned.md, section 5, without journal streams).
+const ACTIVE_MIN: u32 = 4;
+
+/// What the backing says of its zones, if it is what the volume was made on.
+pub(crate) fn report_of<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+) -> Result<Option<ZoneReport>, MountError> {
+    let report = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
+    let expected = layout.geometry().zone_blocks;
+    let found = report.as_ref().map_or(0, |report| report.zone_blocks);
+    if found != expected {
+        return Err(ZoneError::Size { found, expected }.into());
+    }
+    let Some(report) = report else { return Ok(None) };
+    let (found, expected) = (report.capacity()?, layout.geometry().segment_blocks);
+    if found != expected {
+        return Err(ZoneError::Capacity { zone: ZoneId::new(0), found, expected }.into());
+    }
+    match report.limit() {
+        Some(found) if found < ACTIVE_MIN => {
+            Err(ZoneError::Limit { found, min: ACTIVE_MIN }.into())
+        }
+        _ => Ok(Some(report)),
+    }
+}
+
+impl ZoneReport {
+    /// What candidates for batches behind a root can hold. Behind a `clean` one there are none.
+    pub(crate) fn bound(
+        &self,
+        candidates: Vec<Candidate>,
+        clean: bool,
+        give_up: bool,
+    ) -> Result<Vec<Candidate>, ZoneError> {
+        let bound = |candidate: Candidate| {
+            let zone = ZoneId::new(candidate.segment.raw());
+            let (status, expected) = (self.status(zone.raw()), candidate.from);
+            let found = status.end();
+            if status.state == ZoneState::Offline {
+                let may_hold = !clean && !give_up;
+                return if may_hold { Err(ZoneError::Offline { zone }) } else { Ok(None) };
+            }
+            if found < expected {
+                let refused = ZoneError::WritePointer { zone, found, expected };
+                return if give_up { Ok(None) } else { Err(refused) };
+            }
+            Ok(Some(Candidate { end: candidate.end.min(found), ..candidate }))
+        };
+        let bounds: Result<Vec<_>, _> = candidates.into_iter().map(bound).collect();
+        Ok(bounds?.into_iter().flatten().collect())
+    }
+
+    /// How a volume is run on these zones.
+    pub(crate) fn adapt(&self, options: Options) -> Result<Options, OptionsError> {
+        if options.clean_move == CleanMove::Remap {
+            return Err(OptionsError::RemapZones);
+        }
+        let apart = self.limit().is_none_or(|limit| limit > ACTIVE_MIN);
+        Ok(Options { hot_cold: options.hot_cold && apart, ..options })
+    }
+}
+
+impl Volume {
+    /// Takes over what the backing says of its zones.
+    pub(crate) fn meet_zones(&mut self, report: &ZoneReport) -> Result<(), MountError> {
+        let mut leaving = Vec::new();
+        for (zone, status) in report.iter() {
+            let id = LogSegmentId::new(zone.raw());
+            if id.raw() >= self.layout.segments() {
+                break;
+            }
+            let segment = *self.segments.of(id);
+            let holds = segment.live > 0 && segment.state != SegmentState::Fixed;
+            match status.state {
+                ZoneState::Offline if holds => self.segments.suspect(id),
+                ZoneState::Empty if holds && segment.state == SegmentState::Closed => {
+                    if !self.options.give_up_zones {
+                        let (found, expected) = (0, segment.live);
+                        return Err(ZoneError::WritePointer { zone, found, expected }.into());
+                    }
+                    self.segments.suspect(id);
+                }
+                _ if holds && segment.state == SegmentState::Suspect => self.segments.retire(id),
+                _ => {}
+            }
+            if !status.is_writable() && segment.state != SegmentState::Fixed {
+                leaving.push(id);
+            }
+        }
+        self.segments.leave(&leaving);
+        Ok(())
+    }
+
+    /// Finishes zones that nobody goes on writing, and resets those that are free.
+    pub(crate) fn tidy_zones<B: Backing>(&mut self, backing: &mut B, report: &ZoneReport) {
+        let mut stuck = Vec::new();
+        for (zone, status) in report.iter() {
+            let id = LogSegmentId::new(zone.raw());
+            if id.raw() >= self.layout.segments() {
+                break;
+            }
+            let done = match self.segments.of(id).state {
+                SegmentState::Free if status.state == ZoneState::Empty || !status.is_writable() => {
+                    Ok(())
+                }
+                SegmentState::Free => backing.reset(zone),
+                SegmentState::Fixed if !LABEL_ZONES.contains(&zone.raw()) => Ok(()),
+                // One that cannot be finished can only be read.
+                _ if status.state.is_active() => backing.finish(zone).or(Ok(())),
+                _ => Ok(()),
+            };
+            stuck.extend(done.err().map(|_: IoFailed| id));
+        }
+        self.segments.leave(&stuck);
+    }
+}
