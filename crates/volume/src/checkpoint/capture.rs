@@ -95,7 +95,8 @@ impl Volume {
     fn describe_open(&self) -> Vec<OpenSegment> {
         let of = |stream: Stream| {
             let state = self.log.stream(stream);
-            let segment = state.segment?;
+            // A full one takes no more batches, and this checkpoint may give it back already.
+            let segment = state.segment.filter(|_| state.used < self.segment_blocks())?;
             Some(OpenSegment { stream: stream.code(), segment, next: state.used })
         };
         Stream::ALL.into_iter().filter_map(of).collect()

@@ -31,7 +31,7 @@ impl Volume {
     }
 
     /// Whether some zone has to be full or finished before a batch begins another one: that which its stream had before, or one
-    /// that failed.
+    /// that was left. Zones wait only for those that were taken before them, so none waits for itself.
     fn is_leaving_zones(&self, id: BatchId) -> bool {
         let Batch { stream, segment, .. } = *self.log.batch(id);
         let epoch = self.segments.of(segment).epoch;
@@ -40,7 +40,8 @@ impl Volume {
             let older = self.segments.of(other.segment).epoch < epoch;
             other.seq.is_some() && other.stream == stream && older
         };
-        let finishing = self.finishes.under_way > 0 || !self.finishes.wanted.is_empty();
+        let older = |wanted: &LogSegmentId| self.segments.of(*wanted).epoch < epoch;
+        let finishing = self.finishes.under_way > 0 || self.finishes.wanted.iter().any(older);
         finishing || self.log.active().iter().any(before)
     }
 

@@ -42,13 +42,17 @@ fn worked(seed: u64) -> (Image, Oracle) {
 
 /// Blocks that could not be read, where all others are as they should be.
 #[derive(Debug, Default)]
-struct Errors {
-    blocks: u64,
-    pages: u64,
+pub(crate) struct Errors {
+    pub(crate) blocks: u64,
+    pub(crate) pages: u64,
 }
 
 /// Reads every block by itself.
-fn assert_right_or_error(volume: &mut dyn Engine, disk: &mut Disk, expected: &[u64]) -> Errors {
+pub(crate) fn assert_right_or_error(
+    volume: &mut dyn Engine,
+    disk: &mut Disk,
+    expected: &[u64],
+) -> Errors {
     let mut errors = Errors::default();
     for (lba, expected) in (0..).zip(expected) {
         let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);

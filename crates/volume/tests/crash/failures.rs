@@ -8,6 +8,7 @@ use crate::disk::{Disk, Fate};
 use crate::random::random_op;
 use crate::rig::{Op, Rig, open};
 use crate::setup::{OPTIONS, Setup};
+use crate::zones::ZoneSetup;
 
 fn setup() -> Setup {
     let options = onefold_volume::Options {
@@ -103,11 +104,17 @@ fn every_request_fails_once_when_cleaning_by_remap() {
     every_request_fails(setup().remapped(), test);
 }
 
+#[test]
+fn every_request_fails_once_on_zones() {
+    let zones = ZoneSetup { size: 64, capacity: 64, limit: Some(4) };
+    every_request_fails(setup().on_zones(138, zones), "every_request_fails_once_on_zones");
+}
+
 fn every_request_fails(setup: Setup, test: &'static str) {
     let begin = begin(setup);
     // Each failure in three ways; a small budget looks at some only.
     let step = if budget(300) >= 5_000 { 1 } else { 4 };
-    let mut failures = [0_u64; 5];
+    let mut failures = [0_u64; 6];
     for request in (1..).step_by(step) {
         let seed = request;
         let _guard = Reproduce::new(seed, "onefold-volume", "crash", test);
@@ -127,7 +134,8 @@ fn every_request_fails(setup: Setup, test: &'static str) {
         }
         assert_reaction(&rig, refusal);
         let kind = rig.failed.map(|io| io.kind);
-        let kinds = [IoKind::Read, IoKind::Write, IoKind::Flush, IoKind::Trim, IoKind::Remap];
+        let [read, write, flush] = [IoKind::Read, IoKind::Write, IoKind::Flush];
+        let kinds = [read, write, flush, IoKind::Trim, IoKind::Remap, IoKind::Reset];
         failures[kinds.iter().position(|one| Some(*one) == kind).unwrap()] += 1;
         let reopened = if rig.volume.frozen().is_some() || request % 2 == 0 {
             rig.cut_and_reopen(0)
@@ -139,10 +147,10 @@ fn every_request_fails(setup: Setup, test: &'static str) {
         work(&mut rig);
         rig.assert_counts();
     }
-    println!("failed reads, writes, flushes, trims and remaps: {failures:?}");
-    let remaps = setup.options.clean_move == CleanMove::Remap;
-    assert!(failures[..4].iter().all(|count| *count > 0), "{failures:?}");
-    assert_eq!(failures[4] > 0, remaps, "{failures:?}");
+    println!("failed reads, writes, flushes, trims, remaps and resets: {failures:?}");
+    let (remaps, zoned) = (setup.options.clean_move == CleanMove::Remap, setup.zones.is_some());
+    let expected = [true, true, true, !zoned, remaps, zoned];
+    assert_eq!(failures.map(|count| count > 0), expected, "{failures:?}");
 }
 
 /// Power fails soon after a request failed: what was promised meanwhile is there.

@@ -77,6 +77,27 @@ fn random_cuts() {
     });
 }
 
+/// A server that is killed leaves what only the cache of the drive has: the next one makes it durable before it builds upon it.
+#[test]
+fn power_fails_while_a_killed_volume_opens() {
+    for_each_seed(
+        ("onefold-volume", "crash", "power_fails_while_a_killed_volume_opens"),
+        100,
+        |seed| {
+            let mut rng = Rng::new(seed);
+            let setup =
+                if seed % 2 == 0 { Setup::random(&mut rng) } else { Setup::random_zoned(&mut rng) };
+            let mut rig = Rig::new(setup, seed);
+            for _ in 0..3 {
+                rig.fuse = Some(1 + rng.below(1000));
+                work(&mut rig, &mut rng, 400);
+                rig = rig.kill_and_cut().unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+            }
+            rig.assert_counts();
+        },
+    );
+}
+
 /// Where log segments are short, each one is taken as soon as it is free.
 #[test]
 fn random_cuts_of_full_volumes() {

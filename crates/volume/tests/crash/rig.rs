@@ -345,10 +345,13 @@ impl Rig {
         self.assert_alone(&io);
         let at = u64::from(io.at.raw());
         assert!(at + u64::from(io.blocks) <= self.setup.file_blocks, "{io:?} leaves the backing");
+        let refused = io.kind != IoKind::Flush && self.disk.refuses(at, io.kind == IoKind::Read);
         let mut flying =
             Flying { io, change: None, covered: Vec::new(), sum: 0, sources: Vec::new() };
         match io.kind {
             IoKind::Read => {}
+            // Its zone failed; that is told when it is answered.
+            _ if refused => {}
             IoKind::Write => {
                 let bytes = &self.volume.buffer(io.id)[..index64(io.blocks.into()) * BLOCK];
                 self.oracle.sent(at, bytes, &self.disk);
@@ -445,7 +448,7 @@ impl Rig {
         }
         let id = flying.io.id;
         let failure = self.failure(&flying.io);
-        if flying.io.kind == IoKind::Write {
+        if flying.io.kind == IoKind::Write && flying.change.is_some() {
             let bytes = &self.volume.buffer(id)[..index64(flying.io.blocks.into()) * BLOCK];
             assert_eq!(checksum(bytes), flying.sum, "bytes changed while they were written");
         }
@@ -570,6 +573,25 @@ impl Rig {
             disk.trimmed = trimmed;
         }
         Self::open(self.setup, disk, oracle, self.rng.next_u64())
+    }
+
+    /// Its server is killed: what was under way happens or does not, and what was is in the cache of the backing. It is opened
+    /// again, and power fails meanwhile or soon after.
+    pub(crate) fn kill_and_cut(mut self) -> Result<Self, String> {
+        for flying in std::mem::take(&mut self.flying) {
+            match flying.change {
+                Some(change) if self.rng.below(2) == 0 => self.disk.complete(change),
+                Some(change) => self.disk.fail(change, Fate::Lost, &mut self.rng),
+                None => {}
+            }
+        }
+        // Without a cut it comes to this, and the first thing that an opening does makes it durable.
+        let whole = Self::open(self.setup, self.disk.clone(), self.oracle, 0)?;
+        self.disk.requests = 0;
+        self.disk.fuse = Some(1 + self.rng.below(whole.opening));
+        let _ = open(&mut self.disk, &self.setup);
+        let disk = Disk::new(self.disk.random_cut(&mut self.rng));
+        Self::open(self.setup, disk, whole.oracle, self.rng.next_u64())
     }
 
     /// Closes the volume and opens it again.

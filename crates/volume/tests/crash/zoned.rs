@@ -1,15 +1,50 @@
 //! Volumes on zones: random cuts, and zones that fail.
 
+use onefold_format::volume::VolumeMode;
 use onefold_testkit::{chosen_seed, for_each_seed};
-use onefold_units::Rng;
+use onefold_units::convert::low32;
+use onefold_units::{Lba, Nanos, Rng, ZoneState};
+use onefold_volume::{Engine, MemberId, MountError, Options, ZoneError, drive, format, mount};
 
-use crate::random::{random_run, work};
-use crate::rig::Rig;
-use crate::setup::Setup;
+use crate::damage::assert_right_or_error;
+use crate::disk::{Disk, fail_zone};
+use crate::image::{Image, block};
+use crate::oracle::Oracle;
+use crate::random::{random_op, random_run, work};
+use crate::rig::{Op, Rig, open};
+use crate::setup::{OPTIONS, Setup};
+use crate::stamp::BLOCK;
+use crate::zones::ZoneSetup;
+
+const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4) };
+
+fn setup() -> Setup {
+    let options = Options { checkpoint_blocks: 400, ..OPTIONS };
+    Setup::of(0, 1500, options).on_zones(70, ZONES)
+}
+
+/// A volume after some work without snapshots.
+fn worked(setup: Setup, seed: u64, ops: u64) -> Rig {
+    let mut rng = Rng::new(seed);
+    let mut rig = Rig::new(setup, seed);
+    for _ in 0..ops {
+        assert!(rig.run(random_op(&mut rng, rig.oracle.blocks())));
+        rig.step();
+    }
+    rig
+}
+
+fn refused<T>(result: Result<T, MountError>) -> ZoneError {
+    match result {
+        Err(MountError::Zones(error)) => error,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it was not refused"),
+    }
+}
 
 #[test]
 fn random_cuts_on_zones() {
-    for_each_seed(("onefold-volume", "crash", "random_cuts_on_zones"), 100, |seed| {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_on_zones"), 60, |seed| {
         let mut rng = Rng::new(seed);
         random_run(seed, Setup::random_zoned(&mut rng), rng);
     });
@@ -33,4 +68,208 @@ fn random_long_lives_on_zones() {
                 .unwrap_or_else(|what| panic!("{what}, {setup:?}"));
         }
     });
+}
+
+/// A zone that can only be read when the volume is opened loses nothing, is emptied, and nobody writes there.
+#[test]
+fn read_only_zones_are_evacuated() {
+    for_each_seed(("onefold-volume", "crash", "read_only_zones_are_evacuated"), 60, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut rig = worked(setup(), seed, 150);
+        let mut image = rig.random_cut();
+        let zones: Vec<u32> = (0..2).map(|_| low32(rng.below(70))).collect();
+        // Of the zones with roots one has to take the next one.
+        for zone in zones.iter().filter(|zone| ![2, 3].contains(*zone)) {
+            fail_zone(&mut image, *zone, ZoneState::ReadOnly);
+        }
+        let mut rig = Rig::open(setup(), Disk::new(image), rig.oracle, seed)
+            .unwrap_or_else(|what| panic!("{what}"));
+        work(&mut rig, &mut rng, 600);
+        for _ in 0..3 {
+            assert!(rig.run(Op::Checkpoint) && rig.settle());
+        }
+        let log = rig.volume.as_log().expect("a volume of mode log");
+        assert_eq!(log.stats().retried_batches, 0, "nobody writes there");
+        for info in log.segment_infos().filter(|info| zones.contains(&info.segment.raw())) {
+            let rests = info.state == "fixed" || info.stream == 3 || info.live == 0;
+            assert!(rests, "{info:?} still has data");
+        }
+        rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
+    });
+}
+
+/// Zones fail while they are written: what was promised is there, and the volume goes on.
+#[test]
+fn zones_become_read_only_at_any_time() {
+    for_each_seed(("onefold-volume", "crash", "zones_become_read_only_at_any_time"), 60, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut rig = worked(setup(), seed, 60);
+        for _ in 0..3 {
+            let log = rig.volume.as_log().expect("a volume of mode log");
+            let open: Vec<_> = log.segment_infos().filter(|info| info.state == "open").collect();
+            if let Some(info) = open.get(usize::try_from(rng.below(4)).unwrap()) {
+                rig.disk.fail_zone(info.segment.raw(), ZoneState::ReadOnly);
+            }
+            work(&mut rig, &mut rng, 100);
+            assert!(rig.settle());
+            assert_eq!(rig.volume.frozen(), None);
+        }
+        assert_eq!(rig.oracle.failed, 0);
+        rig.cut_and_reopen(1).unwrap_or_else(|what| panic!("{what}"));
+    });
+}
+
+/// What was in a zone that is offline is an error, and everything else is what it was. A zone that may have had what came after the
+/// last checkpoint is not given up without being asked.
+#[test]
+fn offline_zones_lose_their_blocks_and_nothing_else() {
+    let (mut lost, mut refusals) = (0, 0);
+    for_each_seed(("onefold-volume", "crash", "offline_zones"), 60, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut rig = worked(setup(), seed, 150);
+        let image = rig.random_cut();
+        let zone = 4 + low32(rng.below(66));
+        let mut whole = Disk::new(image.clone());
+        let (_, recovery) = open(&mut whole, &setup()).expect("it opens");
+        let mut damaged = image;
+        fail_zone(&mut damaged, zone, ZoneState::Offline);
+        let mut disk = Disk::new(damaged.clone());
+        let opened = match open(&mut disk, &setup()) {
+            Err(MountError::Zones(ZoneError::Offline { zone: found })) => {
+                assert_eq!(found.raw(), zone);
+                refusals += 1;
+                let mut setup = setup();
+                setup.options.give_up_zones = true;
+                disk = Disk::new(damaged);
+                open(&mut disk, &setup)
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok((mut volume, found)) => {
+                let state = rig.oracle.state_at(found.seq);
+                assert!(found.seq <= recovery.seq);
+                lost += assert_right_or_error(&mut *volume, &mut disk, &state).blocks;
+                assert_lives_on(&mut *volume, &mut disk);
+            }
+            // What a checkpoint or durable batches were made of.
+            Err(MountError::Read { .. } | MountError::Lost { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    });
+    assert!(chosen_seed().is_some() || (lost > 0 && refusals > 0), "{lost} {refusals}");
+}
+
+/// What is lost can be written again.
+fn assert_lives_on(volume: &mut dyn Engine, disk: &mut Disk) {
+    for lba in 0..200 {
+        let range = onefold_volume::Range { lba: Lba::new(lba), blocks: 1 };
+        let data = crate::stamp::stamped(1 << 40, lba, 1);
+        while volume.write(lba, range, Some(&data), false).is_err() {
+            drive(volume, disk, Nanos::new(1));
+        }
+    }
+    drive(volume, disk, Nanos::new(1 << 40));
+    assert_eq!(volume.frozen(), None);
+}
+
+/// A durable image of a closed volume, its content, and a zone of which live data would be missed.
+fn closed() -> (Image, Oracle, u32) {
+    let mut rig = worked(setup(), 1, 200).close_and_reopen().expect("it opens");
+    assert!(rig.settle());
+    let mut rig = rig.close_and_reopen().expect("it opens");
+    let log = rig.volume.as_log_mut().expect("a volume of mode log");
+    let lba = (0..1500).map(Lba::new).find_map(|lba| {
+        let (at, _) = log.look_up(&mut rig.disk, MemberId::DEVICE, lba)?;
+        at.is_block().then(|| at.raw() / ZONES.size)
+    });
+    rig.volume.close();
+    assert!(rig.settle());
+    (rig.disk.view().clone(), rig.oracle, lba.expect("a mapped block"))
+}
+
+/// A zone that somebody reset is told, and given up only by who wants that.
+#[test]
+fn a_zone_that_was_reset_by_somebody_else_is_told() {
+    let (mut image, oracle, zone) = closed();
+    let zones = image.zones.as_mut().expect("zones");
+    zones.reset(zone);
+    for at in zones.blocks(zone) {
+        image.set(at, block(&[0; BLOCK]));
+    }
+    let mut disk = Disk::new(image);
+    let error = refused(open(&mut disk, &setup()));
+    assert!(matches!(error, ZoneError::WritePointer { found: 0, .. }), "{error}");
+    assert!(error.to_string().contains("--repair"), "{error}");
+    assert_eq!(disk.volatile(), 0, "nothing was changed");
+
+    let mut setup = setup();
+    setup.options.give_up_zones = true;
+    let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
+    let state = oracle.state_at(u64::MAX);
+    let errors = assert_right_or_error(&mut *volume, &mut disk, &state);
+    assert!(errors.blocks > 0 && errors.pages == 0, "{errors:?}");
+    assert_lives_on(&mut *volume, &mut disk);
+}
+
+/// Labels have two copies, and zones with roots begin with one.
+#[test]
+fn a_volume_opens_without_its_zones_of_labels() {
+    let (mut image, oracle, _) = closed();
+    fail_zone(&mut image, 0, ZoneState::Offline);
+    fail_zone(&mut image, 1, ZoneState::Offline);
+    let rig = Rig::open(setup(), Disk::new(image), oracle, 1);
+    rig.map(|_| ()).unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// A zone with room for roots has the newest one; behind a full one there may be newer ones.
+#[test]
+fn roots_are_found_in_the_zone_that_has_room() {
+    let (image, oracle, _) = closed();
+    let states = [2, 3].map(|zone| image.zones.as_ref().expect("zones").state(zone));
+    let used = [2, 3].into_iter().zip(states).find(|(_, state)| state.is_active());
+    let (used, _) = used.expect("one of them has room");
+    let other = 5 - used;
+    let mut without = image.clone();
+    fail_zone(&mut without, other, ZoneState::Offline);
+    assert!(Rig::open(setup(), Disk::new(without), oracle.clone(), 1).is_ok());
+    let mut without = image.clone();
+    fail_zone(&mut without, used, ZoneState::Offline);
+    assert!(Rig::open(setup(), Disk::new(without), oracle.clone(), 1).is_err());
+    // It can only be read: the other one takes the next root.
+    let mut without = image;
+    fail_zone(&mut without, used, ZoneState::ReadOnly);
+    let rig = Rig::open(setup(), Disk::new(without), oracle, 1).expect("it opens");
+    rig.cut_and_reopen(2).expect("it opens again");
+}
+
+/// Zones that a volume cannot work with are refused, in words.
+#[test]
+fn zones_that_cannot_work_are_refused() {
+    let fresh = |zones: ZoneSetup| {
+        let mut image = Image::new(70 * u64::from(zones.size));
+        image.zones = Some(crate::zones::Zones::new(zones, image.blocks()));
+        Disk::new(image)
+    };
+    let label = setup().label();
+    let limit = ZoneSetup { limit: Some(3), ..ZONES };
+    let error = refused(format(&mut fresh(limit), &label));
+    assert_eq!(error, ZoneError::Limit { found: 3, min: 4 });
+    let error = refused(format(&mut fresh(ZoneSetup { capacity: 65, ..ZONES }), &label));
+    assert!(matches!(error, ZoneError::Capacity { found: 65, expected: 64, .. }));
+    let error = refused(format(&mut fresh(ZoneSetup { size: 64, ..ZONES }), &label));
+    assert_eq!(error, ZoneError::Size { found: 64, expected: 128 });
+    let error = refused(format(&mut Disk::new(Image::new(70 * 128)), &label));
+    assert_eq!(error, ZoneError::Size { found: 0, expected: 128 });
+    let sung = Setup { mode: VolumeMode::Sung, backing_blocks: 9000, zones: None, ..setup() };
+    let error = refused(format(&mut fresh(ZoneSetup { size: 150, ..ZONES }), &sung.label()));
+    assert_eq!(error, ZoneError::Mode { mode: VolumeMode::Sung });
+    let mut disk = fresh(ZONES);
+    disk.fail_zone(3, ZoneState::ReadOnly);
+    assert!(matches!(refused(format(&mut disk, &label)), ZoneError::Fixed { .. }));
+
+    let mut disk = setup().format();
+    let options = setup().remapped().options;
+    let opened = mount(&mut disk, setup().backing_blocks, options);
+    assert!(matches!(opened, Err(MountError::Options(onefold_volume::OptionsError::RemapZones))));
 }

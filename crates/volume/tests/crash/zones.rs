@@ -87,7 +87,8 @@ impl Zones {
     }
 
     pub(crate) fn reset(&mut self, zone: u32) {
-        self.list[index(zone)] = Zone { written: 0, finished: false, failed: None };
+        let of = &mut self.list[index(zone)];
+        *of = Zone { written: 0, finished: false, ..*of };
     }
 
     pub(crate) fn finish(&mut self, zone: u32) {
