@@ -76,6 +76,7 @@ impl Config {
             return Err(ConfigError::VolumePartition);
         }
         let geometry = match mode {
+            VolumeMode::Log if self.is_zoned() => self.log_zones()?,
             VolumeMode::Log => self.log_segments(&flash, blocks),
             VolumeMode::Sung | VolumeMode::Han => self.partitions(mode, blocks),
         };
@@ -122,6 +123,24 @@ impl Config {
         let logical_blocks = self.exported(layout.log_blocks());
         let geometry = Geometry { logical_blocks, ..geometry };
         Layout::new(geometry).map(|_| geometry)
+    }
+
+    /// Log segments that are zones.
+    fn log_zones(&self) -> Result<Result<Geometry, GeometryError>, ConfigError> {
+        let Some(zns) = self.zns(0)? else { return Ok(self.log_segments(&self.geometry()?, 0)) };
+        let geometry = Geometry {
+            backing_blocks: u64::from(zns.zones) * u64::from(zns.zone_blocks),
+            segment_blocks: zns.capacity_blocks,
+            zone_blocks: zns.zone_blocks,
+            unit_blocks: 1,
+            logical_blocks: 1,
+        };
+        let exported = |layout: Layout| {
+            let logical_blocks = self.exported(layout.log_blocks());
+            let geometry = Geometry { logical_blocks, ..geometry };
+            Layout::new(geometry).map(|_| geometry)
+        };
+        Ok(Layout::new(geometry).and_then(exported))
     }
 
     /// The partitions of the modes `sung` and `han`. Both papers write blocks of 4 KiB, whatever the device maps.

@@ -58,14 +58,22 @@ impl Config {
 
     /// Keys that would do nothing on a zoned namespace, or something else than they say.
     fn check_zoned(&self) -> Result<(), ConfigError> {
+        // A volume can be overwritten.
+        let volume = self.word("volume.mode") == "log";
         let given = [
-            ("volume.mode", self.word("volume.mode") != "none"),
+            ("volume.mode = \"sung\"", self.word("volume.mode") == "sung"),
+            ("volume.mode = \"han\"", self.word("volume.mode") == "han"),
+            ("volume.offset", self.quantity("volume.offset") > 0),
+            ("volume.log_segment", self.quantity("volume.log_segment") > 0),
             ("ftl.remap", self.word("ftl.remap") != "none"),
             ("dedup.fingerprints", self.count("dedup.fingerprints") > 0),
             ("capacity.snapshots", self.quantity("capacity.snapshots") > 0),
-            ("precondition.overwrite", self.real("precondition.overwrite") > 0.0),
+            ("precondition.overwrite", !volume && self.real("precondition.overwrite") > 0.0),
             ("precondition.remap_log", self.real("precondition.remap_log") > 0.0),
-            ("precondition.until = \"steady\"", self.word("precondition.until") == "steady"),
+            (
+                "precondition.until = \"steady\"",
+                !volume && self.word("precondition.until") == "steady",
+            ),
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((what, _)) => Err(ConfigError::NeedsBlocks { what }),

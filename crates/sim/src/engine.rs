@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
 use onefold_ftl::{FtlStats, RemapStats};
 use onefold_nand::NullMedia;
+use onefold_ssd::zns::Zns;
 use onefold_ssd::{Command, DedupStats, HostStats, Payload, Ssd};
 use onefold_trace::workload::{Pacing, Request, Workload};
 use onefold_tracefile::{Options, TraceSource};
@@ -79,11 +80,17 @@ pub(crate) struct Baseline {
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     if let Some(config) = setup.config.zns(setup.seed)? {
-        return zoned::simulate(setup, &config, control);
+        return match setup.config.volume()? {
+            Some(volume) => {
+                let device = volume::Device::Zones(Box::new(Zns::new(config, NullMedia)?));
+                volume::simulate(setup, &volume, device, control)
+            }
+            None => zoned::simulate(setup, &config, control),
+        };
     }
     let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
     if let Some(config) = setup.config.volume()? {
-        return volume::simulate(setup, &config, ssd, control);
+        return volume::simulate(setup, &config, volume::Device::Blocks(Box::new(ssd)), control);
     }
     let mut gathered = Gathered { tells_contents: ssd.deduplicates(), ..Gathered::default() };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;

@@ -8,6 +8,7 @@ use onefold_volume::Sent;
 use crate::SimError;
 use crate::engine::{Finished, Setup};
 use crate::metrics::Metrics;
+use crate::precondition::Preconditioned;
 use crate::result::{
     Buffer, ByCause, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf,
     LatencySummaries, LittlesLaw, MapCache, PAGE_BYTES, Precondition, Remap, RunResult, SCHEMA,
@@ -70,11 +71,14 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         },
         checks: Checks { littles_law: Some(littles_law) },
         tenants: tenants(&run),
-        precondition: preconditioned(setup, &run),
+        precondition: preconditioned(setup, &run.preconditioned),
         map_cache: (ftl.map_hits + ftl.map_misses > 0)
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
         remap: remap_result(&run, &host, ftl.programs.total()),
-        volume: run.volume.as_ref().map(|volume| volume_result(volume, &device, &ftl)),
+        volume: run
+            .volume
+            .as_ref()
+            .map(|volume| volume_result(volume, &device, ftl.programs.total())),
         zoned: None,
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.warnings,
@@ -86,7 +90,8 @@ fn host_bytes(run: &Finished) -> u64 {
     volume.map_or_else(|| run.ssd.capacity(), |volume| volume.config.logical_bytes())
 }
 
-fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume {
+/// What a volume did, on a device that programmed so many pages.
+pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) -> Volume {
     let (stats, config) = (&run.stats, &run.config);
     let segment_pages = u64::from(config.geometry.segment_blocks);
     let sent = stats.sent_total();
@@ -95,7 +100,7 @@ fn volume_result(run: &VolumeRun, device: &HostStats, ftl: &FtlStats) -> Volume 
         device: host_result(device),
         sent_pages: Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause))).into(),
         waf_host: ratio(sent.into(), run.host.write_pages.into()),
-        waf_device: ratio(ftl.programs.total().into(), sent.into()),
+        waf_device: ratio(programs.into(), sent.into()),
         absorbed_pages: stats.absorbed,
         batches: stats.batches,
         read_runs: stats.read_runs,
@@ -266,9 +271,8 @@ pub(crate) fn tenant_results(
     .collect()
 }
 
-fn preconditioned(setup: &Setup, run: &Finished) -> Option<Precondition> {
+pub(crate) fn preconditioned(setup: &Setup, done: &Preconditioned) -> Option<Precondition> {
     let asked = setup.config.precondition();
-    let done = run.preconditioned;
     (asked.fill > 0.0 || done.overwrite_drive_writes > 0.0).then_some(Precondition {
         fill: asked.fill,
         overwrite_drive_writes: done.overwrite_drive_writes,
@@ -278,7 +282,10 @@ fn preconditioned(setup: &Setup, run: &Finished) -> Option<Precondition> {
 }
 
 /// What the volume sent by cause is what the device was asked to write.
-fn check_sent(stats: &onefold_volume::Stats, device: &HostStats) -> Result<(), SimError> {
+pub(crate) fn check_sent(
+    stats: &onefold_volume::Stats,
+    device: &HostStats,
+) -> Result<(), SimError> {
     let (sent, received) = (stats.sent_total(), device.write_pages);
     if sent == received {
         return Ok(());

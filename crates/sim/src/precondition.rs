@@ -36,7 +36,9 @@ pub(crate) trait Target {
     fn write(&mut self, unit: u64) -> Result<(), SimError>;
     /// Pages programmed for any cause so far.
     fn programs(&self) -> u64;
-    fn ssd(&mut self) -> &mut Ssd<NullMedia>;
+    fn set_timed(&mut self, timed: bool);
+    /// The device whose log of remaps can be filled, if there is one.
+    fn remapping(&mut self) -> Option<&mut Ssd<NullMedia>>;
 }
 
 pub(crate) fn precondition<T: Target>(
@@ -48,7 +50,7 @@ pub(crate) fn precondition<T: Target>(
     let mut done = Preconditioned::default();
     let units = floor_u64(what.range * float(target.units()) + 0.5).max(1);
     let fill = floor_u64(what.fill * float(units) + 0.5);
-    target.ssd().set_timed(false);
+    target.set_timed(false);
     for n in 0..fill {
         target.write(n % units)?;
     }
@@ -81,8 +83,10 @@ pub(crate) fn precondition<T: Target>(
             }
         }
     }
-    fill_log(target.ssd(), what.remap_log, units, &mut Rng::fork(seed, 32))?;
-    target.ssd().set_timed(true);
+    if let Some(ssd) = target.remapping() {
+        fill_log(ssd, what.remap_log, units, &mut Rng::fork(seed, 32))?;
+    }
+    target.set_timed(true);
     done.overwrite_drive_writes = float(written) / float(units);
     done.cpu_s = thread_cpu_s() - begin;
     Ok(done)
@@ -120,8 +124,12 @@ impl Target for Bare<'_> {
         self.ssd.ftl().stats().programs.total()
     }
 
-    fn ssd(&mut self) -> &mut Ssd<NullMedia> {
-        self.ssd
+    fn set_timed(&mut self, timed: bool) {
+        self.ssd.set_timed(timed);
+    }
+
+    fn remapping(&mut self) -> Option<&mut Ssd<NullMedia>> {
+        Some(self.ssd)
     }
 }
 

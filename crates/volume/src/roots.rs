@@ -161,10 +161,10 @@ fn last_root<B: Backing>(
 impl Volume {
     /// Asks for a root to be written; `false` if that has to wait for a zone that is reset first.
     pub(crate) fn write_root(&mut self, root: &Root) -> bool {
-        let room = self.segment_blocks();
+        let capacity = self.segment_blocks();
         let (at, with_label) = match self.roots {
             RootCursor::Slot => (slot_of(self.layout.roots(), root.generation), false),
-            RootCursor::Zone { zone, next } if next < room => {
+            RootCursor::Zone { zone, next } if next < capacity => {
                 let with_label = next == 0;
                 let next = next + 1 + u32::from(with_label);
                 let at = self.start_of(LogSegmentId::new(zone)).raw() + next - 1;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use onefold_ftl::{RemapOptions, RemapRange};
-use onefold_nand::{Delay, NullMedia};
-use onefold_ssd::{Command, Payload, Ssd, SsdError};
+use onefold_nand::Delay;
+use onefold_ssd::zns::ZoneAction;
 use onefold_units::convert::{index, narrow, u64_from};
-use onefold_units::{Location, Lpn, Nanos, Op};
-use onefold_volume::{Backing, Engine, Io, IoFailed, IoKind, Relocation, Stream};
+use onefold_units::{Location, Lpn, Nanos, Op, ZoneId};
+use onefold_volume::{Backing, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneReport};
+
+use super::device::{Device, DeviceError};
 
 const BLOCK: u64 = 4096;
 
@@ -21,7 +23,7 @@ pub(crate) struct Answer {
 
 /// The device below a volume, with the bytes that the volume reads again.
 pub(crate) struct Below {
-    pub(crate) ssd: Ssd<NullMedia>,
+    pub(crate) device: Device,
     /// Where the volume begins, in blocks.
     offset: u64,
     /// Headers and what checkpoints write, by block, without zeroes at their ends.
@@ -29,8 +31,8 @@ pub(crate) struct Below {
 }
 
 impl Below {
-    pub(crate) const fn new(ssd: Ssd<NullMedia>, offset: u64) -> Self {
-        Self { ssd, offset, kept: BTreeMap::new() }
+    pub(crate) const fn new(device: Device, offset: u64) -> Self {
+        Self { device, offset, kept: BTreeMap::new() }
     }
 
     /// Submits a command over blocks of the volume.
@@ -40,12 +42,18 @@ impl Below {
         (op, stream): (Op, u16),
         at: u64,
         blocks: u64,
-    ) -> Result<Answer, SsdError> {
-        let (offset, len) =
-            if op == Op::Flush { (0, 0) } else { ((self.offset + at) * BLOCK, blocks * BLOCK) };
-        let command = Command { stream, ..Command::new(op, offset, len) };
-        let done = self.ssd.submit(Nanos::new(now), &command, Payload::None)?;
+    ) -> Result<Answer, DeviceError> {
+        let (at, blocks) = if op == Op::Flush { (0, 0) } else { (self.offset + at, blocks) };
+        let done = self.device.submit(Nanos::new(now), (op, stream), at, blocks)?;
         Ok(Answer { at: done.at.get(), delay: done.delay, failed: false })
+    }
+
+    /// Resets or finishes the zone of a request.
+    fn manage(&mut self, now: u64, zone: ZoneId, action: ZoneAction) -> Answer {
+        match self.device.manage(Nanos::new(now), zone, action) {
+            Ok(done) => Answer { at: done.at.get(), delay: done.delay, failed: false },
+            Err(_) => Answer { at: now, delay: Delay::None, failed: true },
+        }
     }
 
     /// Carries out what a volume asks for. A failure of the device is the volume's to handle.
@@ -72,10 +80,11 @@ impl Below {
                 self.forget(at, io.blocks.into());
                 return self.remap(now, &volume.relocations(io.id));
             }
-            // A volume on zones does not run here yet.
-            IoKind::Reset | IoKind::Finish => {
-                return Answer { at: now, delay: Delay::None, failed: true };
+            IoKind::Reset => {
+                self.forget(at, io.blocks.into());
+                return self.manage(now, io.zone(), ZoneAction::Reset);
             }
+            IoKind::Finish => return self.manage(now, io.zone(), ZoneAction::Finish),
         };
         let answer = self.submit(now, (op, stream.into()), at, io.blocks.into());
         answer.unwrap_or(Answer { at: now, delay: Delay::None, failed: true })
@@ -89,8 +98,9 @@ impl Below {
         let ranges: Vec<_> = list.iter().map(range).collect();
         let options = RemapOptions { no_fallback: true, ..RemapOptions::default() };
         let mut answer = Answer { at: now, delay: Delay::None, failed: false };
-        for part in ranges.chunks(index(self.ssd.remap_caps().max_ranges)) {
-            match self.ssd.remap(Nanos::new(now), part, options) {
+        let Some(ssd) = self.device.blocks_mut() else { return Answer { failed: true, ..answer } };
+        for part in ranges.chunks(index(ssd.remap_caps().max_ranges)) {
+            match ssd.remap(Nanos::new(now), part, options) {
                 Ok(done) => {
                     answer.at = answer.at.max(done.at.get());
                     answer.failed |= done.outcomes.iter().any(|outcome| outcome.skipped > 0);
@@ -137,6 +147,22 @@ impl Backing for Below {
         let blocks = u64_from(bytes.len()) / BLOCK;
         self.keep(at, blocks, bytes);
         self.submit(0, (Op::Write, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed)
+    }
+
+    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
+        Ok(self.device.report())
+    }
+
+    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        if let Some(report) = self.device.report() {
+            let blocks = u64::from(report.zone_blocks);
+            self.forget(u64::from(zone.raw()) * blocks, blocks);
+        }
+        if self.manage(0, zone, ZoneAction::Reset).failed { Err(IoFailed) } else { Ok(()) }
+    }
+
+    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        if self.manage(0, zone, ZoneAction::Finish).failed { Err(IoFailed) } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), IoFailed> {

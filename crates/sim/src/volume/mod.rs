@@ -7,6 +7,7 @@
 //! No bytes of blocks are kept; headers and what checkpoints write are, because the volume reads them again.
 
 mod below;
+mod device;
 mod load;
 mod request;
 mod run;
@@ -16,6 +17,7 @@ use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
 
+pub(crate) use device::Device;
 pub(crate) use run::simulate;
 
 /// What a volume did in the measured part.

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use onefold_config::Volume as VolumeConfig;
-use onefold_nand::{Delay, NullMedia};
-use onefold_ssd::{HostStats, Ssd};
+use onefold_nand::Delay;
+use onefold_ssd::HostStats;
+use onefold_ssd::zns::ZnsStats;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Op};
 use onefold_volume::{Range, Refusal};
 
+use super::device::Device;
 use super::load::Load;
 use super::request::{Request, Work};
 use super::stack::{NOBODY, ReadRefused, Stack};
@@ -21,17 +23,18 @@ use crate::outcome;
 use crate::precondition::precondition;
 use crate::result::RunResult;
 use crate::series::Recorder;
+use crate::zoned;
 
 /// Runs a setup with a volume between its load and the device.
 pub(crate) fn simulate(
     setup: &Setup,
     config: &VolumeConfig,
-    ssd: Ssd<NullMedia>,
+    device: Device,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, config.logical_bytes(), control)?;
-    let mut stack = Stack::new(config, ssd)?;
+    let mut stack = Stack::new(config, device)?;
     let preconditioned = precondition(&mut stack, &setup.config.precondition(), setup.seed)?;
     stack.begin();
     let run = setup.config.run();
@@ -55,6 +58,7 @@ pub(crate) fn simulate(
     runner.run(control)?;
     let cpu_s = thread_cpu_s() - begin;
     let Runner { stack, loads, series, measured, executed, partial, .. } = runner;
+    let device_host = stack.device_host().since(&measured.baseline.host);
     let space = VolumeSpace::of(&*stack.volume);
     let volume = VolumeRun {
         config: *config,
@@ -64,9 +68,31 @@ pub(crate) fn simulate(
         stalls: measured.stalls,
         space,
     };
+    let tenants = loads.into_iter().map(Load::finish).collect();
+    let ssd = match stack.below.device {
+        Device::Blocks(ssd) => *ssd,
+        Device::Zones(zns) => {
+            let run = zoned::Finished {
+                stats: zns.stats().since(&measured.zns),
+                host: measured.host,
+                executed,
+                bytes: config.logical_bytes(),
+                zns: *zns,
+                tenants,
+                series,
+                at: measured.baseline.at,
+                partial,
+                preconditioned,
+                cpu_s,
+                gathered,
+                volume: Some((volume, device_host)),
+            };
+            return zoned::result(setup, run);
+        }
+    };
     let finished = Finished {
-        ssd: stack.below.ssd,
-        tenants: loads.into_iter().map(Load::finish).collect(),
+        ssd,
+        tenants,
         series,
         baseline: measured.baseline,
         preconditioned,
@@ -83,6 +109,8 @@ pub(crate) fn simulate(
 #[derive(Default)]
 struct Measured {
     baseline: Baseline,
+    /// Of zones.
+    zns: ZnsStats,
     volume: onefold_volume::Stats,
     host: HostStats,
     stalls: Stalls,
@@ -213,7 +241,7 @@ impl Runner {
             self.begin_measuring(now);
         } else if self.issued.saturating_sub(self.warmup) == self.series.next() {
             let metrics: Vec<_> = self.loads.iter().map(|load| &load.tenant.metrics).collect();
-            self.series.take(now, &self.stack.below.ssd, &self.measured.host, &metrics);
+            self.series.take(now, &self.stack.below.device, &self.measured.host, &metrics);
         }
         Ok(())
     }
@@ -256,7 +284,7 @@ impl Runner {
                     Err(ReadRefused::Volume(refusal)) => Err(refusal),
                     Err(ReadRefused::Device(source)) => {
                         let what = "read of the volume".to_owned();
-                        return Err(SimError::Device { request: request.number, what, source });
+                        return Err(source.of_request(request.number, what));
                     }
                 },
                 Work::Write(range) => {
@@ -359,20 +387,26 @@ impl Runner {
     }
 
     fn begin_measuring(&mut self, now: u64) {
-        let ssd = &self.stack.below.ssd;
+        let device = &mut self.stack.below.device;
+        let host = *device.host_stats();
+        let mut baseline = Baseline { host, at: now, ..Baseline::default() };
+        let mut zns = ZnsStats::default();
+        match device {
+            Device::Blocks(ssd) => {
+                baseline.ftl = ssd.ftl().stats();
+                baseline.remap = ssd.ftl().remap_stats();
+                baseline.dedup = ssd.dedup_stats();
+                baseline.buffer = ssd.buffer_stats();
+            }
+            Device::Zones(zones) => zns = zones.stats(),
+        }
         self.measured = Measured {
-            baseline: Baseline {
-                ftl: ssd.ftl().stats(),
-                host: *self.stack.device_host(),
-                remap: ssd.ftl().remap_stats(),
-                dedup: ssd.dedup_stats(),
-                buffer: ssd.buffer_stats(),
-                at: now,
-            },
+            baseline,
+            zns,
             volume: *self.stack.volume.stats(),
             host: HostStats::default(),
             stalls: Stalls::default(),
         };
-        self.series.begin(now, ssd, &self.measured.host);
+        self.series.begin(now, &self.stack.below.device, &self.measured.host);
     }
 }

@@ -11,8 +11,10 @@ use onefold_units::{Lba, Nanos, Op};
 use onefold_volume::{Done, Engine, IoFailed, IoId, Range, ReadPlan, Refusal, format, open};
 
 use super::below::{Answer, Below};
+use super::device::{Device, DeviceError};
 use crate::SimError;
 use crate::precondition::Target;
+use crate::series::Windowed;
 
 /// Tag of requests whose end nobody waits for.
 pub(crate) const NOBODY: u64 = u64::MAX;
@@ -60,10 +62,10 @@ pub(crate) struct Stack {
 
 impl Stack {
     /// An empty volume on a fresh device.
-    pub(crate) fn new(config: &VolumeConfig, mut ssd: Ssd<NullMedia>) -> Result<Self, SimError> {
+    pub(crate) fn new(config: &VolumeConfig, mut device: Device) -> Result<Self, SimError> {
         let failed = |what| move |source| SimError::VolumeMount { what, source };
-        ssd.set_timed(false);
-        let mut below = Below::new(ssd, config.offset_blocks);
+        device.set_timed(false);
+        let mut below = Below::new(device, config.offset_blocks);
         format(&mut below, &label(config)).map_err(failed("made"))?;
         let blocks = config.geometry.backing_blocks;
         let opened = open(&mut below, blocks, config.options);
@@ -85,7 +87,7 @@ impl Stack {
     pub(crate) fn begin(&mut self) {
         while self.land(0) {}
         self.ended.clear();
-        self.below.ssd.set_timed(true);
+        self.below.device.set_timed(true);
         self.pumped = 0;
     }
 
@@ -178,15 +180,15 @@ impl Stack {
     }
 
     /// What the device was asked for.
-    pub(crate) const fn device_host(&self) -> &HostStats {
-        self.below.ssd.host_stats()
+    pub(crate) fn device_host(&self) -> &HostStats {
+        self.below.device.host_stats()
     }
 }
 
 /// Why blocks could not be read.
 pub(crate) enum ReadRefused {
     Volume(Refusal),
-    Device(onefold_ssd::SsdError),
+    Device(DeviceError),
 }
 
 /// Filling and overwriting through the volume, without time.
@@ -221,17 +223,21 @@ impl Target for Stack {
     }
 
     fn programs(&self) -> u64 {
-        self.below.ssd.ftl().stats().programs.total()
+        self.below.device.programs().total()
     }
 
-    fn ssd(&mut self) -> &mut Ssd<NullMedia> {
-        &mut self.below.ssd
+    fn set_timed(&mut self, timed: bool) {
+        self.below.device.set_timed(timed);
+    }
+
+    fn remapping(&mut self) -> Option<&mut Ssd<NullMedia>> {
+        self.below.device.blocks_mut()
     }
 }
 
 impl Stack {
     fn blocks_per_unit(&self) -> u64 {
-        self.below.ssd.config().geometry.pages_per_unit()
+        self.below.device.pages_per_unit()
     }
 }
 
@@ -253,7 +259,7 @@ fn label(config: &VolumeConfig) -> VolumeLabel {
             uuid: [8; 16],
             role: DeviceRole::Data,
             blocks: geometry.backing_blocks,
-            zone_blocks: 0,
+            zone_blocks: geometry.zone_blocks.into(),
         }],
     }
 }

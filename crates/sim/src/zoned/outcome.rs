@@ -1,32 +1,63 @@
 //! From a finished run to its result.
 
-use onefold_ssd::zns::{ZnsStats, ZoneState};
+use onefold_nand::NullMedia;
+use onefold_ssd::HostStats;
+use onefold_ssd::zns::{Zns, ZnsStats, ZoneState};
 use onefold_units::ZoneId;
 use onefold_units::convert::{float, u64_from};
 
-use super::run::Runner;
 use crate::SimError;
-use crate::engine::Setup;
+use crate::engine::{Gathered, Setup};
 use crate::metrics::Metrics;
-use crate::outcome::{bandwidth, host_result, latency, littles_law, tenant_results, workload};
-use crate::result::{
-    Buffer, ByCause, Checks, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf, Precondition,
-    RunResult, SCHEMA, Superblocks, Wear, Zoned,
+use crate::outcome::{
+    bandwidth, check_sent, host_result, latency, littles_law, preconditioned, tenant_results,
+    volume_result, workload,
 };
-use crate::series::ratio;
+use crate::precondition::Preconditioned;
+use crate::result::{
+    Buffer, ByCause, Checks, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf, RunResult, SCHEMA,
+    Superblocks, Wear, Zoned,
+};
+use crate::series::{Recorder, ratio};
+use crate::tenant::Tenant;
+use crate::volume::VolumeRun;
 
-pub(super) fn result(setup: &Setup, mut run: Runner) -> Result<RunResult, SimError> {
+/// A run that ended.
+pub(crate) struct Finished {
+    pub(crate) zns: Zns<NullMedia>,
+    /// What the device counted in the measured part.
+    pub(crate) stats: ZnsStats,
+    /// What the load asked for in the measured part.
+    pub(crate) host: HostStats,
+    /// Requests that ended, those before included.
+    pub(crate) executed: u64,
+    /// Bytes that the load can address.
+    pub(crate) bytes: u64,
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) series: Recorder,
+    /// When measuring began.
+    pub(crate) at: u64,
+    pub(crate) partial: bool,
+    pub(crate) preconditioned: Preconditioned,
+    pub(crate) cpu_s: f64,
+    pub(crate) gathered: Gathered,
+    /// The volume between load and device, and what it asked for in the measured part.
+    pub(crate) volume: Option<(VolumeRun, HostStats)>,
+}
+
+/// Builds the result.
+pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
     let littles_law = littles_law(&mut run.tenants)?;
     check_laws(&run)?;
-    let zns = &run.device.zns;
-    let stats = zns.stats().since(&run.baseline.zns);
-    let host = run.device.host.since(&run.baseline.host);
+    let (zns, stats, host) = (&run.zns, run.stats, run.host);
+    let device = run.volume.as_ref().map_or(host, |(_, device)| *device);
+    let programs = stats.programs.total();
     let mut metrics = Metrics::new();
     for tenant in &run.tenants {
         metrics.add(&tenant.metrics);
     }
     let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
-    let virtual_ns = last_done.saturating_sub(run.baseline.at);
+    let virtual_ns = last_done.saturating_sub(run.at);
     let (config, raw_bytes) = (&setup.config, zns.config().geometry.raw_bytes());
     Ok(RunResult {
         schema: SCHEMA.to_owned(),
@@ -40,16 +71,16 @@ pub(super) fn result(setup: &Setup, mut run: Runner) -> Result<RunResult, SimErr
         buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
         flash: flash(&run, &stats),
         ftl: ftl(&run),
-        waf: ratio(stats.programs.total().into(), host.write_pages.into()),
+        waf: ratio(programs.into(), host.write_pages.into()),
         latency_ns: latency(&metrics),
         virtual_ns,
         cpu_s: run.cpu_s,
-        page_ops: host.pages() + stats.programs.total().saturating_sub(host.write_pages),
+        page_ops: device.pages() + programs.saturating_sub(device.write_pages),
         workload: workload(setup),
         device: Device {
             preset: None,
             name: config.name().to_owned(),
-            logical_bytes: run.device.bytes(),
+            logical_bytes: run.bytes,
             raw_bytes,
         },
         latency_by_delay: LatencyByDelay {
@@ -64,18 +95,18 @@ pub(super) fn result(setup: &Setup, mut run: Runner) -> Result<RunResult, SimErr
         superblocks: Superblocks::default(),
         checks: Checks { littles_law: Some(littles_law) },
         tenants: tenant_results(&run.tenants, "none", None),
-        precondition: preconditioned(setup, &run),
+        precondition: preconditioned(setup, &run.preconditioned),
         map_cache: None,
         remap: None,
-        volume: None,
+        volume: run.volume.as_ref().map(|(run, device)| volume_result(run, device, programs)),
         zoned: Some(zoned(&run, &stats)),
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.gathered.warnings,
     })
 }
 
-fn flash(run: &Runner, stats: &ZnsStats) -> Flash {
-    let wear = || run.device.zns.wear().map(u64::from);
+fn flash(run: &Finished, stats: &ZnsStats) -> Flash {
+    let wear = || run.zns.wear().map(u64::from);
     let sets = u64_from(wear().count());
     Flash {
         program_pages: ByCause::from(&stats.programs),
@@ -90,8 +121,9 @@ fn flash(run: &Runner, stats: &ZnsStats) -> Flash {
 }
 
 /// Of an FTL that maps zones.
-fn ftl(run: &Runner) -> Ftl {
-    let (zns, capacity) = (&run.device.zns, run.device.bytes() / 4096);
+fn ftl(run: &Finished) -> Ftl {
+    let zns = &run.zns;
+    let capacity = u64::from(zns.config().zones) * u64::from(zns.config().capacity_blocks);
     let pages = u64::from(zns.layout().sets()) * u64::from(zns.config().capacity_blocks);
     Ftl {
         rho: float(capacity) / float(pages),
@@ -104,8 +136,8 @@ fn ftl(run: &Runner) -> Ftl {
     }
 }
 
-fn zoned(run: &Runner, stats: &ZnsStats) -> Zoned {
-    let (zns, config) = (&run.device.zns, run.device.zns.config());
+fn zoned(run: &Finished, stats: &ZnsStats) -> Zoned {
+    let (zns, config) = (&run.zns, run.zns.config());
     let in_state = |state: ZoneState| {
         let report = zns.report(ZoneId::new(0), Some(state), 0, false);
         (state.name().to_owned(), report.map_or(0, |report| u64::from(report.matching)))
@@ -126,21 +158,15 @@ fn zoned(run: &Runner, stats: &ZnsStats) -> Zoned {
     }
 }
 
-fn preconditioned(setup: &Setup, run: &Runner) -> Option<Precondition> {
-    let fill = setup.config.precondition().fill;
-    (fill > 0.0).then_some(Precondition {
-        fill,
-        cpu_s: run.filled_cpu_s,
-        ..Precondition::default()
-    })
-}
-
 /// Conservation: requests in = requests out, programs = sum over causes.
-fn check_laws(run: &Runner) -> Result<(), SimError> {
+fn check_laws(run: &Finished) -> Result<(), SimError> {
     let issued: u64 = run.tenants.iter().map(|tenant| tenant.issued).sum();
-    let executed = run.device.host.requests();
+    let executed = run.executed;
     if issued != executed {
         return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
     }
-    run.device.zns.check().map_err(SimError::Law)
+    if let Some((volume, device)) = &run.volume {
+        check_sent(&volume.stats, device)?;
+    }
+    run.zns.check().map_err(SimError::Law)
 }

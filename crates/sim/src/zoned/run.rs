@@ -9,10 +9,11 @@ use onefold_trace::workload::Request;
 use onefold_units::{Nanos, Op};
 
 use super::host::{Refused, ZonedHost};
-use super::outcome;
+use super::outcome::{self, Finished};
 use crate::SimError;
 use crate::cpu::thread_cpu_s;
 use crate::engine::{Control, Gathered, INTERRUPT_EVERY, Setup};
+use crate::precondition::Preconditioned;
 use crate::result::RunResult;
 use crate::series::Recorder;
 use crate::tenant::Tenant;
@@ -24,7 +25,6 @@ pub(super) struct Runner {
     pub(super) series: Recorder,
     pub(super) baseline: Baseline,
     pub(super) partial: bool,
-    pub(super) filled_cpu_s: f64,
     pub(super) cpu_s: f64,
     pub(super) gathered: Gathered,
     warmup: u64,
@@ -55,6 +55,8 @@ pub(crate) fn simulate(
         what: "preconditioning".to_owned(),
         source,
     })?;
+    let preconditioned =
+        Preconditioned { cpu_s: thread_cpu_s() - begin, ..Preconditioned::default() };
     let run = setup.config.run();
     let mut runner = Runner {
         device,
@@ -62,7 +64,6 @@ pub(crate) fn simulate(
         series: Recorder::new(run.window),
         baseline: Baseline::default(),
         partial: false,
-        filled_cpu_s: thread_cpu_s() - begin,
         cpu_s: 0.0,
         gathered,
         warmup: run.warmup,
@@ -70,7 +71,23 @@ pub(crate) fn simulate(
         last_time: 0,
     };
     runner.run(control)?;
-    outcome::result(setup, runner)
+    let Runner { device, tenants, series, baseline, partial, .. } = runner;
+    let finished = Finished {
+        stats: device.zns.stats().since(&baseline.zns),
+        host: device.host.since(&baseline.host),
+        executed: device.host.requests(),
+        bytes: device.bytes(),
+        zns: device.zns,
+        tenants,
+        series,
+        at: baseline.at,
+        partial,
+        preconditioned,
+        cpu_s: runner.cpu_s,
+        gathered: runner.gathered,
+        volume: None,
+    };
+    outcome::result(setup, finished)
 }
 
 impl Runner {

@@ -82,7 +82,7 @@ fn random_cuts() {
 fn power_fails_while_a_killed_volume_opens() {
     for_each_seed(
         ("onefold-volume", "crash", "power_fails_while_a_killed_volume_opens"),
-        100,
+        40,
         |seed| {
             let mut rng = Rng::new(seed);
             let setup =
