@@ -19,7 +19,9 @@ const FIXED_BYTES: usize = 76;
 /// Feature bit: entries of the remap log may have strides. Without it they are runs of neighbouring
 /// units, and who does not know it would take them for such.
 pub const FEATURE_STRIDES: u32 = 1;
-const KNOWN_FEATURES: u32 = FEATURE_STRIDES;
+/// Feature bit: the device is a zoned namespace, whose NVRAM and spare areas hold zones and sets of blocks.
+pub const FEATURE_ZONES: u32 = 2;
+const KNOWN_FEATURES: u32 = FEATURE_STRIDES | FEATURE_ZONES;
 
 /// Why a label cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -192,8 +194,8 @@ mod tests {
             ImageLabel::decode(&newer, 0),
             Err(ImageError::Version { found: 9, expected: 1 })
         );
-        let unknown = ImageLabel { features: 5, ..label() }.encode().unwrap();
-        assert_eq!(ImageLabel::decode(&unknown, 0), Err(ImageError::Features { unknown: 4 }));
+        let unknown = ImageLabel { features: 9, ..label() }.encode().unwrap();
+        assert_eq!(ImageLabel::decode(&unknown, 0), Err(ImageError::Features { unknown: 8 }));
         for at in (10..LABEL_BYTES).step_by(997) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;

@@ -19,7 +19,9 @@ mod zone;
 
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
-pub use image::{FEATURE_STRIDES, IMAGE_MAGIC, IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES};
+pub use image::{
+    FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES,
+};
 pub use remap::{
     CommandSlot, CommandState, LogPageHead, REMAP_BLOCK_BYTES, REMAP_RANGES_MAX, RangeResult,
     RemapBlockError, RemapCaps, RemapDurability, RemapEntry, RemapFlags, RemapReply, RemapVector,

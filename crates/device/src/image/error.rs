@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use onefold_format::ImageError;
 use onefold_ftl::RecoverError;
 use onefold_ssd::BuildError;
+use onefold_ssd::zns::{ZnsError, ZnsRecoverError};
 use thiserror::Error;
 
 /// Errors of making, opening and closing an image.
@@ -94,6 +95,22 @@ pub enum DeviceError {
         /// What is wrong.
         source: BuildError,
     },
+    /// The zoned namespace cannot be built or recovered.
+    #[error("{path}: {source}")]
+    Zones {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        source: ZnsRecoverError,
+    },
+    /// The zoned namespace failed while it was closed: it counts as not cleanly shut down.
+    #[error("{path} could not be closed cleanly: {source}; it recovers when it is opened again")]
+    CloseZones {
+        /// Where.
+        path: PathBuf,
+        /// What the namespace said.
+        source: ZnsError,
+    },
     /// The device failed while it looked after its snapshots.
     #[error("{path}: the table of snapshots could not be brought in order: {source}")]
     Snapshots {
@@ -139,6 +156,7 @@ impl DeviceError {
             Self::Build { source: BuildError::Recovery(source), .. } => {
                 matches!(source, RecoverError::Model { .. } | RecoverError::PaperMode)
             }
+            Self::Zones { source, .. } => matches!(source, ZnsRecoverError::Config(_)),
             Self::Build { .. } | Self::LongConfig { .. } | Self::TooLarge => true,
             _ => false,
         }

@@ -6,20 +6,19 @@
 //!    flag only tells what to expect: recovery runs in any case.
 
 mod error;
+mod kind;
 mod layout;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onefold_format::{FEATURE_STRIDES, ImageError, ImageLabel, LABEL_BYTES};
-use onefold_ftl::Layout;
-use onefold_nand::NullMedia;
-use onefold_ssd::{Ssd, SsdConfig};
+use onefold_format::{FEATURE_ZONES, ImageError, ImageLabel, LABEL_BYTES};
 use onefold_units::convert::u64_from;
 
 use crate::backing::{self, Access, Backing};
 pub use error::DeviceError;
+pub use kind::DeviceKind;
 pub(crate) use layout::FileLayout;
 
 /// An open and locked image file.
@@ -37,7 +36,11 @@ impl Image {
     ///
     /// # Errors
     /// Whatever is at `path` already stays as it is. After any other error no file is left.
-    pub fn create(path: &Path, config: &SsdConfig, text: String) -> Result<Self, DeviceError> {
+    pub fn create(
+        path: &Path,
+        config: &impl DeviceKind,
+        text: String,
+    ) -> Result<Self, DeviceError> {
         let label = blank_label(path, config, text)?;
         let layout = FileLayout::new(&label).ok_or(DeviceError::TooLarge)?;
         let backing = Backing::create_new(path).map_err(|source| match source.kind() {
@@ -57,8 +60,8 @@ impl Image {
     ///
     /// # Errors
     /// What does not fit together.
-    pub fn can_create(path: &Path, config: &SsdConfig) -> Result<(), DeviceError> {
-        describe(path, config).map(drop)
+    pub fn can_create(path: &Path, config: &impl DeviceKind) -> Result<(), DeviceError> {
+        config.describe(path).map(drop)
     }
 
     fn write_blank(&mut self) -> Result<(), DeviceError> {
@@ -129,10 +132,12 @@ impl Image {
     }
 
     /// Checks that a device built from `config` is the one the label describes.
-    pub(crate) fn expect(&self, config: &SsdConfig) -> Result<(), DeviceError> {
-        let expected = describe(&self.path, config)?;
+    pub(crate) fn expect(&self, config: &impl DeviceKind) -> Result<(), DeviceError> {
+        let expected = config.describe(&self.path)?;
         let label = &self.label;
+        let zoned = |features: u32| u64::from(features & FEATURE_ZONES > 0);
         let pairs = [
+            ("zoned namespaces", zoned(label.features), zoned(expected.features)),
             ("B per mapping unit", label.unit_bytes.into(), expected.unit_bytes.into()),
             ("superblocks", label.superblocks.into(), expected.superblocks.into()),
             ("slots per superblock", label.slots.into(), expected.slots.into()),
@@ -149,8 +154,8 @@ impl Image {
 
     /// Writes that the device is in use, and the features that it may have from now on. Those that are new
     /// are in both copies then: a build that does not know them would take the copy without.
-    pub(crate) fn begin_use(&mut self, config: &SsdConfig) -> Result<(), DeviceError> {
-        let features = features(config);
+    pub(crate) fn begin_use(&mut self, config: &impl DeviceKind) -> Result<(), DeviceError> {
+        let features = config.features();
         let knows = self.label.features & features == features;
         self.label.features |= features;
         self.write_label(false)?;
@@ -174,46 +179,24 @@ impl Image {
     }
 }
 
-fn blank_label(path: &Path, config: &SsdConfig, text: String) -> Result<ImageLabel, DeviceError> {
+fn blank_label(
+    path: &Path,
+    config: &impl DeviceKind,
+    text: String,
+) -> Result<ImageLabel, DeviceError> {
     // Tells everything that does not fit together before there is a file.
-    let build = |source| DeviceError::Build { path: path.to_owned(), source };
-    config.ftl.remap.check_storable().map_err(|source| build(source.into()))?;
-    Ssd::new(*config, NullMedia).map_err(build)?;
+    config.check(path)?;
     let mut uuid = [0; 16];
     rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
         .map_err(|error| io_error(path, "find a random identity for")(error.into()))?;
     // Version 4, variant 1 of RFC 9562.
     uuid[6] = uuid[6] & 0x0F | 0x40;
     uuid[8] = uuid[8] & 0x3F | 0x80;
-    let label = ImageLabel { uuid, clean: true, config: text, ..describe(path, config)? };
+    let label = ImageLabel { uuid, clean: true, config: text, ..config.describe(path)? };
     if label.encode().is_none() {
         return Err(long_config(&label.config));
     }
     Ok(label)
-}
-
-/// The numbers of the label of a device.
-fn describe(path: &Path, config: &SsdConfig) -> Result<ImageLabel, DeviceError> {
-    let geometry = &config.geometry;
-    let layout = Layout::new(geometry, &config.ftl)
-        .map_err(|source| DeviceError::Build { path: path.to_owned(), source: source.into() })?;
-    Ok(ImageLabel {
-        features: features(config),
-        uuid: [0; 16],
-        generation: 0,
-        clean: false,
-        unit_bytes: geometry.unit_bytes(),
-        superblocks: geometry.superblocks(),
-        slots: geometry.slots(),
-        nvram_bytes: layout.nvram_bytes(),
-        logical_bytes: config.ftl.logical_units * u64::from(geometry.unit_bytes()),
-        config: String::new(),
-    })
-}
-
-/// The features that a device has sooner or later.
-const fn features(config: &SsdConfig) -> u32 {
-    if config.ftl.remap.scheme.is_local() { FEATURE_STRIDES } else { 0 }
 }
 
 fn long_config(config: &str) -> DeviceError {

@@ -51,7 +51,8 @@ impl<M: Media> Zns<M> {
     }
 
     /// Sets that no zone in service will need.
-    pub(crate) fn spare_sets(&self) -> u32 {
+    #[must_use]
+    pub fn spare_sets(&self) -> u32 {
         let waiting = self.table.ids().filter(|zone| {
             let data = &self.data[zone.index()];
             data.set.is_none() && self.table.state(*zone) != ZoneState::Offline

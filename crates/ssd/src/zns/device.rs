@@ -199,6 +199,13 @@ impl<M: Media> Zns<M> {
         }
     }
 
+    /// Block behind the last one of a zone that holds data; its start if there is none, or no such zone.
+    #[must_use]
+    pub fn written_end(&self, zone: ZoneId) -> u64 {
+        let known = zone.raw() < self.config.zones;
+        self.start(zone) + if known { u64::from(self.table.written(zone)) } else { 0 }
+    }
+
     /// Reports zones from `first` on, those in `state` or all, at most `max` of them.
     ///
     /// # Errors

@@ -8,12 +8,14 @@
 //! 3. A page that was cut cannot be programmed again, so a zone that goes on moves to another set first.
 //! 4. Open zones are closed, or empty if nothing of them is left.
 
+use std::collections::BTreeMap;
+
 use onefold_format::{
     BlockSetRecord, BlockSetState, NvramRecord, SlotKind, SpareRecord, SpareState,
     ZONE_RECORD_BYTES, ZoneCondition, ZoneRecord, checksum,
 };
 use onefold_nand::{ERASED_SPARE, Media, MediaError, SPARE_BYTES, Spare};
-use onefold_units::convert::{index, narrow, u32_from, u64_from};
+use onefold_units::convert::{index, u32_from};
 use onefold_units::{Nanos, ZoneId};
 
 use super::config::BLOCK;
@@ -156,7 +158,9 @@ impl<M: Media> Zns<M> {
             let state = self.sets.state(set);
             // Of a medium in a file, what is programmed may have survived and the record that the set is used may not.
             let is_used = state == BlockSetState::Used
-                || state == BlockSetState::Erased && !held && self.is_programmed_from(set, 0)?;
+                || state == BlockSetState::Erased
+                    && !held
+                    && self.spares_of(set)?.is_programmed_from(0);
             if !held && is_used {
                 self.erase_set(host_work(Nanos::ZERO, Nanos::ZERO), set)?;
                 report.erased += 1;
@@ -243,11 +247,18 @@ impl<M: Media> Zns<M> {
     fn find_extent(&mut self, zone: ZoneId, set: u32) -> Result<Extent, ZnsRecoverError> {
         let page_blocks = self.layout.page();
         let whole = self.data[zone.index()].whole;
+        let spares = self.spares_of(set)?;
         let mut extent = Extent::default();
         let mut found = Found::default();
         while extent.pages * page_blocks < self.config.capacity_blocks {
             let first = extent.pages * page_blocks;
-            found = self.look_at_page(zone, set, first, first + page_blocks <= whole)?;
+            let page = &spares.blocks[index(first)..index(first + page_blocks)];
+            let trusted = first + page_blocks <= whole;
+            found = self.look_at_page(zone, set, first, page, trusted)?;
+            if trusted && found.good < page_blocks {
+                // Something is gone that was durable: what is left of the page has to prove itself.
+                found = self.look_at_page(zone, set, first, page, false)?;
+            }
             if found.good < page_blocks {
                 break;
             }
@@ -265,24 +276,28 @@ impl<M: Media> Zns<M> {
             extent.staged = self.page[..index(found.data * BLOCK)].to_vec();
         }
         extent.written = first + blocks_of(&extent.staged);
-        extent.is_cut = self.is_programmed_from(set, first)?;
+        extent.is_cut = spares.is_programmed_from(first);
         Ok(extent)
     }
 
-    /// Reads a flash page into `self.page`. `trusted`: its spare areas suffice.
+    /// Judges a flash page by its spare areas and, unless it is `trusted`, by its data, which `self.page` holds then.
     fn look_at_page(
         &mut self,
         zone: ZoneId,
         set: u32,
         first: u32,
+        spares: &[Spare],
         trusted: bool,
     ) -> Result<Found, ZnsRecoverError> {
-        let (mut bytes, mut spares) = (std::mem::take(&mut self.page), Vec::new());
-        let slot = self.layout.slot(set, first);
-        let loaded = self.nand.load_slots(slot, self.layout.page(), &mut bytes, &mut spares);
+        let mut bytes = std::mem::take(&mut self.page);
+        let loaded = if trusted {
+            Ok(())
+        } else {
+            let (slot, count) = (self.layout.slot(set, first), self.layout.page());
+            self.nand.load_slots(slot, count, &mut bytes, &mut Vec::new())
+        };
         let mut found = Found::default();
-        for ((block, spare), bytes) in (first..).zip(&spares).zip(bytes.chunks_exact(index(BLOCK)))
-        {
+        for ((block, spare), bytes) in (first..).zip(spares).zip(bytes.chunks_exact(index(BLOCK))) {
             let record = self.record_of(zone, block, spare);
             let good = match record {
                 Some(record) => {
@@ -340,24 +355,31 @@ impl<M: Media> Zns<M> {
         Ok(all)
     }
 
-    /// Whether a set has programmed slots from block `first` on.
-    fn is_programmed_from(&mut self, set: u32, first: u32) -> Result<bool, ZnsRecoverError> {
-        let slots: std::collections::BTreeSet<_> = (first..self.config.capacity_blocks)
-            .map(|block| self.layout.slot(set, block))
-            .collect();
-        let layout = self.layout;
+    /// The spare areas of a set, superblock by superblock.
+    fn spares_of(&mut self, set: u32) -> Result<SetSpares, ZnsRecoverError> {
+        let (layout, geometry) = (self.layout, self.config.geometry);
+        let mut by_superblock = BTreeMap::new();
         for superblock in layout.superblocks(set) {
-            let base = self.config.geometry.ppn(superblock, 0);
-            let spares = self.nand.media_mut().read_spares(superblock)?;
-            let mut programmed =
-                spares.iter().enumerate().filter(|(_, spare)| **spare != ERASED_SPARE);
-            if programmed.any(|(at, _)| {
-                base.checked_add(narrow(u64_from(at))).is_some_and(|slot| slots.contains(&slot))
-            }) {
-                return Ok(true);
-            }
+            by_superblock.insert(superblock, self.nand.media_mut().read_spares(superblock)?);
         }
-        Ok(false)
+        let spare = |block| {
+            let (superblock, slot) = geometry.split(layout.slot(set, block));
+            by_superblock.get(&superblock).and_then(|spares| spares.get(index(slot)).copied())
+        };
+        let spare = |block| spare(block).unwrap_or(ERASED_SPARE);
+        Ok(SetSpares { blocks: (0..self.config.capacity_blocks).map(spare).collect() })
+    }
+}
+
+/// Spare areas of a set by block.
+struct SetSpares {
+    blocks: Vec<Spare>,
+}
+
+impl SetSpares {
+    /// Whether slots are programmed from block `first` on.
+    fn is_programmed_from(&self, first: u32) -> bool {
+        self.blocks[index(first)..].iter().any(|spare| *spare != ERASED_SPARE)
     }
 }
 

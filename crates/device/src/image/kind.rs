@@ -1,0 +1,86 @@
+//! What an image can hold: the device of a block namespace, or that of a zoned one.
+
+use std::path::Path;
+
+use onefold_format::{FEATURE_STRIDES, FEATURE_ZONES, ImageLabel};
+use onefold_ftl::Layout;
+use onefold_nand::{Geometry, NullMedia};
+use onefold_ssd::zns::{Zns, ZnsConfig, ZnsLayout};
+use onefold_ssd::{Ssd, SsdConfig};
+
+use super::DeviceError;
+
+/// A configuration that an image can be made of.
+pub trait DeviceKind {
+    /// Features that an image of it has sooner or later.
+    fn features(&self) -> u32;
+
+    /// The numbers of its label.
+    ///
+    /// # Errors
+    /// What does not fit together.
+    fn describe(&self, path: &Path) -> Result<ImageLabel, DeviceError>;
+
+    /// Tells everything that does not fit together.
+    ///
+    /// # Errors
+    /// That.
+    fn check(&self, path: &Path) -> Result<(), DeviceError>;
+}
+
+impl DeviceKind for SsdConfig {
+    fn features(&self) -> u32 {
+        if self.ftl.remap.scheme.is_local() { FEATURE_STRIDES } else { 0 }
+    }
+
+    fn describe(&self, path: &Path) -> Result<ImageLabel, DeviceError> {
+        let layout = Layout::new(&self.geometry, &self.ftl).map_err(|source| {
+            DeviceError::Build { path: path.to_owned(), source: source.into() }
+        })?;
+        let logical = self.ftl.logical_units * u64::from(self.geometry.unit_bytes());
+        Ok(label(self.features(), &self.geometry, layout.nvram_bytes(), logical))
+    }
+
+    fn check(&self, path: &Path) -> Result<(), DeviceError> {
+        let build = |source| DeviceError::Build { path: path.to_owned(), source };
+        self.ftl.remap.check_storable().map_err(|source| build(source.into()))?;
+        Ssd::new(*self, NullMedia).map(drop).map_err(build)
+    }
+}
+
+impl DeviceKind for ZnsConfig {
+    fn features(&self) -> u32 {
+        FEATURE_ZONES
+    }
+
+    fn describe(&self, path: &Path) -> Result<ImageLabel, DeviceError> {
+        let layout = ZnsLayout::new(self).map_err(|source| DeviceError::Zones {
+            path: path.to_owned(),
+            source: source.into(),
+        })?;
+        let blocks = u64::from(self.zones) * u64::from(self.capacity_blocks);
+        let logical = blocks * u64::from(self.geometry.unit_bytes());
+        Ok(label(self.features(), &self.geometry, layout.nvram_bytes(), logical))
+    }
+
+    fn check(&self, path: &Path) -> Result<(), DeviceError> {
+        Zns::new(*self, NullMedia)
+            .map(drop)
+            .map_err(|source| DeviceError::Zones { path: path.to_owned(), source: source.into() })
+    }
+}
+
+fn label(features: u32, geometry: &Geometry, nvram_bytes: u64, logical_bytes: u64) -> ImageLabel {
+    ImageLabel {
+        features,
+        uuid: [0; 16],
+        generation: 0,
+        clean: false,
+        unit_bytes: geometry.unit_bytes(),
+        superblocks: geometry.superblocks(),
+        slots: geometry.slots(),
+        nvram_bytes,
+        logical_bytes,
+        config: String::new(),
+    }
+}

@@ -1,0 +1,328 @@
+//! A zoned namespace in an image file against a model: any commands, ends of the process, clean shutdowns, checks.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use common::TEXT;
+use onefold_device::{
+    Access, DeviceError, Image, Latency, OpenOptions, Select, SsdDevice, ZnsConfig, ZnsError,
+    ZoneAction, ZoneLimits, ZoneState, ZonedCheck, ZonedDevice, ZonedError, check_zoned,
+    inspect_zoned,
+};
+use onefold_format::FEATURE_ZONES;
+use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
+use onefold_ssd::example_config;
+use onefold_units::{Rng, ZoneId};
+
+const ZONES: u32 = 6;
+/// Addresses and blocks of a zone.
+const SIZE: u64 = 64;
+const CAPACITY: u64 = 48;
+
+/// Zones over two dies of flash pages of `page` blocks, and two spare sets.
+fn config(page: u32) -> ZnsConfig {
+    let spec = GeometrySpec {
+        channels: 2,
+        ways: 1,
+        planes: 1,
+        blocks: ZONES + 2,
+        pages: 24 / page,
+        page_bytes: page * 4096,
+        unit_bytes: 4096,
+        span: Span::Die,
+    };
+    ZnsConfig {
+        geometry: Geometry::new(spec).unwrap(),
+        timing: example_config().timing,
+        zone_blocks: 64,
+        capacity_blocks: 48,
+        zones: ZONES,
+        zone_dies: 2,
+        limits: ZoneLimits { max_open: Some(3), max_active: Some(4) },
+        append_blocks: None,
+        read_across: false,
+        cache_bytes: 0,
+        cache_volatile: true,
+        faults: FaultSpec::default(),
+    }
+}
+
+struct Folder {
+    folder: tempfile::TempDir,
+    config: ZnsConfig,
+}
+
+impl Folder {
+    fn new(config: ZnsConfig) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let this = Self { folder, config };
+        drop(Image::create(&this.path(), &config, TEXT.to_owned()).unwrap());
+        this
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("zoned.img")
+    }
+
+    fn open(&self) -> (ZonedDevice, bool) {
+        let image = Image::open(&self.path(), Access::Exclusive).unwrap();
+        let opened = ZonedDevice::open(image, &self.config).unwrap();
+        assert!(opened.made_volatile);
+        assert_eq!(opened.recovery.read_only, 0);
+        (opened.device, opened.was_clean)
+    }
+
+    fn check(&self) -> ZonedCheck {
+        let before = fs::read(self.path()).unwrap();
+        let image = Image::open(&self.path(), Access::ReadOnly).unwrap();
+        let report = check_zoned(&image, &self.config, Some(&mut |_, _| {})).unwrap();
+        assert!(before == fs::read(self.path()).unwrap(), "a check changes nothing");
+        report
+    }
+}
+
+fn stamp(versions: &[u64]) -> Vec<u8> {
+    versions.iter().flat_map(|version| version.to_le_bytes().repeat(512)).collect()
+}
+
+/// One life of a zone, from a reset to the next.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    versions: Vec<u64>,
+    /// Blocks that a cut must not take.
+    promised: usize,
+    finished: bool,
+    finish_promised: bool,
+}
+
+/// What each zone may hold after a cut: its last life, or one before whose reset was not flushed.
+struct Model {
+    zones: Vec<Vec<Life>>,
+    version: u64,
+}
+
+impl Model {
+    fn new() -> Self {
+        Self { zones: vec![vec![Life::default()]; ZONES as usize], version: 0 }
+    }
+
+    fn flushed(&mut self) {
+        for lives in &mut self.zones {
+            let mut life = lives.pop().unwrap();
+            (life.promised, life.finish_promised) = (life.versions.len(), life.finished);
+            *lives = vec![life];
+        }
+    }
+
+    /// The device holds what it may hold, and goes on from there.
+    fn settle(&mut self, device: &ZonedDevice) {
+        let report = device.report(ZoneId::new(0), None).unwrap();
+        for info in report.zones {
+            let mut bytes = vec![0xEE; CAPACITY as usize * 4096];
+            device.read(info.start, &mut bytes).unwrap();
+            let found: Vec<u64> = bytes
+                .chunks(8)
+                .step_by(512)
+                .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
+                .collect();
+            assert!(bytes == stamp(&found), "a block of {:?} is mixed", info.zone);
+            let written = found.iter().take_while(|version| **version != 0).count();
+            assert!(found[written..].iter().all(|version| *version == 0), "{found:?}");
+            if let Some(pointer) = info.write_pointer {
+                assert_eq!(pointer - info.start, written as u64);
+            }
+            let full = info.state == ZoneState::Full;
+            let lives = &self.zones[info.zone.index()];
+            let fits = |life: &&Life| {
+                let prefix = life.versions.get(..written) == Some(&found[..written]);
+                let ended = if full {
+                    life.finished || written as u64 == CAPACITY
+                } else {
+                    !life.finish_promised && (written as u64) < CAPACITY
+                };
+                prefix && ended && written >= life.promised
+            };
+            assert!(
+                lives.iter().rev().any(|life| fits(&life)),
+                "{info:?} holds {found:?}: {lives:?}"
+            );
+            let versions = found[..written].to_vec();
+            let life = Life { versions, promised: written, finished: full, finish_promised: full };
+            self.zones[info.zone.index()] = vec![life];
+        }
+    }
+
+    fn write(&mut self, device: &ZonedDevice, zone: usize, blocks: u64, fua: bool) {
+        let life = self.zones[zone].last_mut().unwrap();
+        // Past the capacity, but not past the last zone.
+        let blocks = blocks.min(SIZE - life.versions.len() as u64);
+        let versions: Vec<u64> = (self.version + 1..=self.version + blocks).collect();
+        self.version += blocks;
+        let lba = zone as u64 * SIZE + life.versions.len() as u64;
+        match device.write(lba, &stamp(&versions), fua) {
+            Ok(()) => {
+                life.versions.extend(&versions);
+                if fua {
+                    life.promised = life.versions.len();
+                }
+            }
+            Err(ZonedError::Zone(error)) => assert_eq!(error.status().0, 1, "{error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn act(&mut self, device: &ZonedDevice, zone: usize, action: ZoneAction) {
+        let id = ZoneId::new(u32::try_from(zone).unwrap());
+        let lives = &mut self.zones[zone];
+        match device.manage(Select::One(id), action) {
+            Ok(()) if action == ZoneAction::Reset => lives.push(Life::default()),
+            Ok(()) => lives.last_mut().unwrap().finished = true,
+            Err(error) => panic!("{action:?}: {error}"),
+        }
+    }
+}
+
+fn run(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let folder = Folder::new(config([1, 2, 4][(seed % 3) as usize]));
+    let mut model = Model::new();
+    let (mut device, _) = folder.open();
+    for _ in 0..4 {
+        for _ in 0..20 + rng.below(60) {
+            let zone = rng.below(ZONES.into()) as usize;
+            match rng.below(20) {
+                0..13 => model.write(&device, zone, 1 + rng.below(17), rng.below(8) == 0),
+                13..15 => model.act(&device, zone, ZoneAction::Reset),
+                15 => model.act(&device, zone, ZoneAction::Finish),
+                16..18 => {
+                    device.flush().unwrap();
+                    model.flushed();
+                }
+                _ => {}
+            }
+        }
+        let clean = rng.below(3) == 0;
+        if clean {
+            device.close().unwrap();
+            assert_eq!(device.flush(), Err(ZonedError::Poisoned));
+            model.flushed();
+        }
+        drop(device);
+        let report = folder.check();
+        assert!(!report.is_damaged(), "{report:?}");
+        let (again, was_clean) = folder.open();
+        assert_eq!(was_clean, clean);
+        model.settle(&again);
+        device = again;
+    }
+}
+
+#[test]
+fn zones_hold_what_was_flushed_and_a_prefix_of_the_rest() {
+    onefold_testkit::for_each_seed(
+        ("onefold-device", "zoned", "zones_hold_what_was_flushed_and_a_prefix_of_the_rest"),
+        20,
+        run,
+    );
+}
+
+#[test]
+fn an_end_of_the_process_takes_what_was_not_flushed() {
+    let folder = Folder::new(config(4));
+    let (device, _) = folder.open();
+    device.write(0, &stamp(&[1, 2, 3, 4, 5, 6]), false).unwrap();
+    device.flush().unwrap();
+    device.write(6, &stamp(&[7]), false).unwrap();
+    device.write(SIZE, &stamp(&[8]), true).unwrap();
+    drop(device);
+    let (device, was_clean) = folder.open();
+    assert!(!was_clean);
+    let ends: Vec<_> = device.report(ZoneId::new(0), Some(ZoneState::Closed)).unwrap().zones;
+    let ends: Vec<_> = ends.iter().map(|zone| zone.write_pointer).collect();
+    // A device that wrote everything at once would hold block 6, too.
+    assert_eq!(ends, [Some(6), Some(SIZE + 1)]);
+}
+
+#[test]
+fn an_image_of_zones_says_so_and_is_no_other_device() {
+    let folder = Folder::new(config(2));
+    let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
+    assert_eq!(image.label().features, FEATURE_ZONES);
+    assert_eq!(image.label().logical_bytes, u64::from(ZONES) * CAPACITY * 4096);
+    let options = OpenOptions::new(Latency::None);
+    let error = SsdDevice::open(image, &common::plain(), options).map(drop).unwrap_err();
+    assert!(error.to_string().contains("the label says 1 zoned namespaces"), "{error}");
+    let other = common::Folder::new(&common::plain());
+    let image = Image::open(&other.path(), Access::Exclusive).unwrap();
+    let error = ZonedDevice::open(image, &config(2)).map(drop).unwrap_err();
+    assert!(error.to_string().contains("the label says 0 zoned namespaces"), "{error}");
+}
+
+#[test]
+fn what_cannot_work_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zoned.img");
+    let config = ZnsConfig { zones: 8, ..config(2) };
+    let error = Image::create(&path, &config, TEXT.to_owned()).unwrap_err();
+    assert!(error.is_infeasible() && error.to_string().contains("capacity.logical"), "{error}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn damage_is_found_and_told() {
+    let folder = Folder::new(config(2));
+    let (device, _) = folder.open();
+    device.write(0, &stamp(&(1..=CAPACITY).collect::<Vec<_>>()), false).unwrap();
+    device.close().unwrap();
+    drop(device);
+    assert_eq!(folder.check().verified_blocks, CAPACITY);
+    let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
+    let bytes = fs::read(folder.path()).unwrap();
+    let needle = stamp(&[5]);
+    let at = bytes.windows(4096).position(|window| window == needle).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(folder.path()).unwrap();
+    file.write_all_at(&[0xA5; 10], at as u64 + 100).unwrap();
+    drop(image);
+    let report = folder.check();
+    assert!(report.is_damaged());
+    assert_eq!((report.unreadable_blocks, report.unreadable), (1, vec![4]));
+    assert_eq!(report.verified_blocks, CAPACITY - 1);
+    // The record of set 0 is the first of NVRAM, behind the two labels.
+    file.write_all_at(&[0xA5; 8], 131_072).unwrap();
+    let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
+    let error = check_zoned(&image, &folder.config, None).map(drop).unwrap_err();
+    assert!(matches!(error, DeviceError::Zones { .. }));
+    assert!(error.to_string().contains("the record of set 0 in NVRAM is damaged"), "{error}");
+}
+
+#[test]
+fn zones_that_fail_stay_failed() {
+    let folder = Folder::new(config(2));
+    let (device, _) = folder.open();
+    device.write(0, &stamp(&[1, 2, 3]), false).unwrap();
+    device.write(SIZE, &stamp(&[4]), false).unwrap();
+    device.fail_zone(ZoneId::new(0), false).unwrap();
+    device.fail_zone(ZoneId::new(1), true).unwrap();
+    let refused = device.write(3, &stamp(&[9]), false).unwrap_err();
+    assert!(matches!(refused, ZonedError::Zone(ZnsError::ZoneIsReadOnly { .. })));
+    device.close().unwrap();
+    drop(device);
+    let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
+    let (details, _, zones) = inspect_zoned(&image, &folder.config).unwrap();
+    assert_eq!(details.in_state(ZoneState::ReadOnly), 1);
+    assert_eq!(details.in_state(ZoneState::Offline), 1);
+    assert_eq!(details.in_state(ZoneState::Empty), ZONES - 2);
+    assert_eq!((details.written_bytes, details.bad_sets), (3 * 4096, 1));
+    assert_eq!(zones[1].state, ZoneState::Offline);
+    drop(image);
+    let (device, _) = folder.open();
+    let mut back = vec![0; 3 * 4096];
+    device.read(0, &mut back).unwrap();
+    assert_eq!(back, stamp(&[1, 2, 3]));
+    let lost = device.read(SIZE, &mut back).unwrap_err();
+    assert!(matches!(lost, ZonedError::Zone(ZnsError::ZoneIsOffline { .. })));
+    assert_eq!(device.read(0, &mut back[..100]), Err(ZonedError::Length { bytes: 100 }));
+}
