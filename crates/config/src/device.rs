@@ -3,6 +3,7 @@
 use onefold_buffer::{BufferConfig, Charge};
 use onefold_ftl::{FtlConfig, RemapConfig, RemapScheme, VictimKind};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span, TimingSpec};
+use onefold_ssd::zns::ZnsConfigError;
 use onefold_ssd::{DedupConfig, HashKind, SsdConfig, Writeback};
 use onefold_units::{Rng, convert};
 
@@ -242,14 +243,14 @@ impl Config {
     /// configuration.
     ///
     /// # Errors
-    /// `bytes` is no multiple of the mapping unit, or needs more blocks than a plane may have.
+    /// `bytes` is no multiple of the mapping unit (of the capacity of a zone), or needs more blocks than a plane may have.
     pub fn with_logical_size(&self, bytes: u64) -> Result<Self, ConfigError> {
         const MAX_BLOCKS: u64 = 1 << 24;
-        if self.is_zoned() {
-            return Err(ConfigError::NeedsBlocks { what: "a device with an image" });
-        }
         let geometry = self.geometry()?;
-        let unit = u64::from(geometry.unit_bytes());
+        let unit = match self.zns(0)? {
+            Some(zns) => u64::from(zns.capacity_blocks) * u64::from(geometry.unit_bytes()),
+            None => u64::from(geometry.unit_bytes()),
+        };
         let per_block = geometry.raw_bytes() / self.count("geometry.blocks");
         let fraction = if let Value::Capacity(Capacity::Fraction(fraction)) =
             self.setting("capacity.logical").value
@@ -272,11 +273,31 @@ impl Config {
             });
         }
         let mut config = self.clone();
-        config.put("geometry.blocks", Value::Count(blocks), Origin::Size);
         config.put("capacity.logical", Value::Capacity(Capacity::Bytes(bytes)), Origin::Size);
-        config.ssd(0)?;
+        config.put("geometry.blocks", Value::Count(blocks), Origin::Size);
+        if self.is_zoned() {
+            config.make_room_for_zones(blocks, MAX_BLOCKS)?;
+        } else {
+            config.ssd(0)?;
+        }
         config.tenants()?;
         Ok(config)
+    }
+
+    /// Adds blocks until there are more sets of them than zones: what is a share of many zones may be less than one of few.
+    fn make_room_for_zones(&mut self, blocks: u64, max: u64) -> Result<(), ConfigError> {
+        let mut more = blocks;
+        loop {
+            match self.zns(0) {
+                Err(ConfigError::Namespace { source: ZnsConfigError::Space { .. } })
+                    if more < max =>
+                {
+                    more += 1;
+                    self.put("geometry.blocks", Value::Count(more), Origin::Size);
+                }
+                other => return other.map(drop),
+            }
+        }
     }
 }
 

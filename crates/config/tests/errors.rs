@@ -327,7 +327,6 @@ fn a_zoned_namespace_refuses_what_needs_blocks() {
     let config = zoned(&["namespace.max_open=4"]).unwrap();
     assert_eq!(config.zns(0).unwrap().unwrap().limits.max_open, Some(4));
     assert!(config.ssd(0).is_err(), "a zoned namespace is no block device");
-    assert!(config.with_logical_size(1 << 30).is_err());
     assert_eq!(preset("s1").unwrap().zns(0).unwrap(), None);
 }
 

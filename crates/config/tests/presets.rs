@@ -174,6 +174,19 @@ fn served_devices_get_exactly_their_size() {
         assert!(share(&smaller) + 1 >= share(&config), "{}: no block too many", preset.name);
         assert_eq!(Config::from_canonical(&sized.to_toml()).unwrap(), sized);
     }
+    for (preset, bytes, zones) in
+        [("zns-proto", 1 << 30, 32), ("zn540", 4 << 30, 2), ("femu-zns", 512 << 20, 4)]
+    {
+        let config = load(preset, &[]);
+        let sized = config.with_logical_size(bytes).unwrap();
+        let zns = sized.zns(0).unwrap().unwrap();
+        assert_eq!((sized.logical_bytes().unwrap(), zns.zones), (bytes, zones), "{preset}");
+        assert_eq!(Config::from_canonical(&sized.to_toml()).unwrap(), sized);
+        let error = config.with_logical_size(bytes + (1 << 20)).unwrap_err();
+        assert_eq!(error.code(), "config::size", "{preset}: part of a zone");
+        let own = config.with_logical_size(config.logical_bytes().unwrap()).unwrap();
+        assert_eq!(own.zns(0).unwrap(), config.zns(0).unwrap(), "{preset}");
+    }
     let s1 = load("s1", &[]);
     for size in [0, 5000, u64::MAX / 4096 * 4096] {
         let error = s1.with_logical_size(size).unwrap_err();

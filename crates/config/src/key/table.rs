@@ -44,7 +44,7 @@ pub(crate) const KEYS: &[Key] = &[
         "namespace.type",
         words(&["block", "zoned"]),
         "block",
-        "block: any page can be written; zoned: zones are written from start to end and reset as a whole (NVMe ZNS), simulator only. Keys of [ftl] and [dedup] mean nothing there, and buffer.size is a write cache.",
+        "block: any page can be written; zoned: zones are written from start to end and reset as a whole (NVMe ZNS). Keys of [ftl] and [dedup] mean nothing there, and buffer.size is a write cache.",
     ),
     key(
         "namespace.zone_size",

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use onefold_device::{Access, CheckReport, Latency, OpenOptions, SsdDevice};
 use serde_json::json;
 
-use super::render;
+use super::{render, zoned};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
@@ -33,19 +33,14 @@ pub(crate) struct Check {
 
 impl Check {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let found = self.check(global).map_err(|e| e.exit_with(Exit::CheckFailed))?;
-        let text = match global.format() {
-            Format::Json => self.json(&found),
-            Format::Table => self.table(&found),
-        };
+        let (text, code) = self.check(global).map_err(|e| e.exit_with(Exit::CheckFailed))?;
         global.emit(&text)?;
-        Ok(found.exit_code().into())
+        Ok(code.into())
     }
 
-    fn check(&self, global: &Global) -> Result<Found, CliError> {
+    fn check(&self, global: &Global) -> Result<(String, u8), CliError> {
         let access = if self.accept_loss { Access::Exclusive } else { Access::ReadOnly };
         let (image, config) = super::open(&self.image, access)?;
-        let ssd = config.ssd(global.seed)?;
         let bar =
             if global.shows_progress() { ProgressBar::no_length() } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent}% {eta}") {
@@ -57,6 +52,16 @@ impl Check {
         };
         let progress: Option<&mut dyn FnMut(u64, u64)> =
             if self.data { Some(&mut progress) } else { None };
+        if let Some(zns) = config.zns(global.seed)? {
+            let checked = zoned::check(&image, &zns, progress)?;
+            bar.finish_and_clear();
+            let text = match global.format() {
+                Format::Json => checked.json(),
+                Format::Table => checked.table(),
+            };
+            return Ok((text, if checked.is_damaged() { DAMAGE } else { 0 }));
+        }
+        let ssd = config.ssd(global.seed)?;
         let report = onefold_device::check(&image, &ssd, progress)?;
         bar.finish_and_clear();
         let clean = image.label().clean;
@@ -65,7 +70,12 @@ impl Check {
             let options = OpenOptions::new(Latency::None).accepting_loss();
             SsdDevice::open(image, &ssd, options)?.device.close()?;
         }
-        Ok(Found { clean, report, gave_up: gives_up })
+        let found = Found { clean, report, gave_up: gives_up };
+        let text = match global.format() {
+            Format::Json => self.json(&found),
+            Format::Table => self.table(&found),
+        };
+        Ok((text, found.exit_code()))
     }
 
     fn json(&self, found: &Found) -> String {

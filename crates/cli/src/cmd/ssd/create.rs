@@ -38,7 +38,10 @@ impl Create {
         let Some(bytes) = self.size else { return Ok(config) };
         let config = config.with_logical_size(bytes)?;
         let fits = |config: &Config| -> Result<bool, CliError> {
-            Ok(Image::can_create(&self.image, &config.ssd(global.seed)?).is_ok())
+            Ok(match config.zns(global.seed)? {
+                Some(zns) => Image::can_create(&self.image, &zns).is_ok(),
+                None => Image::can_create(&self.image, &config.ssd(global.seed)?).is_ok(),
+            })
         };
         if fits(&config)? {
             return Ok(config);
@@ -75,8 +78,10 @@ impl Create {
                 "leave volume.mode out; `onefold volume create IMAGE` makes a volume on it",
             ));
         }
-        let ssd = config.ssd(global.seed)?;
-        let image = Image::create(&self.image, &ssd, config.to_toml())?;
+        let image = match config.zns(global.seed)? {
+            Some(zns) => Image::create(&self.image, &zns, config.to_toml())?,
+            None => Image::create(&self.image, &config.ssd(global.seed)?, config.to_toml())?,
+        };
         let (uuid, logical) = (render::uuid(&image.label().uuid), image.label().logical_bytes);
         let text = match global.format() {
             Format::Json => format!(

@@ -23,12 +23,16 @@ impl From<DeviceError> for CliError {
             DeviceError::Mismatch { .. } => (Exit::Failed, "image::mismatch"),
             DeviceError::LongConfig { .. } => (Exit::Infeasible, "config::too_long"),
             DeviceError::TooLarge => (Exit::Infeasible, "config::too_large"),
-            DeviceError::Build { .. } if error.is_infeasible() => {
+            DeviceError::Build { .. } | DeviceError::Zones { .. } if error.is_infeasible() => {
                 (Exit::Infeasible, "config::infeasible")
             }
-            DeviceError::Build { .. } => (Exit::Failed, "device::recovery"),
+            DeviceError::Build { .. } | DeviceError::Zones { .. } => {
+                (Exit::Failed, "device::recovery")
+            }
             DeviceError::Poisoned { .. } => (Exit::Failed, "device::poisoned"),
-            DeviceError::Close { .. } => (Exit::Failed, "device::close"),
+            DeviceError::Close { .. } | DeviceError::CloseZones { .. } => {
+                (Exit::Failed, "device::close")
+            }
             DeviceError::Snapshots { .. } => (Exit::Failed, "device::snapshots"),
             DeviceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 let error = Self::new(Exit::Usage, "image::missing", &error);

@@ -7,7 +7,7 @@ use clap::Args;
 use onefold_device::{Access, DeviceError, Image};
 use serde_json::{Value, json};
 
-use super::render;
+use super::{render, zoned};
 use crate::cmd::control;
 use crate::error::CliError;
 use crate::output::{Format, Global};
@@ -53,7 +53,19 @@ impl Info {
 fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
     let label = image.label();
     let config = onefold_config::Config::from_canonical(&label.config)?;
-    let (details, recovery) = onefold_device::inspect(image, &config.ssd(global.seed)?)?;
+    let found = if let Some(zns) = config.zns(global.seed)? {
+        zoned::at_rest(image, &zns)?
+    } else {
+        let (details, recovery) = onefold_device::inspect(image, &config.ssd(global.seed)?)?;
+        json!({
+            "recovery": {
+                "checkpoint": recovery.checkpoint,
+                "torn_slots": recovery.torn_slots,
+                "lost_units": recovery.lost_units,
+            },
+            "device": render::details(&details),
+        })
+    };
     Ok(json!({
         "schema": "onefold.ssd.info/1",
         "image": {
@@ -67,12 +79,8 @@ fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
         "served": false,
         "config": config.to_json(),
         "config_sha256": config.sha256(),
-        "recovery": {
-            "checkpoint": recovery.checkpoint,
-            "torn_slots": recovery.torn_slots,
-            "lost_units": recovery.lost_units,
-        },
-        "device": render::details(&details),
+        "recovery": found["recovery"],
+        "device": found["device"],
     }))
 }
 
@@ -92,5 +100,8 @@ fn table(info: &Value) -> String {
             image["uuid"].as_str().unwrap_or_default(),
         )
     };
-    head + &render::table(&info["device"])
+    match info["device"].get("zoned") {
+        Some(zones) => head + &zoned::table(zones),
+        None => head + &render::table(&info["device"]),
+    }
 }

@@ -10,6 +10,8 @@ mod remap;
 pub(crate) mod render;
 mod serve;
 mod snapshot;
+mod zoned;
+mod zones;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,6 +34,8 @@ pub(crate) enum Ssd {
     Check(check::Check),
     /// Tell what an image holds, or what its running server counts
     Info(info::Info),
+    /// Tell about the zones of an image with a zoned namespace, or reset, finish or fail them
+    Zones(zones::Zones),
     /// Let ranges hold what other ranges hold, without copying where possible
     Remap(remap::Remap),
     /// Let one range hold what another holds: a copy that shares pages until either is written
@@ -50,6 +54,7 @@ impl Ssd {
             Self::Serve(serve) => serve.run(global),
             Self::Check(check) => check.run(global),
             Self::Info(info) => info.run(global),
+            Self::Zones(zones) => zones.run(global),
             Self::Remap(remap) => remap.run(global),
             Self::Clone(clone) => clone.run(global),
             Self::Snapshot(snapshot) => snapshot.run(global),

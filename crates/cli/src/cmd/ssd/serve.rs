@@ -10,7 +10,7 @@ use onefold_serve::Server;
 
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::Global;
 
 /// When requests are answered.
@@ -47,6 +47,9 @@ pub(crate) struct Serve {
 impl Serve {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let (image, config) = super::open(&self.image, Access::Exclusive)?;
+        if config.zns(global.seed)?.is_some() {
+            return Err(self.no_zones());
+        }
         let ssd = config.with_sets(&self.sets)?.ssd(global.seed)?;
         let latency = match self.latency {
             Latency::Model => onefold_device::Latency::Model,
@@ -62,6 +65,16 @@ impl Serve {
         served?;
         closed?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn no_zones(&self) -> CliError {
+        let path = self.image.display();
+        let text = format!(
+            "{path} has a zoned namespace, and neither NBD nor FUSE has commands for zones"
+        );
+        CliError::new(Exit::Usage, "serve::zoned", text).help(format_args!(
+            "`onefold volume create {path}` makes a volume on it, which `onefold volume serve {path}` exports"
+        ))
     }
 
     fn serve(&self, global: &Global, device: &SsdDevice) -> Result<(), CliError> {

@@ -1,0 +1,77 @@
+//! Zoned namespaces in images as a user meets them.
+
+mod common;
+
+use common::{Folder, json, message, ssd, text};
+
+/// An image of four zones of 4 MiB.
+fn image(folder: &Folder) -> std::path::PathBuf {
+    let image = folder.0.join("zoned.img");
+    let output = ssd(&[
+        "create",
+        text(&image),
+        "--preset",
+        "femu-zns",
+        "--set",
+        "geometry.pages=16",
+        "--set",
+        "namespace.zone_size=4MiB",
+        "--size",
+        "16MiB",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    image
+}
+
+#[test]
+fn zones_are_told_reset_finished_and_failed() {
+    let folder = Folder::new("zones");
+    let image = image(&folder);
+    let info = json(&["info", text(&image)]);
+    assert_eq!(info["device"]["zoned"]["zones"], 4);
+    assert_eq!(info["device"]["zoned"]["by_state"]["empty"], 4);
+    let act = |zone: &str, action: &str| {
+        json(&["zones", text(&image), "--zone", zone, "--act", action])["zones"][0]["state"].clone()
+    };
+    assert_eq!(act("1", "finish"), "full");
+    assert_eq!(act("2", "read-only"), "read only");
+    assert_eq!(act("3", "offline"), "offline");
+    let full = json(&["zones", text(&image), "--state", "full"]);
+    assert_eq!(full["schema"], "onefold.ssd.zones/1");
+    assert_eq!(full["zones"].as_array().unwrap().len(), 1);
+    let zone = &full["zones"][0];
+    assert_eq!(
+        (&zone["zone"], &zone["type"], &zone["state_code"]),
+        (&1.into(), &2.into(), &14.into())
+    );
+    assert_eq!((&zone["start_block"], &zone["capacity_blocks"]), (&1024.into(), &1024.into()));
+    assert!(zone["write_pointer"].is_null());
+    assert_eq!(act("1", "reset"), "empty");
+    let shown = ssd(&["info", text(&image)]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("2 empty, 1 offline, 1 read only"), "{shown}");
+    let check = json(&["check", text(&image)]);
+    assert_eq!((&check["damaged"], &check["clean_shutdown"]), (&false.into(), &true.into()));
+}
+
+#[test]
+fn what_zones_cannot_do_is_refused() {
+    let folder = Folder::new("zones-refused");
+    let (zoned, block) = (image(&folder), folder.image());
+    let act = ["zones", text(&zoned), "--zone", "0", "--act", "offline"];
+    assert_eq!(ssd(&act).status.code(), Some(0));
+    for (arguments, code, part) in [
+        (vec!["serve", text(&zoned), "--nbd", "127.0.0.1:0"], 2, "onefold volume create"),
+        (vec!["snapshot", "list", text(&zoned)], 3, "needs namespace.type"),
+        (vec!["zones", text(&block)], 2, "has no zones"),
+        (vec!["zones", text(&zoned), "--act", "reset"], 2, "--zone or --state"),
+        (vec!["zones", text(&zoned), "--zone", "4"], 2, "no zone 4, expected 0 to 3"),
+        (vec!["zones", text(&zoned), "--zone", "0", "--act", "reset"], 1, "reset of ZoneId(0)"),
+        (vec!["create", "x.img", "--preset", "zn540", "--size", "1GiB"], 3, "multiple of 2GiB"),
+    ] {
+        let output = ssd(&arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", message(&output));
+        assert!(message(&output).contains(part), "{arguments:?}: {}", message(&output));
+    }
+    assert_eq!(json(&["info", text(&zoned)])["image"]["clean"], true);
+}
