@@ -19,15 +19,13 @@ pub use block::{BlockDevice, Due, Extent};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use image::{DeviceError, DeviceKind, Image};
 pub use media::FileMedia;
-pub use onefold_ssd::zns::{
-    Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
-};
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
     Acknowledge, IoMode, LogDetails, MAP_PAGE_BYTES, OnFull, VolumeBacking, VolumeDetails,
     VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize, VolumeSpec,
 };
 pub use zoned::{
+    Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
     ZonedCheck, ZonedDetails, ZonedDevice, ZonedError, ZonedOpened, ZonedShape, check_zoned,
     inspect_zoned,
 };

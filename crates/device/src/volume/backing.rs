@@ -4,17 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onefold_format::REMAP_RANGES_MAX;
-use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64};
-use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan, Relocation};
+use onefold_units::{PAGE_BYTES, ZoneId};
+use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan, Relocation, ZoneReport};
 
 use super::access::DirectFile;
 use super::error::VolumeError;
+use super::zones;
 use crate::block::BlockDevice;
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
+use crate::zoned::ZonedDevice;
 
-/// A file or block device, or an emulated SSD in the same process.
+/// A file or block device, or an emulated SSD in the same process, of blocks or of zones.
 #[derive(Clone)]
 pub struct VolumeBacking {
     kind: Kind,
@@ -24,6 +26,7 @@ pub struct VolumeBacking {
 enum Kind {
     File(Arc<DirectFile>),
     Ssd(SsdDevice),
+    Zoned(ZonedDevice),
 }
 
 impl VolumeBacking {
@@ -55,12 +58,27 @@ impl VolumeBacking {
         Self { kind: Kind::Ssd(device) }
     }
 
-    /// The emulated SSD, if it is one.
+    /// Lies on an emulated SSD with zones.
+    #[must_use]
+    pub const fn zoned(device: ZonedDevice) -> Self {
+        Self { kind: Kind::Zoned(device) }
+    }
+
+    /// The emulated SSD with a block namespace, if it is one.
     #[must_use]
     pub const fn as_ssd(&self) -> Option<&SsdDevice> {
         match &self.kind {
             Kind::Ssd(device) => Some(device),
-            Kind::File(_) => None,
+            Kind::File(_) | Kind::Zoned(_) => None,
+        }
+    }
+
+    /// The emulated SSD with zones, if it is one.
+    #[must_use]
+    pub const fn as_zoned(&self) -> Option<&ZonedDevice> {
+        match &self.kind {
+            Kind::Zoned(device) => Some(device),
+            Kind::File(_) | Kind::Ssd(_) => None,
         }
     }
 
@@ -68,7 +86,7 @@ impl VolumeBacking {
     pub(super) const fn as_file(&self) -> Option<&Arc<DirectFile>> {
         match &self.kind {
             Kind::File(file) => Some(file),
-            Kind::Ssd(_) => None,
+            Kind::Ssd(_) | Kind::Zoned(_) => None,
         }
     }
 
@@ -92,6 +110,7 @@ impl VolumeBacking {
         let bytes = match &self.kind {
             Kind::File(file) => file.bytes(),
             Kind::Ssd(device) => device.size(),
+            Kind::Zoned(device) => zones::blocks(device) * PAGE_BYTES,
         };
         bytes / PAGE_BYTES
     }
@@ -103,6 +122,7 @@ impl VolumeBacking {
             Kind::File(file) if file.is_regular() => return file.set_bytes(wanted),
             Kind::File(file) => ("the block device", file.bytes()),
             Kind::Ssd(device) => ("the emulated SSD", device.size()),
+            Kind::Zoned(device) => ("the emulated SSD", zones::blocks(device) * PAGE_BYTES),
         };
         if wanted <= found { Ok(()) } else { Err(VolumeError::FixedSize { what, found, wanted }) }
     }
@@ -113,6 +133,7 @@ impl VolumeBacking {
             Kind::Ssd(device) => {
                 device.read(at * PAGE_BYTES, bytes).map(drop).map_err(|_| IoFailed)
             }
+            Kind::Zoned(device) => zones::judge("read", device.read(at, bytes)),
         }
     }
 
@@ -122,6 +143,7 @@ impl VolumeBacking {
             Kind::Ssd(device) => {
                 device.write(at * PAGE_BYTES, bytes, false).map(drop).map_err(|_| IoFailed)
             }
+            Kind::Zoned(device) => zones::judge("write", device.write(at, bytes, false)),
         }
     }
 
@@ -129,6 +151,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.flush(),
             Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed),
+            Kind::Zoned(device) => zones::judge("flush", device.flush()),
         }
     }
 
@@ -137,7 +160,22 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.trim(offset, len),
             Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
+            // Zones are reset as a whole.
+            Kind::Zoned(_) => Err(IoFailed),
         }
+    }
+
+    /// What the backing says of its zones now; `None` if it has none.
+    pub(super) fn zones(&self) -> Result<Option<ZoneReport>, IoFailed> {
+        self.as_zoned().map(zones::report).transpose()
+    }
+
+    pub(super) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
+        zones::reset(self.as_zoned().ok_or(IoFailed)?, zone)
+    }
+
+    pub(super) fn finish(&self, zone: ZoneId) -> Result<(), IoFailed> {
+        zones::finish(self.as_zoned().ok_or(IoFailed)?, zone)
     }
 
     /// Whether it can let single blocks hold what others hold. An emulated SSD can if it has a log of remaps; then it also
@@ -200,13 +238,17 @@ impl VolumeBacking {
     }
 
     /// Ends what lies below in good order.
-    pub(super) fn close(&self) -> Result<(), VolumeError> {
+    ///
+    /// # Errors
+    /// The image could not be closed cleanly; it recovers when it is opened again.
+    pub fn close(&self) -> Result<(), VolumeError> {
         match &self.kind {
             Kind::File(file) => {
                 file.unlock();
                 Ok(())
             }
             Kind::Ssd(device) => device.close().map_err(VolumeError::Ssd),
+            Kind::Zoned(device) => device.close().map_err(VolumeError::Ssd),
         }
     }
 }
@@ -231,5 +273,16 @@ impl BlockBacking for VolumeBacking {
 
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         Self::remap(self, list)
+    }
+    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
+        Self::zones(self)
+    }
+
+    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        Self::reset(self, zone)
+    }
+
+    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
+        Self::finish(self, zone)
     }
 }

@@ -19,7 +19,7 @@ pub enum VolumeIo {
 /// How they do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoMode {
-    /// `uring`, `threads`, or `ssd` for an emulated SSD in the same process.
+    /// `uring`, `threads`, or, for an emulated SSD in the same process, `ssd` or `zoned`.
     pub engine: &'static str,
     /// Whether they go around the page cache.
     pub direct: bool,
@@ -33,6 +33,7 @@ impl std::fmt::Display for IoMode {
         match self.engine {
             "uring" => write!(f, "io_uring, {direct}")?,
             "threads" => write!(f, "threads, {direct}")?,
+            "zoned" => write!(f, "an emulated SSD with zones")?,
             _ => write!(f, "an emulated SSD")?,
         }
         self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
@@ -45,7 +46,8 @@ pub(super) fn choose(
     options: &VolumeOptions,
 ) -> Result<IoMode, VolumeError> {
     let Some(file) = backing.as_file() else {
-        return Ok(IoMode { engine: "ssd", direct: false, why: None });
+        let engine = if backing.as_zoned().is_some() { "zoned" } else { "ssd" };
+        return Ok(IoMode { engine, direct: false, why: None });
     };
     let mut why = Vec::new();
     if options.direct

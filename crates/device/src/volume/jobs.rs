@@ -160,7 +160,7 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, job.io.blocks.into()),
         IoKind::Remap => backing.remap(&job.list),
-        // No backing of this driver has zones.
-        IoKind::Reset | IoKind::Finish => Err(IoFailed),
+        IoKind::Reset => backing.reset(job.io.zone()),
+        IoKind::Finish => backing.finish(job.io.zone()),
     }
 }

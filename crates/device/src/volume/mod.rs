@@ -31,6 +31,7 @@ mod space;
 mod state;
 
 mod unaligned;
+mod zones;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use onefold_format::volume::{
     DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
 };
-use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery};
+use onefold_units::{PAGE_BYTES, ZoneState};
+use onefold_volume::{
+    CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery, ZoneStatus,
+};
 
 use super::backing::VolumeBacking;
 use super::bell::Bell;
@@ -113,7 +115,7 @@ pub struct VolumeOpened {
 }
 
 impl VolumeSpec {
-    /// The label of a volume on a backing of so many blocks.
+    /// The label of a volume on a backing of so many blocks, without zones.
     ///
     /// # Errors
     /// What does not fit.
@@ -121,16 +123,41 @@ impl VolumeSpec {
         if self.mode != VolumeMode::Log {
             return super::modes::label(self, blocks);
         }
-        let unit = Self::blocks_of("an indirection unit", self.unit_bytes, ", 256 KiB at most")?;
+        let unit = self.unit_blocks()?;
         let segment = match self.segment_bytes {
             Some(bytes) => Self::blocks_of("log segments", bytes, ", 4 GiB at most")?,
             None => default_segment_blocks(blocks).next_multiple_of(unit.max(1)),
         };
+        self.log_label(blocks, segment, 0)
+    }
+
+    /// The label of a volume on a backing. On one with zones, they are its log segments.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn label_on(&self, backing: &VolumeBacking) -> Result<VolumeLabel, VolumeError> {
+        let Some(device) = backing.as_zoned() else { return self.label(backing.blocks()) };
+        let refused = |what| VolumeError::Mode { mode: self.mode.name(), what };
+        if self.mode != VolumeMode::Log {
+            return Err(refused("overwrites in place, which zones do not take: use mode log"));
+        }
+        if self.segment_bytes.is_some() {
+            return Err(refused("on zones has zones for log segments: leave out --segment"));
+        }
+        let shape = device.shape();
+        self.log_label(backing.blocks(), shape.capacity_blocks, shape.zone_blocks)
+    }
+
+    fn unit_blocks(&self) -> Result<u32, VolumeError> {
+        Self::blocks_of("an indirection unit", self.unit_bytes, ", 256 KiB at most")
+    }
+
+    fn log_label(&self, blocks: u64, segment: u32, zone: u32) -> Result<VolumeLabel, VolumeError> {
         let geometry = Geometry {
             backing_blocks: blocks,
             segment_blocks: segment,
-            zone_blocks: 0,
-            unit_blocks: unit,
+            zone_blocks: zone,
+            unit_blocks: self.unit_blocks()?,
             logical_blocks: 1,
         };
         let layout = Layout::new(geometry).map_err(MountError::Geometry)?;
@@ -139,8 +166,12 @@ impl VolumeSpec {
             None => share(layout.log_blocks(), 1.0 - self.op).min(layout.logical_max()),
         };
         Layout::new(Geometry { logical_blocks, ..geometry }).map_err(MountError::Geometry)?;
-        let data =
-            LabelDevice { uuid: random_uuid()?, role: DeviceRole::Data, blocks, zone_blocks: 0 };
+        let data = LabelDevice {
+            uuid: random_uuid()?,
+            role: DeviceRole::Data,
+            blocks,
+            zone_blocks: zone.into(),
+        };
         Ok(VolumeLabel {
             uuid: random_uuid()?,
             generation: 1,
@@ -149,7 +180,7 @@ impl VolumeSpec {
             compat: 0,
             ro_compat: 0,
             incompat: 0,
-            unit_blocks: unit,
+            unit_blocks: geometry.unit_blocks,
             segment_blocks: segment,
             logical_blocks,
             op_basis_points: spare_basis_points(layout.log_blocks(), logical_blocks),
@@ -242,6 +273,14 @@ impl VolumeBacking {
         let volume = onefold_volume::read_label(&mut self.clone(), blocks).is_ok();
         volume.then_some("a volume")
     }
+
+    /// Whether zones hold data, whatever it is: writing anything there means to reset them.
+    fn zones_in_use(&self) -> Option<&'static str> {
+        let holds =
+            |zone: &ZoneStatus| zone.state != ZoneState::Empty && zone.state != ZoneState::Offline;
+        let report = self.zones().ok()??;
+        report.zones.iter().any(holds).then_some("data in zones")
+    }
 }
 
 impl VolumeDevice {
@@ -254,8 +293,8 @@ impl VolumeDevice {
         spec: &VolumeSpec,
         force: bool,
     ) -> Result<VolumeLabel, VolumeError> {
-        let label = spec.label(backing.blocks())?;
-        if let Some(what) = backing.signature()
+        let label = spec.label_on(backing)?;
+        if let Some(what) = backing.signature().or_else(|| backing.zones_in_use())
             && !force
         {
             return Err(VolumeError::Signature { what });

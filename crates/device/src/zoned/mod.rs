@@ -15,9 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onefold_nand::MediaError;
 use onefold_ssd::Payload;
-use onefold_ssd::zns::{
-    Select, Zns, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneLimits, ZoneReport, ZoneState,
+pub use onefold_ssd::zns::{
+    Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
 };
+use onefold_ssd::zns::{Zns, ZoneReport};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
 use thiserror::Error;

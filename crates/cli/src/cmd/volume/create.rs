@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use onefold_device::{VolumeBacking, VolumeDevice, VolumeError, VolumeSpec};
+use onefold_device::{VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
 use serde_json::json;
@@ -82,11 +82,10 @@ impl Create {
             unit_bytes: self.unit,
         };
         let label = if self.dry_run {
-            let blocks = match self.backing_size {
-                Some(bytes) => bytes / PAGE_BYTES,
-                None => super::open_backing(&self.path, false, global)?.blocks(),
-            };
-            spec.label(blocks)?
+            match self.backing_size {
+                Some(bytes) => spec.label(bytes / PAGE_BYTES)?,
+                None => spec.label_on(&super::open_backing(&self.path, false, global)?)?,
+            }
         } else {
             self.make(&spec, global)?
         };
@@ -97,8 +96,11 @@ impl Create {
     fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<VolumeLabel, CliError> {
         let Some(bytes) = self.backing_size else {
             let backing = super::open_backing(&self.path, true, global)?;
-            let label = VolumeDevice::format(&backing, spec, self.force)?;
-            close(&backing)?;
+            let made = VolumeDevice::format(&backing, spec, self.force);
+            let closed = backing.close();
+            // What kept the volume from being made matters more than how the device was closed after it.
+            let label = made?;
+            closed?;
             return Ok(label);
         };
         // Tells what does not fit before there is a file.
@@ -141,13 +143,5 @@ impl Create {
                 render::uuid(&label.uuid),
             ),
         }
-    }
-}
-
-/// Ends an emulated SSD below in good order.
-fn close(backing: &VolumeBacking) -> Result<(), CliError> {
-    match backing.as_ssd() {
-        Some(ssd) => Ok(ssd.close().map_err(VolumeError::Ssd)?),
-        None => Ok(()),
     }
 }

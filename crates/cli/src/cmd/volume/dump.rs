@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use onefold_device::VolumeError;
 use onefold_format::volume::{BatchHeader, RecordList};
-use onefold_units::Lba;
+use onefold_units::{Lba, LogSegmentId};
 use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ fn segment<B: Backing>(
         return Err(CliError::new(Exit::Usage, "volume::segment", text));
     }
     let length = layout.geometry().segment_blocks;
-    let start = number * length;
+    let start = layout.start_of(LogSegmentId::new(number)).raw();
     let mut batches = Vec::new();
     let mut at = 0;
     while at < length {

@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use onefold_device::{Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice};
+use onefold_device::{
+    Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, ZonedDevice,
+};
 
 use crate::cmd::{control as control_socket, ssd};
 use crate::error::CliError;
@@ -75,6 +77,9 @@ fn open_backing(path: &Path, write: bool, global: &Global) -> Result<VolumeBacki
         return Ok(VolumeBacking::open(path, write)?);
     }
     let (image, config) = ssd::open(path, Access::Exclusive)?;
+    if let Some(zns) = config.zns(global.seed)? {
+        return Ok(VolumeBacking::zoned(ZonedDevice::open(image, &zns)?.device));
+    }
     let opened =
         SsdDevice::open(image, &config.ssd(global.seed)?, OpenOptions::new(Latency::None))?;
     Ok(VolumeBacking::ssd(opened.device))
