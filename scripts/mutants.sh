@@ -79,6 +79,7 @@ ssd|zns-record-set|zns/allocate.rs|s/(self\.data\[zone\.index\(\)\]\.set = Some\
 ssd|zns-reset-record|zns/manage.rs|s/self\.record_zone\(zone\)\?;\n(\s*let Some\(set\) = set)/$1/|a reset is in NVRAM before the erase
 ssd|zns-given-back|zns/allocate.rs|s/if self\.given_back\.contains\(&set\) \{\n\s*self\.sync\(\)\?;\n\s*\}//|a set is not given out while its reset can be lost
 ssd|zns-left-staged|zns/flush.rs|s/if self\.left_staged\.contains\(&zone\) \{\n\s*self\.sync\(\)\?;\n\s*\}//|staged blocks stay until what replaces them is durable
+ssd|zns-flushing|zns/unsynced.rs|s/(self\.before\.clear\(\);)/$1 self.since.clear();/|a flush does not cover what comes while it is under way
 ssd|zns-move-sync|zns/allocate.rs|s/self\.sync\(\)\?;\n(\s*self\.data\[zone\.index\(\)\]\.set = Some\(to\);)/$1/|copies are durable before the record that names them
 ssd|zns-cut-page|zns/recover.rs|s/extent\.is_cut && state == ZoneState::Closed/extent.is_cut \&\& state == ZoneState::Empty/|a zone leaves a flash page that was cut
 ssd|zns-unverified|zns/recover.rs|s/first \+ page_blocks <= whole\)/first + page_blocks <= whole + 100)/|blocks after the last FLUSH are verified

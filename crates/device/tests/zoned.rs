@@ -326,3 +326,49 @@ fn zones_that_fail_stay_failed() {
     assert!(matches!(lost, ZonedError::Zone(ZnsError::ZoneIsOffline { .. })));
     assert_eq!(device.read(0, &mut back[..100]), Err(ZonedError::Length { bytes: 100 }));
 }
+
+/// A flush promises what was acknowledged before it began, whatever else goes on meanwhile.
+#[test]
+fn flushes_and_writes_go_on_side_by_side() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let folder = Folder::new(config(4));
+    for round in 0..8_u64 {
+        let (device, _) = folder.open();
+        let written = [const { AtomicU64::new(0) }; 3];
+        let promised = std::thread::scope(|scope| {
+            for (zone, count) in (0..).zip(&written) {
+                let device = &device;
+                scope.spawn(move || {
+                    device.manage(Select::One(ZoneId::new(zone)), ZoneAction::Reset).unwrap();
+                    for at in 0..CAPACITY {
+                        let lba = u64::from(zone) * SIZE + at;
+                        device.write(lba, &stamp(&[round << 32 | (lba + 1)]), false).unwrap();
+                        count.store(at + 1, Ordering::SeqCst);
+                    }
+                });
+            }
+            let mut promised = [0; 3];
+            while promised.iter().any(|count| *count < CAPACITY / 2) {
+                promised = written.each_ref().map(|count| count.load(Ordering::SeqCst));
+                device.flush().unwrap();
+            }
+            promised
+        });
+        drop(device);
+        let (device, _) = folder.open();
+        for (zone, least) in (0_u32..).zip(promised) {
+            let mut bytes = vec![0; CAPACITY as usize * 4096];
+            device.read(u64::from(zone) * SIZE, &mut bytes).unwrap();
+            let lba = |at: u64| u64::from(zone) * SIZE + at;
+            let whole = |at: &u64| {
+                let block = &bytes[*at as usize * 4096..][..4096];
+                block == stamp(&[round << 32 | (lba(*at) + 1)])
+            };
+            let found = (0..CAPACITY).take_while(whole).count() as u64;
+            assert!(
+                found >= least,
+                "round {round}: zone {zone} holds {found}, {least} were flushed"
+            );
+        }
+    }
+}

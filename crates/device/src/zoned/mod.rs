@@ -13,7 +13,7 @@ mod details;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onefold_nand::MediaError;
+use onefold_nand::{Media, MediaError};
 use onefold_ssd::Payload;
 pub use onefold_ssd::zns::{
     Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
@@ -23,6 +23,7 @@ use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
 use thiserror::Error;
 
+use crate::backing::Backing;
 use crate::image::{DeviceError, Image};
 use crate::media::FileMedia;
 
@@ -72,6 +73,9 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     poisoned: AtomicBool,
+    /// Held during a flush; taken before `state`.
+    flushing: Mutex<()>,
+    backing: Arc<Backing>,
     shape: ZonedShape,
     uuid: [u8; 16],
 }
@@ -122,9 +126,16 @@ impl ZonedDevice {
             capacity_blocks: config.capacity_blocks,
             limits: config.limits,
         };
-        let uuid = image.label().uuid;
+        let (uuid, backing) = (image.label().uuid, image.backing());
         let state = Mutex::new(State { zns: Some(zns), image });
-        let shared = Arc::new(Shared { state, poisoned: AtomicBool::new(false), shape, uuid });
+        let shared = Arc::new(Shared {
+            state,
+            poisoned: AtomicBool::new(false),
+            flushing: Mutex::default(),
+            backing,
+            shape,
+            uuid,
+        });
         Ok(ZonedOpened { device: Self { shared }, recovery, was_clean, made_volatile })
     }
 
@@ -159,12 +170,12 @@ impl ZonedDevice {
         self.shared.run(|zns| zns.write(NOW, lba, blocks, fua, &Payload::Write(data)).map(drop))
     }
 
-    /// Makes everything durable that was acknowledged, resets and finishes included. All other commands wait meanwhile.
+    /// Makes everything durable that was acknowledged, resets and finishes included. Other commands go on meanwhile.
     ///
     /// # Errors
     /// The file failed; what is durable is unknown then, and the device stops.
     pub fn flush(&self) -> Result<(), ZonedError> {
-        let result = self.shared.run(|zns| zns.flush(NOW).map(drop));
+        let result = self.shared.flush();
         if let Err(error) = &result {
             self.shared.poison(error);
         }
@@ -246,6 +257,30 @@ impl Shared {
             self.poison(error);
         }
         Ok(result?)
+    }
+
+    /// Two halves with the synchronisation of the file between them, during which nobody holds the lock of the device.
+    fn flush(&self) -> Result<(), ZonedError> {
+        let _one_at_a_time = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (flushing, ticket) = self.run(|zns| {
+            let flushing = zns.begin_flush()?;
+            let media = zns.nand_mut().media_mut();
+            media.postpone_sync();
+            media.sync().map_err(ZnsError::Media)?;
+            // There is no mark to be written behind it: that belongs to block namespaces.
+            let (ticket, _) = media.begin_sync();
+            Ok((flushing, ticket))
+        })?;
+        let synced = self.backing.sync();
+        self.run(|zns| {
+            let media = zns.nand_mut().media_mut();
+            let ended = match synced {
+                Ok(()) => media.synced(ticket, None),
+                Err(error) => Err(media.fail(&error)),
+            };
+            ended.map_err(ZnsError::Media)?;
+            zns.end_flush(&flushing)
+        })
     }
 
     fn poison(&self, error: &dyn std::fmt::Display) {

@@ -11,6 +11,7 @@ use super::blocks::Sets;
 use super::cache::WriteCache;
 use super::config::BLOCK;
 use super::state::{Opened, ZoneTable};
+use super::unsynced::Unsynced;
 use super::{
     ZnsConfig, ZnsConfigError, ZnsError, ZnsLayout, ZnsStats, ZoneInfo, ZoneReport, ZoneState,
 };
@@ -30,9 +31,9 @@ pub struct Zns<M> {
     /// Zones with blocks that no FLUSH has covered.
     pub(crate) unflushed: BTreeSet<ZoneId>,
     /// Sets that were given back since the medium was synchronised.
-    pub(crate) given_back: BTreeSet<u32>,
+    pub(crate) given_back: Unsynced<u32>,
     /// Zones that have had staged blocks in NVRAM since then, which went to flash or were reset.
-    pub(crate) left_staged: BTreeSet<ZoneId>,
+    pub(crate) left_staged: Unsynced<ZoneId>,
     pub(crate) stats: ZnsStats,
     pub(crate) host: HostStats,
     /// Spare areas and bytes of a flash page.
@@ -76,8 +77,8 @@ impl<M: Media> Zns<M> {
             cache: (config.cache_bytes > 0).then(|| WriteCache::new(config.cache_bytes)),
             programmed_at: Nanos::ZERO,
             unflushed: BTreeSet::new(),
-            given_back: BTreeSet::new(),
-            left_staged: BTreeSet::new(),
+            given_back: Unsynced::default(),
+            left_staged: Unsynced::default(),
             stats: ZnsStats::default(),
             host: HostStats::default(),
             spares: Vec::new(),

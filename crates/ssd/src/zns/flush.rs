@@ -4,8 +4,6 @@
 //! host, has what was synchronised, and of the rest anything; so nothing that was promised is overwritten before what
 //! replaces it is synchronised.
 
-use std::collections::BTreeSet;
-
 use onefold_nand::{Delay, Media};
 use onefold_units::{Nanos, Op, ZoneId};
 
@@ -13,40 +11,72 @@ use super::ZnsError;
 use super::device::{Zns, block_bytes};
 use crate::Completion;
 
+/// A FLUSH whose synchronisation of the medium is under way.
+#[derive(Debug)]
+pub struct Flushing {
+    /// Zones that it covers: in which life, and how many blocks are on flash.
+    ends: Vec<(ZoneId, u32, u32)>,
+}
+
 impl<M: Media> Zns<M> {
     /// Makes every completed write durable.
     ///
     /// # Errors
     /// What the medium reported; nothing may be assumed durable then.
     pub fn flush(&mut self, now: Nanos) -> Result<Completion, ZnsError> {
-        self.host.count(Op::Flush, 0);
         let ready = self.nand.timelines_mut().command(now, 0);
+        let flushing = self.begin_flush()?;
         if M::STORES {
-            self.make_durable()?;
+            let synced = self.sync();
+            if synced.is_err() {
+                self.unflushed.extend(flushing.ends.iter().map(|(zone, ..)| *zone));
+            }
+            synced?;
+            self.end_flush(&flushing)?;
         }
         let volatile = self.cache.is_some() && self.config.cache_volatile;
         let at = if volatile { ready.max(self.programmed_at) } else { ready };
         Ok(Completion { at, delay: Delay::None })
     }
 
-    fn make_durable(&mut self) -> Result<(), ZnsError> {
-        let zones = std::mem::take(&mut self.unflushed);
-        let result = self.flush_zones(&zones);
-        if result.is_err() {
-            self.unflushed = zones;
+    /// First half of a FLUSH, for who synchronises the medium by himself, and lets other commands run meanwhile: he does
+    /// that now, and then calls [`Zns::end_flush`]. There is one at a time.
+    ///
+    /// # Errors
+    /// As [`Zns::flush`].
+    pub fn begin_flush(&mut self) -> Result<Flushing, ZnsError> {
+        self.host.count(Op::Flush, 0);
+        let mut flushing = Flushing { ends: Vec::new() };
+        if !M::STORES {
+            return Ok(flushing);
         }
-        result
+        let zones = std::mem::take(&mut self.unflushed);
+        for zone in &zones {
+            if let Err(error) = self.save_staged(*zone) {
+                self.unflushed = zones;
+                return Err(error);
+            }
+        }
+        for zone in zones {
+            let data = &self.data[zone.index()];
+            flushing.ends.push((zone, data.resets, self.table.written(zone) - data.staged));
+        }
+        self.given_back.begin();
+        self.left_staged.begin();
+        Ok(flushing)
     }
 
-    fn flush_zones(&mut self, zones: &BTreeSet<ZoneId>) -> Result<(), ZnsError> {
-        for zone in zones {
-            self.save_staged(*zone)?;
-        }
-        self.sync()?;
-        for zone in zones {
-            let on_flash = self.table.written(*zone) - self.data[zone.index()].staged;
-            if self.data[zone.index()].whole != on_flash {
-                self.data[zone.index()].whole = on_flash;
+    /// Second half: the medium was synchronised.
+    ///
+    /// # Errors
+    /// As [`Zns::flush`].
+    pub fn end_flush(&mut self, flushing: &Flushing) -> Result<(), ZnsError> {
+        self.given_back.end();
+        self.left_staged.end();
+        for (zone, resets, on_flash) in &flushing.ends {
+            let data = &mut self.data[zone.index()];
+            if data.resets == *resets && data.whole != *on_flash {
+                data.whole = *on_flash;
                 self.record_zone(*zone)?;
             }
         }
@@ -82,9 +112,11 @@ impl<M: Media> Zns<M> {
     }
 
     pub(crate) fn sync(&mut self) -> Result<(), ZnsError> {
+        self.given_back.begin();
+        self.left_staged.begin();
         self.nand.media_mut().sync().map_err(ZnsError::Media)?;
-        self.given_back.clear();
-        self.left_staged.clear();
+        self.given_back.end();
+        self.left_staged.end();
         Ok(())
     }
 }

@@ -28,11 +28,13 @@ mod read;
 mod recover;
 mod state;
 mod stats;
+mod unsynced;
 mod write;
 
 pub use command::{Select, ZnsError, ZoneAction, ZoneInfo, ZoneReport};
 pub use config::{ZnsConfig, ZnsConfigError, ZnsLayout};
 pub use device::Zns;
+pub use flush::Flushing;
 pub use recover::{ZnsRecoverError, ZnsRecovery};
 pub use state::{ZoneLimits, ZoneState};
 pub use stats::ZnsStats;

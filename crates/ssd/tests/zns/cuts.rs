@@ -1,9 +1,11 @@
 //! Power fails at every operation of the medium: what survives of each zone is a prefix of what was written to it, with
 //! everything that was promised.
 
-use onefold_nand::MediaError;
+use onefold_nand::{Media, MediaError};
 use onefold_ssd::Payload;
-use onefold_ssd::zns::{Select, Zns, ZnsConfig, ZnsError, ZnsLayout, ZoneAction, ZoneState};
+use onefold_ssd::zns::{
+    Flushing, Select, Zns, ZnsConfig, ZnsError, ZnsLayout, ZoneAction, ZoneState,
+};
 use onefold_testkit::{Cut, CutMedia, Power, for_each_seed};
 use onefold_units::convert::{index, index64, narrow, u32_from, u64_from};
 use onefold_units::{Rng, ZoneId};
@@ -85,25 +87,39 @@ struct Device {
     durable_at_once: bool,
     /// A reset or a finish is.
     actions_at_once: bool,
+    /// A flush whose second half is still to come.
+    flushing: Option<Flushing>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Write { zone: u32, blocks: u32, fua: bool },
-    Act { zone: u32, action: ZoneAction },
+    Write {
+        zone: u32,
+        blocks: u32,
+        fua: bool,
+    },
+    Act {
+        zone: u32,
+        action: ZoneAction,
+    },
     Flush,
+    /// The medium is synchronised by the driver, and other commands come before the flush is over.
+    BeginFlush,
+    EndFlush,
 }
 
 impl Step {
     fn random(rng: &mut Rng) -> Self {
         let zone = narrow(rng.below(u64::from(ZONES)));
-        match rng.below(20) {
+        match rng.below(24) {
             0..13 => Self::Write { zone, blocks: 1 + narrow(rng.below(6)), fua: rng.below(6) == 0 },
             13..15 => Self::Act { zone, action: ZoneAction::Reset },
             15 => Self::Act { zone, action: ZoneAction::Finish },
             16 => Self::Act { zone, action: ZoneAction::Close },
             17 => Self::Act { zone, action: ZoneAction::Open },
-            _ => Self::Flush,
+            18 => Self::Flush,
+            19..22 => Self::BeginFlush,
+            _ => Self::EndFlush,
         }
     }
 }
@@ -118,6 +134,7 @@ impl Device {
             model: Model { zones: vec![vec![Life::default()]; index(ZONES)], version: 0 },
             durable_at_once: power == Power::Device && !volatile,
             actions_at_once: power == Power::Device,
+            flushing: None,
         }
     }
 
@@ -145,6 +162,17 @@ impl Device {
                 self.model.flushed();
                 Ok(())
             }
+            Step::BeginFlush if self.flushing.is_none() => {
+                self.flushing = Some(self.zns.begin_flush()?);
+                self.zns.nand_mut().media_mut().sync().map_err(ZnsError::Media)?;
+                self.model.flushed();
+                Ok(())
+            }
+            Step::BeginFlush => Ok(()),
+            Step::EndFlush => match self.flushing.take() {
+                Some(flushing) => self.zns.end_flush(&flushing),
+                None => Ok(()),
+            },
         }
     }
 
@@ -209,7 +237,7 @@ impl Device {
         media.restore();
         let (zns, report) = Zns::recover(config, media).unwrap();
         assert_eq!(report.read_only, 0);
-        let mut again = Self { zns, ..self };
+        let mut again = Self { zns, flushing: None, ..self };
         let (_, active) = again.zns.resources();
         assert_eq!(active, report.closed);
         for info in again.zns.report(ZoneId::new(0), None, index(ZONES), false).unwrap().zones {
@@ -258,7 +286,7 @@ fn fail_in_recovery(device: Device, rng: &mut Rng) -> Device {
     media.restore();
     // A namespace that is only there to carry the medium to the next recovery.
     let zns = Zns::new(config, media).unwrap();
-    Device { zns, ..device }
+    Device { zns, flushing: None, ..device }
 }
 
 #[test]
