@@ -88,10 +88,7 @@ pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), Mo
     }
     let failed = |_: IoFailed| MountError::Backing("the labels were written");
     let layout = volume.layout();
-    layout
-        .labels()
-        .iter()
-        .try_for_each(|at| write_label(backing, label, layout, *at).map_err(failed))
+    layout.labels().iter().try_for_each(|at| write_label(backing, label, *at).map_err(failed))
 }
 
 /// The geometry that a label describes.

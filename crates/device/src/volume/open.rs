@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use onefold_format::volume::{
     DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
 };
+use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_units::{PAGE_BYTES, ZoneState};
-use onefold_volume::{
-    CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery, ZoneStatus,
-};
+use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery};
 
 use super::backing::VolumeBacking;
 use super::bell::Bell;
@@ -276,10 +274,7 @@ impl VolumeBacking {
 
     /// Whether zones hold data, whatever it is: writing anything there means to reset them.
     fn zones_in_use(&self) -> Option<&'static str> {
-        let holds =
-            |zone: &ZoneStatus| zone.state != ZoneState::Empty && zone.state != ZoneState::Offline;
-        let report = self.zones().ok()??;
-        report.zones.iter().any(holds).then_some("data in zones")
+        (self.zones().ok()??.in_use() > 0).then_some("data in zones")
     }
 }
 

@@ -82,3 +82,11 @@ pub enum ZoneError {
         zone: ZoneId,
     },
 }
+
+impl ZoneError {
+    /// Whether `give_up_zones` opens the volume in spite of it.
+    #[must_use]
+    pub const fn can_be_given_up(&self) -> bool {
+        matches!(self, Self::WritePointer { .. } | Self::Offline { .. })
+    }
+}

@@ -9,6 +9,7 @@ use crate::backing::Backing;
 use crate::error::MountError;
 use crate::io::IoFailed;
 use crate::layout::{LABEL_ZONES, Layout, ROOT_ZONES};
+use crate::mount::zone_blocks_of;
 
 /// Empties all zones, and looks whether they are.
 pub(crate) fn format_zones<B: Backing>(backing: &mut B, layout: &Layout) -> Result<(), MountError> {
@@ -33,7 +34,7 @@ pub(crate) fn format_zones<B: Backing>(backing: &mut B, layout: &Layout) -> Resu
     }
 }
 
-/// Writes the copy of the label at block `at`, one of [`Layout::labels`], and makes it durable. On zones that is the first block of
+/// Writes the copy of the label at block `at`, one of [`Layout::labels`] or of the labels of another mode, and makes it durable. On zones that is the first block of
 /// a zone that has nothing else, which is finished, so that it takes none of those that may be active.
 ///
 /// # Errors
@@ -41,12 +42,10 @@ pub(crate) fn format_zones<B: Backing>(backing: &mut B, layout: &Layout) -> Resu
 pub fn write_label<B: Backing>(
     backing: &mut B,
     label: &VolumeLabel,
-    layout: &Layout,
     at: u64,
 ) -> Result<(), IoFailed> {
     let block = label.encode(at);
-    let zone_blocks = u64::from(layout.geometry().zone_blocks);
-    let zone = at.checked_div(zone_blocks).map(|zone| ZoneId::new(narrow(zone)));
+    let zone = at.checked_div(zone_blocks_of(label).into()).map(|zone| ZoneId::new(narrow(zone)));
     if let Some(zone) = zone {
         backing.reset(zone)?;
     }

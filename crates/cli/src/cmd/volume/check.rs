@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeOptions};
 use onefold_units::convert::u64_from;
-use onefold_volume::{Backing, FINDINGS_MAX, Finding, Inspection, MemberId, Rebuilt, inspect};
+use onefold_volume::{
+    FINDINGS_MAX, Finding, Inspection, MemberId, MountError, Rebuilt, inspect, write_label,
+};
 use serde_json::json;
 
 use super::rebuild;
@@ -39,6 +41,8 @@ pub(crate) struct Check {
 struct Report<'a> {
     inspection: &'a Inspection,
     rebuilt: Option<&'a Rebuilt>,
+    /// What zones no longer hold, and was given up.
+    given_up: Option<&'a str>,
     repaired: bool,
 }
 
@@ -52,17 +56,28 @@ impl Check {
         let mut backing = super::open_backing(&self.path, repair_too, global)?;
         let rebuilt = if self.rebuild { rebuild::rebuild(&mut backing)? } else { None };
         let blocks = backing.blocks();
-        let inspection = inspect(&mut backing, blocks, self.data)?;
+        let mut given_up = None;
+        let inspection = match inspect(&mut backing, blocks, self.data) {
+            Err(MountError::Zones(error)) if self.repair && error.can_be_given_up() => {
+                give_up_zones(backing)?;
+                given_up = Some(error.to_string());
+                backing = super::open_backing(&self.path, true, global)?;
+                inspect(&mut backing, blocks, self.data)?
+            }
+            other => other?,
+        };
         let damaged = inspection.findings.iter().any(|finding| !finding.is_repairable());
         let repaired = repair_too && !damaged && repair(&mut backing, &inspection)?;
-        let report = Report { inspection: &inspection, rebuilt: rebuilt.as_ref(), repaired };
+        let repaired = repaired || given_up.is_some();
+        let (rebuilt, given_up) = (rebuilt.as_ref(), given_up.as_deref());
+        let report = Report { inspection: &inspection, rebuilt, given_up, repaired };
         global.emit(&self.text(&report, global))?;
         if let Some(rebuilt) = rebuilt {
             let whole = rebuilt.is_exact() && !damaged;
             return Ok(if whole { REPAIRED } else { DAMAGE }.into());
         }
         Ok(match (inspection.found, repaired, damaged) {
-            (0, ..) => ExitCode::SUCCESS,
+            (0, ..) if given_up.is_none() => ExitCode::SUCCESS,
             (_, true, _) => REPAIRED.into(),
             // A damaged copy does no harm as long as another one is whole.
             (_, false, false) if !repair_too => ExitCode::SUCCESS,
@@ -71,7 +86,7 @@ impl Check {
     }
 
     fn text(&self, report: &Report<'_>, global: &Global) -> String {
-        let Report { inspection, rebuilt, repaired } = *report;
+        let Report { inspection, rebuilt, given_up, repaired } = *report;
         let lines: Vec<String> = inspection.findings.iter().map(describe).collect();
         let recovery = &inspection.recovery;
         match global.format() {
@@ -87,6 +102,7 @@ impl Check {
                     "findings": lines,
                     "found": inspection.found,
                     "repaired": repaired,
+                    "given_up": given_up,
                     "rebuilt": rebuilt.map(rebuild::describe),
                 });
                 format!("{value:#}\n")
@@ -109,7 +125,9 @@ impl Check {
                 if more > 0 {
                     all.push(format!("and {more} more"));
                 }
+                all.extend(given_up.map(|what| format!("given up: {what}")));
                 let verdict = match (rebuilt.map(Rebuilt::is_exact), inspection.found, repaired) {
+                    (None, 0, true) => "repaired, with losses",
                     (Some(true), _, true) => "rebuilt",
                     (Some(_), ..) => "rebuilt, with losses",
                     (None, 0, _) => "clean",
@@ -128,11 +146,9 @@ fn repair(backing: &mut VolumeBacking, inspection: &Inspection) -> Result<bool, 
     let mut wrote = false;
     for finding in &inspection.findings {
         if let Finding::Label { at } = finding {
-            let block = inspection.label.encode(*at);
             let failed =
                 |_| CliError::new(Exit::CheckFailed, "volume::repair", "a label cannot be written");
-            Backing::write(backing, *at, &block[..]).map_err(failed)?;
-            Backing::flush(backing).map_err(failed)?;
+            write_label(backing, &inspection.label, *at).map_err(failed)?;
             wrote = true;
         }
     }
@@ -141,6 +157,14 @@ fn repair(backing: &mut VolumeBacking, inspection: &Inspection) -> Result<bool, 
         opened.device.close()?;
     }
     Ok(wrote || inspection.found > 0)
+}
+
+/// Opens a volume whose zones hold less than its last checkpoint knows of: reading what is missing is an error from then on.
+fn give_up_zones(backing: VolumeBacking) -> Result<(), CliError> {
+    let mut options = VolumeOptions::default();
+    options.engine.give_up_zones = true;
+    VolumeDevice::open(backing, options)?.device.close()?;
+    Ok(())
 }
 
 /// Names a member that is not the device.

@@ -1,0 +1,188 @@
+//! A volume on an emulated SSD with zones: made, written, cleaned, ended without notice, opened again, checked.
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::TEXT;
+use onefold_device::{
+    Access, BlockDevice, Image, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions,
+    VolumeSpec, ZnsConfig, ZoneLimits, ZonedDevice,
+};
+use onefold_format::volume::VolumeMode;
+use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
+use onefold_ssd::example_config;
+use onefold_units::Rng;
+use onefold_volume::inspect;
+
+const BLOCK: u64 = 4096;
+
+/// 40 zones of 1 MiB of which 768 KiB can be written, and four spare sets.
+fn config() -> ZnsConfig {
+    let spec = GeometrySpec {
+        channels: 2,
+        ways: 1,
+        planes: 1,
+        blocks: 44,
+        pages: 24,
+        page_bytes: 16_384,
+        unit_bytes: 4096,
+        span: Span::Die,
+    };
+    ZnsConfig {
+        geometry: Geometry::new(spec).unwrap(),
+        timing: example_config().timing,
+        zone_blocks: 256,
+        capacity_blocks: 192,
+        zones: 40,
+        zone_dies: 2,
+        limits: ZoneLimits { max_open: Some(5), max_active: Some(6) },
+        append_blocks: None,
+        read_across: false,
+        cache_bytes: 0,
+        cache_volatile: true,
+        faults: FaultSpec::default(),
+    }
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let this = Self(tempfile::tempdir().unwrap());
+        drop(Image::create(&this.path(), &config(), TEXT.to_owned()).unwrap());
+        this
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("zoned.img")
+    }
+
+    fn backing(&self) -> VolumeBacking {
+        let image = Image::open(&self.path(), Access::Exclusive).unwrap();
+        VolumeBacking::zoned(ZonedDevice::open(image, &config()).unwrap().device)
+    }
+
+    fn make(&self, force: bool) -> Result<(), VolumeError> {
+        let backing = self.backing();
+        let made = VolumeDevice::format(&backing, &VolumeSpec::default(), force).map(drop);
+        backing.close().unwrap();
+        made
+    }
+
+    fn open(&self) -> VolumeDevice {
+        VolumeDevice::open(self.backing(), VolumeOptions::default()).unwrap().device
+    }
+
+    /// The volume and the device below it are whole.
+    fn check(&self) {
+        let mut backing = self.backing();
+        let blocks = backing.blocks();
+        let found = inspect(&mut backing, blocks, true).unwrap();
+        assert_eq!(found.found, 0, "{:?}", found.findings);
+        drop(backing);
+        let image = Image::open(&self.path(), Access::ReadOnly).unwrap();
+        let report = onefold_device::check_zoned(&image, &config(), Some(&mut |_, _| {})).unwrap();
+        assert!(!report.is_damaged(), "{report:?}");
+    }
+}
+
+/// What a block holds: number and version.
+fn content(block: u64, version: u64) -> Vec<u8> {
+    if version == 0 { vec![0; 4096] } else { (version << 20 | block).to_le_bytes().repeat(512) }
+}
+
+/// Versions of a block: the last one that is durable, the one that it holds, and the last one that was
+/// written.
+#[derive(Clone, Copy, Default)]
+struct Versions {
+    durable: u64,
+    current: u64,
+    issued: u64,
+}
+
+fn verify(device: &VolumeDevice, all: &mut [Versions]) {
+    for (block, versions) in (0..).zip(all.iter_mut()) {
+        let mut found = vec![0xEE; 4096];
+        device.read(block * BLOCK, &mut found).unwrap();
+        let range = (versions.durable..=versions.issued).rev();
+        let version = range.into_iter().find(|version| found == content(block, *version));
+        let Some(version) = version else { panic!("block {block} holds none of its versions") };
+        // Numbers go on, so that what was lost never looks like what comes.
+        (versions.durable, versions.current) = (version, version);
+    }
+}
+
+/// Overwrites most of the space several times; each round ends without notice or in good order.
+#[test]
+fn what_was_flushed_survives_cleaning_and_ends_of_the_process() {
+    let folder = Folder::new();
+    folder.make(false).unwrap();
+    let mut rng = Rng::new(11);
+    let mut device = folder.open();
+    let blocks = device.size() / BLOCK;
+    let mut all = vec![Versions::default(); usize::try_from(blocks).unwrap()];
+    let mut cleaned = 0;
+    for round in 0..6 {
+        for n in 0..blocks / 4 {
+            let (first, count) = (rng.below(blocks - 8), 1 + rng.below(8));
+            let part =
+                &mut all[usize::try_from(first).unwrap()..][..usize::try_from(count).unwrap()];
+            let mut data = Vec::new();
+            for (block, versions) in (first..).zip(part) {
+                versions.issued += 1;
+                versions.current = versions.issued;
+                data.extend(content(block, versions.issued));
+            }
+            device.write(first * BLOCK, &data, false).unwrap();
+            if n % 97 == 0 {
+                device.flush().unwrap();
+                all.iter_mut().for_each(|versions| versions.durable = versions.current);
+            }
+        }
+        cleaned += device.details().stats.cleaned_segments;
+        if round % 3 == 2 {
+            device.close().unwrap();
+            all.iter_mut().for_each(|versions| versions.durable = versions.current);
+        }
+        drop(device);
+        folder.check();
+        device = folder.open();
+        verify(&device, &mut all);
+    }
+    assert!(cleaned > 0, "the test has to make cleaning work");
+    device.close().unwrap();
+}
+
+#[test]
+fn zones_decide_what_a_volume_is_like() {
+    let folder = Folder::new();
+    let label = VolumeSpec::default().label_on(&folder.backing()).unwrap();
+    assert_eq!((label.segment_blocks, label.devices[0].zone_blocks), (192, 256));
+    assert_eq!(label.devices[0].blocks, 40 * 256);
+    for (spec, part) in [
+        (VolumeSpec { mode: VolumeMode::Sung, ..VolumeSpec::default() }, "overwrites in place"),
+        (
+            VolumeSpec { segment_bytes: Some(1 << 20), ..VolumeSpec::default() },
+            "leave out --segment",
+        ),
+    ] {
+        let error = spec.label_on(&folder.backing()).map(drop).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn data_in_zones_is_not_lost_without_force() {
+    let folder = Folder::new();
+    let backing = folder.backing();
+    backing.as_zoned().unwrap().write(30 * 256, &[7; 4096], false).unwrap();
+    backing.close().unwrap();
+    drop(backing);
+    let error = folder.make(false).unwrap_err();
+    assert!(error.to_string().contains("holds data in zones"), "{error}");
+    folder.make(true).unwrap();
+    let error = folder.make(false).unwrap_err();
+    assert!(error.to_string().contains("holds a volume"), "{error}");
+    folder.check();
+}
