@@ -136,15 +136,17 @@ fn an_extent_that_is_not_written_means_no_range() {
     assert_eq!(ranges(&disk.survey()), []);
 }
 
-/// Nodes of an extent tree from depth 4 down to 1, each entry of which leads to the one node below.
-fn tangled(disk: &mut Disk, step: u32) {
+/// Nodes of an extent tree from depth 4 down to 1, each entry of which leads to the one node below. Blocks of the file grow
+/// by `step` from entry to entry and by `deeper` from node to node.
+fn tangled(disk: &mut Disk, step: u32, deeper: u32) {
     let root = 1024 + 0x10C;
     let node = |disk: &mut Disk, at: u64, entries: u16, depth: u16, child: u32| {
         for (offset, value) in [(0, 0xF30A), (2, entries), (4, entries), (6, depth)] {
             disk.le16(at + offset, value);
         }
         for n in 0..u32::from(entries) {
-            disk.le32(at + 12 + 12 * u64::from(n), n * step);
+            let begin = n * step + u32::from(5 - depth) * deeper;
+            disk.le32(at + 12 + 12 * u64::from(n), begin);
             disk.le32(at + 16 + 12 * u64::from(n), child);
             disk.le32(at + 20 + 12 * u64::from(n), 0);
         }
@@ -158,9 +160,9 @@ fn tangled(disk: &mut Disk, step: u32) {
 /// Without the rule that bounds it, this would visit 4 x 340^4 nodes.
 #[test]
 fn a_tree_whose_entries_all_lead_to_one_node_ends() {
-    for step in [0, 1] {
+    for (step, deeper) in [(0, 0), (1, 0), (1, 1000)] {
         let mut disk = ext4(&EXT4);
-        tangled(&mut disk, step);
+        tangled(&mut disk, step, deeper);
         assert_eq!(ranges(&disk.survey()), []);
     }
 }
