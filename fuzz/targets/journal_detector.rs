@@ -30,7 +30,8 @@ impl Disk {
     }
 
     fn bytes(&self, at: u64, len: usize) -> Vec<u8> {
-        let byte = |at: u64| self.0.get(&(at / 4096)).map_or(0, |block| block[(at % 4096) as usize]);
+        let byte =
+            |at: u64| self.0.get(&(at / 4096)).map_or(0, |block| block[(at % 4096) as usize]);
         (at..).take(len).map(byte).collect()
     }
 
