@@ -222,6 +222,18 @@ journal|never-forgotten|sniff/mod.rs|s/now\.time\.saturating_sub\(self\.time\) >
 journal|laps-unread|sniff/circular.rs|s/if is_whole \{ self\.laps\.saturating_add\(1\) \} else \{ 0 \}/self.laps + u32::from(is_whole || self.bytes > 0)/|a lap writes most of the ring, in order
 journal|header-is-lap|sniff/circular.rs|s/self\.restart = Some\(\(at, end\)\);/self.lap(at); self.next = end;/|a journal header in front of a ring is no lap
 journal|never-alone|sniff/circular.rs|s/take\(&mut self\.since_flush\) == 1/take(\&mut self.since_flush) > 0/|only a write that is alone between flushes is forced
+volume|zone-two-writes|zones/gate.rs|s/self\.log\.sent_to\(segment\)\.first\(\) == Some\(&id\)/true/|one batch of a zone is under way at a time
+volume|zone-too-many|zones/gate.rs|s/&& !\(begins && self\.is_leaving_zones\(id\)\)/\&\& (begins || !begins)/|a zone is begun when the one before is full or finished
+volume|zone-rest|zones/gate.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
+volume|zone-not-reset|zones/open.rs|s/SegmentState::Free => backing\.reset\(zone\),/SegmentState::Free => Ok(()),/|free zones are empty after an opening
+volume|zone-not-finished|zones/open.rs|s/backing\.finish\(zone\)\.or\(Ok\(\(\)\)\)/Ok(())/|zones that nobody goes on writing are finished
+volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
+volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently
+volume|zone-evacuated|clean.rs|s/ \|\| self\.segments\.has_leaving\(\)//|zones that can only be read are emptied
+volume|zone-unreset-free|trims.rs|s/leaving \|\| \(!zoned && \(/leaving || ((/|a zone is not free before its reset, however short they are
+volume|root-zone-same|roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
+volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.segment_blocks\(\)\)//|a full log segment is not listed as open
+volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
 TABLE
 }
 

@@ -1,5 +1,7 @@
 //! A volume between the load and the device.
 
+#![expect(clippy::print_stdout, reason = "says what was measured")]
+
 mod common;
 
 use common::{sets, setup, workload};
@@ -214,4 +216,31 @@ fn a_device_that_fails_ends_the_run_with_its_reason() {
         SimError::VolumeFailed | SimError::Volume { .. } | SimError::VolumeMount { .. }
     );
     assert!(said, "{error}");
+}
+
+/// The flash of [`SMALL`] as zones of one superblock: the device moves nothing, so all that is written for the load is what the volume
+/// sends, and the cleaner of the volume is the only one.
+#[test]
+fn a_volume_on_zones_leaves_nothing_to_move_to_the_device() {
+    let zones = ["namespace.type=zoned", "namespace.zone_size=1MiB", "geometry.superblock=device"];
+    let load = "randwrite,bs=4KiB,qd=32,requests=60k";
+    let more = ["precondition.overwrite=1", "volume.op=0.3"];
+    let (blocks, on_blocks) = run(&small(&more, load));
+    let (result, volume) = run(&small(&[&zones[..], &more].concat(), load));
+    let sent: u64 = volume.sent_pages.values().sum();
+    assert_eq!(sent, volume.device.write_pages);
+    assert_eq!(result.flash.program_pages.total(), sent, "every page is programmed once");
+    assert!(volume.sent_pages["cleaning"] > 0 && volume.trim_pages == 0);
+    let zoned = result.zoned.expect("zones");
+    assert!(zoned.resets >= volume.freed_segments, "{} resets", zoned.resets);
+    println!(
+        "blocks: host {:.3} x device {:.3} = {:.3}; zones: host {:.3} x device {:.3} = {:.3}",
+        on_blocks.waf_host,
+        on_blocks.waf_device,
+        blocks.waf,
+        volume.waf_host,
+        volume.waf_device,
+        result.waf
+    );
+    assert!((volume.waf_device - 1.0).abs() < 0.01, "{}", volume.waf_device);
 }

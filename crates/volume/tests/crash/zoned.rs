@@ -212,6 +212,25 @@ fn a_zone_that_was_reset_by_somebody_else_is_told() {
     assert_lives_on(&mut *volume, &mut disk);
 }
 
+/// A zone that the last checkpoint left open, and that holds less than it says.
+#[test]
+fn a_write_pointer_that_fell_behind_a_checkpoint_is_told() {
+    let mut rig = worked(setup(), 1, 200);
+    assert!(rig.settle() && rig.run(Op::Checkpoint) && rig.settle());
+    let mut image = rig.disk.view().clone();
+    let zones = image.zones.as_mut().expect("zones");
+    // Of data: behind what the checkpoint says of that of the map lies the checkpoint itself.
+    let log = rig.volume.as_log().expect("a volume of mode log");
+    let mut open_zones = log.segment_infos().filter(|info| info.state == "open" && info.stream < 3);
+    let zone = open_zones.find(|info| zones.state(info.segment.raw()).is_active());
+    zones.fall_back(zone.expect("a zone that is written").segment.raw());
+    let error = refused(open(&mut Disk::new(image.clone()), &setup()));
+    assert!(matches!(error, ZoneError::WritePointer { found: 1.., .. }), "{error}");
+    let mut setup = setup();
+    setup.options.give_up_zones = true;
+    assert!(open(&mut Disk::new(image), &setup).is_ok());
+}
+
 /// Labels have two copies, and zones with roots begin with one.
 #[test]
 fn a_volume_opens_without_its_zones_of_labels() {

@@ -91,6 +91,11 @@ impl Zones {
         *of = Zone { written: 0, finished: false, ..*of };
     }
 
+    /// The write pointer is before the last block that was written.
+    pub(crate) fn fall_back(&mut self, zone: u32) {
+        self.list[index(zone)].written -= 1;
+    }
+
     pub(crate) fn finish(&mut self, zone: u32) {
         self.list[index(zone)].finished = true;
     }
