@@ -30,7 +30,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         metrics.add(&tenant.metrics);
     }
     let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
-    let (space, config) = (run.ssd.ftl().space(), &setup.config);
+    let (space, config, programs) = (run.ssd.ftl().space(), &setup.config, ftl.programs.total());
     let virtual_ns = last_done.saturating_sub(run.baseline.at);
     Ok(RunResult {
         schema: SCHEMA.to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         buffer: buffer_result(&run),
         flash: flash_result(&run, &ftl),
         ftl: ftl_result(&run, &space),
-        waf: ratio(u128::from(ftl.programs.total()), u128::from(host.write_pages)),
+        waf: ratio(u128::from(programs), u128::from(host.write_pages)),
         latency_ns: latency(&metrics),
         virtual_ns,
         cpu_s: run.cpu_s,
@@ -74,11 +74,8 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         precondition: preconditioned(setup, &run.preconditioned),
         map_cache: (ftl.map_hits + ftl.map_misses > 0)
             .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
-        remap: remap_result(&run, &host, ftl.programs.total()),
-        volume: run
-            .volume
-            .as_ref()
-            .map(|volume| volume_result(volume, &device, ftl.programs.total())),
+        remap: remap_result(&run, &host, programs),
+        volume: run.volume.as_ref().map(|one| volume_result(one, &device, programs)),
         zoned: None,
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.warnings,

@@ -1,13 +1,14 @@
 //! What a volume lies on in the simulator: a block namespace or zones.
 
 use onefold_nand::NullMedia;
-use onefold_ssd::zns::{Select, Zns, ZnsError, ZoneAction};
+use onefold_ssd::zns::{Select, Zns, ZnsError, ZnsStats, ZoneAction};
 use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd, SsdError};
 use onefold_units::convert::{low32, narrow};
 use onefold_units::{CauseCounts, Nanos, Op, ZoneId};
 use onefold_volume::{ZoneReport, ZoneStatus};
 
 use crate::SimError;
+use crate::engine::Baseline;
 use crate::series::Windowed;
 
 const BLOCK: u64 = 4096;
@@ -97,6 +98,21 @@ impl Device {
             max_active: config.limits.max_active,
             zones: (0..config.zones).filter_map(status).collect(),
         })
+    }
+
+    /// What it has counted so far, that of the other kind at zero.
+    pub(crate) fn baseline(&self, now: u64) -> (Baseline, ZnsStats) {
+        let baseline = Baseline { host: *self.host_stats(), at: now, ..Baseline::default() };
+        match self {
+            Self::Blocks(ssd) => {
+                let ftl = ssd.ftl();
+                let (remap, dedup) = (ftl.remap_stats(), ssd.dedup_stats());
+                let buffer = ssd.buffer_stats();
+                let counted = Baseline { ftl: ftl.stats(), remap, dedup, buffer, ..baseline };
+                (counted, ZnsStats::default())
+            }
+            Self::Zones(zns) => (baseline, zns.stats()),
+        }
     }
 
     /// What it was asked for.

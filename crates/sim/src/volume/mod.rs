@@ -8,6 +8,7 @@
 
 mod below;
 mod device;
+mod finish;
 mod load;
 mod request;
 mod run;

@@ -11,19 +11,18 @@ use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Op};
 use onefold_volume::{Range, Refusal};
 
+use super::Stalls;
 use super::device::Device;
+use super::finish::{Rest, finish};
 use super::load::Load;
 use super::request::{Request, Work};
 use super::stack::{NOBODY, ReadRefused, Stack};
-use super::{Stalls, VolumeRun, VolumeSpace};
 use crate::SimError;
 use crate::cpu::thread_cpu_s;
-use crate::engine::{Baseline, Control, Finished, Gathered, INTERRUPT_EVERY, Setup};
-use crate::outcome;
+use crate::engine::{Baseline, Control, Gathered, INTERRUPT_EVERY, Setup};
 use crate::precondition::precondition;
 use crate::result::RunResult;
 use crate::series::Recorder;
-use crate::zoned;
 
 /// Runs a setup with a volume between its load and the device.
 pub(crate) fn simulate(
@@ -57,82 +56,37 @@ pub(crate) fn simulate(
     let begin = thread_cpu_s();
     runner.run(control)?;
     let cpu_s = thread_cpu_s() - begin;
-    let Runner { stack, loads, series, measured, executed, partial, .. } = runner;
-    let device_host = stack.device_host().since(&measured.baseline.host);
-    let space = VolumeSpace::of(&*stack.volume);
-    let volume = VolumeRun {
-        config: *config,
-        stats: stack.volume.stats().since(&measured.volume),
-        host: measured.host,
-        executed,
-        stalls: measured.stalls,
-        space,
-    };
-    let tenants = loads.into_iter().map(Load::finish).collect();
-    let ssd = match stack.below.device {
-        Device::Blocks(ssd) => *ssd,
-        Device::Zones(zns) => {
-            let run = zoned::Finished {
-                stats: zns.stats().since(&measured.zns),
-                host: measured.host,
-                executed,
-                bytes: config.logical_bytes(),
-                zns: *zns,
-                tenants,
-                series,
-                at: measured.baseline.at,
-                partial,
-                preconditioned,
-                cpu_s,
-                gathered,
-                volume: Some((volume, device_host)),
-            };
-            return zoned::result(setup, run);
-        }
-    };
-    let finished = Finished {
-        ssd,
-        tenants,
-        series,
-        baseline: measured.baseline,
-        preconditioned,
-        partial,
-        cpu_s,
-        warnings: gathered.warnings,
-        trace: gathered.trace,
-        volume: Some(volume),
-    };
-    outcome::result(setup, finished)
+    finish(setup, runner, Rest { preconditioned, cpu_s, gathered })
 }
 
 /// What is counted in the measured part, and what counters said at its beginning.
 #[derive(Default)]
-struct Measured {
-    baseline: Baseline,
+pub(super) struct Measured {
+    pub(super) baseline: Baseline,
     /// Of zones.
-    zns: ZnsStats,
-    volume: onefold_volume::Stats,
-    host: HostStats,
-    stalls: Stalls,
+    pub(super) zns: ZnsStats,
+    pub(super) volume: onefold_volume::Stats,
+    pub(super) host: HostStats,
+    pub(super) stalls: Stalls,
 }
 
-struct Runner {
-    stack: Stack,
-    config: VolumeConfig,
-    loads: Vec<Load>,
-    series: Recorder,
+pub(super) struct Runner {
+    pub(super) stack: Stack,
+    pub(super) config: VolumeConfig,
+    pub(super) loads: Vec<Load>,
+    pub(super) series: Recorder,
     /// Requests under way; the place is the tag that the volume knows them by.
-    active: Vec<Option<Request>>,
-    free: Vec<usize>,
+    pub(super) active: Vec<Option<Request>>,
+    pub(super) free: Vec<usize>,
     /// Requests that the volume refused, in their order.
-    waiting: VecDeque<usize>,
+    pub(super) waiting: VecDeque<usize>,
     /// Until when the host's CPU works for requests before.
-    cpu_until: u64,
-    issued: u64,
-    executed: u64,
-    warmup: u64,
-    measured: Measured,
-    partial: bool,
+    pub(super) cpu_until: u64,
+    pub(super) issued: u64,
+    pub(super) executed: u64,
+    pub(super) warmup: u64,
+    pub(super) measured: Measured,
+    pub(super) partial: bool,
 }
 
 /// The next request of the load: whose, the request, when it is issued and when it gets to the volume.
@@ -387,19 +341,7 @@ impl Runner {
     }
 
     fn begin_measuring(&mut self, now: u64) {
-        let device = &mut self.stack.below.device;
-        let host = *device.host_stats();
-        let mut baseline = Baseline { host, at: now, ..Baseline::default() };
-        let mut zns = ZnsStats::default();
-        match device {
-            Device::Blocks(ssd) => {
-                baseline.ftl = ssd.ftl().stats();
-                baseline.remap = ssd.ftl().remap_stats();
-                baseline.dedup = ssd.dedup_stats();
-                baseline.buffer = ssd.buffer_stats();
-            }
-            Device::Zones(zones) => zns = zones.stats(),
-        }
+        let (baseline, zns) = self.stack.below.device.baseline(now);
         self.measured = Measured {
             baseline,
             zns,
