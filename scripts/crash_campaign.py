@@ -228,7 +228,12 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="for image, socket and log")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", choices=("ssd", "volume"), default="ssd", help="what is served")
+    parser.add_argument(
+        "--kind",
+        choices=("ssd", "volume", "zoned"),
+        default="ssd",
+        help="what is served; zoned: a volume on a zoned SSD, whose `create` the arguments are for",
+    )
     parser.add_argument("create", nargs="*", help="arguments of its `create`, after `--`")
     parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
     parser.add_argument(
@@ -243,12 +248,17 @@ def main() -> None:
     socket = options.folder / "disk.sock"
     log = options.folder / "server.log"
     uri = f"nbd+unix:///?socket={socket}"
-    onefold = [str(options.onefold), options.kind]
+    noun = "ssd" if options.kind == "ssd" else "volume"
+    onefold = [str(options.onefold), noun]
     if options.server:
         command = options.server.format(socket=socket).split()
     else:
-        create = [*onefold, "create", str(image), *options.create]
+        first = "volume" if options.kind == "volume" else "ssd"
+        create = [str(options.onefold), first, "create", str(image), *options.create]
         subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
+        if options.kind == "zoned":
+            create = [*onefold, "create", str(image), "--size", f"{options.span * BLOCK}B"]
+            subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
         command = [*onefold, "serve", str(image), "--nbd", f"unix:{socket}"]
         command += ["--latency", "none"] if options.kind == "ssd" else []
 

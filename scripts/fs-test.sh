@@ -4,9 +4,9 @@
 # system, and the file system is mounted again from what is left. Needs root, /dev/fuse and loop
 # devices. Prints PASS or FAIL per step; ends with 1 if a step failed.
 #
-#   scripts/fs-test.sh [ssd|volume] [ext4|xfs|btrfs]...
+#   scripts/fs-test.sh [ssd|volume|zoned] [ext4|xfs|btrfs]...
 #
-# FS_TEST_MODE is the mode of the volume (default log).
+# zoned is a volume on an emulated SSD with zones. FS_TEST_MODE is the mode of the volume (default log).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,11 @@ backing=${FS_TEST_BACKING:-3GiB}
 data=${FS_TEST_DATA:-256m}
 mode=${FS_TEST_MODE:-log}
 on=ssd
-case ${1:-} in ssd | volume) on=$1 && shift ;; esac
+zoned=
+case ${1:-} in
+  ssd | volume) on=$1 && shift ;;
+  zoned) on=volume zoned=yes && shift ;;
+esac
 [ $# -gt 0 ] || set -- ext4 xfs btrfs
 
 failures=0 skips=0
@@ -73,13 +77,20 @@ fio_verify() {
 create() {
   case $on in
     ssd) "$onefold" ssd create "$image" --preset "$preset" --size "$size" ;;
-    volume) "$onefold" volume create "$image" --size "$size" --backing-size "$backing" --mode "$mode" ;;
+    volume)
+      if [ -n "$zoned" ]; then
+        "$onefold" ssd create "$image" --preset zns-proto --size "$backing" &&
+          "$onefold" volume create "$image" --size "$size"
+        return
+      fi
+      "$onefold" volume create "$image" --size "$size" --backing-size "$backing" --mode "$mode"
+      ;;
   esac
 }
 check() {
   case $on in
     ssd) "$onefold" ssd check "$image" ;;
-    volume) "$onefold" volume check "$image" --data ;;
+    volume) "$onefold" volume check "$image" --data && { [ -z "$zoned" ] || "$onefold" ssd check "$image"; } ;;
   esac
 }
 # Trimming deleted files has to give flash back. XFS frees them some time after the sync.
