@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Folder, json, message, ssd, text};
+use std::process::Command;
+
+use common::{Folder, Server, json, message, ssd, text};
 
 /// An image of four zones of 4 MiB.
 fn image(folder: &Folder) -> std::path::PathBuf {
@@ -74,4 +76,32 @@ fn what_zones_cannot_do_is_refused() {
         assert!(message(&output).contains(part), "{arguments:?}: {}", message(&output));
     }
     assert_eq!(json(&["info", text(&zoned)])["image"]["clean"], true);
+}
+
+/// A volume makes a block device of zones; the image below says what it asked of them.
+#[test]
+fn a_volume_makes_a_disk_of_zones() {
+    let folder = Folder::new("zones-volume");
+    let image = folder.0.join("zoned.img");
+    let create = ["create", text(&image), "--preset", "femu-zns", "--set", "geometry.pages=16"];
+    let zones = ["--set", "namespace.zone_size=4MiB", "--size", "96MiB"];
+    let made = ssd(&[&create[..], &zones[..]].concat());
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let volume = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
+        command.arg("volume").args(arguments).output().unwrap()
+    };
+    let refused = volume(&["create", text(&image), "--mode", "han"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(message(&refused).contains("use mode log"), "{}", message(&refused));
+    let made = volume(&["create", text(&image), "--op", "0.5"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let socket = folder.0.join("nbd");
+    let server = Server::start_noun("volume", &image, &socket, &[]);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(volume(&["check", text(&image), "--data"]).status.code(), Some(0));
+    let twice = volume(&["create", text(&image)]);
+    assert!(message(&twice).contains("--force"), "{}", message(&twice));
+    let labels = json(&["zones", text(&image), "--state", "full"]);
+    assert_eq!(labels["zones"].as_array().unwrap().len(), 2, "a zone for each copy of the label");
 }

@@ -118,6 +118,12 @@ fn verify(device: &VolumeDevice, all: &mut [Versions]) {
     }
 }
 
+fn flushed(all: &mut [Versions]) {
+    for versions in all {
+        versions.durable = versions.current;
+    }
+}
+
 /// Overwrites most of the space several times; each round ends without notice or in good order.
 #[test]
 fn what_was_flushed_survives_cleaning_and_ends_of_the_process() {
@@ -142,13 +148,13 @@ fn what_was_flushed_survives_cleaning_and_ends_of_the_process() {
             device.write(first * BLOCK, &data, false).unwrap();
             if n % 97 == 0 {
                 device.flush().unwrap();
-                all.iter_mut().for_each(|versions| versions.durable = versions.current);
+                flushed(&mut all);
             }
         }
         cleaned += device.details().stats.cleaned_segments;
         if round % 3 == 2 {
             device.close().unwrap();
-            all.iter_mut().for_each(|versions| versions.durable = versions.current);
+            flushed(&mut all);
         }
         drop(device);
         folder.check();

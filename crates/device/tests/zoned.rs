@@ -15,6 +15,7 @@ use onefold_device::{
 use onefold_format::FEATURE_ZONES;
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
 use onefold_ssd::example_config;
+use onefold_units::convert::index64;
 use onefold_units::{Rng, ZoneId};
 
 const ZONES: u32 = 6;
@@ -56,10 +57,10 @@ struct Folder {
 }
 
 impl Folder {
-    fn new(config: ZnsConfig) -> Self {
+    fn new(config: &ZnsConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let this = Self { folder, config };
-        drop(Image::create(&this.path(), &config, TEXT.to_owned()).unwrap());
+        let this = Self { folder, config: *config };
+        drop(Image::create(&this.path(), config, TEXT.to_owned()).unwrap());
         this
     }
 
@@ -106,7 +107,7 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
-        Self { zones: vec![vec![Life::default()]; ZONES as usize], version: 0 }
+        Self { zones: vec![vec![Life::default()]; index64(ZONES.into())], version: 0 }
     }
 
     fn flushed(&mut self) {
@@ -121,7 +122,7 @@ impl Model {
     fn settle(&mut self, device: &ZonedDevice) {
         let report = device.report(ZoneId::new(0), None).unwrap();
         for info in report.zones {
-            let mut bytes = vec![0xEE; CAPACITY as usize * 4096];
+            let mut bytes = vec![0xEE; index64(CAPACITY * 4096)];
             device.read(info.start, &mut bytes).unwrap();
             let found: Vec<u64> = bytes
                 .chunks(8)
@@ -187,12 +188,12 @@ impl Model {
 
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
-    let folder = Folder::new(config([1, 2, 4][(seed % 3) as usize]));
+    let folder = Folder::new(&config([1, 2, 4][index64(seed % 3)]));
     let mut model = Model::new();
     let (mut device, _) = folder.open();
     for _ in 0..4 {
         for _ in 0..20 + rng.below(60) {
-            let zone = rng.below(ZONES.into()) as usize;
+            let zone = index64(rng.below(ZONES.into()));
             match rng.below(20) {
                 0..13 => model.write(&device, zone, 1 + rng.below(17), rng.below(8) == 0),
                 13..15 => model.act(&device, zone, ZoneAction::Reset),
@@ -231,7 +232,7 @@ fn zones_hold_what_was_flushed_and_a_prefix_of_the_rest() {
 
 #[test]
 fn an_end_of_the_process_takes_what_was_not_flushed() {
-    let folder = Folder::new(config(4));
+    let folder = Folder::new(&config(4));
     let (device, _) = folder.open();
     device.write(0, &stamp(&[1, 2, 3, 4, 5, 6]), false).unwrap();
     device.flush().unwrap();
@@ -248,7 +249,7 @@ fn an_end_of_the_process_takes_what_was_not_flushed() {
 
 #[test]
 fn an_image_of_zones_says_so_and_is_no_other_device() {
-    let folder = Folder::new(config(2));
+    let folder = Folder::new(&config(2));
     let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
     assert_eq!(image.label().features, FEATURE_ZONES);
     assert_eq!(image.label().logical_bytes, u64::from(ZONES) * CAPACITY * 4096);
@@ -273,7 +274,7 @@ fn what_cannot_work_leaves_no_file() {
 
 #[test]
 fn damage_is_found_and_told() {
-    let folder = Folder::new(config(2));
+    let folder = Folder::new(&config(2));
     let (device, _) = folder.open();
     device.write(0, &stamp(&(1..=CAPACITY).collect::<Vec<_>>()), false).unwrap();
     device.close().unwrap();
@@ -300,7 +301,7 @@ fn damage_is_found_and_told() {
 
 #[test]
 fn zones_that_fail_stay_failed() {
-    let folder = Folder::new(config(2));
+    let folder = Folder::new(&config(2));
     let (device, _) = folder.open();
     device.write(0, &stamp(&[1, 2, 3]), false).unwrap();
     device.write(SIZE, &stamp(&[4]), false).unwrap();
@@ -331,7 +332,7 @@ fn zones_that_fail_stay_failed() {
 #[test]
 fn flushes_and_writes_go_on_side_by_side() {
     use std::sync::atomic::{AtomicU64, Ordering};
-    let folder = Folder::new(config(4));
+    let folder = Folder::new(&config(4));
     for round in 0..8_u64 {
         let (device, _) = folder.open();
         let written = [const { AtomicU64::new(0) }; 3];
@@ -357,11 +358,11 @@ fn flushes_and_writes_go_on_side_by_side() {
         drop(device);
         let (device, _) = folder.open();
         for (zone, least) in (0_u32..).zip(promised) {
-            let mut bytes = vec![0; CAPACITY as usize * 4096];
+            let mut bytes = vec![0; index64(CAPACITY * 4096)];
             device.read(u64::from(zone) * SIZE, &mut bytes).unwrap();
             let lba = |at: u64| u64::from(zone) * SIZE + at;
             let whole = |at: &u64| {
-                let block = &bytes[*at as usize * 4096..][..4096];
+                let block = &bytes[index64(*at * 4096)..][..4096];
                 block == stamp(&[round << 32 | (lba(*at) + 1)])
             };
             let found = (0..CAPACITY).take_while(whole).count() as u64;
