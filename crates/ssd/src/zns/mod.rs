@@ -26,6 +26,7 @@ mod flush;
 mod manage;
 mod read;
 mod recover;
+mod spares;
 mod state;
 mod stats;
 mod unsynced;

@@ -8,8 +8,6 @@
 //! 3. A page that was cut cannot be programmed again, so a zone that goes on moves to another set first.
 //! 4. Open zones are closed, or empty if nothing of them is left.
 
-use std::collections::BTreeMap;
-
 use onefold_format::{
     BlockSetRecord, BlockSetState, NvramRecord, SlotKind, SpareRecord, SpareState,
     ZONE_RECORD_BYTES, ZoneCondition, ZoneRecord, checksum,
@@ -353,33 +351,6 @@ impl<M: Media> Zns<M> {
             all.extend_from_slice(bytes);
         }
         Ok(all)
-    }
-
-    /// The spare areas of a set, superblock by superblock.
-    fn spares_of(&mut self, set: u32) -> Result<SetSpares, ZnsRecoverError> {
-        let (layout, geometry) = (self.layout, self.config.geometry);
-        let mut by_superblock = BTreeMap::new();
-        for superblock in layout.superblocks(set) {
-            by_superblock.insert(superblock, self.nand.media_mut().read_spares(superblock)?);
-        }
-        let spare = |block| {
-            let (superblock, slot) = geometry.split(layout.slot(set, block));
-            by_superblock.get(&superblock).and_then(|spares| spares.get(index(slot)).copied())
-        };
-        let spare = |block| spare(block).unwrap_or(ERASED_SPARE);
-        Ok(SetSpares { blocks: (0..self.config.capacity_blocks).map(spare).collect() })
-    }
-}
-
-/// Spare areas of a set by block.
-struct SetSpares {
-    blocks: Vec<Spare>,
-}
-
-impl SetSpares {
-    /// Whether slots are programmed from block `first` on.
-    fn is_programmed_from(&self, first: u32) -> bool {
-        self.blocks[index(first)..].iter().any(|spare| *spare != ERASED_SPARE)
     }
 }
 
