@@ -8,6 +8,7 @@
 
 mod bytes;
 mod checkpoint;
+mod dmz;
 mod head;
 mod image;
 mod remap;
@@ -18,6 +19,10 @@ pub mod volume;
 mod zone;
 
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
+pub use dmz::{
+    DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DMZ_BLOCK_ENTRIES, DMZ_MAGIC, DMZ_VERSION, DmzMapEntry,
+    DmzRoot, DmzRootError,
+};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{
     FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES,
