@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ssd", &["units", "format", "nand", "buffer", "ftl"]),
     ("volume", &["units", "format"]),
     ("journal", &["units"]),
+    ("zoned", &["units", "format"]),
     ("trace", &["units"]),
     ("tracefile", &["units", "trace"]),
     ("config", &["units", "nand", "buffer", "ftl", "ssd", "volume"]),

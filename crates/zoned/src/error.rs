@@ -1,0 +1,66 @@
+//! Why a volume cannot be made or opened.
+
+use onefold_format::DmzRootError;
+use onefold_units::ZoneId;
+use thiserror::Error;
+
+use crate::layout::LayoutError;
+
+/// Why a volume cannot be made or opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// A device failed.
+    #[error("device {device} failed at block {at}")]
+    Device {
+        /// Which one, from 0 on.
+        device: usize,
+        /// Block of 4 KiB on it.
+        at: u64,
+    },
+    /// The zones have no room, or the root record is of other zones.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// A name of the volume or of a device is missing.
+    #[error("the volume and each of its devices need a UUID that is not all zero")]
+    Identity,
+    /// Neither metadata set has a root record.
+    #[error(
+        "no metadata set is valid; the first says: {0}. Is this the first device of the volume?"
+    )]
+    NoRoot(DmzRootError),
+    /// A root record names another place.
+    #[error(
+        "the root record at block {at} says that it is at block {found}: it was copied from elsewhere"
+    )]
+    Misplaced {
+        /// Block over all devices.
+        at: u64,
+        /// What it says.
+        found: u64,
+    },
+    /// A device after the first has no copy of the root record.
+    #[error("device {device} is not part of a volume: {error}")]
+    Copy {
+        /// Which one.
+        device: usize,
+        /// What its root record says.
+        error: DmzRootError,
+    },
+    /// A device after the first is of another volume.
+    #[error("device {device} is part of another volume or at another place in the list of devices")]
+    OtherVolume {
+        /// Which one.
+        device: usize,
+    },
+    /// The map is damaged.
+    #[error("chunk {chunk} is mapped to {zone:?}, {what}: the map is damaged")]
+    Map {
+        /// The chunk.
+        chunk: u32,
+        /// The zone.
+        zone: ZoneId,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,156 @@
+//! What a part of a request does (zoned.md, section 3, "Foreground request").
+
+use onefold_units::ZoneId;
+use onefold_units::convert::index;
+
+use crate::chunks::{Begun, Kind, Part};
+use crate::geometry::Geometry;
+use crate::io::{Failure, IoKind};
+use crate::stats::WaitReason;
+use crate::volume::{Purpose, Volume};
+use crate::zones::{Condition, Role};
+
+impl Volume {
+    /// Begins a part, whose number is `number` from now on.
+    pub(crate) fn begin(&mut self, number: u64, part: &mut Part) -> Begun {
+        let zone = match part.zone {
+            Some(zone) => zone,
+            None => match self.enter(part) {
+                Ok(Some(zone)) => zone,
+                Ok(None) => return Begun::Yes,
+                Err(reason) => return Begun::Sleep(reason),
+            },
+        };
+        let good = self.zones.get(zone).condition == Condition::Good;
+        match part.kind {
+            Kind::Read => self.begin_read(number, part, zone),
+            _ if !good => return Begun::Failed(Failure::Media),
+            Kind::Write => return self.begin_write(number, part, zone),
+            Kind::Discard => self.discard(part, zone),
+        }
+        Begun::Yes
+    }
+
+    /// Makes a part active in the data zone of its chunk; `None` if it needs none.
+    fn enter(&mut self, part: &mut Part) -> Result<Option<ZoneId>, WaitReason> {
+        let zone = match self.meta.entry(part.chunk).data {
+            Some(zone) => zone,
+            None if part.kind != Kind::Write => return Ok(None),
+            None => {
+                let zone = self.take_zone().ok_or(WaitReason::FreeZone)?;
+                self.map_data(zone, part.chunk);
+                zone
+            }
+        };
+        // What reclaim was doing when the volume froze is never done: the zone still has its blocks.
+        if self.zones.get(zone).locked && !self.frozen {
+            self.zones.get_mut(zone).terminate = true;
+            return Err(WaitReason::Reclaim);
+        }
+        self.zones.get_mut(zone).active += 1;
+        part.zone = Some(zone);
+        self.zones.rotate(zone);
+        if let Some(buffer) = self.zones.get(zone).partner {
+            self.zones.rotate(buffer);
+        }
+        self.note_access(Geometry::at(self.zones.get(zone).device));
+        Ok(Some(zone))
+    }
+
+    /// A zone for new data of a chunk. Whoever asks for one has reclaim looked after.
+    pub(crate) fn take_zone(&mut self) -> Option<ZoneId> {
+        self.schedule_reclaim();
+        self.zones.take_for_chunk()
+    }
+
+    fn begin_read(&mut self, number: u64, part: &mut Part, data: ZoneId) {
+        let buffer = self.zones.get(data).partner;
+        let wp = self.zones.get(data).wp;
+        let end = part.offset + part.blocks;
+        let limit = if self.zones.get(data).is_sequential() { wp.min(end) } else { end };
+        let mut at = part.offset;
+        while at < end {
+            let mut source = None;
+            let mut len = end - at;
+            if at < limit {
+                let (valid, run) = self.meta.run(data, at..limit);
+                source = valid.then_some(data);
+                len = run;
+            }
+            if let Some(buffer) = buffer.filter(|_| source.is_none()) {
+                let (valid, run) = self.meta.run(buffer, at..at + len);
+                source = valid.then_some(buffer);
+                len = run;
+            }
+            if let Some(source) = source {
+                let zone = self.zones.get(source);
+                let place = (zone.device, zone.start + u64::from(at), len);
+                let to = part.at + at - part.offset;
+                self.stats.devices[index(zone.device)].read += u64::from(len);
+                part.ios += 1;
+                let purpose = Purpose::PartRead { part: number, at: to };
+                self.ask(IoKind::Read, place, purpose, Vec::new());
+            }
+            at += len;
+        }
+    }
+
+    fn begin_write(&mut self, number: u64, part: &mut Part, data: ZoneId) -> Begun {
+        let zone = self.zones.get(data);
+        let (wp, direct) = (zone.wp, !zone.is_sequential() || zone.wp == part.offset);
+        let (target, other) = if direct {
+            (data, zone.partner)
+        } else {
+            let Some(buffer) = zone.partner.or_else(|| self.take_zone()) else {
+                return Begun::Sleep(WaitReason::FreeZone);
+            };
+            if self.zones.get(buffer).role != Role::Buffer {
+                self.map_buffer(data, buffer);
+            }
+            (buffer, (part.offset < wp).then_some(data))
+        };
+        let blocks = part.offset..part.offset + part.blocks;
+        let zone = self.zones.get_mut(target);
+        if zone.is_sequential() {
+            zone.wp += part.blocks;
+        }
+        let (device, start) = (zone.device, zone.start);
+        self.validate(target, blocks.clone());
+        if let Some(other) = other {
+            self.invalidate(other, blocks);
+        }
+        self.count_written(part, device);
+        part.ios += 1;
+        self.writes_under_way += 1;
+        let bytes = self.bytes_of_part(part);
+        let place = (device, start + u64::from(part.offset), part.blocks);
+        self.ask(IoKind::Write, place, Purpose::PartWrite { part: number }, bytes);
+        Begun::Yes
+    }
+
+    fn discard(&mut self, part: &Part, data: ZoneId) {
+        let blocks = part.offset..part.offset + part.blocks;
+        self.invalidate(data, blocks.clone());
+        if let Some(buffer) = self.zones.get(data).partner {
+            self.invalidate(buffer, blocks);
+        }
+    }
+
+    /// A part is no longer active in its data zone: zones without valid blocks are given back.
+    pub(crate) fn leave(&mut self, data: ZoneId) {
+        let zone = self.zones.get_mut(data);
+        zone.active -= 1;
+        let (chunk, idle, weight) = (zone.chunk, zone.active == 0, zone.weight);
+        let mut buffer = zone.partner;
+        if let Some(empty) = buffer.filter(|buffer| self.zones.get(*buffer).weight == 0) {
+            self.unmap(empty);
+            self.release(empty);
+            buffer = None;
+        }
+        if idle && buffer.is_none() && weight == 0 && self.pinned != Some(chunk) {
+            self.unmap(data);
+            self.release(data);
+        }
+        self.changes += 1;
+    }
+}

@@ -1,0 +1,42 @@
+//! The zoned volume: a chunk-mapped layer between zoned devices and what uses them like an ordinary one.
+//!
+//! It does what the Linux target dm-zoned does, number by number and in its format (zoned.md, section 3), so that its counters can
+//! be laid beside the kernel's; it flushes what the kernel forgets. With a journal range the journal of a file system keeps out
+//! of reclaim (Choi 2022). Without I/O of its own: a driver carries out what [`Volume::poll_io`] asks for.
+#![forbid(unsafe_code)]
+#![deny(clippy::as_conversions)]
+
+mod backing;
+mod chunks;
+mod config;
+mod copy;
+mod error;
+mod flush;
+mod foreground;
+mod geometry;
+mod io;
+mod journal;
+mod layout;
+mod load;
+mod map;
+mod meta;
+mod mount;
+mod reclaim;
+mod stats;
+mod volume;
+mod zones;
+
+pub use backing::{Backing, ZoneReport, drive, execute};
+pub use config::{FLUSH_PERIOD, IDLE, JournalMode, LOW_PERCENT, Options, WAIT};
+pub use error::MountError;
+pub use geometry::{
+    DEVICES_MAX, DeviceZones, Geometry, GeometryError, ZONE_BLOCKS_MAX, ZONE_BLOCKS_MIN, ZONES_MAX,
+    ZoneKind,
+};
+pub use io::{Done, Failure, Io, IoFailed, IoId, IoKind, REQUESTS_MAX, Refusal, Request};
+pub use layout::{CONVENTIONAL_MIN, Layout, LayoutError, RESERVED};
+pub use meta::Identity;
+pub use mount::{Recovery, format, mount};
+pub use stats::{Action, DeviceStats, Reclaims, Sent, Stats, WaitReason, Waits};
+pub use volume::Volume;
+pub use zones::Condition;

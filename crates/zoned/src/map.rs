@@ -1,0 +1,90 @@
+//! Chunks and their zones, as stored and in memory.
+
+use std::ops::Range;
+
+use onefold_format::DmzMapEntry;
+use onefold_units::ZoneId;
+
+use crate::io::IoKind;
+use crate::volume::{Purpose, Volume};
+use crate::zones::Role;
+
+impl Volume {
+    /// `zone` becomes the data zone of a chunk without a buffer.
+    pub(crate) fn map_data(&mut self, zone: ZoneId, chunk: u32) {
+        self.zones.map(zone, Role::Data, chunk, None);
+        self.meta.set_entry(chunk, DmzMapEntry { data: Some(zone), buffer: None });
+        self.changes += 1;
+    }
+
+    /// `buffer` becomes the buffer zone of the chunk of `data`.
+    pub(crate) fn map_buffer(&mut self, data: ZoneId, buffer: ZoneId) {
+        let chunk = self.zones.get(data).chunk;
+        self.zones.map(buffer, Role::Buffer, chunk, Some(data));
+        self.zones.get_mut(data).partner = Some(buffer);
+        self.meta.set_entry(chunk, DmzMapEntry { data: Some(data), buffer: Some(buffer) });
+        self.changes += 1;
+    }
+
+    /// A chunk loses its buffer zone, or its data zone, which must have no buffer then.
+    pub(crate) fn unmap(&mut self, zone: ZoneId) {
+        let found = self.zones.get(zone);
+        let chunk = found.chunk;
+        let data = found.partner.filter(|_| found.role == Role::Buffer);
+        assert!(found.role == Role::Buffer || found.partner.is_none(), "invariant 2 of zones");
+        self.zones.unmap(zone);
+        self.meta.set_entry(chunk, DmzMapEntry { data, buffer: None });
+    }
+
+    pub(crate) fn validate(&mut self, zone: ZoneId, blocks: Range<u32>) {
+        let changed = self.meta.set_valid(zone, blocks, true);
+        self.zones.get_mut(zone).weight += changed;
+    }
+
+    pub(crate) fn invalidate(&mut self, zone: ZoneId, blocks: Range<u32>) {
+        let changed = self.meta.set_valid(zone, blocks, false);
+        self.zones.get_mut(zone).weight -= changed;
+    }
+
+    /// Gives back a zone that was unmapped.
+    ///
+    /// Differs from the kernel target, which resets it or gives it to another chunk at once: until the metadata that unmaps it is
+    /// durable, a power cut brings the old map back, and what the map points to has to be there. Zones are held until the next
+    /// metadata flush, unless `kernel_flush` asks for the kernel's order.
+    pub(crate) fn release(&mut self, zone: ZoneId) {
+        let all = 0..self.geometry.zone_blocks();
+        self.invalidate(zone, all);
+        if self.options.kernel_flush {
+            self.free_now(zone);
+        } else {
+            self.held.push(zone);
+        }
+    }
+
+    /// Resets a zone that needs it; then it is free.
+    pub(crate) fn free_now(&mut self, id: ZoneId) {
+        let zone = self.zones.get(id);
+        if zone.is_sequential() && zone.wp > 0 {
+            let (device, start) = (zone.device, zone.start);
+            self.ask(IoKind::Reset, (device, start, 0), Purpose::Reset(id), Vec::new());
+        } else {
+            self.zone_free(id);
+        }
+    }
+
+    /// A zone can be used again: those who wait for one are woken, oldest first.
+    pub(crate) fn zone_free(&mut self, zone: ZoneId) {
+        self.zones.get_mut(zone).wp = 0;
+        self.zones.put_free(zone);
+        self.changes += 1;
+        for chunk in std::mem::take(&mut self.zone_waiters) {
+            self.wake(chunk);
+        }
+    }
+
+    pub(crate) fn reset_over(&mut self, zone: ZoneId) {
+        let device = self.zones.get(zone).device;
+        self.stats.devices[crate::geometry::Geometry::at(device)].resets += 1;
+        self.zone_free(zone);
+    }
+}

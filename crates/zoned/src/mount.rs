@@ -1,0 +1,291 @@
+//! Opening a volume (zoned.md, section 3, "Flush": restart takes the set with the highest valid generation).
+
+use onefold_format::{DMZ_BLOCK_BYTES, DmzRoot, DmzRootError};
+use onefold_units::convert::{index, u32_from};
+use onefold_units::{Nanos, ZoneId};
+
+use crate::backing::{Backing, ZoneReport};
+use crate::config::Options;
+use crate::error::MountError;
+use crate::geometry::{Geometry, ZoneKind};
+use crate::layout::Layout;
+use crate::load::load;
+use crate::meta::{Identity, Metadata};
+use crate::volume::{Opened, Volume};
+use crate::zones::Condition;
+
+/// What opening a volume had to put right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Blocks of the metadata set that was not taken which differed from the other one.
+    pub repaired_blocks: u64,
+    /// Zones that no chunk has and that were not empty: they were reset.
+    pub reset_zones: u64,
+    /// Blocks that are valid but lie behind the write pointer of their zone: a device lost what it had flushed.
+    pub lost_blocks: u64,
+}
+
+pub(crate) fn read<B: Backing>(
+    backing: &mut B,
+    device: usize,
+    at: u64,
+    bytes: &mut [u8],
+) -> Result<(), MountError> {
+    backing.read(device, at, bytes).map_err(|_| MountError::Device { device, at })
+}
+
+pub(crate) fn write<B: Backing>(
+    backing: &mut B,
+    device: usize,
+    at: u64,
+    bytes: &[u8],
+) -> Result<(), MountError> {
+    backing.write(device, at, bytes).map_err(|_| MountError::Device { device, at })
+}
+
+pub(crate) fn flush<B: Backing>(backing: &mut B, device: usize) -> Result<(), MountError> {
+    backing.flush(device).map_err(|_| MountError::Device { device, at: 0 })
+}
+
+/// What the devices say of every zone; conventional ones are good.
+pub(crate) fn report<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+) -> Result<Vec<ZoneReport>, MountError> {
+    let of = |zone: ZoneId| {
+        if geometry.kind(zone) != ZoneKind::Sequential {
+            return Ok(ZoneReport { condition: Condition::Good, written: 0 });
+        }
+        let (device, at) = (geometry.device_of(zone), geometry.start(zone));
+        let report = backing.report(device, at).map_err(|_| MountError::Device { device, at })?;
+        let readable = report.condition == Condition::Good;
+        let all = geometry.zone_blocks();
+        // What a zone out of service says of its write pointer means nothing.
+        Ok(ZoneReport { written: if readable { report.written.min(all) } else { all }, ..report })
+    };
+    geometry.ids().map(of).collect()
+}
+
+pub(crate) fn usable(reports: &[ZoneReport]) -> u32 {
+    u32_from(reports.iter().filter(|report| report.condition == Condition::Good).count())
+}
+
+/// Opens a volume at time `now`.
+///
+/// Both metadata sets are made equal first. Differs from the kernel target, which copies only over a set whose root record is
+/// damaged: a power cut while the second set is written leaves one with a valid root record of the old generation and some newer
+/// blocks, which the next flush would complete with its root record but not with the blocks in between.
+///
+/// # Errors
+/// [`MountError`]. Nothing was written then, unless a device failed.
+pub fn mount<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+    options: Options,
+    now: Nanos,
+) -> Result<(Volume, Recovery), MountError> {
+    let reports = report(backing, geometry)?;
+    let roots = find_roots(backing, geometry)?;
+    let (set, layout, root) = roots.newest();
+    let identity = identity(backing, geometry, &root)?;
+    let bytes = read_set(backing, layout.set_block(geometry, set), layout.metadata_blocks)?;
+    let mut meta = Metadata::of(&layout, bytes.clone());
+    let mut recovery = Recovery::default();
+    let zones = load(geometry, &layout, &mut meta, &reports, &mut recovery)?;
+    let other = 1 - set;
+    recovery.repaired_blocks = copy_set(backing, layout.set_block(geometry, other), &bytes)?;
+    let valid = roots.is_current(other, root.generation);
+    if recovery.repaired_blocks > 0 || !valid {
+        flush(backing, 0)?;
+        let record = identity.root(geometry, &layout, other, root.generation).encode();
+        write(backing, 0, layout.set_block(geometry, other), &record[..])?;
+        flush(backing, 0)?;
+    }
+    recovery.reset_zones = reset_unmapped(backing, geometry, &layout, &zones, &reports)?;
+    let generation = root.generation;
+    let geometry = geometry.clone();
+    let opened = Opened { geometry, layout, identity, meta, generation, zones };
+    Ok((Volume::new(opened, options, now), recovery))
+}
+
+/// The root records that are valid, by set.
+struct Roots([Option<(Layout, DmzRoot)>; 2]);
+
+impl Roots {
+    /// The one that counts; the first set if both have the same generation, as the second is written first.
+    fn newest(&self) -> (u32, Layout, DmzRoot) {
+        let generation = |set: usize| self.0[set].as_ref().map(|(_, root)| root.generation);
+        let set = usize::from(generation(1) > generation(0));
+        let (layout, root) = self.0[set].clone().expect("one of them is valid");
+        (u32_from(set), layout, root)
+    }
+
+    fn is_current(&self, set: u32, generation: u64) -> bool {
+        self.0[index(set)].as_ref().is_some_and(|(_, root)| root.generation == generation)
+    }
+}
+
+fn find_roots<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Roots, MountError> {
+    let first = read_root(backing, geometry, 0)?;
+    match first {
+        Ok((layout, root)) => {
+            let at = layout.set_block(geometry, 1);
+            let second = read_root(backing, geometry, at)?.ok();
+            let same = second.filter(|(other, found)| *other == layout && found.uuid == root.uuid);
+            Ok(Roots([Some((layout, root)), same]))
+        }
+        Err(error) => {
+            // The second set begins with one of the next conventional zones; how long a set is only a root record tells.
+            for zone in 1..geometry.front() {
+                let at = u64::from(zone) * u64::from(geometry.zone_blocks());
+                let found = read_root(backing, geometry, at)?;
+                if let Ok(found) = found
+                    && found.0.set_block(geometry, 1) == at
+                {
+                    return Ok(Roots([None, Some(found)]));
+                }
+            }
+            Err(error)
+        }
+    }
+}
+
+/// The root record at a block of the first device, if it belongs there.
+fn read_root<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+    at: u64,
+) -> Result<Result<(Layout, DmzRoot), MountError>, MountError> {
+    let mut block = [0; DMZ_BLOCK_BYTES];
+    read(backing, 0, at, &mut block)?;
+    let judge = || {
+        let root = DmzRoot::decode(&block).map_err(MountError::NoRoot)?;
+        if root.block != at {
+            return Err(MountError::Misplaced { at, found: root.block });
+        }
+        Ok((Layout::of_root(geometry, &root)?, root))
+    };
+    Ok(judge())
+}
+
+/// The names of the volume, and whether every device belongs to it.
+fn identity<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+    root: &DmzRoot,
+) -> Result<Identity, MountError> {
+    let mut device_uuids = vec![root.device_uuid];
+    for device in 1..geometry.devices() {
+        let mut block = [0; DMZ_BLOCK_BYTES];
+        read(backing, device, 0, &mut block)?;
+        let copy = DmzRoot::decode(&block)
+            .map_err(|error: DmzRootError| MountError::Copy { device, error })?;
+        let first = u64::from(geometry.first_zone(device).raw());
+        let place = first * u64::from(geometry.zone_blocks());
+        if copy.uuid != root.uuid || copy.block != place {
+            return Err(MountError::OtherVolume { device });
+        }
+        device_uuids.push(copy.device_uuid);
+    }
+    Ok(Identity { label: root.label, uuid: root.uuid, device_uuids })
+}
+
+fn read_set<B: Backing>(backing: &mut B, at: u64, blocks: u32) -> Result<Vec<u8>, MountError> {
+    let mut bytes = vec![0; index(blocks) * DMZ_BLOCK_BYTES];
+    read(backing, 0, at, &mut bytes)?;
+    bytes[..DMZ_BLOCK_BYTES].fill(0);
+    Ok(bytes)
+}
+
+/// Makes the metadata set at a block equal to `set`, but for the root record. Gives how many blocks differed.
+fn copy_set<B: Backing>(backing: &mut B, at: u64, set: &[u8]) -> Result<u64, MountError> {
+    let blocks = set.chunks(DMZ_BLOCK_BYTES);
+    let found = read_set(backing, at, u32_from(blocks.len()))?;
+    let mut repaired = 0;
+    for (at, (new, old)) in (at..).zip(blocks.zip(found.chunks(DMZ_BLOCK_BYTES))).skip(1) {
+        if new != old {
+            write(backing, 0, at, new)?;
+            repaired += 1;
+        }
+    }
+    Ok(repaired)
+}
+
+/// Empties the sequential zones that no chunk has: targets of copies that a power cut ended, and resets that it undid.
+fn reset_unmapped<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+    layout: &Layout,
+    zones: &crate::zones::Zones,
+    reports: &[ZoneReport],
+) -> Result<u64, MountError> {
+    let mut count = 0;
+    for (id, report) in geometry.ids().zip(reports) {
+        let zone = zones.get(id);
+        let is_data = !layout.is_metadata(geometry, id) && zone.is_sequential();
+        if is_data && !zone.is_mapped() && report.condition == Condition::Good && report.written > 0
+        {
+            let device = geometry.device_of(id);
+            let failed = MountError::Device { device, at: zone.start };
+            backing.reset(device, zone.start).map_err(|_| failed)?;
+            count += 1;
+        }
+    }
+    for device in geometry.zoned_devices().filter(|_| count > 0) {
+        flush(backing, device)?;
+    }
+    Ok(count)
+}
+
+/// Makes a volume on devices, as `dmzadm --format` does: every sequential zone is reset, no chunk is mapped.
+///
+/// # Errors
+/// [`MountError`].
+pub fn format<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+    identity: &Identity,
+) -> Result<Layout, MountError> {
+    let known = |uuid: &[u8; 16]| uuid.iter().any(|byte| *byte != 0);
+    let named = identity.device_uuids.len() == geometry.devices()
+        && identity.device_uuids.iter().all(known);
+    if !named || !known(&identity.uuid) {
+        return Err(MountError::Identity);
+    }
+    let reports = report(backing, geometry)?;
+    let layout = Layout::new(geometry, usable(&reports))?;
+    let meta = Metadata::blank(&layout);
+    for set in 0..2 {
+        // An old volume must not come back if the power fails now.
+        write(backing, 0, layout.set_block(geometry, set), &[0; DMZ_BLOCK_BYTES])?;
+    }
+    flush(backing, 0)?;
+    for (zone, report) in geometry.ids().zip(&reports) {
+        if geometry.kind(zone) == ZoneKind::Sequential
+            && report.condition == Condition::Good
+            && report.written > 0
+        {
+            let (device, at) = (geometry.device_of(zone), geometry.start(zone));
+            backing.reset(device, at).map_err(|_| MountError::Device { device, at })?;
+        }
+    }
+    for set in 0..2 {
+        for block in 1..layout.metadata_blocks {
+            let at = layout.set_block(geometry, set) + u64::from(block);
+            write(backing, 0, at, meta.block(block))?;
+        }
+    }
+    for device in 1..geometry.devices() {
+        let copy = identity.copy(geometry, &layout, device).encode();
+        write(backing, device, 0, &copy[..])?;
+    }
+    for device in 0..geometry.devices() {
+        flush(backing, device)?;
+    }
+    for set in 0..2 {
+        let root = identity.root(geometry, &layout, set, 1).encode();
+        write(backing, 0, layout.set_block(geometry, set), &root[..])?;
+    }
+    flush(backing, 0)?;
+    Ok(layout)
+}

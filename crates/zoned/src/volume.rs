@@ -1,0 +1,354 @@
+//! The zoned volume in mode `dmz`: placement and reclaim as the Linux target dm-zoned does them (zoned.md, section 3).
+//!
+//! Calling order: [`Volume::submit`] takes requests of the host, [`Volume::poll_io`] gives requests to devices, each of which
+//! ends with [`Volume::completed`], and [`Volume::poll_done`] tells which requests of the host are over. At the time that
+//! [`Volume::poll_timeout`] names, [`Volume::handle_timeout`] has to be called. Times never go back.
+//!
+//! 1. Requests are cut at the ends of chunks; the parts of a chunk begin in order, and one that overlaps another under way,
+//!    if either changes anything, waits for it.
+//! 2. Nothing changes map or validity of a chunk while its data zone is locked by reclaim, except the reclaim's own commit.
+//! 3. While metadata is flushed no part begins and no reclaim commits. The blocks that are written are those of one instant, at
+//!    which, unless `kernel_flush`, no write of the host was under way: what is valid there is on a device, and each device is
+//!    flushed before the first root record is written.
+//! 4. Unless `kernel_flush`, a zone that was given back is neither reset nor used before metadata without it is durable.
+//! 5. After a device failed to write, flush or reset, nothing changes any more (`frozen`).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use onefold_units::convert::{index, u64_from};
+use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
+
+use crate::chunks::{ChunkQueue, HostRequest, Part};
+use crate::config::Options;
+use crate::flush::Flush;
+use crate::geometry::{Geometry, ZoneKind};
+use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind};
+use crate::layout::Layout;
+use crate::meta::{Identity, Metadata};
+use crate::reclaim::Worker;
+use crate::stats::Stats;
+use crate::zones::Zones;
+
+/// Why a request to a device was made.
+#[derive(Clone, Debug)]
+pub(crate) enum Purpose {
+    /// To fill bytes of a request of the host, from this block on.
+    PartRead {
+        part: u64,
+        at: u32,
+    },
+    /// To store a part.
+    PartWrite {
+        part: u64,
+    },
+    /// To copy, for a worker.
+    CopyRead(usize),
+    CopyWrite(usize),
+    /// To get on with a metadata flush.
+    Flush,
+    /// To free a zone.
+    Reset(ZoneId),
+}
+
+#[derive(Debug)]
+struct Pending {
+    io: Io,
+    purpose: Purpose,
+    bytes: Vec<u8>,
+}
+
+/// A zoned volume that is open.
+#[derive(Debug)]
+pub struct Volume {
+    pub(crate) geometry: Geometry,
+    pub(crate) layout: Layout,
+    pub(crate) options: Options,
+    pub(crate) identity: Identity,
+    pub(crate) meta: Metadata,
+    /// Of the stored metadata.
+    pub(crate) generation: u64,
+    pub(crate) zones: Zones,
+    pub(crate) stats: Stats,
+    pub(crate) now: Nanos,
+    pub(crate) requests: BTreeMap<u64, HostRequest>,
+    pub(crate) chunks: BTreeMap<u32, ChunkQueue>,
+    /// Parts under way.
+    pub(crate) parts: BTreeMap<u64, Part>,
+    /// Numbers of requests and parts given out.
+    pub(crate) numbers: u64,
+    /// Chunks whose first part may begin.
+    pub(crate) ready: VecDeque<u32>,
+    /// Chunks that wait for a free zone, oldest first.
+    pub(crate) zone_waiters: Vec<u32>,
+    pub(crate) flush: Flush,
+    /// Zones given back that are not free yet (invariant 4).
+    pub(crate) held: Vec<ZoneId>,
+    /// Devices with writes or resets that no flush covers.
+    pub(crate) unflushed: Vec<bool>,
+    /// Writes of the host under way.
+    pub(crate) writes_under_way: u32,
+    pub(crate) workers: Vec<Worker>,
+    /// Counts what might let a reclaim begin that could not: zones freed, mapped or no longer used.
+    pub(crate) changes: u64,
+    /// The chunk of the journal (Choi 2022).
+    pub(crate) pinned: Option<u32>,
+    /// Invariant 5.
+    pub(crate) frozen: bool,
+    ios: BTreeMap<u32, Pending>,
+    next_io: u32,
+    out: VecDeque<IoId>,
+    pub(crate) done: VecDeque<Done>,
+}
+
+/// What a volume is made of when it is opened.
+pub(crate) struct Opened {
+    pub(crate) geometry: Geometry,
+    pub(crate) layout: Layout,
+    pub(crate) identity: Identity,
+    pub(crate) meta: Metadata,
+    pub(crate) generation: u64,
+    pub(crate) zones: Zones,
+}
+
+impl Volume {
+    pub(crate) fn new(opened: Opened, options: Options, now: Nanos) -> Self {
+        let Opened { geometry, layout, identity, meta, generation, zones } = opened;
+        let stats = Stats::new(geometry.per_device());
+        let workers = geometry.zoned_devices().map(|device| Worker::new(device, now)).collect();
+        let mut volume = Self {
+            layout,
+            options,
+            identity,
+            meta,
+            generation,
+            zones,
+            stats,
+            now,
+            requests: BTreeMap::new(),
+            chunks: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            numbers: 0,
+            ready: VecDeque::new(),
+            zone_waiters: Vec::new(),
+            flush: Flush::new(now),
+            held: Vec::new(),
+            unflushed: geometry.per_device(),
+            writes_under_way: 0,
+            workers,
+            changes: 0,
+            pinned: None,
+            frozen: false,
+            ios: BTreeMap::new(),
+            next_io: 0,
+            out: VecDeque::new(),
+            done: VecDeque::new(),
+            geometry,
+        };
+        volume.pin_at_attach();
+        volume
+    }
+
+    /// Asks a device for something: (device, first block, blocks).
+    pub(crate) fn ask(
+        &mut self,
+        kind: IoKind,
+        (device, at, blocks): (u32, u64, u32),
+        purpose: Purpose,
+        mut bytes: Vec<u8>,
+    ) {
+        let id = IoId(self.next_io);
+        self.next_io = self.next_io.wrapping_add(1);
+        if kind == IoKind::Read && self.options.bytes {
+            bytes = vec![0; bytes_of(blocks)];
+        }
+        if kind == IoKind::Flush {
+            self.stats.devices[index(device)].flushes_sent += 1;
+            self.unflushed[index(device)] = false;
+        }
+        let io = Io { id, device, kind, at, blocks };
+        self.ios.insert(id.0, Pending { io, purpose, bytes });
+        self.out.push_back(id);
+    }
+
+    /// The next request to a device.
+    pub fn poll_io(&mut self) -> Option<Io> {
+        let id = self.out.pop_front()?;
+        Some(self.ios[&id.0].io)
+    }
+
+    /// The bytes of a request to a device; none if [`Options::bytes`] is off. Panics if the request is over.
+    #[must_use]
+    pub fn buffer(&self, id: IoId) -> &[u8] {
+        &self.ios[&id.0].bytes
+    }
+
+    /// The bytes of a request to a device, to be filled. Panics if the request is over.
+    pub fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
+        let pending = self.ios.get_mut(&id.0);
+        &mut pending.expect("a request that is under way").bytes
+    }
+
+    /// A request to a device is over. Panics if it was over before.
+    pub fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {
+        self.now = self.now.max(now);
+        let Pending { io, purpose, bytes } =
+            self.ios.remove(&id.0).expect("a request that is under way");
+        if result.is_err() && io.kind != IoKind::Read {
+            self.freeze();
+        }
+        if matches!(io.kind, IoKind::Write | IoKind::Reset) {
+            self.unflushed[index(io.device)] = true;
+        }
+        match purpose {
+            Purpose::PartRead { part, at } => self.part_read(part, at, &bytes, result),
+            Purpose::PartWrite { part } => {
+                self.writes_under_way -= 1;
+                self.part_io_over(part, result);
+            }
+            Purpose::CopyRead(worker) => self.copy_read(worker, bytes, result),
+            Purpose::CopyWrite(worker) => self.copy_written(worker, result),
+            Purpose::Flush => self.flush_io_over(result),
+            Purpose::Reset(zone) if result.is_ok() => self.reset_over(zone),
+            Purpose::Reset(_) => {}
+        }
+        self.pump();
+    }
+
+    /// How a request of the host ended.
+    pub fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] has to be called next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        if self.frozen {
+            return None;
+        }
+        let workers = self.workers.iter().filter_map(Worker::due);
+        let sleeps = self.chunks.values().filter_map(ChunkQueue::due);
+        workers.chain(sleeps).chain(self.flush.due()).min()
+    }
+
+    /// Time has come.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        self.wake_sleepers();
+        self.pump();
+    }
+
+    /// Lets everything go on that can. Those woken from a reclaim go before the worker that was told to end it.
+    pub(crate) fn pump(&mut self) {
+        loop {
+            let mut progress = false;
+            while let Some(chunk) = self.ready.pop_front() {
+                self.step_chunk(chunk);
+                progress = true;
+            }
+            progress |= self.step_flush();
+            for worker in 0..self.workers.len() {
+                progress |= self.step_worker(worker);
+            }
+            if !progress && self.ready.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Nothing changes any more: what waits for a change fails.
+    pub(crate) fn freeze(&mut self) {
+        if !std::mem::replace(&mut self.frozen, true) {
+            self.fail_flushes();
+            let chunks: Vec<u32> = self.chunks.keys().copied().collect();
+            for chunk in chunks {
+                self.wake(chunk);
+            }
+        }
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    pub(crate) fn report(&mut self, tag: u64, result: Result<(), Failure>, data: Vec<u8>) {
+        self.done.push_back(Done { tag, result, data });
+    }
+
+    /// No request to a device is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.ios.is_empty()
+    }
+
+    /// Whether a device failed, so that nothing changes any more. To be opened again.
+    #[must_use]
+    pub const fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Blocks of 4 KiB that are exported.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.layout.blocks(&self.geometry)
+    }
+
+    /// Sizes of the metadata.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The zones it lies on.
+    #[must_use]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Free zones of a kind; reserved ones not counted.
+    #[must_use]
+    pub fn free_zones(&self, kind: ZoneKind) -> u32 {
+        self.zones.free(kind)
+    }
+
+    /// Reserved zones that are free.
+    #[must_use]
+    pub fn free_reserved(&self) -> u32 {
+        self.zones.reserved()
+    }
+
+    /// Data zone and buffer zone of a chunk.
+    #[must_use]
+    pub fn zones_of(&self, chunk: u32) -> (Option<ZoneId>, Option<ZoneId>) {
+        let entry = self.meta.entry(chunk);
+        (entry.data, entry.buffer)
+    }
+
+    /// Valid blocks of a zone.
+    #[must_use]
+    pub fn weight(&self, zone: ZoneId) -> u32 {
+        self.zones.get(zone).weight
+    }
+
+    /// Bytes that map and validity take in memory.
+    #[must_use]
+    pub fn metadata_memory(&self) -> u64 {
+        self.meta.memory()
+    }
+}
+
+/// Bytes of blocks.
+pub(crate) fn bytes_of(blocks: u32) -> usize {
+    onefold_units::convert::index64(u64::from(blocks) * PAGE_BYTES)
+}
+
+/// Blocks of bytes; `None` unless they are whole.
+pub(crate) fn blocks_of(bytes: usize) -> Option<u64> {
+    let bytes = u64_from(bytes);
+    bytes.is_multiple_of(PAGE_BYTES).then_some(bytes / PAGE_BYTES)
+}

@@ -1,0 +1,251 @@
+//! Z7: power cuts at random points against a plain model (invariants I1 to I5, I7).
+
+use onefold_testkit::for_each_seed;
+use onefold_units::convert::{index64, narrow};
+use onefold_units::{Nanos, Rng};
+use onefold_zoned::{
+    Action, DeviceZones, Geometry, IoKind, JournalMode, Options, Request, Stats, WaitReason,
+};
+
+use crate::disk::{BLOCK, Disks};
+use crate::oracle::{Oracle, stamp, stamped};
+use crate::rig::{Rig, ZONE, formatted, one_device, two_devices};
+use crate::verify::verify;
+
+/// What a request under way means to the model.
+#[derive(Clone, Copy)]
+enum Given {
+    Change { op: u64, lba: u64, blocks: u32, fua: bool },
+    Flush { reports: usize },
+}
+
+struct World {
+    rig: Rig,
+    oracle: Oracle,
+    given: Vec<(u64, Given)>,
+    /// Tag of a read, and what it has to find.
+    reads: Vec<(u64, u64, Vec<u64>)>,
+    rng: Rng,
+}
+
+impl World {
+    fn new(rig: Rig, oracle: Oracle, rng: Rng) -> Self {
+        Self { rig, oracle, given: Vec::new(), reads: Vec::new(), rng }
+    }
+
+    /// A range, in few chunks, often at the start of one.
+    fn range(&mut self) -> (u64, u32) {
+        let chunks = self.rig.blocks() / u64::from(ZONE);
+        let few = self.rng.below(3) > 0;
+        let chunk = self.rng.below(if few { chunks.min(5) } else { chunks });
+        let offset = if self.rng.below(4) == 0 { 0 } else { self.rng.below(ZONE.into()) };
+        let lba = chunk * u64::from(ZONE) + offset;
+        let most = [1, 4, 20][index64(self.rng.below(3))];
+        let blocks = (1 + self.rng.below(most)).min(self.rig.blocks() - lba);
+        (lba, narrow(blocks))
+    }
+
+    fn give(&mut self) {
+        let (lba, blocks) = self.range();
+        match self.rng.below(20) {
+            0..11 => {
+                let fua = self.rng.below(12) == 0;
+                let op = self.oracle.change(lba, blocks, true);
+                let data = stamped(op, lba, blocks);
+                let tag = self.rig.submit(Request::Write { lba, blocks, fua, data });
+                self.given.push((tag, Given::Change { op, lba, blocks, fua }));
+            }
+            11..13 => {
+                let op = self.oracle.change(lba, blocks, false);
+                let tag = self.rig.submit(Request::Discard { lba, blocks });
+                self.given.push((tag, Given::Change { op, lba, blocks, fua: false }));
+            }
+            13..14 => {
+                let reports = self.oracle.reports();
+                let tag = self.rig.submit(Request::Flush);
+                self.given.push((tag, Given::Flush { reports }));
+            }
+            _ => {
+                let expected =
+                    (lba..lba + u64::from(blocks)).map(|lba| self.oracle.now(lba)).collect();
+                let tag = self.rig.submit(Request::Read { lba, blocks });
+                self.reads.push((tag, lba, expected));
+            }
+        }
+    }
+
+    /// Requests that are over say what they have to.
+    fn hear(&mut self) {
+        for (tag, given) in std::mem::take(&mut self.given) {
+            let Some(done) = self.rig.dones.remove(&tag) else {
+                self.given.push((tag, given));
+                continue;
+            };
+            assert_eq!(done.result, Ok(()));
+            match given {
+                Given::Change { op, lba, blocks, fua } => {
+                    self.oracle.report(op, lba, blocks);
+                    if fua {
+                        // I3: FUA makes this write durable; the model is told of it alone.
+                        self.oracle.promise_one(op, lba, blocks);
+                    }
+                }
+                Given::Flush { reports } => self.oracle.promise(reports),
+            }
+        }
+        for (tag, lba, expected) in std::mem::take(&mut self.reads) {
+            let Some(done) = self.rig.dones.remove(&tag) else {
+                self.reads.push((tag, lba, expected));
+                continue;
+            };
+            assert_eq!(done.result, Ok(()));
+            let found: Vec<u64> =
+                (lba..).zip(done.data.chunks(BLOCK)).map(|(lba, b)| stamp(b, lba)).collect();
+            assert_eq!(found, expected, "a read at block {lba} (I4)");
+        }
+    }
+
+    /// One request to a device ends; those to a sequential zone do so in order.
+    fn end_one(&mut self) {
+        let under_way = &self.rig.under_way;
+        let at = self.rig.index(self.rng.below(1 << 20));
+        let io = under_way[at].io;
+        let earlier = |other: &onefold_zoned::Io| {
+            other.device == io.device
+                && other.at / u64::from(ZONE) == io.at / u64::from(ZONE)
+                && matches!(other.kind, IoKind::Write | IoKind::Reset)
+        };
+        let first = under_way.iter().position(|other| earlier(&other.io));
+        self.rig.complete(if io.kind == IoKind::Write { first.unwrap_or(at) } else { at });
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(10) {
+            0..4 if self.rig.volume.requests_under_way() < 12 => self.give(),
+            _ if self.rig.under_way() > 0 => self.end_one(),
+            9 => {
+                if let Some(due) = self.rig.volume.poll_timeout() {
+                    self.rig.now = self.rig.now.max(due);
+                    self.rig.volume.handle_timeout(self.rig.now);
+                    self.rig.collect();
+                }
+            }
+            _ => {
+                self.rig.now += Nanos::new(self.rng.below(200_000_000));
+                self.give();
+            }
+        }
+        self.hear();
+    }
+}
+
+/// Everything after a power cut is as the model allows, and as the tools of the kernel want it.
+fn recover(
+    disks: Disks,
+    geometry: &Geometry,
+    options: &Options,
+    oracle: &mut Oracle,
+) -> Result<Rig, String> {
+    let (mut rig, recovery) =
+        Rig::try_mount(disks, geometry, options.clone()).map_err(|error| error.to_string())?;
+    if recovery.lost_blocks > 0 {
+        return Err(format!("{recovery:?}"));
+    }
+    rig.settle();
+    verify(&mut rig.disks, geometry)?;
+    for chunk in 0..oracle.blocks() / u64::from(ZONE) {
+        let lba = chunk * u64::from(ZONE);
+        for (lba, found) in (lba..).zip(rig.read_now(lba, ZONE)) {
+            oracle.recovered(lba, found)?;
+        }
+    }
+    Ok(rig)
+}
+
+fn campaign(
+    seed: u64,
+    devices: &[DeviceZones],
+    options: &Options,
+    dropping: Option<usize>,
+) -> Result<Vec<Stats>, String> {
+    let mut rng = Rng::new(seed);
+    let (mut disks, geometry) = formatted(ZONE, devices);
+    if let Some(device) = dropping {
+        disks.0[device].drops_flushes = true;
+    }
+    let (rig, _) = Rig::mount(disks, &geometry, options.clone());
+    let mut oracle = Oracle::new(rig.blocks());
+    let mut world = World::new(rig, oracle.clone(), Rng::fork(seed, 1));
+    let mut counted = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..rng.below(900) {
+            world.step();
+        }
+        oracle = world.oracle.clone();
+        counted.push(world.rig.volume.stats().clone());
+        let disks = world.rig.disks.cut(&mut rng);
+        let rig = recover(disks, &geometry, options, &mut oracle)?;
+        world = World::new(rig, oracle.clone(), Rng::fork(seed, rng.next_u64()));
+    }
+    Ok(counted)
+}
+
+fn small_copies() -> Options {
+    Options { copy_blocks: 3, ..Options::default() }
+}
+
+#[test]
+fn what_was_flushed_survives_power_cuts_on_two_devices() {
+    for_each_seed(("onefold-zoned", "zoned", "two_devices"), 150, |seed| {
+        campaign(seed, &two_devices(), &small_copies(), None).unwrap();
+    });
+}
+
+/// The campaign comes to everything that it is meant to cut.
+#[test]
+fn the_campaign_reclaims_aborts_and_waits() {
+    let run = |seed| campaign(seed, &two_devices(), &small_copies(), None).unwrap();
+    let seen: Vec<Stats> = (1000..1040).flat_map(run).collect();
+    let sum = |count: fn(&Stats) -> u64| seen.iter().map(count).sum::<u64>();
+    assert!(sum(|stats| stats.reclaims(Action::RndData).completed) > 100);
+    assert!(sum(|stats| stats.reclaims(Action::RndData).aborted) > 10);
+    assert!(sum(|stats| stats.reclaims(Action::SeqData).completed) > 10);
+    assert!(sum(|stats| stats.reclaims(Action::SeqData).aborted) > 1);
+    assert!(sum(|stats| stats.reclaims(Action::Buf).completed) > 10);
+    assert!(sum(|stats| stats.waits(WaitReason::Reclaim).count) > 100);
+    assert!(sum(|stats| stats.waits(WaitReason::FreeZone).count) > 100);
+}
+
+#[test]
+fn what_was_flushed_survives_power_cuts_on_one_device() {
+    for_each_seed(("onefold-zoned", "zoned", "one_device"), 150, |seed| {
+        campaign(seed, &one_device(), &small_copies(), None).unwrap();
+    });
+}
+
+#[test]
+fn what_was_flushed_survives_power_cuts_with_a_pinned_journal() {
+    let options =
+        Options { journal: JournalMode::One, journal_range: Some(20..60), ..small_copies() };
+    for_each_seed(("onefold-zoned", "zoned", "pinned_journal"), 80, |seed| {
+        campaign(seed, &two_devices(), &options, None).unwrap();
+    });
+}
+
+/// Z6: the kernel target never flushes its zoned device, and frees zones before the metadata that says so is durable.
+#[test]
+fn the_order_of_the_kernel_loses_acknowledged_data() {
+    let options = Options { kernel_flush: true, ..small_copies() };
+    let lost = (0..60).filter(|seed| campaign(*seed, &two_devices(), &options, None).is_err());
+    assert!(lost.count() > 0);
+}
+
+/// A device that drops flushes is found out, whichever it is: the campaign can fail.
+#[test]
+fn dropped_flushes_lose_acknowledged_data() {
+    for device in 0..2 {
+        let run = |seed: &u64| campaign(*seed, &two_devices(), &small_copies(), Some(device));
+        let lost = (0..60).filter(|seed| run(seed).is_err());
+        assert!(lost.count() > 0, "device {device}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Opening what a power cut, another host or nobody wrote (I9).
+
+use onefold_units::Rng;
+use onefold_units::convert::{index64, low8};
+use onefold_zoned::{MountError, Options, mount};
+
+use crate::disk::Disks;
+use crate::rig::{Rig, SECOND, ZONE, formatted, two_devices};
+use crate::verify::verify;
+
+/// A volume with chunks of all kinds, flushed.
+fn used() -> Rig {
+    let mut rig = Rig::new(&two_devices(), Options::default());
+    rig.fill_chunks(0..3);
+    rig.advance(30 * SECOND);
+    rig.write_now(5, 70, 1);
+    rig.fill_chunks(4..6);
+    rig.flush_now();
+    rig
+}
+
+fn try_open(disks: &Disks, rig: &Rig) -> Result<u64, MountError> {
+    let mut disks = disks.clone();
+    let now = onefold_units::Nanos::ZERO;
+    let (volume, _) = mount(&mut disks, rig.volume.geometry(), Options::default(), now)?;
+    Ok(volume.generation())
+}
+
+#[test]
+fn a_damaged_root_record_is_made_good_from_the_other_set() {
+    let rig = used();
+    let second = u64::from(2 * ZONE);
+    for at in [0, second] {
+        let mut disks = rig.disks.clone();
+        disks.0[0].scribble(at, |block| block[20] ^= 1);
+        let geometry = rig.volume.geometry().clone();
+        let (mut opened, _) = Rig::mount(disks, &geometry, Options::default());
+        verify(&mut opened.disks, &geometry).unwrap();
+        assert_eq!(opened.read_now(0, 6), [1, 0, 0, 0, 0, 70]);
+    }
+    let mut disks = rig.disks.clone();
+    for at in [0, second] {
+        disks.0[0].scribble(at, |block| block[20] ^= 1);
+    }
+    assert!(matches!(try_open(&disks, &rig), Err(MountError::NoRoot(_))));
+}
+
+/// The kernel target leaves such blocks as they are: its next flush completes the set with its root record only.
+#[test]
+fn blocks_of_a_flush_that_a_power_cut_ended_are_put_right() {
+    let rig = used();
+    let mut disks = rig.disks.clone();
+    disks.0[0].scribble(u64::from(2 * ZONE) + 1, |block| block[0] = 9);
+    let geometry = rig.volume.geometry().clone();
+    let (mut opened, recovery) = Rig::mount(disks, &geometry, Options::default());
+    assert_eq!(recovery.repaired_blocks, 1);
+    verify(&mut opened.disks, &geometry).unwrap();
+}
+
+#[test]
+fn devices_of_other_volumes_and_none_are_refused() {
+    let rig = used();
+    let empty = Disks::new(ZONE, &two_devices());
+    assert!(matches!(try_open(&empty, &rig), Err(MountError::NoRoot(_))));
+    let mut disks = rig.disks.clone();
+    disks.0[1] = empty.0[1].clone();
+    assert!(matches!(try_open(&disks, &rig), Err(MountError::Copy { device: 1, .. })));
+    let (mut other, geometry) = formatted(ZONE, &two_devices());
+    let mut identity = crate::rig::identity(2);
+    identity.uuid = [3; 16];
+    onefold_zoned::format(&mut other, &geometry, &identity).unwrap();
+    disks.0[1] = other.0[1].clone();
+    assert_eq!(try_open(&disks, &rig), Err(MountError::OtherVolume { device: 1 }));
+}
+
+#[test]
+fn a_map_that_cannot_be_is_refused() {
+    let rig = used();
+    let entry = |chunk: usize, data: u32, buffer: u32| {
+        let mut disks = rig.disks.clone();
+        for set in [0, u64::from(2 * ZONE)] {
+            disks.0[0].scribble(set + 1, |block| {
+                block[chunk * 8..chunk * 8 + 4].copy_from_slice(&data.to_le_bytes());
+                block[chunk * 8 + 4..chunk * 8 + 8].copy_from_slice(&buffer.to_le_bytes());
+            });
+        }
+        try_open(&disks, &rig)
+    };
+    let none = u32::MAX;
+    assert!(entry(9, none, none).is_ok());
+    let taken = rig.data(4).unwrap();
+    for (data, buffer) in
+        [(24, none), (1, none), (10, none), (taken, none), (none, 9), (9, 8), (22, 23), (22, 22)]
+    {
+        let found = entry(9, data, buffer);
+        assert!(matches!(found, Err(MountError::Map { .. })), "{data} {buffer}: {found:?}");
+    }
+}
+
+/// I9: whatever is there, opening ends without a panic, and so does using what was opened.
+#[test]
+fn no_bytes_make_opening_panic() {
+    let rig = used();
+    let mut rng = Rng::new(3);
+    let (mut opened, mut refused) = (0, 0);
+    for _ in 0..600 {
+        let mut disks = rig.disks.clone();
+        for _ in 0..=rng.below(6) {
+            let sets = [0, u64::from(2 * ZONE)].into_iter().skip(index64(rng.below(2)));
+            let block = if rng.below(2) == 0 { rng.below(2) } else { rng.below(26) };
+            let (at, len) = (index64(rng.below(128)), 1 + index64(rng.below(8)));
+            let byte = [0, 0xFF, low8(rng.next_u64())][index64(rng.below(3))];
+            for set in sets {
+                disks.0[0].scribble(set + block, |block| block[at..at + len].fill(byte));
+            }
+        }
+        let geometry = rig.volume.geometry().clone();
+        match Rig::try_mount(disks, &geometry, Options::default()) {
+            Ok((mut rig, _)) => {
+                opened += 1;
+                rig.fill_chunks(0..4);
+                rig.advance(30 * SECOND);
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(opened > 50 && refused > 50, "{opened} opened, {refused} refused");
+}

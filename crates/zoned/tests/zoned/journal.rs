@@ -1,0 +1,90 @@
+//! The journal in a zone of its own (zoned.md, section 4).
+
+use onefold_zoned::{Action, JournalMode, Options, Sent, ZoneKind};
+
+use crate::rig::{Rig, SECOND, ZONE, two_devices};
+
+/// The journal is the second half of chunk 1 and the first one of chunk 2.
+fn options(journal: JournalMode) -> Options {
+    Options { journal, journal_range: Some(24..40), ..Options::default() }
+}
+
+#[test]
+fn the_chunk_of_the_first_journal_write_stays_where_it_is() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::One));
+    rig.fill_chunks(0..1);
+    rig.write_now(30, 50, 1);
+    let zone = rig.data(1);
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(0));
+    assert_eq!(rig.data(1), zone, "reclaim leaves it alone");
+    assert_eq!(rig.sent(0, Sent::Journal), 1);
+    rig.write_now(33, 51, 2);
+    assert_eq!(rig.volume.stats().journal_outside, 2, "only one chunk is pinned");
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(2));
+    assert_eq!(rig.sent(1, Sent::JournalCopied), 2);
+    rig.discard_now(16, 16);
+    assert_eq!(rig.data(1), zone, "not even without valid blocks it is given away");
+}
+
+#[test]
+fn without_the_mode_the_journal_is_copied_and_counted() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::Off));
+    rig.write_now(20, 50, 8);
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(1));
+    let sent = [Sent::User, Sent::Journal].map(|cause| rig.sent(0, cause));
+    assert_eq!(sent, [4, 4]);
+    let copied = [Sent::RndData, Sent::JournalCopied].map(|cause| rig.sent(1, cause));
+    assert_eq!(copied, [4, 4]);
+}
+
+/// What mkfs wrote was reclaimed before the first journal write: the chunk moves to a conventional zone once.
+#[test]
+fn a_journal_in_a_sequential_zone_moves_to_a_conventional_one_once() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::One));
+    rig.write_now(16, 1, 3);
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(1));
+    for op in 2..10 {
+        rig.write_now(23 + op, op, 1);
+    }
+    assert!(!rig.is_sequential(1));
+    assert_eq!((rig.sent(0, Sent::SeqData), rig.sent(0, Sent::JournalCopied)), (3, 0));
+    assert_eq!(rig.volume.stats().reclaims(Action::SeqData).completed, 1);
+    rig.advance(30 * SECOND);
+    assert!(!rig.is_sequential(1));
+    assert_eq!(rig.read_now(16, 12), [1, 1, 1, 0, 0, 0, 0, 0, 0, 2, 3, 4]);
+}
+
+#[test]
+fn the_pin_is_found_again_when_the_volume_is_opened() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::One));
+    rig.write_now(24, 1, 1);
+    rig.flush_now();
+    let geometry = rig.volume.geometry().clone();
+    let disks = rig.disks.clone();
+    let (mut rig, _) = Rig::mount(disks, &geometry, options(JournalMode::One));
+    rig.advance(30 * SECOND);
+    assert!(!rig.is_sequential(1));
+    let (mut rig, _) = Rig::mount(rig.disks, &geometry, options(JournalMode::Off));
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(1));
+}
+
+/// A data zone without valid blocks is left over when a volume with a pinned journal is opened without one.
+#[test]
+fn a_data_zone_without_valid_blocks_is_freed() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::One));
+    rig.write_now(24, 1, 1);
+    rig.discard_now(24, 1);
+    rig.flush_now();
+    let geometry = rig.volume.geometry().clone();
+    let (mut rig, _) = Rig::mount(rig.disks, &geometry, options(JournalMode::Off));
+    assert_eq!(rig.volume.free_zones(ZoneKind::Cache), 5);
+    rig.advance(30 * SECOND);
+    assert_eq!(rig.volume.stats().reclaims(Action::Empty).completed, 1);
+    assert_eq!(rig.volume.free_zones(ZoneKind::Cache), 6);
+    assert_eq!(rig.read_now(u64::from(ZONE), ZONE), [0; 16]);
+}

@@ -1,0 +1,11 @@
+//! The zoned volume on strict devices, in virtual time.
+
+mod crash;
+mod disk;
+mod fields;
+mod flushes;
+mod journal;
+mod oracle;
+mod rig;
+mod rules;
+mod verify;

@@ -1,0 +1,274 @@
+//! A volume on strict devices, driven in virtual time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use onefold_units::Nanos;
+use onefold_units::convert::{index, index64, u64_from};
+use onefold_zoned::{
+    DeviceZones, Done, Failure, Geometry, Identity, Io, IoKind, MountError, Options, Recovery,
+    Request, Sent, Volume, format, mount,
+};
+
+use crate::disk::Disks;
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000 * MS;
+
+/// Blocks of a zone of these tests.
+pub(crate) const ZONE: u32 = 16;
+
+/// A regular device of 10 zones and a zoned one of 14: 11 chunks, 6 cache, 4 free and 9 reserved sequential zones.
+pub(crate) fn two_devices() -> Vec<DeviceZones> {
+    vec![
+        DeviceZones { conventional: 10, sequential: 0 },
+        DeviceZones { conventional: 0, sequential: 14 },
+    ]
+}
+
+/// One zoned device: 8 chunks, 4 random, 5 free and 7 reserved sequential zones.
+pub(crate) fn one_device() -> Vec<DeviceZones> {
+    vec![DeviceZones { conventional: 8, sequential: 12 }]
+}
+
+pub(crate) fn identity(devices: usize) -> Identity {
+    let mut label = [0; 32];
+    label[..4].copy_from_slice(b"rig\0");
+    Identity { label, uuid: [1; 16], device_uuids: vec![[2; 16]; devices] }
+}
+
+/// A request to a device that takes time.
+pub(crate) struct Underway {
+    pub(crate) io: Io,
+    /// What a write or reset is called on its device.
+    change: Option<u64>,
+    /// What a flush covers.
+    covered: Vec<u64>,
+}
+
+pub(crate) struct Rig {
+    pub(crate) volume: Volume,
+    pub(crate) disks: Disks,
+    pub(crate) now: Nanos,
+    pub(crate) under_way: VecDeque<Underway>,
+    tags: u64,
+    pub(crate) dones: BTreeMap<u64, Done>,
+}
+
+pub(crate) fn formatted(zone_blocks: u32, devices: &[DeviceZones]) -> (Disks, Geometry) {
+    let geometry = Geometry::new(zone_blocks, devices.to_vec()).unwrap();
+    let mut disks = Disks::new(zone_blocks, devices);
+    format(&mut disks, &geometry, &identity(devices.len())).unwrap();
+    (disks, geometry)
+}
+
+impl Rig {
+    pub(crate) fn new(devices: &[DeviceZones], options: Options) -> Self {
+        Self::with_zones(ZONE, devices, options)
+    }
+
+    /// Zones of that many blocks.
+    pub(crate) fn with_zones(zone_blocks: u32, devices: &[DeviceZones], options: Options) -> Self {
+        let (disks, geometry) = formatted(zone_blocks, devices);
+        Self::mount(disks, &geometry, options).0
+    }
+
+    pub(crate) fn mount(disks: Disks, geometry: &Geometry, options: Options) -> (Self, Recovery) {
+        Self::try_mount(disks, geometry, options).unwrap()
+    }
+
+    pub(crate) fn try_mount(
+        mut disks: Disks,
+        geometry: &Geometry,
+        options: Options,
+    ) -> Result<(Self, Recovery), MountError> {
+        let now = Nanos::ZERO;
+        let (volume, recovery) = mount(&mut disks, geometry, options, now)?;
+        disks.reset_counters();
+        let (under_way, dones) = (VecDeque::new(), BTreeMap::new());
+        Ok((Self { volume, disks, now, under_way, tags: 0, dones }, recovery))
+    }
+
+    /// Gives a request to the volume, which takes it; its tag.
+    pub(crate) fn submit(&mut self, request: Request) -> u64 {
+        self.tags += 1;
+        self.volume.submit(self.now, self.tags, request).unwrap();
+        self.collect();
+        self.tags
+    }
+
+    /// Devices get what the volume asks for, in order.
+    pub(crate) fn collect(&mut self) {
+        while let Some(io) = self.volume.poll_io() {
+            let device = &mut self.disks.0[index(io.device)];
+            let mut underway = Underway { io, change: None, covered: Vec::new() };
+            match io.kind {
+                IoKind::Read => {
+                    device.read(io.at, self.volume.buffer_mut(io.id));
+                }
+                IoKind::Write => {
+                    underway.change = Some(device.begin_write(io.at, self.volume.buffer(io.id)));
+                }
+                IoKind::Reset => underway.change = Some(device.begin_reset(io.at)),
+                IoKind::Flush => underway.covered = device.begin_flush(),
+            }
+            self.under_way.push_back(underway);
+        }
+        while let Some(done) = self.volume.poll_done() {
+            self.dones.insert(done.tag, done);
+        }
+    }
+
+    /// A request to a device ends.
+    pub(crate) fn complete(&mut self, at: usize) {
+        let Underway { io, change, covered } = self.under_way.remove(at).expect("under way");
+        let device = &mut self.disks.0[index(io.device)];
+        if let Some(change) = change {
+            device.complete(change);
+        }
+        if io.kind == IoKind::Flush {
+            device.end_flush(&covered);
+        }
+        self.volume.completed(self.now, io.id, Ok(()));
+        self.collect();
+    }
+
+    /// Every request to a device ends at once, until there is none.
+    pub(crate) fn settle(&mut self) {
+        self.collect();
+        while !self.under_way.is_empty() {
+            self.complete(0);
+        }
+        self.check_counters();
+    }
+
+    /// Time goes on, and the volume is called when it wants to be.
+    pub(crate) fn advance(&mut self, ns: u64) {
+        let end = self.now + Nanos::new(ns);
+        self.settle();
+        while let Some(due) = self.volume.poll_timeout().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.volume.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn write(&mut self, lba: u64, op: u64, blocks: u32) -> u64 {
+        let data = crate::oracle::stamped(op, lba, blocks);
+        self.submit(Request::Write { lba, blocks, fua: false, data })
+    }
+
+    /// Writes and waits for it; it must not fail.
+    pub(crate) fn write_now(&mut self, lba: u64, op: u64, blocks: u32) {
+        let tag = self.write(lba, op, blocks);
+        self.settle();
+        assert_eq!(self.result(tag), Some(Ok(())));
+    }
+
+    pub(crate) fn discard_now(&mut self, lba: u64, blocks: u32) {
+        let tag = self.submit(Request::Discard { lba, blocks });
+        self.settle();
+        assert_eq!(self.result(tag), Some(Ok(())));
+    }
+
+    pub(crate) fn flush_now(&mut self) {
+        let tag = self.submit(Request::Flush);
+        self.settle();
+        assert_eq!(self.result(tag), Some(Ok(())));
+    }
+
+    pub(crate) fn result(&self, tag: u64) -> Option<Result<(), Failure>> {
+        self.dones.get(&tag).map(|done| done.result)
+    }
+
+    /// The operations that wrote some blocks.
+    pub(crate) fn read_now(&mut self, lba: u64, blocks: u32) -> Vec<u64> {
+        let tag = self.submit(Request::Read { lba, blocks });
+        self.settle();
+        let done = self.dones.remove(&tag).expect("a read ends");
+        assert_eq!(done.result, Ok(()));
+        let blocks = done.data.chunks(crate::disk::BLOCK);
+        (lba..).zip(blocks).map(|(lba, block)| crate::oracle::stamp(block, lba)).collect()
+    }
+
+    /// Z12: every block and flush of each device has exactly one cause.
+    pub(crate) fn check_counters(&self) {
+        for (device, disk) in self.volume.stats().devices.iter().zip(&self.disks.0) {
+            assert_eq!(device.sent_total(), disk.counters.written, "blocks written");
+            assert_eq!(device.read + device.read_for_copying, disk.counters.read, "blocks read");
+            assert_eq!(device.flushes_sent, disk.counters.flushes, "flushes");
+            assert_eq!(device.resets, disk.counters.resets, "resets");
+        }
+    }
+
+    pub(crate) fn sent(&self, device: usize, cause: Sent) -> u64 {
+        self.volume.stats().devices[device].sent(cause)
+    }
+
+    /// A block of a chunk.
+    pub(crate) fn at(&self, chunk: u64, block: u64) -> u64 {
+        chunk * u64::from(self.volume.geometry().zone_blocks()) + block
+    }
+
+    /// Writes the first block of chunks, one after the other; the operation is the chunk's number + 1.
+    pub(crate) fn fill_chunks(&mut self, chunks: std::ops::Range<u64>) {
+        for chunk in chunks {
+            self.write_now(self.at(chunk, 0), 1 + chunk, 1);
+        }
+    }
+
+    /// The number of the data zone of a chunk.
+    pub(crate) fn data(&self, chunk: u32) -> Option<u32> {
+        self.volume.zones_of(chunk).0.map(onefold_units::ZoneId::raw)
+    }
+
+    /// The number of its buffer zone.
+    pub(crate) fn buffer(&self, chunk: u32) -> Option<u32> {
+        self.volume.zones_of(chunk).1.map(onefold_units::ZoneId::raw)
+    }
+
+    /// Ends requests to devices until only such are under way.
+    pub(crate) fn run_until(&mut self, wanted: impl Fn(&Io) -> bool) {
+        self.collect();
+        while let Some(at) = self.under_way.iter().position(|underway| !wanted(&underway.io)) {
+            self.complete(at);
+        }
+        assert!(!self.under_way.is_empty(), "it never comes to that");
+    }
+
+    /// Time goes on until a reclaim begins.
+    pub(crate) fn run_idle(&mut self) {
+        while !self.volume.is_reclaiming() {
+            self.settle();
+            self.tick();
+        }
+    }
+
+    /// Calls the volume when it wants to be called next, and does nothing else.
+    pub(crate) fn tick(&mut self) {
+        let due = self.volume.poll_timeout().expect("it wants to be called");
+        self.now = self.now.max(due);
+        self.volume.handle_timeout(self.now);
+        self.collect();
+    }
+
+    /// Whether a chunk lies in a sequential zone.
+    pub(crate) fn is_sequential(&self, chunk: u32) -> bool {
+        let (data, _) = self.volume.zones_of(chunk);
+        data.is_some_and(|zone| {
+            self.volume.geometry().kind(zone) == onefold_zoned::ZoneKind::Sequential
+        })
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.volume.blocks()
+    }
+
+    pub(crate) fn index(&self, below: u64) -> usize {
+        index64(below) % self.under_way.len().max(1)
+    }
+
+    pub(crate) fn under_way(&self) -> u64 {
+        u64_from(self.under_way.len())
+    }
+}
