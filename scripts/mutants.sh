@@ -4,7 +4,7 @@
 # not touched.
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
-#   volume, device, serve, journal) are named
+#   volume, zoned, journal, device, serve) are named
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
 # directory to use. Ends with 1 if a mutant survives, and with 2 if one does not apply any more: then the
@@ -234,6 +234,42 @@ volume|zone-unreset-free|trims.rs|s/leaving \|\| \(!zoned && \(/leaving || ((/|a
 volume|root-zone-same|roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
 volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.segment_blocks\(\)\)//|a full log segment is not listed as open
 volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
+zoned|flush-undrained|flush.rs|s/if self\.writes_under_way > 0 && !self\.options\.kernel_flush/if false/|what stored metadata calls valid is on a device
+zoned|flush-one-device|flush.rs|s/if all && self\.unflushed\[device\]/if false \&\& all \&\& self.unflushed[device]/|every device with data is flushed before the root record
+zoned|flush-root-first|flush.rs|s/self\.flush\.phase = Phase::BlocksFlush\(set\);\s*self\.flush_devices\(set == SECONDARY\);/self.flush.phase = Phase::Root(set); self.write_root(set);/|blocks of a set are durable before its root record
+zoned|flush-in-place|flush.rs|s/self\.flush\.phase = Phase::Blocks\(SECONDARY\);\s*self\.write_blocks\(SECONDARY\);/self.flush.phase = Phase::Blocks(PRIMARY); self.write_blocks(PRIMARY);/|one set is whole while the other one is written
+zoned|flush-same-generation|flush.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
+zoned|flush-fua|chunks.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
+zoned|flush-host-runs|chunks.rs|s/let blocked = self\.flush\.holds_host\(\) && !self\.frozen;/let blocked = false;/|no part begins while metadata is flushed
+zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
+zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
+zoned|older-set|mount.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
+zoned|sets-differ|mount.rs|s/if new != old \{/if new != old \&\& at == u64::MAX {/|opening makes both sets equal
+zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
+zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
+zoned|lost-kept|load.rs|s/zone\.wp\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
+zoned|overlap|chunks.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
+zoned|no-terminate|foreground.rs|s/self\.zones\.get_mut\(zone\)\.terminate = true;//|a request ends the reclaim of its zone
+zoned|locked-used|foreground.rs|s/if self\.zones\.get\(zone\)\.locked && !self\.frozen/if self.zones.get(zone).locked \&\& self.frozen/|no request uses a zone that is reclaimed
+zoned|old-copy|foreground.rs|s/\(part\.offset < wp\)\.then_some\(data\)/(part.offset > wp).then_some(data)/|what goes to the buffer is no longer valid in the data zone
+zoned|old-buffer|foreground.rs|s/\(data, zone\.partner\)/(data, None)/|what goes to the data zone is no longer valid in the buffer
+zoned|no-lru|foreground.rs|s/self\.zones\.rotate\(zone\);//|a zone that is used is reclaimed last
+zoned|buffer-kept|foreground.rs|s/self\.zones\.get\(\*buffer\)\.weight == 0/self.zones.get(*buffer).weight == u32::MAX/|an empty buffer zone is freed at once
+zoned|data-kept|foreground.rs|s/if idle && buffer\.is_none\(\) && weight == 0/if idle \&\& buffer.is_none() \&\& weight == u32::MAX/|an empty data zone is freed
+zoned|idle-any|foreground.rs|s/self\.note_access\(.*?\);//|a device whose data zones are used is not idle
+zoned|one-is-none|reclaim.rs|s/if free <= 1/if free == 0/|one free zone is as good as none
+zoned|low-percent|reclaim.rs|s/percent <= LOW_PERCENT/percent < LOW_PERCENT/|reclaim runs at 30 %
+zoned|throttle|reclaim.rs|s/if urgent \{ 100 \} else \{ 75\.min\(100 - percent \/ 2\) \}/if urgent { 100 } else { 100 - percent \/ 2 }/|copying takes 75 % of the time
+zoned|reserved-first|reclaim.rs|s/if self\.zones\.reserved\(\) == 0 \{/if self.zones.reserved() == u32::MAX {/|without a reserved zone a buffered sequential zone is taken
+zoned|pinned-moved|reclaim.rs|s/!self\.is_pinned\(\*zone\) && //|reclaim leaves the journal alone
+zoned|wrong-action|reclaim.rs|s/run\.start >= zone\.wp/run.start + 4 >= zone.wp/|a buffer is appended only behind the write pointer
+zoned|waits-for-ever|reclaim.rs|s/self\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
+zoned|fifo|zones.rs|s/self\.free_cache\.push_back\(id\)/self.free_cache.push_front(id)/|free zones are taken oldest first
+zoned|aborted-counted|copy.rs|s/self\.stats\.recount\(device, \(cause, Sent::AbortedValid\), copied\);//|what was thrown away is counted as that
+zoned|aborted-leaked|copy.rs|s/if action == Action::RndData \{/if action == Action::Empty {/|the target of an aborted copy is freed
+zoned|holes|copy.rs|s/if is_sequential && wp < run\.start/if false \&\& is_sequential \&\& wp < run.start/|holes are filled
+zoned|aborts-at-end|copy.rs|s/if !range\.is_empty\(\) && self/if self/|a run up to the end is not aborted
+zoned|journal-ended|copy.rs|s/ && !forced \{/ {/|moving the journal out of a sequential zone is not aborted
 TABLE
 }
 
@@ -256,6 +292,7 @@ tests() {
     journal) chosen=(--test journal) ;;
     device) chosen=(--lib --test volume) ;;
     serve) chosen=(--lib --test all) ;;
+    zoned) chosen=(--test zoned) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -157,6 +157,17 @@ impl DeviceStats {
     pub fn sent_total(&self) -> u64 {
         self.sent.iter().sum()
     }
+
+    /// Saturating, because what was copied may turn out to be thrown away later.
+    fn subtract(&mut self, earlier: &Self) {
+        for (now, then) in self.sent.iter_mut().zip(earlier.sent) {
+            *now = now.saturating_sub(then);
+        }
+        self.read -= earlier.read;
+        self.read_for_copying -= earlier.read_for_copying;
+        self.flushes_sent -= earlier.flushes_sent;
+        self.resets -= earlier.resets;
+    }
 }
 
 /// Sleeps of one kind.
@@ -181,6 +192,16 @@ pub struct Reclaims {
     pub failed: u64,
     /// Valid blocks of the zones that were begun, as the kernel logs them ("weight").
     pub started_weight: u64,
+}
+
+impl Reclaims {
+    const fn subtract(&mut self, earlier: &Self) {
+        self.started -= earlier.started;
+        self.completed -= earlier.completed;
+        self.aborted -= earlier.aborted;
+        self.failed -= earlier.failed;
+        self.started_weight -= earlier.started_weight;
+    }
 }
 
 /// What was counted since the volume was opened. Blocks are of 4 KiB.
@@ -209,6 +230,29 @@ pub struct Stats {
 impl Stats {
     pub(crate) fn new(devices: Vec<DeviceStats>) -> Self {
         Self { devices, ..Self::default() }
+    }
+
+    /// What was counted since `earlier`, an older state of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        for (now, then) in since.devices.iter_mut().zip(&earlier.devices) {
+            now.subtract(then);
+        }
+        for (now, then) in since.reclaims.iter_mut().zip(&earlier.reclaims) {
+            now.subtract(then);
+        }
+        for (now, then) in since.waits.iter_mut().zip(earlier.waits) {
+            *now = Waits { count: now.count - then.count, ns: now.ns - then.ns };
+        }
+        since.written -= earlier.written;
+        since.read -= earlier.read;
+        since.discarded -= earlier.discarded;
+        since.flushes -= earlier.flushes;
+        since.fua_writes -= earlier.fua_writes;
+        since.metadata_flushes -= earlier.metadata_flushes;
+        since.journal_outside -= earlier.journal_outside;
+        since
     }
 
     /// Reclaims of one action.

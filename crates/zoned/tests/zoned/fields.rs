@@ -57,6 +57,25 @@ fn blocks_of_a_flush_that_a_power_cut_ended_are_put_right() {
     verify(&mut opened.disks, &geometry).unwrap();
 }
 
+/// A device that lost what it had flushed: blocks that are valid behind the write pointer are told and read as zeroes.
+#[test]
+fn blocks_behind_the_write_pointer_are_lost() {
+    let rig = used();
+    let mut disks = rig.disks.clone();
+    let zone = rig.data(1).unwrap();
+    assert!(rig.is_sequential(1));
+    for set in [0, u64::from(2 * ZONE)] {
+        // A map block lies between the root record and the validity bits.
+        disks.0[0].scribble(set + 2 + u64::from(zone), |block| block[1] |= 2);
+    }
+    let geometry = rig.volume.geometry().clone();
+    let (mut opened, recovery) = Rig::mount(disks, &geometry, Options::default());
+    assert_eq!(recovery.lost_blocks, 1);
+    assert_eq!(opened.read_now(16, 16), [vec![2], vec![0; 15]].concat());
+    opened.flush_now();
+    verify(&mut opened.disks, &geometry).unwrap();
+}
+
 #[test]
 fn devices_of_other_volumes_and_none_are_refused() {
     let rig = used();

@@ -102,9 +102,8 @@ impl Rig {
             let device = &mut self.disks.0[index(io.device)];
             let mut underway = Underway { io, change: None, covered: Vec::new() };
             match io.kind {
-                IoKind::Read => {
-                    device.read(io.at, self.volume.buffer_mut(io.id));
-                }
+                // A device reads at any time until it says that it is done.
+                IoKind::Read => {}
                 IoKind::Write => {
                     underway.change = Some(device.begin_write(io.at, self.volume.buffer(io.id)));
                 }
@@ -125,8 +124,10 @@ impl Rig {
         if let Some(change) = change {
             device.complete(change);
         }
-        if io.kind == IoKind::Flush {
-            device.end_flush(&covered);
+        match io.kind {
+            IoKind::Read => device.read(io.at, self.volume.buffer_mut(io.id)),
+            IoKind::Flush => device.end_flush(&covered),
+            IoKind::Write | IoKind::Reset => {}
         }
         self.volume.completed(self.now, io.id, Ok(()));
         self.collect();
@@ -236,12 +237,23 @@ impl Rig {
         assert!(!self.under_way.is_empty(), "it never comes to that");
     }
 
+    /// Ends all such requests to devices, those that follow from them included.
+    pub(crate) fn complete_all(&mut self, wanted: impl Fn(&Io) -> bool) {
+        while let Some(at) = self.under_way.iter().position(|underway| wanted(&underway.io)) {
+            self.complete(at);
+        }
+    }
+
     /// Time goes on until a reclaim begins.
     pub(crate) fn run_idle(&mut self) {
-        while !self.volume.is_reclaiming() {
+        for _ in 0..100 {
+            if self.volume.is_reclaiming() {
+                return;
+            }
             self.settle();
             self.tick();
         }
+        panic!("no reclaim begins");
     }
 
     /// Calls the volume when it wants to be called next, and does nothing else.

@@ -130,6 +130,19 @@ fn with_6_cache_zones_reclaim_starts_when_1_is_free() {
 }
 
 #[test]
+fn thirty_percent_is_little_enough() {
+    let devices = [
+        DeviceZones { conventional: 12, sequential: 0 },
+        DeviceZones { conventional: 0, sequential: 48 },
+    ];
+    let mut rig = Rig::with_zones(64, &devices, Options::default());
+    rig.fill_chunks(0..7);
+    assert_eq!((rig.volume.free_zones(ZoneKind::Cache), started(&rig)), (3, 0));
+    rig.fill_chunks(7..8);
+    assert!(started(&rig) > 0);
+}
+
+#[test]
 fn every_request_makes_its_zone_the_most_recently_used() {
     let mut rig = fourteen();
     rig.fill_chunks(0..10);
@@ -234,12 +247,7 @@ fn reclaiming(writes: &[(u64, u32)]) -> Rig {
     for (op, (lba, blocks)) in (1..).zip(writes) {
         rig.write_now(*lba, op, *blocks);
     }
-    while !rig.volume.is_reclaiming() {
-        rig.tick();
-        if !rig.volume.is_reclaiming() {
-            rig.settle();
-        }
-    }
+    rig.run_idle();
     rig.run_until(|io| io.kind == IoKind::Read);
     rig
 }
@@ -298,6 +306,18 @@ fn appending_a_buffer_is_not_aborted() {
     assert_eq!(rig.result(tag), Some(Ok(())));
     let reclaims = rig.volume.stats().reclaims(Action::Buf);
     assert_eq!((reclaims.completed, reclaims.aborted), (1, 0));
+}
+
+#[test]
+fn a_reclaim_does_not_commit_while_metadata_is_flushed() {
+    let mut rig = reclaiming(&[(0, 16)]);
+    rig.submit(Request::Flush);
+    let is_copy = |io: &onefold_zoned::Io| io.at >= 64 || io.device == 1;
+    assert!(rig.under_way.iter().any(|underway| !is_copy(&underway.io)), "a flush is under way");
+    rig.complete_all(is_copy);
+    assert!(!rig.is_sequential(0));
+    rig.settle();
+    assert!(rig.is_sequential(0));
 }
 
 #[test]
