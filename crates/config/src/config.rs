@@ -106,6 +106,7 @@ impl Config {
             self.ssd(0)?;
             self.volume()?;
         }
+        self.zoned_volume()?;
         self.tenants()?;
         Ok(self)
     }

@@ -100,11 +100,23 @@ pub enum ConfigError {
         /// The preset that was probably meant.
         suggestion: Option<String>,
     },
-    /// A preset of a set-up that does not exist yet.
-    #[error("preset {name} is a set-up of two devices, which this version does not have")]
-    TwoDevices {
-        /// The preset.
-        name: &'static str,
+    /// Something that a zoned volume does without.
+    #[error("zoned.policy needs {what}")]
+    ZonedVolume {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// The zones of both devices cannot carry a zoned volume.
+    #[error("the zoned volume cannot work: {source}")]
+    ZonedGeometry {
+        /// Why.
+        source: onefold_zoned::GeometryError,
+    },
+    /// The zones of both devices are too few for a zoned volume.
+    #[error("the zoned volume has no room: {source}")]
+    ZonedLayout {
+        /// Why.
+        source: onefold_zoned::LayoutError,
     },
     /// Something that a zoned namespace does not have.
     #[error("{what} needs namespace.type = \"block\", and a zoned namespace is configured")]
@@ -304,7 +316,9 @@ impl ConfigError {
             Self::Value { .. } => "config::value",
             Self::Exclusive { .. } => "config::exclusive",
             Self::UnknownPreset { .. } => "config::unknown_preset",
-            Self::TwoDevices { .. } => "config::two_devices",
+            Self::ZonedVolume { .. } | Self::ZonedGeometry { .. } | Self::ZonedLayout { .. } => {
+                "config::zoned"
+            }
             Self::NeedsBlocks { .. } | Self::Namespace { .. } | Self::ZoneCapacity { .. } => {
                 "config::namespace"
             }
@@ -351,8 +365,12 @@ impl ConfigError {
             Self::Value { problem, .. } => problem.help(),
             Self::Exclusive { first, second, .. } => format!("remove {first} or {second}"),
             Self::UnknownPreset { suggestion: Some(name), .. } => format!("did you mean `{name}`?"),
-            Self::UnknownPreset { .. } | Self::TwoDevices { .. } => {
+            Self::UnknownPreset { .. } => {
                 "`onefold config presets` lists the presets of this version".to_owned()
+            }
+            Self::ZonedVolume { .. } => "begin with --preset choi2022".to_owned(),
+            Self::ZonedGeometry { .. } | Self::ZonedLayout { .. } => {
+                "change namespace.zone_size, or the preset of zoned.regular".to_owned()
             }
             Self::NeedsBlocks { .. } => {
                 "leave that out, or choose --set namespace.type=block".to_owned()

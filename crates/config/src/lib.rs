@@ -35,6 +35,7 @@ mod tenant;
 mod value;
 mod volume;
 mod zoned;
+mod zoned_volume;
 
 pub use config::Config;
 pub use error::{ConfigError, Origin, TenantProblem};
@@ -48,3 +49,4 @@ pub use run::{Align, Fit, Mode, Precondition, Run, Until};
 pub use suggest::nearest;
 pub use tenant::{Load, Tenant};
 pub use volume::Volume;
+pub use zoned_volume::ZonedVolume;

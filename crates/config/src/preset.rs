@@ -47,18 +47,14 @@ presets!(
     "zns-proto",
     "zn540",
     "femu-zns",
+    "choi2022",
+    "choi2022-regular",
 );
-
-/// Presets of two devices, which this version does not have.
-const TWO_DEVICES: [&str; 1] = ["choi2022"];
 
 /// The preset called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Preset, ConfigError> {
     if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
         return Ok(preset);
-    }
-    if let Some(name) = TWO_DEVICES.iter().find(|two| **two == name) {
-        return Err(ConfigError::TwoDevices { name });
     }
     let names = PRESETS.iter().map(|preset| preset.name);
     Err(ConfigError::UnknownPreset {

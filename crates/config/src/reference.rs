@@ -149,8 +149,8 @@ drive write.
 `onefold ssd create --preset NAME --size SIZE` keeps everything of a preset but the number of
 blocks, so the share of spare capacity stays.
 
-`zns-proto`, `zn540` and `femu-zns` have a zoned namespace ([zoned.md](zoned.md)): the simulator runs
-them, `onefold ssd create` does not. `choi2022`, a set-up of two devices, is not there yet.
+`zns-proto`, `zn540`, `femu-zns` and `choi2022` have a zoned namespace ([zoned.md](zoned.md)): the simulator
+runs them, `onefold ssd create` does not. `choi2022` has a second device, `choi2022-regular`, beside it.
 ";
 
 /// The reference as Markdown.

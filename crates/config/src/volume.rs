@@ -98,8 +98,11 @@ impl Config {
     /// Bytes that the load can address: those of the volume, or of the device without one.
     ///
     /// # Errors
-    /// As [`Config::ssd`] and [`Config::volume`].
+    /// As [`Config::ssd`], [`Config::volume`] and [`Config::zoned_volume`].
     pub fn host_bytes(&self) -> Result<u64, ConfigError> {
+        if let Some(zoned) = self.zoned_volume()? {
+            return Ok(zoned.logical_bytes);
+        }
         match self.volume()? {
             Some(volume) => Ok(volume.logical_bytes()),
             None => self.logical_bytes(),

@@ -271,13 +271,55 @@ fn only_the_command_line_is_a_usage_error() {
 }
 
 #[test]
-fn unknown_presets_and_those_of_two_devices_are_told_apart() {
+fn unknown_presets_are_told() {
     let (message, help) = texts(preset("mqsim"));
     assert_eq!(message, "there is no preset `mqsim`");
     assert!(help.contains("config presets"), "{help}");
     assert_eq!(texts(preset("fmeu32")).1, "did you mean `femu32`?");
-    let expected = "preset choi2022 is a set-up of two devices, which this version does not have";
-    assert_eq!(texts(preset("choi2022")).0, expected);
+}
+
+#[test]
+fn a_zoned_volume_says_what_it_needs() {
+    let refused = |preset, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        texts(Config::load(&Sources { preset: Some(preset), sets: &sets, ..Sources::default() })).0
+    };
+    for (preset, sets, expected) in [
+        ("s1", &["zoned.policy=dmz"][..], "zoned.policy needs namespace.type = \"zoned\""),
+        (
+            "femu-zns",
+            &["zoned.policy=dmz"],
+            "zoned.policy needs zoned.regular, the preset of a device for random writes",
+        ),
+        (
+            "choi2022",
+            &["zoned.regular=zn540"],
+            "zoned.policy needs a zoned.regular without zones and volume",
+        ),
+        (
+            "choi2022",
+            &["zoned.journal=one"],
+            "zoned.policy needs zoned.journal_size, for zoned.journal = \"one\" to know the journal",
+        ),
+        (
+            "choi2022",
+            &["zoned.journal_size=64MiB", "zoned.journal_offset=4GiB"],
+            "zoned.policy needs a journal inside the volume",
+        ),
+    ] {
+        assert_eq!(refused(preset, sets), expected);
+    }
+    let error = refused("choi2022", &["zoned.regular=nope"]);
+    assert_eq!(error, "there is no preset `nope`");
+}
+
+/// The worked example of zoned.md, section 3.
+#[test]
+fn the_devices_of_choi_2022_export_62_chunks() {
+    let config = preset("choi2022").unwrap();
+    let zoned = config.zoned_volume().unwrap().unwrap();
+    assert_eq!((zoned.geometry.zones(), zoned.logical_bytes), (80, 62 << 26));
+    assert_eq!(config.host_bytes().unwrap(), 62 << 26);
 }
 
 #[test]

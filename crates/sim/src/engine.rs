@@ -15,6 +15,7 @@ use onefold_units::{Nanos, Op};
 use crate::SimError;
 use crate::contents::Contents;
 use crate::cpu::thread_cpu_s;
+use crate::dmz;
 use crate::in_flight::InFlight;
 use crate::outcome;
 use crate::precondition::{Bare, Preconditioned, precondition};
@@ -80,6 +81,9 @@ pub(crate) struct Baseline {
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     if let Some(config) = setup.config.zns(setup.seed)? {
+        if let Some(volume) = setup.config.zoned_volume()? {
+            return dmz::simulate(setup, &volume, &config, control);
+        }
         return match setup.config.volume()? {
             Some(volume) => {
                 let device = volume::Device::Zones(Box::new(Zns::new(config, NullMedia)?));

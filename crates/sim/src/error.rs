@@ -122,6 +122,34 @@ pub enum SimError {
     /// The volume failed after the device did.
     #[error("the volume could not finish a request, because the device below failed")]
     VolumeFailed,
+    /// The zoned volume cannot be made.
+    #[error("the zoned volume cannot be {what}: {source}")]
+    ZonedMount {
+        /// What failed.
+        what: &'static str,
+        /// Why.
+        source: onefold_zoned::MountError,
+    },
+    /// The zoned volume refused a request.
+    #[error("the zoned volume refused request {request} ({what}): {refusal}")]
+    ZonedRefused {
+        /// Number of the request, from 0.
+        request: u64,
+        /// What it was.
+        what: &'static str,
+        /// Why.
+        refusal: onefold_zoned::Refusal,
+    },
+    /// The zoned volume could not do a request.
+    #[error("request {request} ({what}) failed: {failure}")]
+    ZonedVolume {
+        /// Number of the request, from 0.
+        request: u64,
+        /// What it was.
+        what: &'static str,
+        /// Why.
+        failure: onefold_zoned::Failure,
+    },
     /// Requests wait for a volume that waits for nothing: a defect of it.
     #[error(
         "requests wait for a volume that waits for nothing: this is a defect, please report it"

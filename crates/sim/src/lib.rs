@@ -5,6 +5,7 @@
 
 mod contents;
 mod cpu;
+mod dmz;
 mod engine;
 mod error;
 mod in_flight;

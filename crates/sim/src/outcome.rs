@@ -77,6 +77,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         remap: remap_result(&run, &host, programs),
         volume: run.volume.as_ref().map(|one| volume_result(one, &device, programs)),
         zoned: None,
+        zoned_volume: None,
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.warnings,
     })

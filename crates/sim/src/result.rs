@@ -18,6 +18,7 @@ mod table;
 pub(crate) mod tests;
 mod volume;
 mod zoned;
+mod zoned_volume;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -36,6 +37,7 @@ pub use summary::{
 pub use table::table;
 pub use volume::{Stalls, Volume};
 pub use zoned::Zoned;
+pub use zoned_volume::{Reclaims, Waits, ZonedDevice, ZonedVolume};
 
 /// Name and version of the result format, as its key `schema`.
 pub const SCHEMA: &str = "onefold.sim/1";
@@ -126,6 +128,9 @@ pub struct RunResult {
     /// The zones of a zoned namespace; `null` on a block namespace.
     #[serde(default)]
     pub zoned: Option<Zoned>,
+    /// The zoned volume between the load and two devices; `null` without one.
+    #[serde(default)]
+    pub zoned_volume: Option<ZonedVolume>,
     /// Bytes that the host read, wrote and remapped per second of virtual time: a remapped or
     /// deduplicated page counts like one that was programmed.
     #[serde(default, serialize_with = "finite")]

@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("zoned", &["units", "format"]),
     ("trace", &["units"]),
     ("tracefile", &["units", "trace"]),
-    ("config", &["units", "nand", "buffer", "ftl", "ssd", "volume"]),
+    ("config", &["units", "nand", "buffer", "ftl", "ssd", "volume", "zoned"]),
     (
         "sim",
         &[
@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ftl",
             "ssd",
             "volume",
+            "zoned",
             "trace",
             "tracefile",
             "config",

@@ -69,6 +69,43 @@ pub(crate) const KEYS: &[Key] = &[
     key("namespace.max_append", size(0, 1 << 40), "0", "Longest zone append. 0: as a write."),
     key("namespace.read_across", Kind::Flag, "false", "A read may go on in the next zone."),
     key(
+        "zoned.policy",
+        words(&["none", "dmz"]),
+        "none",
+        "Zoned volume between the load and the zones, simulator only. none: the load writes to the zones; dmz: chunks, a cache and reclaim as the Linux target dm-zoned has them.",
+    ),
+    key(
+        "zoned.regular",
+        Kind::Text,
+        "",
+        "Preset of the regular device whose space is the cache of the zoned volume.",
+    ),
+    key(
+        "zoned.journal",
+        words(&["off", "one"]),
+        "off",
+        "one: the chunk of the first write to the journal stays on the regular device (Choi 2022).",
+    ),
+    key(
+        "zoned.journal_offset",
+        size(0, 1 << 50),
+        "0",
+        "Where the journal of the load begins on the zoned volume.",
+    ),
+    key(
+        "zoned.journal_size",
+        size(0, 1 << 50),
+        "0",
+        "Size of the journal, whose writes and copies are counted apart. 0: there is none.",
+    ),
+    key(
+        "zoned.kernel_flush",
+        Kind::Flag,
+        "false",
+        "Flushes and reuses zones in the order of dm-zoned, which loses acknowledged data at power cuts.",
+    ),
+    key("zoned.copy", size(4096, 1 << 30), "512KiB", "Bytes that reclaim copies at once."),
+    key(
         "timing.read",
         TIMES,
         "40us",

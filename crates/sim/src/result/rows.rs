@@ -6,7 +6,7 @@ use onefold_units::Cause;
 use onefold_units::convert::float;
 
 use super::human::{bytes, count, duration, percent, share, si, significant};
-use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned};
+use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned, ZonedVolume};
 
 /// One row: what it shows and one text per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.remap();
     rows.volume();
     rows.zoned();
+    rows.zoned_volume();
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
@@ -139,6 +140,31 @@ impl Rows<'_> {
         add("zones reset", |zoned| positive(zoned.resets));
         add("zones closed by the device", |zoned| positive(zoned.implicit_closes));
         add("zones moved off failed blocks", |zoned| positive(zoned.moves));
+    }
+
+    fn zoned_volume(&mut self) {
+        let mut add = |label: &str, value: fn(&ZonedVolume) -> Option<String>| {
+            let of = |run: &RunResult| run.zoned_volume.as_ref().and_then(value);
+            self.row_if_any("zoned volume", label, of);
+        };
+        add("policy", |volume| Some(volume.policy.clone()));
+        add("journal", |volume| Some(volume.journal.clone()));
+        add("chunks", |volume| Some(count(volume.chunks)));
+        add("cache zones", |volume| Some(count(volume.cache_zones)));
+        add("pages written / pages of the load", |volume| {
+            Some(significant(volume.phys_per_user, 4))
+        });
+        add("valid pages copied", |volume| positive(volume.valid_copies));
+        add("of the journal", |volume| positive(volume.sent("journal_copied")));
+        add("zero-filled pages", |volume| positive(volume.sent("zero_fill")));
+        add("aborted pages", |volume| {
+            positive(volume.sent("reclaim_aborted") + volume.sent("zero_fill_aborted"))
+        });
+        add("reclaims started", |volume| positive(volume.reclaims_total().0));
+        add("reclaims aborted", |volume| positive(volume.reclaims_total().1));
+        add("sleeps of requests", |volume| {
+            positive(volume.waits.values().map(|waits| waits.count).sum())
+        });
     }
 
     /// One row for each cause of pages that a volume sent.

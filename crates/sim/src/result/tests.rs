@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{
     Area, Buffer, ByCause, CcdfPoint, Device, Flash, Ftl, Host, LatencySummary, LittlesLaw,
-    Precondition, Program, ResultError, RunResult, Series, SeriesPoint, Stalls, TraceSource,
-    Volume, Wear, Zoned, labels, table,
+    Precondition, Program, Reclaims, ResultError, RunResult, Series, SeriesPoint, Stalls,
+    TraceSource, Volume, Waits, Wear, Zoned, ZonedDevice, ZonedVolume, labels, table,
 };
 
 fn counts(user: u64, gc: u64, metadata: u64) -> CauseCounts {
@@ -96,6 +96,7 @@ pub(crate) fn sample() -> RunResult {
         Some(LittlesLaw { in_flight_mean: 32.0, rate_x_latency: 31.99, relative_error: 0.0003 });
     run.precondition = Some(Precondition { fill: 1.0, ..Precondition::default() });
     run.volume = Some(volume());
+    run.zoned_volume = Some(zoned_volume());
     run.zoned = Some(Zoned {
         zone_bytes: 64 << 20,
         zones: [("full".to_owned(), 7)].into(),
@@ -117,6 +118,30 @@ fn volume() -> Volume {
         log_pages: 900_000,
         live_pages: 450_000,
         ..Volume::default()
+    }
+}
+
+fn zoned_volume() -> ZonedVolume {
+    let sent = [("user", 900), ("reclaim_rnd_data", 700), ("zero_fill", 12)];
+    ZonedVolume {
+        policy: "dmz".to_owned(),
+        journal: "off".to_owned(),
+        zone_bytes: 64 << 20,
+        chunks: 62,
+        cache_zones: 14,
+        devices: vec![ZonedDevice {
+            name: "zoned".to_owned(),
+            sent_pages: sent.map(|(cause, pages)| (cause.to_owned(), pages)).into(),
+            ..ZonedDevice::default()
+        }],
+        reclaims: [(
+            "rnd_data".to_owned(),
+            Reclaims { started: 9, aborted: 2, ..Reclaims::default() },
+        )]
+        .into(),
+        waits: [("reclaim".to_owned(), Waits { count: 3, total_ns: 2_000_000 })].into(),
+        phys_per_user: 1.79,
+        ..ZonedVolume::default()
     }
 }
 
@@ -210,6 +235,7 @@ fn keys_stand_in_the_documented_order() {
         "remap",
         "volume",
         "zoned",
+        "zoned_volume",
         "bandwidth",
         "warnings",
     ];

@@ -100,6 +100,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         remap: None,
         volume: run.volume.as_ref().map(|(run, device)| volume_result(run, device, programs)),
         zoned: Some(zoned(&run, &stats)),
+        zoned_volume: None,
         bandwidth: bandwidth(&host, virtual_ns),
         warnings: run.gathered.warnings,
     })

@@ -1,0 +1,88 @@
+//! The zoned volume that a configuration puts between the load and two devices (`[zoned]`; zoned.md, section 3).
+
+use onefold_units::convert;
+use onefold_zoned::{DeviceZones, Geometry, JournalMode, Layout, Options};
+
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::load::Sources;
+
+const BLOCK: u64 = 4096;
+
+/// A zoned volume over a regular device and a zoned namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZonedVolume {
+    /// The zones of both; those of the regular device are pieces of it.
+    pub geometry: Geometry,
+    /// How it is run: blocks carry no bytes.
+    pub options: Options,
+    /// The regular device.
+    pub regular: Box<Config>,
+    /// Bytes that the volume exports.
+    pub logical_bytes: u64,
+}
+
+impl Config {
+    pub(crate) fn has_zoned_volume(&self) -> bool {
+        self.word("zoned.policy") != "none"
+    }
+
+    /// The zoned volume, if there is one.
+    ///
+    /// # Errors
+    /// Names the key that is missing, or the zones that are too few.
+    pub fn zoned_volume(&self) -> Result<Option<ZonedVolume>, ConfigError> {
+        if !self.has_zoned_volume() {
+            return Ok(None);
+        }
+        let needs = |what| Err(ConfigError::ZonedVolume { what });
+        let Some(zns) = self.zns(0)? else { return needs("namespace.type = \"zoned\"") };
+        if zns.capacity_blocks != zns.zone_blocks {
+            return needs(
+                "zones that can be written to their end: leave namespace.zone_capacity out",
+            );
+        }
+        let name = self.text("zoned.regular");
+        if name.is_empty() {
+            return needs("zoned.regular, the preset of a device for random writes");
+        }
+        let regular = Self::load(&Sources { preset: Some(name), ..Sources::default() })?;
+        if regular.is_zoned() || regular.volume()?.is_some() {
+            return needs("a zoned.regular without zones and volume");
+        }
+        let zone_blocks = zns.zone_blocks;
+        let pieces = regular.logical_bytes()? / BLOCK / u64::from(zone_blocks);
+        let devices = vec![
+            DeviceZones { conventional: convert::narrow(pieces), sequential: 0 },
+            DeviceZones { conventional: 0, sequential: zns.zones },
+        ];
+        let geometry = Geometry::new(zone_blocks, devices)
+            .map_err(|source| ConfigError::ZonedGeometry { source })?;
+        let layout = Layout::new(&geometry, geometry.zones())
+            .map_err(|source| ConfigError::ZonedLayout { source })?;
+        let logical_bytes = layout.blocks(&geometry) * BLOCK;
+        let options = self.zoned_options(logical_bytes)?;
+        Ok(Some(ZonedVolume { geometry, options, regular: Box::new(regular), logical_bytes }))
+    }
+
+    fn zoned_options(&self, logical_bytes: u64) -> Result<Options, ConfigError> {
+        let first = self.quantity("zoned.journal_offset");
+        let size = self.quantity("zoned.journal_size");
+        let one = self.word("zoned.journal") == "one";
+        if one && size == 0 {
+            return Err(ConfigError::ZonedVolume {
+                what: "zoned.journal_size, for zoned.journal = \"one\" to know the journal",
+            });
+        }
+        if first.saturating_add(size) > logical_bytes {
+            return Err(ConfigError::ZonedVolume { what: "a journal inside the volume" });
+        }
+        Ok(Options {
+            kernel_flush: self.flag("zoned.kernel_flush"),
+            journal: if one { JournalMode::One } else { JournalMode::Off },
+            journal_range: (size > 0).then(|| first / BLOCK..(first + size).div_ceil(BLOCK)),
+            copy_blocks: convert::narrow(self.quantity("zoned.copy") / BLOCK),
+            bytes: false,
+        })
+    }
+}

@@ -1,0 +1,10 @@
+//! A zoned volume between the load and two devices, in virtual time (zoned.md, section 3).
+//!
+//! The volume waits for its own I/O, so the run is a loop over events in order of time, as with a log-structured volume. Both
+//! devices tell the completion time of each command at once. No bytes are kept, but those of metadata until the volume is open.
+
+mod below;
+mod outcome;
+mod run;
+
+pub(crate) use run::simulate;

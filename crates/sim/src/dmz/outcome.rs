@@ -1,0 +1,218 @@
+//! From a finished run to its result.
+
+use onefold_config::ZonedVolume as Config;
+use onefold_ftl::FtlStats;
+use onefold_ssd::HostStats;
+use onefold_ssd::zns::ZnsStats;
+use onefold_units::convert::{float, u64_from};
+use onefold_zoned::{Action, DeviceStats, JournalMode, Sent, Stats, WaitReason, ZoneKind};
+
+use super::below::add;
+use super::run::Runner;
+use crate::SimError;
+use crate::engine::Setup;
+use crate::metrics::Metrics;
+use crate::outcome::{bandwidth, host_result, latency, littles_law, tenant_results, workload};
+use crate::result::{
+    Buffer, ByCause, Checks, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf, Precondition,
+    Reclaims, RunResult, SCHEMA, Superblocks, Waits, Wear, ZonedDevice, ZonedVolume,
+};
+use crate::series::ratio;
+use crate::volume::Load;
+
+/// What the devices did in the measured part.
+struct Spent {
+    stats: Stats,
+    regular: FtlStats,
+    zns: ZnsStats,
+}
+
+pub(super) fn result(
+    setup: &Setup,
+    config: &Config,
+    mut run: Runner,
+) -> Result<RunResult, SimError> {
+    let mut tenants: Vec<_> = run.loads.drain(..).map(Load::finish).collect();
+    let littles_law = littles_law(&mut tenants)?;
+    let spent = Spent {
+        stats: run.volume.stats().since(&run.measured.volume),
+        regular: run.below.regular.ftl().stats().since(&run.measured.regular),
+        zns: run.below.zns.stats().since(&run.measured.zns),
+    };
+    let issued = tenants.iter().map(|tenant| tenant.issued).sum();
+    check_laws(&run, issued)?;
+    let host = run.measured.host;
+    let mut metrics = Metrics::new();
+    for tenant in &tenants {
+        metrics.add(&tenant.metrics);
+    }
+    let last_done = tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
+    let virtual_ns = last_done.saturating_sub(run.measured.at);
+    let flash = flash(&run, &spent);
+    let programs = spent.regular.programs.total() + spent.zns.programs.total();
+    let (read, write) = (&metrics.read, &metrics.write);
+    let latency_by_delay = LatencyByDelay { read: read.summaries(), write: write.summaries() };
+    let latency_ccdf = LatencyCcdf { read: read.total().ccdf(), write: write.total().ccdf() };
+    Ok(RunResult {
+        schema: SCHEMA.to_owned(),
+        onefold: setup.program.clone(),
+        seed: setup.seed,
+        partial: run.partial,
+        config: setup.config.to_json(),
+        config_sha256: setup.config.sha256(),
+        trace: run.gathered.trace.clone(),
+        host: host_result(&host),
+        buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
+        flash,
+        ftl: ftl(&run),
+        waf: ratio(programs.into(), host.write_pages.into()),
+        latency_ns: latency(&metrics),
+        virtual_ns,
+        cpu_s: run.cpu_s,
+        page_ops: host.pages() + programs.saturating_sub(host.write_pages),
+        workload: workload(setup),
+        device: device(setup, config, &run),
+        latency_by_delay,
+        latency_ccdf,
+        series: run.series.finish(),
+        superblocks: Superblocks::default(),
+        checks: Checks { littles_law: Some(littles_law) },
+        tenants: tenant_results(&tenants, "none", None),
+        precondition: preconditioned(setup, &run),
+        map_cache: None,
+        remap: None,
+        volume: None,
+        zoned: None,
+        zoned_volume: Some(volume(config, &run, &spent.stats)),
+        bandwidth: bandwidth(&host, virtual_ns),
+        warnings: run.gathered.warnings,
+    })
+}
+
+fn device(setup: &Setup, config: &Config, run: &Runner) -> Device {
+    let zns = run.below.zns.config().geometry.raw_bytes();
+    Device {
+        preset: None,
+        name: setup.config.name().to_owned(),
+        logical_bytes: config.logical_bytes,
+        raw_bytes: zns + run.below.regular.config().geometry.raw_bytes(),
+    }
+}
+
+fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
+    let volume = &run.volume;
+    let layout = volume.layout();
+    let named = |device: (usize, &DeviceStats)| {
+        let (name, stats) = (["regular", "zoned"][device.0.min(1)], device.1);
+        let sent = Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause)));
+        ZonedDevice {
+            name: name.to_owned(),
+            sent_pages: sent.into(),
+            read_pages: stats.read,
+            copy_read_pages: stats.read_for_copying,
+            flushes: stats.flushes_sent,
+            resets: stats.resets,
+        }
+    };
+    let reclaims = Action::ALL.map(|action| {
+        let found = stats.reclaims(action);
+        let counts = Reclaims {
+            started: found.started,
+            completed: found.completed,
+            aborted: found.aborted,
+            failed: found.failed,
+            started_weight: found.started_weight,
+        };
+        (action.name().to_owned(), counts)
+    });
+    let waits = WaitReason::ALL.map(|reason| {
+        let found = stats.waits(reason);
+        (reason.name().to_owned(), Waits { count: found.count, total_ns: found.ns })
+    });
+    ZonedVolume {
+        policy: "dmz".to_owned(),
+        journal: if config.options.journal == JournalMode::One { "one" } else { "off" }.to_owned(),
+        zone_bytes: u64::from(config.geometry.zone_blocks()) * 4096,
+        chunks: layout.chunks.into(),
+        cache_zones: layout.data_zones(&config.geometry, ZoneKind::Cache).into(),
+        free_cache_zones: volume.free_zones(ZoneKind::Cache).into(),
+        free_sequential_zones: volume.free_zones(ZoneKind::Sequential).into(),
+        free_reserved_zones: volume.free_reserved().into(),
+        devices: stats.devices.iter().enumerate().map(named).collect(),
+        reclaims: reclaims.into(),
+        waits: waits.into(),
+        phys_per_user: stats.write_amplification().unwrap_or(0.0),
+        valid_copies: stats.valid_copies(),
+        journal_outside_pages: stats.journal_outside,
+        metadata_flushes: stats.metadata_flushes,
+    }
+}
+
+/// Of both devices; wear is that of the zoned one.
+fn flash(run: &Runner, spent: &Spent) -> Flash {
+    let (mut programs, mut reads) = (spent.regular.programs, spent.regular.reads);
+    add(&mut programs, &spent.zns.programs);
+    add(&mut reads, &spent.zns.reads);
+    let wear = || run.below.zns.wear().map(u64::from);
+    let sets = u64_from(wear().count());
+    Flash {
+        program_pages: ByCause::from(&programs),
+        read_pages: ByCause::from(&reads),
+        erases: spent.regular.erases + spent.zns.erases,
+        wear: Wear {
+            min: wear().min().unwrap_or(0),
+            mean: float(wear().sum()) / float(sets.max(1)),
+            max: wear().max().unwrap_or(0),
+        },
+    }
+}
+
+/// Of the zoned device, whose FTL maps zones.
+fn ftl(run: &Runner) -> Ftl {
+    let zns = &run.below.zns;
+    let pages = u64::from(zns.layout().sets()) * u64::from(zns.config().capacity_blocks);
+    let logical = u64::from(zns.config().zones) * u64::from(zns.config().capacity_blocks);
+    Ftl {
+        rho: float(logical) / float(pages),
+        usable_pages: pages,
+        logical_pages: logical,
+        superblocks: zns.config().geometry.superblocks().into(),
+        data_slots: zns.config().geometry.slots().into(),
+        victim: "none".to_owned(),
+        ..Ftl::default()
+    }
+}
+
+fn preconditioned(setup: &Setup, run: &Runner) -> Option<Precondition> {
+    let fill = setup.config.precondition().fill;
+    (fill > 0.0).then_some(Precondition {
+        fill,
+        cpu_s: run.filled_cpu_s,
+        ..Precondition::default()
+    })
+}
+
+/// Conservation: requests in = requests out, and what the volume sent by cause is what each device was asked to write.
+fn check_laws(run: &Runner, issued: u64) -> Result<(), SimError> {
+    if issued != run.executed {
+        let executed = run.executed;
+        return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
+    }
+    let (stats, before) = (run.volume.stats(), &run.measured.volume);
+    let received: [HostStats; 2] = [
+        run.below.regular.host_stats().since(&run.measured.regular_host),
+        run.below.zns_host.since(&run.measured.zns_host),
+    ];
+    for (device, received) in received.iter().enumerate() {
+        let sent = stats.devices[device].sent_total()
+            - before.devices.get(device).map_or(0, DeviceStats::sent_total);
+        if sent != received.write_pages {
+            return Err(SimError::Law(format!(
+                "the volume sent {sent} pages by cause to device {device}, which received {}",
+                received.write_pages
+            )));
+        }
+    }
+    run.below.regular.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
+    run.below.zns.check().map_err(SimError::Law)
+}

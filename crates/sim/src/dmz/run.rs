@@ -1,0 +1,345 @@
+//! The run of a load through a zoned volume: arrivals, completions and deadlines in order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering;
+
+use onefold_config::ZonedVolume;
+use onefold_nand::{Delay, NullMedia};
+use onefold_ssd::zns::{Zns, ZnsConfig, ZnsStats};
+use onefold_ssd::{HostStats, Ssd};
+use onefold_trace::workload::Request as Asked;
+use onefold_units::convert::{index64, narrow, u64_from};
+use onefold_units::{Nanos, Op};
+use onefold_zoned::{
+    Done, Identity, IoFailed, IoId, REQUESTS_MAX, Request, Stats, Volume, format, mount,
+};
+
+use super::below::{Below, told};
+use super::outcome;
+use crate::SimError;
+use crate::cpu::thread_cpu_s;
+use crate::engine::{Control, Gathered, INTERRUPT_EVERY, Setup};
+use crate::result::RunResult;
+use crate::series::Recorder;
+use crate::volume::Load;
+
+const BLOCK: u64 = 4096;
+
+/// Blocks of a write that fills the volume before the run.
+const FILL_BLOCKS: u64 = 256;
+
+/// Time of the volume per block that is written before the run, as if that went at 1 GB/s.
+const FILL_NS_PER_BLOCK: u64 = 4096;
+
+/// A request of the load under way.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    load: usize,
+    op: Op,
+    number: u64,
+    issued: u64,
+}
+
+/// A command on a device, ordered by the time it ends, then by submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Flight {
+    at: u64,
+    number: u64,
+    id: IoId,
+    delay: Delay,
+    failed: bool,
+}
+
+/// A run through a zoned volume, and what it leaves behind.
+pub(super) struct Runner {
+    pub(super) volume: Volume,
+    pub(super) below: Below,
+    pub(super) loads: Vec<Load>,
+    pub(super) series: Recorder,
+    pub(super) measured: Measured,
+    pub(super) partial: bool,
+    pub(super) cpu_s: f64,
+    pub(super) filled_cpu_s: f64,
+    pub(super) gathered: Gathered,
+    pub(super) executed: u64,
+    flights: BinaryHeap<Reverse<Flight>>,
+    submitted: u64,
+    active: Vec<Option<Active>>,
+    free: Vec<usize>,
+    /// Time of the volume when the run began.
+    base: u64,
+    issued: u64,
+    warmup: u64,
+    /// What the load met last.
+    delay: Delay,
+}
+
+/// What is counted in the measured part, and what counters said at its beginning.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) volume: Stats,
+    pub(super) regular: onefold_ftl::FtlStats,
+    pub(super) regular_host: HostStats,
+    pub(super) zns: ZnsStats,
+    pub(super) zns_host: HostStats,
+    pub(super) host: HostStats,
+    pub(super) at: u64,
+}
+
+/// The next request of the load: whose, the request, and when it is issued.
+struct Arrival {
+    load: usize,
+    asked: Asked,
+    issued: u64,
+}
+
+/// Runs a setup with a zoned volume between its load and two devices.
+pub(crate) fn simulate(
+    setup: &Setup,
+    config: &ZonedVolume,
+    zns: &ZnsConfig,
+    control: &Control<'_>,
+) -> Result<RunResult, SimError> {
+    let mut gathered = Gathered::default();
+    let tenants = gathered.tenants(setup, config.logical_bytes, control)?;
+    let regular = Ssd::new(config.regular.ssd(setup.seed)?, NullMedia)?;
+    let mut below = Below::new(regular, Zns::new(*zns, NullMedia)?);
+    let identity = Identity { label: [0; 32], uuid: [7; 16], device_uuids: vec![[8; 16]; 2] };
+    let failed = |what| move |source| SimError::ZonedMount { what, source };
+    format(&mut below, &config.geometry, &identity).map_err(failed("made"))?;
+    let options = config.options.clone();
+    let opened = mount(&mut below, &config.geometry, options, Nanos::ZERO);
+    let (volume, _) = opened.map_err(failed("opened"))?;
+    let run = setup.config.run();
+    let mut runner = Runner {
+        volume,
+        below,
+        loads: tenants.into_iter().map(Load::new).collect(),
+        series: Recorder::new(run.window),
+        measured: Measured::default(),
+        partial: false,
+        cpu_s: 0.0,
+        filled_cpu_s: 0.0,
+        gathered,
+        executed: 0,
+        flights: BinaryHeap::new(),
+        submitted: 0,
+        active: Vec::new(),
+        free: Vec::new(),
+        base: 0,
+        issued: 0,
+        warmup: run.warmup,
+        delay: Delay::None,
+    };
+    let begin = thread_cpu_s();
+    runner.fill(setup.config.precondition().fill)?;
+    runner.filled_cpu_s = thread_cpu_s() - begin;
+    runner.below.set_timed();
+    let begin = thread_cpu_s();
+    runner.run(control)?;
+    runner.cpu_s = thread_cpu_s() - begin;
+    outcome::result(setup, config, runner)
+}
+
+impl Runner {
+    fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+        if self.warmup == 0 {
+            self.begin_measuring(0);
+        }
+        let mut look = INTERRUPT_EVERY;
+        loop {
+            let under_way = self.active.len() - self.free.len();
+            let (arrival, more) = if self.partial { (None, false) } else { self.next_arrival()? };
+            // The volume takes no more: what comes then waits for a request to end.
+            let arrival = arrival.filter(|_| under_way < REQUESTS_MAX);
+            let event = self.next_event();
+            match (arrival, event) {
+                (Some(arrival), event) if event.is_none_or(|event| arrival.issued <= event) => {
+                    self.arrive(&arrival)?;
+                }
+                _ if !more && under_way == 0 => return Ok(()),
+                (_, Some(event)) => self.advance(event)?,
+                (_, None) => return Err(SimError::VolumeStuck),
+            }
+            if self.issued >= look {
+                look += INTERRUPT_EVERY;
+                if let Some(progress) = control.progress {
+                    progress(self.issued);
+                }
+                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                    self.partial = true;
+                }
+            }
+        }
+    }
+
+    /// The request whose turn it is: earliest first, then of the tenant that had least of its share. And whether any tenant
+    /// has more.
+    fn next_arrival(&mut self) -> Result<(Option<Arrival>, bool), SimError> {
+        let mut best: Option<(Arrival, u64)> = None;
+        let mut more = false;
+        for (at, load) in self.loads.iter_mut().enumerate() {
+            let Some(asked) = load.tenant.peek()? else { continue };
+            more = true;
+            let Some(issued) = load.next_time(&asked) else { continue };
+            let share = load.tenant.issued / u64::from(load.tenant.weight);
+            if best.as_ref().is_none_or(|(first, least)| (issued, share) < (first.issued, *least)) {
+                best = Some((Arrival { load: at, asked, issued }, share));
+            }
+        }
+        Ok((best.map(|(arrival, _)| arrival), more))
+    }
+
+    /// When something happens by itself next.
+    fn next_event(&self) -> Option<u64> {
+        let flight = self.flights.peek().map(|Reverse(flight)| flight.at);
+        let timeout = self.volume.poll_timeout().map(|at| at.get().saturating_sub(self.base));
+        flight.into_iter().chain(timeout).min()
+    }
+
+    /// Does what happens at `now`, the time of the next event.
+    fn advance(&mut self, now: u64) -> Result<(), SimError> {
+        match self.flights.peek() {
+            Some(Reverse(flight)) if flight.at <= now => self.land(now),
+            _ => {
+                self.volume.handle_timeout(Nanos::new(self.base + now));
+                self.follow(now)
+            }
+        }
+    }
+
+    /// Ends the first flight.
+    fn land(&mut self, now: u64) -> Result<(), SimError> {
+        let Some(Reverse(Flight { id, delay, failed, .. })) = self.flights.pop() else {
+            return Ok(());
+        };
+        let result = if failed { Err(IoFailed) } else { Ok(()) };
+        self.delay = delay;
+        self.volume.completed(Nanos::new(self.base + now), id, result);
+        self.follow(now)
+    }
+
+    /// Submits what the volume asks for, and notes what ended.
+    fn follow(&mut self, now: u64) -> Result<(), SimError> {
+        while let Some(io) = self.volume.poll_io() {
+            let time = Nanos::new(now);
+            let (at, delay, failed) = told(self.below.execute(time, &io), time);
+            self.submitted += 1;
+            let (at, number, id) = (at.get(), self.submitted, io.id);
+            self.flights.push(Reverse(Flight { at, number, id, delay, failed }));
+        }
+        while let Some(Done { tag, result, .. }) = self.volume.poll_done() {
+            let active = self.active.get_mut(index64(tag)).and_then(Option::take);
+            let (number, what) =
+                active.map_or((0, "preconditioning write"), |one| (one.number, one.op.name()));
+            result.map_err(|failure| SimError::ZonedVolume { request: number, what, failure })?;
+            let Some(active) = active else { continue };
+            self.free.push(index64(tag));
+            self.executed += 1;
+            let load = &mut self.loads[active.load];
+            load.ended(active.issued, now);
+            if active.number >= self.warmup {
+                load.tenant.metrics.record(active.op, self.delay, now - active.issued);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a request to the volume.
+    fn arrive(&mut self, arrival: &Arrival) -> Result<(), SimError> {
+        let Arrival { load, asked, issued: now } = arrival;
+        let offset = asked.offset + self.loads[*load].tenant.base;
+        let number = self.issued;
+        let len = u64::from(asked.len);
+        if !(offset | len).is_multiple_of(BLOCK) {
+            let what = format!("{} of {len} B at byte {offset}", asked.op.name());
+            return Err(SimError::ZoneAlignment { request: number, what });
+        }
+        self.loads[*load].began(*now, *now);
+        self.issued += 1;
+        if number >= self.warmup {
+            self.measured.host.count(asked.op, len / BLOCK);
+            if self.loads.len() > 1 {
+                self.loads[*load].tenant.host.count(asked.op, len / BLOCK);
+            }
+        }
+        let active = Active { load: *load, op: asked.op, number, issued: *now };
+        self.delay = Delay::None;
+        self.ask(*now, active, request(asked, offset))?;
+        if self.issued == self.warmup {
+            self.begin_measuring(*now);
+        } else if self.issued.saturating_sub(self.warmup) == self.series.next() {
+            let metrics: Vec<_> = self.loads.iter().map(|load| &load.tenant.metrics).collect();
+            self.series.take(*now, &self.below, &self.measured.host, &metrics);
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, now: u64, active: Active, request: Request) -> Result<(), SimError> {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() - 1
+        });
+        self.active[tag] = Some(active);
+        let taken = self.volume.submit(Nanos::new(self.base + now), u64_from(tag), request);
+        taken.map_err(|refusal| SimError::ZonedRefused {
+            request: active.number,
+            what: active.op.name(),
+            refusal,
+        })?;
+        self.follow(now)
+    }
+
+    /// Writes a share of the volume from its first block on, without time.
+    fn fill(&mut self, share: f64) -> Result<(), SimError> {
+        let blocks = onefold_units::convert::float(self.volume.blocks());
+        let end = onefold_units::convert::floor_u64(share * blocks + 0.5);
+        let mut tag = 1 << 32;
+        for lba in (0..end).step_by(index64(FILL_BLOCKS)) {
+            let blocks = narrow(FILL_BLOCKS.min(end - lba));
+            let request = Request::Write { lba, blocks, fua: false, data: Vec::new() };
+            tag += 1;
+            self.base += FILL_NS_PER_BLOCK * u64::from(blocks);
+            let taken = self.volume.submit(Nanos::new(self.base), tag, request);
+            let what = "preconditioning write";
+            taken.map_err(|refusal| SimError::ZonedRefused { request: 0, what, refusal })?;
+            self.follow(0)?;
+            while self.volume.requests_under_way() > 0 || !self.flights.is_empty() {
+                if self.flights.is_empty() {
+                    let due = self.volume.poll_timeout().ok_or(SimError::VolumeStuck)?;
+                    self.base = self.base.max(due.get());
+                    self.advance(0)?;
+                }
+                self.land(0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_measuring(&mut self, now: u64) {
+        let host = HostStats::default();
+        self.measured = Measured {
+            volume: self.volume.stats().clone(),
+            regular: self.below.regular.ftl().stats(),
+            regular_host: *self.below.regular.host_stats(),
+            zns: self.below.zns.stats(),
+            zns_host: self.below.zns_host,
+            host,
+            at: now,
+        };
+        self.series.begin(now, &self.below, &host);
+    }
+}
+
+/// A request of the load in the words of the volume. Differs from the kernel target only in name: write-zeroes are discards there
+/// as well.
+fn request(asked: &Asked, offset: u64) -> Request {
+    let (lba, blocks) = (offset / BLOCK, asked.len / narrow(BLOCK));
+    match asked.op {
+        Op::Read => Request::Read { lba, blocks },
+        Op::Write => Request::Write { lba, blocks, fua: asked.fua, data: Vec::new() },
+        Op::Trim | Op::WriteZeroes => Request::Discard { lba, blocks },
+        Op::Flush => Request::Flush,
+    }
+}

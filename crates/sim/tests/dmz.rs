@@ -1,0 +1,102 @@
+//! Loads on a zoned volume over two devices.
+
+mod common;
+
+use common::{sets, setup, workload};
+use onefold_sim::result::{RunResult, ZonedVolume};
+use onefold_sim::{Control, Setup, simulate};
+
+/// The devices of the paper with zones of 16 MiB, so that runs are short: 256 sequential zones.
+const SMALL: [&str; 3] = ["geometry.pages=64", "geometry.blocks=257", "namespace.zone_size=16MiB"];
+
+fn choi(more: &[&str], load: &str) -> Setup {
+    setup("choi2022", &sets(&[&SMALL, more].concat()), &workload(load))
+}
+
+fn run(setup: &Setup) -> (RunResult, ZonedVolume) {
+    let result = simulate(setup, &Control::default()).unwrap_or_else(|error| panic!("{error}"));
+    let volume = result.zoned_volume.clone().unwrap();
+    (result, volume)
+}
+
+/// What fits the cache is written once: all that comes on top is metadata, every ten seconds.
+#[test]
+fn random_writes_inside_the_cache_are_not_copied() {
+    let load = "randwrite,bs=4KiB,qd=32,requests=20k,range=256MiB";
+    let (result, volume) = run(&choi(&[], load));
+    assert_eq!(volume.sent("user"), 20_000);
+    assert_eq!((volume.valid_copies, volume.reclaims_total()), (0, (0, 0)));
+    assert!(volume.phys_per_user < 1.01, "{}", volume.phys_per_user);
+    assert_eq!(result.host.write_pages, 20_000);
+    assert_eq!(volume.devices[1].sent_pages["user"], 0);
+}
+
+/// Random writes to more chunks than there are cache zones: dm-zoned copies whole zones, holes and all, and throws most of it away.
+#[test]
+fn random_writes_beyond_the_cache_are_copied_and_zero_filled() {
+    let load = "randwrite,bs=4KiB,qd=32,requests=4k,range=2GiB";
+    let (result, volume) = run(&choi(&["run.window=1000"], load));
+    assert_eq!(volume.sent("user"), 4_000);
+    assert!(volume.sent("zero_fill") > volume.sent("user"), "{volume:?}");
+    assert!(volume.phys_per_user > 3.0, "{}", volume.phys_per_user);
+    let (started, aborted) = volume.reclaims_total();
+    assert!(started > aborted && aborted > 0, "{started} started, {aborted} aborted");
+    assert!(volume.waits.values().any(|waits| waits.count > 0));
+    assert!(!result.series.points.is_empty());
+}
+
+#[test]
+fn runs_repeat_and_differ_by_seed() {
+    let load = "randwrite,bs=4KiB,qd=8,requests=2k,range=2GiB";
+    let mut setup = choi(&[], load);
+    let [first, again] = [run(&setup).1, run(&setup).1];
+    assert_eq!(first, again);
+    setup.seed += 1;
+    assert_ne!(first, run(&setup).1);
+}
+
+/// Choi 2022: with its chunk pinned no block of the journal is copied; without, it is.
+#[test]
+fn the_pinned_journal_is_not_copied() {
+    let journal = ["zoned.journal_offset=160MiB", "zoned.journal_size=16MiB"];
+    let copied = |mode: &str| {
+        let mode = format!("zoned.journal={mode}");
+        let load = "randwrite,bs=4KiB,qd=8,requests=6k,range=2GiB";
+        run(&choi(&[&journal[..], &[&mode]].concat(), load)).1
+    };
+    let (off, one) = (copied("off"), copied("one"));
+    assert!(off.sent("journal") > 0 && off.sent("journal_copied") > 0, "{off:?}");
+    assert_eq!(one.sent("journal_copied"), 0);
+    assert_eq!(one.journal_outside_pages, 0);
+}
+
+/// FLUSH reaches both devices; the kernel's order reaches only one.
+#[test]
+fn the_order_of_the_kernel_does_not_flush_the_zoned_device() {
+    let flushes = |set: &str| {
+        let load = "randwrite,bs=4KiB,qd=8,requests=3k,range=2GiB";
+        let (_, volume) = run(&choi(&[set], load));
+        (volume.devices[0].flushes, volume.devices[1].flushes)
+    };
+    assert_eq!(flushes("zoned.kernel_flush=true").1, 0);
+    let (regular, zoned) = flushes("zoned.kernel_flush=false");
+    assert!(regular >= zoned && zoned > 0, "{regular} and {zoned}");
+}
+
+#[test]
+fn filling_goes_through_the_volume() {
+    let load = "randread,bs=4KiB,qd=4,requests=500";
+    let (result, volume) = run(&choi(&["precondition.fill=0.5"], load));
+    assert!((result.precondition.unwrap().fill - 0.5).abs() < 1e-9);
+    assert_eq!(volume.sent("user"), 0, "filling is not measured");
+    let reads: u64 = volume.devices.iter().map(|device| device.read_pages).sum();
+    assert!((150..350).contains(&reads), "half of the volume holds something: {reads}");
+    assert!(volume.devices[1].read_pages > volume.devices[0].read_pages);
+}
+
+#[test]
+fn requests_in_part_of_a_block_are_refused() {
+    let setup = choi(&[], "randwrite,bs=1KiB,qd=1,requests=10");
+    let error = simulate(&setup, &Control::default()).unwrap_err().to_string();
+    assert!(error.contains("is not in whole blocks of 4 KiB"), "{error}");
+}
