@@ -130,6 +130,19 @@ fn with_6_cache_zones_reclaim_starts_when_1_is_free() {
 }
 
 #[test]
+fn one_free_zone_is_as_good_as_none() {
+    let devices = [
+        DeviceZones { conventional: 5, sequential: 0 },
+        DeviceZones { conventional: 0, sequential: 12 },
+    ];
+    let mut rig = Rig::with_zones(64, &devices, Options::default());
+    rig.fill_chunks(0..2);
+    assert_eq!((rig.volume.free_zones(ZoneKind::Cache), started(&rig)), (1, 0));
+    rig.fill_chunks(2..3);
+    assert!(started(&rig) > 0, "although it is a third of them");
+}
+
+#[test]
 fn thirty_percent_is_little_enough() {
     let devices = [
         DeviceZones { conventional: 12, sequential: 0 },
@@ -369,6 +382,8 @@ fn without_a_reserved_zone_the_oldest_buffered_sequential_zone_is_taken() {
     disks.0[0].offline.extend(3..7);
     let (mut rig, _) = Rig::mount(disks, &geometry, Options::default());
     assert_eq!(rig.volume.free_reserved(), 0);
+    // The oldest zone in the list of random ones, which has nowhere to go.
+    rig.write_now(rig.at(8, 0), 9, 1);
     for chunk in 0..3 {
         rig.write_now(rig.at(chunk, 0), 40 + chunk, 1);
     }
