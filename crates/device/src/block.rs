@@ -17,6 +17,9 @@ pub struct Extent {
     pub mapped: bool,
 }
 
+/// What is called with a size when it has changed. It must not own a handle of the device, which would keep itself then.
+pub type SizeWatcher = Box<dyn Fn(u64) + Send + Sync>;
+
 /// A block device that several connections use at once.
 ///
 /// Offsets and lengths are bytes at any alignment; the device reads and rewrites pages that a
@@ -27,8 +30,14 @@ pub struct Extent {
 /// `flush` makes everything durable that any earlier call, on any thread, has returned from
 /// (frontends.md, E1).
 pub trait BlockDevice: Send + Sync {
-    /// Size in bytes, fixed while the device is open.
+    /// Size in bytes. Most keep it; others tell [`BlockDevice::watch_size`].
     fn size(&self) -> u64;
+
+    /// Has `watcher` called whenever the size has changed, as long as the device is open. It is called by who changes it,
+    /// who waits until it returns.
+    fn watch_size(&self, watcher: SizeWatcher) {
+        drop(watcher);
+    }
 
     /// Fills `buf` from `offset`.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status>;

@@ -15,7 +15,7 @@ mod volume;
 mod zoned;
 
 pub use backing::Access;
-pub use block::{BlockDevice, Due, Extent};
+pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use image::{DeviceError, DeviceKind, Image};
 pub use media::FileMedia;

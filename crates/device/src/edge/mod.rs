@@ -21,7 +21,7 @@ use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
 pub use stats::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
 
-use crate::block::{BlockDevice, Due, Extent};
+use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
 
 struct Shared<D> {
     device: D,
@@ -188,6 +188,10 @@ fn nanos(duration: Duration) -> u64 {
 impl<D: BlockDevice> BlockDevice for Edge<D> {
     fn size(&self) -> u64 {
         self.shared.device.size()
+    }
+
+    fn watch_size(&self, watcher: SizeWatcher) {
+        self.shared.device.watch_size(watcher);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

@@ -8,11 +8,15 @@ use onefold_volume::Range;
 
 use super::members::mapped_of;
 use super::{Acknowledge, VolumeDevice};
-use crate::block::{BlockDevice, Due, Extent};
+use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
 
 impl BlockDevice for VolumeDevice {
     fn size(&self) -> u64 {
         self.shared.size()
+    }
+
+    fn watch_size(&self, watcher: SizeWatcher) {
+        self.shared.watchers().push(watcher);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {

@@ -44,6 +44,7 @@ use onefold_volume::{
     Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
 };
 
+use crate::block::SizeWatcher;
 use bell::Bell;
 use fuse::Fuse;
 use jobs::{Job, Jobs};
@@ -89,6 +90,8 @@ struct Shared {
     rewrite: RwLock<()>,
     /// Bytes that it exports.
     size: AtomicU64,
+    /// Who wants to know when that changes.
+    watchers: Mutex<Vec<SizeWatcher>>,
     start: Instant,
     acknowledge: Acknowledge,
     /// Writes for which there is no space wait for some.
@@ -129,6 +132,10 @@ impl Shared {
             state.fall();
             state
         })
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, Vec<SizeWatcher>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the volume go on and hands out what it asks for and what it has done. Called after whatever happened. Gives the

@@ -336,6 +336,7 @@ impl VolumeDevice {
             backing,
             rewrite: RwLock::new(()),
             size: AtomicU64::new(size),
+            watchers: Mutex::default(),
             start: Instant::now(),
             acknowledge: options.acknowledge,
             waits_for_space: AtomicBool::new(options.on_full == OnFull::Block),

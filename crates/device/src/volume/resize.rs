@@ -68,7 +68,12 @@ impl VolumeDevice {
             let volume = log_of(&mut state)?;
             if let Some(result) = volume.poll_resized() {
                 let logical = volume.layout().geometry().logical_blocks;
-                shared.size.store(logical * PAGE_BYTES, Ordering::Release);
+                let size = logical * PAGE_BYTES;
+                let changed = shared.size.swap(size, Ordering::AcqRel) != size;
+                drop(state);
+                if changed {
+                    shared.watchers().iter().for_each(|watcher| watcher(size));
+                }
                 return Ok(result?);
             }
             state = shared.wait(state);

@@ -1,4 +1,4 @@
-//! The file system: a directory with the file `disk` of fixed size, and `disk.ctl` if the device has a
+//! The file system: a directory with the file `disk`, as large as the device, and `disk.ctl` if it has a
 //! control export. That one is never cached: a write of 4 KiB executes a command.
 
 use std::cell::RefCell;
@@ -20,11 +20,11 @@ use super::timer::ReplyTimer;
 /// Name of the file.
 const NAME: &str = "disk";
 const ROOT: INodeNo = INodeNo::ROOT;
-const FILE: INodeNo = INodeNo(2);
+pub(super) const FILE: INodeNo = INodeNo(2);
 /// The control export.
 const CONTROL_NAME: &str = "disk.ctl";
 const CONTROL: INodeNo = INodeNo(3);
-/// Nothing about the file ever changes.
+/// Nothing about the file changes but its size, and the kernel is told of that.
 const TTL: Duration = Duration::from_hours(1);
 const MAX_WRITE: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 128;
@@ -44,7 +44,6 @@ thread_local! {
 pub(super) struct Disk<D: BlockDevice> {
     edge: Arc<Edge<D>>,
     control: Option<Box<dyn BlockDevice>>,
-    size: u64,
     read_only: bool,
     timer: Arc<ReplyTimer>,
     owner: (u32, u32),
@@ -54,7 +53,6 @@ pub(super) struct Disk<D: BlockDevice> {
 impl<D: BlockDevice + 'static> Disk<D> {
     pub(super) fn new(edge: Edge<D>, read_only: bool, timer: Arc<ReplyTimer>) -> Self {
         Self {
-            size: edge.size(),
             control: edge.control(),
             edge: Arc::new(edge),
             read_only,
@@ -91,7 +89,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
 
     fn size_of(&self, inode: INodeNo) -> Option<u64> {
         match inode {
-            FILE => Some(self.size),
+            FILE => Some(self.edge.size()),
             CONTROL => self.control.as_ref().map(|control| control.size()),
             _ => None,
         }

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fuser::{Config, MountOption, Session, SessionUnmounter};
+use fuser::{Config, MountOption, Notifier, Session, SessionUnmounter};
 use onefold_device::BlockDevice;
 use onefold_device::edge::{Edge, Frontend};
 use rustix::mount::UnmountFlags;
 
-use disk::Disk;
+use disk::{Disk, FILE};
 use timer::ReplyTimer;
 
 /// Threads that handle requests. With a loop device two reach twice the rate of one.
@@ -29,6 +29,8 @@ pub(crate) struct Mount {
     unmounter: SessionUnmounter,
     session: Option<JoinHandle<io::Result<()>>>,
     timer: Arc<ReplyTimer>,
+    /// Keeps the connection open, so it goes when the session ends.
+    notifier: Option<Arc<Notifier>>,
 }
 
 impl Mount {
@@ -44,15 +46,18 @@ impl Mount {
         let disk = Disk::new(edge.client(Frontend::Fuse), read_only, Arc::clone(&timer));
         let mut session = Session::new(disk, &mountpoint, &config(read_only))?;
         let unmounter = session.unmount_callable();
+        let notifier = Arc::new(session.notifier());
+        tell_size(edge, &notifier);
         let thread =
             std::thread::Builder::new().name("fuse".into()).spawn(move || session.run())?;
-        Ok(Self { mountpoint, unmounter, session: Some(thread), timer })
+        Ok(Self { mountpoint, unmounter, session: Some(thread), timer, notifier: Some(notifier) })
     }
 
     /// Unmounts and waits for the requests that are executed, at the latest until `deadline`. A
     /// file system that is busy is detached, so that it disappears with its last user.
     pub(crate) fn finish(&mut self, deadline: Instant) {
         let Some(session) = self.session.take() else { return };
+        self.notifier = None;
         if !session.is_finished() {
             self.unmount();
         }
@@ -90,6 +95,19 @@ impl Mount {
             tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "cannot unmount");
         }
     }
+}
+
+/// Tells the kernel when the size changed. It asks for the new one when it is needed next, and forgets what it knows of the
+/// file from the new end on.
+fn tell_size<D: BlockDevice + 'static>(edge: &Edge<D>, notifier: &Arc<Notifier>) {
+    let notifier = Arc::downgrade(notifier);
+    edge.watch_size(Box::new(move |size| {
+        let Some(notifier) = notifier.upgrade() else { return };
+        let end = i64::try_from(size).unwrap_or(i64::MAX);
+        if let Err(error) = notifier.inval_inode(FILE, end, 0) {
+            tracing::warn!(%error, "the kernel does not take the new size of the FUSE file");
+        }
+    }));
 }
 
 fn config(read_only: bool) -> Config {

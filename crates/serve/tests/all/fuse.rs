@@ -99,6 +99,34 @@ fn punch_and_zero(file: &File, server: &Server<TestDevice>) {
     }
 }
 
+/// The kernel would believe the size it was told first for an hour.
+#[test]
+fn a_new_size_shows_at_once() {
+    if !can_mount("a_new_size_shows_at_once") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (device, behaviour) = TestDevice::new(SIZE);
+    behaviour.short_by.store(SIZE / 2, Ordering::SeqCst);
+    let server = Server::start(Edge::new(device), &options(dir.path())).unwrap();
+    let file = open(dir.path());
+    let (mut one, half) = ([0], SIZE / 2);
+    assert_eq!(file.metadata().unwrap().len(), half);
+    assert_eq!(file.read_at(&mut one, half).unwrap(), 0, "nothing is behind the end");
+    behaviour.shorten(0, SIZE);
+    assert_eq!(file.read_at(&mut one, half).unwrap(), 1);
+    assert_eq!(file.metadata().unwrap().len(), SIZE);
+    file.write_all_at(&[7; 4096], SIZE - 4096).unwrap();
+    let read = file.read_at(&mut one, SIZE - 1).unwrap();
+    assert_eq!((read, one), (1, [7]));
+    behaviour.shorten(half, half);
+    assert_eq!(file.metadata().unwrap().len(), half);
+    assert_eq!(file.read_at(&mut one, SIZE - 1).unwrap(), 0, "what was known of it is forgotten");
+    assert!(file.write_at(&[1], SIZE - 1).is_err());
+    drop(file);
+    server.stop().unwrap();
+}
+
 #[test]
 fn delayed_replies_come_when_they_are_due() {
     if !can_mount("delayed_replies_come_when_they_are_due") {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, VolumeSnapshot};
-use onefold_device::{BlockDevice, Due, Extent};
+use onefold_device::{BlockDevice, Due, Extent, SizeWatcher};
 use onefold_units::{Cause, CauseCounts, Op, Status};
 
 use super::memory::MemoryDevice;
@@ -22,6 +22,9 @@ pub(crate) struct Behaviour {
     pub(crate) waits: AtomicBool,
     pub(crate) calls: AtomicU64,
     pub(crate) flushes: AtomicU64,
+    /// Bytes that are cut off.
+    pub(crate) short_by: AtomicU64,
+    watchers: Mutex<Vec<SizeWatcher>>,
     gate: Mutex<bool>,
     opened: Condvar,
     pub(crate) waiting: AtomicU64,
@@ -32,6 +35,12 @@ impl Behaviour {
     pub(crate) fn block_writes(&self, block: bool) {
         *self.gate.lock().unwrap() = block;
         self.opened.notify_all();
+    }
+
+    /// Cuts off so many bytes, and tells.
+    pub(crate) fn shorten(&self, by: u64, left: u64) {
+        self.short_by.store(by, Ordering::SeqCst);
+        self.watchers.lock().unwrap().iter().for_each(|watcher| watcher(left));
     }
 
     fn pass(&self) {
@@ -99,7 +108,11 @@ impl DeviceStats for TestDevice {
 
 impl BlockDevice for TestDevice {
     fn size(&self) -> u64 {
-        self.memory.size()
+        self.memory.size() - self.behaviour.short_by.load(Ordering::SeqCst)
+    }
+
+    fn watch_size(&self, watcher: SizeWatcher) {
+        self.behaviour.watchers.lock().unwrap().push(watcher);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
