@@ -119,11 +119,11 @@ volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve
 volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
 volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts
 volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts
-volume|unverified|replay.rs|s/if !is_whole\(backing, one\)\? \{/if false {/|batches that may not have been durable are verified
+volume|unverified|replay.rs|s/if !found\.fits\(buffer\.bytes\(\)\) \{/if false {/|batches that may not have been durable are verified
 volume|older-attempt|replay.rs|s/other\.batch\.header\.attempt < one/other.batch.header.attempt > one/|the highest attempt counts
 volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(        Ok\(\(\)\)\n    \}\n\n    fn set)/$2$1$3/s|trims come before the data of their batch
 volume|rotten-end|replay.rs|s/chain\.durable_behind = batch/let _ = batch/|a rotten header is not the end of the log
-volume|replayed-gap|replay.rs|s/if \*seq != replay\.seq \+ 1 \{/if *seq == 0 {/|the log ends at the first gap
+volume|replayed-gap|replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
 volume|retry-count|append.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
 volume|no-spoil|append.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint whose batches moved is begun again
 volume|chain-order|append.rs|s/None => return,/None => {}/|a batch is complete when all before it in its log segment are

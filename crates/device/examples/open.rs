@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use onefold_device::{BlockDevice, VolumeBacking, VolumeDevice, VolumeOptions, VolumeSpec};
+use onefold_format::volume::VolumeName;
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Rng};
 use onefold_volume::{Buffer, Options, Range, Refusal, drive, mount};
 
@@ -29,7 +30,14 @@ fn make(path: &Path, bytes: u64) -> Outcome<()> {
     let backing = VolumeBacking::open(path, true)?;
     let spec = VolumeSpec { bytes: Some(bytes), ..VolumeSpec::default() };
     let label = VolumeDevice::format(&backing, &spec, false)?;
-    let options = Options { bytes: false, trim: false, ..Options::default() };
+    // Small runs, as many as batches of single blocks would make, without the space that their headers would take.
+    let options = Options {
+        bytes: false,
+        trim: false,
+        eager: false,
+        checkpoint_blocks: Options::default().checkpoint_batches,
+        ..Options::default()
+    };
     let mut disk = backing.clone();
     let (mut volume, _) = mount(&mut disk, backing.blocks(), options)?;
     let mut write = |lba: u64, blocks: u64| -> Outcome<()> {
@@ -71,6 +79,12 @@ fn open(path: &Path, what: &str) -> Outcome<VolumeDevice> {
     let mut buffer = Buffer::new(4096);
     device.read(device.size() / 2, buffer.bytes_mut()).map_err(|status| format!("{status:?}"))?;
     let first = begin.elapsed();
+    // With a snapshot writes wait until the pages that the cut had changed were read.
+    if device.members().len() > 1 {
+        device.write(0, buffer.bytes(), false).map_err(|status| format!("{status:?}"))?;
+        let write = begin.elapsed().as_secs_f64() * 1e3;
+        writeln!(std::io::stdout().lock(), "{what}: first write after {write:.1} ms")?;
+    }
     let pages = (device.size() / PAGE_BYTES).div_ceil(1024);
     let resident = || device.details().log.map_or(pages, |log| log.resident_pages);
     while resident() < pages && begin.elapsed() < Duration::from_mins(1) {
@@ -80,7 +94,9 @@ fn open(path: &Path, what: &str) -> Outcome<VolumeDevice> {
     let resident = resident();
     writeln!(
         std::io::stdout().lock(),
-        "{what}: first read after {:.1} ms, {resident} of {pages} map pages in memory after {:.1} ms; {:?}",
+        "{what}: recovered after {:.1} ms, first read after {:.1} ms, {resident} of {pages} map pages in memory after {:.1} ms; \
+         {:?}",
+        opened.took.as_secs_f64() * 1e3,
         first.as_secs_f64() * 1e3,
         all.as_secs_f64() * 1e3,
         opened.recovery,
@@ -99,17 +115,33 @@ fn main() -> Outcome<()> {
         open(path, "closed in good order")?.close().map_err(|error| format!("{error:?}"))?;
     }
     let mut rng = Rng::new(2);
-    for _ in 0..3 {
-        let device = open(path, "before a power cut")?;
-        let data = Buffer::new(4096);
-        for _ in 0..SINCE {
-            let at = rng.below(device.size() / PAGE_BYTES) * PAGE_BYTES;
-            device.write(at, data.bytes(), false).map_err(|status| format!("{status:?}"))?;
-        }
-        device.flush().map_err(|status| format!("{status:?}"))?;
-        // Dropped without being closed.
-        drop(device);
-        open(path, "after a power cut")?.close().map_err(|error| format!("{error:?}"))?;
+    for (idle, what) in
+        [(false, "after a power cut"), (true, "after a power cut when idle")].repeat(2)
+    {
+        cut(open(path, "before a power cut")?, &mut rng, idle)?;
+        open(path, what)?.close().map_err(|error| format!("{error:?}"))?;
     }
+    let device = open(path, "before a snapshot")?;
+    device.make_snapshot(&VolumeName::new("snapshot")?)?;
+    cut(device, &mut rng, false)?;
+    let device = open(path, "after a power cut, with a snapshot")?;
+    device.delete_member("snapshot")?;
+    device.wait_until_freed();
+    device.close().map_err(|error| format!("{error:?}").into())
+}
+
+/// Writes at random, and ends as in a power cut; when `idle`, some time after the last flush.
+fn cut(device: VolumeDevice, rng: &mut Rng, idle: bool) -> Outcome<()> {
+    let data = Buffer::new(4096);
+    for _ in 0..SINCE {
+        let at = rng.below(device.size() / PAGE_BYTES) * PAGE_BYTES;
+        device.write(at, data.bytes(), false).map_err(|status| format!("{status:?}"))?;
+    }
+    device.flush().map_err(|status| format!("{status:?}"))?;
+    if idle {
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    // Dropped without being closed.
+    drop(device);
     Ok(())
 }

@@ -1,17 +1,42 @@
 //! A backing that answers at once: for making, opening and checking volumes, and for tests.
 
-use onefold_units::convert::index;
-use onefold_units::{Nanos, ZoneId};
+use onefold_units::convert::{index, index64, u64_from};
+use onefold_units::{Location, Nanos, ZoneId};
 
 use crate::engine::Engine;
-use crate::io::{Io, IoFailed, IoKind, Relocation};
+use crate::error::MountError;
+use crate::io::{Buffer, Io, IoFailed, IoKind, Relocation};
 use crate::log::BLOCK;
 use crate::zones::ZoneReport;
+
+/// Blocks of one piece, at most: 1 MiB.
+pub(crate) const PIECE_BLOCKS_MAX: u32 = 256;
+
+/// Blocks that opening has in memory at a time, at most: 32 MiB.
+const READ_BLOCKS_MAX: u32 = 8192;
+
+/// Blocks that lie side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The first one.
+    pub at: u64,
+    /// How many.
+    pub blocks: u32,
+}
 
 /// Blocks of 4 KiB that can be read and written. `at` counts blocks.
 pub trait Backing {
     /// Fills `bytes`, whole blocks, from block `at` on.
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed>;
+
+    /// Reads several pieces and gives them in their order. One with a deep queue has all of them under way at once.
+    fn read_all(&mut self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
+        let read = |piece: &Piece| {
+            let mut buffer = Buffer::new(bytes_of(piece.blocks));
+            self.read(piece.at, buffer.bytes_mut()).map(|()| buffer)
+        };
+        pieces.iter().map(read).collect()
+    }
 
     /// Stores `bytes`, whole blocks, from block `at` on.
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed>;
@@ -49,6 +74,10 @@ pub trait Backing {
 impl<B: Backing + ?Sized> Backing for &mut B {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         (**self).read(at, bytes)
+    }
+
+    fn read_all(&mut self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
+        (**self).read_all(pieces)
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
@@ -146,6 +175,97 @@ pub(crate) fn read_block<B: Backing>(
 ) -> Result<Box<[u8; BLOCK]>, IoFailed> {
     let mut block = Box::new([0; BLOCK]);
     backing.read(at, &mut block[..]).map(|()| block)
+}
+
+/// Reads pieces, as many at once as may be in memory, and hands each to `each`, in their order.
+pub(crate) fn read_pieces<B: Backing>(
+    backing: &mut B,
+    pieces: &[Piece],
+    mut each: impl FnMut(usize, Result<Buffer, IoFailed>) -> Result<(), MountError>,
+) -> Result<(), MountError> {
+    let mut done = 0;
+    while done < pieces.len() {
+        let mut blocks = 0;
+        let fits = |piece: &&Piece| {
+            blocks += piece.blocks;
+            blocks <= READ_BLOCKS_MAX
+        };
+        let end = done + pieces[done..].iter().take_while(fits).count().max(1);
+        for result in backing.read_all(&pieces[done..end]) {
+            each(done, result)?;
+            done += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Reads blocks wherever they lie, and hands each to `each`, in their order. `what` names them where one cannot be read.
+pub(crate) fn fetch_each<B: Backing>(
+    backing: &mut B,
+    what: &'static str,
+    places: &[Location],
+    mut each: impl FnMut(usize, &[u8]) -> Result<(), MountError>,
+) -> Result<(), MountError> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for at in places.iter().map(|at| u64::from(at.raw())) {
+        match pieces.last_mut() {
+            Some(last)
+                if last.at + u64::from(last.blocks) == at && last.blocks < PIECE_BLOCKS_MAX =>
+            {
+                last.blocks += 1;
+            }
+            _ => pieces.push(Piece { at, blocks: 1 }),
+        }
+    }
+    let mut done = 0;
+    read_pieces(backing, &pieces, |piece, result| {
+        let at = pieces[piece].at;
+        let buffer = result.map_err(|_| MountError::Read { what, at })?;
+        for block in buffer.bytes().chunks(BLOCK) {
+            each(done, block)?;
+            done += 1;
+        }
+        Ok(())
+    })
+}
+
+/// Blocks that were read ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    first: u64,
+    buffer: Buffer,
+}
+
+impl Window {
+    pub(crate) const fn new(first: u64, buffer: Buffer) -> Self {
+        Self { first, buffer }
+    }
+
+    /// A block. If it has to be read, `ahead` blocks are read from there on; where that fails, it alone.
+    pub(crate) fn block<B: Backing>(
+        &mut self,
+        backing: &mut B,
+        at: u64,
+        ahead: u32,
+    ) -> Result<&[u8], IoFailed> {
+        let has = |window: &Self| {
+            let blocks = u64_from(window.buffer.bytes().len() / BLOCK);
+            (window.first..window.first + blocks).contains(&at)
+        };
+        if !has(self) {
+            let mut read = |blocks| {
+                let mut buffer = Buffer::new(bytes_of(blocks));
+                backing.read(at, buffer.bytes_mut()).map(|()| buffer)
+            };
+            let buffer = match read(ahead.max(1)) {
+                Err(IoFailed) if ahead > 1 => read(1)?,
+                result => result?,
+            };
+            *self = Self { first: at, buffer };
+        }
+        let from = index64(at - self.first) * BLOCK;
+        Ok(&self.buffer.bytes()[from..from + BLOCK])
+    }
 }
 
 /// Bytes of a number of blocks.

@@ -50,7 +50,7 @@ mod unmap;
 mod volume;
 mod zones;
 
-pub use backing::{Backing, drive, execute, settle};
+pub use backing::{Backing, Piece, drive, execute, settle};
 pub use check::{Miscount, SegmentInfo};
 pub use config::{
     BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN,

@@ -14,7 +14,7 @@ use onefold_format::volume::{
 };
 use onefold_units::{Location, Nanos};
 
-use crate::backing::{Backing, read_block, settle};
+use crate::backing::{Backing, fetch_each, read_block, settle};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
 use crate::config::{Geometry, Options};
@@ -301,12 +301,12 @@ pub(crate) fn read_body<B: Backing>(
 ) -> Result<(Body, Vec<Location>), MountError> {
     let mut bytes = Vec::new();
     let blocks = locations(&root.body.extents);
-    for at in &blocks {
-        let block = fetch(backing, "body", *at)?;
-        let part =
-            BodyBlock::decode(&block[..], uuid, at.raw().into()).map_err(damaged("body", *at))?;
+    fetch_each(backing, "body", &blocks, |n, block| {
+        let at = blocks[n];
+        let part = BodyBlock::decode(block, uuid, at.raw().into()).map_err(damaged("body", at))?;
         bytes.extend_from_slice(part.payload);
-    }
+        Ok(())
+    })?;
     let first = blocks.first().copied().unwrap_or(Location::new(0));
     root.body.verify(&bytes).map_err(damaged("body", first))?;
     let body = Body::decode(&bytes).map_err(damaged("body", first))?;

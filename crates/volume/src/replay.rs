@@ -17,7 +17,7 @@ use onefold_format::volume::{BatchHeader, BlockError, DecodedBatch, RecordList, 
 use onefold_units::convert::{u32_from, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId};
 
-use crate::backing::{Backing, bytes_of, read_block};
+use crate::backing::{Backing, Piece, Window, bytes_of, read_pieces};
 use crate::config::BATCH_BLOCKS_MAX;
 use crate::error::MountError;
 use crate::faults::first_lba;
@@ -26,6 +26,12 @@ use crate::log::BLOCK;
 use crate::map::{Map, PAGE_ENTRIES_U64};
 use crate::mount::damaged;
 use crate::page::Entry;
+
+/// Blocks of a batch that is short.
+const SHORT_BLOCKS: u32 = 8;
+
+/// Blocks that are read with the header of the next short batch: 256 KiB.
+const AHEAD_BLOCKS: u32 = 64;
 
 /// Where a log segment may have batches behind the root.
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +91,23 @@ pub(crate) fn find<B: Backing>(
     let mut found: BTreeMap<u64, Found> = BTreeMap::new();
     let mut headers = 0;
     let mut durable = identity.seq;
+    let first = |candidate: &Candidate| {
+        let at = u64::from(layout.start_of(candidate.segment).raw() + candidate.from);
+        Piece { at, blocks: 1 }
+    };
+    // Most were not begun, and nothing is read of those but one block.
+    let candidates: Vec<&Candidate> = candidates
+        .iter()
+        .filter(|candidate| candidate.from < candidate.end)
+        .collect();
+    let pieces: Vec<Piece> = candidates.iter().map(|candidate| first(candidate)).collect();
+    let mut windows = backing.read_all(&pieces).into_iter().zip(&pieces);
     for candidate in candidates {
         let first = layout.start_of(candidate.segment).raw();
-        let chain = walk(backing, first, identity, candidate, &mut headers)?;
+        let window =
+            windows.next().and_then(|(read, piece)| Some(Window::new(piece.at, read.ok()?)));
+        let window = window.unwrap_or_default();
+        let chain = walk(backing, first, identity, (candidate, window), &mut headers)?;
         durable = durable.max(chain.durable_behind);
         for one in chain.batches {
             durable = durable.max(one.batch.header.durable_seq.raw());
@@ -107,17 +127,14 @@ pub(crate) fn find<B: Backing>(
         checked: 0,
         left_out: Vec::new(),
     };
-    for (seq, one) in found.range(identity.seq + 1..) {
-        if *seq != replay.seq + 1 {
-            break;
-        }
-        if *seq > durable && identity.bytes {
-            replay.checked += u64_from(one.batch.records.as_records().len());
-            if !is_whole(backing, one)? {
-                break;
-            }
-        }
-        replay.seq = *seq;
+    let gapless = found.range(identity.seq + 1..).zip(identity.seq + 1..);
+    replay.seq += u64_from(gapless.take_while(|((seq, _), expected)| **seq == *expected).count());
+    if identity.bytes {
+        let doubtful = found.range(durable + 1..).take_while(|(seq, _)| **seq <= replay.seq);
+        let doubtful: Vec<&Found> = doubtful.map(|(_, one)| one).collect();
+        let (whole, checked) = count_whole(backing, &doubtful)?;
+        replay.seq -= u64_from(doubtful.len() - whole);
+        replay.checked = checked;
     }
     let behind = found.split_off(&(replay.seq + 1));
     replay.left_out = behind.into_values().map(|one| one.start).collect();
@@ -134,21 +151,29 @@ struct Chain {
     durable_behind: u64,
 }
 
-/// The chain of the log segment that begins at `first` (invariant 1).
+/// The chain of the log segment that begins at `first` (invariant 1). `window` has its first block.
 fn walk<B: Backing>(
     backing: &mut B,
     first: u32,
     identity: &Identity,
-    candidate: &Candidate,
+    (candidate, mut window): (&Candidate, Window),
     headers: &mut u64,
 ) -> Result<Chain, MountError> {
     let mut chain = Chain::default();
     let blocks = candidate.end;
     let mut here = *candidate;
     let mut at = candidate.from;
+    let mut read = |here: &Candidate, at: u32, ahead: u32| {
+        let place = u64::from(first + at);
+        let unread = |_| MountError::Read { what: "batch header", at: place };
+        let block = window.block(backing, place, ahead.min(blocks - at)).map_err(unread)?;
+        Ok::<_, MountError>(header_of(block, identity, here, first + at))
+    };
+    // Where batches are short, the next ones are read along.
+    let mut ahead = 1;
     while at < blocks {
         *headers += 1;
-        let Some(batch) = header_at(backing, identity, &here, first + at)? else { break };
+        let Some(batch) = read(&here, at, ahead)? else { break };
         let length = length(&batch);
         if length > blocks - at {
             break;
@@ -156,11 +181,13 @@ fn walk<B: Backing>(
         (here.epoch_min, here.epoch_max) = (batch.header.epoch, batch.header.epoch);
         chain.batches.push(Found { batch, start: first + at });
         at += length;
+        ahead = if length <= SHORT_BLOCKS { AHEAD_BLOCKS } else { 1 };
     }
     // As far as the batch of a header that is none can reach. Where nothing was ever found, nothing is looked for.
     if at > 0 {
-        for behind in at + 1..blocks.min(at.saturating_add(BATCH_BLOCKS_MAX)) {
-            if let Some(batch) = header_at(backing, identity, &here, first + behind)? {
+        let end = blocks.min(at.saturating_add(BATCH_BLOCKS_MAX));
+        for behind in at + 1..end {
+            if let Some(batch) = read(&here, behind, end - behind)? {
                 chain.durable_behind = batch.header.durable_seq.raw();
                 break;
             }
@@ -169,22 +196,20 @@ fn walk<B: Backing>(
     Ok(chain)
 }
 
-/// The header at a block, if it counts.
-fn header_at<B: Backing>(
-    backing: &mut B,
+/// The header that a block is, if it counts.
+fn header_of(
+    block: &[u8],
     identity: &Identity,
     candidate: &Candidate,
     at: u32,
-) -> Result<Option<DecodedBatch>, MountError> {
-    let unread = |_| MountError::Read { what: "batch header", at: at.into() };
-    let block = read_block(backing, at.into()).map_err(unread)?;
-    let batch = BatchHeader::decode(&block[..], &identity.uuid, at.into()).ok();
-    Ok(batch.filter(|batch| {
+) -> Option<DecodedBatch> {
+    let batch = BatchHeader::decode(block, &identity.uuid, at.into()).ok();
+    batch.filter(|batch| {
         let header = &batch.header;
         header.segment == candidate.segment
             && header.incarnation == identity.incarnation
             && (candidate.epoch_min..=candidate.epoch_max).contains(&header.epoch)
-    }))
+    })
 }
 
 /// Blocks of a batch with its header.
@@ -192,24 +217,68 @@ pub(crate) fn length(batch: &DecodedBatch) -> u32 {
     1 + u32_from(batch.records.as_records().len()) + u32::from(batch.header.padding_blocks)
 }
 
+/// How many batches, from the first one on, have all blocks as their records say, and how many blocks were checked for that.
+fn count_whole<B: Backing>(
+    backing: &mut B,
+    batches: &[&Found],
+) -> Result<(usize, u64), MountError> {
+    let with_blocks: Vec<_> =
+        batches.iter().enumerate().filter(|(_, one)| one.piece().blocks > 0).collect();
+    let pieces: Vec<Piece> = with_blocks.iter().map(|(_, one)| one.piece()).collect();
+    let (mut whole, mut checked) = (batches.len(), 0);
+    read_pieces(backing, &pieces, |n, result| {
+        let (place, found) = with_blocks[n];
+        if place > whole {
+            return Ok(());
+        }
+        let at = pieces[n].at;
+        let buffer = result.map_err(|_| MountError::Read { what: "batch", at })?;
+        checked += u64::from(pieces[n].blocks);
+        if !found.fits(buffer.bytes()) {
+            whole = place;
+        }
+        Ok(())
+    })?;
+    Ok((whole, checked))
+}
+
 /// Whether all blocks of a batch are as their records say.
 pub(crate) fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<bool, MountError> {
-    let sums: Vec<Option<u32>> = match &found.batch.records {
-        RecordList::Data(list) => list.iter().map(|record| Some(record.crc)).collect(),
-        // What was dead when the batch was sent need not be there (`crate::remap`).
-        RecordList::Clean(list) => {
-            list.iter().map(|record| record.source.is_block().then_some(record.crc)).collect()
-        }
-        RecordList::Meta(list) => list.iter().map(|record| Some(record.crc)).collect(),
-    };
-    let mut bytes = vec![0; bytes_of(u32_from(sums.len()))];
-    if sums.is_empty() {
+    let piece = found.piece();
+    if piece.blocks == 0 {
         return Ok(true);
     }
-    let at = u64::from(found.start) + 1;
+    let mut bytes = vec![0; bytes_of(piece.blocks)];
+    let at = piece.at;
     backing.read(at, &mut bytes).map_err(|_| MountError::Read { what: "batch", at })?;
-    let fits = |(block, sum): (&[u8], Option<u32>)| sum.is_none_or(|sum| checksum(block) == sum);
-    Ok(bytes.chunks(BLOCK).zip(sums).all(fits))
+    Ok(found.fits(&bytes))
+}
+
+impl Found {
+    /// The checksum of each block, where it has to be there.
+    fn sums(&self) -> Vec<Option<u32>> {
+        match &self.batch.records {
+            RecordList::Data(list) => list.iter().map(|record| Some(record.crc)).collect(),
+            // What was dead when the batch was sent need not be there (`crate::remap`).
+            RecordList::Clean(list) => {
+                list.iter().map(|record| record.source.is_block().then_some(record.crc)).collect()
+            }
+            RecordList::Meta(list) => list.iter().map(|record| Some(record.crc)).collect(),
+        }
+    }
+
+    /// Where its blocks lie.
+    fn piece(&self) -> Piece {
+        let blocks = u32_from(self.batch.records.as_records().len());
+        Piece { at: u64::from(self.start) + 1, blocks }
+    }
+
+    /// Whether these are its blocks.
+    fn fits(&self, bytes: &[u8]) -> bool {
+        let fits =
+            |(block, sum): (&[u8], Option<u32>)| sum.is_none_or(|sum| checksum(block) == sum);
+        bytes.chunks(BLOCK).zip(self.sums()).all(fits)
+    }
 }
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Taking over what a root describes, and what the batches behind it changed.
 
-use std::collections::{BTreeMap, btree_map};
+use std::collections::BTreeMap;
 
 use onefold_format::checksum;
 use onefold_format::volume::{
@@ -10,7 +10,7 @@ use onefold_format::volume::{
 use onefold_units::Location;
 use onefold_units::convert::{index, u64_from};
 
-use crate::backing::Backing;
+use crate::backing::{Backing, fetch_each};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::error::MountError;
 use crate::family::{Family, Kin};
@@ -18,7 +18,7 @@ use crate::flush::Flushes;
 use crate::layout::Layout;
 use crate::log::{Log, Stream};
 use crate::map::Map;
-use crate::mount::{Recovery, damaged, fetch, locations};
+use crate::mount::{Recovery, damaged, locations};
 use crate::replay::{Candidate, Overlay, Replay};
 use crate::runs::{Run, Runs};
 use crate::segments::{Segment, Segments, fit};
@@ -56,16 +56,10 @@ impl Volume {
         let mut made = body_blocks.clone();
         self.restore_directories(backing, &mut made)?;
         let mut runs = Runs { list: Vec::new(), next_number: body.next_run };
-        for entry in &body.runs {
-            let run = read_run(backing, entry, &self.uuid)?;
-            made.extend(&run.blocks);
-            runs.list.push(run);
-        }
-        let mut uncounted = Vec::new();
-        for run in runs.list.iter().filter(|run| !run.counted) {
-            uncounted.extend(pages_of(backing, run, &self.uuid)?);
-            uncounted.retain(|page| *page < self.map.pages_each());
-        }
+        runs.list = read_runs(backing, &body.runs, &self.uuid)?;
+        made.extend(runs.list.iter().flat_map(|run| &run.blocks));
+        let mut uncounted = pages_of(backing, &runs, &self.uuid)?;
+        uncounted.retain(|page| *page < self.map.pages_each());
         if !runs.list.is_empty() {
             // Which pages have records is known when they are read.
             for slot in self.family.slots().collect::<Vec<_>>() {
@@ -131,17 +125,28 @@ impl Volume {
         backing: &mut B,
         made: &mut Vec<Location>,
     ) -> Result<(), MountError> {
-        let mut read: BTreeMap<Location, DirectoryBlock> = BTreeMap::new();
+        // Members have blocks in common. Places with their checksums, which tell blocks apart where one is damaged.
+        let mut read: BTreeMap<(Location, u32), Option<DirectoryBlock>> = BTreeMap::new();
+        for slot in self.family.slots() {
+            let there = |place: &&DirectoryPlace| place.location.is_block();
+            for place in self.family.of(slot).directory.iter().filter(there) {
+                read.insert((place.location, place.crc), None);
+            }
+        }
+        let places: Vec<Location> = read.keys().map(|(at, _)| *at).collect();
+        let mut blocks = read.iter_mut();
+        let uuid = self.uuid;
+        fetch_each(backing, "directory", &places, |_, block| {
+            if let Some(((at, crc), directory)) = blocks.next() {
+                *directory = Some(decode_directory(block, *at, *crc, &uuid)?);
+            }
+            Ok(())
+        })?;
+        made.extend(places);
         for slot in self.family.slots().collect::<Vec<_>>() {
-            let places = self.family.of(slot).directory.clone();
-            for (at, place) in places.iter().enumerate().filter(|(_, p)| p.location.is_block()) {
-                let block = match read.entry(place.location) {
-                    btree_map::Entry::Occupied(there) => there.into_mut(),
-                    btree_map::Entry::Vacant(free) => {
-                        made.push(place.location);
-                        free.insert(read_directory(backing, *place, &self.uuid)?)
-                    }
-                };
+            for (at, place) in self.family.of(slot).directory.iter().enumerate() {
+                let block = read.get(&(place.location, place.crc));
+                let Some(Some(block)) = block else { continue };
                 let pages = at * DIRECTORY_ENTRIES..self.map.pages_each();
                 for (page, entry) in pages.zip(block.entries.iter()) {
                     self.map.set_image(self.map.key(slot, page), *entry, false);
@@ -202,63 +207,71 @@ impl Volume {
     }
 }
 
-fn read_directory<B: Backing>(
-    backing: &mut B,
-    place: DirectoryPlace,
+fn decode_directory(
+    block: &[u8],
+    at: Location,
+    crc: u32,
     uuid: &[u8; 16],
 ) -> Result<DirectoryBlock, MountError> {
-    let block = fetch(backing, "directory", place.location)?;
-    if checksum(&block[..]) != place.crc {
-        return Err(damaged("directory", place.location)(BlockError::Checksum));
+    if checksum(block) != crc {
+        return Err(damaged("directory", at)(BlockError::Checksum));
     }
-    DirectoryBlock::decode(&block[..], uuid, place.location.raw().into())
-        .map_err(damaged("directory", place.location))
+    DirectoryBlock::decode(block, uuid, at.raw().into()).map_err(damaged("directory", at))
 }
 
-/// The pages that a run has records of.
+/// The pages that uncounted runs have records of.
 fn pages_of<B: Backing>(
     backing: &mut B,
-    run: &Run,
+    runs: &Runs,
     uuid: &[u8; 16],
 ) -> Result<Vec<usize>, MountError> {
+    let uncounted = runs.list.iter().filter(|run| !run.counted);
+    let blocks = uncounted.flat_map(|run| &run.blocks[..run.index.len()]).copied();
+    let places: Vec<Location> = blocks.collect();
     let mut pages = Vec::new();
-    for at in &run.blocks[..run.index.len()] {
-        let block = fetch(backing, "run", *at)?;
-        let block =
-            RunBlock::decode(&block[..], uuid, at.raw().into()).map_err(damaged("run", *at))?;
+    fetch_each(backing, "run", &places, |n, block| {
+        let at = places[n];
+        let block = RunBlock::decode(block, uuid, at.raw().into()).map_err(damaged("run", at))?;
         pages.extend(block.records.iter().map(|record| Map::place(record.lba).0));
         pages.dedup();
-    }
+        Ok(())
+    })?;
+    pages.sort_unstable();
+    pages.dedup();
     Ok(pages)
 }
 
-fn read_run<B: Backing>(
+/// Reads the runs that a body names, but for their records.
+fn read_runs<B: Backing>(
     backing: &mut B,
-    entry: &RunEntry,
+    entries: &[RunEntry],
     uuid: &[u8; 16],
-) -> Result<Run, MountError> {
-    let blocks = locations(&entry.extents);
-    let data = index(entry.data_blocks).min(blocks.len());
-    let mut first = Vec::new();
-    for at in &blocks[data..] {
-        let block = fetch(backing, "run index", *at)?;
-        let part = RunIndexBlock::decode(&block[..], uuid, at.raw().into())
-            .map_err(damaged("run index", *at))?;
-        first.extend(part.first.iter().map(|lba| lba.raw()));
+) -> Result<Vec<Run>, MountError> {
+    let mut runs: Vec<Run> = Vec::new();
+    // Blocks of indexes, and the runs they are of.
+    let (mut places, mut of) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let blocks = locations(&entry.extents);
+        let data = index(entry.data_blocks).min(blocks.len());
+        of.resize(of.len() + blocks.len() - data, runs.len());
+        places.extend_from_slice(&blocks[data..]);
+        let RunEntry { number, members, records, counted, .. } = *entry;
+        runs.push(Run { number, members, records, counted, blocks, index: Vec::new(), swept: 0 });
     }
-    if first.len() != data {
-        let at = blocks.first().copied().unwrap_or(Location::new(0));
-        return Err(damaged("run index", at)(BlockError::Malformed(
-            "not one entry for each block",
-        )));
+    fetch_each(backing, "run index", &places, |n, block| {
+        let at = places[n];
+        let part = RunIndexBlock::decode(block, uuid, at.raw().into())
+            .map_err(damaged("run index", at))?;
+        runs[of[n]].index.extend(part.first.iter().map(|lba| lba.raw()));
+        Ok(())
+    })?;
+    for (run, entry) in runs.iter().zip(entries) {
+        if run.index.len() != index(entry.data_blocks).min(run.blocks.len()) {
+            let at = run.blocks.first().copied().unwrap_or(Location::new(0));
+            return Err(damaged("run index", at)(BlockError::Malformed(
+                "not one entry for each block",
+            )));
+        }
     }
-    Ok(Run {
-        number: entry.number,
-        members: entry.members,
-        records: entry.records,
-        counted: entry.counted,
-        blocks,
-        index: first,
-        swept: 0,
-    })
+    Ok(runs)
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use onefold_format::REMAP_RANGES_MAX;
 use onefold_units::convert::{index, index64};
 use onefold_units::{PAGE_BYTES, ZoneId};
-use onefold_volume::{Backing as BlockBacking, IoFailed, ReadPlan, Relocation, ZoneReport};
+use onefold_volume::{
+    Backing as BlockBacking, Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport,
+};
 
 use super::access::DirectFile;
 use super::error::VolumeError;
-use super::zones;
+use super::{kernel, zones};
 use crate::block::BlockDevice;
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
@@ -137,6 +139,28 @@ impl VolumeBacking {
         }
     }
 
+    /// Reads pieces, all at once where there is `io_uring`.
+    fn read_all(&self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
+        let bytes = |piece: &Piece| index(piece.blocks) * index64(PAGE_BYTES);
+        let mut buffers: Vec<Buffer> =
+            pieces.iter().map(|piece| Buffer::new(bytes(piece))).collect();
+        let offsets: Vec<u64> = pieces.iter().map(|piece| piece.at * PAGE_BYTES).collect();
+        let full = match self.as_file() {
+            Some(file) if pieces.len() > 1 => kernel::read_all(file, &offsets, &mut buffers),
+            _ => vec![false; pieces.len()],
+        };
+        let each = buffers.into_iter().zip(pieces).zip(full).map(|((mut buffer, piece), full)| {
+            // What came short or not at all is read the usual way, which says what is wrong.
+            if !full {
+                self.read(piece.at, buffer.bytes_mut())?;
+            } else if self.as_file().is_some_and(|file| file.is_to_fail()) {
+                return Err(IoFailed);
+            }
+            Ok(buffer)
+        });
+        each.collect()
+    }
+
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.write(at * PAGE_BYTES, bytes),
@@ -257,6 +281,10 @@ impl VolumeBacking {
 impl BlockBacking for VolumeBacking {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         Self::read(self, at, bytes)
+    }
+
+    fn read_all(&mut self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
+        Self::read_all(self, pieces)
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {

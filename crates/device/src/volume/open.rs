@@ -316,10 +316,10 @@ impl VolumeDevice {
         if options.engine.paper_flush {
             return Err(VolumeError::PaperFlush);
         }
+        let io = io_mode::choose(&backing, &options)?;
         let (volume, recovery) =
             onefold_volume::open(&mut backing.clone(), blocks, options.engine)?;
         let took = begin.elapsed();
-        let io = io_mode::choose(&backing, &options)?;
         let size = volume.logical_blocks() * PAGE_BYTES;
         let file = backing.as_file().cloned();
         let bell = match io.engine {

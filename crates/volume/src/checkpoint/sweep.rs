@@ -89,8 +89,9 @@ impl Volume {
     pub(super) fn choose_sweep(&mut self, number: u64) -> Vec<(Vec<usize>, Option<Entries>)> {
         let mut chosen = Vec::new();
         self.checkpoint.prefetch.clear();
-        // A page that is read now would lack what recovery found.
-        if !self.is_counted() {
+        // A page that is read now would lack what recovery found. And nobody waits for more than a root when a volume is
+        // opened: nothing is in memory yet.
+        if !self.is_counted() || (number == 1 && self.map.resident() == 0) {
             return chosen;
         }
         let (pages, from) = (self.map.pages_each(), self.checkpoint.cursor);
@@ -152,9 +153,8 @@ impl Volume {
         // Those of one page are needed at once.
         let number = self.checkpoint.number + 1;
         self.changed(first).into_iter().for_each(|key| self.map.keep(key, number));
-        for key in missing {
-            self.checkpoint.prefetch.insert(key);
-            self.load_page(key);
-        }
+        let fit = (0..missing.len()).take_while(|before| self.make_room(before + 1)).count();
+        self.checkpoint.prefetch.extend(&missing[..fit]);
+        self.load_pages(&missing[..fit]);
     }
 }
