@@ -96,10 +96,8 @@ pub(crate) fn find<B: Backing>(
         Piece { at, blocks: 1 }
     };
     // Most were not begun, and nothing is read of those but one block.
-    let candidates: Vec<&Candidate> = candidates
-        .iter()
-        .filter(|candidate| candidate.from < candidate.end)
-        .collect();
+    let candidates: Vec<&Candidate> =
+        candidates.iter().filter(|candidate| candidate.from < candidate.end).collect();
     let pieces: Vec<Piece> = candidates.iter().map(|candidate| first(candidate)).collect();
     let mut windows = backing.read_all(&pieces).into_iter().zip(&pieces);
     for candidate in candidates {

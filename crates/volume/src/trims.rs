@@ -61,8 +61,11 @@ impl Volume {
             let zoned = self.layout.is_zoned();
             let hurry = self.segments.free_count() < self.layout.low();
             let blocked = self.segments.available() <= Self::kept_from(Stream::User);
-            let due = hurry || self.now >= self.trims.next || self.options.trim_pause == Nanos::ZERO;
-            let alone = self.trims.under_way == 0 || self.options.trim_pause == Nanos::ZERO || zoned && hurry;
+            let due =
+                hurry || self.now >= self.trims.next || self.options.trim_pause == Nanos::ZERO;
+            let alone = self.trims.under_way == 0
+                || self.options.trim_pause == Nanos::ZERO
+                || zoned && hurry;
             if (self.options.trim || zoned) && !leaving && due && alone {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.trims.under_way += 1;

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use super::access::DirectFile;
 use super::bell::Bell;
-use super::refusals::Refusals;
+use super::refusals::{PAUSE, Refusals};
 use super::scatter::Scatter;
 
 /// Requests under way at most. A volume has some dozens of its own, so there is always room for all 255 pieces of the
@@ -382,6 +382,7 @@ pub(super) fn read_all(file: &DirectFile, offsets: &[u64], buffers: &mut [Buffer
             }
             in_flight += 1;
         }
+        // There is no giving up: the kernel may have buffers.
         if in_flight > 0 && uring.submit_and_wait(1).is_err() {
             std::thread::sleep(PAUSE);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Pause where the kernel has no memory for a request.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 /// Refusals in a row after which it is not asked again: with a pause after each, five seconds at least. Tests are shorter.
 pub(super) const REFUSALS_MAX: u32 = if cfg!(test) { 20 } else { 5_000 };
