@@ -329,7 +329,6 @@ fn a_zoned_namespace_refuses_what_needs_blocks() {
         Config::load(&Sources { preset: Some("femu-zns"), sets: &sets, ..Sources::default() })
     };
     for (set, what) in [
-        ("volume.mode=log", "volume.mode"),
         ("ftl.remap=lh", "ftl.remap"),
         ("precondition.overwrite=1", "precondition.overwrite"),
         ("precondition.until=steady", "precondition.until = \"steady\""),

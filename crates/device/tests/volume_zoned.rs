@@ -87,9 +87,8 @@ impl Folder {
     }
 }
 
-/// Four streams with a zone each, and what cleaning needs: of 36 zones that is a larger share than of 128.
 fn spec() -> VolumeSpec {
-    VolumeSpec { op: 0.45, ..VolumeSpec::default() }
+    VolumeSpec { op: 0.2, ..VolumeSpec::default() }
 }
 
 /// What a block holds: number and version.

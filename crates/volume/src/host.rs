@@ -181,14 +181,18 @@ impl Volume {
         if hot { Stream::Hot } else { Stream::User }
     }
 
+    /// Why a stream takes nothing now. Where log segments are short, a checkpoint that makes some available begins: those that
+    /// are free count only when a root lists them.
     pub(crate) fn why_busy(&mut self, stream: Stream) -> Refusal {
-        let short = self.segments.free_count() <= Self::kept_from(stream);
-        if short && !self.can_free() {
+        let kept = Self::kept_from(stream);
+        let (available, free) = (self.segments.available(), self.segments.free_count());
+        if free <= kept && !self.can_free() {
             return Refusal::NoSpace;
         }
-        if short {
+        if available <= kept {
             self.stats.clean_stalls += 1;
-            if self.segments.empty_count() > 0 && !self.checkpoint.is_running() {
+            let gains = self.segments.empty_count() > 0 || free > available;
+            if gains && !self.checkpoint.is_running() {
                 self.checkpoint.want();
             }
         }

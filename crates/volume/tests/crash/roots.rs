@@ -75,8 +75,11 @@ pub(crate) struct Roots {
 impl Roots {
     /// Those of a volume that was just opened.
     pub(crate) fn of(volume: &Volume, disk: &Disk) -> Self {
-        let root = |at: &u64| Root::decode(&disk.get(*at)[..], &UUID, *at).ok();
-        let roots = volume.layout().roots().iter().filter_map(root);
+        // A slot has one root, a zone many.
+        let blocks = volume.layout().geometry().zone_blocks.max(1);
+        let root = |at: u64| Root::decode(&disk.get(at)[..], &UUID, at).ok();
+        let places = volume.layout().roots().iter().flat_map(|at| *at..*at + u64::from(blocks));
+        let roots = places.filter_map(root);
         let newest = roots.max_by_key(|root| root.generation).expect("it has one");
         Self { live: vec![Reach::of(&newest, None, disk)], sent: BTreeMap::new() }
     }
