@@ -150,7 +150,8 @@ drive write.
 blocks, so the share of spare capacity stays.
 
 `zns-proto`, `zn540`, `femu-zns` and `choi2022` have a zoned namespace ([zoned.md](zoned.md)): the simulator
-runs them, `onefold ssd create` does not. `choi2022` has a second device, `choi2022-regular`, beside it.
+runs them, images hold them, and a volume of mode `log` can lie on one. `choi2022` has a second device, `choi2022-regular`,
+beside it, which only the simulator has.
 ";
 
 /// The reference as Markdown.

@@ -239,8 +239,8 @@ fn blocks_of_checkpoint(mapped: u64) -> u32 {
 }
 
 /// Where too few log segments are without headers, the checkpoint has to go where only dead versions lie. Those with trims
-/// stay, with batches that may not have been durable, and all that could be of a checkpoint: who begins again comes to the same, but for
-/// blocks of which an old version may be a snapshot's (a body that was cut off does not say whether there was one): those are lost then.
+/// stay, with batches that may not have been durable, and all that could be of a checkpoint: who begins again should come to the
+/// same. It does not always: docs/volume.md, what is missing.
 fn make_room(table: &mut [Segment], survey: &Survey, wanted: u32) {
     let free = table.iter().filter(|segment| segment.state == SegmentState::Free).count();
     let stays = |seen: &&Seen| seen.seq() > survey.durable || seen.is_meta() || seen.has_trims;

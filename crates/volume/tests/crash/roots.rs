@@ -86,7 +86,10 @@ impl Roots {
 
     /// The volume sends bytes to its backing.
     pub(crate) fn sent(&mut self, at: u64, bytes: &[u8], change: u64, disk: &Disk) {
-        if let Ok(root) = Root::decode(&bytes[..BLOCK], &UUID, at) {
+        // The first root of a zone comes with a label before it.
+        let root = (at..).zip(bytes.chunks(BLOCK).take(2));
+        let mut root = root.filter_map(|(at, block)| Root::decode(block, &UUID, at).ok());
+        if let Some(root) = root.next() {
             let reach = Reach::of(&root, Some(change), disk);
             self.sent.iter().for_each(|(seq, place)| reach.assert_finds(*seq, *place));
             self.live.push(reach);
