@@ -12,6 +12,8 @@
     reason = "io_uring and ioctl(2) take bare pointers; the invariants above are kept here"
 )]
 
+mod bulk;
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -26,8 +28,10 @@ use rustix::io::Errno;
 
 use super::access::DirectFile;
 use super::bell::Bell;
-use super::refusals::{PAUSE, Refusals};
+use super::refusals::Refusals;
 use super::scatter::Scatter;
+
+pub(super) use bulk::read_all;
 
 /// Requests under way at most. A volume has some dozens of its own, so there is always room for all 255 pieces of the
 /// longest read of the host soon.
@@ -360,40 +364,6 @@ impl<K> Drop for Ring<K> {
             read.answer(Err(IoFailed));
         }
     }
-}
-
-/// Reads into all buffers at once, each from its offset on. Whether each is full; none is where the system has no ring.
-pub(super) fn read_all(file: &DirectFile, offsets: &[u64], buffers: &mut [Buffer]) -> Vec<bool> {
-    let mut full = vec![false; buffers.len()];
-    let Ok(mut uring) = build() else { return full };
-    let fd = Fd(file.as_fd().as_raw_fd());
-    let (mut next, mut in_flight) = (0, 0);
-    while next < buffers.len() || in_flight > 0 {
-        while next < buffers.len() && in_flight < DEPTH {
-            let bytes = buffers[next].bytes_mut();
-            let entry = opcode::Read::new(fd, bytes.as_mut_ptr(), u32_from(bytes.len()))
-                .offset(offsets[next])
-                .build()
-                .user_data(u64_from(next));
-            next += 1;
-            // SAFETY: the buffers are borrowed, and none is touched, until the loop has taken all completions.
-            while unsafe { uring.submission().push(&entry) }.is_err() {
-                let _ = uring.submit();
-            }
-            in_flight += 1;
-        }
-        // There is no giving up: the kernel may have buffers.
-        if in_flight > 0 && uring.submit_and_wait(1).is_err() {
-            std::thread::sleep(PAUSE);
-        }
-        for entry in uring.completion() {
-            let number = index64(entry.user_data());
-            let read = usize::try_from(entry.result()).unwrap_or(0);
-            full[number] = read == buffers[number].bytes().len();
-            in_flight -= 1;
-        }
-    }
-    full
 }
 
 /// Tells a block device that a range holds nothing any more (`BLKDISCARD` of ioctl(2)). A device that cannot use that
