@@ -33,7 +33,10 @@ pub(crate) struct Counting {
 impl Volume {
     /// Pages that recovery changed have to be read before the live counts are right.
     pub(crate) fn count_pages(&mut self, pages: impl IntoIterator<Item = usize>) {
+        // Those of an opening before that was cut may be among those of this one, and no page is read twice at once.
         self.counting.pages.extend(pages);
+        self.counting.pages.sort_unstable();
+        self.counting.pages.dedup();
     }
 
     /// A page was read, and records of recovery replaced these blocks in it.
