@@ -22,7 +22,7 @@ use crate::cpu::thread_cpu_s;
 use crate::engine::{Control, Gathered, INTERRUPT_EVERY, Setup};
 use crate::result::RunResult;
 use crate::series::Recorder;
-use crate::volume::Load;
+use crate::volume::{Arrival, Load, next_arrival};
 
 const BLOCK: u64 = 4096;
 
@@ -87,13 +87,6 @@ pub(super) struct Measured {
     pub(super) at: u64,
 }
 
-/// The next request of the load: whose, the request, and when it is issued.
-struct Arrival {
-    load: usize,
-    asked: Asked,
-    issued: u64,
-}
-
 /// Runs a setup with a zoned volume between its load and two devices.
 pub(crate) fn simulate(
     setup: &Setup,
@@ -150,7 +143,8 @@ impl Runner {
         let mut look = INTERRUPT_EVERY;
         loop {
             let under_way = self.active.len() - self.free.len();
-            let (arrival, more) = if self.partial { (None, false) } else { self.next_arrival()? };
+            let (arrival, more) =
+                if self.partial { (None, false) } else { next_arrival(&mut self.loads)? };
             // The volume takes no more: what comes then waits for a request to end.
             let arrival = arrival.filter(|_| under_way < REQUESTS_MAX);
             let event = self.next_event();
@@ -172,23 +166,6 @@ impl Runner {
                 }
             }
         }
-    }
-
-    /// The request whose turn it is: earliest first, then of the tenant that had least of its share. And whether any tenant
-    /// has more.
-    fn next_arrival(&mut self) -> Result<(Option<Arrival>, bool), SimError> {
-        let mut best: Option<(Arrival, u64)> = None;
-        let mut more = false;
-        for (at, load) in self.loads.iter_mut().enumerate() {
-            let Some(asked) = load.tenant.peek()? else { continue };
-            more = true;
-            let Some(issued) = load.next_time(&asked) else { continue };
-            let share = load.tenant.issued / u64::from(load.tenant.weight);
-            if best.as_ref().is_none_or(|(first, least)| (issued, share) < (first.issued, *least)) {
-                best = Some((Arrival { load: at, asked, issued }, share));
-            }
-        }
-        Ok((best.map(|(arrival, _)| arrival), more))
     }
 
     /// When something happens by itself next.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use onefold_trace::workload::Request;
 
+use crate::SimError;
 use crate::tenant::{Pace, Tenant};
 
 /// A tenant, and what it has in flight.
@@ -16,6 +17,32 @@ pub(crate) struct Load {
     integral: u128,
 }
 
+/// The next request of all tenants.
+pub(crate) struct Arrival {
+    /// Whose.
+    pub(crate) load: usize,
+    pub(crate) asked: Request,
+    /// When it is issued.
+    pub(crate) issued: u64,
+}
+
+/// The request whose turn it is: earliest first, then of the tenant that had least of its share. And whether any tenant has
+/// more.
+pub(crate) fn next_arrival(loads: &mut [Load]) -> Result<(Option<Arrival>, bool), SimError> {
+    let mut best: Option<(Arrival, u64)> = None;
+    let mut more = false;
+    for (at, load) in loads.iter_mut().enumerate() {
+        let Some(asked) = load.tenant.peek()? else { continue };
+        more = true;
+        let Some(issued) = load.next_time(&asked) else { continue };
+        let share = load.tenant.issued / u64::from(load.tenant.weight);
+        if best.as_ref().is_none_or(|(first, least)| (issued, share) < (first.issued, *least)) {
+            best = Some((Arrival { load: at, asked, issued }, share));
+        }
+    }
+    Ok((best.map(|(arrival, _)| arrival), more))
+}
+
 impl Load {
     pub(crate) fn new(tenant: Tenant) -> Self {
         let ready = match &tenant.pace {
@@ -26,7 +53,7 @@ impl Load {
     }
 
     /// When the next request is issued; `None` while all places are taken.
-    pub(crate) fn next_time(&self, request: &Request) -> Option<u64> {
+    fn next_time(&self, request: &Request) -> Option<u64> {
         match &self.tenant.pace {
             Pace::Closed(_) => self.ready.front().copied(),
             Pace::Open { .. } => Some(self.tenant.next_time(request)),

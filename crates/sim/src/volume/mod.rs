@@ -19,7 +19,7 @@ use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
 
 pub(crate) use device::Device;
-pub(crate) use load::Load;
+pub(crate) use load::{Arrival, Load, next_arrival};
 pub(crate) use run::simulate;
 
 /// What a volume did in the measured part.

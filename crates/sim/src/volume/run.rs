@@ -14,7 +14,7 @@ use onefold_volume::{Range, Refusal};
 use super::Stalls;
 use super::device::Device;
 use super::finish::{Rest, finish};
-use super::load::Load;
+use super::load::{self, Arrival, Load};
 use super::request::{Request, Work};
 use super::stack::{NOBODY, ReadRefused, Stack};
 use crate::SimError;
@@ -89,14 +89,6 @@ pub(super) struct Runner {
     pub(super) partial: bool,
 }
 
-/// The next request of the load: whose, the request, when it is issued and when it gets to the volume.
-struct Arrival {
-    load: usize,
-    asked: onefold_trace::workload::Request,
-    issued: u64,
-    now: u64,
-}
-
 impl Runner {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
         if self.warmup == 0 {
@@ -108,8 +100,8 @@ impl Runner {
             let (arrival, more) = if self.partial { (None, false) } else { self.next_arrival()? };
             let event = self.stack.next_event();
             match (arrival, event) {
-                (Some(arrival), event) if event.is_none_or(|event| arrival.now <= event) => {
-                    self.arrive(&arrival)?;
+                (Some((arrival, now)), event) if event.is_none_or(|event| now <= event) => {
+                    self.arrive(&arrival, now)?;
                 }
                 _ if !more && self.free.len() == self.active.len() => return Ok(()),
                 (_, Some(event)) => {
@@ -131,26 +123,13 @@ impl Runner {
         }
     }
 
-    /// The request whose turn it is: earliest first, then of the tenant that had least of its share. And whether any
-    /// tenant has more.
-    fn next_arrival(&mut self) -> Result<(Option<Arrival>, bool), SimError> {
-        let mut best: Option<(Arrival, u64)> = None;
-        let mut more = false;
-        for (at, load) in self.loads.iter_mut().enumerate() {
-            let Some(asked) = load.tenant.peek()? else { continue };
-            more = true;
-            let Some(issued) = load.next_time(&asked) else { continue };
-            let share = load.tenant.issued / u64::from(load.tenant.weight);
-            if best.as_ref().is_none_or(|(first, least)| {
-                issued < first.issued || (issued == first.issued && share < *least)
-            }) {
-                best = Some((Arrival { load: at, asked, issued, now: 0 }, share));
-            }
-        }
-        let cpu = (self.cpu_until, self.config.cpu.get());
-        let arrival = best.map(|(arrival, _)| {
-            let busy = cpu.1 + self.search_ns(&arrival);
-            Arrival { now: arrival.issued.max(cpu.0) + busy, ..arrival }
+    /// The next request of the load, when it gets to the volume, and whether there are more.
+    fn next_arrival(&mut self) -> Result<(Option<(Arrival, u64)>, bool), SimError> {
+        let (arrival, more) = load::next_arrival(&mut self.loads)?;
+        let arrival = arrival.map(|arrival| {
+            let busy = self.config.cpu.get() + self.search_ns(&arrival);
+            let now = arrival.issued.max(self.cpu_until) + busy;
+            (arrival, now)
         });
         Ok((arrival, more))
     }
@@ -170,8 +149,7 @@ impl Runner {
     }
 
     /// Takes a request to the volume.
-    fn arrive(&mut self, arrival: &Arrival) -> Result<(), SimError> {
-        let now = arrival.now;
+    fn arrive(&mut self, arrival: &Arrival, now: u64) -> Result<(), SimError> {
         self.cpu_until = now;
         let load = &mut self.loads[arrival.load];
         load.began(arrival.issued, now);
