@@ -1,5 +1,6 @@
 //! A volume against plain arrays of blocks, one for each member of its family.
 
+mod cleaning;
 mod family;
 mod remap;
 

@@ -1,0 +1,76 @@
+//! The cleaner and the host, where log segments are short.
+
+use std::collections::BTreeSet;
+
+use onefold_units::{Lba, Nanos, Rng};
+use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal};
+
+use crate::{BLOCK, Rig, options, stamp};
+
+/// Blocks of a log segment.
+const SEGMENT: u64 = 64;
+
+/// A volume that was overwritten until its cleaner had work.
+fn worn(options: Options) -> Rig {
+    let mut rig = Rig::new(SEGMENT * 160, 7600, options);
+    let mut rng = Rng::new(3);
+    while rig.volume.stats().freed_segments < 200 {
+        let lba = rng.below(rig.blocks() - 8);
+        rig.write(lba, 8);
+        rig.step();
+    }
+    rig
+}
+
+#[test]
+fn trims_keep_no_pause_where_log_segments_are_short() {
+    let rig = worn(Options { trim_pause: Nanos::new(1 << 50), ..options() });
+    let stats = rig.volume.stats();
+    assert!(stats.trim_sent / SEGMENT > stats.freed_segments / 2, "{stats:?}");
+}
+
+/// No batch is sure to fit what is left of a log segment, so each write needs one that is listed by a root.
+#[test]
+fn log_segments_smaller_than_batches_do_not_stop_the_host() {
+    let mut rig = worn(Options { batch_blocks: 256, ..options() });
+    rig.read_all();
+}
+
+/// Answers what it is asked, but for reads: those it holds.
+fn answer_writes(rig: &mut Rig, held: &mut Vec<Io>) {
+    rig.volume.pump(rig.now);
+    while let Some(io) = rig.volume.poll_io() {
+        let at = u64::from(io.at.raw());
+        match io.kind {
+            IoKind::Read => {
+                held.push(io);
+                continue;
+            }
+            IoKind::Write => {
+                let bytes = rig.volume.buffer(io.id)[..io.blocks as usize * BLOCK].to_vec();
+                rig.memory.write(at, &bytes).unwrap();
+            }
+            _ => {}
+        }
+        rig.volume.completed(rig.now, io.id, Ok(()));
+    }
+}
+
+#[test]
+fn several_victims_are_walked_side_by_side_where_log_segments_are_short() {
+    let mut rig = worn(options());
+    let (mut rng, mut held) = (Rng::new(4), Vec::new());
+    let data = stamp(0, 1).repeat(8);
+    for _ in 0..100_000 {
+        let range = Range { lba: Lba::new(rng.below(rig.blocks() - 8)), blocks: 8 };
+        let busy = rig.volume.write(1, range, Some(&data), false) == Err(Refusal::Busy);
+        rig.now += Nanos::new(2_000_000);
+        answer_writes(&mut rig, &mut held);
+        if busy {
+            break;
+        }
+    }
+    // Nothing was read of them, so these are headers.
+    let victims: BTreeSet<u64> = held.iter().map(|io| u64::from(io.at.raw()) / SEGMENT).collect();
+    assert!(victims.len() > 1 && victims.len() == held.len(), "{held:?}");
+}
