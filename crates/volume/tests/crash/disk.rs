@@ -78,6 +78,8 @@ pub(crate) struct Disk {
     pub(crate) fails: Option<u64>,
     /// Requests it answered as a [`Backing`].
     pub(crate) requests: u64,
+    /// How many of them there were when the first flush was over.
+    pub(crate) first_flush: Option<u64>,
 }
 
 fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
@@ -177,6 +179,7 @@ impl Disk {
             dead: false,
             fails: None,
             requests: 0,
+            first_flush: None,
         }
     }
 
@@ -448,6 +451,7 @@ impl Backing for Disk {
         self.tick()?;
         let covered = self.begin_flush();
         self.end_flush(&covered);
+        self.first_flush.get_or_insert(self.requests);
         Ok(())
     }
 

@@ -586,9 +586,10 @@ impl Rig {
             }
         }
         // Without a cut it comes to this, and the first thing that an opening does makes it durable.
+        (self.disk.requests, self.disk.first_flush) = (0, None);
         let whole = Self::open(self.setup, self.disk.clone(), self.oracle, 0)?;
-        self.disk.requests = 0;
-        self.disk.fuse = Some(1 + self.rng.below(whole.opening));
+        let durable = whole.disk.first_flush.expect("an opening flushes");
+        self.disk.fuse = Some(durable + self.rng.below(1 + whole.opening - durable));
         let _ = open(&mut self.disk, &self.setup);
         let disk = Disk::new(self.disk.random_cut(&mut self.rng));
         Self::open(self.setup, disk, whole.oracle, self.rng.next_u64())
