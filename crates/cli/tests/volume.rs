@@ -482,3 +482,35 @@ fn a_served_volume_takes_snapshots_and_another_size() {
     assert_eq!(server.terminate(), Some(0));
     assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
 }
+
+/// It exports more than it can hold, and says how much that is.
+#[test]
+fn a_thin_volume_takes_data_until_it_is_full() {
+    let folder = Folder::new("volume-thin");
+    let (path, socket) = (folder.0.join("volume"), folder.0.join("nbd"));
+    let size = ["--backing-size", "64MiB", "--size", "512MiB"];
+    let create = |more: &[&str]| volume(&[&["create", text(&path)], &size[..], more].concat());
+    let refused = create(&[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+    assert!(message(&refused).contains("thin volume of at most"), "{}", message(&refused));
+    let han = create(&["--thin", "--mode", "han"]);
+    assert!(message(&han).contains("leave out --thin"), "{}", message(&han));
+    let made = create(&["--thin"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    let mut disk = Client::device(&Endpoint::Unix(socket)).unwrap();
+    let data = vec![7; 1 << 20];
+    let at = |n: u64| n * (5 << 20);
+    let full = (0..100).find(|n| disk.write(at(*n), &data, false).is_err()).expect("it is full");
+    assert!(full > 30, "{full} MiB");
+    disk.write(at(full - 1), &data, false).expect("what is there can be written again");
+    let info = json(&["info", text(&path)]);
+    assert_eq!(info["thin"], true);
+    let (data, capacity) = (info["data_bytes"].as_u64(), info["capacity_bytes"].as_u64());
+    assert!(data > Some(full << 20) && data <= capacity, "{data:?} of {capacity:?}");
+    drop(disk);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
+    json(&["resize", text(&path), "--size", "700MiB"]);
+    assert_eq!(json(&["info", text(&path)])["logical_bytes"], 700 << 20);
+}

@@ -125,7 +125,7 @@ impl Config {
         let layout = Layout::new(geometry)?;
         let logical_blocks = self.exported(layout.log_blocks());
         let geometry = Geometry { logical_blocks, ..geometry };
-        Layout::new(geometry).map(|_| geometry)
+        Layout::new(geometry)?.not_thin().map(|_| geometry)
     }
 
     /// Log segments that are zones.
@@ -141,7 +141,7 @@ impl Config {
         let exported = |layout: Layout| {
             let logical_blocks = self.exported(layout.log_blocks());
             let geometry = Geometry { logical_blocks, ..geometry };
-            Layout::new(geometry).map(|_| geometry)
+            Layout::new(geometry)?.not_thin().map(|_| geometry)
         };
         Ok(Layout::new(geometry).and_then(exported))
     }

@@ -279,7 +279,8 @@ pub enum GeometryError {
     /// More is exported than cleaning can serve.
     #[error(
         "{logical} blocks are to be exported, and {usable} of {space} blocks of log space can hold data \
-         beside the reserve; choose a smaller size or a larger backing"
+         beside the reserve; choose a smaller size or a larger backing{}",
+        if *thin > *usable { format!(", or make a thin volume of at most {thin} blocks") } else { String::new() }
     )]
     Logical {
         /// Blocks to export.
@@ -288,5 +289,7 @@ pub enum GeometryError {
         usable: u64,
         /// Blocks of all log segments.
         space: u64,
+        /// Most blocks that a thin volume can export.
+        thin: u64,
     },
 }

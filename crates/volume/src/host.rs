@@ -145,7 +145,7 @@ impl Volume {
         self.need_new_pages(slot, range)?;
         self.need_pages(slot, range)?;
         self.need_sharers(slot, range)?;
-        self.need_space(range.blocks)?;
+        self.need_space(slot, range)?;
         let blocks = onefold_units::convert::narrow(range.blocks);
         let stream = self.stream_of(range.lba, blocks);
         if !self.can_append(stream, blocks) || !self.cleaner_keeps_pace() {

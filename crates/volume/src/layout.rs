@@ -11,6 +11,7 @@ use onefold_units::convert::{index64, low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
+use crate::family::SEGMENTS_BESIDE;
 
 /// Largest indirection unit in blocks.
 const UNIT_MAX: u32 = 64;
@@ -18,6 +19,14 @@ const UNIT_MAX: u32 = 64;
 /// Fewest zones that hold data. Zones are as large as they are, and there may be few: 128 would refuse most emulated ones
 /// (differs from volume.md, section 5.1).
 const ZONES_MIN: u32 = 16;
+
+/// Most that a thin volume exports, as a multiple of what its log can hold: its map has to fit as well, however little of each
+/// map page is used.
+const THIN_MAX: u64 = 16;
+
+/// Blocks of log that a map page takes at most: its image with checksums, half a block of records that no image has yet, and as
+/// much again that is dead and not given back yet.
+const LOG_PER_MAP_PAGE: u64 = 5;
 
 /// Fewest blocks of a log segment.
 const SEGMENT_BLOCKS_MIN: u32 = 64;
@@ -85,12 +94,53 @@ impl Layout {
             return Err(GeometryError::BackingTooSmall { found, segments, segment_blocks, min });
         }
         let layout = Self { geometry, labels, roots, stride, fixed, segments };
-        let usable = layout.logical_max();
-        if logical_blocks == 0 || logical_blocks > usable {
-            let space = layout.log_blocks();
-            return Err(GeometryError::Logical { logical: logical_blocks, usable, space });
+        if logical_blocks == 0 || logical_blocks > layout.thin_max() {
+            return Err(layout.too_large());
         }
         Ok(layout)
+    }
+
+    /// The layout of a volume that holds all that it exports.
+    ///
+    /// # Errors
+    /// It is thin.
+    pub fn not_thin(self) -> Result<Self, GeometryError> {
+        if self.is_thin() { Err(self.too_large()) } else { Ok(self) }
+    }
+
+    fn too_large(&self) -> GeometryError {
+        GeometryError::Logical {
+            logical: self.geometry.logical_blocks,
+            usable: self.logical_max(),
+            space: self.log_blocks(),
+            thin: self.thin_max(),
+        }
+    }
+
+    /// Whether more is exported than the log can hold.
+    #[must_use]
+    pub fn is_thin(&self) -> bool {
+        self.geometry.logical_blocks > self.logical_max()
+    }
+
+    /// Most blocks that a thin volume can export. None on so few log segments that its map takes half of what the cleaner and the
+    /// streams leave.
+    #[must_use]
+    pub fn thin_max(&self) -> u64 {
+        let most = self.logical_max() * THIN_MAX;
+        let left = self.usable_segments().saturating_sub(self.low() + SEGMENTS_BESIDE);
+        if self.map_segments_of(most) * 2 <= left { most } else { self.logical_max() }
+    }
+
+    /// Log segments that the map of all that is exported takes at most.
+    #[must_use]
+    pub(crate) fn map_segments(&self) -> u32 {
+        self.map_segments_of(self.geometry.logical_blocks)
+    }
+
+    fn map_segments_of(&self, logical_blocks: u64) -> u32 {
+        let blocks = logical_blocks.div_ceil(crate::map::PAGE_ENTRIES_U64) * LOG_PER_MAP_PAGE;
+        narrow(blocks.div_ceil(u64::from(self.geometry.segment_blocks)))
     }
 
     /// The geometry.

@@ -22,6 +22,10 @@ pub struct VolumeSnapshot {
     pub free_log_segments: u64,
     /// Bytes of the log that are live, data and map.
     pub live_bytes: u64,
+    /// Bytes of data of all members.
+    pub data_bytes: u64,
+    /// Bytes of data that a thin volume, or one with snapshots, can hold.
+    pub capacity_bytes: u64,
     /// Bytes of all log segments.
     pub log_bytes: u64,
     /// Memory of the map.

@@ -76,8 +76,10 @@ pub struct LogDetails {
     pub free_segments: u32,
     /// Blocks that are live, data and map.
     pub live_blocks: u64,
-    /// How full it is, for what snapshots and clones take.
+    /// How full it is.
     pub usage: Usage,
+    /// Whether it exports more than it can hold.
+    pub thin: bool,
     /// Map pages in memory.
     pub resident_pages: u64,
     /// Blocks of log since the last checkpoint began.
@@ -95,6 +97,7 @@ impl LogDetails {
             free_segments: volume.free_segments(),
             live_blocks: volume.live_blocks(),
             usage: volume.usage(),
+            thin: volume.layout().is_thin(),
             resident_pages: u64_from(volume.resident_pages()),
             blocks_since_checkpoint: volume.blocks_since_checkpoint(),
             blocks_since_flush: volume.blocks_since_flush(),
@@ -142,6 +145,8 @@ impl VolumeDetails {
             log_segments: log(|log| log.segments.into()),
             free_log_segments: log(|log| log.free_segments.into()),
             live_bytes: log(|log| log.live_blocks) * PAGE_BYTES,
+            data_bytes: log(|log| log.usage.data_blocks) * PAGE_BYTES,
+            capacity_bytes: log(|log| log.usage.capacity_blocks) * PAGE_BYTES,
             log_bytes: log(|log| log.log_blocks) * PAGE_BYTES,
             map_bytes: self.log.as_ref().map_or(self.memory.real_bytes, LogDetails::map_bytes),
             checkpoint_lag_bytes: log(|log| log.blocks_since_checkpoint) * PAGE_BYTES,

@@ -16,6 +16,12 @@ pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, Volum
             what: "writes blocks of 4 KiB: leave out --unit",
         });
     }
+    if spec.thin {
+        return Err(VolumeError::Mode {
+            mode: name,
+            what: "holds all that it exports: leave out --thin",
+        });
+    }
     let partition = match spec.segment_bytes {
         None => Areas::default_partition(mode, blocks),
         Some(_) if mode == VolumeMode::Han => {

@@ -83,6 +83,8 @@ pub struct VolumeSpec {
     pub bytes: Option<u64>,
     /// Share of log space that stays free where `bytes` is absent (volume.md, section 5.1: 0.2).
     pub op: f64,
+    /// `bytes` may be more than the log can hold; mode `log` only.
+    pub thin: bool,
     /// Bytes of a log segment, in mode `sung` of a partition; `None`: chosen by the size of the backing.
     pub segment_bytes: Option<u64>,
     /// Bytes of the indirection unit of the backing.
@@ -96,6 +98,7 @@ impl Default for VolumeSpec {
             mode: VolumeMode::Log,
             bytes: None,
             op: 0.2,
+            thin: false,
             segment_bytes: None,
             unit_bytes: PAGE_BYTES,
         }
@@ -163,7 +166,9 @@ impl VolumeSpec {
             Some(bytes) => Self::whole_blocks(bytes)?,
             None => share(layout.log_blocks(), 1.0 - self.op).min(layout.logical_max()),
         };
-        Layout::new(Geometry { logical_blocks, ..geometry }).map_err(MountError::Geometry)?;
+        Layout::new(Geometry { logical_blocks, ..geometry })
+            .and_then(|layout| if self.thin { Ok(layout) } else { layout.not_thin() })
+            .map_err(MountError::Geometry)?;
         let data = LabelDevice {
             uuid: random_uuid()?,
             role: DeviceRole::Data,

@@ -28,6 +28,9 @@ pub(super) fn page(page: &mut Page<'_>, volume: &VolumeSnapshot) -> fmt::Result 
     page.gauge("free_log_segments", "Log segments that are free", None, free)?;
     let bytes = Some(&Unit::Bytes);
     page.gauge("log_live", "Live part of the log", bytes, float(volume.live_bytes))?;
+    page.gauge("data", "Data of all members", bytes, float(volume.data_bytes))?;
+    let help = "Data that a thin volume, or one with snapshots, can hold";
+    page.gauge("data_capacity", help, bytes, float(volume.capacity_bytes))?;
     page.gauge("log", "All log segments", bytes, float(volume.log_bytes))?;
     page.gauge("map", "Memory of the map", bytes, float(volume.map_bytes))?;
     let help = "Log since the last checkpoint, which recovery would look at";
@@ -58,6 +61,8 @@ pub(super) fn json(volume: &VolumeSnapshot) -> Value {
         "log_segments": volume.log_segments,
         "free_log_segments": volume.free_log_segments,
         "live_bytes": volume.live_bytes,
+        "data_bytes": volume.data_bytes,
+        "capacity_bytes": volume.capacity_bytes,
         "log_bytes": volume.log_bytes,
         "map_bytes": volume.map_bytes,
         "checkpoint_lag_bytes": volume.checkpoint_lag_bytes,

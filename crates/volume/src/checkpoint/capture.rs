@@ -34,6 +34,7 @@ impl Volume {
         self.checkpoint.wanted = false;
         let before = (self.checkpoint.cursor, self.checkpoint.swept);
         let replaced = self.let_members_go();
+        self.compact_meta();
         let mut pages = self.choose_sweep(number);
         let recovered = !self.recovered.is_empty();
         let mut runs = self.capture_runs(number);

@@ -31,7 +31,7 @@ impl Volume {
             [Stream::User, Stream::Hot].iter().any(|stream| self.log.stream(*stream).used >= half);
         let host_soon = available <= Self::kept_from(Stream::User) && ends_soon;
         if host_soon || available <= Self::kept_from(Stream::Clean) {
-            return empty + free > available;
+            return empty + free > available || self.meta_is_sparse();
         }
         free < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
     }

@@ -17,6 +17,7 @@
 
 mod capture;
 mod commit;
+mod compact;
 mod due;
 mod sweep;
 mod write;
@@ -45,6 +46,9 @@ const SWEEP_MIN: u64 = 4;
 
 /// Runs after which every page was swept, however few records each of them has.
 const RUNS_MAX: u64 = 1024;
+
+/// The same while checkpoints take more of the log than the map should.
+const RUNS_IN_A_HURRY: u64 = 16;
 
 /// Log segments that a root names as the next ones (volume.md, section 7).
 const RESERVE_LIST: usize = 64;

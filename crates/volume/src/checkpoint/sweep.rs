@@ -3,7 +3,7 @@
 use onefold_format::volume::RunRecord;
 use onefold_units::convert::{index64, u64_from};
 
-use super::{NewRun, RECORDS_PER_PAGE, RUNS_MAX, SWEEP_MIN};
+use super::{NewRun, RECORDS_PER_PAGE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN};
 use crate::faults::first_lba;
 use crate::map::Ready;
 use crate::page::{Entries, Page};
@@ -95,7 +95,9 @@ impl Volume {
             return chosen;
         }
         let (pages, from) = (self.map.pages_each(), self.checkpoint.cursor);
-        let least = SWEEP_MIN.max(u64_from(pages) / RUNS_MAX);
+        // What small checkpoints write beside pages stays until the sweep has come round.
+        let share = if self.meta_is_sparse() { RUNS_IN_A_HURRY } else { RUNS_MAX };
+        let least = SWEEP_MIN.max(u64_from(pages) / share);
         let mut budget = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
         for step in 0..pages {
             let page = (from + step) % pages;

@@ -122,7 +122,12 @@ impl Areas {
         }
         let (usable, space) = (areas.logical_max(), areas.data_blocks());
         if logical_blocks == 0 || logical_blocks > usable {
-            return Err(GeometryError::Logical { logical: logical_blocks, usable, space });
+            return Err(GeometryError::Logical {
+                logical: logical_blocks,
+                usable,
+                space,
+                thin: usable,
+            });
         }
         Ok(areas)
     }

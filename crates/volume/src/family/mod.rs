@@ -25,6 +25,7 @@ use thiserror::Error;
 
 use crate::config::Options;
 
+pub(crate) use space::SEGMENTS_BESIDE;
 pub use space::Usage;
 
 /// Names a member of the family for ever: numbers are not given out twice.

@@ -178,6 +178,7 @@ impl Volume {
             Resize::Backing { blocks } => Geometry { backing_blocks: blocks, ..old },
         };
         let layout = Layout::new(geometry)?;
+        let layout = if self.layout.is_thin() { layout } else { layout.not_thin()? };
         if layout.roots() != self.layout.roots() {
             let (from, to) = (old.backing_blocks, geometry.backing_blocks);
             return Err(ResizeError::Moves { from, to });

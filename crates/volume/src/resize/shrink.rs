@@ -1,8 +1,8 @@
 //! What has to happen before something becomes smaller.
 
-use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState};
+use onefold_format::volume::SegmentState;
 use onefold_units::convert::index64;
-use onefold_units::{Lba, Location, LogSegmentId};
+use onefold_units::{Lba, LogSegmentId};
 
 use super::{Phase, ResizeError};
 use crate::host::Range;
@@ -111,23 +111,9 @@ impl Volume {
         if !self.segments.iter().any(|(_, segment)| meta(segment)) {
             return false;
         }
-        let leaves =
-            |at: Location| at.is_block() && self.segments.of(self.layout.segment_of(at)).leaving;
-        let mut keys = Vec::new();
-        for slot in self.family.slots() {
-            for (page, key) in
-                (0..self.map.pages_each()).map(|page| (page, self.map.key(slot, page)))
-            {
-                let image = self.map.image(key);
-                let block = self.family.of(slot).directory[page / DIRECTORY_ENTRIES];
-                if leaves(image.page) || leaves(image.sums) || leaves(block.location) {
-                    keys.push(key);
-                }
-            }
-        }
-        for key in keys {
-            self.map.mark_stale(key);
-        }
+        let leaving: Vec<LogSegmentId> =
+            self.segments.iter().filter(|(_, one)| one.leaving).map(|(id, _)| id).collect();
+        self.write_anew(|id| leaving.contains(&id));
         true
     }
 }

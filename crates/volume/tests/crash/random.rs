@@ -77,6 +77,14 @@ fn random_cuts() {
     });
 }
 
+#[test]
+fn random_cuts_of_thin_volumes() {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_thin_volumes"), 20, |seed| {
+        let mut rng = Rng::new(seed);
+        random_run(seed, Setup::random_thin(&mut rng), rng);
+    });
+}
+
 /// A server that is killed leaves what only the cache of the drive has: the next one makes it durable before it builds upon it.
 #[test]
 fn power_fails_while_a_killed_volume_opens() {

@@ -263,11 +263,11 @@ impl Rig {
         panic!("the family is busy for ever, {:?}", self.setup);
     }
 
-    /// The same where nothing fails but power, and snapshots take what space there is.
+    /// The same where nothing fails but power, and snapshots or a thin device take what space there is.
     pub(crate) fn run(&mut self, op: Op) -> bool {
         let taken = self.try_run(op);
-        let shared = self.volume.as_log().is_some_and(|volume| volume.members().count() > 1);
-        if shared && taken == Err(Refusal::NoSpace) {
+        let fills = self.volume.as_log().is_some_and(Volume::can_fill);
+        if fills && taken == Err(Refusal::NoSpace) {
             return true;
         }
         taken.unwrap_or_else(|refusal| panic!("{op:?} is refused: {refusal:?}, {:?}", self.setup))

@@ -142,6 +142,11 @@ impl Setup {
         if remaps { setup.remapped() } else { setup }
     }
 
+    /// The same with a device that exports several times what the log can hold.
+    pub(crate) fn random_thin(rng: &mut Rng) -> Self {
+        Self { logical_blocks: pick(rng, &[20_000, 60_000, 100_000]), ..Self::random(rng) }
+    }
+
     /// The same in mode `sung` or `han`.
     pub(crate) fn random_faithful(mode: VolumeMode, rng: &mut Rng) -> Self {
         let commit_age = pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]);

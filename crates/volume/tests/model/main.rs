@@ -3,6 +3,7 @@
 mod cleaning;
 mod family;
 mod remap;
+mod thin;
 
 use std::collections::BTreeMap;
 

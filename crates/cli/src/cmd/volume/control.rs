@@ -99,6 +99,9 @@ fn describe(details: &VolumeDetails) -> Value {
         described["segments"] = log.segments.into();
         described["free_segments"] = log.free_segments.into();
         described["live_bytes"] = bytes(log.live_blocks).into();
+        described["data_bytes"] = bytes(log.usage.data_blocks).into();
+        described["capacity_bytes"] = bytes(log.usage.capacity_blocks).into();
+        described["thin"] = log.thin.into();
         described["utilisation"] = (float(log.live_blocks) / float(log.log_blocks)).into();
     }
     described

@@ -25,6 +25,9 @@ pub(crate) struct Create {
     /// Capacity of the volume, such as 8GiB [default: what --op leaves]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     size: Option<u64>,
+    /// Let --size be more than the log can hold (thin provisioning): writes fail with "no space" when it is full
+    #[arg(long, requires = "size")]
+    thin: bool,
     /// How the volume places and cleans
     #[arg(long, value_enum, default_value = "log", value_name = "MODE")]
     mode: Mode,
@@ -78,6 +81,7 @@ impl Create {
             },
             bytes: self.size,
             op: self.op,
+            thin: self.thin,
             segment_bytes: self.segment,
             unit_bytes: self.unit,
         };

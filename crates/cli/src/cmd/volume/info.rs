@@ -89,7 +89,7 @@ impl Info {
     fn log(volume: &Volume) -> Value {
         let (geometry, layout) = (volume.layout().geometry(), volume.layout());
         let bytes = |blocks: u64| blocks * PAGE_BYTES;
-        let members: Vec<_> = volume.members().collect();
+        let (members, usage): (Vec<_>, _) = (volume.members().collect(), volume.usage());
         json!({
             "schema": "onefold.volume.info/1",
             "logical_bytes": bytes(geometry.logical_blocks),
@@ -100,7 +100,9 @@ impl Info {
             "segments": layout.usable_segments(),
             "free_segments": volume.free_segments(),
             "live_bytes": bytes(volume.live_blocks()),
-            "data_bytes": bytes(volume.usage().data_blocks),
+            "data_bytes": bytes(usage.data_blocks),
+            "capacity_bytes": bytes(usage.capacity_blocks),
+            "thin": layout.is_thin(),
             "members": super::family::describe(&members),
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
         })
@@ -110,9 +112,14 @@ impl Info {
 fn table(info: &Value) -> String {
     let size = |key: &str| render::size(info[key].as_u64().unwrap_or(0));
     let number = |key: &str| info[key].as_u64().unwrap_or(0);
+    let thin = if info["thin"] == true {
+        format!("thin: {} of data in {}\n", size("data_bytes"), size("capacity_bytes"))
+    } else {
+        String::new()
+    };
     format!(
         "exports {} on {} ({} of log), unit {}\n\
-         {} log segments of {}, {} free; {} live, {:.1} % of the log; {} snapshots and clones\n",
+         {} log segments of {}, {} free; {} live, {:.1} % of the log; {} snapshots and clones\n{thin}",
         size("logical_bytes"),
         size("backing_bytes"),
         size("log_bytes"),

@@ -60,7 +60,10 @@ impl ResizeVolume {
             ..old
         };
         // Both together, before the first of them is changed.
-        Layout::new(new).map_err(MountError::Geometry)?;
+        let was_thin = Layout::new(old).is_ok_and(|layout| layout.is_thin());
+        Layout::new(new)
+            .and_then(|layout| if was_thin { Ok(layout) } else { layout.not_thin() })
+            .map_err(MountError::Geometry)?;
         if !self.dry_run {
             let opened = VolumeDevice::open(backing, VolumeOptions::default())?;
             let to = VolumeResize {

@@ -1,0 +1,71 @@
+//! Log segments of the map are emptied by writing anew what is still live there.
+//!
+//! The sweep writes pages that changed. One that does not change keeps its image, and with it a log segment in which all
+//! else is dead; after some time many log segments hold a page or two each. So where checkpoints take more of the log than
+//! the map should, the next sweeps write the pages anew that lie in the emptiest of these.
+
+use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState};
+use onefold_units::convert::u32_from;
+use onefold_units::{Location, LogSegmentId};
+
+use crate::log::Stream;
+use crate::volume::Volume;
+
+impl Volume {
+    /// Log segments that checkpoints fill.
+    pub(crate) fn meta_segments(&self) -> u32 {
+        let meta = self.segments.iter().filter(|(_, segment)| {
+            segment.stream == Stream::Meta
+                && (segment.live > 0 || segment.state == SegmentState::Open)
+        });
+        u32_from(meta.count())
+    }
+
+    /// Whether checkpoints take more of the log than the map should.
+    pub(crate) fn meta_is_sparse(&self) -> bool {
+        self.meta_segments() > self.layout.map_segments()
+    }
+
+    /// Has the sweep empty log segments of the map, as many as their blocks fit into one.
+    pub(super) fn compact_meta(&mut self) {
+        if !self.meta_is_sparse() || !self.is_counted() {
+            return;
+        }
+        let closed = self.segments.iter().filter(|(_, segment)| {
+            segment.stream == Stream::Meta
+                && segment.state == SegmentState::Closed
+                && segment.live > 0
+        });
+        let mut closed: Vec<_> = closed.map(|(id, segment)| (segment.live, id)).collect();
+        closed.sort_unstable();
+        let mut room = self.segment_blocks();
+        let emptiest: Vec<LogSegmentId> = closed
+            .into_iter()
+            .map_while(|(live, id)| {
+                room = room.checked_sub(live)?;
+                Some(id)
+            })
+            .collect();
+        let goes = |id: LogSegmentId| emptiest.contains(&id);
+        self.write_anew(goes);
+    }
+
+    /// Marks the pages whose images, or whose block of the directory, lie in some log segments: the sweep writes them anew.
+    pub(crate) fn write_anew(&mut self, goes: impl Fn(LogSegmentId) -> bool) {
+        let lies = |at: Location| at.is_block() && goes(self.layout.segment_of(at));
+        let mut keys = Vec::new();
+        for slot in self.family.slots() {
+            for page in 0..self.map.pages_each() {
+                let key = self.map.key(slot, page);
+                let image = self.map.image(key);
+                let block = self.family.of(slot).directory[page / DIRECTORY_ENTRIES];
+                if lies(image.page) || lies(image.sums) || lies(block.location) {
+                    keys.push(key);
+                }
+            }
+        }
+        for key in keys {
+            self.map.mark_stale(key);
+        }
+    }
+}
