@@ -4,14 +4,13 @@
 //! take space and free none, and a thin device can hold less than it exports. So their writes end where the cleaner would begin
 //! to move almost full log segments (volume.md, section 5.7), and what their maps may take is left.
 
-use onefold_format::volume::SegmentState;
 use onefold_units::Lba;
 use onefold_units::convert::{index, u32_from, u64_from};
 
 use crate::family::Spot;
 use crate::host::Range;
 use crate::io::Refusal;
-use crate::log::{CLEAN_RECORDS_MAX, Stream};
+use crate::log::CLEAN_RECORDS_MAX;
 use crate::volume::Volume;
 
 /// Log segments that stay free beside those that the cleaner keeps free: those that streams fill, and two.
