@@ -115,6 +115,9 @@ volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.ch
 volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
 volume|spoiled-recovery|checkpoint/commit.rs|s/self\.recovered\.push\(\(new\.slot, new\.records\)\);//|a spoiled checkpoint of the opening keeps what recovery found
 volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages_each\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
+volume|map-uncleaned|checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
+volume|thin-overwrite|family/space.rs|s/\|\| self\.takes\(slot, range\) <= left//|what is there can be written over in a full thin volume
+volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
 volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
 volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
 volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts

@@ -9,21 +9,27 @@ use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::log::Stream;
+use crate::segments::Segment;
 use crate::volume::Volume;
 
 impl Volume {
     /// Log segments that checkpoints fill.
     pub(crate) fn meta_segments(&self) -> u32 {
-        let meta = self.segments.iter().filter(|(_, segment)| {
-            segment.stream == Stream::Meta
-                && (segment.live > 0 || segment.state == SegmentState::Open)
-        });
-        u32_from(meta.count())
+        u32_from(self.meta().count())
     }
 
-    /// Whether checkpoints take more of the log than the map should.
+    fn meta(&self) -> impl Iterator<Item = &Segment> {
+        let open = |segment: &Segment| segment.state == SegmentState::Open;
+        let meta = self.segments.iter().map(|(_, segment)| segment);
+        meta.filter(move |one| one.stream == Stream::Meta && (one.live > 0 || open(one)))
+    }
+
+    /// Whether checkpoints take more of the log than the map of the device should, and most of that is dead.
     pub(crate) fn meta_is_sparse(&self) -> bool {
-        self.meta_segments() > self.layout.map_segments()
+        let segments = self.meta_segments();
+        let live: u64 = self.meta().map(|segment| u64::from(segment.live)).sum();
+        let all = u64::from(segments) * u64::from(self.segment_blocks());
+        segments > self.layout.map_segments() && live * 2 < all
     }
 
     /// Has the sweep empty log segments of the map, as many as their blocks fit into one.
