@@ -267,6 +267,7 @@ zoned|reserved-first|reclaim.rs|s/if self\.zones\.reserved\(\) == 0 \{/if self.z
 zoned|pinned-moved|reclaim.rs|s/!self\.is_pinned\(\*zone\) && //|reclaim leaves the journal alone
 zoned|wrong-action|reclaim.rs|s/run\.start >= zone\.wp/run.start + 4 >= zone.wp/|a buffer is appended only behind the write pointer
 zoned|waits-for-ever|reclaim.rs|s/self\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
+zoned|looks-again|reclaim.rs|s/self\.should_reclaim\(worker\)\.then_some\(self\.now\)/Some(self.now)/|after a reclaim only an allocation makes a worker look again
 zoned|fifo|zones.rs|s/self\.free_cache\.push_back\(id\)/self.free_cache.push_front(id)/|free zones are taken oldest first
 zoned|aborted-counted|copy.rs|s/self\.stats\.recount\(device, \(cause, Sent::AbortedValid\), copied\);//|what was thrown away is counted as that
 zoned|aborted-leaked|copy.rs|s/if action == Action::RndData \{/if action == Action::Empty {/|the target of an aborted copy is freed

@@ -14,8 +14,9 @@ pub(crate) struct Worker {
     pub(crate) device: usize,
     /// Last request of the host whose data zone lies on the device.
     last_access: Nanos,
-    /// When it looks again whether there is something to do.
-    check_at: Nanos,
+    /// When it looks again whether there is something to do. As in the kernel target only one that looked and found nothing does
+    /// so by itself; after a reclaim it is an allocation that makes it look.
+    check_at: Option<Nanos>,
     /// [`Volume::changes`] when it found nothing it could do.
     starved: Option<u64>,
     pub(crate) job: Option<Job>,
@@ -23,13 +24,17 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) const fn new(device: usize, now: Nanos) -> Self {
-        Self { device, last_access: now, check_at: now, starved: None, job: None }
+        Self { device, last_access: now, check_at: Some(now), starved: None, job: None }
+    }
+
+    fn is_due(&self, now: Nanos) -> bool {
+        self.check_at.is_some_and(|at| at <= now)
     }
 
     /// When it wants to go on.
     pub(crate) fn due(&self) -> Option<Nanos> {
         match &self.job {
-            None => Some(self.check_at),
+            None => self.check_at,
             Some(job) => job.resumes_at(),
         }
     }
@@ -62,7 +67,7 @@ impl Volume {
     pub(crate) fn schedule_reclaim(&mut self) {
         for worker in 0..self.workers.len() {
             if self.should_reclaim(worker) {
-                self.workers[worker].check_at = self.now;
+                self.workers[worker].check_at = Some(self.now);
             }
         }
     }
@@ -80,13 +85,13 @@ impl Volume {
         }
         let this = &self.workers[worker];
         // The kernel target tries again and again at full speed; here it is tried again when something changed.
-        if this.check_at > self.now && this.starved.is_none() || this.starved == Some(self.changes)
-        {
+        let waits = this.starved.is_none() && !this.is_due(self.now);
+        if waits || this.starved == Some(self.changes) {
             return self.postpone(worker);
         }
         if !self.should_reclaim(worker) {
             self.workers[worker].starved = None;
-            self.workers[worker].check_at = self.now + IDLE;
+            self.workers[worker].check_at = Some(self.now + IDLE);
             return false;
         }
         if let Some(job) = self.choose(worker) {
@@ -101,19 +106,20 @@ impl Volume {
     fn postpone(&mut self, worker: usize) -> bool {
         let now = self.now;
         let this = &mut self.workers[worker];
-        if this.check_at <= now {
-            this.check_at = now + IDLE;
+        if this.is_due(now) {
+            this.check_at = Some(now + IDLE);
         }
         false
     }
 
-    /// A reclaim is over: the worker looks again at once, or in ten seconds after a device failed.
+    /// A reclaim is over: the next one begins at once if it has to, or after ten seconds if a device failed.
     pub(crate) fn job_over(&mut self, worker: usize, failed: bool) {
-        let now = self.now;
+        let again = self.should_reclaim(worker).then_some(self.now);
+        let next = if failed { Some(self.now + IDLE) } else { again };
         let this = &mut self.workers[worker];
         this.job = None;
         this.starved = None;
-        this.check_at = if failed { now + IDLE } else { now };
+        this.check_at = next;
         self.changes += 1;
     }
 
