@@ -39,6 +39,10 @@ database: ## Kill a served device under a database again and again (BUDGET=short
 	scripts/db-plain.sh
 	scripts/db-crash.sh $(BUDGET)
 
+.PHONY: guest
+guest: ## The kernel's dm-zoned beside ours, in a guest (skipped without QEMU)
+	scripts/guest.sh
+
 .PHONY: rocksdb-live
 rocksdb-live: ## Hit ratios of the buffer policies under a live RocksDB on a served device (root)
 	scripts/rocksdb-live.sh

@@ -36,7 +36,7 @@ pub(crate) struct Job {
     /// The locked data zone of the chunk.
     pub(crate) data: ZoneId,
     pub(crate) source: ZoneId,
-    target: ZoneId,
+    pub(crate) target: ZoneId,
     /// Where to look for valid blocks next, and where to end.
     at: u32,
     end: u32,

@@ -37,6 +37,7 @@ pub use io::{Done, Failure, Io, IoFailed, IoId, IoKind, REQUESTS_MAX, Refusal, R
 pub use layout::{CONVENTIONAL_MIN, Layout, LayoutError, RESERVED};
 pub use meta::Identity;
 pub use mount::{Recovery, format, mount};
+pub use reclaim::Move;
 pub use stats::{Action, DeviceStats, Reclaims, Sent, Stats, WaitReason, Waits};
 pub use volume::Volume;
 pub use zones::Condition;

@@ -40,6 +40,19 @@ impl Worker {
     }
 }
 
+/// A reclaim that copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// What it does.
+    pub action: Action,
+    /// For which chunk.
+    pub chunk: u32,
+    /// From which zone.
+    pub source: ZoneId,
+    /// To which one.
+    pub target: ZoneId,
+}
+
 impl Volume {
     pub(crate) fn note_access(&mut self, device: usize) {
         let now = self.now;
@@ -230,7 +243,19 @@ impl Volume {
             && self.workers.iter().all(starved)
     }
 
-    /// Reclaims under way.
+    /// What is being copied now, one entry per zoned device that reclaims.
+    pub fn moves(&self) -> impl Iterator<Item = Move> {
+        let jobs = self.workers.iter().filter_map(|worker| worker.job.as_ref());
+        let copying = jobs.filter(|job| matches!(job.stage, Stage::Busy | Stage::Resting(_)));
+        copying.map(|job| Move {
+            action: job.action,
+            chunk: self.zones.get(job.data).chunk,
+            source: job.source,
+            target: job.target,
+        })
+    }
+
+    /// Whether a reclaim is under way.
     #[must_use]
     pub fn is_reclaiming(&self) -> bool {
         self.workers.iter().any(|worker| {

@@ -19,9 +19,9 @@ enum Given {
     Flush { reports: usize },
 }
 
-struct World {
-    rig: Rig,
-    oracle: Oracle,
+pub(crate) struct World {
+    pub(crate) rig: Rig,
+    pub(crate) oracle: Oracle,
     given: Vec<(u64, Given)>,
     /// Tag of a read, and what it has to find.
     reads: Vec<(u64, u64, Vec<u64>)>,
@@ -29,17 +29,18 @@ struct World {
 }
 
 impl World {
-    fn new(rig: Rig, oracle: Oracle, rng: Rng) -> Self {
+    pub(crate) fn new(rig: Rig, oracle: Oracle, rng: Rng) -> Self {
         Self { rig, oracle, given: Vec::new(), reads: Vec::new(), rng }
     }
 
     /// A range, in few chunks, often at the start of one.
     fn range(&mut self) -> (u64, u32) {
-        let chunks = self.rig.blocks() / u64::from(ZONE);
+        let zone = u64::from(self.rig.zone_blocks());
+        let chunks = self.rig.blocks() / zone;
         let few = self.rng.below(3) > 0;
         let chunk = self.rng.below(if few { chunks.min(5) } else { chunks });
-        let offset = if self.rng.below(4) == 0 { 0 } else { self.rng.below(ZONE.into()) };
-        let lba = chunk * u64::from(ZONE) + offset;
+        let offset = if self.rng.below(4) == 0 { 0 } else { self.rng.below(zone) };
+        let lba = chunk * zone + offset;
         let most = [1, 4, 20][index64(self.rng.below(3))];
         let blocks = (1 + self.rng.below(most)).min(self.rig.blocks() - lba);
         (lba, narrow(blocks))
@@ -110,16 +111,17 @@ impl World {
         let under_way = &self.rig.under_way;
         let at = self.rig.index(self.rng.below(1 << 20));
         let io = under_way[at].io;
+        let zone = u64::from(self.rig.zone_blocks());
         let earlier = |other: &onefold_zoned::Io| {
             other.device == io.device
-                && other.at / u64::from(ZONE) == io.at / u64::from(ZONE)
+                && other.at / zone == io.at / zone
                 && matches!(other.kind, IoKind::Write | IoKind::Reset)
         };
         let first = under_way.iter().position(|other| earlier(&other.io));
         self.rig.complete(if io.kind == IoKind::Write { first.unwrap_or(at) } else { at });
     }
 
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         match self.rng.below(10) {
             0..4 if self.rig.volume.requests_under_way() < 12 => self.give(),
             _ if self.rig.under_way() > 0 => self.end_one(),
@@ -140,7 +142,7 @@ impl World {
 }
 
 /// Everything after a power cut is as the model allows, and as the tools of the kernel want it.
-fn recover(
+pub(crate) fn recover(
     disks: Disks,
     geometry: &Geometry,
     options: &Options,
@@ -153,9 +155,10 @@ fn recover(
     }
     rig.settle();
     verify(&mut rig.disks, geometry)?;
-    for chunk in 0..oracle.blocks() / u64::from(ZONE) {
-        let lba = chunk * u64::from(ZONE);
-        for (lba, found) in (lba..).zip(rig.read_now(lba, ZONE)) {
+    let zone = rig.zone_blocks();
+    for chunk in 0..oracle.blocks() / u64::from(zone) {
+        let lba = chunk * u64::from(zone);
+        for (lba, found) in (lba..).zip(rig.read_now(lba, zone)) {
             oracle.recovered(lba, found)?;
         }
     }
@@ -190,7 +193,7 @@ fn campaign(
     Ok(counted)
 }
 
-fn small_copies() -> Options {
+pub(crate) fn small_copies() -> Options {
     Options { copy_blocks: 3, ..Options::default() }
 }
 

@@ -203,6 +203,26 @@ impl Device {
         }
     }
 
+    /// All its bytes.
+    pub(crate) fn image(&self) -> Vec<u8> {
+        let zones = self.zones.conventional + self.zones.sequential;
+        let mut bytes = vec![0; index(zones) * index(self.zone_blocks) * BLOCK];
+        for (at, block) in &self.view.blocks {
+            bytes[index64(*at) * BLOCK..][..BLOCK].copy_from_slice(&block[..]);
+        }
+        bytes
+    }
+
+    /// Has such bytes from now on, durable, and these write pointers.
+    pub(crate) fn load(&mut self, bytes: &[u8], written: Vec<u32>) {
+        let blocks = (0..).zip(bytes.chunks(BLOCK));
+        let blocks = blocks.map(|(at, block)| (at, Rc::new(block.try_into().expect("whole"))));
+        assert_eq!(written.len(), self.view.written.len(), "write pointers");
+        self.view = State { blocks: blocks.collect(), written };
+        self.durable = self.view.clone();
+        self.changes.clear();
+    }
+
     fn cut(&self, rng: &mut Rng) -> Self {
         let mut state = self.durable.clone();
         let kind = rng.below(4);

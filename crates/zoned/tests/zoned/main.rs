@@ -4,6 +4,7 @@ mod crash;
 mod disk;
 mod fields;
 mod flushes;
+mod images;
 mod journal;
 mod oracle;
 mod rig;

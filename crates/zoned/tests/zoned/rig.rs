@@ -182,14 +182,21 @@ impl Rig {
         self.dones.get(&tag).map(|done| done.result)
     }
 
-    /// The operations that wrote some blocks.
-    pub(crate) fn read_now(&mut self, lba: u64, blocks: u32) -> Vec<u64> {
+    pub(crate) fn bytes_now(&mut self, lba: u64, blocks: u32) -> Vec<u8> {
         let tag = self.submit(Request::Read { lba, blocks });
         self.settle();
         let done = self.dones.remove(&tag).expect("a read ends");
         assert_eq!(done.result, Ok(()));
-        let blocks = done.data.chunks(crate::disk::BLOCK);
-        (lba..).zip(blocks).map(|(lba, block)| crate::oracle::stamp(block, lba)).collect()
+        done.data
+    }
+
+    /// The operations that wrote some blocks.
+    pub(crate) fn read_now(&mut self, lba: u64, blocks: u32) -> Vec<u64> {
+        let data = self.bytes_now(lba, blocks);
+        (lba..)
+            .zip(data.chunks(crate::disk::BLOCK))
+            .map(|(lba, block)| crate::oracle::stamp(block, lba))
+            .collect()
     }
 
     /// Z12: every block and flush of each device has exactly one cause.
@@ -270,6 +277,10 @@ impl Rig {
         data.is_some_and(|zone| {
             self.volume.geometry().kind(zone) == onefold_zoned::ZoneKind::Sequential
         })
+    }
+
+    pub(crate) fn zone_blocks(&self) -> u32 {
+        self.volume.geometry().zone_blocks()
     }
 
     pub(crate) fn blocks(&self) -> u64 {

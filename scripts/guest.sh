@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Runs the kernel's own dm-zoned in a guest: Debian's kernel under QEMU, made from packages that are fetched on the first run
+# into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the packages cannot be had it says so and ends
+# with 0; ONEFOLD_REQUIRE=guest makes that an error.
+#
+#   scripts/guest.sh [baseline|fidelity|images]...      fidelity and images if nothing is named
+#
+# baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
+#           GUEST_SECONDS=15 the time that each writes.
+# fidelity  the same requests through dm-zoned and through the engine of onefold-zoned: what reclaim does has to be the same, and
+#           bytes within 15 %. GUEST_REQUESTS=FILE replaces scripts/guest/requests.
+# images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again.
+#           GUEST_SEEDS="1 2 3" are the seeds.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1:-} in
+  -h | --help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+esac
+[ $# -gt 0 ] || set -- fidelity images
+lack() {
+  echo "skipped: the guest with the kernel's dm-zoned ($1)"
+  case ",${ONEFOLD_REQUIRE:-}," in *,guest,*) exit 1 ;; esac
+  exit 0
+}
+for program in qemu-system-x86_64 cargo timeout; do
+  command -v "$program" >/dev/null || lack "$program is missing"
+done
+[ "$(uname -m)" = x86_64 ] || lack "it is made for x86-64"
+cache=$(scripts/guest/image.sh) || lack "${cache:-no image}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# A folder for the guest with the scripts and two empty disks of so many MiB.
+folder() {
+  mkdir -p "$work/$1"
+  cp scripts/guest/*.sh "$work/$1/"
+  truncate -s "$2M" "$work/$1/regular.img"
+  truncate -s "$3M" "$work/$1/zoned.img"
+}
+
+# boot NAME SECONDS COMMAND: runs it in the guest, and prints what it printed if it fails.
+boot() {
+  echo "$3" >"$work/$1/run.sh"
+  scripts/guest/boot.sh "$work/$1" "$2" && return 0
+  echo "guest: $1 failed ($?)" >&2
+  cat "$work/$1/output" >&2
+  return 1
+}
+
+baseline() {
+  local seconds=${GUEST_SECONDS:-15} rows=${GUEST_ROWS:-5}
+  folder baseline 1024 4096
+  boot baseline $((120 + 240 * $(wc -w <<<"$rows"))) "sh ./baseline.sh $seconds $rows" || return 1
+  printf '%4s %9s %9s %9s %10s %9s %9s %9s %9s %8s %8s\n' row 'user MiB' 'top MiB' 'conv MiB' 'zoned MiB' phys/user phys/top \
+    'conv fl.' 'zoned fl.' started 'given up'
+  awk '{ phys = $3 + $5; printf "%4s %9s %9s %9s %10s %9.2f %9.2f %9d %9d %8d %8d\n", $1, $2, $7, $3, $5, phys / $2, phys / $7,
+    $4, $6, $8, $9 }' "$work/baseline/output"
+}
+
+fidelity() {
+  local ours=$work/fidelity/ours kernel=$work/fidelity/kernel
+  folder fidelity 1024 4096
+  cp "${GUEST_REQUESTS:-scripts/guest/requests}" "$work/fidelity/requests"
+  boot fidelity 600 "sh ./replay.sh" || return 1
+  cargo run --quiet --locked -p onefold-zoned --example replay <"$work/fidelity/recorded" >"$ours" || return 1
+  grep ' move ' "$work/fidelity/actions" >"$kernel"
+  echo "dm-zoned: $(wc -l <"$kernel") reclaims; MiB and flushes: $(cut -d' ' -f1-4 "$work/fidelity/output")"
+  echo "onefold:  $(grep -c ' move ' "$ours") reclaims; MiB and flushes: $(grep -v ' move ' "$ours" | tr '\n' ' ')"
+  diff --label dm-zoned --label onefold -u "$kernel" <(grep ' move ' "$ours") || return 1
+  # MiB on each device, within 15 %.
+  awk 'NR == FNR { kernel[1] = $1; kernel[2] = $3; nextfile }
+    / MiB, / { n++; if ($1 > kernel[n] * 1.15 + 0.1 || $1 < kernel[n] * 0.85 - 0.1) bad = 1 }
+    END { exit bad || n != 2 }' "$work/fidelity/output" "$ours" || { echo "bytes differ by more than 15 %"; return 1; }
+  echo "the same actions on the same zones, with the same weights"
+}
+
+# A step of images.rs.
+step() {
+  ONEFOLD_IMAGES=$work/images cargo test --quiet --locked -p onefold-zoned --test zoned "images::$1" -- --ignored --exact \
+    >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
+}
+
+images() {
+  local seed
+  folder images 8 24
+  for seed in ${GUEST_SEEDS:-1 2 3}; do mkdir -p "$work/images/$seed"; done
+  step images_are_written || return 1
+  ONEFOLD_GUEST_ZONE=1M boot images 600 "sh ./images.sh" || return 1
+  cat "$work/images/output"
+  step the_kernel_read_what_was_flushed && step what_the_kernel_wrote_is_read || return 1
+  echo "dm-zoned read what was flushed here, and what it wrote is read here"
+}
+
+status=0
+for name in "$@"; do
+  case $name in
+    baseline | fidelity | images)
+      printf '== guest: %s\n' "$name"
+      $name || { echo "FAIL  guest: $name"; status=1; } ;;
+    *) echo "guest: $name is not baseline, fidelity or images; see --help" >&2; exit 2 ;;
+  esac
+done
+exit "$status"

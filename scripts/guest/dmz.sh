@@ -1,0 +1,58 @@
+# Functions of the guest's scripts around the target dm-zoned on /dev/vda and /dev/nvme0n1. To be sourced; busybox sh.
+
+devices="/dev/vda /dev/nvme0n1"
+
+# Loads the target, has it tell what reclaim does, and keeps what it tells in /tmp/kmsg, whatever the length of the kernel's log.
+prepare_dmz() {
+  modprobe -a dm-zoned crc32c_generic || return 1
+  echo mq-deadline >/sys/block/nvme0n1/queue/scheduler
+  # Not the line that tells of free zones: an idle target with nothing to do repeats it as fast as it can.
+  echo 'file dm-zoned-reclaim.c format "zone %u" +p' >/sys/kernel/debug/dynamic_debug/control
+  cat /dev/kmsg >/tmp/kmsg &
+}
+
+# A new volume, /dev/mapper/t.
+new_dmz() {
+  # shellcheck disable=SC2086
+  dmzadm --format $devices --force --label=t >/tmp/dmzadm 2>&1 && start_dmz || { cat /tmp/dmzadm; return 1; }
+}
+
+start_dmz() {
+  # shellcheck disable=SC2086
+  dmzadm --start $devices >/tmp/dmzadm 2>&1 || { cat /tmp/dmzadm; return 1; }
+}
+
+stop_dmz() {
+  # shellcheck disable=SC2086
+  dmzadm --stop $devices >/tmp/dmzadm 2>&1 || { cat /tmp/dmzadm; return 1; }
+}
+
+# Sectors written to a disk and flushes it got since boot.
+counters() {
+  awk -v disk="$1" '$3 == disk { print $10, $19 }' /proc/diskstats
+}
+
+# Remembers where everything stands.
+mark() {
+  marked="$(counters vda) $(counters nvme0n1) $(counters dm-0)"
+  sleep 1
+  mark_line=$(wc -l </tmp/kmsg)
+}
+
+# What happened since: MiB and flushes of the regular disk and of the zoned one, MiB at the top; then reclaims started, given
+# up, and the weight of those started.
+since_mark() {
+  now="$(counters vda) $(counters nvme0n1) $(counters dm-0)"
+  sleep 1
+  tail -n +$((mark_line + 1)) /tmp/kmsg | awk -v before="$marked" -v now="$now" '
+    / move (cache|rnd|data|buf) zone / {
+      started++
+      if (match($0, /weight [0-9]+/)) weight += substr($0, RSTART + 7, RLENGTH - 7)
+    }
+    /interrupted/ { aborted++ }
+    END {
+      split(before, b); split(now, n)
+      printf "%.1f %d %.1f %d %.1f %d %d %d\n", (n[1] - b[1]) / 2048, n[2] - b[2], (n[3] - b[3]) / 2048, n[4] - b[4],
+        (n[5] - b[5]) / 2048, started, aborted, weight
+    }'
+}
