@@ -3,19 +3,20 @@
 # into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the packages cannot be had it says so and ends
 # with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|fidelity|images]...      fidelity and images if nothing is named
+#   scripts/guest.sh [baseline|fidelity|fua|images]...      fidelity and images if nothing is named
 #
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
 # fidelity  the same requests through dm-zoned and through the engine of onefold-zoned: what reclaim does has to be the same, and
 #           bytes within 15 %. GUEST_REQUESTS=FILE replaces scripts/guest/requests.
+# fua       is a write with FUA durable on dm-zoned? It only tells.
 # images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again.
 #           GUEST_SEEDS="1 2 3" are the seeds.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
 [ $# -gt 0 ] || set -- fidelity images
 lack() {
@@ -40,10 +41,10 @@ folder() {
   truncate -s "$3M" "$work/$1/zoned.img"
 }
 
-# boot NAME SECONDS COMMAND: runs it in the guest, and prints what it printed if it fails.
+# boot NAME SECONDS COMMAND [QEMU-OPTION...]: runs it in the guest, and prints what it printed if it fails.
 boot() {
   echo "$3" >"$work/$1/run.sh"
-  scripts/guest/boot.sh "$work/$1" "$2" && return 0
+  scripts/guest/boot.sh "$work/$1" "$2" "${@:4}" && return 0
   echo "guest: $1 failed ($?)" >&2
   cat "$work/$1/output" >&2
   return 1
@@ -76,6 +77,12 @@ fidelity() {
   echo "the same actions on the same zones, with the same weights"
 }
 
+fua() {
+  folder fua 1024 4096
+  boot fua 400 "sh ./fua.sh" -action reboot=reset || return 1
+  cat "$work/fua/output"
+}
+
 # A step of images.rs.
 step() {
   ONEFOLD_IMAGES=$work/images cargo test --quiet --locked -p onefold-zoned --test zoned "images::$1" -- --ignored --exact \
@@ -96,10 +103,10 @@ images() {
 status=0
 for name in "$@"; do
   case $name in
-    baseline | fidelity | images)
+    baseline | fidelity | fua | images)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, fidelity or images; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, fidelity, fua or images; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

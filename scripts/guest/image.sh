@@ -95,6 +95,7 @@ add_modules() {
     mkdir -p "$(dirname "$root/lib/modules/$version/$name")"
     cp "$all/$name" "$root/lib/modules/$version/$name"
   done
+  touch "$root/lib/modules/$version"/modules.{order,builtin,builtin.modinfo}
   depmod -b "$root" "$version"
 }
 
