@@ -11,7 +11,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/onefold-guest
 programs="fio dmsetup dm-zoned-tools e2fsprogs util-linux busybox-static nbd-client kmod"
 modules="virtio_pci virtio_blk nvme null_blk dm-zoned crc32c_generic ext4 nbd fuse loop 9p 9pnet_virtio"
 
-lack() { echo "$1"; exit 3; }
+exec 3>&1
+lack() { echo "$1" >&3; exit 3; }
 
 # Runs an apt tool on the lists of one Debian release, as if nothing were installed.
 apt_of() {
@@ -48,8 +49,9 @@ fetch_kernel() {
   prepare_apt bookworm
   package=$(apt_of bookworm apt-cache depends linux-image-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
   (cd "$cache" && apt_of bookworm apt-get -qq download "$package") || lack "no package $package"
-  mkdir -p "$cache/kernel"
-  dpkg-deb -x "$cache"/"$package"_*.deb "$cache/kernel"
+  rm -rf "$cache/part"
+  dpkg-deb -x "$cache"/"$package"_*.deb "$cache/part"
+  mv "$cache/part" "$cache/kernel"
   rm "$cache"/"$package"_*.deb
 }
 
@@ -58,10 +60,12 @@ fetch_programs() {
   # shellcheck disable=SC2086
   apt_of trixie apt-get -qq install --yes --download-only --no-install-recommends $programs \
     >"$cache/trixie/log" 2>&1 || lack "no packages: $(tail -n 1 "$cache/trixie/log")"
-  mkdir -p "$cache/unpacked"
+  rm -rf "$cache/part"
+  mkdir "$cache/part"
   for package in "$cache"/trixie/cache/archives/*.deb; do
-    dpkg-deb --fsys-tarfile "$package" | tar -C "$cache/unpacked" -x --keep-directory-symlink
+    dpkg-deb --fsys-tarfile "$package" | tar -C "$cache/part" -x --keep-directory-symlink
   done
+  mv "$cache/part" "$cache/unpacked"
   rm "$cache"/trixie/cache/archives/*.deb
 }
 
