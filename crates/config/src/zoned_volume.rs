@@ -80,9 +80,13 @@ impl Config {
         Ok(Options {
             kernel_flush: self.flag("zoned.kernel_flush"),
             journal: if one { JournalMode::One } else { JournalMode::Off },
-            journal_range: (size > 0).then(|| first / BLOCK..(first + size).div_ceil(BLOCK)),
+            journal_ranges: (size > 0)
+                .then(|| first / BLOCK..(first + size).div_ceil(BLOCK))
+                .into_iter()
+                .collect(),
             copy_blocks: convert::narrow(self.quantity("zoned.copy") / BLOCK),
             bytes: false,
+            give_up_lost: false,
         })
     }
 }

@@ -244,6 +244,14 @@ impl Volume {
         }
     }
 
+    /// A part that was under way is the first of its chunk to begin again.
+    pub(crate) fn put_back(&mut self, number: u64, part: Part) {
+        let queue = self.queue_mut(part.chunk);
+        queue.running.retain(|running| *running != number);
+        queue.waiting.push_front(part);
+        self.ready.push_back(part.chunk);
+    }
+
     fn part_over(&mut self, part: Part, result: Result<(), Failure>) {
         if let Some(zone) = part.zone {
             self.leave(zone);

@@ -34,12 +34,14 @@ pub struct Options {
     pub kernel_flush: bool,
     /// What becomes of the journal.
     pub journal: JournalMode,
-    /// Blocks of 4 KiB where the journal lies: its writes and copies are counted apart.
-    pub journal_range: Option<Range<u64>>,
+    /// Blocks of 4 KiB where the journal lies, in order and apart: its writes and copies are counted apart.
+    pub journal_ranges: Vec<Range<u64>>,
     /// Blocks that reclaim copies at once, at least one.
     pub copy_blocks: u32,
     /// Whether requests carry bytes. Without them only placement is simulated.
     pub bytes: bool,
+    /// Opens a volume whose zones hold less than its metadata says; what is missing reads as zeroes from then on.
+    pub give_up_lost: bool,
 }
 
 impl Default for Options {
@@ -47,9 +49,10 @@ impl Default for Options {
         Self {
             kernel_flush: false,
             journal: JournalMode::Off,
-            journal_range: None,
+            journal_ranges: Vec::new(),
             copy_blocks: 128,
             bytes: true,
+            give_up_lost: false,
         }
     }
 }

@@ -135,9 +135,13 @@ impl Volume {
         let piece_max = self.options.copy_blocks.max(1);
         let job = self.job(worker);
         let (source, target, forced) = (job.source, job.target, job.forced);
+        let action = job.action;
         if job.run.is_empty() {
             let range = job.at..job.end;
-            if !range.is_empty() && self.zones.get(source).terminate && !forced {
+            let unwanted = self.zones.get(source).terminate && !forced;
+            // What was appended to a data zone cannot be taken back.
+            let closing = self.closing && action != Action::Buf;
+            if !range.is_empty() && (unwanted || closing) {
                 self.abort(worker);
                 return;
             }
@@ -185,6 +189,8 @@ impl Volume {
             return;
         }
         if result.is_err() {
+            let source = self.job(worker).source;
+            self.give_up(source);
             self.fail(worker);
             return;
         }
@@ -219,7 +225,11 @@ impl Volume {
 
     /// A piece is copied. dm-kcopyd bounds the share of time that it copies in.
     pub(crate) fn copy_written(&mut self, worker: usize, result: Result<(), IoFailed>) {
+        if self.frozen {
+            return;
+        }
         if result.is_err() {
+            self.fail(worker);
             return;
         }
         let now = self.now;
@@ -241,7 +251,7 @@ impl Volume {
         self.job_over(worker, false);
     }
 
-    /// A device cannot read what is to be copied.
+    /// What is to be copied cannot be read, or a zone did not take it.
     fn fail(&mut self, worker: usize) {
         let action = self.job(worker).action;
         self.stats.reclaims_mut(action).failed += 1;

@@ -6,6 +6,22 @@ use thiserror::Error;
 
 use crate::layout::LayoutError;
 
+/// A zone that holds less than the metadata says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{zone:?} of chunk {chunk} is written up to block {written}, and {blocks} blocks behind that should hold data"
+)]
+pub struct Lost {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Whose it is.
+    pub chunk: u32,
+    /// Its write pointer, in blocks from its start.
+    pub written: u32,
+    /// Valid blocks behind it.
+    pub blocks: u32,
+}
+
 /// Why a volume cannot be made or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -53,6 +69,9 @@ pub enum MountError {
         /// Which one.
         device: usize,
     },
+    /// A device lost what it had called durable.
+    #[error("{0}: the device lost that, or somebody reset the zone")]
+    Lost(Lost),
     /// The map is damaged.
     #[error("chunk {chunk} is mapped to {zone:?}, {what}: the map is damaged")]
     Map {

@@ -21,10 +21,8 @@ impl Volume {
                 Err(reason) => return Begun::Sleep(reason),
             },
         };
-        let good = self.zones.get(zone).condition == Condition::Good;
         match part.kind {
             Kind::Read => self.begin_read(number, part, zone),
-            _ if !good => return Begun::Failed(Failure::Media),
             Kind::Write => return self.begin_write(number, part, zone),
             Kind::Discard => self.discard(part, zone),
         }
@@ -97,7 +95,11 @@ impl Volume {
 
     fn begin_write(&mut self, number: u64, part: &mut Part, data: ZoneId) -> Begun {
         let zone = self.zones.get(data);
-        let (wp, direct) = (zone.wp, !zone.is_sequential() || zone.wp == part.offset);
+        let good = zone.condition == Condition::Good;
+        if !good && !zone.is_sequential() {
+            return Begun::Failed(Failure::Media);
+        }
+        let (wp, direct) = (zone.wp, !zone.is_sequential() || good && zone.wp == part.offset);
         let (target, other) = if direct {
             (data, zone.partner)
         } else {

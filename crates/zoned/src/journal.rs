@@ -3,6 +3,8 @@
 //! The chunk of the first journal write is pinned: its data zone is a conventional one that reclaim leaves alone. Choi 2022 has
 //! the file system mark its journal writes; here a range of blocks is given. Which chunk is pinned is not stored.
 
+use std::ops::Range;
+
 use onefold_units::ZoneId;
 use onefold_units::convert::narrow;
 
@@ -15,10 +17,37 @@ use crate::volume::Volume;
 impl Volume {
     /// How many of these blocks of a chunk are the journal's.
     pub(crate) fn journal_blocks(&self, chunk: u32, offset: u32, blocks: u32) -> u64 {
-        let Some(range) = &self.options.journal_range else { return 0 };
         let start = u64::from(chunk) * u64::from(self.geometry.zone_blocks()) + u64::from(offset);
         let end = start + u64::from(blocks);
-        range.end.min(end).saturating_sub(range.start.max(start))
+        let within = |range: &Range<u64>| range.end.min(end).saturating_sub(range.start.max(start));
+        self.options.journal_ranges.iter().map(within).sum()
+    }
+
+    /// From now on the journal lies in these blocks, in order and apart. A chunk that is pinned stays so (zoned.md, section 4:
+    /// `one` never unpins).
+    pub fn set_journal(&mut self, ranges: Vec<Range<u64>>) {
+        self.options.journal_ranges = ranges;
+        if self.pinned.is_none() {
+            self.pin_at_attach();
+        }
+    }
+
+    /// Where the journal lies, as far as it is known.
+    #[must_use]
+    pub fn journal(&self) -> &[Range<u64>] {
+        &self.options.journal_ranges
+    }
+
+    /// What becomes of the journal.
+    #[must_use]
+    pub const fn journal_mode(&self) -> JournalMode {
+        self.options.journal
+    }
+
+    /// The chunk that is pinned, if one is.
+    #[must_use]
+    pub const fn pinned(&self) -> Option<u32> {
+        self.pinned
     }
 
     /// Counts a part that is written, and pins its chunk if it is the first of the journal.
@@ -38,7 +67,7 @@ impl Volume {
     /// A volume that was opened again goes on with the chunk of the first journal block, if that lies in a conventional zone.
     /// Differs from Choi 2022, where the mark is stored: the format stays that of the kernel.
     pub(crate) fn pin_at_attach(&mut self) {
-        let first = self.options.journal_range.as_ref().map(|range| range.start);
+        let first = self.options.journal_ranges.first().map(|range| range.start);
         let Some(first) = first
             .filter(|first| self.options.journal == JournalMode::One && *first < self.blocks())
         else {

@@ -11,9 +11,11 @@ mod chunks;
 mod config;
 mod copy;
 mod error;
+mod faults;
 mod flush;
 mod foreground;
 mod geometry;
+mod inspect;
 mod io;
 mod journal;
 mod layout;
@@ -21,6 +23,7 @@ mod load;
 mod map;
 mod meta;
 mod mount;
+mod queries;
 mod reclaim;
 mod stats;
 mod volume;
@@ -28,11 +31,12 @@ mod zones;
 
 pub use backing::{Backing, ZoneReport, drive, execute};
 pub use config::{FLUSH_PERIOD, IDLE, JournalMode, LOW_PERCENT, Options, WAIT};
-pub use error::MountError;
+pub use error::{Lost, MountError};
 pub use geometry::{
     DEVICES_MAX, DeviceZones, Geometry, GeometryError, ZONE_BLOCKS_MAX, ZONE_BLOCKS_MIN, ZONES_MAX,
     ZoneKind,
 };
+pub use inspect::{Finding, Inspection, Place, ZoneUse, ZoneView, inspect};
 pub use io::{Done, Failure, Io, IoFailed, IoId, IoKind, REQUESTS_MAX, Refusal, Request};
 pub use layout::{CONVENTIONAL_MIN, Layout, LayoutError, RESERVED};
 pub use meta::Identity;

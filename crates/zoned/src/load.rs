@@ -3,7 +3,7 @@
 use onefold_units::ZoneId;
 
 use crate::backing::ZoneReport;
-use crate::error::MountError;
+use crate::error::{Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::meta::Metadata;
@@ -32,7 +32,11 @@ pub(crate) fn load(
             continue;
         }
         if zones.get(id).is_mapped() {
-            recovery.lost_blocks += forget_lost(geometry, meta, &zones, id);
+            if let Some(lost) = lost_in(meta, &zones, id) {
+                recovery.lost_blocks += u64::from(lost.blocks);
+                recovery.first_lost = recovery.first_lost.or(Some(lost));
+                meta.set_valid(id, lost.written..geometry.zone_blocks(), false);
+            }
             zones.get_mut(id).weight = meta.weight(id);
         } else if zones.get(id).condition == Condition::Good {
             // What no chunk has is not valid, whatever the bits say.
@@ -89,11 +93,10 @@ fn load_chunk(
     Ok(())
 }
 
-/// Blocks behind the write pointer hold nothing: they count as lost. Gives how many there were.
-fn forget_lost(geometry: &Geometry, meta: &mut Metadata, zones: &Zones, id: ZoneId) -> u64 {
+/// Blocks behind the write pointer of a zone that should hold data.
+pub(crate) fn lost_in(meta: &Metadata, zones: &Zones, id: ZoneId) -> Option<Lost> {
     let zone = zones.get(id);
-    if !zone.is_sequential() {
-        return 0;
-    }
-    u64::from(meta.set_valid(id, zone.wp..geometry.zone_blocks(), false))
+    let behind = meta.weight(id) - meta.weight_before(id, zone.wp);
+    let lost = Lost { zone: id, chunk: zone.chunk, written: zone.wp, blocks: behind };
+    (zone.is_sequential() && behind > 0).then_some(lost)
 }

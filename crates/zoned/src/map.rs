@@ -7,7 +7,7 @@ use onefold_units::ZoneId;
 
 use crate::io::IoKind;
 use crate::volume::{Purpose, Volume};
-use crate::zones::Role;
+use crate::zones::{Condition, Role};
 
 impl Volume {
     /// `zone` becomes the data zone of a chunk without a buffer.
@@ -64,7 +64,9 @@ impl Volume {
     /// Resets a zone that needs it; then it is free.
     pub(crate) fn free_now(&mut self, id: ZoneId) {
         let zone = self.zones.get(id);
-        if zone.is_sequential() && zone.wp > 0 {
+        if zone.condition != Condition::Good {
+            self.retire(id);
+        } else if zone.is_sequential() && zone.wp > 0 {
             let (device, start) = (zone.device, zone.start);
             self.ask(IoKind::Reset, (device, start, 0), Purpose::Reset(id), Vec::new());
         } else {

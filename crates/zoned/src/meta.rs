@@ -189,6 +189,16 @@ impl Metadata {
         self.bytes[start..start + len].iter().map(|byte| byte.count_ones()).sum()
     }
 
+    /// Valid blocks of a zone before a block.
+    pub(crate) fn weight_before(&self, zone: ZoneId, end: u32) -> u32 {
+        let (mut at, mut weight) = (0, 0);
+        while let Some(run) = self.first_valid(zone, at..end) {
+            at = run.end;
+            weight += run.end - run.start;
+        }
+        weight
+    }
+
     /// Bytes in memory.
     pub(crate) fn memory(&self) -> u64 {
         u64_from(self.bytes.len())

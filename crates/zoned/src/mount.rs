@@ -6,7 +6,7 @@ use onefold_units::{Nanos, ZoneId};
 
 use crate::backing::{Backing, ZoneReport};
 use crate::config::Options;
-use crate::error::MountError;
+use crate::error::{Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::load::load;
@@ -23,6 +23,8 @@ pub struct Recovery {
     pub reset_zones: u64,
     /// Blocks that are valid but lie behind the write pointer of their zone: a device lost what it had flushed.
     pub lost_blocks: u64,
+    /// The first zone with such blocks.
+    pub first_lost: Option<Lost>,
 }
 
 pub(crate) fn read<B: Backing>(
@@ -92,6 +94,9 @@ pub fn mount<B: Backing>(
     let mut meta = Metadata::of(&layout, bytes.clone());
     let mut recovery = Recovery::default();
     let zones = load(geometry, &layout, &mut meta, &reports, &mut recovery)?;
+    if let Some(lost) = recovery.first_lost.filter(|_| !options.give_up_lost) {
+        return Err(MountError::Lost(lost));
+    }
     let other = 1 - set;
     recovery.repaired_blocks = copy_set(backing, layout.set_block(geometry, other), &bytes)?;
     let valid = roots.is_current(other, root.generation);
@@ -108,31 +113,40 @@ pub fn mount<B: Backing>(
     Ok((Volume::new(opened, options, now), recovery))
 }
 
-/// The root records that are valid, by set.
-struct Roots([Option<(Layout, DmzRoot)>; 2]);
+/// The root records that are valid, by set, and what is wrong with the other ones.
+pub(crate) struct Roots([Result<(Layout, DmzRoot), MountError>; 2]);
 
 impl Roots {
     /// The one that counts; the first set if both have the same generation, as the second is written first.
-    fn newest(&self) -> (u32, Layout, DmzRoot) {
-        let generation = |set: usize| self.0[set].as_ref().map(|(_, root)| root.generation);
+    pub(crate) fn newest(&self) -> (u32, Layout, DmzRoot) {
+        let generation = |set: usize| self.0[set].as_ref().ok().map(|(_, root)| root.generation);
         let set = usize::from(generation(1) > generation(0));
         let (layout, root) = self.0[set].clone().expect("one of them is valid");
         (u32_from(set), layout, root)
     }
 
-    fn is_current(&self, set: u32, generation: u64) -> bool {
-        self.0[index(set)].as_ref().is_some_and(|(_, root)| root.generation == generation)
+    pub(crate) fn is_current(&self, set: u32, generation: u64) -> bool {
+        self.0[index(set)].as_ref().is_ok_and(|(_, root)| root.generation == generation)
+    }
+
+    pub(crate) fn fault(&self, set: u32) -> Option<MountError> {
+        self.0[index(set)].as_ref().err().copied()
     }
 }
 
-fn find_roots<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Roots, MountError> {
+pub(crate) fn find_roots<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+) -> Result<Roots, MountError> {
     let first = read_root(backing, geometry, 0)?;
     match first {
         Ok((layout, root)) => {
             let at = layout.set_block(geometry, 1);
-            let second = read_root(backing, geometry, at)?.ok();
-            let same = second.filter(|(other, found)| *other == layout && found.uuid == root.uuid);
-            Ok(Roots([Some((layout, root)), same]))
+            let second = read_root(backing, geometry, at)?.and_then(|(other, found)| {
+                let same = other == layout && found.uuid == root.uuid;
+                if same { Ok((other, found)) } else { Err(MountError::OtherVolume { device: 0 }) }
+            });
+            Ok(Roots([Ok((layout, root)), second]))
         }
         Err(error) => {
             // The second set begins with one of the next conventional zones; how long a set is only a root record tells.
@@ -142,7 +156,7 @@ fn find_roots<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Roots,
                 if let Ok(found) = found
                     && found.0.set_block(geometry, 1) == at
                 {
-                    return Ok(Roots([None, Some(found)]));
+                    return Ok(Roots([Err(error), Ok(found)]));
                 }
             }
             Err(error)
@@ -169,7 +183,7 @@ fn read_root<B: Backing>(
 }
 
 /// The names of the volume, and whether every device belongs to it.
-fn identity<B: Backing>(
+pub(crate) fn identity<B: Backing>(
     backing: &mut B,
     geometry: &Geometry,
     root: &DmzRoot,
@@ -190,23 +204,33 @@ fn identity<B: Backing>(
     Ok(Identity { label: root.label, uuid: root.uuid, device_uuids })
 }
 
-fn read_set<B: Backing>(backing: &mut B, at: u64, blocks: u32) -> Result<Vec<u8>, MountError> {
+pub(crate) fn read_set<B: Backing>(
+    backing: &mut B,
+    at: u64,
+    blocks: u32,
+) -> Result<Vec<u8>, MountError> {
     let mut bytes = vec![0; index(blocks) * DMZ_BLOCK_BYTES];
     read(backing, 0, at, &mut bytes)?;
     bytes[..DMZ_BLOCK_BYTES].fill(0);
     Ok(bytes)
 }
 
+/// The blocks in which two metadata sets differ, root records aside, with their bytes in the first one.
+pub(crate) fn differing<'a>(
+    set: &'a [u8],
+    other: &'a [u8],
+) -> impl Iterator<Item = (u64, &'a [u8])> {
+    let blocks = set.chunks(DMZ_BLOCK_BYTES).zip(other.chunks(DMZ_BLOCK_BYTES));
+    (0..).zip(blocks).skip(1).filter(|(_, (new, old))| new != old).map(|(at, (new, _))| (at, new))
+}
+
 /// Makes the metadata set at a block equal to `set`, but for the root record. Gives how many blocks differed.
 fn copy_set<B: Backing>(backing: &mut B, at: u64, set: &[u8]) -> Result<u64, MountError> {
-    let blocks = set.chunks(DMZ_BLOCK_BYTES);
-    let found = read_set(backing, at, u32_from(blocks.len()))?;
+    let found = read_set(backing, at, u32_from(set.len() / DMZ_BLOCK_BYTES))?;
     let mut repaired = 0;
-    for (at, (new, old)) in (at..).zip(blocks.zip(found.chunks(DMZ_BLOCK_BYTES))).skip(1) {
-        if new != old {
-            write(backing, 0, at, new)?;
-            repaired += 1;
-        }
+    for (block, new) in differing(set, &found) {
+        write(backing, 0, at + block, new)?;
+        repaired += 1;
     }
     Ok(repaired)
 }

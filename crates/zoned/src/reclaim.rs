@@ -6,7 +6,7 @@ use crate::config::{IDLE, LOW_PERCENT};
 use crate::copy::{Job, Stage};
 use crate::stats::Action;
 use crate::volume::Volume;
-use crate::zones::Role;
+use crate::zones::{Condition, Role};
 
 /// The reclaim worker of a zoned device.
 #[derive(Debug)]
@@ -20,11 +20,20 @@ pub(crate) struct Worker {
     /// [`Volume::changes`] when it found nothing it could do.
     starved: Option<u64>,
     pub(crate) job: Option<Job>,
+    /// Until when it does nothing, because a device failed.
+    paused: Nanos,
 }
 
 impl Worker {
     pub(crate) const fn new(device: usize, now: Nanos) -> Self {
-        Self { device, last_access: now, check_at: Some(now), starved: None, job: None }
+        Self {
+            device,
+            last_access: now,
+            check_at: Some(now),
+            starved: None,
+            job: None,
+            paused: Nanos::ZERO,
+        }
     }
 
     fn is_due(&self, now: Nanos) -> bool {
@@ -34,7 +43,7 @@ impl Worker {
     /// When it wants to go on.
     pub(crate) fn due(&self) -> Option<Nanos> {
         match &self.job {
-            None => self.check_at,
+            None => self.check_at.map(|at| at.max(self.paused)),
             Some(job) => job.resumes_at(),
         }
     }
@@ -93,7 +102,13 @@ impl Volume {
         if self.workers[worker].job.is_some() {
             return self.step_job(worker);
         }
-        if let Some(job) = self.job_for_journal(worker) {
+        if self.closing {
+            return false;
+        }
+        if self.workers[worker].paused > self.now {
+            return false;
+        }
+        if let Some(job) = self.job_for_displaced(worker) {
             return self.start(worker, job);
         }
         let this = &self.workers[worker];
@@ -133,6 +148,7 @@ impl Volume {
         this.job = None;
         this.starved = None;
         this.check_at = next;
+        this.paused = if failed { self.now + IDLE } else { Nanos::ZERO };
         self.changes += 1;
     }
 
@@ -201,20 +217,19 @@ impl Volume {
         }
         let buffer = zone.partner?;
         let first = self.meta.first_valid(buffer, 0..zone_blocks);
-        if first.is_none_or(|run| run.start >= zone.wp) {
+        let good = zone.condition == Condition::Good;
+        if good && first.is_none_or(|run| run.start >= zone.wp) {
             job(Action::Buf, buffer, data, zone_blocks)
         } else {
             job(Action::SeqData, data, buffer, zone.wp)
         }
     }
 
-    /// The journal's chunk lies in a sequential zone: it moves to its buffer, whoever waits (zoned.md, section 4).
-    fn job_for_journal(&mut self, worker: usize) -> Option<Job> {
-        let data = self.misplaced_journal()?;
+    /// The journal's chunk lies in a sequential zone, or the zone of a chunk is out of service: it moves to its buffer, whoever
+    /// waits (zoned.md, sections 4 and 6).
+    fn job_for_displaced(&mut self, worker: usize) -> Option<Job> {
+        let data = self.displaced(self.workers[worker].device)?;
         let zone = self.zones.get(data);
-        if crate::geometry::Geometry::at(zone.device) != self.workers[worker].device {
-            return None;
-        }
         let (wp, partner) = (zone.wp, zone.partner);
         if !self.zones.lock(data) {
             return None;

@@ -223,6 +223,8 @@ pub struct Stats {
     pub metadata_flushes: u64,
     /// Journal blocks written outside the pinned chunk (journal = one).
     pub journal_outside: u64,
+    /// Sequential zones that failed to be written or reset.
+    pub failed_zones: u64,
     reclaims: [Reclaims; 4],
     waits: [Waits; 2],
 }
@@ -252,6 +254,7 @@ impl Stats {
         since.fua_writes -= earlier.fua_writes;
         since.metadata_flushes -= earlier.metadata_flushes;
         since.journal_outside -= earlier.journal_outside;
+        since.failed_zones -= earlier.failed_zones;
         since
     }
 

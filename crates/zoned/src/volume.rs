@@ -11,7 +11,9 @@
 //!    which, unless `kernel_flush`, no write of the host was under way: what is valid there is on a device, and each device is
 //!    flushed before the first root record is written.
 //! 4. Unless `kernel_flush`, a zone that was given back is neither reset nor used before metadata without it is durable.
-//! 5. After a device failed to write, flush or reset, nothing changes any more (`frozen`).
+//! 5. After a device failed to flush, or to write anywhere but to a sequential zone, nothing changes any more (`frozen`).
+//! 6. A sequential zone that failed to be written or reset takes nothing any more until the volume is opened again: what was to
+//!    be written goes to the buffer of its chunk, and its data moves to the cache if it can be read (`ailing`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +23,7 @@ use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
 use crate::chunks::{ChunkQueue, HostRequest, Part};
 use crate::config::Options;
 use crate::flush::Flush;
-use crate::geometry::{Geometry, ZoneKind};
+use crate::geometry::Geometry;
 use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind};
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
@@ -94,6 +96,10 @@ pub struct Volume {
     pub(crate) pinned: Option<u32>,
     /// Invariant 5.
     pub(crate) frozen: bool,
+    /// Mapped sequential zones out of service (invariant 6).
+    pub(crate) ailing: Vec<ZoneId>,
+    /// No reclaim begins any more, and those under way are given up.
+    pub(crate) closing: bool,
     ios: BTreeMap<u32, Pending>,
     next_io: u32,
     out: VecDeque<IoId>,
@@ -114,6 +120,7 @@ impl Volume {
     pub(crate) fn new(opened: Opened, options: Options, now: Nanos) -> Self {
         let Opened { geometry, layout, identity, meta, generation, zones } = opened;
         let stats = Stats::new(geometry.per_device());
+        let ailing = geometry.ids().filter(|id| zones.get(*id).is_ailing()).collect();
         let workers = geometry.zoned_devices().map(|device| Worker::new(device, now)).collect();
         let mut volume = Self {
             layout,
@@ -138,6 +145,8 @@ impl Volume {
             changes: 0,
             pinned: None,
             frozen: false,
+            ailing,
+            closing: false,
             ios: BTreeMap::new(),
             next_io: 0,
             out: VecDeque::new(),
@@ -193,8 +202,8 @@ impl Volume {
         self.now = self.now.max(now);
         let Pending { io, purpose, bytes } =
             self.ios.remove(&id.0).expect("a request that is under way");
-        if result.is_err() && io.kind != IoKind::Read {
-            self.freeze();
+        if result.is_err() {
+            self.io_failed(&io);
         }
         if matches!(io.kind, IoKind::Write | IoKind::Reset) {
             self.unflushed[index(io.device)] = true;
@@ -203,13 +212,17 @@ impl Volume {
             Purpose::PartRead { part, at } => self.part_read(part, at, &bytes, result),
             Purpose::PartWrite { part } => {
                 self.writes_under_way -= 1;
-                self.part_io_over(part, result);
+                if result.is_err() && !self.frozen {
+                    self.redirect(part);
+                } else {
+                    self.part_io_over(part, result);
+                }
             }
             Purpose::CopyRead(worker) => self.copy_read(worker, bytes, result),
             Purpose::CopyWrite(worker) => self.copy_written(worker, result),
             Purpose::Flush => self.flush_io_over(result),
             Purpose::Reset(zone) if result.is_ok() => self.reset_over(zone),
-            Purpose::Reset(_) => {}
+            Purpose::Reset(zone) => self.retire(zone),
         }
         self.pump();
     }
@@ -280,65 +293,19 @@ impl Volume {
         self.ios.is_empty()
     }
 
-    /// Whether a device failed, so that nothing changes any more. To be opened again.
-    #[must_use]
-    pub const fn is_frozen(&self) -> bool {
-        self.frozen
+    /// Ends in good order: reclaim stops and metadata is flushed. [`Self::is_closed`] says when that is done. Requests of the
+    /// host have to be over.
+    pub fn close(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        self.closing = true;
+        self.flush.want(true);
+        self.pump();
     }
 
-    /// Blocks of 4 KiB that are exported.
+    /// Whether nothing is under way any more, and everything is durable.
     #[must_use]
-    pub fn blocks(&self) -> u64 {
-        self.layout.blocks(&self.geometry)
-    }
-
-    /// Sizes of the metadata.
-    #[must_use]
-    pub const fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The zones it lies on.
-    #[must_use]
-    pub const fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// What was counted.
-    #[must_use]
-    pub const fn stats(&self) -> &Stats {
-        &self.stats
-    }
-
-    /// Free zones of a kind; reserved ones not counted.
-    #[must_use]
-    pub fn free_zones(&self, kind: ZoneKind) -> u32 {
-        self.zones.free(kind)
-    }
-
-    /// Reserved zones that are free.
-    #[must_use]
-    pub fn free_reserved(&self) -> u32 {
-        self.zones.reserved()
-    }
-
-    /// Data zone and buffer zone of a chunk.
-    #[must_use]
-    pub fn zones_of(&self, chunk: u32) -> (Option<ZoneId>, Option<ZoneId>) {
-        let entry = self.meta.entry(chunk);
-        (entry.data, entry.buffer)
-    }
-
-    /// Valid blocks of a zone.
-    #[must_use]
-    pub fn weight(&self, zone: ZoneId) -> u32 {
-        self.zones.get(zone).weight
-    }
-
-    /// Bytes that map and validity take in memory.
-    #[must_use]
-    pub fn metadata_memory(&self) -> u64 {
-        self.meta.memory()
+    pub fn is_closed(&self) -> bool {
+        self.closing && self.is_quiet() && !self.is_reclaiming() && self.is_clean()
     }
 }
 

@@ -72,6 +72,11 @@ impl Zone {
         self.kind == ZoneKind::Sequential
     }
 
+    /// Whether it holds the data of a chunk and takes nothing any more.
+    pub(crate) fn is_ailing(&self) -> bool {
+        self.is_sequential() && self.role == Role::Data && self.condition != Condition::Good
+    }
+
     pub(crate) fn is_mapped(&self) -> bool {
         matches!(self.role, Role::Data | Role::Buffer)
     }
@@ -268,7 +273,8 @@ impl Zones {
     /// Locks a zone for reclaim, if nobody uses it (invariant 3).
     pub(crate) fn lock(&mut self, id: ZoneId) -> bool {
         let zone = self.get_mut(id);
-        let free = zone.active == 0 && !zone.locked && zone.condition == Condition::Good;
+        let readable = zone.condition != Condition::Offline || zone.weight == 0;
+        let free = zone.active == 0 && !zone.locked && readable;
         zone.locked |= free;
         free
     }

@@ -1,8 +1,8 @@
 //! Opening what a power cut, another host or nobody wrote (I9).
 
-use onefold_units::Rng;
 use onefold_units::convert::{index64, low8};
-use onefold_zoned::{MountError, Options, mount};
+use onefold_units::{Rng, ZoneId};
+use onefold_zoned::{Finding, Lost, MountError, Options, inspect, mount};
 
 use crate::disk::Disks;
 use crate::rig::{Rig, SECOND, ZONE, formatted, two_devices};
@@ -57,7 +57,8 @@ fn blocks_of_a_flush_that_a_power_cut_ended_are_put_right() {
     verify(&mut opened.disks, &geometry).unwrap();
 }
 
-/// A device that lost what it had flushed: blocks that are valid behind the write pointer are told and read as zeroes.
+/// A device that lost what it had flushed is refused. If it is given up, blocks that are valid behind the write pointer are told and
+/// read as zeroes.
 #[test]
 fn blocks_behind_the_write_pointer_are_lost() {
     let rig = used();
@@ -69,7 +70,12 @@ fn blocks_behind_the_write_pointer_are_lost() {
         disks.0[0].scribble(set + 2 + u64::from(zone), |block| block[1] |= 2);
     }
     let geometry = rig.volume.geometry().clone();
-    let (mut opened, recovery) = Rig::mount(disks, &geometry, Options::default());
+    let lost = Lost { zone: ZoneId::new(zone), chunk: 1, written: 1, blocks: 1 };
+    assert_eq!(try_open(&disks, &rig), Err(MountError::Lost(lost)));
+    let found = inspect(&mut disks, &geometry).unwrap();
+    assert_eq!((found.findings, found.zones.len()), (vec![Finding::Lost(lost)], 24));
+    let options = Options { give_up_lost: true, ..Options::default() };
+    let (mut opened, recovery) = Rig::mount(disks, &geometry, options);
     assert_eq!(recovery.lost_blocks, 1);
     assert_eq!(opened.read_now(16, 16), [vec![2], vec![0; 15]].concat());
     opened.flush_now();

@@ -1,12 +1,12 @@
 //! The journal in a zone of its own (zoned.md, section 4).
 
-use onefold_zoned::{Action, JournalMode, Options, Sent, ZoneKind};
+use onefold_zoned::{Action, IoKind, JournalMode, Options, Sent, ZoneKind};
 
 use crate::rig::{Rig, SECOND, ZONE, two_devices};
 
 /// The journal is the second half of chunk 1 and the first one of chunk 2.
 fn options(journal: JournalMode) -> Options {
-    Options { journal, journal_range: Some(24..40), ..Options::default() }
+    Options { journal, journal_ranges: vec![24..40], ..Options::default() }
 }
 
 #[test]
@@ -87,4 +87,55 @@ fn a_data_zone_without_valid_blocks_is_freed() {
     assert_eq!(rig.volume.stats().reclaims(Action::Empty).completed, 1);
     assert_eq!(rig.volume.free_zones(ZoneKind::Cache), 6);
     assert_eq!(rig.read_now(u64::from(ZONE), ZONE), [0; 16]);
+}
+
+/// Reclaim does not even begin with it: a zone that went and came back is copied each time.
+#[test]
+fn a_pinned_zone_is_never_copied() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::One));
+    rig.write_now(24, 1, 4);
+    for _ in 0..5 {
+        rig.advance(11 * SECOND);
+    }
+    let started = Action::ALL.map(|action| rig.volume.stats().reclaims(action).started);
+    assert_eq!(started, [0; 4], "{:?}", Action::ALL);
+    assert_eq!([0, 1].map(|device| rig.sent(device, Sent::JournalCopied)), [0, 0]);
+}
+
+/// The one move of a journal out of a sequential zone goes on, whoever wants the chunk meanwhile.
+#[test]
+fn the_move_of_a_journal_is_not_given_up_for_the_host() {
+    let mut rig = Rig::new(&two_devices(), Options { copy_blocks: 1, ..options(JournalMode::One) });
+    for block in [16, 18, 20, 22] {
+        rig.write_now(block, 1, 1);
+    }
+    rig.advance(30 * SECOND);
+    assert!(rig.is_sequential(1));
+    rig.write(25, 2, 1);
+    // The first of its pieces is on its way.
+    rig.run_until(|io| io.kind == IoKind::Read && io.device == 1);
+    let tag = rig.write(26, 3, 1);
+    rig.settle();
+    assert_eq!(rig.result(tag), Some(Ok(())));
+    let moves = rig.volume.stats().reclaims(Action::SeqData);
+    assert_eq!((moves.started, moves.completed, moves.aborted), (1, 1, 0));
+    assert!(!rig.is_sequential(1));
+    assert_eq!(rig.read_now(16, 11), [1, 0, 1, 0, 1, 0, 1, 0, 0, 2, 3]);
+}
+
+/// The detector finds the journal while the volume is used: a chunk that is in the cache is pinned at once, and stays so.
+#[test]
+fn a_journal_that_is_found_later_is_pinned() {
+    let found = Options { journal: JournalMode::One, ..Options::default() };
+    let mut rig = Rig::new(&two_devices(), found);
+    rig.write_now(24, 1, 1);
+    assert_eq!(rig.volume.pinned(), None);
+    rig.volume.set_journal(vec![24..28, 30..40]);
+    assert_eq!(rig.volume.pinned(), Some(1));
+    rig.advance(30 * SECOND);
+    assert!(!rig.is_sequential(1));
+    rig.write_now(26, 2, 6);
+    assert_eq!(rig.sent(0, Sent::Journal), 4, "blocks between the pieces of the journal are data");
+    rig.volume.set_journal(vec![64..80]);
+    assert_eq!(rig.volume.pinned(), Some(1), "one never unpins");
 }

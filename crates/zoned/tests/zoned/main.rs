@@ -2,6 +2,7 @@
 
 mod crash;
 mod disk;
+mod faults;
 mod fields;
 mod flushes;
 mod images;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use onefold_units::Nanos;
 use onefold_units::convert::{index, index64, u64_from};
+use onefold_units::{Nanos, ZoneId};
 use onefold_zoned::{
-    DeviceZones, Done, Failure, Geometry, Identity, Io, IoKind, MountError, Options, Recovery,
-    Request, Sent, Volume, format, mount,
+    DeviceZones, Done, Failure, Geometry, Identity, Io, IoFailed, IoKind, MountError, Options,
+    Recovery, Request, Sent, Volume, format, mount,
 };
 
 use crate::disk::Disks;
@@ -43,6 +43,8 @@ pub(crate) struct Underway {
     change: Option<u64>,
     /// What a flush covers.
     covered: Vec<u64>,
+    /// It is not carried out.
+    fails: bool,
 }
 
 pub(crate) struct Rig {
@@ -52,6 +54,15 @@ pub(crate) struct Rig {
     pub(crate) under_way: VecDeque<Underway>,
     tags: u64,
     pub(crate) dones: BTreeMap<u64, Done>,
+    /// Zones that take no writes and no resets, and of which some cannot be read.
+    pub(crate) bad: BTreeMap<ZoneId, Bad>,
+}
+
+/// What a zone out of service cannot do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bad {
+    Written,
+    Read,
 }
 
 pub(crate) fn formatted(zone_blocks: u32, devices: &[DeviceZones]) -> (Disks, Geometry) {
@@ -85,7 +96,8 @@ impl Rig {
         let (volume, recovery) = mount(&mut disks, geometry, options, now)?;
         disks.reset_counters();
         let (under_way, dones) = (VecDeque::new(), BTreeMap::new());
-        Ok((Self { volume, disks, now, under_way, tags: 0, dones }, recovery))
+        let bad = BTreeMap::new();
+        Ok((Self { volume, disks, now, under_way, tags: 0, dones, bad }, recovery))
     }
 
     /// Gives a request to the volume, which takes it; its tag.
@@ -99,9 +111,17 @@ impl Rig {
     /// Devices get what the volume asks for, in order.
     pub(crate) fn collect(&mut self) {
         while let Some(io) = self.volume.poll_io() {
+            let zone = self.volume.geometry().zone_at(index(io.device), io.at);
+            let bad = zone.and_then(|zone| self.bad.get(&zone)).copied();
+            let fails = match io.kind {
+                IoKind::Read => bad == Some(Bad::Read),
+                IoKind::Write | IoKind::Reset => bad.is_some(),
+                IoKind::Flush => false,
+            };
             let device = &mut self.disks.0[index(io.device)];
-            let mut underway = Underway { io, change: None, covered: Vec::new() };
+            let mut underway = Underway { io, change: None, covered: Vec::new(), fails };
             match io.kind {
+                _ if fails => {}
                 // A device reads at any time until it says that it is done.
                 IoKind::Read => {}
                 IoKind::Write => {
@@ -119,7 +139,13 @@ impl Rig {
 
     /// A request to a device ends.
     pub(crate) fn complete(&mut self, at: usize) {
-        let Underway { io, change, covered } = self.under_way.remove(at).expect("under way");
+        let underway = self.under_way.remove(at).expect("under way");
+        let Underway { io, change, covered, fails } = underway;
+        if fails {
+            self.volume.completed(self.now, io.id, Err(IoFailed));
+            self.collect();
+            return;
+        }
         let device = &mut self.disks.0[index(io.device)];
         if let Some(change) = change {
             device.complete(change);
@@ -201,6 +227,10 @@ impl Rig {
 
     /// Z12: every block and flush of each device has exactly one cause.
     pub(crate) fn check_counters(&self) {
+        if !self.bad.is_empty() {
+            // What a device refused it does not count.
+            return;
+        }
         for (device, disk) in self.volume.stats().devices.iter().zip(&self.disks.0) {
             assert_eq!(device.sent_total(), disk.counters.written, "blocks written");
             assert_eq!(device.read + device.read_for_copying, disk.counters.read, "blocks read");
@@ -227,12 +257,12 @@ impl Rig {
 
     /// The number of the data zone of a chunk.
     pub(crate) fn data(&self, chunk: u32) -> Option<u32> {
-        self.volume.zones_of(chunk).0.map(onefold_units::ZoneId::raw)
+        self.volume.zones_of(chunk).0.map(ZoneId::raw)
     }
 
     /// The number of its buffer zone.
     pub(crate) fn buffer(&self, chunk: u32) -> Option<u32> {
-        self.volume.zones_of(chunk).1.map(onefold_units::ZoneId::raw)
+        self.volume.zones_of(chunk).1.map(ZoneId::raw)
     }
 
     /// Ends requests to devices until only such are under way.
