@@ -6,6 +6,8 @@
 mod backing;
 mod block;
 mod check;
+mod dmz;
+mod driver;
 pub mod edge;
 mod image;
 pub mod mailbox;
@@ -17,6 +19,9 @@ mod zoned;
 pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
+pub use dmz::{
+    DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions, DmzVolume,
+};
 pub use image::{DeviceError, DeviceKind, Image};
 pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};

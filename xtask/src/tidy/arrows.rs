@@ -39,7 +39,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("study", &["units", "nand", "buffer", "trace", "tracefile", "config", "sim"]),
-    ("device", &["units", "format", "nand", "buffer", "ftl", "ssd", "volume", "trace"]),
+    (
+        "device",
+        &["units", "format", "nand", "buffer", "ftl", "ssd", "volume", "zoned", "journal", "trace"],
+    ),
     ("serve", &["units", "device"]),
     (
         "cli",
@@ -47,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
             "format",
             "volume",
+            "zoned",
             "journal",
             "trace",
             "tracefile",

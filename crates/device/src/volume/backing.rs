@@ -129,7 +129,7 @@ impl VolumeBacking {
         if wanted <= found { Ok(()) } else { Err(VolumeError::FixedSize { what, found, wanted }) }
     }
 
-    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+    pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.read(at * PAGE_BYTES, bytes),
             Kind::Ssd(device) => {
@@ -161,7 +161,7 @@ impl VolumeBacking {
         each.collect()
     }
 
-    pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.write(at * PAGE_BYTES, bytes),
             Kind::Ssd(device) => {
@@ -171,7 +171,7 @@ impl VolumeBacking {
         }
     }
 
-    pub(super) fn flush(&self) -> Result<(), IoFailed> {
+    pub(crate) fn flush(&self) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.flush(),
             Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed),
@@ -190,11 +190,11 @@ impl VolumeBacking {
     }
 
     /// What the backing says of its zones now; `None` if it has none.
-    pub(super) fn zones(&self) -> Result<Option<ZoneReport>, IoFailed> {
+    pub(crate) fn zones(&self) -> Result<Option<ZoneReport>, IoFailed> {
         self.as_zoned().map(zones::report).transpose()
     }
 
-    pub(super) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
+    pub(crate) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
         zones::reset(self.as_zoned().ok_or(IoFailed)?, zone)
     }
 

@@ -1,21 +1,10 @@
 //! What becomes of callers when a thread panics that has the volume (invariant 2 of [`super`]).
 
 use super::Shared;
+use crate::driver::Falls;
 
-/// Held by whoever drives the volume: a panic answers all who wait.
-pub(super) struct Fuse<'a>(pub(super) &'a Shared);
-
-impl Drop for Fuse<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fall();
-        }
-    }
-}
-
-impl Shared {
-    /// The same, and the threads end.
-    pub(super) fn fall(&self) {
+impl Falls for Shared {
+    fn fall(&self) {
         self.state().fall();
         self.stop();
         self.progress.notify_all();

@@ -1,22 +1,17 @@
 //! What a volume asks of its backing, done by a few threads.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation};
 
 use super::Shared;
-use super::fuse::Fuse;
+use crate::driver::{Fuse, Next};
 
 /// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
 const THREADS: usize = 4;
-
-/// Longest sleep of a thread without anything to do.
-const IDLE: Duration = Duration::from_hours(1);
 
 /// A request to the backing with its bytes.
 pub(super) struct Job {
@@ -50,72 +45,6 @@ impl Job {
     pub(super) fn give_back(&self, volume: &mut dyn Engine) {
         if self.io.kind == IoKind::Read {
             volume.buffer_mut(self.io.id).copy_from_slice(self.bytes.bytes());
-        }
-    }
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
-    /// When the volume has to be pumped although nothing happened.
-    wake: Option<Instant>,
-    closed: bool,
-}
-
-/// The queue of requests.
-#[derive(Default)]
-pub(super) struct Jobs {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-}
-
-enum Next {
-    Job(Job),
-    Timeout,
-    Closed,
-}
-
-impl Jobs {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn push(&self, job: Job) {
-        self.queue().jobs.push_back(job);
-        self.changed.notify_one();
-    }
-
-    pub(super) fn wake_at(&self, at: Option<Instant>) {
-        let mut queue = self.queue();
-        let sooner = at.is_some_and(|at| queue.wake.is_none_or(|wake| at < wake));
-        queue.wake = at;
-        if sooner {
-            self.changed.notify_one();
-        }
-    }
-
-    pub(super) fn close(&self) {
-        self.queue().closed = true;
-        self.changed.notify_all();
-    }
-
-    fn next(&self) -> Next {
-        let mut queue = self.queue();
-        loop {
-            if queue.closed {
-                return Next::Closed;
-            }
-            if let Some(job) = queue.jobs.pop_front() {
-                return Next::Job(job);
-            }
-            let now = Instant::now();
-            if queue.wake.is_some_and(|wake| wake <= now) {
-                queue.wake = None;
-                return Next::Timeout;
-            }
-            let wait = queue.wake.map_or(IDLE, |wake| wake - now);
-            let waited = self.changed.wait_timeout(queue, wait);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -8,8 +8,8 @@ use onefold_volume::{
 };
 
 use super::error::VolumeError;
-use super::fuse::Fuse;
 use super::{Outcome, State, VolumeDevice};
+use crate::driver::Fuse;
 
 impl VolumeDevice {
     /// The device of the volume, its snapshots and its clones.
@@ -81,7 +81,7 @@ impl VolumeDevice {
         mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), FamilyError>,
     ) -> Result<(), VolumeError> {
         let outcome: Outcome = Outcome::default();
-        let _fuse = Fuse(&self.shared);
+        let _fuse = Fuse(&*self.shared);
         let mut state = self.shared.state();
         loop {
             if state.failed {

@@ -29,8 +29,7 @@ mod resize;
 mod scatter;
 mod space;
 mod state;
-
-mod unaligned;
+mod whole;
 mod zones;
 
 use std::cell::Cell;
@@ -45,9 +44,9 @@ use onefold_volume::{
 };
 
 use crate::block::SizeWatcher;
+use crate::driver::{Fuse, Jobs};
 use bell::Bell;
-use fuse::Fuse;
-use jobs::{Job, Jobs};
+use jobs::Job;
 use members::{read_from, trim_of, write_to};
 use state::{Outcome, State};
 
@@ -55,6 +54,7 @@ pub use backing::VolumeBacking;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use error::VolumeError;
 pub use io_mode::{IoMode, VolumeIo};
+pub(crate) use open::random_uuid;
 pub use open::{Acknowledge, OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
 pub use resize::VolumeResize;
 
@@ -79,7 +79,7 @@ struct Shared {
     state: Mutex<State>,
     /// Something completed, so busy calls may ask again.
     progress: Condvar,
-    jobs: Jobs,
+    jobs: Jobs<Job>,
     /// Wakes the owner of the ring; `None` where threads do the I/O.
     bell: Option<Arc<Bell>>,
     /// Trims take a thread although there is a ring, which knows them for files only.

@@ -15,9 +15,10 @@ use super::backing::VolumeBacking;
 use super::bell::Bell;
 use super::error::VolumeError;
 use super::io_mode::{self, VolumeIo};
-use super::jobs::{self, Jobs};
+use super::jobs;
 use super::owner;
 use super::{Opening, Shared, State, Threads, VolumeDevice};
+use crate::driver::Jobs;
 
 /// When a write is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +235,7 @@ pub(super) fn share(blocks: u64, share: f64) -> u64 {
     onefold_units::convert::floor_u64(float(blocks) * share.clamp(0.0, 1.0))
 }
 
-pub(super) fn random_uuid() -> Result<[u8; 16], VolumeError> {
+pub(crate) fn random_uuid() -> Result<[u8; 16], VolumeError> {
     let mut uuid = [0; 16];
     rustix::rand::getrandom(&mut uuid[..], rustix::rand::GetRandomFlags::empty())
         .map_err(|error| VolumeError::Random(error.into()))?;

@@ -15,10 +15,10 @@ use onefold_volume::{Io, IoFailed};
 
 use super::access::DirectFile;
 use super::bell::Bell;
-use super::fuse::Fuse;
 use super::kernel::{Over, Ring};
 use super::scatter::Scatter;
 use super::{Shared, State};
+use crate::driver::{Falls, Fuse};
 
 /// What waits for the owner, guarded by the lock of the volume.
 #[derive(Default)]
@@ -74,7 +74,7 @@ fn own(
     };
     let _ = made.send(result);
     // Declared behind the ring, so that it goes first: nobody waits for what is under way then.
-    let _fuse = Fuse(shared);
+    let _fuse = Fuse(&**shared);
     let mut longest = Some(Duration::ZERO);
     loop {
         if let Err(error) = ring.wait(longest) {

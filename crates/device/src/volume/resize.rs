@@ -6,8 +6,8 @@ use onefold_units::PAGE_BYTES;
 use onefold_volume::{Resize, Volume};
 
 use super::error::VolumeError;
-use super::fuse::Fuse;
 use super::{State, VolumeDevice};
+use crate::driver::Fuse;
 
 /// New sizes of a volume; what is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

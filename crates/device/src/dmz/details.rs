@@ -1,0 +1,126 @@
+//! What a served zoned volume tells about itself.
+
+use std::time::Duration;
+
+use onefold_journal::{Range, Remark};
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::float;
+use onefold_zoned::{
+    Action, Geometry, JournalMode, Layout, Recovery, Sent, Stats, WaitReason, ZoneKind,
+};
+
+use super::DmzVolume;
+use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
+
+/// Everything that is known of a zoned volume, taken at one moment.
+#[derive(Clone, Debug)]
+pub struct DmzDetails {
+    /// Its identity.
+    pub uuid: [u8; 16],
+    /// Its zones.
+    pub geometry: Geometry,
+    /// Sizes of its metadata.
+    pub layout: Layout,
+    /// Chunks that have a zone.
+    pub mapped_chunks: u32,
+    /// Cache zones, sequential zones and reserved ones that are free.
+    pub free_zones: [u32; 3],
+    /// What becomes of the journal.
+    pub journal: JournalMode,
+    /// The chunk that is pinned.
+    pub pinned: Option<u32>,
+    /// What the detector found.
+    pub ranges: Vec<Range>,
+    /// What it found that gives no range.
+    pub remarks: Vec<Remark>,
+    /// What opening had to put right.
+    pub recovery: Recovery,
+    /// How long it took.
+    pub recovery_time: Duration,
+    /// Bytes of memory for map and validity.
+    pub metadata_memory: u64,
+    /// A device failed, so it takes no more changes.
+    pub frozen: bool,
+    /// What was counted since the volume was opened.
+    pub stats: Stats,
+}
+
+impl DmzVolume {
+    /// Everything that is known of the volume.
+    #[must_use]
+    pub fn details(&self) -> DmzDetails {
+        let shared = &*self.shared;
+        let state = shared.state();
+        let volume = &state.volume;
+        DmzDetails {
+            uuid: shared.uuid,
+            geometry: volume.geometry().clone(),
+            layout: *volume.layout(),
+            mapped_chunks: volume.mapped_chunks(),
+            free_zones: [
+                volume.free_zones(ZoneKind::Cache),
+                volume.free_zones(ZoneKind::Sequential),
+                volume.free_reserved(),
+            ],
+            journal: volume.journal_mode(),
+            pinned: volume.pinned(),
+            ranges: state.detector.ranges().to_vec(),
+            remarks: state.detector.remarks().to_vec(),
+            recovery: shared.recovery,
+            recovery_time: shared.took,
+            metadata_memory: volume.metadata_memory(),
+            frozen: state.fallen || volume.is_frozen(),
+            stats: volume.stats().clone(),
+        }
+    }
+}
+
+impl DmzDetails {
+    /// Bytes sent to both devices by cause. Their sum is everything that was sent.
+    pub fn sent_bytes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Sent::ALL.into_iter().map(|cause| (cause.name(), self.stats.sent(cause) * PAGE_BYTES))
+    }
+
+    /// Bytes sent / bytes the host wrote; `None` before the first write.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let sent: u64 = self.sent_bytes().map(|(_, bytes)| bytes).sum();
+        let written = self.stats.written * PAGE_BYTES;
+        (written > 0).then(|| float(sent) / float(written))
+    }
+}
+
+impl DeviceStats for DmzVolume {
+    fn snapshot(&self) -> Option<DeviceSnapshot> {
+        let details = self.details();
+        let stats = &details.stats;
+        let reclaims = |of: fn(&onefold_zoned::Reclaims) -> u64| -> u64 {
+            Action::ALL.into_iter().map(|action| of(&stats.reclaims(action))).sum()
+        };
+        let reads: u64 = stats.devices.iter().map(|device| device.read_for_copying).sum();
+        let waits = WaitReason::ALL.map(|reason| stats.waits(reason));
+        let volume = VolumeSnapshot {
+            sent_bytes: details.sent_bytes().collect(),
+            write_amplification: details.write_amplification(),
+            clean_read_bytes: reads * PAGE_BYTES,
+            map_bytes: details.metadata_memory,
+            stalled: waits.iter().map(|waits| Duration::from_nanos(waits.ns)).sum(),
+            read_only: details.frozen,
+            events: vec![
+                ("metadata_flushes", stats.metadata_flushes),
+                ("reclaims_started", reclaims(|all| all.started)),
+                ("reclaims_completed", reclaims(|all| all.completed)),
+                ("reclaims_aborted", reclaims(|all| all.aborted)),
+                ("reclaims_failed", reclaims(|all| all.failed)),
+                ("waits", waits.iter().map(|waits| waits.count).sum()),
+            ],
+            ..VolumeSnapshot::default()
+        };
+        Some(DeviceSnapshot {
+            volume: Some(volume),
+            host_written_bytes: stats.written * PAGE_BYTES,
+            recovery_ns: u64::try_from(details.recovery_time.as_nanos()).unwrap_or(u64::MAX),
+            ..DeviceSnapshot::default()
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! The devices of a zoned volume: a regular one, whose space is the cache, and a zoned one.
+
+use onefold_units::convert::index64;
+use onefold_units::{ZoneId, ZoneState};
+use onefold_volume::{ZoneReport as Zones, ZoneStatus};
+use onefold_zoned::{Backing, Condition, DeviceZones, Geometry, Io, IoFailed, IoKind, ZoneReport};
+
+use super::DmzError;
+use crate::volume::VolumeBacking;
+
+/// The devices of a zoned volume.
+#[derive(Clone)]
+pub struct DmzDevices {
+    /// A file or a block device.
+    pub cache: VolumeBacking,
+    /// A device with zones.
+    pub zoned: VolumeBacking,
+}
+
+impl DmzDevices {
+    /// Asks the devices for their zones, and judges whether a volume can lie on them.
+    pub(super) fn look(&self) -> Result<Looked, DmzError> {
+        if self.cache.as_zoned().is_some() {
+            return Err(DmzError::ZonedCache);
+        }
+        let zones = self.zoned.zones().map_err(|_| DmzError::Report)?;
+        let Zones { zone_blocks, max_active, zones, .. } = zones.ok_or(DmzError::NotZoned)?;
+        let count = onefold_units::convert::u32_from(zones.len());
+        if let Some(at) = zones.iter().position(|zone| zone.capacity < zone_blocks) {
+            let (capacity, size) = (zones[at].capacity, zone_blocks);
+            let zone = onefold_units::convert::u32_from(at);
+            return Err(DmzError::Capacity { zone, capacity, size });
+        }
+        if let Some(limit) = max_active.filter(|limit| *limit < count) {
+            return Err(DmzError::Active { limit, zones: count });
+        }
+        let blocks = self.cache.blocks();
+        if !blocks.is_multiple_of(zone_blocks.into()) {
+            return Err(DmzError::cache_size(blocks, zone_blocks));
+        }
+        let pieces = blocks / u64::from(zone_blocks);
+        let pieces = u32::try_from(pieces).unwrap_or(onefold_zoned::ZONES_MAX);
+        let devices = vec![
+            DeviceZones { conventional: pieces, sequential: 0 },
+            DeviceZones { conventional: 0, sequential: count },
+        ];
+        let geometry = Geometry::new(zone_blocks, devices)?;
+        Ok(Looked { devices: self.clone(), geometry, zones })
+    }
+
+    fn device(&self, number: u32) -> &VolumeBacking {
+        if number == 0 { &self.cache } else { &self.zoned }
+    }
+
+    /// Carries out a request of a volume; `bytes` are what it reads or writes.
+    pub(super) fn execute(
+        &self,
+        io: &Io,
+        zone_blocks: u32,
+        bytes: &mut [u8],
+    ) -> Result<(), IoFailed> {
+        let device = self.device(io.device);
+        let done = match io.kind {
+            IoKind::Read => device.read(io.at, bytes),
+            IoKind::Write => device.write(io.at, bytes),
+            IoKind::Flush => device.flush(),
+            IoKind::Reset => device.reset(zone_of(io.at, zone_blocks)),
+        };
+        done.map_err(|_| IoFailed)
+    }
+
+    /// Ends both devices in good order.
+    ///
+    /// # Errors
+    /// An image could not be closed cleanly; it recovers when it is opened again.
+    pub fn close(&self) -> Result<(), DmzError> {
+        let zoned = self.zoned.close();
+        self.cache.close()?;
+        Ok(zoned?)
+    }
+}
+
+fn zone_of(block: u64, zone_blocks: u32) -> ZoneId {
+    ZoneId::new(onefold_units::convert::narrow(block / u64::from(zone_blocks)))
+}
+
+/// Devices whose zones are known, for making, opening and checking volumes.
+pub(super) struct Looked {
+    pub(super) devices: DmzDevices,
+    pub(super) geometry: Geometry,
+    zones: Vec<ZoneStatus>,
+}
+
+impl Looked {
+    /// Whether a zone holds data, whatever it is.
+    pub(super) fn zones_in_use(&self) -> bool {
+        self.zones.iter().any(|zone| !matches!(zone.state, ZoneState::Empty | ZoneState::Offline))
+    }
+}
+
+impl Backing for Looked {
+    fn read(&mut self, device: usize, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        let device = onefold_units::convert::u32_from(device);
+        self.devices.device(device).read(at, bytes).map_err(|_| IoFailed)
+    }
+
+    fn write(&mut self, device: usize, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        let device = onefold_units::convert::u32_from(device);
+        self.devices.device(device).write(at, bytes).map_err(|_| IoFailed)
+    }
+
+    fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
+        let device = onefold_units::convert::u32_from(device);
+        self.devices.device(device).flush().map_err(|_| IoFailed)
+    }
+
+    fn reset(&mut self, device: usize, at: u64) -> Result<(), IoFailed> {
+        let device = onefold_units::convert::u32_from(device);
+        let zone = zone_of(at, self.geometry.zone_blocks());
+        self.devices.device(device).reset(zone).map_err(|_| IoFailed)
+    }
+
+    fn report(&mut self, _: usize, at: u64) -> Result<ZoneReport, IoFailed> {
+        let zone = at / u64::from(self.geometry.zone_blocks());
+        let status = self.zones.get(index64(zone)).ok_or(IoFailed)?;
+        let condition = match status.state {
+            ZoneState::ReadOnly => Condition::ReadOnly,
+            ZoneState::Offline => Condition::Offline,
+            _ => Condition::Good,
+        };
+        let full = status.state == ZoneState::Full;
+        let written = if full { status.capacity } else { status.written };
+        Ok(ZoneReport { condition, written })
+    }
+}

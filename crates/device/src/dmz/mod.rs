@@ -1,0 +1,188 @@
+//! A zoned volume of policy `dmz` in real time: on a regular device, whose space is the cache, and a zoned one.
+//!
+//! One lock guards the engine ([`onefold_zoned::Volume`]) and the journal detector; nobody holds it while a device works.
+//! What the engine asks for goes to one of two queues: writes and resets of the zoned device to one with a single thread,
+//! because they have to get there in order, everything else to one that a few threads serve. Whoever brings a completion
+//! back lets the engine go on.
+//!
+//! 1. A write is answered when its device has it; it is durable after the next flush, map and validity included.
+//! 2. A call waits for the next completion while the engine has as many requests as it takes.
+//! 3. A panic ends the volume: whoever waits gets an error, and so does every later call.
+//! 4. The detector sees every write after the engine took it. It only says which chunk is pinned.
+
+mod block_device;
+mod check;
+mod details;
+mod devices;
+mod error;
+mod open;
+mod state;
+mod threads;
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use onefold_units::{Nanos, Status};
+use onefold_zoned::{IoKind, Recovery, Refusal, Request};
+
+use crate::driver::{Falls, Fuse, Jobs};
+use state::{Outcome, State};
+use threads::{Job, Threads};
+
+pub use check::DmzChecked;
+pub use details::DmzDetails;
+pub use devices::DmzDevices;
+pub use error::DmzError;
+pub use open::{DmzMade, DmzOpened, DmzOptions};
+
+/// Longest time that a call sleeps for which there is no room, before it looks again.
+const BUSY_WAIT: Duration = Duration::from_millis(100);
+
+struct Shared {
+    state: Mutex<State>,
+    /// Something completed, so busy calls may ask again.
+    progress: Condvar,
+    /// Writes and resets of the zoned device, in order.
+    changes: Jobs<Job>,
+    /// Everything else.
+    others: Jobs<Job>,
+    devices: DmzDevices,
+    recovery: Recovery,
+    took: Duration,
+    uuid: [u8; 16],
+    rewrite: RwLock<()>,
+    size: u64,
+    zone_blocks: u32,
+    start: Instant,
+}
+
+/// A handle of a zoned volume; copies are the same volume.
+///
+/// Dropping all handles without [`DmzVolume::close`] is a power cut.
+#[derive(Clone)]
+pub struct DmzVolume {
+    shared: Arc<Shared>,
+    /// Ends them when it goes.
+    _threads: Arc<Threads>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            state.fall();
+            state
+        })
+    }
+
+    /// Lets everything go on that can, and hands out what the engine asks for. Called after whatever happened.
+    fn turn(&self, state: &mut State) {
+        if state.fallen {
+            return;
+        }
+        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        state.now = state.now.max(Nanos::new(elapsed));
+        state.handle_timeouts();
+        state.answer();
+        state.look();
+        while let Some(io) = state.volume.poll_io() {
+            let job = Job::new(io, &state.volume);
+            let in_order = io.device > 0 && matches!(io.kind, IoKind::Write | IoKind::Reset);
+            if in_order { self.changes.push(job) } else { self.others.push(job) }
+        }
+        let due = state.due().map(|at| self.start + Duration::from_nanos(at.get()));
+        self.others.wake_at(due);
+        self.progress.notify_all();
+    }
+
+    /// Sleeps until something completes, but not for long.
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.progress.wait_timeout(state, BUSY_WAIT);
+        waited.map_or_else(
+            |poisoned| {
+                let mut state = poisoned.into_inner().0;
+                state.fall();
+                state
+            },
+            |waited| waited.0,
+        )
+    }
+
+    /// Has the engine carry out a request, and waits for its end. `seen` is called when the engine has taken it.
+    fn carry_out(
+        &self,
+        request: Request,
+        seen: impl FnOnce(&mut State),
+    ) -> Result<Vec<u8>, Status> {
+        let _fuse = Fuse(self);
+        let outcome = Outcome::default();
+        let mut state = self.state();
+        while !state.fallen && state.is_full() {
+            state = self.wait(state);
+        }
+        if state.fallen {
+            return Err(Status::Poisoned);
+        }
+        let taken = state.submit(request, Outcome::clone(&outcome));
+        taken.map_err(|refusal| match refusal {
+            Refusal::Busy => Status::Poisoned,
+            Refusal::InvalidField => Status::InvalidField,
+        })?;
+        seen(&mut state);
+        self.turn(&mut state);
+        drop(state);
+        let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match result.take() {
+                Some(result) => return result,
+                None => result = outcome.1.wait(result).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn stop(&self) {
+        self.changes.close();
+        self.others.close();
+    }
+
+    fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
+        let inside = len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size);
+        if inside { Ok(()) } else { Err(Status::InvalidField) }
+    }
+}
+
+impl Falls for Shared {
+    fn fall(&self) {
+        self.state().fall();
+        self.stop();
+        self.progress.notify_all();
+    }
+}
+
+impl DmzVolume {
+    /// Ends the volume in good order: reclaim is given up, everything is durable, and the next opening has nothing to put
+    /// right. Requests have to be over; calls after that are answered with [`Status::Poisoned`].
+    ///
+    /// # Errors
+    /// A device failed; what was flushed before is safe.
+    pub fn close(&self) -> Result<(), DmzError> {
+        let shared = &*self.shared;
+        let mut state = shared.state();
+        let now = state.now;
+        if !state.fallen {
+            state.volume.close(now);
+        }
+        while !state.fallen && !state.volume.is_frozen() && !state.volume.is_closed() {
+            shared.turn(&mut state);
+            state = shared.wait(state);
+        }
+        let closed = !state.fallen && state.volume.is_closed();
+        state.fall();
+        drop(state);
+        shared.stop();
+        if !closed {
+            return Err(DmzError::Failed);
+        }
+        shared.devices.close()
+    }
+}

@@ -1,0 +1,122 @@
+//! Making and opening zoned volumes.
+
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use onefold_journal::{Detector, Setting};
+use onefold_units::{Nanos, PAGE_BYTES};
+use onefold_zoned::{Geometry, Identity, JournalMode, Layout, Options, Recovery, format, mount};
+
+use super::threads::Threads;
+use super::{DmzDevices, DmzError, DmzVolume, Shared, State};
+use crate::driver::Jobs;
+use crate::volume::{VolumeError, random_uuid};
+
+/// How to run a zoned volume. None of it is stored: the format is dm-zoned's.
+#[derive(Clone, Debug, Default)]
+pub struct DmzOptions {
+    /// What becomes of the journal of the file system on it.
+    pub journal: JournalMode,
+    /// Where that journal is.
+    pub ranges: Setting,
+    /// Opens a volume whose zones hold less than they should; what is missing reads as zeroes from then on.
+    pub give_up_lost: bool,
+}
+
+/// A zoned volume that was made, or would be.
+#[derive(Clone, Debug)]
+pub struct DmzMade {
+    /// Its zones.
+    pub geometry: Geometry,
+    /// Sizes of its metadata.
+    pub layout: Layout,
+    /// Its names.
+    pub identity: Identity,
+}
+
+/// A zoned volume that was opened, and how.
+pub struct DmzOpened {
+    /// The volume.
+    pub device: DmzVolume,
+    /// What had to be put right.
+    pub recovery: Recovery,
+    /// How long it took.
+    pub took: Duration,
+}
+
+fn new_identity(name: &str) -> Result<Identity, VolumeError> {
+    let mut label = [0; 32];
+    let len = name.len().min(label.len());
+    label[..len].copy_from_slice(&name.as_bytes()[..len]);
+    let device_uuids = vec![random_uuid()?, random_uuid()?];
+    Ok(Identity { label, uuid: random_uuid()?, device_uuids })
+}
+
+impl DmzDevices {
+    /// Says what volume fits, and changes nothing.
+    ///
+    /// # Errors
+    /// None does.
+    pub fn plan(&self, name: &str) -> Result<DmzMade, DmzError> {
+        let geometry = self.look()?.geometry;
+        let layout =
+            Layout::new(&geometry, geometry.zones()).map_err(onefold_zoned::MountError::Layout)?;
+        Ok(DmzMade { geometry, layout, identity: new_identity(name)? })
+    }
+
+    /// Makes a volume, as `dmzadm --format` does.
+    ///
+    /// # Errors
+    /// A device holds something and `force` is not given, or no volume fits. Nothing was changed then.
+    pub fn format(&self, name: &str, force: bool) -> Result<DmzMade, DmzError> {
+        let mut looked = self.look()?;
+        if let Some(what) = self.cache.signature().filter(|_| !force) {
+            return Err(DmzError::Holds { device: "cache", what });
+        }
+        if looked.zones_in_use() && !force {
+            return Err(DmzError::Holds { device: "zoned device", what: "data in zones" });
+        }
+        let (geometry, identity) = (looked.geometry.clone(), new_identity(name)?);
+        let layout = format(&mut looked, &geometry, &identity)?;
+        Ok(DmzMade { geometry, layout, identity })
+    }
+}
+
+impl DmzVolume {
+    /// Opens the volume on two devices and recovers it.
+    ///
+    /// # Errors
+    /// There is none, or it is damaged.
+    pub fn open(devices: DmzDevices, options: DmzOptions) -> Result<DmzOpened, DmzError> {
+        let begin = Instant::now();
+        let mut looked = devices.look()?;
+        let geometry = looked.geometry.clone();
+        let engine = Options {
+            journal: options.journal,
+            give_up_lost: options.give_up_lost,
+            ..Options::default()
+        };
+        let (volume, recovery) = mount(&mut looked, &geometry, engine, Nanos::ZERO)?;
+        let took = begin.elapsed();
+        let size = volume.blocks() * PAGE_BYTES;
+        let detector = Detector::new(volume.blocks(), options.ranges, Nanos::ZERO);
+        let shared = Arc::new(Shared {
+            uuid: volume.uuid(),
+            state: Mutex::new(State::new(volume, detector)),
+            progress: Condvar::new(),
+            changes: Jobs::default(),
+            others: Jobs::default(),
+            devices,
+            recovery,
+            took,
+            rewrite: RwLock::new(()),
+            size,
+            zone_blocks: geometry.zone_blocks(),
+            start: Instant::now(),
+        });
+        let threads = Threads::start(&shared).map_err(VolumeError::Thread)?;
+        shared.turn(&mut shared.state());
+        let device = Self { shared, _threads: Arc::new(threads) };
+        Ok(DmzOpened { device, recovery, took })
+    }
+}

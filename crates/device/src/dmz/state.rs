@@ -1,0 +1,145 @@
+//! A zoned volume that is open, who waits for what of it, and the detector that looks at its writes. One lock guards it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use onefold_journal::{Class, Detector, Output};
+use onefold_units::convert::u64_from;
+use onefold_units::{Lba, Nanos, Status};
+use onefold_zoned::{Done, Failure, REQUESTS_MAX, Refusal, Request, Volume};
+
+/// How a request that waits ended.
+pub(super) type Outcome = Arc<(Mutex<Option<Result<Vec<u8>, Status>>>, Condvar)>;
+
+pub(super) struct State {
+    pub(super) volume: Volume,
+    pub(super) detector: Detector,
+    pub(super) now: Nanos,
+    next_tag: u64,
+    waiting: BTreeMap<u64, Outcome>,
+    /// Blocks that the detector asked for, by the tag of the read.
+    reads: BTreeMap<u64, Lba>,
+    /// One that could not be asked for yet.
+    unasked: Option<Lba>,
+    /// A thread panicked with it.
+    pub(super) fallen: bool,
+}
+
+impl State {
+    pub(super) fn new(volume: Volume, detector: Detector) -> Self {
+        Self {
+            volume,
+            detector,
+            now: Nanos::ZERO,
+            next_tag: 0,
+            waiting: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            unasked: None,
+            fallen: false,
+        }
+    }
+
+    /// Whether the engine takes no more requests for now.
+    pub(super) fn is_full(&self) -> bool {
+        self.volume.requests_under_way() >= u64_from(REQUESTS_MAX)
+    }
+
+    /// Gives a request to the volume; `outcome` is told how it ends.
+    pub(super) fn submit(&mut self, request: Request, outcome: Outcome) -> Result<(), Refusal> {
+        let tag = self.next_tag;
+        self.volume.submit(self.now, tag, request)?;
+        self.next_tag += 1;
+        self.waiting.insert(tag, outcome);
+        Ok(())
+    }
+
+    /// Answers those whose requests are over.
+    pub(super) fn answer(&mut self) {
+        while let Some(Done { tag, result, data }) = self.volume.poll_done() {
+            if let Some(lba) = self.reads.remove(&tag) {
+                let block = data.as_slice().try_into().ok().filter(|_| result.is_ok());
+                self.detector.handle_read(self.now, lba, block);
+            } else if let Some(outcome) = self.waiting.remove(&tag) {
+                let result = result.map(|()| data).map_err(status);
+                *outcome.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                outcome.1.notify_one();
+            }
+        }
+    }
+
+    /// Gives the detector what it asks for, and the volume what it finds.
+    pub(super) fn look(&mut self) {
+        loop {
+            let lba = match self.unasked.take() {
+                Some(lba) => lba,
+                None => match self.detector.poll_output() {
+                    Some(Output::Read(lba)) => lba,
+                    Some(Output::Changed) => {
+                        self.volume.set_journal(journal(&self.detector));
+                        continue;
+                    }
+                    None => return,
+                },
+            };
+            let (tag, request) = (self.next_tag, Request::Read { lba: lba.raw(), blocks: 1 });
+            if self.volume.submit(self.now, tag, request).is_err() {
+                self.unasked = Some(lba);
+                return;
+            }
+            self.next_tag += 1;
+            self.reads.insert(tag, lba);
+            self.answer();
+        }
+    }
+
+    /// When something has to be done although nothing happens.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        self.volume.poll_timeout().into_iter().chain(self.detector.poll_timeout()).min()
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_timeouts(&mut self) {
+        let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= self.now);
+        if is_due(self.detector.poll_timeout()) {
+            self.detector.handle_timeout(self.now);
+        }
+        if is_due(self.volume.poll_timeout()) {
+            self.volume.handle_timeout(self.now);
+        }
+    }
+
+    /// Nothing is done any more, and whoever waits gets an error.
+    pub(super) fn fall(&mut self) {
+        self.fallen = true;
+        for outcome in std::mem::take(&mut self.waiting).into_values() {
+            let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *result = Some(Err(Status::MediaError));
+            outcome.1.notify_one();
+        }
+    }
+}
+
+/// The blocks that the detector calls a journal, in order and apart.
+fn journal(detector: &Detector) -> Vec<Range<u64>> {
+    let is_journal = |class| matches!(class, Class::JournalLog | Class::JournalHot);
+    let ranges = detector.ranges().iter().filter(|range| is_journal(range.class));
+    let mut all: Vec<Range<u64>> = ranges.map(|range| range.first.raw()..range.end.raw()).collect();
+    all.sort_by_key(|range| range.start);
+    let mut apart: Vec<Range<u64>> = Vec::new();
+    for range in all {
+        match apart.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+pub(super) const fn status(failure: Failure) -> Status {
+    match failure {
+        Failure::NoSpace => Status::NoSpace,
+        Failure::ReadOnly => Status::Poisoned,
+        Failure::Media => Status::MediaError,
+    }
+}

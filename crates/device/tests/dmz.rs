@@ -1,0 +1,313 @@
+//! A volume of policy `dmz` on a file and an emulated SSD with zones: made, written, reclaimed, ended without notice, opened
+//! again, checked, repaired.
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::TEXT;
+use onefold_device::{
+    Access, BlockDevice, DmzDevices, DmzError, DmzOptions, DmzVolume, Image, Select, VolumeBacking,
+    ZnsConfig, ZoneAction, ZoneLimits, ZonedDevice,
+};
+use onefold_journal::Setting;
+use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
+use onefold_ssd::example_config;
+use onefold_units::{Rng, Status, ZoneId};
+use onefold_zoned::{Action, Finding, JournalMode, LayoutError, MountError};
+
+const BLOCK: u64 = 4096;
+/// Blocks of a zone.
+const ZONE: u64 = 256;
+
+/// 32 zones of 1 MiB, all of which can be written, and four spare sets.
+fn config() -> ZnsConfig {
+    let spec = GeometrySpec {
+        channels: 2,
+        ways: 1,
+        planes: 1,
+        blocks: 36,
+        pages: 32,
+        page_bytes: 16_384,
+        unit_bytes: 4096,
+        span: Span::Die,
+    };
+    ZnsConfig {
+        geometry: Geometry::new(spec).unwrap(),
+        timing: example_config().timing,
+        zone_blocks: 256,
+        capacity_blocks: 256,
+        zones: 32,
+        zone_dies: 2,
+        limits: ZoneLimits { max_open: Some(5), max_active: None },
+        append_blocks: None,
+        read_across: false,
+        cache_bytes: 0,
+        cache_volatile: true,
+        faults: FaultSpec::default(),
+    }
+}
+
+struct Folder {
+    folder: tempfile::TempDir,
+    config: ZnsConfig,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self::with(&config(), 10 * ZONE)
+    }
+
+    fn with(config: &ZnsConfig, cache_blocks: u64) -> Self {
+        let this = Self { folder: tempfile::tempdir().unwrap(), config: *config };
+        drop(Image::create(&this.path("zoned.img"), config, TEXT.to_owned()).unwrap());
+        let cache = VolumeBacking::create(&this.path("cache.img"), cache_blocks * BLOCK).unwrap();
+        cache.close().unwrap();
+        this
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn zoned(&self) -> ZonedDevice {
+        let image = Image::open(&self.path("zoned.img"), Access::Exclusive).unwrap();
+        ZonedDevice::open(image, &self.config).unwrap().device
+    }
+
+    fn devices(&self) -> DmzDevices {
+        let cache = VolumeBacking::open(&self.path("cache.img"), true).unwrap();
+        DmzDevices { cache, zoned: VolumeBacking::zoned(self.zoned()) }
+    }
+
+    fn make(&self, force: bool) -> Result<(), DmzError> {
+        let devices = self.devices();
+        let made = devices.format("test", force).map(drop);
+        devices.close().unwrap();
+        made
+    }
+
+    fn open(&self, options: DmzOptions) -> Result<DmzVolume, DmzError> {
+        DmzVolume::open(self.devices(), options).map(|opened| opened.device)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let devices = self.devices();
+        let found = devices.inspect().unwrap().inspection.findings;
+        devices.close().unwrap();
+        found
+    }
+}
+
+/// The image stays locked until the last handle has gone.
+fn close(device: DmzVolume) {
+    device.close().unwrap();
+    drop(device);
+}
+
+/// What a block holds: number and version.
+fn content(block: u64, version: u64) -> Vec<u8> {
+    if version == 0 { vec![0; 4096] } else { (version << 20 | block).to_le_bytes().repeat(512) }
+}
+
+/// Versions of a block: the last that is durable, the one that it holds, and the last that was written.
+#[derive(Clone, Copy, Default)]
+struct Versions {
+    durable: u64,
+    current: u64,
+    issued: u64,
+}
+
+fn verify(device: &DmzVolume, all: &mut [Versions]) {
+    for (block, versions) in (0..).zip(all.iter_mut()) {
+        let mut found = vec![0xEE; 4096];
+        device.read(block * BLOCK, &mut found).unwrap();
+        let range = (versions.durable..=versions.issued).rev();
+        let version = range.into_iter().find(|version| found == content(block, *version));
+        let Some(version) = version else {
+            let word = u64::from_le_bytes(found[..8].try_into().unwrap());
+            panic!(
+                "block {block} holds {word:#x}, expected version {} to {}",
+                versions.durable, versions.issued
+            );
+        };
+        // Numbers go on, so that what was lost never looks like what comes.
+        (versions.durable, versions.current) = (version, version);
+    }
+}
+
+/// Twelve chunks share a cache of eight zones, so every round reclaims; then the process "dies".
+#[test]
+fn what_was_flushed_is_there_after_the_devices_were_left() {
+    let folder = Folder::new();
+    folder.make(false).unwrap();
+    let blocks = 12 * ZONE;
+    let mut all = vec![Versions::default(); usize::try_from(blocks).unwrap()];
+    let mut rng = Rng::new(7);
+    let mut reclaimed = 0;
+    for _ in 0..4 {
+        let device = folder.open(DmzOptions::default()).unwrap();
+        verify(&device, &mut all);
+        for _ in 0..60 {
+            let at = rng.below(blocks - 8);
+            for block in at..at + 1 + rng.below(8) {
+                let versions = &mut all[usize::try_from(block).unwrap()];
+                versions.issued += 1;
+                versions.current = versions.issued;
+                let fua = rng.below(20) == 0;
+                device.write(block * BLOCK, &content(block, versions.issued), fua).unwrap();
+                if fua {
+                    versions.durable = versions.issued;
+                }
+            }
+            if rng.below(10) == 0 {
+                device.flush().unwrap();
+                for versions in &mut all {
+                    versions.durable = versions.current;
+                }
+            }
+        }
+        let stats = device.details().stats;
+        reclaimed += Action::ALL.map(|action| stats.reclaims(action).completed).iter().sum::<u64>();
+        // Without a close, as if the process had been killed.
+    }
+    assert!(reclaimed > 0, "it came to that");
+    let device = folder.open(DmzOptions::default()).unwrap();
+    verify(&device, &mut all);
+    close(device);
+    assert_eq!(folder.findings(), []);
+    let checked = folder.devices().inspect().unwrap();
+    assert!(!checked.inspection.has_to_recover(), "a volume that was closed is whole");
+}
+
+#[test]
+fn requests_at_any_byte_and_trims() {
+    let folder = Folder::new();
+    folder.make(false).unwrap();
+    let device = folder.open(DmzOptions::default()).unwrap();
+    let size = usize::try_from(3 * ZONE * BLOCK).unwrap();
+    let mut model = vec![0; size];
+    let mut rng = Rng::new(3);
+    for step in 0..200_u32 {
+        let at = usize::try_from(rng.below(3 * ZONE * BLOCK - 40_000)).unwrap();
+        let len = usize::try_from(1 + rng.below(40_000)).unwrap();
+        let offset = u64::try_from(at).unwrap();
+        if step % 5 == 0 {
+            device.trim(offset, u64::try_from(len).unwrap()).unwrap();
+            model[at..at + len].fill(0);
+        } else {
+            let byte = u8::try_from(step).unwrap();
+            device.write(offset, &vec![byte; len], step % 7 == 0).unwrap();
+            model[at..at + len].fill(byte);
+        }
+        let mut found = vec![0xEE; len + 100];
+        device.read(offset, &mut found).unwrap();
+        assert_eq!(found, model[at..at + len + 100], "step {step}");
+    }
+    assert_eq!(device.read(device.size(), &mut [0; 1]), Err(Status::InvalidField));
+    let last = device.size() - BLOCK;
+    assert!(!device.extent(last, BLOCK).unwrap().mapped);
+    assert!(device.extent(0, BLOCK).unwrap().mapped);
+    device.close().unwrap();
+    assert_eq!(device.read(0, &mut [0; 1]), Err(Status::Poisoned));
+}
+
+#[test]
+fn what_cannot_carry_a_volume_is_refused() {
+    let folder = Folder::new();
+    let no_zones = VolumeBacking::create(&folder.path("plain.img"), 1 << 20).unwrap();
+    let cache = VolumeBacking::open(&folder.path("cache.img"), true).unwrap();
+    let devices = DmzDevices { cache, zoned: no_zones };
+    assert!(matches!(devices.format("", false), Err(DmzError::NotZoned)));
+    drop(devices);
+    assert!(matches!(
+        folder.open(DmzOptions::default()),
+        Err(DmzError::Mount(MountError::NoRoot(_)))
+    ));
+
+    let capacity = Folder::with(&ZnsConfig { capacity_blocks: 192, ..config() }, 10 * ZONE);
+    let error = capacity.make(false).unwrap_err();
+    assert!(matches!(error, DmzError::Capacity { zone: 0, capacity: 192, size: 256 }));
+    let limits = ZoneLimits { max_open: Some(5), max_active: Some(14) };
+    let active = Folder::with(&ZnsConfig { limits, ..config() }, 10 * ZONE);
+    let error = active.make(false).unwrap_err();
+    assert!(matches!(error, DmzError::Active { limit: 14, zones: 32 }));
+    let small = Folder::with(&config(), 2 * ZONE);
+    let few = LayoutError::Conventional { found: 2, needed: 3 };
+    assert!(
+        matches!(small.make(false), Err(DmzError::Mount(MountError::Layout(found))) if found == few)
+    );
+    let odd = Folder::with(&config(), 10 * ZONE + 1);
+    assert!(matches!(odd.make(false), Err(DmzError::CacheSize { .. })));
+}
+
+#[test]
+fn what_devices_hold_is_not_overwritten_unless_it_is_forced() {
+    let folder = Folder::new();
+    let zoned = folder.zoned();
+    zoned.write(0, &[1; 4096], true).unwrap();
+    zoned.close().unwrap();
+    drop(zoned);
+    assert!(matches!(folder.make(false), Err(DmzError::Holds { device: "zoned device", .. })));
+    folder.make(true).unwrap();
+    assert!(matches!(folder.make(false), Err(DmzError::Holds { .. })));
+}
+
+/// Somebody reset a zone behind the back of the volume.
+#[test]
+fn a_zone_that_lost_its_data_is_refused_and_given_up_by_a_repair() {
+    let folder = Folder::new();
+    folder.make(false).unwrap();
+    let device = folder.open(DmzOptions::default()).unwrap();
+    for chunk in 0..8 {
+        device.write(chunk * ZONE * BLOCK, &content(chunk * ZONE, 1), false).unwrap();
+    }
+    device.flush().unwrap();
+    // The next chunk waits until reclaim has moved another one to a zone.
+    device.write(8 * ZONE * BLOCK, &content(8 * ZONE, 1), true).unwrap();
+    close(device);
+    let devices = folder.devices();
+    let inspection = devices.inspect().unwrap().inspection;
+    let moved = (0..8).find_map(|chunk| {
+        let data = inspection.zones_of(chunk).0?;
+        (inspection.geometry().device_of(data) == 1).then_some((u64::from(chunk), data.raw() - 10))
+    });
+    let (chunk, zone) = moved.expect("a chunk in a sequential zone");
+    devices.close().unwrap();
+    drop(devices);
+    let zoned = folder.zoned();
+    zoned.manage(Select::One(ZoneId::new(zone)), ZoneAction::Reset).unwrap();
+    zoned.flush().unwrap();
+    zoned.close().unwrap();
+    drop(zoned);
+    let refused = folder.open(DmzOptions::default());
+    assert!(matches!(refused, Err(DmzError::Mount(MountError::Lost(_)))));
+    assert!(matches!(folder.findings()[..], [Finding::Lost(_)]));
+    folder.devices().repair().unwrap();
+    assert_eq!(folder.findings(), []);
+    let device = folder.open(DmzOptions::default()).unwrap();
+    for other in 0..9 {
+        let mut found = vec![0xEE; 4096];
+        device.read(other * ZONE * BLOCK, &mut found).unwrap();
+        let version = u64::from(other != chunk);
+        assert_eq!(found, content(other * ZONE, version), "chunk {other}");
+    }
+    close(device);
+}
+
+/// A range that the user gives is the journal, and the detector is not asked.
+#[test]
+fn a_journal_that_is_named_is_pinned() {
+    let folder = Folder::new();
+    folder.make(false).unwrap();
+    let ranges = Setting::Ranges(vec![(ZONE * BLOCK, 2 * ZONE * BLOCK)]);
+    let options = DmzOptions { journal: JournalMode::One, ranges, ..DmzOptions::default() };
+    let device = folder.open(options.clone()).unwrap();
+    assert_eq!(device.details().pinned, None);
+    device.write(ZONE * BLOCK, &content(ZONE, 1), true).unwrap();
+    assert_eq!(device.details().pinned, Some(1));
+    close(device);
+    let device = folder.open(options).unwrap();
+    assert_eq!(device.details().pinned, Some(1), "the pin is found again at attach");
+    close(device);
+}
