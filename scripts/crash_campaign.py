@@ -214,9 +214,10 @@ def load_and_kill(
         thread.join()
 
 
-def check(onefold: list[str], image: Path, seed: int) -> None:
+def check(onefold: list[str], image: Path, beside: list[str], seed: int) -> None:
     """Let `check` look at the image that the killed server left."""
-    checked = subprocess.run([*onefold, "check", str(image)], check=False, capture_output=True)
+    command = [*onefold, "check", str(image), *beside]
+    checked = subprocess.run(command, check=False, capture_output=True)
     if checked.returncode != 0:
         sys.stderr.buffer.write(checked.stdout + checked.stderr)
         sys.exit(f"crash campaign: check says {checked.returncode}, seed {seed}")
@@ -230,10 +231,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--kind",
-        choices=("ssd", "volume", "zoned"),
+        choices=("ssd", "volume", "zoned", "dmz"),
         default="ssd",
-        help="what is served; zoned: a volume on a zoned SSD, whose `create` the arguments are for",
+        help="what is served; zoned, dmz: a volume on a zoned SSD, whose `create` the arguments are for",
     )
+    parser.add_argument("--cache-size", default="40MiB", help="of the regular device; dmz")
     parser.add_argument("create", nargs="*", help="arguments of its `create`, after `--`")
     parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
     parser.add_argument(
@@ -250,6 +252,8 @@ def main() -> None:
     uri = f"nbd+unix:///?socket={socket}"
     noun = "ssd" if options.kind == "ssd" else "volume"
     onefold = [str(options.onefold), noun]
+    # What every command on the volume needs to find its other device.
+    beside = ["--cache", str(options.folder / "cache.img")] if options.kind == "dmz" else []
     if options.server:
         command = options.server.format(socket=socket).split()
     else:
@@ -259,7 +263,13 @@ def main() -> None:
         if options.kind == "zoned":
             create = [*onefold, "create", str(image), "--size", f"{options.span * BLOCK}B"]
             subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
-        command = [*onefold, "serve", str(image), "--nbd", f"unix:{socket}"]
+        if options.kind == "dmz":
+            create = [*onefold, "create", str(image), "--zoned", "dmz", *beside]
+            create += ["--cache-size", options.cache_size]
+            subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
+        command = [*onefold, "serve", str(image), *beside, "--nbd", f"unix:{socket}"]
+        # Reclaim, copies and aborts with a chunk that stays where it is.
+        command += ["--journal", "one", "--journal-range", "5MiB-7MiB"] if beside else []
         command += ["--latency", "none"] if options.kind == "ssd" else []
 
     rng = random.Random(options.seed)
@@ -270,7 +280,7 @@ def main() -> None:
             verify_all(uri, model)
         load_and_kill(server, uri, model, options.flush_share, rng)
         if not options.server:
-            check(onefold, image, options.seed)
+            check(onefold, image, beside, options.seed)
     server = Server(command, socket, log)
     verify_all(uri, model)
     server.process.terminate()
@@ -278,7 +288,7 @@ def main() -> None:
     if not options.server:
         if code != 0:
             sys.exit(f"crash campaign: the server ended with {code} on SIGTERM")
-        check(onefold, image, options.seed)
+        check(onefold, image, beside, options.seed)
     print(
         f"crash campaign ok ({options.folder.name}): {options.kills} kills, {model.writes} acknowledged writes, "
         f"{model.flushes} flushes, every durable block intact, seed {options.seed}"

@@ -4,9 +4,9 @@
 # system, and the file system is mounted again from what is left. Needs root, /dev/fuse and loop
 # devices. Prints PASS or FAIL per step; ends with 1 if a step failed.
 #
-#   scripts/fs-test.sh [ssd|volume|zoned] [ext4|xfs|btrfs]...
+#   scripts/fs-test.sh [ssd|volume|zoned|dmz] [ext4|xfs|btrfs]...
 #
-# zoned is a volume on an emulated SSD with zones. FS_TEST_MODE is the mode of the volume (default log).
+# zoned is a volume on an emulated SSD with zones, dmz one of policy dmz with a regular device beside that; its journal is pinned. FS_TEST_MODE is the mode of the volume (default log).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +20,7 @@ zoned=
 case ${1:-} in
   ssd | volume) on=$1 && shift ;;
   zoned) on=volume zoned=yes && shift ;;
+  dmz) on=dmz && shift ;;
 esac
 [ $# -gt 0 ] || set -- ext4 xfs btrfs
 
@@ -41,7 +42,7 @@ step() {
 }
 
 . scripts/served.sh
-if [ "$on" = volume ]; then noun=volume serve_options=(); fi
+if [ "$on" != ssd ]; then noun=volume serve_options=(); fi
 missing=$(missing_for_served fio fstrim python3)
 if [ -n "$missing" ]; then
   skip "everything: missing $missing"
@@ -55,6 +56,8 @@ if [ -z "$onefold" ]; then
 fi
 
 folder=$(mktemp --directory)
+cache=$folder/cache.img
+if [ "$on" = dmz ]; then serve_options=(--cache "$cache" --journal one); fi
 image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount
 mkdir "$fuse" "$mount"
 
@@ -76,6 +79,11 @@ fio_verify() {
 }
 create() {
   case $on in
+    dmz)
+      rm -f "$cache"
+      "$onefold" ssd create "$image" --preset zns-proto --size "$backing" &&
+        "$onefold" volume create "$image" --zoned dmz --cache "$cache" --cache-size 1GiB
+      ;;
     ssd) "$onefold" ssd create "$image" --preset "$preset" --size "$size" ;;
     volume)
       if [ -n "$zoned" ]; then
@@ -89,6 +97,7 @@ create() {
 }
 check() {
   case $on in
+    dmz) "$onefold" volume check "$image" --cache "$cache" --data && "$onefold" ssd check "$image" ;;
     ssd) "$onefold" ssd check "$image" ;;
     volume) "$onefold" volume check "$image" --data && { [ -z "$zoned" ] || "$onefold" ssd check "$image"; } ;;
   esac
@@ -96,7 +105,7 @@ check() {
 # Trimming deleted files has to give flash back. XFS frees them some time after the sync.
 trim() {
   local before after
-  if [ "$on" = volume ]; then
+  if [ "$on" != ssd ]; then
     rm -f "$mount"/verify*
     sync --file-system "$mount" && fstrim "$mount"
     return

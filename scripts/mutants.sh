@@ -247,10 +247,10 @@ zoned|flush-host-runs|chunks.rs|s/let blocked = self\.flush\.holds_host\(\) && !
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
 zoned|older-set|mount.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
-zoned|sets-differ|mount.rs|s/if new != old \{/if new != old \&\& at == u64::MAX {/|opening makes both sets equal
+zoned|sets-differ|mount.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
 zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
 zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
-zoned|lost-kept|load.rs|s/zone\.wp\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
+zoned|lost-kept|load.rs|s/lost\.written\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
 zoned|overlap|chunks.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
 zoned|no-terminate|foreground.rs|s/self\.zones\.get_mut\(zone\)\.terminate = true;//|a request ends the reclaim of its zone
 zoned|locked-used|foreground.rs|s/if self\.zones\.get\(zone\)\.locked && !self\.frozen/if self.zones.get(zone).locked \&\& self.frozen/|no request uses a zone that is reclaimed
@@ -272,8 +272,12 @@ zoned|fifo|zones.rs|s/self\.free_cache\.push_back\(id\)/self.free_cache.push_fro
 zoned|aborted-counted|copy.rs|s/self\.stats\.recount\(device, \(cause, Sent::AbortedValid\), copied\);//|what was thrown away is counted as that
 zoned|aborted-leaked|copy.rs|s/if action == Action::RndData \{/if action == Action::Empty {/|the target of an aborted copy is freed
 zoned|holes|copy.rs|s/if is_sequential && wp < run\.start/if false \&\& is_sequential \&\& wp < run.start/|holes are filled
-zoned|aborts-at-end|copy.rs|s/if !range\.is_empty\(\) && self/if self/|a run up to the end is not aborted
-zoned|journal-ended|copy.rs|s/ && !forced \{/ {/|moving the journal out of a sequential zone is not aborted
+zoned|aborts-at-end|copy.rs|s/if !range\.is_empty\(\) && \(unwanted/if (unwanted/|a run up to the end is not aborted
+zoned|journal-ended|copy.rs|s/terminate && !forced;/terminate;/|moving the journal out of a sequential zone is not aborted
+zoned|not-redirected|faults.rs|s/self\.invalidate\(zone, part\.offset\.\.part\.offset \+ part\.blocks\);//|what a zone did not take is not valid there
+zoned|bad-zone-freed|map.rs|s/if zone\.condition != Condition::Good \{/if zone.chunk == u32::MAX {/|a zone out of service is given to nobody
+zoned|bad-zone-kept|faults.rs|s/self\.misplaced_journal\(\)\.into_iter\(\)\.chain\(ailing\)/self.misplaced_journal().into_iter().chain(ailing.take(0))/|what lies in a zone out of service moves to the cache
+zoned|lost-opened|mount.rs|s/recovery\.first_lost\.filter\(\|_\| !options\.give_up_lost\)/recovery.first_lost.filter(|_| false)/|a volume that lost data is refused
 TABLE
 }
 

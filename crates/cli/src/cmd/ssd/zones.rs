@@ -1,7 +1,8 @@
 //! `onefold ssd zones`: the zones of an image that nobody has open, and what is done to them.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -9,6 +10,7 @@ use onefold_device::{
     Access, DeviceError, Image, Select, ZnsConfig, ZoneAction, ZoneInfo, ZoneState, ZonedDevice,
     ZonedError, inspect_zoned,
 };
+use onefold_units::convert::index64;
 use onefold_units::{PAGE_BYTES, ZoneId};
 use serde_json::{Value, json};
 
@@ -34,6 +36,10 @@ pub(crate) struct Zones {
     /// Do this to the zones that --zone and --state choose, and then tell about them
     #[arg(long, value_enum, value_name = "ACTION")]
     act: Option<Action>,
+    /// Write what the zones that are chosen hold to a new file, with holes: each zone lies where it begins on the device. The
+    /// report says how far each is written
+    #[arg(long, value_name = "FILE", conflicts_with = "act")]
+    export: Option<PathBuf>,
 }
 
 /// States of zones that a device at rest can have: open ones were closed when it stopped.
@@ -88,7 +94,8 @@ impl Zones {
             let error = CliError::new(Exit::Usage, "zones::which", "--act without zones to act on");
             return Err(error.help("choose them with --zone or --state"));
         }
-        let access = if self.act.is_some() { Access::Exclusive } else { Access::ReadOnly };
+        let opens = self.act.is_some() || self.export.is_some();
+        let access = if opens { Access::Exclusive } else { Access::ReadOnly };
         let (image, config) = super::open(&self.image, access)?;
         let Some(zns) = config.zns(global.seed)? else {
             let text = format!("{} has no zones: it is a block device", self.image.display());
@@ -96,9 +103,13 @@ impl Zones {
             return Err(error.help("`onefold ssd create --preset zn540` makes an image with zones"));
         };
         let chosen = self.choose(inspect_zoned(&image, &zns)?.2)?;
-        let told = match self.act {
-            None => chosen,
-            Some(action) => self.act(image, &zns, action, &chosen)?,
+        let told = match (self.act, &self.export) {
+            (None, None) => chosen,
+            (None, Some(file)) => {
+                self.export(image, &zns, file, &chosen)?;
+                chosen
+            }
+            (Some(action), _) => self.act(image, &zns, action, &chosen)?,
         };
         let text = match global.format() {
             Format::Json => format!("{:#}\n", self.json(&told)),
@@ -143,6 +154,39 @@ impl Zones {
         closed?;
         let was_chosen = |one: &ZoneInfo| chosen.iter().any(|before| before.zone == one.zone);
         Ok(told.zones.into_iter().filter(was_chosen).collect())
+    }
+
+    /// Copies what zones hold to a new file.
+    fn export(
+        &self,
+        image: Image,
+        zns: &ZnsConfig,
+        file: &Path,
+        chosen: &[ZoneInfo],
+    ) -> Result<(), CliError> {
+        let failed = |what: &dyn std::fmt::Display| {
+            let text =
+                format!("cannot export {} to {}: {what}", self.image.display(), file.display());
+            CliError::new(Exit::Failed, "zones::export", text)
+        };
+        let made = std::fs::File::create_new(file).map_err(|error| failed(&error))?;
+        let device = ZonedDevice::open(image, zns)?.device;
+        let shape = device.shape();
+        let bytes = u64::from(shape.zones) * u64::from(shape.zone_blocks) * PAGE_BYTES;
+        made.set_len(bytes).map_err(|error| failed(&error))?;
+        let mut block = vec![0; index64(PAGE_BYTES)];
+        for one in chosen.iter().filter(|one| one.state != ZoneState::Offline) {
+            // Where a device tells no write pointer, what was not written reads as zeroes.
+            let end = one.write_pointer.unwrap_or_else(|| one.start + u64::from(one.capacity));
+            for lba in one.start..end {
+                device.read(lba, &mut block).map_err(|error| failed(&error))?;
+                if block.iter().any(|byte| *byte != 0) {
+                    made.write_all_at(&block, lba * PAGE_BYTES).map_err(|error| failed(&error))?;
+                }
+            }
+        }
+        device.close()?;
+        made.sync_all().map_err(|error| failed(&error))
     }
 
     fn json(&self, zones: &[ZoneInfo]) -> Value {

@@ -11,14 +11,14 @@ use onefold_volume::{
 };
 use serde_json::json;
 
-use super::rebuild;
+use super::{dmz, rebuild};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
 /// `check` repaired everything it found (fsck(8)).
-const REPAIRED: u8 = 1;
+pub(super) const REPAIRED: u8 = 1;
 /// `check` found damage that is still there (fsck(8)).
-const DAMAGE: u8 = 4;
+pub(super) const DAMAGE: u8 = 4;
 
 /// Options of `onefold volume check`.
 #[derive(Debug, Args)]
@@ -26,14 +26,16 @@ pub(crate) struct Check {
     /// What the volume lies on; it is not changed without --repair
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Check the checksum of every block of data
+    #[command(flatten)]
+    cache: dmz::Cache,
+    /// Check the checksum of every block of data; with --cache, which has none, whether it can be read
     #[arg(long)]
     data: bool,
     /// Recover the volume as serving it would, and write damaged copies of the label anew
     #[arg(long)]
     repair: bool,
     /// Also make a root anew from what the log tells, if there is none that can be used
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cache")]
     rebuild: bool,
 }
 
@@ -52,6 +54,9 @@ impl Check {
     }
 
     fn check(&self, global: &Global) -> Result<ExitCode, CliError> {
+        if let Some(cache) = self.cache.path() {
+            return dmz::check(&self.path, cache, (self.data, self.repair), global);
+        }
         let repair_too = self.repair || self.rebuild;
         let mut backing = super::open_backing(&self.path, repair_too, global)?;
         let rebuilt = if self.rebuild { rebuild::rebuild(&mut backing)? } else { None };

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use onefold_device::{VolumeBacking, VolumeDevice, VolumeSpec};
+use onefold_device::{DmzError, VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
 use serde_json::json;
 
+use super::dmz;
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -20,7 +21,7 @@ pub(crate) struct Create {
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Make PATH first, a file of this size; one that exists is never touched
-    #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = render::parse_size, conflicts_with = "zoned")]
     backing_size: Option<u64>,
     /// Capacity of the volume, such as 8GiB [default: what --op leaves]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
@@ -44,6 +45,12 @@ pub(crate) struct Create {
     /// Name of the volume, at most 32 bytes
     #[arg(long, default_value = "", value_name = "NAME")]
     name: String,
+    /// A volume on zones: log, log segments that are zones (the default there), or dmz, which places as the Linux target
+    /// dm-zoned does and needs a regular device beside PATH
+    #[arg(long, value_enum, value_name = "POLICY", num_args = 0..=1, default_missing_value = "log")]
+    zoned: Option<Policy>,
+    #[command(flatten)]
+    cache: dmz::CacheToMake,
     /// Lose what PATH holds
     #[arg(long)]
     force: bool,
@@ -63,6 +70,15 @@ enum Mode {
     Han,
 }
 
+/// Who places on zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// Log segments that are zones
+    Log,
+    /// Chunks of a zone's size, a cache, and reclaim, as dm-zoned has them
+    Dmz,
+}
+
 fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.02..0.95).contains(share));
     share.ok_or_else(|| format!("found {text:?}, expected a number from 0.02 to 0.95"))
@@ -72,6 +88,11 @@ impl Create {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let name = VolumeName::new(&self.name)
             .map_err(|error| CliError::new(Exit::Usage, "volume::name", error))?;
+        if self.zoned == Some(Policy::Dmz) {
+            let how = dmz::Making { name: name.as_str(), force: self.force, dry_run: self.dry_run };
+            return dmz::create(&self.path, &self.cache, &how, global);
+        }
+        self.cache.expect_none()?;
         let spec = VolumeSpec {
             name,
             mode: match self.mode {
@@ -88,7 +109,7 @@ impl Create {
         let label = if self.dry_run {
             match self.backing_size {
                 Some(bytes) => spec.label(bytes / PAGE_BYTES)?,
-                None => spec.label_on(&super::open_backing(&self.path, false, global)?)?,
+                None => spec.label_on(&self.open(false, global)?)?,
             }
         } else {
             self.make(&spec, global)?
@@ -97,9 +118,17 @@ impl Create {
         Ok(ExitCode::SUCCESS)
     }
 
+    fn open(&self, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
+        let backing = super::open_device(&self.path, write, global)?;
+        if self.zoned.is_some() && backing.as_zoned().is_none() {
+            return Err(DmzError::NotZoned.into());
+        }
+        Ok(backing)
+    }
+
     fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<VolumeLabel, CliError> {
         let Some(bytes) = self.backing_size else {
-            let backing = super::open_backing(&self.path, true, global)?;
+            let backing = self.open(true, global)?;
             let made = VolumeDevice::format(&backing, spec, self.force);
             let closed = backing.close();
             // What kept the volume from being made matters more than how the device was closed after it.

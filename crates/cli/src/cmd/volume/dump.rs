@@ -10,6 +10,7 @@ use onefold_units::{Lba, LogSegmentId};
 use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
+use super::dmz;
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
@@ -20,6 +21,8 @@ pub(crate) struct Dump {
     /// What the volume lies on
     #[arg(value_name = "PATH")]
     path: PathBuf,
+    #[command(flatten)]
+    cache: dmz::Cache,
     #[command(subcommand)]
     what: What,
 }
@@ -28,9 +31,10 @@ pub(crate) struct Dump {
 pub(super) enum What {
     /// The label
     Label,
-    /// All log segments with their states and live blocks; in the modes sung and han all partitions
+    /// All log segments with their states and live blocks; in the modes sung and han all partitions; with --cache all zones
     Segments,
-    /// The batches of one log segment; in the modes sung and han the transactions of a log or map file
+    /// The batches of one log segment; in the modes sung and han the transactions of a log or map file; with --cache the zones
+    /// of a chunk
     Segment {
         /// Its number
         number: u32,
@@ -49,6 +53,11 @@ pub(super) enum What {
 
 impl Dump {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        if let Some(cache) = self.cache.path() {
+            let value = dmz::dump(&self.path, cache, &self.what, global)?;
+            global.emit(&format!("{value:#}\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut backing = super::open_backing(&self.path, false, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use onefold_device::VolumeError;
+use onefold_device::{DmzError, VolumeError};
 use onefold_volume::MountError;
 
 use crate::error::{CliError, Exit};
@@ -56,5 +56,47 @@ fn mount_error(error: &MountError) -> CliError {
     match help {
         Some(help) => error.help(help),
         None => error,
+    }
+}
+
+impl From<DmzError> for CliError {
+    fn from(error: DmzError) -> Self {
+        use onefold_zoned::MountError as Mount;
+        let (exit, code, help) = match error {
+            DmzError::Device(error) => return error.into(),
+            DmzError::NotZoned | DmzError::ZonedCache => (
+                Exit::Usage,
+                "volume::not_zoned",
+                Some("`onefold volume create IMAGE --zoned dmz --cache FILE`"),
+            ),
+            DmzError::Capacity { .. }
+            | DmzError::Active { .. }
+            | DmzError::CacheSize { .. }
+            | DmzError::Geometry(_)
+            | DmzError::Mount(Mount::Layout(_)) => (Exit::Infeasible, "volume::zones", None),
+            DmzError::Holds { .. } => (Exit::Usage, "volume::signature", None),
+            DmzError::Mount(Mount::NoRoot(_) | Mount::Copy { .. }) => (
+                Exit::Failed,
+                "volume::label",
+                Some("`onefold volume create IMAGE --zoned dmz --cache FILE` makes a volume"),
+            ),
+            DmzError::Mount(Mount::Lost(_)) => (
+                Exit::Failed,
+                "volume::zones",
+                Some(
+                    "`onefold volume check --repair` gives it up: what is missing reads as zeroes then",
+                ),
+            ),
+            DmzError::Mount(_) => {
+                (Exit::Failed, "volume::damaged", Some("`onefold volume check` says more"))
+            }
+            DmzError::Failed => (Exit::Failed, "volume::failed", None),
+            _ => (Exit::Failed, "volume::io", None),
+        };
+        let error = Self::new(exit, code, error);
+        match help {
+            Some(help) => error.help(help),
+            None => error,
+        }
     }
 }

@@ -9,6 +9,7 @@ use onefold_units::convert::float;
 use onefold_volume::{Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
+use super::dmz;
 use crate::cmd::control;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
@@ -20,6 +21,8 @@ pub(crate) struct Info {
     /// What the volume lies on
     #[arg(value_name = "PATH")]
     path: PathBuf,
+    #[command(flatten)]
+    cache: dmz::Cache,
     /// Unix socket of its server [default: PATH.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -29,11 +32,13 @@ impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let socket = super::server_of(&self.path, self.control.as_deref());
         let served = socket.is_some();
-        let (info, described) = match socket {
-            Some(socket) => self.served(&socket)?,
-            None => self.at_rest(global)?,
+        let (info, described) = match (socket, self.cache.path()) {
+            (Some(socket), _) => self.served(&socket)?,
+            (None, Some(cache)) => dmz::info(&self.path, cache, global)?,
+            (None, None) => self.at_rest(global)?,
         };
         let state = match (served, info["closed"] == true) {
+            _ if info["mode"] == "dmz" => dmz::state(&info),
             (true, _) => live(&info["live"]),
             (_, true) => "closed".to_owned(),
             _ => format!("not closed: {} batches to replay", info["batches_to_replay"]),
@@ -55,7 +60,11 @@ impl Info {
         info["schema"] = "onefold.volume.info/1".into();
         info["path"] = self.path.display().to_string().into();
         info["served"] = true.into();
-        let described = if info["mode"] == "log" { table(&info) } else { String::new() };
+        let described = match info["mode"].as_str() {
+            Some("log") => table(&info),
+            Some("dmz") => dmz::table(&info),
+            _ => String::new(),
+        };
         Ok((info, described))
     }
 

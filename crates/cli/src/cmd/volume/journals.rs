@@ -11,6 +11,7 @@ use onefold_units::{Lba, Location, PAGE_BYTES};
 use onefold_volume::{Backing, Engine, MemberId, Options, open_read_only, read_label};
 use serde_json::{Value, json};
 
+use super::dmz;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::{Format, Global};
@@ -21,22 +22,18 @@ pub(crate) struct Journals {
     /// A volume, a block device, a file with the image of one, or an image made by `onefold ssd create`. It is only read
     #[arg(value_name = "PATH")]
     path: PathBuf,
+    #[command(flatten)]
+    cache: dmz::Cache,
 }
 
 type Block = [u8; 4096];
 
 impl Journals {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let mut backing = super::open_backing(&self.path, false, global)?;
-        let blocks = backing.blocks();
-        let is_volume = read_label(&mut backing, blocks).is_ok();
-        let found = if is_volume {
-            let (mut volume, ..) = open_read_only(&mut backing, blocks, Options::default())?;
-            of_volume(volume.as_mut(), &mut backing)
-        } else {
-            survey(blocks, |lba, block| backing.read(lba.raw(), block).is_ok())
+        let (found, what) = match self.cache.path() {
+            Some(cache) => (dmz::journals(&self.path, cache, global)?, "volume"),
+            None => self.find(global)?,
         };
-        let what = if is_volume { "volume" } else { "device" };
         let text = match global.format() {
             Format::Table => table(&found),
             Format::Json => {
@@ -50,10 +47,24 @@ impl Journals {
         global.emit(&text)?;
         Ok(ExitCode::SUCCESS)
     }
+
+    /// What is found, and in what.
+    fn find(&self, global: &Global) -> Result<(Found, &'static str), CliError> {
+        let mut backing = super::open_backing(&self.path, false, global)?;
+        let blocks = backing.blocks();
+        let is_volume = read_label(&mut backing, blocks).is_ok();
+        let found = if is_volume {
+            let (mut volume, ..) = open_read_only(&mut backing, blocks, Options::default())?;
+            of_volume(volume.as_mut(), &mut backing)
+        } else {
+            survey(blocks, |lba, block| backing.read(lba.raw(), block).is_ok())
+        };
+        Ok((found, if is_volume { "volume" } else { "device" }))
+    }
 }
 
 /// Reads what the blocks say that it asks for; `read` fills one and says whether that worked.
-fn survey(blocks: u64, mut read: impl FnMut(Lba, &mut Block) -> bool) -> Found {
+pub(super) fn survey(blocks: u64, mut read: impl FnMut(Lba, &mut Block) -> bool) -> Found {
     let mut survey = Survey::new(blocks);
     let mut block = [0; 4096];
     while let Some(lba) = survey.ask() {

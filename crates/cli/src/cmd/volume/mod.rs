@@ -4,6 +4,7 @@ mod advise;
 mod check;
 mod control;
 mod create;
+mod dmz;
 mod dump;
 mod failure;
 mod family;
@@ -73,6 +74,13 @@ impl Volume {
 
 /// Opens what a volume lies on: an image of an emulated SSD, or any other file or block device.
 fn open_backing(path: &Path, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
+    let backing = open_device(path, write, global)?;
+    dmz::expect_none(path, &backing)?;
+    Ok(backing)
+}
+
+/// The same, whatever it holds.
+fn open_device(path: &Path, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
     if !is_ssd_image(path) {
         return Ok(VolumeBacking::open(path, write)?);
     }

@@ -14,6 +14,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index64};
 use onefold_volume::Sent;
 
+use super::dmz;
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
@@ -58,6 +59,8 @@ pub(crate) struct Serve {
     path: PathBuf,
     #[command(flatten)]
     frontends: Frontends,
+    #[command(flatten)]
+    dmz: dmz::Served,
     /// Serve this snapshot or clone instead of the device of the volume; a snapshot cannot be written
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
@@ -115,6 +118,10 @@ fn parse_memory(text: &str) -> Result<u64, String> {
 
 impl Serve {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
+        if self.dmz.is_asked_for() {
+            let control = self.control.as_deref();
+            return dmz::serve(&self.path, &self.dmz, (&self.frontends, control), global);
+        }
         let backing = super::open_backing(&self.path, true, global)?;
         let opened = VolumeDevice::open(backing, self.options())?;
         tell(global, &opened);

@@ -1,0 +1,251 @@
+//! What `info` says of a volume of policy `dmz`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use onefold_device::DmzDetails;
+use onefold_journal::{Class, Found};
+use onefold_units::PAGE_BYTES;
+use onefold_zoned::{Action, Geometry, Inspection, JournalMode, Layout, WaitReason, ZoneKind};
+use serde_json::{Map, Value, json};
+
+use super::super::journals;
+use crate::cmd::ssd::render;
+use crate::error::CliError;
+use crate::output::Global;
+
+/// Name of the first device, and of the second.
+pub(super) const DEVICES: [&str; 2] = ["cache", "zoned"];
+
+const fn kind_name(kind: ZoneKind) -> &'static str {
+    match kind {
+        ZoneKind::Cache => "cache",
+        ZoneKind::Random => "conventional",
+        ZoneKind::Sequential => "sequential",
+    }
+}
+
+/// What never changes.
+fn shape(geometry: &Geometry, layout: &Layout) -> Value {
+    let zone = u64::from(geometry.zone_blocks()) * PAGE_BYTES;
+    let device = |number: usize| {
+        let zones = geometry.device(number);
+        let count = zones.conventional + zones.sequential;
+        json!({"device": DEVICES[number], "zones": count, "bytes": u64::from(count) * zone})
+    };
+    json!({
+        "schema": "onefold.volume.info/1",
+        "mode": "dmz",
+        "logical_bytes": layout.blocks(geometry) * PAGE_BYTES,
+        "zone_bytes": zone,
+        "chunks": layout.chunks,
+        "reserved_zones": layout.reserved,
+        "metadata_blocks": layout.metadata_blocks,
+        "devices": (0..geometry.devices()).map(device).collect::<Vec<_>>(),
+    })
+}
+
+/// A volume that nobody serves: the keys of `info`, and how they read.
+pub(in super::super) fn info(
+    path: &Path,
+    cache: &Path,
+    global: &Global,
+) -> Result<(Value, String), CliError> {
+    let devices = super::open(path, cache, false, global)?;
+    let mut checked = devices.inspect()?;
+    let found = super::content(&mut checked);
+    let inspection = &checked.inspection;
+    let mut info = shape(inspection.geometry(), &inspection.layout);
+    info["path"] = path.display().to_string().into();
+    info["cache"] = cache.display().to_string().into();
+    info["served"] = false.into();
+    info["uuid"] = render::uuid(&inspection.identity.uuid).into();
+    info["name"] = label(&inspection.identity.label).into();
+    info["closed"] = (!inspection.has_to_recover()).into();
+    info["generation"] = inspection.generation.into();
+    info["findings"] = inspection.findings.len().into();
+    info["zones"] = by_use(inspection);
+    info["mapped_chunks"] = mapped(inspection).into();
+    info["journal"] = json!({"mode": null, "pinned_chunk": would_pin(inspection, &found)});
+    info["content"] = journals::as_json(&found);
+    devices.close()?;
+    let described = table(&info);
+    Ok((info, described))
+}
+
+fn mapped(inspection: &Inspection) -> usize {
+    let is_mapped = |chunk: &u32| inspection.zones_of(*chunk).0.is_some();
+    (0..inspection.layout.chunks).filter(is_mapped).count()
+}
+
+/// Zones by kind and use.
+fn by_use(inspection: &Inspection) -> Value {
+    let mut counts: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
+    for zone in &inspection.zones {
+        let kind = counts.entry(kind_name(zone.kind)).or_default();
+        *kind.entry(zone.used.name()).or_default() += 1;
+    }
+    json!(counts)
+}
+
+/// The chunk that `serve --journal one` would pin at once.
+fn would_pin(inspection: &Inspection, found: &Found) -> Option<u64> {
+    let is_journal = |class| matches!(class, Class::JournalLog | Class::JournalHot);
+    let ranges = found.ranges.iter().filter(|range| is_journal(range.class));
+    let first = ranges.map(|range| range.first.raw()).min()?;
+    let chunk = first / u64::from(inspection.geometry().zone_blocks());
+    let data = u32::try_from(chunk).ok().and_then(|chunk| inspection.zones_of(chunk).0)?;
+    (inspection.geometry().kind(data) != ZoneKind::Sequential).then_some(chunk)
+}
+
+/// A name that is zero-terminated if it is shorter.
+pub(super) fn label(bytes: &[u8; 32]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The keys of `info` that a served volume has, and `live` with what it counts.
+pub(super) fn served(details: &DmzDetails) -> Value {
+    let mut info = shape(&details.geometry, &details.layout);
+    let stats = &details.stats;
+    let bytes = |blocks: u64| blocks * PAGE_BYTES;
+    let sent: Map<String, Value> =
+        details.sent_bytes().map(|(cause, bytes)| (cause.to_owned(), bytes.into())).collect();
+    let reclaims: Map<String, Value> = Action::ALL
+        .into_iter()
+        .map(|action| {
+            let all = stats.reclaims(action);
+            let ended = json!({
+                "started": all.started, "completed": all.completed, "aborted": all.aborted, "failed": all.failed,
+            });
+            (action.name().to_owned(), ended)
+        })
+        .collect();
+    let waits: Map<String, Value> = WaitReason::ALL
+        .into_iter()
+        .map(|reason| {
+            let waits = stats.waits(reason);
+            (reason.name().to_owned(), json!({"count": waits.count, "ms": waits.ns / 1_000_000}))
+        })
+        .collect();
+    let found = Found {
+        ranges: details.ranges.clone(),
+        remarks: details.remarks.clone(),
+        ..Found::default()
+    };
+    let mode = if details.journal == JournalMode::One { "one" } else { "off" };
+    info["uuid"] = render::uuid(&details.uuid).into();
+    info["mapped_chunks"] = details.mapped_chunks.into();
+    info["zones"] = json!({
+        "cache": {"free": details.free_zones[0]},
+        "sequential": {"free": details.free_zones[1], "reserved": details.free_zones[2]},
+    });
+    info["journal"] = json!({"mode": mode, "pinned_chunk": details.pinned});
+    info["content"] = journals::as_json(&found);
+    info["live"] = json!({
+        "frozen": details.frozen,
+        "written_bytes": bytes(stats.written),
+        "read_bytes": bytes(stats.read),
+        "discarded_bytes": bytes(stats.discarded),
+        "sent_bytes": sent,
+        "waf_host": details.write_amplification(),
+        "flushes": stats.flushes,
+        "flushes_sent": stats.devices.iter().map(|device| device.flushes_sent).collect::<Vec<_>>(),
+        "metadata_flushes": stats.metadata_flushes,
+        "reclaims": reclaims,
+        "waits": waits,
+        "journal_outside_bytes": bytes(stats.journal_outside),
+        "metadata_bytes": details.metadata_memory,
+        "recovery": {
+            "ms": details.recovery_time.as_secs_f64() * 1e3,
+            "repaired_blocks": details.recovery.repaired_blocks,
+            "reset_zones": details.recovery.reset_zones,
+        },
+    });
+    info
+}
+
+/// The volume for people.
+pub(in super::super) fn table(info: &Value) -> String {
+    let size = |key: &str| render::size(info[key].as_u64().unwrap_or(0));
+    let count = |key: &str| info[key].as_u64().unwrap_or(0);
+    let devices = info["devices"].as_array().into_iter().flatten().map(|device| {
+        let bytes = render::size(device["bytes"].as_u64().unwrap_or(0));
+        format!("{} {bytes}", device["device"].as_str().unwrap_or_default())
+    });
+    let kinds = info["zones"].as_object().into_iter().flatten().map(|(kind, uses)| {
+        let uses = uses.as_object().into_iter().flatten();
+        let uses: Vec<String> = uses.map(|(used, zones)| format!("{zones} {used}")).collect();
+        format!("{kind} zones: {}\n", uses.join(", ").replace('_', " "))
+    });
+    let devices: Vec<String> = devices.collect();
+    let content = info["content"]["ranges"].as_array().into_iter().flatten().map(|range| {
+        format!(
+            "{:<8}  {:>9} from block {}, confidence {}: {} at byte {}: {}\n",
+            range["class"].as_str().unwrap_or_default(),
+            render::size(range["blocks"].as_u64().unwrap_or(0) * PAGE_BYTES),
+            range["first_block"],
+            range["confidence"].as_str().unwrap_or_default(),
+            range["system"].as_str().unwrap_or_default(),
+            range["at_byte"],
+            range["why"].as_str().unwrap_or_default(),
+        )
+    });
+    format!(
+        "policy dmz: exports {} in {} chunks of {}, {} mapped; {}\n{}{}{}\n",
+        size("logical_bytes"),
+        count("chunks"),
+        size("zone_bytes"),
+        count("mapped_chunks"),
+        devices.join(", "),
+        kinds.collect::<String>(),
+        content.collect::<String>(),
+        journal(&info["journal"]),
+    )
+}
+
+fn journal(journal: &Value) -> String {
+    let mode = journal["mode"].as_str();
+    match (mode, journal["pinned_chunk"].as_u64()) {
+        (Some(mode), Some(chunk)) => format!("journal {mode}: chunk {chunk} is pinned"),
+        (Some(mode), None) => format!("journal {mode}: no chunk is pinned"),
+        (None, Some(chunk)) => format!("`serve --journal one` would pin chunk {chunk}"),
+        (None, None) => "`serve --journal one` would pin nothing yet".to_owned(),
+    }
+}
+
+/// The last lines of `info`: what is going on.
+pub(in super::super) fn state(info: &Value) -> String {
+    let live = &info["live"];
+    if !live.is_object() {
+        let closed = if info["closed"] == true { "closed" } else { "not closed" };
+        let findings = info["findings"].as_u64().unwrap_or(0);
+        let damage = if findings > 0 { "; damaged, `onefold volume check` says more" } else { "" };
+        return format!("{closed}, generation {}{damage}", info["generation"]);
+    }
+    let size = |key: &str| render::size(live[key].as_u64().unwrap_or(0));
+    let sent: Vec<String> = live["sent_bytes"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, bytes)| bytes.as_u64() != Some(0))
+        .map(|(cause, bytes)| format!("{cause} {}", render::size(bytes.as_u64().unwrap_or(0))))
+        .collect();
+    let waf = live["waf_host"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
+    let frozen = if live["frozen"] == true {
+        "\nTAKES NO MORE CHANGES, because a device failed; check it when it is not served"
+    } else {
+        ""
+    };
+    format!(
+        "served now; {} written, {} read; sent per byte written {waf} ({})\n\
+         {} metadata flushes; waits: {} for reclaim, {} for a free zone; memory of map and validity {}{frozen}",
+        size("written_bytes"),
+        size("read_bytes"),
+        sent.join(", "),
+        live["metadata_flushes"],
+        live["waits"]["reclaim"]["count"],
+        live["waits"]["free_zone"]["count"],
+        size("metadata_bytes"),
+    )
+}

@@ -1,0 +1,148 @@
+//! Serving a volume of policy `dmz`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use onefold_device::edge::Edge;
+use onefold_device::{BlockDevice, DmzOpened, DmzOptions, DmzVolume};
+use onefold_journal::Setting;
+use onefold_serve::Server;
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::float;
+use onefold_zoned::JournalMode;
+use serde_json::Value;
+
+use super::describe;
+use crate::cmd::control::{self, Command};
+use crate::cmd::frontends::Frontends;
+use crate::cmd::ssd::render;
+use crate::error::{CliError, Exit};
+use crate::output::Global;
+
+/// What becomes of the journal of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Journal {
+    /// Nothing, as with dm-zoned
+    Off,
+    /// Its chunk stays in the cache (Choi 2022)
+    One,
+}
+
+/// Options that only volumes of policy `dmz` have.
+#[derive(Debug, Args)]
+pub(crate) struct Served {
+    /// PATH is the zoned device of a volume of policy dmz, and this the regular one
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "snapshot", "members", "ack", "on_full", "io", "no_direct", "map_memory", "hot_cold", "no_verify", "no_trim",
+            "no_remap"
+        ]
+    )]
+    cache: Option<PathBuf>,
+    /// What becomes of the journal of the file system on it
+    #[arg(long, value_enum, default_value = "off", value_name = "MODE", requires = "cache")]
+    journal: Journal,
+    /// Where that journal is, in bytes, such as 448MiB-512MiB, the end not included [default: found by reading and watching]
+    #[arg(long, value_name = "A-B", value_parser = parse_ranges, requires = "cache")]
+    journal_range: Option<Setting>,
+}
+
+fn parse_ranges(text: &str) -> Result<Setting, String> {
+    Setting::parse(text).map_err(|error| error.to_string())
+}
+
+impl Served {
+    pub(in super::super) const fn is_asked_for(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    fn options(&self) -> DmzOptions {
+        let journal = match self.journal {
+            Journal::Off => JournalMode::Off,
+            Journal::One => JournalMode::One,
+        };
+        // Without a mode nobody needs to know where the journal is.
+        let found = if journal == JournalMode::One { Setting::Detect } else { Setting::Off };
+        let ranges = self.journal_range.clone().unwrap_or(found);
+        DmzOptions { journal, ranges, ..DmzOptions::default() }
+    }
+}
+
+/// What the control socket answers.
+const COMMANDS: &[Command<DmzVolume>] = &[("stats", stats), ("flush", flush)];
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
+fn stats(device: &DmzVolume, _: &Value) -> Result<Value, String> {
+    Ok(describe::served(&device.details()))
+}
+
+fn flush(device: &DmzVolume, _: &Value) -> Result<Value, String> {
+    device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
+}
+
+pub(in super::super) fn serve(
+    path: &Path,
+    asked: &Served,
+    (frontends, control): (&Frontends, Option<&Path>),
+    global: &Global,
+) -> Result<ExitCode, CliError> {
+    let Some(cache) = &asked.cache else {
+        return Err(CliError::new(Exit::Usage, "volume::cache", "policy dmz needs --cache"));
+    };
+    let devices = super::open(path, cache, true, global)?;
+    let opened = DmzVolume::open(devices, asked.options())?;
+    tell(global, &opened);
+    let device = opened.device;
+    let served = run(path, &device, (frontends, control), global);
+    report(global, &device);
+    let closed = device.close();
+    // What ended the serving matters more than what its end led to.
+    served?;
+    closed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(
+    path: &Path,
+    device: &DmzVolume,
+    (frontends, control): (&Frontends, Option<&Path>),
+    global: &Global,
+) -> Result<(), CliError> {
+    let _control = control::open(global, control, path, device.clone(), COMMANDS)?;
+    let options = frontends.options(path);
+    let ready = |server: &Server<DmzVolume>| frontends.announce(global, path, server);
+    Ok(onefold_serve::run(Edge::new(device.clone()), &options, ready)?)
+}
+
+/// Says how the volume was found.
+fn tell(global: &Global, opened: &DmzOpened) {
+    let recovery = &opened.recovery;
+    if recovery.repaired_blocks > 0 || recovery.reset_zones > 0 {
+        global.say(format_args!(
+            "the volume was not closed: {} blocks of metadata made equal, {} zones reset, in {} ms",
+            recovery.repaired_blocks,
+            recovery.reset_zones,
+            opened.took.as_millis(),
+        ));
+    }
+}
+
+/// Says what became of the writes.
+fn report(global: &Global, device: &DmzVolume) {
+    let details = device.details();
+    let Some(amplification) = details.write_amplification() else { return };
+    let written = details.stats.written * PAGE_BYTES;
+    let shares: Vec<String> = details
+        .sent_bytes()
+        .filter(|(_, bytes)| *bytes > 0)
+        .map(|(name, bytes)| format!("{name} {:.3}", float(bytes) / float(written)))
+        .collect();
+    global.say(format_args!(
+        "{} written; sent to both devices per byte written: {amplification:.3} ({})",
+        render::size(written),
+        shares.join(", "),
+    ));
+}
