@@ -16,12 +16,6 @@ pub enum MountError {
     /// The zones of the backing cannot be used.
     #[error(transparent)]
     Zones(#[from] ZoneError),
-    /// A volume on zones cannot be made anew.
-    #[error(
-        "a volume on zones cannot get a root made anew yet: what a power cut left behind the last batch cannot be told apart there; \
-         nothing was changed"
-    )]
-    ZonedRebuild,
     /// The options cannot work.
     #[error(transparent)]
     Options(#[from] OptionsError),
@@ -87,6 +81,19 @@ pub enum MountError {
         "a root of mode {0:?} cannot be made anew: nothing else says which of its tables count; nothing was changed"
     )]
     NoRebuild(VolumeMode),
+    /// There is no room for the checkpoint of a volume that is made anew.
+    #[error(
+        "making the volume anew takes {wanted} blocks that nothing is read from, in log segments without live blocks, and {spare} of these \
+         beside; there are {empty}, and no others can be written without losing what a second attempt would need. Nothing was changed"
+    )]
+    NoRoom {
+        /// Blocks of the checkpoint.
+        wanted: u64,
+        /// Log segments without live blocks.
+        empty: usize,
+        /// Those that have to stay.
+        spare: usize,
+    },
     /// The volume can be opened.
     #[error("the volume can be opened, so there is nothing to make anew; nothing was changed")]
     Opens,

@@ -51,7 +51,7 @@ const RUNS_MAX: u64 = 1024;
 const RUNS_IN_A_HURRY: u64 = 16;
 
 /// Log segments that a root names as the next ones (volume.md, section 7).
-const RESERVE_LIST: usize = 64;
+pub(crate) const RESERVE_LIST: usize = 64;
 
 /// Log segments taken since the last checkpoint after which another one begins.
 const TAKEN_MAX: u64 = 40;

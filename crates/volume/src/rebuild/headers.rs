@@ -1,41 +1,36 @@
 //! The map from headers alone.
 
-use std::collections::BTreeSet;
-
 use onefold_format::volume::{
-    Body, BodyBlock, DIRECTORY_ENTRIES, DecodedBatch, DirectoryPlace, RecordList, SegmentState,
-    VolumeLabel,
+    Body, BodyBlock, DecodedBatch, RecordList, Root, SegmentState, VolumeLabel,
 };
-use onefold_units::convert::{index, index64, u32_from, u64_from};
-use onefold_units::{Lba, Location, LogSegmentId, Nanos};
+use onefold_units::convert::{index, index64, u64_from};
+use onefold_units::{Lba, Location};
 
 use super::Rebuilt;
+use super::image::{Homes, Image};
 use super::survey::{Seen, Survey, batch_at};
-use crate::backing::{Backing, read_block, settle};
-use crate::checkpoint::{Checkpoint, Restored};
+use crate::backing::{Backing, read_block};
 use crate::config::Options;
 use crate::error::MountError;
-use crate::family::{Family, Kin};
-use crate::flush::Flushes;
-use crate::log::{Log, Stream};
+use crate::log::Stream;
 use crate::mount::layout_of;
 use crate::page::Entry;
 use crate::replay::{Found, is_whole};
-use crate::runs::Runs;
-use crate::segments::{Segment, Segments};
+use crate::segments::Segment;
 use crate::volume::Volume;
+use crate::zones::ZoneReport;
 
 /// What writes of the device are marked with.
 const DEVICE: u32 = 0;
 
-/// Builds and commits the volume that the headers tell of.
+/// Builds the volume that the headers tell of and writes its checkpoint. Its root is still to be written.
 pub(super) fn rebuild<B: Backing>(
     backing: &mut B,
     label: VolumeLabel,
     options: Options,
-    survey: &Survey,
+    (survey, zones): (&Survey, Option<&ZoneReport>),
     generation: u64,
-) -> Result<Rebuilt, MountError> {
+) -> Result<(Root, Homes, Rebuilt), MountError> {
     let layout = layout_of(&label)?;
     let uuid = label.uuid;
     let members = next_member(backing, &uuid, survey);
@@ -47,16 +42,14 @@ pub(super) fn rebuild<B: Backing>(
         // Where that is not known there may have been one, and the next one to look has to know.
         birth: members.unwrap_or(2),
         in_doubt: false,
+        end: (0, 0),
     };
     build.replay(backing, survey);
-    let (mut volume, rebuilt) = build.finish(survey, generation);
-    volume.close();
-    if !settle(&mut volume, backing, Nanos::ZERO) {
-        return Err(MountError::Backing(
-            "the new checkpoint was written, or no log segment is free for it",
-        ));
-    }
-    Ok(rebuilt)
+    let table = build.count(survey);
+    let Build { volume, rebuilt, birth: next_member, .. } = build;
+    let image = Image { volume: &volume, survey, table, zones, next_member, generation };
+    let (root, homes) = image.write(backing)?;
+    Ok((root, homes, rebuilt))
 }
 
 /// The number of the next member that the last checkpoint knew: 1 if there never was one beside the device.
@@ -90,8 +83,10 @@ struct Build {
     alone: bool,
     /// The next member.
     birth: u32,
-    /// The batch at hand is older than one that is missing.
+    /// The batch at hand is older than one that is missing, or may have been left out by an opening.
     in_doubt: bool,
+    /// The incarnation at hand, and up to which number the next opening found its batches at least.
+    end: (u32, u64),
 }
 
 impl Build {
@@ -99,17 +94,32 @@ impl Build {
         self.told = vec![Told::Nothing; index64(self.volume.layout.geometry().logical_blocks)];
         let missing = self.last_missing(survey);
         let uuid = self.volume.uuid;
-        for seen in survey.batches.iter().filter(|seen| !seen.is_meta()) {
+        for seen in &survey.batches {
             let found = batch_at(backing, &uuid, seen);
-            let sure = seen.seq() <= survey.durable || !self.volume.options.bytes;
+            let sure = seen.is_durable || !self.volume.options.bytes;
             let whole = |found: &Found| sure || is_whole(backing, found).unwrap_or(false);
             let Some(found) = found.filter(whole) else {
-                self.rebuilt.left_out += 1;
+                self.rebuilt.left_out += u64::from(!seen.is_meta());
                 continue;
             };
-            self.in_doubt = seen.seq() < missing;
-            self.apply(&found.batch, seen);
+            let counts = self.surely_counts(seen, survey);
+            if !seen.is_meta() {
+                self.in_doubt = seen.seq() < missing || !counts;
+                self.apply(&found.batch, seen, counts);
+            }
         }
+    }
+
+    /// Whether a whole batch counted for the opening after it. On zones what that left out is still there, and the first number
+    /// that it gave out itself may be gone; what has no gap before it was not left out.
+    fn surely_counts(&mut self, seen: &Seen, survey: &Survey) -> bool {
+        let incarnation = seen.header.incarnation;
+        let end = if self.end.0 == incarnation { self.end.1 } else { 0 };
+        let follows = seen.is_durable || seen.seq() == end.max(survey.durable_by(incarnation)) + 1;
+        if follows {
+            self.end = (incarnation, seen.seq());
+        }
+        follows || !self.volume.layout.is_zoned() || incarnation == survey.incarnation
     }
 
     /// The highest number without a batch; those that are missing are counted.
@@ -125,12 +135,19 @@ impl Build {
         last
     }
 
-    fn apply(&mut self, batch: &DecodedBatch, seen: &Seen) {
+    /// A batch that may not count trims nothing, but puts what it would trim in doubt.
+    fn apply(&mut self, batch: &DecodedBatch, seen: &Seen, counts: bool) {
         for trim in &batch.trims {
             self.birth = self.birth.max(trim.birth + 1);
             if trim.birth == DEVICE {
                 let end = trim.lba.raw().saturating_add(trim.blocks).min(u64_from(self.told.len()));
-                (trim.lba.raw()..end).for_each(|lba| self.set(lba, Entry::UNMAPPED));
+                for lba in trim.lba.raw()..end {
+                    if counts {
+                        self.set(lba, Entry::UNMAPPED);
+                    } else if self.told[index64(lba)] == Told::Newest {
+                        self.told[index64(lba)] = Told::Old;
+                    }
+                }
             }
         }
         let places = (seen.start + 1..).map(Location::new);
@@ -188,69 +205,31 @@ impl Build {
         };
     }
 
-    /// The volume with its counts, ready for its first checkpoint.
-    fn finish(mut self, survey: &Survey, generation: u64) -> (Volume, Rebuilt) {
-        let volume = &mut self.volume;
-        let mut table = vec![Segment::FREE; index64(volume.layout.segments().into())];
-        for fixed in volume.layout.fixed() {
-            table[index64(u64::from(*fixed))].state = SegmentState::Fixed;
+    /// The log segments with what is live there; those that have nothing are free.
+    fn count(&mut self, survey: &Survey) -> Vec<Segment> {
+        let layout = &self.volume.layout;
+        let mut table = vec![Segment::FREE; index(layout.segments())];
+        for fixed in layout.fixed() {
+            table[index(*fixed)].state = SegmentState::Fixed;
         }
         for seen in &survey.batches {
             let segment = &mut table[seen.header.segment.index()];
-            segment.state = SegmentState::Closed;
             segment.stream = Stream::from_code(seen.header.stream).unwrap_or(Stream::User);
             segment.epoch = seen.header.epoch;
         }
         for lba in 0..u64_from(self.told.len()) {
-            let at = volume.map.peek(Lba::new(lba)).at;
+            let at = self.volume.map.peek(Lba::new(lba)).at;
             self.rebuilt.lost += u64::from(at == Location::LOST);
             if !at.is_block() {
                 continue;
             }
-            table[volume.layout.segment_of(at).index()].live += 1;
+            let segment = &mut table[layout.segment_of(at).index()];
+            (segment.state, segment.live) = (SegmentState::Closed, segment.live + 1);
             self.rebuilt.mapped += 1;
             if self.told[index64(lba)] == Told::Old {
                 self.rebuilt.note_uncertain(Lba::new(lba));
             }
         }
-        if self.alone {
-            let blocks = volume.segment_blocks();
-            make_room(&mut table, survey, blocks_of_checkpoint(self.rebuilt.mapped) / blocks + 3);
-        }
-        // Numbers of uses that left no header behind are not given out again, and no number of a batch is.
-        let next_epoch = survey.epoch + u64::from(volume.layout.segments()) + 1;
-        let nowhere = DirectoryPlace { location: Location::UNMAPPED, crc: 0 };
-        let blocks = volume.layout.map_pages().div_ceil(DIRECTORY_ENTRIES);
-        volume.family = Family::new(vec![Kin::device(vec![nowhere; blocks])], self.birth);
-        volume.segments = Segments::restore(table, next_epoch);
-        volume.log = Log::new(volume.options.batches, survey.last);
-        volume.flushes = Flushes::new(survey.last);
-        volume.incarnation = survey.incarnation + 1;
-        let runs = Runs { list: Vec::new(), next_number: survey.last + 1 };
-        let restored = Restored { generation: generation - 1, runs, body: Vec::new() };
-        volume.checkpoint = Checkpoint::new(restored, next_epoch);
-        (self.volume, self.rebuilt)
-    }
-}
-
-/// Blocks that a checkpoint takes in which so many changed, at most: runs, the pages that are swept with them, and the body.
-fn blocks_of_checkpoint(mapped: u64) -> u32 {
-    u32_from(index64(mapped / 40)) + 64
-}
-
-/// Where too few log segments are without headers, the checkpoint has to go where only dead versions lie. Those with trims
-/// stay, with batches that may not have been durable, and all that could be of a checkpoint: who begins again should come to the
-/// same. It does not always: docs/volume.md, what is missing.
-fn make_room(table: &mut [Segment], survey: &Survey, wanted: u32) {
-    let free = table.iter().filter(|segment| segment.state == SegmentState::Free).count();
-    let stays = |seen: &&Seen| seen.seq() > survey.durable || seen.is_meta() || seen.has_trims;
-    let kept: BTreeSet<LogSegmentId> =
-        survey.batches.iter().filter(stays).map(|seen| seen.header.segment).collect();
-    let dead = (0..)
-        .map(LogSegmentId::new)
-        .zip(table)
-        .filter(|(id, segment)| segment.is_empty_closed() && !kept.contains(id));
-    for (_, segment) in dead.take(index(wanted).saturating_sub(free)) {
-        *segment = Segment::FREE;
+        table
     }
 }

@@ -4,8 +4,8 @@
 //! batches. If that can be used, a root that names it is written, and the volume is what it was, with its snapshots. Else the map
 //! is made from the headers alone.
 //!
-//! 1. Nothing is written before the state is known as a whole; then only where no batch lies that this state was made from.
-//!    The last write is the root, so whoever is interrupted begins again and finds the same.
+//! 1. Nothing is written before the state is known as a whole; then only where no header lies (`image`), and the root last.
+//!    So whoever is interrupted begins again and finds the same.
 //! 2. A body is used if all that led to it and follows from it is there: it may be that of a checkpoint that never counted, or
 //!    not the last one that did (`whole`).
 //! 3. Headers alone tell the newest version of a block by its number: a version is written, or moved, under a higher number
@@ -13,26 +13,27 @@
 //! 4. What headers cannot tell is counted, and never guessed: a block that was trimmed comes back if the batch with the trim
 //!    is gone, so all that is older than a missing batch is *uncertain*; where two versions may be the newest, the block is
 //!    *lost*, and an error to read.
+//! 5. What no header of its own opening calls durable counts only if it is whole: what openings left out may still be there. On
+//!    zones, where they cannot erase it, what has a gap before it may be such a thing, and what it changes is uncertain as well.
 
 mod headers;
+mod image;
+mod roots;
 mod survey;
 mod whole;
 
-use onefold_format::volume::{Root, VolumeMode};
+use onefold_format::volume::VolumeMode;
 use onefold_units::Lba;
 
-use crate::backing::{Backing, read_block};
+use crate::backing::Backing;
 use crate::config::Options;
 use crate::error::MountError;
 use crate::host::Range;
-use crate::layout::Layout;
-use crate::log::BLOCK;
 use crate::mount::{mount_read_only, read_label, whole_label};
-use crate::roots::slot_of;
-use survey::{NUMBERS_MAX, Survey, survey};
-
-/// More than any checkpoint that was ever committed is ahead of the batches that can be found: each one takes a batch.
-const GENERATIONS: u64 = 1 << 32;
+use crate::zones::report_of;
+use image::{Homes, erase_headers};
+use roots::Roots;
+use survey::{Survey, survey};
 
 /// Most ranges that are listed.
 const RANGES_MAX: usize = 1000;
@@ -120,85 +121,29 @@ pub fn rebuild<B: Backing>(
         return Err(MountError::NoRebuild(label.mode));
     }
     let (label, layout) = whole_label(backing, blocks)?;
-    if layout.is_zoned() {
-        return Err(MountError::ZonedRebuild);
-    }
     options.check(layout.geometry().unit_blocks)?;
-    if let Ok((_, recovery, durable)) = mount_read_only(backing, blocks, options)
-        && recovery.seq >= durable
-    {
-        return Err(MountError::Opens);
+    match mount_read_only(backing, blocks, options) {
+        Ok((_, recovery, durable)) if recovery.seq >= durable => return Err(MountError::Opens),
+        // The root can be used, by one who does without some zones.
+        Err(MountError::Zones(error)) if error.can_be_given_up() => return Err(error.into()),
+        _ => {}
     }
+    let zones = report_of(backing, &layout)?;
     // All of the map is looked at, and what changes stays in memory until the root counts.
-    let options = Options { map_pages: usize::MAX, ..options };
+    let options = Options { map_pages: usize::MAX, give_up_zones: true, ..options };
     // What was read becomes what is built upon.
     backing.flush().map_err(|_| MountError::Backing("it was flushed"))?;
-    let survey = survey(backing, &layout, label.uuid);
-    let generation = next_generation(backing, &layout, &label.uuid, &survey)?;
-    let uuid = label.uuid;
-    let rebuilt = match whole::find(backing, &label, options, &survey, generation)? {
-        Some((root, rebuilt)) => {
-            write_root(backing, &layout, &root, &uuid)?;
-            rebuilt
-        }
-        None => headers::rebuild(backing, label, options, &survey, generation)?,
+    let survey = survey(backing, &layout, zones.as_ref(), label.uuid);
+    let roots = Roots { layout: &layout, label: &label, zones: zones.as_ref() };
+    let generation = roots.next_generation(backing, &survey)?;
+    let known = (&survey, zones.as_ref());
+    let (root, homes, rebuilt) = match whole::find(backing, &label, options, known, generation)? {
+        Some((root, rebuilt)) => (root, Homes::default(), rebuilt),
+        None => headers::rebuild(backing, label.clone(), options, known, generation)?,
     };
-    clear_slots(backing, &layout, &uuid)?;
+    roots.write(backing, &root)?;
+    let failed = |_| MountError::Backing("what is left was cleared; the volume can be opened");
+    erase_headers(backing, &survey, &homes).map_err(failed)?;
+    roots.clear_slots(backing).map_err(failed)?;
     Ok(rebuilt)
-}
-
-/// Clears the slots that hold no root, so that a check does not find them again.
-fn clear_slots<B: Backing>(
-    backing: &mut B,
-    layout: &Layout,
-    uuid: &[u8; 16],
-) -> Result<(), MountError> {
-    let failed = |_| MountError::Backing("damaged roots were cleared; the volume can be opened");
-    for at in layout.roots() {
-        let block = read_block(backing, *at).ok();
-        if block.is_none_or(|block| Root::decode(&block[..], uuid, *at).is_err()) {
-            backing.write(*at, &[0; BLOCK]).map_err(failed)?;
-        }
-    }
-    backing.flush().map_err(failed)
-}
-
-/// A generation above all that there were, whose slot can be read, and so can the one behind it.
-fn next_generation<B: Backing>(
-    backing: &mut B,
-    layout: &Layout,
-    uuid: &[u8; 16],
-    survey: &Survey,
-) -> Result<u64, MountError> {
-    let slots = layout.roots();
-    let mut above = survey.last;
-    let mut readable = Vec::new();
-    for at in slots {
-        let block = read_block(backing, *at).ok();
-        readable.extend(block.as_ref().map(|_| *at));
-        let root = block.and_then(|block| Root::decode(&block[..], uuid, *at).ok());
-        let root = root.filter(|root| root.generation < NUMBERS_MAX);
-        above = above.max(root.map_or(0, |root| root.generation));
-    }
-    let from = above + GENERATIONS;
-    let usable = |generation: &u64| {
-        [*generation, *generation + 1].iter().all(|at| readable.contains(&slot_of(slots, *at)))
-    };
-    let all = from..from + onefold_units::convert::u64_from(slots.len());
-    all.into_iter()
-        .find(usable)
-        .ok_or(MountError::Read { what: "root slot behind any other", at: slots[0] })
-}
-
-fn write_root<B: Backing>(
-    backing: &mut B,
-    layout: &Layout,
-    root: &Root,
-    uuid: &[u8; 16],
-) -> Result<(), MountError> {
-    let at = slot_of(layout.roots(), root.generation);
-    let failed = |_| MountError::Backing("the root was written");
-    let block: Box<[u8; BLOCK]> = root.encode(uuid, at);
-    backing.write(at, &block[..]).map_err(failed)?;
-    backing.flush().map_err(failed)
 }

@@ -7,7 +7,7 @@
 //! 3. Numbers were given out again from where an opening ended: what is left of an opening counts below the first number of
 //!    each later one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onefold_format::volume::{BatchHeader, DecodedBatch, MetaKind, RecordList};
 use onefold_units::convert::u32_from;
@@ -18,6 +18,7 @@ use crate::config::BATCH_BLOCKS_MAX;
 use crate::layout::Layout;
 use crate::log::Stream;
 use crate::replay::{Found, length};
+use crate::zones::ZoneReport;
 
 /// Numbers that no volume gets to: they leave room for those that follow.
 pub(super) const NUMBERS_MAX: u64 = 1 << 62;
@@ -30,11 +31,24 @@ pub(super) struct Seen {
     pub(super) start: u32,
     /// Its blocks of data or metadata.
     pub(super) blocks: u32,
-    pub(super) has_trims: bool,
+    /// Its own opening knew that it is durable.
+    pub(super) is_durable: bool,
     /// It was found behind a header that is damaged.
     behind_gap: bool,
     /// Blocks between that header and it.
     hidden: u32,
+}
+
+impl Survey {
+    /// The highest number that an opening knew to be durable.
+    pub(super) fn durable_by(&self, incarnation: u32) -> u64 {
+        self.durable.get(&incarnation).copied().unwrap_or(0)
+    }
+
+    /// The highest number that was known to be durable in an opening or before.
+    pub(super) fn durable_in(&self, incarnation: u32) -> u64 {
+        self.durable.range(..=incarnation).map(|(_, durable)| *durable).max().unwrap_or(0)
+    }
 }
 
 impl Seen {
@@ -63,8 +77,10 @@ pub(super) struct Survey {
     pub(super) batches: Vec<Seen>,
     /// Oldest first.
     pub(super) bodies: Vec<BodyAt>,
-    /// The highest number that was known to be durable.
-    pub(super) durable: u64,
+    /// Log segments with any header, those that do not count as well.
+    pub(super) used: BTreeSet<LogSegmentId>,
+    /// By incarnation: the highest number that was known to be durable.
+    durable: BTreeMap<u32, u64>,
     /// The highest number of all headers, those that do not count as well.
     pub(super) last: u64,
     /// The highest number of a use of a log segment.
@@ -87,23 +103,33 @@ struct Scan<'a, B> {
 }
 
 /// Looks at every log segment.
-pub(super) fn survey<B: Backing>(backing: &mut B, layout: &Layout, uuid: [u8; 16]) -> Survey {
+pub(super) fn survey<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+    zones: Option<&ZoneReport>,
+    uuid: [u8; 16],
+) -> Survey {
     let (seen, parts) = (Vec::new(), Vec::new());
     let mut scan = Scan { backing, layout, uuid, seen, parts };
     for segment in 0..layout.segments() {
         if !layout.fixed().contains(&segment) {
-            scan.chain(LogSegmentId::new(segment));
+            // Behind its write pointer a zone holds nothing.
+            let blocks = layout.geometry().segment_blocks;
+            let end = zones.map_or(blocks, |zones| zones.status(segment).end().min(blocks));
+            scan.chain(LogSegmentId::new(segment), end);
         }
     }
     let Scan { seen, mut parts, .. } = scan;
     let most = |of: fn(&Seen) -> u64| seen.iter().map(of).max().unwrap_or(0);
-    let durable = most(|one| one.header.durable_seq.raw());
     let (last, epoch) = (most(Seen::seq), most(|one| one.header.epoch));
     let incarnation = seen.iter().map(|one| one.header.incarnation).max().unwrap_or(0);
     parts.sort_unstable();
-    let batches = those_that_count(seen);
+    let used = seen.iter().map(|one| one.header.segment).collect();
+    let openings = openings(&seen);
+    let batches = those_that_count(seen, &openings);
+    let durable = openings.into_iter().map(|(one, (_, durable))| (one, durable)).collect();
     let hidden = batches.iter().map(|one| u64::from(one.hidden)).sum();
-    Survey { batches, bodies: bodies(&parts), durable, last, epoch, incarnation, hidden }
+    Survey { batches, bodies: bodies(&parts), used, durable, last, epoch, incarnation, hidden }
 }
 
 /// A block of a backing that is a header of a log segment.
@@ -125,11 +151,11 @@ pub(super) fn batch_at<B: Backing>(backing: &mut B, uuid: &[u8; 16], seen: &Seen
 
 impl<B: Backing> Scan<'_, B> {
     /// Invariants 1 and 2.
-    fn chain(&mut self, segment: LogSegmentId) {
+    fn chain(&mut self, segment: LogSegmentId, end: u32) {
         let blocks = self.layout.geometry().segment_blocks;
         let first = self.layout.start_of(segment).raw();
         let (mut at, mut epoch, mut behind_gap, mut hidden) = (0, None, false, 0);
-        while at < blocks {
+        while at < end {
             if let Some(batch) = self.header(segment, first + at, epoch)
                 && length(&batch) <= blocks - at
             {
@@ -139,7 +165,7 @@ impl<B: Backing> Scan<'_, B> {
                 self.note(&batch, start, (behind_gap, std::mem::take(&mut hidden)));
                 continue;
             }
-            let reach = blocks.min(at + BATCH_BLOCKS_MAX + 1);
+            let reach = end.min(at + BATCH_BLOCKS_MAX + 1);
             let next = (at + 1..reach).find(|at| self.header(segment, first + at, epoch).is_some());
             let Some(next) = next else { return };
             hidden = next - at - 1;
@@ -168,7 +194,7 @@ impl<B: Backing> Scan<'_, B> {
             header,
             start,
             blocks: u32_from(batch.records.as_records().len()),
-            has_trims: !batch.trims.is_empty(),
+            is_durable: false,
             behind_gap,
             hidden,
         });
@@ -182,25 +208,29 @@ impl<B: Backing> Scan<'_, B> {
     }
 }
 
-/// Invariants 2 and 3; and of several attempts at one batch the last.
-fn those_that_count(seen: Vec<Seen>) -> Vec<Seen> {
-    // By incarnation: the first number, and the highest that was known to be durable.
+/// By incarnation: the first number, and the highest that was known to be durable.
+fn openings(seen: &[Seen]) -> BTreeMap<u32, (u64, u64)> {
     let mut openings: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for one in &seen {
+    for one in seen {
         let (first, durable) = openings.entry(one.header.incarnation).or_insert((u64::MAX, 0));
         *first = one.seq().min(*first);
         *durable = one.header.durable_seq.raw().max(*durable);
     }
+    openings
+}
+
+/// Invariants 2 and 3; and of several attempts at one batch the last.
+fn those_that_count(seen: Vec<Seen>, openings: &BTreeMap<u32, (u64, u64)>) -> Vec<Seen> {
     let ends = |incarnation: u32| {
         let later = openings.range(incarnation.saturating_add(1)..).map(|(_, (first, _))| *first);
         later.min().unwrap_or(u64::MAX)
     };
     let ends: BTreeMap<u32, u64> = openings.keys().map(|one| (*one, ends(*one))).collect();
     let mut newest: BTreeMap<u64, Seen> = BTreeMap::new();
-    for one in seen {
+    for mut one in seen {
         let incarnation = one.header.incarnation;
-        let counts = one.seq() < ends[&incarnation]
-            && (!one.behind_gap || one.seq() <= openings[&incarnation].1);
+        one.is_durable = one.seq() <= openings[&incarnation].1;
+        let counts = one.seq() < ends[&incarnation] && (!one.behind_gap || one.is_durable);
         let later =
             newest.get(&one.seq()).is_none_or(|old| old.header.attempt < one.header.attempt);
         if counts && later {

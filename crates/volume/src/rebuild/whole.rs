@@ -15,13 +15,14 @@ use crate::inspect::List;
 use crate::log::BLOCK;
 use crate::mount::{State, state_from};
 use crate::volume::{Frozen, Volume};
+use crate::zones::ZoneReport;
 
 /// The root of the newest checkpoint that can be used, and what opening the volume from there comes to.
 pub(super) fn find<B: Backing>(
     backing: &mut B,
     label: &VolumeLabel,
     options: Options,
-    survey: &Survey,
+    (survey, zones): (&Survey, Option<&ZoneReport>),
     generation: u64,
 ) -> Result<Option<(Root, Rebuilt)>, MountError> {
     let mut last = Last::Newest;
@@ -35,7 +36,7 @@ pub(super) fn find<B: Backing>(
             break;
         }
         if let Some(root) = root_of(backing, body, &label.uuid, generation)
-            && let Some(rebuilt) = judge(backing, label, options, (survey, &root), last)?
+            && let Some(rebuilt) = judge(backing, label, options, (survey, zones, &root), last)?
         {
             return Ok(Some((root, rebuilt)));
         }
@@ -58,7 +59,7 @@ enum Last {
 impl Last {
     /// The same for older checkpoints than this one, which cannot be used.
     fn without(self, body: &BodyAt, survey: &Survey) -> Self {
-        if self == Self::Hardly || body.seq <= survey.durable {
+        if self == Self::Hardly || body.seq <= survey.durable_in(u32::MAX) {
             Self::Hardly
         } else {
             Self::Perhaps
@@ -93,18 +94,19 @@ fn judge<B: Backing>(
     backing: &mut B,
     label: &VolumeLabel,
     options: Options,
-    (survey, root): (&Survey, &Root),
+    (survey, zones, root): (&Survey, Option<&ZoneReport>, &Root),
     last: Last,
 ) -> Result<Option<Rebuilt>, MountError> {
-    let state = match state_from(backing, root, label.clone(), options, None) {
+    let state = match state_from(backing, root, label.clone(), options, zones.cloned()) {
         Ok(state) => state,
         // It may be whole: other reads may have better luck.
         Err(error @ MountError::Read { .. }) => return Err(error),
         Err(_) => return Ok(None),
     };
     let State { mut volume, recovery, durable, .. } = state;
-    // A gap below what was durable is damage, and the next checkpoint might know better.
-    if recovery.seq < durable {
+    // A gap below what was durable is damage, and the next checkpoint might know better. Also where a rebuild that was cut off
+    // wrote over what a header elsewhere calls durable.
+    if recovery.seq < durable.max(survey.durable_in(root.incarnation)) {
         return Ok(None);
     }
     volume.freeze(Frozen::ReadOnly);
@@ -136,7 +138,7 @@ impl Volume {
         let mut durable: Vec<(u32, u32, u64)> = survey
             .batches
             .iter()
-            .filter(|one| one.seq() <= survey.durable)
+            .filter(|one| one.is_durable)
             .map(|one| (one.start, one.blocks, one.header.epoch))
             .collect();
         durable.sort_unstable();

@@ -80,6 +80,8 @@ pub(crate) struct Disk {
     pub(crate) requests: u64,
     /// How many of them there were when the first flush was over.
     pub(crate) first_flush: Option<u64>,
+    /// Those before the first change.
+    pub(crate) unchanged: Option<u64>,
 }
 
 fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
@@ -180,6 +182,7 @@ impl Disk {
             fails: None,
             requests: 0,
             first_flush: None,
+            unchanged: None,
         }
     }
 
@@ -195,6 +198,7 @@ impl Disk {
     fn begin(&mut self, at: u64, what: What) -> u64 {
         let id = self.next;
         self.next += 1;
+        self.unchanged.get_or_insert(self.requests);
         self.changes.push(Change { id, at, what, complete: false });
         id
     }

@@ -44,7 +44,7 @@ fn mount_error(error: &MountError) -> CliError {
         MountError::Label(_) => {
             (Exit::Failed, "volume::label", Some("`onefold volume create` makes a volume"))
         }
-        MountError::Zones(_) | MountError::ZonedRebuild => (Exit::Failed, "volume::zones", None),
+        MountError::Zones(_) => (Exit::Failed, "volume::zones", None),
         MountError::Shrunk { .. } => (Exit::Failed, "volume::shrunk", None),
         MountError::Members { .. } => (Exit::Usage, "volume::members", None),
         MountError::Lost { .. } => {
