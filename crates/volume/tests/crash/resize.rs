@@ -11,7 +11,7 @@ use crate::disk::{Disk, Fate};
 use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::random::random_op;
-use crate::rig::{Op, Order, Rig, open, read_all};
+use crate::rig::{Op, Order, Rig, assert_fixed, open, read_all};
 use crate::setup::{OPTIONS, Setup};
 
 /// Backings that are smaller have roots in their middle.
@@ -170,6 +170,7 @@ fn every_cut(
 fn recover(image: &Image, oracle: &Oracle) -> Result<(), String> {
     let mut disk = Disk::new(image.clone());
     let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
+    assert_fixed(&*volume);
     let end = volume.logical_blocks();
     let mut found = read_all(&mut *volume, &mut disk, MemberId::DEVICE, 0..end)?;
     found.resize(index64(oracle.blocks()), None);
@@ -231,4 +232,24 @@ fn resizes_of_many_pages() {
         }
         rig.assert_counts();
     });
+}
+
+/// A resize makes the sweep begin anew in the middle of its round: what a run has of pages that it did not come to stays.
+#[test]
+fn a_run_stays_when_a_resize_interrupts_the_sweep() {
+    const PAGES: u64 = 20;
+    let setup = Setup::of(64 * 420, (PAGES - 1) * 1024, OPTIONS);
+    let mut rig = Rig::new(setup, 1);
+    rig.oracle.extend(PAGES * 1024);
+    rig.order = Order::InTurn;
+    for page in 0..PAGES - 1 {
+        assert!(rig.run(Op::Write { lba: page * 1024, blocks: 1, fua: false }));
+    }
+    // Each sweeps four pages.
+    for _ in 0..3 {
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+    }
+    assert!(rig.run(Op::Resize(Resize::Logical { blocks: PAGES * 1024, discard: false })));
+    assert!(rig.settle());
+    rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
 }

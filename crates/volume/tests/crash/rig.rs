@@ -637,7 +637,7 @@ pub(crate) fn fetch(disk: &Disk, plan: &ReadPlan, buffer: &mut [u8]) {
 }
 
 /// Log segments with labels and roots hold nothing else.
-fn assert_fixed(volume: &dyn Engine) {
+pub(crate) fn assert_fixed(volume: &dyn Engine) {
     let Some(volume) = volume.as_log() else { return };
     let fixed = volume.segment_infos().filter(|info| info.state == "fixed");
     let fixed: Vec<u32> = fixed.map(|info| info.segment.raw()).collect();
