@@ -129,7 +129,7 @@ volume|rotten-end|replay.rs|s/chain\.durable_behind = batch/let _ = batch/|a rot
 volume|replayed-gap|replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
 volume|retry-count|append.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
 volume|no-spoil|append.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint whose batches moved is begun again
-volume|chain-order|append.rs|s/None => return,/None => {}/|a batch is complete when all before it in its log segment are
+volume|chain-order|append.rs|s/Progress::Waiting \| Progress::UnderWay => break,/Progress::Waiting | Progress::UnderWay => {}/|a batch is complete when all before it in its log segment are
 volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
 volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
 volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
@@ -171,11 +171,15 @@ volume|remap-not-back|remap.rs|s/self\.take_back\(id\);/self.log.batch_mut(id).r
 volume|remap-no-spoil|remap.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint with moves that were taken back is begun again
 volume|remap-for-ever|remap.rs|s/self\.cleaner\.copy_next\(COPIED_AFTER_FAILURE\);//|after a remap that failed the cleaner copies
 volume|remap-header-first|append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader(segment), first, blocks);/|a batch is complete when its blocks are there as well
-volume|remap-once|append.rs|s/let remaps = batch\.remaps && blocks > 0;/let remaps = batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0;/|a batch that goes elsewhere is remapped there as well
+volume|remap-once|append.rs|s/if batch\.remaps && blocks > 0 \{/if batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0 {/|a batch that goes elsewhere is remapped there as well
 volume|remap-checksum|clean/moves.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
 volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.live \+= 1)/$1/|a log segment that gets blocks back is not empty any more
 volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != remaps/false/|a batch has copied or remapped blocks, not both
 volume|remap-unvisited|clean/walk.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
+volume|remap-matched|clean/moves.rs|s/self\.match_batch\(false\);//|what is copied begins a batch of its own
+volume|remap-walks|clean.rs|s/walk\.remaps = false;//|after a remap that failed the victims at hand are copied
+volume|trims-unhurried|trims.rs|s/let hurry = .*?;/let hurry = false;/|trims keep no pause where log segments are short
+volume|one-victim|clean.rs|s/const VICTIMS_MAX: usize = 4;/const VICTIMS_MAX: usize = 1;/|several victims are walked side by side where log segments are short
 volume|remap-chain|remap.rs|s/self\.write_batch\(id, 1 \+ blocks\);/let left = self.log.batch(id).records.blocks(); self.write_batch(id, 1 + left);/|an empty header keeps the place of its batch
 volume|dead-copy|family/share.rs|s/self\.forget_copy\(at\);//|a copy that is dead when it is sent says so
 volume|left-out|mount.rs|s/backing\.write\(at\.into\(\), &\[0; BLOCK\]\)\.map_err\(failed\)\?;/let _ = (at, failed);/|an opening erases the headers of batches that it leaves out
@@ -183,6 +187,17 @@ volume|rebuilt-unsettled|rebuild/whole.rs|s/ && volume\.is_settled_at\(backing, 
 volume|rebuilt-old-use|rebuild/whole.rs|s/ && epoch == use_now//|what was durable in an earlier use of a log segment says nothing of this one
 volume|rebuilt-guess|rebuild/headers.rs|s/if self\.alone \|\| follows/if true/|where two versions may be the newest the block is lost
 volume|rebuilt-torn|rebuild/headers.rs|s/sure \|\| is_whole\(backing, found\)\.unwrap_or\(false\)/true/|batches that may not have been durable count if they are whole
+volume|rebuilt-over|rebuild/image.rs|s/Location::new\(seen\.start \+ 1\)/Location::new(seen.start)/|a rebuild writes over no header
+volume|rebuilt-undurable|rebuild/image.rs|s/seen\.is_durable && //|a rebuild writes over no data that a second attempt verifies
+volume|rebuilt-meta|rebuild/image.rs|s/ && !seen\.is_meta\(\)//|a rebuild writes over no checkpoint
+volume|rebuilt-judged|rebuild/whole.rs|s/durable\.max\(survey\.durable_in\(root\.incarnation\)\)/durable/|a checkpoint that missed what was durable is not taken
+volume|rebuilt-any-opening|rebuild/survey.rs|s/one\.seq\(\) <= openings\[&incarnation\]\.1;/one.seq() <= openings.values().map(|o| o.1).max().unwrap_or(0);/|what its own opening did not call durable counts only if it is whole
+volume|rebuilt-unflushed|rebuild/image.rs|s/backing\.flush\(\)\.map_err\(failed\)\?;\n(\s*let extents)/$1/|a new checkpoint is durable before its root is written
+volume|rebuilt-erased-first|rebuild/mod.rs|s/(    roots\.write\(backing, &root\)\?;)/    erase_headers(backing, \&survey, \&homes).map_err(|_| MountError::Opens)?;\n$1/|headers stay until the root counts
+volume|rebuilt-zone-left|rebuild/headers.rs|s/follows \|\| !self\.volume/true || !self.volume/|what an opening may have left out is uncertain
+volume|rebuilt-zone-active|rebuild/image.rs|s/finish_zones\(backing, zones, &homes\.segments\)\?;//|zones that nobody goes on writing are finished before others are begun
+volume|rebuilt-root-active|rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
+volume|rebuilt-unreset|rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
 volume|preload-over|preload.rs|s/keys > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
 device|fallen-unheard|volume/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
 device|fallen-used|volume/state.rs|s/\(true, true, true\)/(true, false, true)/|a volume that somebody panicked with is not used any more
@@ -195,7 +210,6 @@ serve|worker-bell|nbd/workers.rs|s/(queue\.done\.push.*?)\n\s*self\.ring\(&mut q
 serve|worker-bytes|nbd/workers.rs|s/self\.bytes -= /let _ = /|bytes of replies that were taken are free again
 serve|worker-over|nbd/workers.rs|s/queue\.over = true;//|the threads end with their connection
 serve|wait-budget|nbd/connection/wait.rs|s/if want == Want::Budget \{/if false {/|a connection that waits for the shared budget looks again
-volume|rebuilt-over|rebuild/headers.rs|s/ && !kept\.contains\(id\)//|a rebuild writes over nothing that it was made from
 journal|hole-accepted|extents.rs|s/expect\(block != 0, "its journal has holes"\)\?;//; s/block > 0 && //|a journal has no holes
 journal|used-twice|ring.rs|s/sorted\.is_sorted_by\(\|a, b\| a\.end\(\) <= b\.at\)/true || sorted.is_empty()/|no block is in a journal twice
 journal|unwritten-extent|extents.rs|s/const WRITTEN_MAX: u16 = 32768/const WRITTEN_MAX: u16 = 65535/|an extent of a journal is written
