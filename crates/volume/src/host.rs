@@ -192,7 +192,7 @@ impl Volume {
         if available <= kept {
             self.stats.clean_stalls += 1;
             let gains = self.segments.empty_count() > 0 || free > available;
-            if gains && !self.checkpoint.is_running() {
+            if !self.checkpoint.is_running() && (gains || self.gather_map()) {
                 self.checkpoint.want();
             }
         }

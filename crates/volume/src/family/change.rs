@@ -123,13 +123,15 @@ impl Volume {
         for slot in self.family.slots().collect::<Vec<_>>() {
             match self.family.of(slot).life {
                 Life::Doomed { tag } => self.family.of_mut(slot).life = Life::Marking { tag },
-                Life::Deleted { next }
-                    if next == pages
-                        && !self.family.of(slot).unread
-                        && !self.faults.reads(self.map.key(slot, 0)..self.map.key(slot + 1, 0)) =>
-                {
-                    self.family.of_mut(slot).life = Life::Going;
-                    self.named_by_it_alone(slot, &mut alone);
+                Life::Deleted { next } if next == pages && !self.family.of(slot).unread => {
+                    let keys = self.map.key(slot, 0)..self.map.key(slot + 1, 0);
+                    if self.faults.reads(keys) {
+                        // It goes with the next one, which nobody else may ask for.
+                        self.checkpoint.want();
+                    } else {
+                        self.family.of_mut(slot).life = Life::Going;
+                        self.named_by_it_alone(slot, &mut alone);
+                    }
                 }
                 _ => {}
             }

@@ -131,23 +131,31 @@ impl Volume {
             return Some(false);
         }
         let epoch = self.host_epoch(at);
-        let (mut held, mut ready) = (false, true);
+        let (mut held, mut missing) = (false, Vec::new());
         for slot in 0..self.family.places() {
             if !self.family.may_hold(slot, birth, epoch) {
                 continue;
             }
             let key = self.map.key(slot, page);
             match self.map.ready(key) {
-                Ready::Missing | Ready::Loading => {
-                    self.load_of(slot, key);
-                    ready = false;
-                }
+                Ready::Missing | Ready::Loading => missing.push((slot, key)),
                 // It may have the block, and cannot be told to point elsewhere: the block stays.
                 Ready::Damaged => return Some(false),
                 Ready::Empty => {}
                 Ready::Yes => held |= self.map.get(self.map.lba_of(slot, lba)).at == at,
             }
         }
-        ready.then_some(held)
+        if missing.is_empty() {
+            return Some(held);
+        }
+        // Those that are there stay: where memory is short, each would make room for the next one for ever.
+        let number = self.checkpoint.committed() + 1;
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            self.map.keep(self.map.key(slot, page), number);
+        }
+        for (slot, key) in missing {
+            self.load_of(slot, key);
+        }
+        None
     }
 }

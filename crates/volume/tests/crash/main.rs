@@ -9,6 +9,7 @@ mod exhaustive;
 mod failures;
 mod faithful;
 mod family;
+mod full;
 mod image;
 mod oracle;
 mod random;
