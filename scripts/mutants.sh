@@ -163,7 +163,9 @@ volume|directory-freed|checkpoint/write.rs|s/old\.location\.is_block\(\) && !sel
 volume|image-freed|checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.has_image\(page, old\)/old.page.is_block()/|an image of a page stays while a member has it
 volume|directory-stale|checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
 volume|unmarked|family/delete.rs|s/Life::Deleted \{ next \} if next < pages => Some\(\(slot, next\)\),/Life::Deleted { next } if next < pages => Some((slot, next)), Life::Doomed { .. } | Life::Marking { .. } => { Some((slot, 0)) }/|a member is freed when it is marked as deleted
-volume|deleted-early|family/change.rs|s/if next == pages\n/if next <= pages\n/|a member goes when all its pages are unmapped
+volume|deleted-early|family/change.rs|s/if next == pages && !self/if next <= pages \&\& !self/|a member goes when all its pages are unmapped
+volume|deleted-waits|family/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
+volume|held-unkept|family/share.rs|s/(let number = self\.checkpoint\.committed\(\) \+ 1;\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(self\.map\.key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
 volume|judged-alone|counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
 volume|remap-read-early|log.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[self\.index_of\(at\)\]\.source\)/self.remaps.then_some(at)/|blocks are read at their sources until their batch is complete
 volume|remap-failed|remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere

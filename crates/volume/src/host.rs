@@ -192,7 +192,7 @@ impl Volume {
         if available <= kept {
             self.stats.clean_stalls += 1;
             let gains = self.segments.empty_count() > 0 || free > available;
-            if !self.checkpoint.is_running() && (gains || self.gather_map()) {
+            if !self.checkpoint.is_running() && (gains || self.meta_is_sparse()) {
                 self.checkpoint.want();
             }
         }

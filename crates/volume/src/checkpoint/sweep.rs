@@ -1,22 +1,14 @@
 //! What a checkpoint takes from the map: the records of its runs, and the pages of the sweep.
 
-use std::collections::BTreeSet;
-
-use onefold_format::volume::{DIRECTORY_ENTRIES, RunRecord, SegmentState};
+use onefold_format::volume::RunRecord;
 use onefold_units::convert::{index64, u64_from};
-use onefold_units::{Location, LogSegmentId};
 
 use super::{NewRun, RECORDS_PER_PAGE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN};
 use crate::faults::first_lba;
-use crate::log::Stream;
 use crate::map::Ready;
 use crate::page::{Entries, Page};
 use crate::runs::Run;
-use crate::segments::Segment;
 use crate::volume::Volume;
-
-/// Log segments of the map that hold less than this part of what fits are sparse.
-const SPARSE: u64 = 4;
 
 impl Volume {
     /// Whether what recovery found is in a run that counts. A page that is read before would lack it.
@@ -150,36 +142,6 @@ impl Volume {
             }
         }
         images
-    }
-
-    /// Has the sweep write what keeps log segments of the map from becoming free, where many hold little: images and blocks of
-    /// directories that do not change, as those of snapshots. Whether there is any.
-    pub(crate) fn gather_map(&mut self) -> bool {
-        let blocks = u64::from(self.segment_blocks());
-        let is_sparse = |one: &Segment| {
-            let is_map = one.state == SegmentState::Closed && one.stream == Stream::Meta;
-            is_map && u64::from(one.live) < blocks / SPARSE
-        };
-        let sparse: BTreeSet<LogSegmentId> =
-            self.segments.iter().filter(|(_, one)| is_sparse(one)).map(|(id, _)| id).collect();
-        let least = (self.segments.live_total() - self.segments.data_total()) / blocks + 2;
-        if u64_from(sparse.len()) <= least || !self.is_counted() {
-            return false;
-        }
-        let is_there = |at: Location| at.is_block() && sparse.contains(&self.layout.segment_of(at));
-        let mut keys = Vec::new();
-        for slot in self.family.slots() {
-            let pages = (0..self.map.pages_each()).map(|page| self.map.key(slot, page));
-            keys.extend(pages.filter(|key| is_there(self.map.image(*key).page)));
-            for (block, place) in self.family.of(slot).directory.iter().enumerate() {
-                let first = self.map.key(slot, block * DIRECTORY_ENTRIES);
-                keys.extend(is_there(place.location).then_some(first));
-            }
-        }
-        for key in keys {
-            self.map.mark_stale(key);
-        }
-        true
     }
 
     /// Asks for the stale pages that the next sweep begins with.
