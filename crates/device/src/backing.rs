@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -93,7 +93,6 @@ impl Backing {
 
     /// Bytes that the file takes on disk.
     pub(crate) fn allocated(&self) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
         Ok(self.file.metadata()?.blocks() * 512)
     }
 
@@ -156,9 +155,12 @@ impl Backing {
         })
     }
 
-    /// Whether it is a block device.
-    pub(crate) fn is_block_device(&self) -> io::Result<bool> {
-        Ok(self.file.metadata()?.file_type().is_block_device())
+    /// Major and minor number, if it is a block device.
+    pub(crate) fn device_number(&self) -> io::Result<Option<(u32, u32)>> {
+        let metadata = self.file.metadata()?;
+        let number = metadata.rdev();
+        let is_block_device = metadata.file_type().is_block_device();
+        Ok(is_block_device.then(|| (rustix::fs::major(number), rustix::fs::minor(number))))
     }
 
     /// Makes everything written so far durable.

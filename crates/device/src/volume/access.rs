@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use onefold_volume::IoFailed;
+use onefold_units::ZoneId;
+use onefold_volume::{IoFailed, ZoneReport};
 
+use super::disk_zones::DiskZones;
 use super::error::VolumeError;
-use super::kernel;
+use super::kernel::{self, BlkZoneReport};
 use crate::backing::{Access, Backing};
 
 /// A process that was killed keeps its lock until the kernel is through with its last requests. That is as it should be:
@@ -23,6 +25,8 @@ pub(super) struct DirectFile {
     backing: Backing,
     bytes: AtomicU64,
     is_block_device: bool,
+    /// Zones of a block device.
+    zones: Option<DiskZones>,
     /// Requests until the last one that fails, for tests; 0: none does.
     fails_until: AtomicU64,
     /// How many fail.
@@ -74,11 +78,18 @@ impl DirectFile {
     }
 
     fn new(path: &Path, backing: Backing, bytes: u64) -> io::Result<Self> {
-        let is_block_device = backing.is_block_device()?;
+        let number = backing.device_number()?;
+        let mut ask = |reply: &mut BlkZoneReport| kernel::report_zones(&backing, reply);
+        let zones = number.map(|number| DiskZones::find(&mut ask, number)).transpose()?.flatten();
+        if zones.is_some() {
+            // The page cache writes in whatever order it likes.
+            backing.go_direct()?;
+        }
+        let is_block_device = number.is_some();
         let path = path.to_owned();
         let (bytes, fails_until, failures) =
             (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { path, backing, bytes, is_block_device, fails_until, failures })
+        Ok(Self { path, backing, bytes, is_block_device, zones, fails_until, failures })
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -156,6 +167,28 @@ impl DirectFile {
         })
     }
 
+    /// Whether it is a block device with zones.
+    pub(super) const fn is_zoned(&self) -> bool {
+        self.zones.is_some()
+    }
+
+    /// What the kernel says of the zones now; `None` if there are none.
+    pub(super) fn zones(&self) -> Result<Option<ZoneReport>, IoFailed> {
+        let Some(zones) = &self.zones else { return Ok(None) };
+        let mut ask = |reply: &mut BlkZoneReport| kernel::report_zones(self, reply);
+        self.judge("zone report", zones.report(&mut ask)).map(Some)
+    }
+
+    pub(super) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
+        let (start, len) = self.zones.ok_or(IoFailed)?.sectors(zone);
+        self.carry_out("reset", || kernel::reset_zones(self, start, len))
+    }
+
+    pub(super) fn finish(&self, zone: ZoneId) -> Result<(), IoFailed> {
+        let (start, len) = self.zones.ok_or(IoFailed)?.sectors(zone);
+        self.carry_out("finish", || kernel::finish_zones(self, start, len))
+    }
+
     fn carry_out(
         &self,
         action: &str,
@@ -164,7 +197,7 @@ impl DirectFile {
         if self.is_to_fail() { Err(IoFailed) } else { self.judge(action, what()) }
     }
 
-    pub(super) fn judge(&self, action: &str, result: io::Result<()>) -> Result<(), IoFailed> {
+    pub(super) fn judge<T>(&self, action: &str, result: io::Result<T>) -> Result<T, IoFailed> {
         result.map_err(|error| {
             tracing::error!(path = %self.path.display(), %error, action, "the backing failed");
             IoFailed

@@ -18,7 +18,7 @@ use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
 use crate::zoned::ZonedDevice;
 
-/// A file or block device, or an emulated SSD in the same process, of blocks or of zones.
+/// A file, a block device with or without zones, or an emulated SSD in the same process, of blocks or of zones.
 #[derive(Clone)]
 pub struct VolumeBacking {
     kind: Kind,
@@ -191,15 +191,27 @@ impl VolumeBacking {
 
     /// What the backing says of its zones now; `None` if it has none.
     pub(crate) fn zones(&self) -> Result<Option<ZoneReport>, IoFailed> {
-        self.as_zoned().map(zones::report).transpose()
+        match &self.kind {
+            Kind::File(file) => file.zones(),
+            Kind::Ssd(_) => Ok(None),
+            Kind::Zoned(device) => zones::report(device).map(Some),
+        }
     }
 
     pub(crate) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
-        zones::reset(self.as_zoned().ok_or(IoFailed)?, zone)
+        match &self.kind {
+            Kind::File(file) => file.reset(zone),
+            Kind::Ssd(_) => Err(IoFailed),
+            Kind::Zoned(device) => zones::reset(device, zone),
+        }
     }
 
     pub(super) fn finish(&self, zone: ZoneId) -> Result<(), IoFailed> {
-        zones::finish(self.as_zoned().ok_or(IoFailed)?, zone)
+        match &self.kind {
+            Kind::File(file) => file.finish(zone),
+            Kind::Ssd(_) => Err(IoFailed),
+            Kind::Zoned(device) => zones::finish(device, zone),
+        }
     }
 
     /// Whether it can let single blocks hold what others hold. An emulated SSD can if it has a log of remaps; then it also

@@ -55,6 +55,9 @@ pub(super) fn choose(
     {
         why.push(format!("direct access: {error}"));
     }
+    if file.is_zoned() && !options.direct {
+        why.push("zones are written around the page cache".to_owned());
+    }
     let engine = match (options.io, kernel::is_available()) {
         (VolumeIo::Threads, _) => "threads",
         (_, Ok(())) => "uring",

@@ -51,7 +51,7 @@ impl Job {
 
 /// Starts the threads of a volume; beside a ring there is little for them.
 pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>> {
-    let count = match (&shared.bell, shared.threads_trim) {
+    let count = match (&shared.bell, shared.thread_manages) {
         (None, _) => THREADS,
         (Some(_), true) => 1,
         (Some(_), false) => 0,

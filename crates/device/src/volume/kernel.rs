@@ -1,4 +1,5 @@
-//! What only `unsafe` reaches of the kernel: `io_uring` and BLKDISCARD. The only such module of this crate.
+//! What only `unsafe` reaches of the kernel: `io_uring`, BLKDISCARD, and the zones of block devices. The only such module of this
+//! crate.
 //!
 //! 1. The kernel reads and writes the memory of a request from [`Ring::start`] until its completion was taken, so that
 //!    memory must neither go nor move, and nobody else may write it. The engine promises that of its requests
@@ -13,6 +14,7 @@
 )]
 
 mod bulk;
+mod zones;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -32,6 +34,9 @@ use super::refusals::Refusals;
 use super::scatter::Scatter;
 
 pub(super) use bulk::read_all;
+pub(super) use zones::{
+    BlkZone, BlkZoneReport, REPORT_ZONES, finish_zones, report_zones, reset_zones,
+};
 
 /// Requests under way at most. A volume has some dozens of its own, so there is always room for all 255 pieces of the
 /// longest read of the host soon.
@@ -148,7 +153,7 @@ impl<K> Ring<K> {
             // The kernel only reads it.
             IoKind::Write => volume.buffer(io.id)[..len].as_ptr().cast_mut(),
             IoKind::Flush | IoKind::Trim => std::ptr::null_mut(),
-            // Files cannot remap, so the volume copies; and they have no zones.
+            // Files cannot remap, so the volume copies; zones are managed by a thread.
             IoKind::Remap | IoKind::Reset | IoKind::Finish => {
                 return self.end(Origin::Volume(io), Err(IoFailed));
             }

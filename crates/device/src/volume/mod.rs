@@ -15,6 +15,7 @@ mod backing;
 mod bell;
 mod block_device;
 mod details;
+mod disk_zones;
 mod error;
 mod fuse;
 mod io_mode;
@@ -82,8 +83,8 @@ struct Shared {
     jobs: Jobs<Job>,
     /// Wakes the owner of the ring; `None` where threads do the I/O.
     bell: Option<Arc<Bell>>,
-    /// Trims take a thread although there is a ring, which knows them for files only.
-    threads_trim: bool,
+    /// Trims, and resets and finishes of zones, take a thread although there is a ring, which knows trims of files only.
+    thread_manages: bool,
     opening: Opening,
     backing: VolumeBacking,
     /// Writes of whole blocks share it; those that read and rewrite have it alone.
@@ -148,7 +149,8 @@ impl Shared {
         state.now = state.now.max(Nanos::new(elapsed));
         state.volume.pump(state.now);
         while let Some(io) = state.volume.poll_io() {
-            if self.bell.is_none() || (self.threads_trim && io.kind == IoKind::Trim) {
+            let manages = matches!(io.kind, IoKind::Trim | IoKind::Reset | IoKind::Finish);
+            if self.bell.is_none() || (self.thread_manages && manages) {
                 self.jobs.push(Job::new(io, &*state.volume));
             } else {
                 state.inbox.requests.push_back(io);

@@ -138,7 +138,8 @@ impl VolumeSpec {
     /// # Errors
     /// What does not fit.
     pub fn label_on(&self, backing: &VolumeBacking) -> Result<VolumeLabel, VolumeError> {
-        let Some(device) = backing.as_zoned() else { return self.label(backing.blocks()) };
+        let report = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
+        let Some(report) = report else { return self.label(backing.blocks()) };
         let refused = |what| VolumeError::Mode { mode: self.mode.name(), what };
         if self.mode != VolumeMode::Log {
             return Err(refused("overwrites in place, which zones do not take: use mode log"));
@@ -146,8 +147,8 @@ impl VolumeSpec {
         if self.segment_bytes.is_some() {
             return Err(refused("on zones has zones for log segments: leave out --segment"));
         }
-        let shape = device.shape();
-        self.log_label(backing.blocks(), shape.capacity_blocks, shape.zone_blocks)
+        let capacity = report.capacity().map_err(MountError::Zones)?;
+        self.log_label(backing.blocks(), capacity, report.zone_blocks)
     }
 
     fn unit_blocks(&self) -> Result<u32, VolumeError> {
@@ -337,7 +338,7 @@ impl VolumeDevice {
             progress: std::sync::Condvar::new(),
             jobs: Jobs::default(),
             bell: bell.clone(),
-            threads_trim: file.as_ref().is_some_and(|file| file.is_block_device()),
+            thread_manages: file.as_ref().is_some_and(|file| file.is_block_device()),
             opening: Opening { uuid, io, remaps, recovery, took },
             backing,
             rewrite: RwLock::new(()),
