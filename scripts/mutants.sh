@@ -244,7 +244,10 @@ journal|never-alone|sniff/circular.rs|s/take\(&mut self\.since_flush\) == 1/take
 volume|zone-two-writes|zones/gate.rs|s/self\.log\.sent_to\(segment\)\.first\(\) == Some\(&id\)/true/|one batch of a zone is under way at a time
 volume|zone-too-many|zones/gate.rs|s/&& !\(begins && self\.is_leaving_zones\(id\)\)/\&\& (begins || !begins)/|a zone is begun when the one before is full or finished
 volume|zone-rest|zones/gate.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
-volume|zone-not-reset|zones/open.rs|s/SegmentState::Free => backing\.reset\(zone\),/SegmentState::Free => Ok(()),/|free zones are empty after an opening
+volume|zone-not-reset|zones/open.rs|s/=> backing\.reset\(zone\),/=> Ok(()),/|free zones are empty after an opening
+volume|zone-conv-roots|layout.rs|s/!self\.is_sequential\(LogSegmentId::new\(ROOT_ZONES\[0\]\)\)/!self.is_zoned()/|roots in conventional zones have slots
+volume|zone-conv-erase|mount.rs|s/filter\(\|at\| !stays\(\*at\)\)/filter(|_| zones.is_none())/|batches that do not count are erased in conventional zones
+volume|zone-conv-reset|trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.stats)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
 volume|zone-not-finished|zones/open.rs|s/backing\.finish\(zone\)\.or\(Ok\(\(\)\)\)/Ok(())/|zones that nobody goes on writing are finished
 volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
 volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently

@@ -18,6 +18,7 @@ use crate::log::BLOCK;
 use crate::map::{PAGE_ENTRIES_U64, Ready};
 use crate::mount::{Recovery, layout_of, mount_read_only, read_label};
 use crate::volume::Volume;
+use crate::zones::layout_on;
 
 /// Something that is not as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,10 +153,10 @@ pub fn inspect<B: Backing>(
     if label.mode != VolumeMode::Log {
         return crate::faithful::inspect(backing, blocks, label, data);
     }
-    let layout = layout_of(&label)?;
+    let (layout, _) = layout_on(backing, layout_of(&label)?)?;
     let mut list = List::default();
-    // Zones have roots wherever they were written to; opening looks at the last one.
-    let slots = if layout.is_zoned() { &[][..] } else { layout.roots() };
+    // Where roots are appended, opening looks at the last one.
+    let slots = if layout.has_root_slots() { layout.roots() } else { &[][..] };
     check_copies(backing, layout.labels(), slots, &label.uuid, &mut list);
     let (mut volume, recovery, durable) = mount_read_only(backing, blocks, Options::default())?;
     if recovery.seq < durable {

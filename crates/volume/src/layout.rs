@@ -4,7 +4,8 @@
 //! label or a root falls into hold nothing else.
 //!
 //! On zones each log segment is a zone, which may take less than it has addresses. Zones 0 and 1 have a copy of the label each, at
-//! their first block; zones 2 and 3 have the roots (`crate::roots`).
+//! their first block; zones 2 and 3 have the roots (`crate::roots`). Any of them may be conventional, that is, have no write pointer:
+//! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
 use onefold_format::volume::{label_addresses, root_addresses};
 use onefold_units::convert::{index64, low32, narrow, u64_from};
@@ -12,6 +13,7 @@ use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
 use crate::family::SEGMENTS_BESIDE;
+use crate::zones::ZoneError;
 
 /// Largest indirection unit in blocks.
 const UNIT_MAX: u32 = 64;
@@ -37,6 +39,9 @@ pub(crate) const LABEL_ZONES: [u32; 2] = [0, 1];
 /// Zones with roots.
 pub(crate) const ROOT_ZONES: [u32; 2] = [2, 3];
 
+/// Slots of the root in each of two conventional zones.
+const CONVENTIONAL_SLOTS: u64 = 4;
+
 /// A geometry that works, with the places of labels and roots.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -48,6 +53,8 @@ pub struct Layout {
     /// Log segments that hold labels and roots, ascending.
     fixed: Vec<u32>,
     segments: u32,
+    /// Log segments that are conventional zones, ascending.
+    conventional: Vec<u32>,
 }
 
 impl Layout {
@@ -93,7 +100,8 @@ impl Layout {
             let (found, segments) = (backing_blocks, usable);
             return Err(GeometryError::BackingTooSmall { found, segments, segment_blocks, min });
         }
-        let layout = Self { geometry, labels, roots, stride, fixed, segments };
+        let conventional = Vec::new();
+        let layout = Self { geometry, labels, roots, stride, fixed, segments, conventional };
         if logical_blocks == 0 || logical_blocks > layout.thin_max() {
             return Err(layout.too_large());
         }
@@ -143,6 +151,43 @@ impl Layout {
         narrow(blocks.div_ceil(u64::from(self.geometry.segment_blocks)))
     }
 
+    /// The same on zones of which these are conventional, ascending.
+    ///
+    /// # Errors
+    /// Only one of the zones with roots is.
+    pub(crate) fn with_conventional(mut self, zones: Vec<u32>) -> Result<Self, ZoneError> {
+        self.conventional = zones;
+        let [first, second] = ROOT_ZONES.map(|zone| self.is_conventional(LogSegmentId::new(zone)));
+        if first != second {
+            return Err(ZoneError::RootZones);
+        }
+        if first {
+            // Behind the block in which roots that are appended have a label.
+            let slots = |start: u64| (1..=CONVENTIONAL_SLOTS).map(move |slot| start + slot);
+            self.roots = zone_starts(ROOT_ZONES, self.stride).into_iter().flat_map(slots).collect();
+        }
+        Ok(self)
+    }
+
+    /// Log segments that are conventional zones, ascending.
+    pub(crate) fn conventional(&self) -> &[u32] {
+        &self.conventional
+    }
+
+    fn is_conventional(&self, segment: LogSegmentId) -> bool {
+        self.conventional.binary_search(&segment.raw()).is_ok()
+    }
+
+    /// Whether a log segment is a zone with a write pointer.
+    pub(crate) fn is_sequential(&self, segment: LogSegmentId) -> bool {
+        self.is_zoned() && !self.is_conventional(segment)
+    }
+
+    /// Whether roots have slots; else they are appended.
+    pub(crate) fn has_root_slots(&self) -> bool {
+        !self.is_sequential(LogSegmentId::new(ROOT_ZONES[0]))
+    }
+
     /// The geometry.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {
@@ -167,7 +212,7 @@ impl Layout {
         self.geometry.zone_blocks > 0
     }
 
-    /// Blocks of the slots of the root; of zones that take roots, their starts.
+    /// Blocks of the slots of the root; of zones to which roots are appended, their starts.
     #[must_use]
     pub fn roots(&self) -> &[u64] {
         &self.roots

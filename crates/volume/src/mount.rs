@@ -12,6 +12,7 @@ use onefold_format::volume::{
     BlockError, Body, BodyBlock, DIRECTORY_ENTRIES, DirectoryPlace, Extent, Root, VolumeLabel,
     VolumeMode,
 };
+use onefold_units::convert::narrow;
 use onefold_units::{Location, Nanos};
 
 use crate::backing::{Backing, fetch_each, read_block, settle};
@@ -40,7 +41,7 @@ use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::volume::{Frozen, Requests, Volume};
-use crate::zones::{Finishes, ZoneReport, format_zones, report_of, write_label};
+use crate::zones::{Finishes, ZoneReport, format_zones, layout_on, write_label};
 
 /// What opening a volume came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,17 +68,17 @@ pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), Mo
     if label.mode != VolumeMode::Log {
         return crate::faithful::format(backing, label);
     }
-    let layout = layout_of(label)?;
-    let report = report_of(backing, &layout)?;
-    if report.is_some() {
-        format_zones(backing, &layout)?;
-    } else {
-        let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
-        for at in layout.labels().iter().chain(layout.roots()) {
+    let (layout, report) = layout_on(backing, layout_of(label)?)?;
+    if let Some(report) = &report {
+        format_zones(backing, &layout, report)?;
+    }
+    let failed = |_: IoFailed| MountError::Backing("its old labels and roots were cleared");
+    for at in layout.labels().iter().chain(layout.roots()) {
+        if !layout.is_sequential(layout.segment_of(Location::new(narrow(*at)))) {
             backing.write(*at, &[0; BLOCK]).map_err(failed)?;
         }
-        backing.flush().map_err(failed)?;
     }
+    backing.flush().map_err(failed)?;
     let mut volume = Volume::blank(layout, Options::default(), label.clone());
     if let Some(report) = report {
         volume.meet_zones(&report)?;
@@ -155,8 +156,9 @@ pub fn mount<B: Backing>(
     if let Some(report) = &zones {
         volume.tidy_zones(backing, report);
     }
-    // On zones they stay behind the write pointer of a zone that is finished, unless nothing else is there.
-    for at in left_out.into_iter().filter(|_| zones.is_none()) {
+    // In sequential zones they stay behind the write pointer of one that is finished, unless nothing else is there.
+    let stays = |at: u32| volume.layout.is_sequential(volume.layout.segment_of(Location::new(at)));
+    for at in left_out.into_iter().filter(|at| !stays(*at)) {
         let failed = |_: IoFailed| MountError::Backing("batches that do not count were erased");
         backing.write(at.into(), &[0; BLOCK]).map_err(failed)?;
     }
@@ -241,7 +243,7 @@ fn find_state<B: Backing>(
 ) -> Result<State, MountError> {
     let (label, layout) = whole_label(backing, blocks)?;
     options.check(layout.geometry().unit_blocks)?;
-    let zones = report_of(backing, &layout)?;
+    let (layout, zones) = layout_on(backing, layout)?;
     let options = zones.as_ref().map_or(Ok(options), |report| report.adapt(options))?;
     let (root, cursor) = newest_root(backing, &layout, zones.as_ref(), &label.uuid)?;
     let mut state = state_from(backing, &root, label, options, zones)?;
@@ -271,7 +273,8 @@ pub(crate) fn state_from<B: Backing>(
     options: Options,
     zones: Option<ZoneReport>,
 ) -> Result<State, MountError> {
-    let layout = layout_of(&label)?;
+    let layout =
+        zones.iter().try_fold(layout_of(&label)?, |layout, report| report.lay_out(layout))?;
     let (body, body_blocks) = read_body(backing, root, &label.uuid)?;
     let identity = Identity {
         uuid: label.uuid,

@@ -1,6 +1,6 @@
 //! Where roots are written, and which one counts.
 //!
-//! Without zones there are eight slots, used in turn. On zones, roots are appended to one of two zones until that is full, then
+//! Without zones, or where those for roots are conventional, there are eight slots, used in turn. On other zones, roots are appended to one of two zones until that is full, then
 //! to the other, which is reset before; each begins with a copy of the label.
 //!
 //! 1. A root is written when the one before it is durable, so the zone that is reset has older ones only.
@@ -35,8 +35,12 @@ pub(crate) enum RootCursor {
 
 impl RootCursor {
     /// Where the first root goes.
-    pub(crate) const fn first(layout: &Layout) -> Self {
-        if layout.is_zoned() { Self::Zone { zone: ROOT_ZONES[0], next: 0 } } else { Self::Slot }
+    pub(crate) fn first(layout: &Layout) -> Self {
+        if layout.has_root_slots() {
+            Self::Slot
+        } else {
+            Self::Zone { zone: ROOT_ZONES[0], next: 0 }
+        }
     }
 }
 
@@ -48,8 +52,8 @@ pub(crate) fn newest_root<B: Backing>(
     uuid: &[u8; 16],
 ) -> Result<(Root, RootCursor), MountError> {
     match report {
-        None => newest_in_slots(backing, layout.roots(), uuid).map(|root| (root, RootCursor::Slot)),
-        Some(report) => newest_in_zones(backing, layout, report, uuid),
+        Some(report) if !layout.has_root_slots() => newest_in_zones(backing, layout, report, uuid),
+        _ => newest_in_slots(backing, layout.roots(), uuid).map(|root| (root, RootCursor::Slot)),
     }
 }
 

@@ -44,7 +44,7 @@ impl Volume {
     /// The backing is through with a log segment. A zone that could not be reset is not taken again.
     pub(crate) fn trim_over(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
         self.trims.under_way -= 1;
-        if result.is_err() && self.layout.is_zoned() {
+        if result.is_err() && self.layout.is_sequential(segment) {
             self.segments.leave(&[segment]);
         }
         self.trims.over.push(segment);
@@ -57,8 +57,9 @@ impl Volume {
             self.segments.freed(segment);
         }
         while !self.trims.queue.is_empty() {
-            let leaving = self.trims.queue.front().is_some_and(|id| self.segments.of(*id).leaving);
-            let zoned = self.layout.is_zoned();
+            let front = self.trims.queue.front().copied();
+            let leaving = front.is_some_and(|id| self.segments.of(id).leaving);
+            let zoned = front.is_some_and(|id| self.layout.is_sequential(id));
             let hurry = self.segments.free_count() < self.layout.low();
             let blocked = self.segments.available() <= Self::kept_from(Stream::User);
             let due =
@@ -81,7 +82,7 @@ impl Volume {
     }
     fn send_trim(&mut self, segment: LogSegmentId) {
         let at = self.start_of(segment);
-        if self.layout.is_zoned() {
+        if self.layout.is_sequential(segment) {
             self.stats.zone_resets += 1;
             let blocks = self.layout.geometry().zone_blocks;
             self.ask(IoKind::Reset, Purpose::Trim(segment), at, blocks);

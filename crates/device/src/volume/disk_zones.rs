@@ -101,9 +101,7 @@ impl DiskZones {
 
 /// What a zone is, in blocks. One that takes no whole number of them takes as many as fit.
 fn status_of(zone: &BlkZone, has_capacity: bool) -> io::Result<ZoneStatus> {
-    if zone.kind == CONVENTIONAL {
-        return Err(refused(format!("the zone at sector {} is conventional", zone.start)));
-    }
+    let conventional = zone.kind == CONVENTIONAL;
     let state = state_of(zone.cond).ok_or_else(|| {
         refused(format!("the zone at sector {} has condition {}", zone.start, zone.cond))
     })?;
@@ -112,12 +110,14 @@ fn status_of(zone: &BlkZone, has_capacity: bool) -> io::Result<ZoneStatus> {
     // Nothing but whole blocks is written, by us; what somebody else left is the next block.
     let written = zone.wp.saturating_sub(zone.start).div_ceil(BLOCK_SECTORS);
     let written = if state == ZoneState::Empty { 0 } else { narrow(written) };
-    Ok(ZoneStatus { state, written, capacity: blocks(capacity) })
+    Ok(ZoneStatus { conventional, state, written, capacity: blocks(capacity) })
 }
 
 /// `enum blk_zone_cond`.
 const fn state_of(cond: u8) -> Option<ZoneState> {
     Some(match cond {
+        // Conventional: there is no write pointer.
+        0 => ZoneState::Full,
         1 => ZoneState::Empty,
         2 => ZoneState::ImplicitlyOpen,
         3 => ZoneState::ExplicitlyOpen,
@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn conventional_zones_have_no_write_pointer_and_may_take_more() {
+        let mut zones = zones(5);
+        zones[1] = BlkZone { kind: CONVENTIONAL, cond: 0, capacity: 4096, ..zones[1] };
+        let found = report(&zones, HAS_CAPACITY).unwrap();
+        let kinds: Vec<_> = found.zones.iter().map(|zone| zone.conventional).collect();
+        assert_eq!(kinds, [false, true, false, false]);
+        assert_eq!((found.zones[1].state, found.capacity().unwrap()), (ZoneState::Full, 256));
+    }
+
+    #[test]
     fn many_zones_take_several_reports() {
         let most = u64_from(REPORT_ZONES);
         for count in [most, most + 1, most + 2, 2 * most + 1, 2 * most + 7] {
@@ -201,7 +211,6 @@ mod tests {
             report(&zones, HAS_CAPACITY).unwrap_err().to_string()
         };
         assert!(with(|zone| zone.cond = 7).contains("condition 7"));
-        assert!(with(|zone| zone.kind = CONVENTIONAL).contains("conventional"));
         assert!(with(|zone| zone.start += 8).contains("zone 1 begins at sector 4104"));
         let odd = BlkZone { len: 4097, ..zones(2)[0] };
         let error = DiskZones::find(&mut device(&[odd], 0), (0, 0)).unwrap_err().to_string();

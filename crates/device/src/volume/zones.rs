@@ -15,6 +15,7 @@ pub(super) fn blocks(device: &ZonedDevice) -> u64 {
 pub(super) fn report(device: &ZonedDevice) -> Result<ZoneReport, IoFailed> {
     let shape = device.shape();
     let status = |info: &ZoneInfo| ZoneStatus {
+        conventional: false,
         state: info.state,
         written: info.write_pointer.map_or(0, |at| onefold_units::convert::narrow(at - info.start)),
         capacity: info.capacity,

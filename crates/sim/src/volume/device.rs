@@ -90,7 +90,12 @@ impl Device {
         let status = |zone: u32| {
             let info = zns.zone(ZoneId::new(zone))?;
             let written = info.write_pointer.map_or(0, |at| low32(at - info.start));
-            Some(ZoneStatus { state: info.state, written, capacity: info.capacity })
+            Some(ZoneStatus {
+                conventional: false,
+                state: info.state,
+                written,
+                capacity: info.capacity,
+            })
         };
         Some(ZoneReport {
             zone_blocks: config.zone_blocks,

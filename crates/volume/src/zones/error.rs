@@ -4,6 +4,8 @@ use onefold_format::volume::VolumeMode;
 use onefold_units::ZoneId;
 use thiserror::Error;
 
+use crate::layout::ROOT_ZONES;
+
 /// Why a volume does not get along with the zones of its backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -51,6 +53,13 @@ pub enum ZoneError {
         /// Which.
         zone: ZoneId,
     },
+    /// One of the two zones with roots is conventional.
+    #[error(
+        "zones {} and {} hold roots, and only one of them is conventional; a device with more or fewer conventional zones is needed",
+        ROOT_ZONES[0],
+        ROOT_ZONES[1]
+    )]
+    RootZones,
     /// A zone holds less than the last checkpoint knows of.
     #[error(
         "zone {} was written up to its block {found}, and the last checkpoint knows of {expected}: somebody reset it, or the \

@@ -102,6 +102,10 @@ impl Volume {
             }
             self.finishes.wanted.swap_remove(at);
             self.finishes.under_way += 1;
+            if !self.layout.is_sequential(segment) {
+                self.finish_over(segment);
+                continue;
+            }
             self.stats.zone_finishes += 1;
             let (start, blocks) = (self.start_of(segment), self.layout.geometry().zone_blocks);
             self.ask(IoKind::Finish, Purpose::Finish(segment), start, blocks);

@@ -1,41 +1,44 @@
 //! Making a volume on zones, and the copies of its label.
 
 use onefold_format::volume::VolumeLabel;
+use onefold_units::ZoneId;
 use onefold_units::convert::narrow;
-use onefold_units::{ZoneId, ZoneState};
 
-use super::{ZoneError, report_of};
+use super::open::report_of;
+use super::{ZoneError, ZoneReport};
 use crate::backing::Backing;
 use crate::error::MountError;
 use crate::io::IoFailed;
 use crate::layout::{LABEL_ZONES, Layout, ROOT_ZONES};
 use crate::mount::zone_blocks_of;
 
-/// Empties all zones, and looks whether they are.
-pub(crate) fn format_zones<B: Backing>(backing: &mut B, layout: &Layout) -> Result<(), MountError> {
+/// Empties all zones with a write pointer, and looks whether they are.
+pub(crate) fn format_zones<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+    report: &ZoneReport,
+) -> Result<(), MountError> {
     let failed = |_: IoFailed| MountError::Backing("its zones were reset");
-    let Some(report) = report_of(backing, layout)? else { return Ok(()) };
     for zone in LABEL_ZONES.into_iter().chain(ROOT_ZONES) {
         if !report.status(zone).is_writable() {
             return Err(ZoneError::Fixed { zone: ZoneId::new(zone) }.into());
         }
     }
     for (zone, status) in report.iter() {
-        if status.is_writable() && status.state != ZoneState::Empty {
+        if status.has_to_be_reset() {
             backing.reset(zone).map_err(failed)?;
         }
     }
     backing.flush().map_err(failed)?;
     let Some(report) = report_of(backing, layout)? else { return Ok(()) };
-    let full = |status: super::ZoneStatus| status.is_writable() && status.state != ZoneState::Empty;
-    match report.iter().find(|(_, status)| full(*status)) {
+    match report.iter().find(|(_, status)| status.has_to_be_reset()) {
         Some((zone, _)) => Err(ZoneError::NotEmpty { zone }.into()),
         None => Ok(()),
     }
 }
 
 /// Writes the copy of the label at block `at`, one of [`Layout::labels`] or of the labels of another mode, and makes it durable. On zones that is the first block of
-/// a zone that has nothing else, which is finished, so that it takes none of those that may be active.
+/// a zone that has nothing else, which is finished if it has a write pointer, so that it takes none of those that may be active.
 ///
 /// # Errors
 /// The backing failed.
@@ -46,6 +49,11 @@ pub fn write_label<B: Backing>(
 ) -> Result<(), IoFailed> {
     let block = label.encode(at);
     let zone = at.checked_div(zone_blocks_of(label).into()).map(|zone| ZoneId::new(narrow(zone)));
+    let report = if zone.is_some() { backing.zones()? } else { None };
+    let is_sequential = |zone: &ZoneId| {
+        report.as_ref().is_some_and(|report| !report.status(zone.raw()).conventional)
+    };
+    let zone = zone.filter(is_sequential);
     if let Some(zone) = zone {
         backing.reset(zone)?;
     }

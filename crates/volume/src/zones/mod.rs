@@ -10,7 +10,9 @@
 //!    backing allows: the first batch of a zone waits until all that have to be finished are.
 //! 4. Opening reads every write pointer, finishes zones that nobody goes on writing, and resets those that are free. What lies behind
 //!    the batches that count is dead.
-//! 5. Zones that can only be read are emptied and not taken again. What lay in zones that are offline is an error to read.
+//! 5. Conventional zones hold log segments like the others, and those of labels and roots are overwritten in place. They are neither reset
+//!    nor finished, and all of one may have been written.
+//! 6. Zones that can only be read are emptied and not taken again. What lay in zones that are offline is an error to read.
 
 mod error;
 mod gate;
@@ -22,5 +24,5 @@ pub use error::ZoneError;
 pub(crate) use gate::Finishes;
 pub(crate) use labels::format_zones;
 pub use labels::write_label;
-pub(crate) use open::report_of;
+pub(crate) use open::layout_on;
 pub use report::{ZoneReport, ZoneStatus};

@@ -1,4 +1,4 @@
-//! What opening a volume does about zones (`crate::zones`, invariants 4 and 5).
+//! What opening a volume does about zones (`crate::zones`, invariants 4 to 6).
 
 use onefold_format::volume::SegmentState;
 use onefold_units::{LogSegmentId, ZoneId, ZoneState};
@@ -16,8 +16,18 @@ use crate::volume::Volume;
 /// written (zoned.md, section 5, without journal streams).
 const ACTIVE_MIN: u32 = 4;
 
+/// A layout on the zones of its backing, and what that says of them, if it is what the volume was made on.
+pub(crate) fn layout_on<B: Backing>(
+    backing: &mut B,
+    layout: Layout,
+) -> Result<(Layout, Option<ZoneReport>), MountError> {
+    let report = report_of(backing, &layout)?;
+    let layout = report.iter().try_fold(layout, |layout, report| report.lay_out(layout))?;
+    Ok((layout, report))
+}
+
 /// What the backing says of its zones, if it is what the volume was made on.
-pub(crate) fn report_of<B: Backing>(
+pub(super) fn report_of<B: Backing>(
     backing: &mut B,
     layout: &Layout,
 ) -> Result<Option<ZoneReport>, MountError> {
@@ -41,6 +51,12 @@ pub(crate) fn report_of<B: Backing>(
 }
 
 impl ZoneReport {
+    /// A layout on these zones.
+    pub(crate) fn lay_out(&self, layout: Layout) -> Result<Layout, ZoneError> {
+        let conventional = self.iter().filter(|(_, status)| status.conventional);
+        layout.with_conventional(conventional.map(|(zone, _)| zone.raw()).collect())
+    }
+
     /// What candidates for batches behind a root can hold. Behind a `clean` one there are none.
     pub(crate) fn bound(
         &self,
@@ -116,10 +132,7 @@ impl Volume {
                 break;
             }
             let done = match self.segments.of(id).state {
-                SegmentState::Free if status.state == ZoneState::Empty || !status.is_writable() => {
-                    Ok(())
-                }
-                SegmentState::Free => backing.reset(zone),
+                SegmentState::Free if status.has_to_be_reset() => backing.reset(zone),
                 SegmentState::Fixed if !LABEL_ZONES.contains(&zone.raw()) => Ok(()),
                 // One that cannot be finished can only be read.
                 _ if status.state.is_active() => backing.finish(zone).or(Ok(())),

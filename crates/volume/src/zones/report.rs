@@ -8,6 +8,9 @@ use super::ZoneError;
 /// A zone as the backing reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneStatus {
+    /// It has no write pointer: its blocks are written anywhere, it is never reset or finished, and takes none of the open or active
+    /// zones. Its state is full, read-only or offline.
+    pub conventional: bool,
     /// Where it is in its life.
     pub state: ZoneState,
     /// Blocks behind its start that were written: where the next write has to begin. Nothing where the zone is full, read-only or
@@ -17,8 +20,7 @@ pub struct ZoneStatus {
     pub capacity: u32,
 }
 
-/// All zones of a backing. Zone `n` begins at block `n * zone_blocks`. All have to be written in order: conventional zones are
-/// no part of a backing yet.
+/// All zones of a backing. Zone `n` begins at block `n * zone_blocks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneReport {
     /// Addresses of a zone in blocks of 4 KiB.
@@ -33,7 +35,8 @@ pub struct ZoneReport {
 
 impl ZoneStatus {
     /// What a zone is that the backing does not tell of.
-    const NONE: Self = Self { state: ZoneState::Offline, written: 0, capacity: 0 };
+    const NONE: Self =
+        Self { conventional: false, state: ZoneState::Offline, written: 0, capacity: 0 };
 
     /// Blocks that may hold something.
     pub(crate) const fn end(&self) -> u32 {
@@ -42,6 +45,11 @@ impl ZoneStatus {
             ZoneState::Offline => 0,
             _ => self.written,
         }
+    }
+
+    /// Whether it has to be reset before it is written from its start.
+    pub(crate) const fn has_to_be_reset(&self) -> bool {
+        self.is_writable() && !self.conventional && !matches!(self.state, ZoneState::Empty)
     }
 
     /// Whether it can be written, now or after a reset.
@@ -67,25 +75,26 @@ impl ZoneReport {
         self.max_open.into_iter().chain(self.max_active).min()
     }
 
-    /// Zones that hold something, which making a volume would destroy.
+    /// Zones that hold something, which making a volume would destroy. Conventional ones do not say whether they do.
     #[must_use]
     pub fn in_use(&self) -> usize {
-        self.zones
-            .iter()
-            .filter(|zone| zone.state != ZoneState::Empty && zone.is_writable())
-            .count()
+        self.zones.iter().filter(|zone| zone.has_to_be_reset()).count()
     }
 
-    /// What each zone takes, in blocks.
+    /// What each zone takes at least, in blocks: conventional ones may take more than the others.
     ///
     /// # Errors
-    /// The first zone that takes something else than the one before it.
+    /// The first zone that takes something else than those before it.
     pub fn capacity(&self) -> Result<u32, ZoneError> {
-        let first = self.zones.first().map_or(0, |zone| zone.capacity);
-        match self.iter().find(|(_, status)| status.capacity != first) {
-            None => Ok(first),
+        let sequential = || self.zones.iter().filter(|zone| !zone.conventional);
+        let expected = sequential().chain(&self.zones).next().map_or(0, |zone| zone.capacity);
+        let differs = |zone: &ZoneStatus| {
+            if zone.conventional { zone.capacity < expected } else { zone.capacity != expected }
+        };
+        match self.iter().find(|(_, status)| differs(status)) {
+            None => Ok(expected),
             Some((zone, status)) => {
-                Err(ZoneError::Capacity { zone, found: status.capacity, expected: first })
+                Err(ZoneError::Capacity { zone, found: status.capacity, expected })
             }
         }
     }

@@ -3,7 +3,8 @@
 //! A write, trim or remap is durable when a flush completes that began after it completed. At a power cut each other one,
 //! those under way included, happens as a whole, in part (sector by sector; a trim or remap block by block), or not at all. On
 //! zones what happens of the changes of one zone is the first of them, the last one in part (the first of its blocks): the write
-//! pointer falls back to any point between the last flushed and the last written block, and resets and finishes may be lost.
+//! pointer falls back to any point between the last flushed and the last written block, and resets and finishes may be lost. Conventional
+//! zones are like space without zones.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -90,7 +91,9 @@ fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
             for (at, block) in (change.at..).zip(blocks) {
                 image.set(at, block.clone());
             }
-            if let Some(zones) = &mut image.zones {
+            if let Some(zones) = &mut image.zones
+                && zones.is_sequential_at(change.at)
+            {
                 zones.advance(change.at, u64_from(blocks.len()));
             }
         }
@@ -119,10 +122,15 @@ fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
     }
 }
 
+/// Whether a block lies in a zone with a write pointer.
+fn is_sequential(image: &Image, at: u64) -> bool {
+    image.zones.as_ref().is_some_and(|zones| zones.is_sequential_at(at))
+}
+
 /// Some sectors or remapped blocks are new: any, or those before some point.
 fn tear(image: &mut Image, change: &Change, trimmed: Trimmed, rng: &mut Rng) {
     match &change.what {
-        What::Write(blocks) if image.zones.is_some() => {
+        What::Write(blocks) if is_sequential(image, change.at) => {
             let some = index64(rng.below(u64_from(blocks.len())));
             if some > 0 {
                 let what = What::Write(blocks[..some].to_vec());
@@ -204,7 +212,12 @@ impl Disk {
     }
 
     pub(crate) fn begin_write(&mut self, at: u64, bytes: &[u8]) -> u64 {
-        if let Some(zones) = &self.view.zones {
+        if let Some(zones) = &self.view.zones
+            && !zones.is_sequential_at(at)
+        {
+            let end = zones.blocks(zones.zone_of(at)).end;
+            assert!(at + u64_from(bytes.len() / BLOCK) <= end, "a write over the end of a zone");
+        } else if let Some(zones) = &self.view.zones {
             self.assert_zone_rests(zones.zone_of(at));
             let opens = |change: &&Change| {
                 let zone = zones.zone_of(change.at);
@@ -252,6 +265,7 @@ impl Disk {
     }
 
     pub(crate) fn begin_trim(&mut self, at: u64, blocks: u64) -> u64 {
+        assert!(!is_sequential(&self.view, at), "a trim of a zone that has to be reset");
         self.begin(at, What::Trim(blocks))
     }
 
@@ -277,7 +291,7 @@ impl Disk {
     pub(crate) fn fail(&mut self, id: u64, fate: Fate, rng: &mut Rng) {
         let at =
             self.changes.iter().position(|change| change.id == id).expect("a change under way");
-        if self.view.zones.is_some() {
+        if is_sequential(&self.view, self.changes[at].at) {
             // Behind what is not durable in its zone.
             match (fate, &mut self.changes[at].what) {
                 (Fate::Whole, _) => self.complete(id),
@@ -344,7 +358,9 @@ impl Disk {
         let mut stopped = BTreeSet::new();
         for (n, change) in self.changes.iter().enumerate() {
             let fate = fate(n, rng);
-            if let Some(zones) = &image.zones {
+            if let Some(zones) = &image.zones
+                && zones.is_sequential_at(change.at)
+            {
                 let zone = zones.zone_of(change.at);
                 if stopped.contains(&zone) {
                     continue;

@@ -129,7 +129,7 @@ fn every_cut_of_every_short_history_cleaned_by_remap() {
 /// The same on zones, with as few of them active as can be.
 #[test]
 fn every_cut_of_every_short_history_on_zones() {
-    let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4) };
+    let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
     every_cut(setup(VolumeMode::Log).on_zones(134, zones));
 }
 

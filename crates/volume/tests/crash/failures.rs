@@ -103,7 +103,7 @@ fn every_request_fails_once_when_cleaning_by_remap() {
 
 #[test]
 fn every_request_fails_once_on_zones() {
-    let zones = ZoneSetup { size: 64, capacity: 64, limit: Some(4) };
+    let zones = ZoneSetup { size: 64, capacity: 64, limit: Some(4), conventional: 0 };
     every_request_fails(setup().on_zones(138, zones), "every_request_fails_once_on_zones");
 }
 

@@ -95,7 +95,8 @@ impl Setup {
         let count = 4 + 22 + rng.below(8) + room.div_ceil(capacity - capacity / 8);
         let capacity = narrow(capacity);
         setup.options.clean_below = pick(rng, &[None, Some(14)]);
-        setup.on_zones(count, ZoneSetup { size, capacity, limit })
+        let conventional = pick(rng, &[0, 0, 1, 2, 4, 9]);
+        setup.on_zones(count, ZoneSetup { size, capacity, limit, conventional })
     }
 
     /// The same, cleaned by remap.

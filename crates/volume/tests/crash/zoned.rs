@@ -16,7 +16,7 @@ use crate::setup::{OPTIONS, Setup};
 use crate::stamp::BLOCK;
 use crate::zones::ZoneSetup;
 
-const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4) };
+const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
 
 fn setup() -> Setup {
     let options = Options { checkpoint_blocks: 400, ..OPTIONS };
@@ -278,6 +278,8 @@ fn zones_that_cannot_work_are_refused() {
     assert!(matches!(error, ZoneError::Capacity { found: 65, expected: 64, .. }));
     let error = refused(format(&mut fresh(ZoneSetup { size: 64, ..ZONES }), &label));
     assert_eq!(error, ZoneError::Size { found: 64, expected: 128 });
+    let error = refused(format(&mut fresh(ZoneSetup { conventional: 3, ..ZONES }), &label));
+    assert_eq!(error, ZoneError::RootZones);
     let error = refused(format(&mut Disk::new(Image::new(70 * 128)), &label));
     assert_eq!(error, ZoneError::Size { found: 0, expected: 128 });
     let sung = Setup { mode: VolumeMode::Sung, backing_blocks: 9000, zones: None, ..setup() };

@@ -10,6 +10,8 @@ pub(crate) struct ZoneSetup {
     pub(crate) size: u32,
     pub(crate) capacity: u32,
     pub(crate) limit: Option<u32>,
+    /// So many zones from the first one on have no write pointer, and so has the last one if there are any.
+    pub(crate) conventional: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +40,32 @@ impl Zones {
         narrow(at / u64::from(self.setup.size))
     }
 
+    pub(crate) fn is_sequential_at(&self, at: u64) -> bool {
+        !self.is_conventional(self.zone_of(at))
+    }
+
     /// The blocks of a zone.
     pub(crate) fn blocks(&self, zone: u32) -> std::ops::Range<u64> {
         let start = u64::from(zone) * u64::from(self.setup.size);
         start..start + u64::from(self.setup.size)
     }
 
-    pub(crate) fn state(&self, zone: u32) -> ZoneState {
-        let zone = self.list[index(zone)];
+    pub(crate) fn is_conventional(&self, zone: u32) -> bool {
+        let count = self.setup.conventional;
+        zone < count || count > 0 && zone + 1 == self.len()
+    }
+
+    /// What is done to a zone with a write pointer only.
+    fn sequential(&mut self, zone: u32) -> &mut Zone {
+        assert!(!self.is_conventional(zone), "zone {zone} is conventional");
+        &mut self.list[index(zone)]
+    }
+
+    pub(crate) fn state(&self, number: u32) -> ZoneState {
+        let zone = self.list[index(number)];
         match zone {
             Zone { failed: Some(state), .. } => state,
+            _ if self.is_conventional(number) => ZoneState::Full,
             _ if zone.finished || zone.written == self.setup.capacity => ZoneState::Full,
             Zone { written: 0, .. } => ZoneState::Empty,
             _ => ZoneState::Closed,
@@ -87,7 +105,7 @@ impl Zones {
     }
 
     pub(crate) fn reset(&mut self, zone: u32) {
-        let of = &mut self.list[index(zone)];
+        let of = self.sequential(zone);
         *of = Zone { written: 0, finished: false, ..*of };
     }
 
@@ -97,7 +115,7 @@ impl Zones {
     }
 
     pub(crate) fn finish(&mut self, zone: u32) {
-        self.list[index(zone)].finished = true;
+        self.sequential(zone).finished = true;
     }
 
     pub(crate) fn fail(&mut self, zone: u32, state: ZoneState) {
@@ -118,6 +136,7 @@ impl Zones {
 
     pub(crate) fn report(&self) -> ZoneReport {
         let of = |zone: u32| ZoneStatus {
+            conventional: self.is_conventional(zone),
             state: self.state(zone),
             // Undefined where there is no write pointer.
             written: match self.state(zone) {
