@@ -248,6 +248,9 @@ volume|zone-not-reset|zones/open.rs|s/=> backing\.reset\(zone\),/=> Ok(()),/|fre
 volume|zone-conv-roots|layout.rs|s/!self\.is_sequential\(LogSegmentId::new\(ROOT_ZONES\[0\]\)\)/!self.is_zoned()/|roots in conventional zones have slots
 volume|zone-conv-erase|mount.rs|s/filter\(\|at\| !stays\(\*at\)\)/filter(|_| zones.is_none())/|batches that do not count are erased in conventional zones
 volume|zone-conv-reset|trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.stats)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
+volume|resize-zone-held|zones/gate.rs|s/held \|\| finishing/finishing/|no zone is begun while a label takes an active one
+volume|resize-zone-left|zones/gate.rs|s/self\.leave_segment\(Stream::User\);//|a label takes the active zone of a stream
+volume|resize-stale-label|mount.rs|s/filter\(\|at\| !labels\.contains\(at\)\)/filter(|_| false)/|an opening writes stale copies of the label anew
 volume|zone-not-finished|zones/open.rs|s/backing\.finish\(zone\)\.or\(Ok\(\(\)\)\)/Ok(())/|zones that nobody goes on writing are finished
 volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
 volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently

@@ -217,6 +217,17 @@ impl Volume {
         }
     }
 
+    /// A stream goes on in another log segment.
+    pub(crate) fn leave_segment(&mut self, stream: Stream) {
+        let Some(segment) = self.log.stream(stream).segment else { return };
+        self.send_open(stream);
+        let state = self.log.stream_mut(stream);
+        let used = state.used;
+        state.segment = None;
+        self.segments.close(segment);
+        self.finish_rest(segment, self.segment_blocks() - used);
+    }
+
     pub(crate) fn batch_deadline(&self, id: BatchId) -> Option<Nanos> {
         let batch = self.log.batch(id);
         let waits = batch.seq.is_none() && batch.stream.is_user() && !batch.is_empty();

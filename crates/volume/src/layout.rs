@@ -169,9 +169,12 @@ impl Layout {
         Ok(self)
     }
 
-    /// Log segments that are conventional zones, ascending.
-    pub(crate) fn conventional(&self) -> &[u32] {
-        &self.conventional
+    /// The same on the zones of another layout of the same backing, if that has any.
+    pub(crate) fn like(self, other: &Self) -> Self {
+        if !other.is_zoned() {
+            return self;
+        }
+        Self { conventional: other.conventional.clone(), roots: other.roots.clone(), ..self }
     }
 
     fn is_conventional(&self, segment: LogSegmentId) -> bool {

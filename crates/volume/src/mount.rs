@@ -5,7 +5,9 @@
 //!    that is cut is begun again with the same result.
 //! 3. Batches that recovery leaves out are erased before that checkpoint counts: their numbers are given out again, so nothing
 //!    else would tell them from those that count once no root says where to look (`crate::rebuild`).
-//! 4. Nothing that recovery does reads a map page: what it found is a run like others, and pages are read when they are
+//! 4. After an opening all copies of the label are the same, but for those that cannot be written: the next change of a size may lose
+//!    any one of them, and then none from before this one may be believed.
+//! 5. Nothing that recovery does reads a map page: what it found is a run like others, and pages are read when they are
 //!    needed (`crate::runs`, invariant 2).
 
 use onefold_format::volume::{
@@ -97,13 +99,21 @@ pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
     if label.mode != VolumeMode::Log {
         return Err(MountError::Mode(label.mode));
     }
-    Ok(Layout::new(Geometry {
-        backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
-        segment_blocks: label.segment_blocks,
-        zone_blocks: zone_blocks_of(label),
-        unit_blocks: label.unit_blocks,
-        logical_blocks: label.logical_blocks,
-    })?)
+    Ok(Layout::new(Geometry::of(label))?)
+}
+
+impl Geometry {
+    /// What a label of mode `log` describes.
+    #[must_use]
+    pub fn of(label: &VolumeLabel) -> Self {
+        Self {
+            backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
+            segment_blocks: label.segment_blocks,
+            zone_blocks: zone_blocks_of(label),
+            unit_blocks: label.unit_blocks,
+            logical_blocks: label.logical_blocks,
+        }
+    }
 }
 
 /// Blocks of a zone of the backing, 0 if it has none. One that no location reaches is refused with the size of its backing.
@@ -117,15 +127,25 @@ pub(crate) fn zone_blocks_of(label: &VolumeLabel) -> u32 {
 /// # Errors
 /// What is wrong with the copy that says most.
 pub fn read_label<B: Backing>(backing: &mut B, blocks: u64) -> Result<VolumeLabel, MountError> {
+    read_labels(backing, blocks).map(|(label, _)| label)
+}
+
+/// The newest label, and where copies of it are.
+fn read_labels<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+) -> Result<(VolumeLabel, Vec<u64>), MountError> {
     let zones = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
     let places = match zones {
         None => onefold_format::volume::label_addresses(blocks),
         Some(report) => Layout::label_places(report.zone_blocks),
     };
     let mut newest: Result<VolumeLabel, BlockError> = Err(BlockError::NotOurs);
+    let mut copies = Vec::new();
     for at in places {
         let Ok(block) = read_block(backing, at) else { continue };
         let label = VolumeLabel::decode(&block[..], at);
+        copies.extend(label.as_ref().ok().map(|label| (label.generation, at)));
         newest = match (newest, label) {
             (Ok(old), Ok(new)) if new.generation > old.generation => Ok(new),
             (Ok(old), _) => Ok(old),
@@ -134,7 +154,9 @@ pub fn read_label<B: Backing>(backing: &mut B, blocks: u64) -> Result<VolumeLabe
             (Err(old), Err(_)) => Err(old),
         };
     }
-    newest.map_err(MountError::Label)
+    let label = newest.map_err(MountError::Label)?;
+    copies.retain(|(generation, _)| *generation == label.generation);
+    Ok((label, copies.into_iter().map(|(_, at)| at).collect()))
 }
 
 /// Opens a volume on a backing with so many blocks.
@@ -148,6 +170,7 @@ pub fn mount<B: Backing>(
 ) -> Result<(Volume, Recovery), MountError> {
     // What is read now may lie in a volatile cache, if who wrote it was killed, and what follows builds upon it.
     backing.flush().map_err(|_| MountError::Backing("it was flushed"))?;
+    let (_, labels) = read_labels(backing, blocks)?;
     let State { mut volume, recovery, durable, left_out, zones } =
         find_state(backing, blocks, options)?;
     if recovery.seq < durable {
@@ -155,6 +178,10 @@ pub fn mount<B: Backing>(
     }
     if let Some(report) = &zones {
         volume.tidy_zones(backing, report);
+    }
+    for at in volume.layout.labels().iter().filter(|at| !labels.contains(at)) {
+        // Invariant 4.
+        let _ = write_label(backing, &volume.label, *at);
     }
     // In sequential zones they stay behind the write pointer of one that is finished, unless nothing else is there.
     let stays = |at: u32| volume.layout.is_sequential(volume.layout.segment_of(Location::new(at)));

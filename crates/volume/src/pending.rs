@@ -19,8 +19,12 @@ pub(crate) enum Purpose {
     Root,
     /// The zone that the root goes to.
     RootReset,
+    /// The zone of a copy of the label.
+    LabelReset,
     /// A copy of the label.
     Label,
+    /// The zone of a copy of the label takes no more.
+    LabelFinish,
     /// Makes a copy of the label durable.
     LabelFlush,
     /// A log segment that was given back: a trim, or the reset of its zone.

@@ -8,20 +8,17 @@
 //! 3. Log segments that end behind a smaller backing are empty, and no root names them as places for batches.
 //! 4. The sizes in memory change between checkpoints.
 
+mod labels;
 mod shrink;
 
 use onefold_format::volume::{DIRECTORY_ENTRIES, VolumeLabel};
-use onefold_units::Location;
-use onefold_units::convert::{low16, narrow};
+use onefold_units::convert::low16;
 use thiserror::Error;
 
 use crate::config::{Geometry, GeometryError};
-use crate::io::{IoFailed, IoKind};
 use crate::layout::Layout;
 use crate::map::Ready;
-use crate::pending::Purpose;
-use crate::stats::Sent;
-use crate::volume::{Frozen, Volume};
+use crate::volume::Volume;
 
 /// A new size in blocks of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +87,10 @@ pub enum ResizeError {
     /// Snapshots and clones are as large as the device.
     #[error("the volume has snapshots or clones, which are as large as it is; delete them first")]
     Members,
-    /// Labels of a volume on zones are not changed while it is used.
-    #[error("the volume lies on zones, and its size cannot be changed there yet")]
+    /// Zones are as many as the device has.
+    #[error(
+        "the volume lies on the zones of a device, all of them: only what it exports can change its size"
+    )]
     Zoned,
     /// Another resize is under way.
     #[error("another resize is under way")]
@@ -111,6 +110,8 @@ enum Phase {
     Evacuate,
     /// This checkpoint has to count.
     Checkpoint { number: u64 },
+    /// On zones a label takes one that may be active ([`Volume::hold_zones`]).
+    Room,
     /// Copies of the label are written one after the other, with a flush behind each: whatever a power cut does to one,
     /// the others are whole.
     Labels { next: usize },
@@ -166,7 +167,7 @@ impl Volume {
         if self.resizing.work.is_some() {
             return Err(ResizeError::Busy);
         }
-        if self.layout.is_zoned() {
+        if self.layout.is_zoned() && matches!(to, Resize::Backing { .. }) {
             return Err(ResizeError::Zoned);
         }
         if matches!(to, Resize::Logical { .. }) && !self.family.stays_alone() {
@@ -177,7 +178,7 @@ impl Volume {
             Resize::Logical { blocks, .. } => Geometry { logical_blocks: blocks, ..old },
             Resize::Backing { blocks } => Geometry { backing_blocks: blocks, ..old },
         };
-        let layout = Layout::new(geometry)?;
+        let layout = Layout::new(geometry)?.like(&self.layout);
         let layout = if self.layout.is_thin() { layout } else { layout.not_thin()? };
         if layout.roots() != self.layout.roots() {
             let (from, to) = (old.backing_blocks, geometry.backing_blocks);
@@ -253,8 +254,10 @@ impl Volume {
             Phase::Forget => self.forget_tail(&work.layout),
             Phase::Evacuate => self.evacuate()?,
             Phase::Checkpoint { number } if self.checkpoint.committed() >= number => {
-                self.write_label(&work, 0)
+                self.hold_zones();
+                Phase::Room
             }
+            Phase::Room if self.has_spare_zone() => self.write_label(&work, 0),
             Phase::Apply if !self.checkpoint.is_running() && !self.is_loading_behind(&work) => {
                 self.apply(work);
                 return Ok(None);
@@ -262,43 +265,6 @@ impl Volume {
             waits => waits,
         };
         Ok(Some(work))
-    }
-
-    /// Writes the next copy of the label. That at the end of a backing which shrank is cleared: were all others damaged, it
-    /// would be believed.
-    fn write_label(&mut self, work: &Work, next: usize) -> Phase {
-        let (new, old) = (work.layout.labels(), self.layout.labels());
-        let shrinks = work.layout.geometry().backing_blocks < self.layout.geometry().backing_blocks;
-        let gone = old.iter().filter(|at| shrinks && !new.contains(at));
-        let Some(at) = new.iter().rev().chain(gone).nth(next).copied() else { return Phase::Apply };
-        let id = self.ask(IoKind::Write, Purpose::Label, Location::new(narrow(at)), 1);
-        if new.contains(&at) {
-            self.pending.buffer_mut(id).copy_from_slice(&work.label.encode(at)[..]);
-        }
-        self.stats.count(Sent::Label, 1);
-        Phase::Labels { next }
-    }
-
-    /// A copy of the label was written.
-    pub(crate) fn label_over(&mut self, result: Result<(), IoFailed>) {
-        if result.is_err() {
-            self.freeze(Frozen::Label);
-        } else {
-            self.ask(IoKind::Flush, Purpose::LabelFlush, Location::new(0), 0);
-        }
-    }
-
-    /// A copy of the label is durable.
-    pub(crate) fn label_durable(&mut self, result: Result<(), IoFailed>) {
-        if result.is_err() {
-            self.freeze(Frozen::Flush);
-            return;
-        }
-        let Some(mut work) = self.resizing.work.take() else { return };
-        if let Phase::Labels { next } = work.phase {
-            work.phase = self.write_label(&work, next + 1);
-        }
-        self.resizing.work = Some(work);
     }
 
     fn is_loading_behind(&self, work: &Work) -> bool {

@@ -69,9 +69,7 @@ impl Volume {
         for stream in Stream::ALL {
             let Some(segment) = self.log.stream(stream).segment else { continue };
             if self.segments.of(segment).leaving {
-                self.send_open(stream);
-                self.log.stream_mut(stream).segment = None;
-                self.segments.close(segment);
+                self.leave_segment(stream);
             }
         }
     }

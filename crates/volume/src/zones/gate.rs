@@ -5,7 +5,7 @@ use onefold_units::LogSegmentId;
 
 use crate::append::BATCH_MIN;
 use crate::io::IoKind;
-use crate::log::{Batch, BatchId, Progress};
+use crate::log::{Batch, BatchId, Progress, Stream};
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
@@ -15,6 +15,8 @@ pub(crate) struct Finishes {
     /// Those that still have batches under way.
     wanted: Vec<LogSegmentId>,
     under_way: u32,
+    /// A zone beside those of streams and roots is written: no zone of this use or a later one is begun.
+    held: Option<u64>,
 }
 
 impl Volume {
@@ -42,7 +44,33 @@ impl Volume {
         };
         let older = |wanted: &LogSegmentId| self.segments.of(*wanted).epoch < epoch;
         let finishing = self.finishes.under_way > 0 || self.finishes.wanted.iter().any(older);
-        finishing || self.log.active().iter().any(before)
+        let held = self.finishes.held.is_some_and(|held| epoch >= held);
+        held || finishing || self.log.active().iter().any(before)
+    }
+
+    /// Makes room for one more active zone: a stream leaves its zone, and none is begun until [`Volume::release_zones`].
+    pub(crate) fn hold_zones(&mut self) {
+        if self.layout.is_zoned() {
+            self.finishes.held = Some(self.segments.next_epoch());
+            self.leave_segment(Stream::User);
+        }
+    }
+
+    /// Whether there is room for one more active zone: what was left is full or finished.
+    pub(crate) fn has_spare_zone(&self) -> bool {
+        let Some(held) = self.finishes.held else { return true };
+        let left = |id: &BatchId| {
+            let Batch { stream, segment, seq, .. } = *self.log.batch(*id);
+            stream == Stream::User && seq.is_some() && self.segments.of(segment).epoch < held
+        };
+        let finishing = self.finishes.under_way > 0 || !self.finishes.wanted.is_empty();
+        !finishing && !self.log.active().iter().any(left)
+    }
+
+    /// Zones may be begun again.
+    pub(crate) fn release_zones(&mut self) {
+        self.finishes.held = None;
+        self.start_waiting();
     }
 
     /// Has the batches written whose turn has come.

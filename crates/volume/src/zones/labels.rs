@@ -41,7 +41,7 @@ pub(crate) fn format_zones<B: Backing>(
 /// a zone that has nothing else, which is finished if it has a write pointer, so that it takes none of those that may be active.
 ///
 /// # Errors
-/// The backing failed.
+/// The backing failed, or the zone cannot be written.
 pub fn write_label<B: Backing>(
     backing: &mut B,
     label: &VolumeLabel,
@@ -50,10 +50,11 @@ pub fn write_label<B: Backing>(
     let block = label.encode(at);
     let zone = at.checked_div(zone_blocks_of(label).into()).map(|zone| ZoneId::new(narrow(zone)));
     let report = if zone.is_some() { backing.zones()? } else { None };
-    let is_sequential = |zone: &ZoneId| {
-        report.as_ref().is_some_and(|report| !report.status(zone.raw()).conventional)
-    };
-    let zone = zone.filter(is_sequential);
+    let status = zone.zip(report).map(|(zone, report)| report.status(zone.raw()));
+    if status.is_some_and(|status| !status.is_writable()) {
+        return Err(IoFailed);
+    }
+    let zone = zone.filter(|_| status.is_some_and(|status| !status.conventional));
     if let Some(zone) = zone {
         backing.reset(zone)?;
     }

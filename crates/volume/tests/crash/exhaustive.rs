@@ -148,9 +148,9 @@ fn histories(setup: &Setup, snapshot: bool) -> Vec<Vec<Op>> {
     let ops = ops(setup.mode);
     let count = ops.len();
     let wanted = |history: &Vec<Op>| {
-        // A volume with snapshots or on zones does not change its size, and another one does not so twice at a time.
+        // A volume with snapshots does not change its size, and another one does not so twice at a time.
         let resizes = history.iter().filter(|op| matches!(op, Op::Resize(_))).count();
-        let fixed = snapshot || history.contains(&Op::Snapshot) || setup.zones.is_some();
+        let fixed = snapshot || history.contains(&Op::Snapshot);
         resizes <= usize::from(!fixed) && (!remaps(setup) || history.contains(&Op::Clean))
     };
     let one = ops.iter().map(|op| vec![*op]);

@@ -12,7 +12,8 @@ use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::random::random_op;
 use crate::rig::{Op, Order, Rig, assert_fixed, open, read_all};
-use crate::setup::{OPTIONS, Setup};
+use crate::setup::{OPTIONS, Setup, pick};
+use crate::zones::ZoneSetup;
 
 /// Backings that are smaller have roots in their middle.
 const BACKING_MIN: u64 = 32_768;
@@ -54,6 +55,12 @@ fn begin() -> (Image, Oracle) {
     (image, rig.oracle)
 }
 
+/// On zones, of which so many and the last one are conventional.
+fn zoned(conventional: u32) -> Setup {
+    let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional };
+    Setup::of(0, LOGICAL, OPTIONS).on_zones(110, zones)
+}
+
 fn log_of(rig: &Rig) -> &Volume {
     rig.volume.as_log().expect("a volume of mode log")
 }
@@ -93,54 +100,76 @@ fn work(rig: &mut Rig, rng: &mut Rng, ops: u64, blocks: u64) -> bool {
 fn random_resizes() {
     let (image, oracle) = begin();
     for_each_seed(("onefold-volume", "crash", "random_resizes"), 24, |seed| {
-        let mut rng = Rng::new(seed);
         let disk = Disk::new(image.clone());
-        let mut rig = Rig::open(setup(), disk, oracle.clone(), seed).expect("it opens");
-        for _ in 0..4 {
-            rig.fuse = Some(1 + rng.below(900));
-            let mut sizes = vec![geometry(&rig)];
-            loop {
-                let family =
-                    [Op::Snapshot, Op::Delete, Op::Flush, Op::Flush][index64(rng.below(4))];
-                if !rig.run(family) || !rig.settle() {
-                    break;
-                }
-                let now = geometry(&rig);
-                let alone = log_of(&rig).members().count() == 1;
-                let (before, to) = random_resize(&mut rng, &now, alone);
-                let power = before.is_none_or(|op| rig.run(op)) && rig.run(Op::Resize(to));
-                if !power {
-                    break;
-                }
-                let mut new = now;
-                match to {
-                    Resize::Logical { blocks, .. } => new.logical_blocks = blocks,
-                    Resize::Backing { blocks } => new.backing_blocks = blocks,
-                }
-                sizes = vec![now, new];
-                let usable = now.logical_blocks.min(new.logical_blocks);
-                if !work(&mut rig, &mut rng, 20, usable) || !rig.settle() {
-                    break;
-                }
-                assert_eq!(geometry(&rig), new);
-                if rng.below(3) == 0 {
-                    rig.assert_counts();
-                }
-                sizes = vec![new];
-            }
-            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {sizes:?}"));
-            let found = geometry(&rig);
-            assert!(sizes.contains(&found), "{found:?} instead of one of {sizes:?}");
-            // Nobody wrote over a label or root.
-            let inspection = inspect(&mut rig.disk.clone(), FILE, false).expect("it opened");
-            assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
-        }
-        rig.assert_counts();
+        let rig = Rig::open(setup(), disk, oracle.clone(), seed).expect("it opens");
+        resize_often(rig, &mut Rng::new(seed));
     });
+}
+
+/// With as few active zones as can be: a label takes one as well.
+#[test]
+fn random_resizes_on_zones() {
+    for_each_seed(("onefold-volume", "crash", "random_resizes_on_zones"), 24, |seed| {
+        let mut rng = Rng::new(seed);
+        let mut rig = Rig::new(zoned(pick(&mut rng, &[0, 0, 1, 2, 9])), seed);
+        rig.oracle.extend(LOGICAL_MAX);
+        resize_often(rig, &mut rng);
+    });
+}
+
+/// Changes sizes until power fails, four times.
+fn resize_often(mut rig: Rig, rng: &mut Rng) {
+    for _ in 0..4 {
+        rig.fuse = Some(1 + rng.below(900));
+        let mut sizes = vec![geometry(&rig)];
+        loop {
+            let family = [Op::Snapshot, Op::Delete, Op::Flush, Op::Flush][index64(rng.below(4))];
+            if !rig.run(family) || !rig.settle() {
+                break;
+            }
+            let now = geometry(&rig);
+            let alone = log_of(&rig).members().count() == 1;
+            let (before, to) = random_resize(rng, &now, alone);
+            if now.zone_blocks > 0 && matches!(to, Resize::Backing { .. }) {
+                if !rig.run(Op::Delete) || !rig.settle() {
+                    break;
+                }
+                continue;
+            }
+            let power = before.is_none_or(|op| rig.run(op)) && rig.run(Op::Resize(to));
+            if !power {
+                break;
+            }
+            let mut new = now;
+            match to {
+                Resize::Logical { blocks, .. } => new.logical_blocks = blocks,
+                Resize::Backing { blocks } => new.backing_blocks = blocks,
+            }
+            sizes = vec![now, new];
+            let usable = now.logical_blocks.min(new.logical_blocks);
+            if !work(&mut rig, rng, 20, usable) || !rig.settle() {
+                break;
+            }
+            assert_eq!(geometry(&rig), new);
+            if rng.below(3) == 0 {
+                rig.assert_counts();
+            }
+            sizes = vec![new];
+        }
+        rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {sizes:?}"));
+        let found = geometry(&rig);
+        assert!(sizes.contains(&found), "{found:?} instead of one of {sizes:?}");
+        // Nobody wrote over a label or root.
+        let blocks = rig.disk.view().blocks();
+        let inspection = inspect(&mut rig.disk.clone(), blocks, false).expect("it opened");
+        assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
+    }
+    rig.assert_counts();
 }
 
 /// What is cut at every step of one resize.
 fn every_cut(
+    setup: Setup,
     image: &Image,
     oracle: &Oracle,
     before: Option<Op>,
@@ -148,7 +177,7 @@ fn every_cut(
     subsets: u64,
 ) -> usize {
     let disk = Disk::new(image.clone());
-    let mut rig = Rig::open(setup(), disk, oracle.clone(), 9).expect("it opens");
+    let mut rig = Rig::open(setup, disk, oracle.clone(), 9).expect("it opens");
     rig.order = Order::InTurn;
     assert!(before.is_none_or(|op| rig.run(op)));
     assert!(rig.run(Op::Resize(to)));
@@ -157,7 +186,8 @@ fn every_cut(
         for _ in 0..subsets {
             let image = rig.random_cut();
             if seen.insert(image.digest()) {
-                recover(&image, &rig.oracle).unwrap_or_else(|what| panic!("{what}, {to:?}"));
+                recover(&setup, &image, &rig.oracle)
+                    .unwrap_or_else(|what| panic!("{what}, {to:?}"));
             }
         }
         if rig.is_settled() {
@@ -167,9 +197,9 @@ fn every_cut(
     }
 }
 
-fn recover(image: &Image, oracle: &Oracle) -> Result<(), String> {
+fn recover(setup: &Setup, image: &Image, oracle: &Oracle) -> Result<(), String> {
     let mut disk = Disk::new(image.clone());
-    let (mut volume, recovery) = open(&mut disk, &setup()).map_err(|error| error.to_string())?;
+    let (mut volume, recovery) = open(&mut disk, setup).map_err(|error| error.to_string())?;
     assert_fixed(&*volume);
     let end = volume.logical_blocks();
     let mut found = read_all(&mut *volume, &mut disk, MemberId::DEVICE, 0..end)?;
@@ -190,10 +220,34 @@ fn every_cut_of_a_resize() {
     let subsets = budget(6);
     let states: Vec<_> = resizes
         .into_iter()
-        .map(|(before, to)| u64_from(every_cut(&image, &oracle, before, to, subsets)))
+        .map(|(before, to)| u64_from(every_cut(setup(), &image, &oracle, before, to, subsets)))
         .collect();
     println!("{states:?} distinct crash states of resizes");
     assert!(states.iter().all(|count| *count >= 6), "{states:?}");
+}
+
+#[test]
+fn every_cut_of_a_resize_on_zones() {
+    for conventional in [0, 1, 9] {
+        let mut rig = Rig::new(zoned(conventional), 5);
+        rig.oracle.extend(LOGICAL_MAX);
+        for lba in (0..LOGICAL).step_by(60) {
+            assert!(rig.run(Op::Write { lba, blocks: 60, fua: false }));
+        }
+        let mut rig = rig.close_and_reopen().expect("a closed volume opens");
+        assert!(rig.settle());
+        let (image, oracle) = (rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost), rig.oracle);
+        let tail = Op::Trim { lba: 1000, blocks: LOGICAL - 1000 };
+        let resizes = [
+            (None, Resize::Logical { blocks: LOGICAL_MAX, discard: false }),
+            (Some(tail), Resize::Logical { blocks: 1000, discard: false }),
+        ];
+        for (before, to) in resizes {
+            let setup = zoned(conventional);
+            let states = every_cut(setup, &image, &oracle, before, to, budget(6));
+            assert!(states >= 6, "{states}");
+        }
+    }
 }
 
 /// A map that no single checkpoint sweeps: its pages change, the sweep goes on with the tail before it is cut off, and each

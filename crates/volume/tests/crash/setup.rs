@@ -55,7 +55,7 @@ pub(crate) const OPTIONS: Options = Options {
     preload: true,
 };
 
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[index64(rng.below(u64_from(from.len())))]
 }
 

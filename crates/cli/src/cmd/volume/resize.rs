@@ -47,13 +47,7 @@ impl ResizeVolume {
         let mut backing = super::open_backing(&self.path, !self.dry_run, global)?;
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
-        let old = Geometry {
-            backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
-            segment_blocks: label.segment_blocks,
-            zone_blocks: 0,
-            unit_blocks: label.unit_blocks,
-            logical_blocks: label.logical_blocks,
-        };
+        let old = Geometry::of(&label);
         let new = Geometry {
             backing_blocks: self.backing_size.map_or(old.backing_blocks, |size| size / PAGE_BYTES),
             logical_blocks: self.size.map_or(old.logical_blocks, |size| size / PAGE_BYTES),
