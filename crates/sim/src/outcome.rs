@@ -109,6 +109,8 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
         cleaned_segments: stats.cleaned_segments,
         freed_segments: stats.freed_segments,
         trim_pages: stats.trim_sent,
+        zone_resets: stats.zone_resets,
+        zone_finishes: stats.zone_finishes,
         flushes: stats.flushes_sent,
         checkpoints: stats.checkpoints,
         map_faults: stats.map_faults,

@@ -7,20 +7,26 @@
 //! their first block; zones 2 and 3 have the roots (`crate::roots`). Any of them may be conventional, that is, have no write pointer:
 //! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
-use onefold_format::volume::{label_addresses, root_addresses};
+use onefold_format::volume::{VolumeLabel, label_addresses, root_addresses};
 use onefold_units::convert::{index64, low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
 use crate::family::SEGMENTS_BESIDE;
+use crate::log::CLEAN_RECORDS_MAX;
+use crate::mount::zone_blocks_of;
 use crate::zones::ZoneError;
 
 /// Largest indirection unit in blocks.
 const UNIT_MAX: u32 = 64;
 
-/// Fewest zones that hold data. Zones are as large as they are, and there may be few: 128 would refuse most emulated ones
-/// (differs from volume.md, section 5.1).
-const ZONES_MIN: u32 = 16;
+/// Log segments that [`Layout::room`] keeps beside the reserve: those that streams fill, and one that the map has left and not yet
+/// emptied. With one less, full volumes on few zones come to an end (`full_volumes_on_few_zones_live_on`).
+const OPEN_SEGMENTS: u32 = 5;
+
+/// Fewest zones that hold data: one beside those that [`Layout::room`] keeps. Zones are as large as they are, and there may be few:
+/// 128 would refuse most emulated ones (differs from volume.md, section 5.1).
+const ZONES_MIN: u32 = Layout::reserve() + OPEN_SEGMENTS + 1;
 
 /// Most that a thin volume exports, as a multiple of what its log can hold: its map has to fit as well, however little of each
 /// map page is used.
@@ -55,6 +61,20 @@ pub struct Layout {
     segments: u32,
     /// Log segments that are conventional zones, ascending.
     conventional: Vec<u32>,
+}
+
+impl Geometry {
+    /// What a label of mode `log` describes.
+    #[must_use]
+    pub fn of(label: &VolumeLabel) -> Self {
+        Self {
+            backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
+            segment_blocks: label.segment_blocks,
+            zone_blocks: zone_blocks_of(label),
+            unit_blocks: label.unit_blocks,
+            logical_blocks: label.logical_blocks,
+        }
+    }
 }
 
 impl Layout {
@@ -245,18 +265,19 @@ impl Layout {
         u64::from(self.usable_segments()) * u64::from(self.geometry.segment_blocks)
     }
 
-    /// Most blocks that can be exported: what is left of log space after the reserve of the cleaner, one block
-    /// of 255 for headers, and 1 % for the map.
+    /// Most blocks that can be exported: what is left of log space after the reserve of the cleaner, the headers of full log
+    /// segments, and 1/64 for map and padding.
     #[must_use]
     pub fn logical_max(&self) -> u64 {
-        let blocks = self.room();
-        blocks - blocks / 64
+        let segment = self.geometry.segment_blocks;
+        let packed = segment - segment.div_ceil(CLEAN_RECORDS_MAX + 1) - segment / 64;
+        self.room() / u64::from(segment) * u64::from(packed)
     }
 
     /// Blocks that can be in use, data and map, beside the reserve of the cleaner.
     #[must_use]
     pub fn room(&self) -> u64 {
-        let reserve = u64::from(Self::reserve() + 4);
+        let reserve = u64::from(Self::reserve() + OPEN_SEGMENTS);
         let segments = u64::from(self.usable_segments()).saturating_sub(reserve);
         segments * u64::from(self.geometry.segment_blocks)
     }

@@ -43,7 +43,7 @@ use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::volume::{Frozen, Requests, Volume};
-use crate::zones::{Finishes, ZoneReport, format_zones, layout_on, write_label};
+use crate::zones::{Finishes, ZoneReport, format_zones, layout_on, of_zone, write_label};
 
 /// What opening a volume came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,20 +100,6 @@ pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
         return Err(MountError::Mode(label.mode));
     }
     Ok(Layout::new(Geometry::of(label))?)
-}
-
-impl Geometry {
-    /// What a label of mode `log` describes.
-    #[must_use]
-    pub fn of(label: &VolumeLabel) -> Self {
-        Self {
-            backing_blocks: label.devices.iter().map(|device| device.blocks).sum(),
-            segment_blocks: label.segment_blocks,
-            zone_blocks: zone_blocks_of(label),
-            unit_blocks: label.unit_blocks,
-            logical_blocks: label.logical_blocks,
-        }
-    }
 }
 
 /// Blocks of a zone of the backing, 0 if it has none. One that no location reaches is refused with the size of its backing.
@@ -273,7 +259,8 @@ fn find_state<B: Backing>(
     let (layout, zones) = layout_on(backing, layout)?;
     let options = zones.as_ref().map_or(Ok(options), |report| report.adapt(options))?;
     let (root, cursor) = newest_root(backing, &layout, zones.as_ref(), &label.uuid)?;
-    let mut state = state_from(backing, &root, label, options, zones)?;
+    let mut state = state_from(backing, &root, label, options, zones)
+        .map_err(|error| of_zone(backing, &layout, error))?;
     state.volume.roots = cursor;
     Ok(state)
 }

@@ -42,6 +42,10 @@ pub struct Volume {
     pub freed_segments: u64,
     /// Pages of log segments trimmed on the device.
     pub trim_pages: u64,
+    /// Zones reset.
+    pub zone_resets: u64,
+    /// Zones finished that were not full.
+    pub zone_finishes: u64,
     /// Flushes sent to the device.
     pub flushes: u64,
     /// Checkpoints.

@@ -21,7 +21,8 @@ pub(crate) const SEGMENTS_BESIDE: u32 = 6;
 pub struct Usage {
     /// Blocks of data that some member has.
     pub data_blocks: u64,
-    /// Most of them, for a volume that is thin or has snapshots or clones.
+    /// Most of them. With snapshots or clones, or of a thin device, they are fewer than one that is alone and not thin may have, which is
+    /// at least what it exports.
     pub capacity_blocks: u64,
 }
 
@@ -29,13 +30,16 @@ impl Volume {
     /// How full the volume is.
     #[must_use]
     pub fn usage(&self) -> Usage {
+        let capacity_blocks =
+            if self.can_fill() { self.limit() } else { self.layout.logical_max() };
+        Usage { data_blocks: self.segments.data_total(), capacity_blocks }
+    }
+
+    fn limit(&self) -> u64 {
         let map = self.layout.map_segments().max(self.meta_segments());
         let kept = self.low() + SEGMENTS_BESIDE + map;
         let segments = self.layout.usable_segments().saturating_sub(kept);
-        Usage {
-            data_blocks: self.segments.data_total(),
-            capacity_blocks: u64::from(segments) * u64::from(self.sure_room()),
-        }
+        u64::from(segments) * u64::from(self.sure_room())
     }
 
     /// Live blocks of a log segment that is full: headers take what it has beside, and a little stays for padding.
@@ -87,6 +91,6 @@ impl Volume {
 
     /// Log segments of the map come and go with checkpoints.
     pub(crate) fn measure_capacity(&mut self) {
-        self.family.capacity = self.usage().capacity_blocks;
+        self.family.capacity = self.family_capacity();
     }
 }

@@ -84,6 +84,17 @@ pub enum ZoneError {
         /// Which.
         zone: ZoneId,
     },
+    /// A zone that the last checkpoint needs is gone.
+    #[error(
+        "zone {} is offline, and held {what} blocks of the last checkpoint, without which the volume cannot be opened. Nothing was changed",
+        zone.raw()
+    )]
+    Checkpoint {
+        /// Which.
+        zone: ZoneId,
+        /// What it held.
+        what: &'static str,
+    },
     /// A zone holds something although all were reset.
     #[error("zone {} is not empty after it was reset", zone.raw())]
     NotEmpty {

@@ -1,7 +1,8 @@
 //! What opening a volume does about zones (`crate::zones`, invariants 4 to 6).
 
 use onefold_format::volume::SegmentState;
-use onefold_units::{LogSegmentId, ZoneId, ZoneState};
+use onefold_units::convert::narrow;
+use onefold_units::{Location, LogSegmentId, ZoneId, ZoneState};
 
 use super::{ZoneError, ZoneReport};
 use crate::backing::Backing;
@@ -47,6 +48,21 @@ pub(super) fn report_of<B: Backing>(
             Err(ZoneError::Limit { found, min: ACTIVE_MIN }.into())
         }
         _ => Ok(Some(report)),
+    }
+}
+
+/// Says of a block that cannot be read that its zone is offline, if it is.
+pub(crate) fn of_zone<B: Backing>(
+    backing: &mut B,
+    layout: &Layout,
+    error: MountError,
+) -> MountError {
+    let MountError::Read { what, at } = error else { return error };
+    let Ok(Some(report)) = backing.zones() else { return error };
+    let zone = ZoneId::new(layout.segment_of(Location::new(narrow(at))).raw());
+    match report.status(zone.raw()).state {
+        ZoneState::Offline => ZoneError::Checkpoint { zone, what }.into(),
+        _ => error,
     }
 }
 
