@@ -91,6 +91,6 @@ impl Volume {
 
     /// Log segments of the map come and go with checkpoints.
     pub(crate) fn measure_capacity(&mut self) {
-        self.family.capacity = self.family_capacity();
+        self.family.capacity = self.limit();
     }
 }

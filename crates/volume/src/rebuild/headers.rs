@@ -31,7 +31,8 @@ pub(super) fn rebuild<B: Backing>(
     (survey, zones): (&Survey, Option<&ZoneReport>),
     generation: u64,
 ) -> Result<(Root, Homes, Rebuilt), MountError> {
-    let layout = layout_of(&label)?;
+    let layout =
+        zones.iter().try_fold(layout_of(&label)?, |layout, report| report.lay_out(layout))?;
     let uuid = label.uuid;
     let members = next_member(backing, &uuid, survey);
     let mut build = Build {

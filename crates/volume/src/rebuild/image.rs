@@ -17,7 +17,7 @@ use onefold_format::volume::{
     SegmentState, encode_page,
 };
 use onefold_units::convert::{index64, u64_from};
-use onefold_units::{Location, LogSegmentId, Seq, ZoneId, ZoneState};
+use onefold_units::{Location, LogSegmentId, Seq, ZoneId};
 
 use super::roots::finish_zones;
 use super::survey::Survey;
@@ -127,7 +127,7 @@ impl Image<'_> {
             let blocks = layout.geometry().segment_blocks;
             return vec![Extent { location: layout.start_of(id), blocks }];
         }
-        if layout.is_zoned() {
+        if layout.is_sequential(id) {
             return Vec::new();
         }
         let here = self.survey.batches.iter().filter(|seen| seen.header.segment == id);
@@ -165,7 +165,7 @@ impl Image<'_> {
         let Some(zones) = self.zones else { return Ok(()) };
         finish_zones(backing, zones, &homes.segments)?;
         for id in &homes.segments {
-            if zones.status(id.raw()).state != ZoneState::Empty {
+            if zones.status(id.raw()).has_to_be_reset() {
                 backing.reset(ZoneId::new(id.raw()))?;
             }
         }

@@ -30,7 +30,7 @@ use crate::config::Options;
 use crate::error::MountError;
 use crate::host::Range;
 use crate::mount::{mount_read_only, read_label, whole_label};
-use crate::zones::report_of;
+use crate::zones::layout_on;
 use image::{Homes, erase_headers};
 use roots::Roots;
 use survey::{Survey, survey};
@@ -128,7 +128,7 @@ pub fn rebuild<B: Backing>(
         Err(MountError::Zones(error)) if error.can_be_given_up() => return Err(error.into()),
         _ => {}
     }
-    let zones = report_of(backing, &layout)?;
+    let (layout, zones) = layout_on(backing, layout)?;
     // All of the map is looked at, and what changes stays in memory until the root counts.
     let options = Options { map_pages: usize::MAX, give_up_zones: true, ..options };
     // What was read becomes what is built upon.

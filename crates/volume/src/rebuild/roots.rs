@@ -1,6 +1,6 @@
 //! Where the root that was made anew goes.
 //!
-//! Without zones it goes to a slot, one with which it and the next one can be read back. On zones it is appended to the zone that
+//! Without zones, or where those for roots are conventional, it goes to a slot, one with which it and the next one can be read back. On other zones it is appended to the zone that
 //! takes roots; where none has room, one that holds nothing but what led nowhere is reset.
 
 use onefold_format::volume::{Root, VolumeLabel};
@@ -27,6 +27,11 @@ pub(super) struct Roots<'a> {
 }
 
 impl Roots<'_> {
+    /// The zones, if roots are appended to some.
+    fn appended(&self) -> Option<&ZoneReport> {
+        self.zones.filter(|_| !self.layout.has_root_slots())
+    }
+
     /// A generation above all that there were; in slots one whose slot can be read, and so can the one behind it.
     pub(super) fn next_generation<B: Backing>(
         &self,
@@ -39,7 +44,7 @@ impl Roots<'_> {
             let root = root.filter(|root| root.generation < NUMBERS_MAX);
             above = above.max(root.map_or(0, |root| root.generation));
         };
-        if let Some(report) = self.zones {
+        if let Some(report) = self.appended() {
             note(newest_root(backing, self.layout, Some(report), uuid).ok().map(|(root, _)| root));
             return Ok(above + GENERATIONS);
         }
@@ -63,7 +68,7 @@ impl Roots<'_> {
     /// Writes the root and makes it durable.
     pub(super) fn write<B: Backing>(&self, backing: &mut B, root: &Root) -> Result<(), MountError> {
         let failed = |_| MountError::Backing("the root was written");
-        match self.zones {
+        match self.appended() {
             None => {
                 let at = slot_of(self.layout.roots(), root.generation);
                 backing.write(at, &root.encode(&self.label.uuid, at)[..]).map_err(failed)?;
@@ -104,7 +109,7 @@ impl Roots<'_> {
 
     /// Clears the slots that hold no root, so that a check does not find them again.
     pub(super) fn clear_slots<B: Backing>(&self, backing: &mut B) -> Result<(), IoFailed> {
-        let slots = if self.zones.is_some() { &[][..] } else { self.layout.roots() };
+        let slots = if self.appended().is_some() { &[][..] } else { self.layout.roots() };
         for at in slots {
             let block = read_block(backing, *at).ok();
             let is_root = |block: &[u8]| Root::decode(block, &self.label.uuid, *at).is_ok();
