@@ -119,6 +119,7 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
             requests: run.stalls.requests,
             total_ns: run.stalls.ns,
             max_ns: run.stalls.max_ns,
+            max_paced_ns: run.stalls.max_paced_ns,
         },
         segment_pages,
         log_pages: run.space.log_blocks,

@@ -96,6 +96,7 @@ fn a_map_that_does_not_fit_is_paged() {
     assert!(volume.map_faults > 100 && volume.map_evictions > 100);
     assert!(volume.map_bytes <= 1 << 20);
     assert!(volume.stalls.requests > 100 && volume.stalls.max_ns > 0);
+    assert_eq!(volume.stalls.max_paced_ns, volume.stalls.max_ns, "log segments were never short");
     assert!(result.latency_by_delay.write.background.count > 0);
 }
 
@@ -110,6 +111,8 @@ fn cleaning_by_remap_copies_nothing() {
     };
     let (_, copied) = by("copy");
     assert!(copied.sent_pages["cleaning"] > 10_000 && copied.remapped_pages == 0);
+    let stalls = &copied.stalls;
+    assert!(stalls.max_paced_ns > 0 && stalls.max_paced_ns < stalls.max_ns, "{stalls:?}");
     let (result, remapped) = by("remap");
     assert!(remapped.remapped_pages > 10_000);
     assert_eq!((remapped.sent_pages["cleaning"], remapped.failed_remaps), (0, 0));

@@ -163,6 +163,13 @@ impl Volume {
         self.segments.free_count()
     }
 
+    /// Whether no more log segments are free than the volume keeps for itself: writes of the host wait for the cleaner until more
+    /// are (f < R of volume.md, section 5.7).
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.free_segments() <= Self::kept_from(Stream::User)
+    }
+
     /// Blocks of the backing that are live: data and map.
     #[must_use]
     pub fn live_blocks(&self) -> u64 {

@@ -114,7 +114,12 @@ fn volume() -> Volume {
         waf_host: 1.181,
         waf_device: 1.05,
         cleaned_segments: 620,
-        stalls: Stalls { requests: 12, total_ns: 1_000_000, max_ns: 400_000 },
+        stalls: Stalls {
+            requests: 12,
+            total_ns: 1_000_000,
+            max_ns: 400_000,
+            max_paced_ns: 300_000,
+        },
         log_pages: 900_000,
         live_pages: 450_000,
         ..Volume::default()

@@ -88,6 +88,9 @@ pub struct Stalls {
     pub total_ns: u64,
     /// The longest wait.
     pub max_ns: u64,
+    /// Mode `log`: the longest wait without the time in which no more log segments were free than the volume keeps for itself (f < R of
+    /// volume.md, section 5.7).
+    pub max_paced_ns: u64,
 }
 
 impl Volume {

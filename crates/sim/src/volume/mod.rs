@@ -41,6 +41,8 @@ pub(crate) struct Stalls {
     pub(crate) requests: u64,
     pub(crate) ns: u64,
     pub(crate) max_ns: u64,
+    /// Without the time in which log segments were short ([`onefold_volume::Volume::is_short`]).
+    pub(crate) max_paced_ns: u64,
 }
 
 /// How full a volume is.

@@ -31,8 +31,8 @@ pub(crate) struct Request {
     pub(crate) number: u64,
     /// When the load issued it.
     pub(crate) issued: u64,
-    /// When the volume first refused it, until it takes it.
-    pub(crate) refused: Option<u64>,
+    /// When the volume first refused it, until it takes it, and the time without free log segments until then.
+    pub(crate) refused: Option<(u64, u64)>,
     pub(crate) outstanding: u32,
     pub(crate) delay: Delay,
     work: [Option<Work>; STEPS_MAX],

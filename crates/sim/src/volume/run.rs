@@ -196,7 +196,7 @@ impl Runner {
 
     fn refuse(&mut self, tag: usize, now: u64) {
         let Some(request) = &mut self.active[tag] else { return };
-        request.refused.get_or_insert(now);
+        request.refused.get_or_insert_with(|| (now, self.stack.short_ns(now)));
         self.waiting.push_back(tag);
     }
 
@@ -243,9 +243,10 @@ impl Runner {
                 Err(refusal) => return Err(SimError::Volume { what: request.op.name(), refusal }),
             }
         }
-        if taken && let Some(since) = request.refused.take() {
+        if taken && let Some((since, short)) = request.refused.take() {
             request.delay = Delay::Background;
-            self.count_stall(request.number, now - since);
+            let paced = now - since - (self.stack.short_ns(now) - short);
+            self.count_stall(request.number, now - since, paced);
         }
         let over = request.is_over();
         self.active[tag] = Some(request);
@@ -255,12 +256,14 @@ impl Runner {
         Ok(taken)
     }
 
-    fn count_stall(&mut self, number: u64, ns: u64) {
+    /// A request waited for `ns`, of which `paced_ns` while the host could have had log segments.
+    fn count_stall(&mut self, number: u64, ns: u64, paced_ns: u64) {
         if number >= self.warmup {
             let stalls = &mut self.measured.stalls;
             stalls.requests += 1;
             stalls.ns += ns;
             stalls.max_ns = stalls.max_ns.max(ns);
+            stalls.max_paced_ns = stalls.max_paced_ns.max(paced_ns);
         }
     }
 

@@ -8,7 +8,9 @@ use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::{Lba, Nanos, Op};
-use onefold_volume::{Done, Engine, IoFailed, IoId, Range, ReadPlan, Refusal, format, open};
+use onefold_volume::{
+    Done, Engine, IoFailed, IoId, Range, ReadPlan, Refusal, Volume, format, open,
+};
 
 use super::below::{Answer, Below};
 use super::device::{Device, DeviceError};
@@ -57,6 +59,9 @@ pub(crate) struct Stack {
     base: u64,
     /// When the volume was last given the chance to do something.
     pumped: u64,
+    /// Whether log segments were short since then, and for how long they were before.
+    short: bool,
+    short_ns: u64,
     pub(crate) ended: VecDeque<Ended>,
 }
 
@@ -79,6 +84,8 @@ impl Stack {
             spare: Vec::new(),
             base: 0,
             pumped: 0,
+            short: false,
+            short_ns: 0,
             ended: VecDeque::new(),
         })
     }
@@ -132,6 +139,7 @@ impl Stack {
 
     /// Lets the volume do what it can, and submits what it asks for. Requests that end with it met `delay`.
     pub(crate) fn go_on(&mut self, now: u64, delay: Delay) {
+        self.short_ns = self.short_ns(now);
         self.pumped = now;
         self.volume.pump(Nanos::new(self.base + now));
         while let Some(io) = self.volume.poll_io() {
@@ -141,6 +149,12 @@ impl Stack {
         while let Some(Done { tag, result }) = self.volume.poll_done() {
             self.ended.push_back(Ended { tag, delay, failed: result.is_err() });
         }
+        self.short = self.volume.as_log().is_some_and(Volume::is_short);
+    }
+
+    /// Time of the run until `now` in which log segments were short.
+    pub(crate) fn short_ns(&self, now: u64) -> u64 {
+        self.short_ns + if self.short { now - self.pumped } else { 0 }
     }
 
     fn fly(&mut self, answer: Answer, flight: Flight) {
