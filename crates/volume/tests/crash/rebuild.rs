@@ -181,7 +181,10 @@ fn headers_alone_tell_the_newest_version() {
             let inspection = inspect(&mut disk, setup.file_blocks, false).expect("it opens");
             assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
             let found = contents(&mut disk, &setup);
-            let errors = u64_from(found.iter().filter(|found| found.is_none()).count());
+            // The backing may have lost what a trimmed block had: if it came back, it is an error (seed 27).
+            let is_error =
+                |(lba, found): (u64, &Option<u64>)| found.is_none() && !is_uncertain(&done, lba);
+            let errors = u64_from((0..).zip(&found).filter(|one| is_error(*one)).count());
             assert_eq!(errors, done.lost, "{done:?}, {setup:?}");
             for (lba, found) in (0..).zip(found) {
                 let Some(found) = found else { continue };
