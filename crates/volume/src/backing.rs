@@ -1,5 +1,7 @@
 //! A backing that answers at once: for making, opening and checking volumes, and for tests.
 
+use std::collections::BTreeMap;
+
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Location, Nanos, ZoneId};
 
@@ -229,16 +231,32 @@ pub(crate) fn fetch_each<B: Backing>(
     })
 }
 
-/// Blocks that were read ahead.
+/// Blocks that were read ahead: some that lie side by side, and single ones.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     first: u64,
     buffer: Buffer,
+    single: BTreeMap<u64, Buffer>,
 }
 
 impl Window {
     pub(crate) const fn new(first: u64, buffer: Buffer) -> Self {
-        Self { first, buffer }
+        Self { first, buffer, single: BTreeMap::new() }
+    }
+
+    /// Reads single blocks at once, if the first of them was not read yet. Those that cannot be read are left for [`Window::block`].
+    pub(crate) fn read_single<B: Backing>(&mut self, backing: &mut B, places: &[u64]) {
+        if places.first().is_none_or(|first| self.has(*first)) {
+            return;
+        }
+        let pieces: Vec<Piece> = places.iter().map(|at| Piece { at: *at, blocks: 1 }).collect();
+        let read = backing.read_all(&pieces).into_iter().zip(places);
+        self.single = read.filter_map(|(block, at)| Some((*at, block.ok()?))).collect();
+    }
+
+    fn has(&self, at: u64) -> bool {
+        let blocks = u64_from(self.buffer.bytes().len() / BLOCK);
+        (self.first..self.first + blocks).contains(&at) || self.single.contains_key(&at)
     }
 
     /// A block. If it has to be read, `ahead` blocks are read from there on; where that fails, it alone.
@@ -248,11 +266,7 @@ impl Window {
         at: u64,
         ahead: u32,
     ) -> Result<&[u8], IoFailed> {
-        let has = |window: &Self| {
-            let blocks = u64_from(window.buffer.bytes().len() / BLOCK);
-            (window.first..window.first + blocks).contains(&at)
-        };
-        if !has(self) {
+        if !self.has(at) {
             let mut read = |blocks| {
                 let mut buffer = Buffer::new(bytes_of(blocks));
                 backing.read(at, buffer.bytes_mut()).map(|()| buffer)
@@ -261,7 +275,10 @@ impl Window {
                 Err(IoFailed) if ahead > 1 => read(1)?,
                 result => result?,
             };
-            *self = Self { first: at, buffer };
+            *self = Self::new(at, buffer);
+        }
+        if let Some(block) = self.single.get(&at) {
+            return Ok(block.bytes());
         }
         let from = index64(at - self.first) * BLOCK;
         Ok(&self.buffer.bytes()[from..from + BLOCK])

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use onefold_format::checksum;
 use onefold_format::volume::{BatchHeader, BlockError, DecodedBatch, RecordList, RunRecord};
-use onefold_units::convert::{u32_from, u64_from};
+use onefold_units::convert::{index, narrow, u32_from, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::backing::{Backing, Piece, Window, bytes_of, read_pieces};
@@ -32,6 +32,9 @@ const SHORT_BLOCKS: u32 = 8;
 
 /// Blocks that are read with the header of the next short batch: 256 KiB.
 const AHEAD_BLOCKS: u32 = 64;
+
+/// Headers that are read at once where batches are long: the next ones, if they are as long as the last one.
+const HEADERS_AHEAD: u32 = 16;
 
 /// Where a log segment may have batches behind the root.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +152,15 @@ struct Chain {
     durable_behind: u64,
 }
 
+/// What is read with a header, as it may be needed next.
+#[derive(Clone, Copy, Debug)]
+enum Ahead {
+    /// So many blocks from it on, as batches are short.
+    Blocks(u32),
+    /// The headers behind it, if they lie so many blocks apart.
+    Headers(u32),
+}
+
 /// The chain of the log segment that begins at `first` (invariant 1). `window` has its first block.
 fn walk<B: Backing>(
     backing: &mut B,
@@ -161,14 +173,22 @@ fn walk<B: Backing>(
     let blocks = candidate.end;
     let mut here = *candidate;
     let mut at = candidate.from;
-    let mut read = |here: &Candidate, at: u32, ahead: u32| {
-        let place = u64::from(first + at);
-        let unread = |_| MountError::Read { what: "batch header", at: place };
-        let block = window.block(backing, place, ahead.min(blocks - at)).map_err(unread)?;
-        Ok::<_, MountError>(header_of(block, identity, here, first + at))
+    let mut read = |here: &Candidate, at: u32, ahead: Ahead| {
+        let place = |at: u32| u64::from(first + at);
+        let blocks_ahead = match ahead {
+            Ahead::Blocks(ahead) => ahead.min(blocks - at),
+            Ahead::Headers(apart) => {
+                let next = (at..blocks).step_by(index(apart)).take(index(HEADERS_AHEAD));
+                window.read_single(backing, &next.map(place).collect::<Vec<_>>());
+                1
+            }
+        };
+        let at = place(at);
+        let unread = |_| MountError::Read { what: "batch header", at };
+        let block = window.block(backing, at, blocks_ahead).map_err(unread)?;
+        Ok::<_, MountError>(header_of(block, identity, here, narrow(at)))
     };
-    // Where batches are short, the next ones are read along.
-    let mut ahead = 1;
+    let mut ahead = Ahead::Blocks(1);
     while at < blocks {
         *headers += 1;
         let Some(batch) = read(&here, at, ahead)? else { break };
@@ -179,13 +199,14 @@ fn walk<B: Backing>(
         (here.epoch_min, here.epoch_max) = (batch.header.epoch, batch.header.epoch);
         chain.batches.push(Found { batch, start: first + at });
         at += length;
-        ahead = if length <= SHORT_BLOCKS { AHEAD_BLOCKS } else { 1 };
+        let is_short = length <= SHORT_BLOCKS;
+        ahead = if is_short { Ahead::Blocks(AHEAD_BLOCKS) } else { Ahead::Headers(length) };
     }
     // As far as the batch of a header that is none can reach. Where nothing was ever found, nothing is looked for.
     if at > 0 {
         let end = blocks.min(at.saturating_add(BATCH_BLOCKS_MAX));
         for behind in at + 1..end {
-            if let Some(batch) = read(&here, behind, end - behind)? {
+            if let Some(batch) = read(&here, behind, Ahead::Blocks(end - behind))? {
                 chain.durable_behind = batch.header.durable_seq.raw();
                 break;
             }
