@@ -201,6 +201,9 @@ volume|rebuilt-zone-active|rebuild/image.rs|s/finish_zones\(backing, zones, &hom
 volume|rebuilt-root-active|rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
 volume|rebuilt-unreset|rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
 volume|preload-over|preload.rs|s/keys > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
+volume|preload-crowd|faults.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
+volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
+volume|slice-short|slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
 device|fallen-unheard|volume/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
 device|fallen-used|volume/state.rs|s/\(true, true, true\)/(true, false, true)/|a volume that somebody panicked with is not used any more
 device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever

@@ -59,8 +59,9 @@ pub struct Options {
     pub batches: usize,
     /// Map pages (4 MiB of the exported device each, 8 KiB of memory) that may be in memory.
     pub map_pages: usize,
-    /// Whether the map is read in the background after an opening, if all of it may be in memory.
-    pub preload: bool,
+    /// Requests at a time with which the map is read in the background after an opening, if all of it may be in memory; 0: it is
+    /// not.
+    pub preload: u32,
     /// A checkpoint is taken after this many blocks of log ..
     pub checkpoint_blocks: u64,
     /// .. or this many batches ..
@@ -118,7 +119,7 @@ impl Default for Options {
             batch_blocks: BATCH_BLOCKS_MAX,
             batches: 16,
             map_pages: usize::MAX,
-            preload: false,
+            preload: 0,
             checkpoint_blocks: 65_536,
             checkpoint_batches: 8_192,
             checkpoint_age: Nanos::new(30_000_000_000),

@@ -80,6 +80,10 @@ impl Volume {
         if self.is_counted() || !self.recovery_counts() || self.frozen.is_some() {
             return;
         }
+        // All of the map is being read anyway, and nobody waits for these pages.
+        if self.is_preloading() && self.family.is_alone() {
+            return;
+        }
         // The pages of all members have to be in memory at once.
         let most = if self.family.is_alone() { UNDER_WAY_MAX } else { 1 };
         let (mut waiting, mut at) = (0, self.counting.pages.len());
@@ -123,7 +127,7 @@ impl Volume {
     /// Reads as many of these pages as there is room for.
     fn load_missing(&mut self, keys: &[usize]) {
         let fit = (0..keys.len()).take_while(|before| self.make_room(before + 1)).count();
-        self.load_pages(&keys[..fit]);
+        self.load_pages(&keys[..fit], false);
     }
 
     /// Every page that recovery changed was read: the live counts are right from now on.

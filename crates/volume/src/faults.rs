@@ -3,57 +3,38 @@
 //! A page is made from its image and from its slice of each run, oldest first (`crate::map`, invariant 1). Pages that are
 //! asked for together are read together: what lies side by side is one request, and a block of a run is read once for all
 //! pages that have records in it.
+//!
+//! Pages that nobody waits for are read in the background: few of their requests are asked for at a time, so that a page that
+//! somebody needs is read before the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use onefold_format::checksum;
-use onefold_format::volume::{PAGE_ENTRIES, RunBlock, RunRecord, decode_page};
+use onefold_format::volume::PAGE_ENTRIES;
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lba, Location};
 
-use crate::counting::Replaced;
+use crate::images::{Image, apply_all, records_of};
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::log::BLOCK;
-use crate::map::Map;
-use crate::page::{Entries, Entry, blank_entries};
 use crate::pending::Purpose;
-use crate::runs::Run;
+use crate::slices::Slice;
 use crate::volume::Volume;
 
 /// Blocks that are read at once, at most: 1 MiB.
 const READ_BLOCKS_MAX: u32 = 256;
 
-/// A page that is being read.
-#[derive(Debug)]
-struct Image {
-    key: usize,
-    /// As far as the image is there.
-    entries: Entries,
-    page_crc: u32,
-    sums_crc: u32,
-    failed: bool,
-}
+/// Blocks between two that are needed, at most, for which they are read at once: 32 KiB take no longer than a request.
+const GAP_BLOCKS_MAX: u32 = 8;
 
-/// A block of a run with records of pages that are being read.
-#[derive(Debug)]
-struct Slice {
-    run: u64,
-    members: u64,
-    counted: bool,
-    at: Location,
-    /// The pages that may have records in it, as members count them.
-    pages: std::ops::RangeInclusive<usize>,
-    records: Vec<RunRecord>,
-    /// Records before this one were looked for already.
-    next: usize,
-    failed: bool,
-}
+/// Blocks that are being read in the background, at most, before more are asked for: 8 MiB.
+const BACKGROUND_BLOCKS: u32 = 2048;
 
 /// Pages that are read together.
 #[derive(Debug)]
 struct Load {
+    /// By key, ascending.
     images: Vec<Image>,
-    /// Oldest run first, and ascending.
+    /// Oldest run first.
     slices: Vec<Slice>,
     /// Blocks that are not there yet.
     missing: usize,
@@ -72,6 +53,7 @@ enum Part {
 struct Read {
     load: u64,
     parts: Vec<(Location, Part)>,
+    background: bool,
 }
 
 impl Read {
@@ -91,6 +73,10 @@ pub(crate) struct Faults {
     keys: BTreeSet<usize>,
     loads: BTreeMap<u64, Load>,
     reads: BTreeMap<u64, Read>,
+    /// Reads in the background that were not asked for yet, and how many are under way, with how many blocks.
+    waiting: VecDeque<u64>,
+    requests: u32,
+    blocks: u32,
     /// The next load or read.
     next: u64,
 }
@@ -132,14 +118,15 @@ impl Volume {
             return;
         }
         self.stats.map_faults += 1;
-        self.load_pages(&[key]);
+        self.load_pages(&[key], false);
     }
 
     /// Begins to read pages that are missing, for which there is room.
-    pub(crate) fn load_pages(&mut self, keys: &[usize]) {
+    pub(crate) fn load_pages(&mut self, keys: &[usize], background: bool) {
         let mut keys = keys.to_vec();
         keys.sort_unstable();
-        let mut load = Load { images: Vec::new(), slices: self.slices_of(&keys), missing: 0 };
+        let slices = self.slices_of(&keys);
+        let mut load = Load { images: Vec::new(), slices, missing: 0 };
         let mut parts = Vec::new();
         for key in keys {
             let image = self.map.image(key);
@@ -148,9 +135,7 @@ impl Volume {
                 parts.push((image.page, Part::Page(at)));
                 parts.push((image.sums, Part::Sums(at)));
             }
-            let (page_crc, sums_crc) = (image.page_crc, image.sums_crc);
-            let entries = blank_entries();
-            load.images.push(Image { key, entries, page_crc, sums_crc, failed: false });
+            load.images.push(Image::of(key, image));
             self.map.begin_load(key);
             self.faults.keys.insert(key);
         }
@@ -167,49 +152,63 @@ impl Volume {
             self.end_load(number);
         }
         let together = |(a, _): &(Location, Part), (b, _): &(Location, Part)| {
-            b.raw() - a.raw() <= 1 && self.layout.segment_of(*a) == self.layout.segment_of(*b)
+            b.raw() - a.raw() <= 1 + GAP_BLOCKS_MAX
+                && self.layout.segment_of(*a) == self.layout.segment_of(*b)
         };
         let runs: Vec<Vec<_>> = parts.chunk_by(together).map(<[_]>::to_vec).collect();
         for parts in runs {
-            self.read_parts(number, parts);
+            self.read_parts(number, parts, background);
         }
+        self.read_waiting();
     }
 
-    /// The blocks of runs that may have records of pages.
+    /// The blocks of runs that may have records of pages, which ascend.
     fn slices_of(&self, keys: &[usize]) -> Vec<Slice> {
         let mut slices: Vec<Slice> = Vec::new();
+        let (mut members, mut pages) = (0, Vec::new());
         for run in &self.checkpoint.runs().list {
-            let begin = slices.len();
-            for key in keys {
-                let (slot, page) = self.map.of_key(*key);
-                if run.members >> slot & 1 == 0 {
-                    continue;
-                }
-                for at in run.blocks_of(page) {
-                    let same = slices[begin..].iter_mut().rev().find(|slice| slice.at == at);
-                    if let Some(slice) = same {
-                        let (first, last) = (*slice.pages.start(), *slice.pages.end());
-                        slice.pages = first.min(page)..=last.max(page);
-                    } else {
-                        slices.push(Slice::of(run, at, page));
-                    }
-                }
+            if run.members != members {
+                members = run.members;
+                let places = keys.iter().map(|key| self.map.of_key(*key));
+                pages = places
+                    .filter(|(slot, _)| members >> slot & 1 == 1)
+                    .map(|(_, page)| page)
+                    .collect();
+                pages.sort_unstable();
             }
-            slices[begin..].sort_by_key(|slice| *slice.pages.start());
+            slices.extend(Slice::of_run(run, &pages));
         }
         slices
     }
 
     /// Reads parts that lie side by side in as few requests as may be.
-    fn read_parts(&mut self, load: u64, mut parts: Vec<(Location, Part)>) {
+    fn read_parts(&mut self, load: u64, mut parts: Vec<(Location, Part)>, background: bool) {
         while let Some((at, _)) = parts.first().copied() {
             let end = at.raw() + READ_BLOCKS_MAX;
             let rest = parts.split_off(parts.partition_point(|(at, _)| at.raw() < end));
-            let read = Read { load, parts };
+            let read = Read { load, parts, background };
             let (number, blocks) = (self.faults.number(), read.blocks());
             self.faults.reads.insert(number, read);
-            self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
+            if background {
+                self.faults.waiting.push_back(number);
+            } else {
+                self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
+            }
             parts = rest;
+        }
+    }
+
+    /// Asks for what is read in the background, as much as may be under way.
+    fn read_waiting(&mut self) {
+        while self.faults.requests < self.options.preload
+            && self.faults.blocks < BACKGROUND_BLOCKS
+            && let Some(number) = self.faults.waiting.pop_front()
+        {
+            let read = &self.faults.reads[&number];
+            let (at, blocks) = (read.first(), read.blocks());
+            self.faults.requests += 1;
+            self.faults.blocks += blocks;
+            self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
         }
     }
 
@@ -217,12 +216,17 @@ impl Volume {
     /// bad takes no other with it.
     pub(crate) fn load_over(&mut self, number: u64, buffer: &Buffer, result: Result<(), IoFailed>) {
         let read = self.faults.reads.remove(&number).expect("a request that is under way");
+        if read.background {
+            self.faults.requests -= 1;
+            self.faults.blocks -= read.blocks();
+        }
         if result.is_err() && read.blocks() > 1 {
             let blocks: Vec<Vec<_>> =
                 read.parts.chunk_by(|(a, _), (b, _)| a == b).map(<[_]>::to_vec).collect();
             for parts in blocks {
-                self.read_parts(read.load, parts);
+                self.read_parts(read.load, parts, read.background);
             }
+            self.read_waiting();
             return;
         }
         let uuid = self.uuid;
@@ -237,69 +241,49 @@ impl Volume {
         if load.missing == 0 {
             self.end_load(read.load);
         }
+        self.read_waiting();
     }
 
     /// All blocks of a load are there, or failed.
     fn end_load(&mut self, number: u64) {
-        let Load { images, mut slices, .. } =
+        let Load { mut images, slices, .. } =
             self.faults.loads.remove(&number).expect("pages that are being read");
+        for slot in self.family.slots() {
+            let (first, end) = (self.map.key(slot, 0), self.map.key(slot + 1, 0));
+            let from = images.partition_point(|image| image.key < first);
+            let to = images.partition_point(|image| image.key < end);
+            let own = &mut images[from..to];
+            for slice in slices.iter().filter(|slice| slice.members >> slot & 1 == 1) {
+                if slice.failed {
+                    let hit = |image: &&mut Image| slice.pages.contains(&(image.key - first));
+                    own.iter_mut().filter(hit).for_each(|image| image.failed = true);
+                }
+                apply_all(&slice.records, own, first, slice.counted);
+            }
+            for (_, recovered) in self.recovered.iter().filter(|(of, _)| *of == slot) {
+                let pages = own.first().zip(own.last()).map(|(a, b)| a.key - first..=b.key - first);
+                let records = pages.map_or(&[][..], |pages| records_of(pages, recovered));
+                apply_all(records, own, first, false);
+            }
+        }
         for image in images {
-            self.end_page(image, &mut slices);
+            self.end_page(image);
         }
     }
 
-    fn end_page(&mut self, image: Image, slices: &mut [Slice]) {
+    fn end_page(&mut self, image: Image) {
         let key = image.key;
         self.faults.keys.remove(&key);
-        let (slot, page) = self.map.of_key(key);
-        let own = |slice: &Slice| slice.members >> slot & 1 == 1 && slice.pages.contains(&page);
-        if image.failed || slices.iter().any(|slice| own(slice) && slice.failed) {
+        if image.failed {
             self.map.fail_load(key);
             self.stats.crc_errors += 1;
             return;
         }
-        let mut entries = image.entries;
-        let mut replaced: Vec<Replaced> = Vec::new();
-        let mut in_runs = false;
-        for slice in slices.iter_mut().filter(|slice| own(slice)) {
-            let counted = slice.counted;
-            let old = |at, entry: Entry| {
-                replaced.extend((!counted && entry.at.is_block()).then_some((at, entry.at)));
-            };
-            in_runs |= apply(slice.records_of(page), &mut entries, old);
-        }
-        for (_, recovered) in self.recovered.iter().filter(|(of, _)| *of == slot) {
-            let old = |at, entry: Entry| {
-                replaced.extend(entry.at.is_block().then_some((at, entry.at)));
-            };
-            in_runs |= apply(records_of(page, recovered), &mut entries, old);
-        }
-        self.map.end_load(key, entries, in_runs);
+        self.map.end_load(key, image.entries, image.in_runs);
         if let Some(number) = self.checkpoint.keeps(key) {
             self.map.keep(key, number);
         }
-        self.note_replaced(key, replaced);
-    }
-}
-
-impl Slice {
-    fn of(run: &Run, at: Location, page: usize) -> Self {
-        let Run { number, members, counted, .. } = *run;
-        let (pages, records) = (page..=page, Vec::new());
-        Self { run: number, members, counted, at, pages, records, next: 0, failed: false }
-    }
-
-    /// The records of a page. Fast if pages are asked for in their order.
-    fn records_of(&mut self, page: usize) -> &[RunRecord] {
-        let page_of = |record: &RunRecord| Map::place(record.lba).0;
-        if self.next > 0 && page_of(&self.records[self.next - 1]) >= page {
-            self.next = 0;
-        }
-        let rest = &self.records[self.next..];
-        let from = self.next + rest.iter().take_while(|record| page_of(record) < page).count();
-        let rest = &self.records[from..];
-        self.next = from + rest.iter().take_while(|record| page_of(record) == page).count();
-        &self.records[from..self.next]
+        self.note_replaced(key, image.replaced);
     }
 }
 
@@ -307,69 +291,11 @@ impl Load {
     /// Takes the bytes of a block; none if it could not be read.
     fn take(&mut self, uuid: &[u8; 16], at: Location, part: Part, bytes: &[u8]) {
         match part {
-            Part::Page(n) => {
-                let image = &mut self.images[n];
-                let place = |entry: &mut Entry, word| entry.at = Location::new(word);
-                image.failed |= !take_words(bytes, image.page_crc, &mut image.entries, place);
-            }
-            Part::Sums(n) => {
-                let image = &mut self.images[n];
-                let sum = |entry: &mut Entry, word| entry.crc = word;
-                image.failed |= !take_words(bytes, image.sums_crc, &mut image.entries, sum);
-            }
-            Part::Slice(n) => {
-                let slice = &mut self.slices[n];
-                match RunBlock::decode(bytes, uuid, at.raw().into()) {
-                    Ok(block) if block.run == slice.run => slice.records = block.records,
-                    _ => slice.failed = true,
-                }
-            }
+            Part::Page(n) => self.images[n].take_page(bytes),
+            Part::Sums(n) => self.images[n].take_sums(bytes),
+            Part::Slice(n) => self.slices[n].take(uuid, at, bytes),
         }
     }
-}
-
-/// Sets what one of the two blocks of an image says of each entry. `false` if it is damaged.
-fn take_words(
-    bytes: &[u8],
-    crc: u32,
-    entries: &mut Entries,
-    set: impl Fn(&mut Entry, u32),
-) -> bool {
-    let mut words = [0; PAGE_ENTRIES];
-    if checksum(bytes) != crc || decode_page(bytes, &mut words).is_err() {
-        return false;
-    }
-    for (entry, word) in entries.iter_mut().zip(words) {
-        set(entry, word);
-    }
-    true
-}
-
-/// The records of a page, of those of a run.
-fn records_of(page: usize, records: &[RunRecord]) -> &[RunRecord] {
-    let page_of = |record: &RunRecord| Map::place(record.lba).0;
-    let from = records.partition_point(|record| page_of(record) < page);
-    let len = records[from..].partition_point(|record| page_of(record) == page);
-    &records[from..from + len]
-}
-
-/// Applies records of a page; `old` gets what each one replaces, and at which entry. Whether there was any.
-fn apply(records: &[RunRecord], entries: &mut Entries, mut old: impl FnMut(usize, Entry)) -> bool {
-    for record in records {
-        let at = Map::place(record.lba).1;
-        if record.is_page_gone() {
-            for (at, entry) in entries.iter_mut().enumerate() {
-                old(at, std::mem::replace(entry, Entry::UNMAPPED));
-            }
-        } else {
-            let new = Entry { at: record.location, crc: record.crc };
-            let before = std::mem::replace(&mut entries[at], new);
-            if before != new {
-                old(at, before);
-            }
-        }
-    }
-    !records.is_empty()
 }
 
 /// The first block of a page of a member.

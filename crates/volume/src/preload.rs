@@ -5,10 +5,14 @@
 use crate::map::Ready;
 use crate::volume::Volume;
 
-/// Pages that are asked for together; their images have a size of 1 MiB.
+/// Pages that are asked for together, at least; their images have a size of 1 MiB.
 pub(crate) const TOGETHER: usize = 128;
 
-/// Pages that are being read at a time, those that the host waits for included.
+/// Pages that are asked for together, at most: 16 MiB. Each run has a block at least with records of them, which is read for all
+/// of them at once.
+const TOGETHER_MAX: usize = 2048;
+
+/// Pages that are being read at a time for the live counts, those that the host waits for included.
 pub(crate) const UNDER_WAY_MAX: usize = 4 * TOGETHER;
 
 /// How far it is.
@@ -21,15 +25,22 @@ pub(crate) struct Preload {
 impl Volume {
     /// Begins with the first page.
     pub(crate) fn begin_preload(&mut self) {
-        self.preload.next = self.options.preload.then_some(0);
+        self.preload.next = (self.options.preload > 0).then_some(0);
+    }
+
+    /// Whether the map is being read.
+    pub(crate) fn is_preloading(&self) -> bool {
+        self.preload.next.is_some() && !self.is_resizing() && !self.checkpoint.is_closing()
     }
 
     /// Whether pages can be asked for now.
     pub(crate) fn preloads(&self) -> bool {
-        self.preload.next.is_some()
-            && self.faults.count() + TOGETHER <= UNDER_WAY_MAX
-            && !self.is_resizing()
-            && !self.checkpoint.is_closing()
+        self.is_preloading() && self.faults.count() <= self.preloads_together()
+    }
+
+    /// Pages that are asked for together: few at first, as the host waits for its first ones then.
+    fn preloads_together(&self) -> usize {
+        self.map.resident().clamp(TOGETHER, TOGETHER_MAX)
     }
 
     /// Asks for the next pages.
@@ -46,10 +57,11 @@ impl Volume {
             let missing = |key: &usize| {
                 self.map.ready(*key) == Ready::Missing && !self.is_coming(self.map.of_key(*key).0)
             };
-            let pages: Vec<usize> = (next..keys).filter(missing).take(TOGETHER).collect();
+            let most = self.preloads_together();
+            let pages: Vec<usize> = (next..keys).filter(missing).take(most).collect();
             if let Some(last) = pages.last() {
                 self.preload.next = Some(last + 1);
-                self.load_pages(&pages);
+                self.load_pages(&pages, true);
             }
         }
     }

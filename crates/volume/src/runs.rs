@@ -9,9 +9,6 @@
 //! 4. A run is dropped when each page it has records of was written after it (`crate::checkpoint`).
 
 use onefold_units::Location;
-use onefold_units::convert::u64_from;
-
-use crate::map::PAGE_ENTRIES_U64;
 
 /// A run on the backing.
 #[derive(Clone, Debug)]
@@ -28,17 +25,6 @@ pub(crate) struct Run {
     pub(crate) index: Vec<u64>,
     /// Where the sweep over the map was when the run was made.
     pub(crate) swept: u64,
-}
-
-impl Run {
-    /// The blocks with records of a page of its members.
-    pub(crate) fn blocks_of(&self, page: usize) -> impl Iterator<Item = Location> + '_ {
-        let first = u64_from(page) * PAGE_ENTRIES_U64;
-        let end = first + PAGE_ENTRIES_U64;
-        let from = self.index.partition_point(|lba| *lba <= first).saturating_sub(1);
-        let to = self.index.partition_point(|lba| *lba < end);
-        self.blocks[from.min(to)..to].iter().copied()
-    }
 }
 
 /// The runs that count, oldest first.

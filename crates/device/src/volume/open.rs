@@ -60,6 +60,9 @@ pub struct VolumeOptions {
 /// bandwidth (docs/volume.md).
 const BATCHES: usize = 32;
 
+/// Requests at a time for what is read of the map in the background: a read of the host comes behind no more than those.
+const PRELOAD: u32 = 128;
+
 impl Default for VolumeOptions {
     fn default() -> Self {
         Self {
@@ -68,7 +71,7 @@ impl Default for VolumeOptions {
             io: VolumeIo::Auto,
             direct: true,
             remap: true,
-            engine: Options { batches: BATCHES, preload: true, ..Options::default() },
+            engine: Options { batches: BATCHES, preload: PRELOAD, ..Options::default() },
         }
     }
 }

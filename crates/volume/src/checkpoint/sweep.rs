@@ -157,6 +157,6 @@ impl Volume {
         self.changed(first).into_iter().for_each(|key| self.map.keep(key, number));
         let fit = (0..missing.len()).take_while(|before| self.make_room(before + 1)).count();
         self.checkpoint.prefetch.extend(&missing[..fit]);
-        self.load_pages(&missing[..fit]);
+        self.load_pages(&missing[..fit], false);
     }
 }

@@ -52,7 +52,7 @@ pub(crate) const OPTIONS: Options = Options {
     table_bytes: u64::MAX,
     give_up_zones: false,
     paper_flush: false,
-    preload: true,
+    preload: 128,
 };
 
 pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
@@ -128,7 +128,7 @@ impl Setup {
             },
             trim: rng.below(4) > 0,
             trim_pause: pick(rng, &[Nanos::ZERO, Nanos::new(3_000_000)]),
-            preload: rng.below(2) == 0,
+            preload: pick(rng, &[0, 1, 2, 128]),
             ..OPTIONS
         };
         let segments = 134 + rng.below(20);

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Backing, IoFailed, MemberId, Options, Range, ReadPlan, Refusal, Relocation, Volume, drive,
-    format, inspect, mount, settle,
+    Backing, IoFailed, IoKind, MemberId, Options, Range, ReadPlan, Refusal, Relocation, Volume,
+    drive, execute, format, inspect, mount, settle,
 };
 
 const BLOCK: usize = 4096;
@@ -124,6 +124,17 @@ impl Rig {
             assert!(done.result.is_ok(), "{done:?}");
             self.changes += u64::from(done.tag == CHANGE);
         }
+    }
+
+    /// Lets the volume go on once and carries out what it asks for then. Gives the number of reads.
+    fn turn(&mut self) -> u64 {
+        self.volume.pump(self.now);
+        let requests: Vec<_> = std::iter::from_fn(|| self.volume.poll_io()).collect();
+        for io in &requests {
+            let result = execute(&mut self.volume, &mut self.memory, *io);
+            self.volume.completed(self.now, io.id, result);
+        }
+        requests.iter().filter(|io| io.kind == IoKind::Read).count() as u64
     }
 
     fn retry(&mut self, mut what: impl FnMut(&mut Self) -> Result<(), Refusal>) {
@@ -319,7 +330,7 @@ fn pages_that_make_room_are_counted() {
 fn an_opened_volume_reads_its_map() {
     const PAGES: usize = 12;
     for (map_pages, all) in [(usize::MAX, true), (PAGES - 1, false)] {
-        let options = Options { preload: true, map_pages, ..options() };
+        let options = Options { preload: 128, map_pages, ..options() };
         let mut rig = Rig::new(64 * 260, 1024 * PAGES as u64, options);
         for round in 0..3 {
             for lba in (0..rig.blocks()).step_by(40) {
@@ -340,6 +351,25 @@ fn an_opened_volume_reads_its_map() {
         rig.read_all();
         assert_eq!(rig.volume.stats().map_faults == faults, all);
     }
+}
+
+/// Few requests of what is read in the background are under way at a time.
+#[test]
+fn what_is_read_in_the_background_leaves_room_for_others() {
+    const PAGES: u64 = 12;
+    let options = Options { preload: 2, ..options() };
+    let mut rig = Rig::new(64 * 260, 1024 * PAGES, options);
+    // Each opening ends without being closed, so images and runs lie here and there.
+    for round in 0..4 {
+        for page in 0..PAGES {
+            rig.write(page * 1024 + round, 100);
+        }
+        rig.reopen(false);
+    }
+    let reads: Vec<u64> = (0..100).map(|_| rig.turn()).collect();
+    let (most, all) = (reads.iter().max(), reads.iter().sum::<u64>());
+    assert_eq!(rig.volume.resident_pages(), 12, "all of the map is read");
+    assert!(most == Some(&2) && all > 2, "{most:?} of {all} reads were under way at once");
 }
 
 /// What a power cut left to be counted is counted after the opening, or a large volume would not answer for long.

@@ -1,0 +1,111 @@
+//! Map pages that are being read: their images, and the records of runs that change them.
+
+use std::ops::RangeInclusive;
+
+use onefold_format::checksum;
+use onefold_format::volume::{DirectoryEntry, PAGE_ENTRIES, RunRecord, decode_page};
+use onefold_units::Location;
+
+use crate::counting::Replaced;
+use crate::map::Map;
+use crate::page::{Entries, Entry, blank_entries};
+
+/// A page that is being read.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) key: usize,
+    /// As far as the image is there.
+    pub(crate) entries: Entries,
+    page_crc: u32,
+    sums_crc: u32,
+    pub(crate) failed: bool,
+    /// Runs have records of it.
+    pub(crate) in_runs: bool,
+    /// What records of recovery replaced.
+    pub(crate) replaced: Vec<Replaced>,
+}
+
+impl Image {
+    pub(crate) fn of(key: usize, image: DirectoryEntry) -> Self {
+        let DirectoryEntry { page_crc, sums_crc, .. } = image;
+        let (entries, replaced) = (blank_entries(), Vec::new());
+        Self { key, entries, page_crc, sums_crc, failed: false, in_runs: false, replaced }
+    }
+
+    /// Takes the block with places; no bytes if it could not be read.
+    pub(crate) fn take_page(&mut self, bytes: &[u8]) {
+        let place = |entry: &mut Entry, word| entry.at = Location::new(word);
+        self.failed |= !take_words(bytes, self.page_crc, &mut self.entries, place);
+    }
+
+    /// Takes the block with checksums; no bytes if it could not be read.
+    pub(crate) fn take_sums(&mut self, bytes: &[u8]) {
+        let sum = |entry: &mut Entry, word| entry.crc = word;
+        self.failed |= !take_words(bytes, self.sums_crc, &mut self.entries, sum);
+    }
+}
+
+/// Sets what one of the two blocks of an image says of each entry. `false` if it is damaged.
+fn take_words(
+    bytes: &[u8],
+    crc: u32,
+    entries: &mut Entries,
+    set: impl Fn(&mut Entry, u32),
+) -> bool {
+    let mut words = [0; PAGE_ENTRIES];
+    if checksum(bytes) != crc || decode_page(bytes, &mut words).is_err() {
+        return false;
+    }
+    for (entry, word) in entries.iter_mut().zip(words) {
+        set(entry, word);
+    }
+    true
+}
+
+/// The records of some pages, of those of a run.
+pub(crate) fn records_of(pages: RangeInclusive<usize>, records: &[RunRecord]) -> &[RunRecord] {
+    let from = records.partition_point(|record| page_of(record) < *pages.start());
+    let to = records.partition_point(|record| page_of(record) <= *pages.end());
+    &records[from..to.max(from)]
+}
+
+fn page_of(record: &RunRecord) -> usize {
+    Map::place(record.lba).0
+}
+
+/// Applies records of a member to its images, which ascend; its first page has key `first`.
+pub(crate) fn apply_all(records: &[RunRecord], images: &mut [Image], first: usize, counted: bool) {
+    for records in records.chunk_by(|a, b| page_of(a) == page_of(b)) {
+        let key = first + page_of(&records[0]);
+        // Most often all pages are read.
+        let near = images.first().and_then(|image| key.checked_sub(image.key));
+        let near = near.filter(|at| images.get(*at).is_some_and(|image| image.key == key));
+        let found = near.or_else(|| images.binary_search_by_key(&key, |image| image.key).ok());
+        let Some(Image { entries, replaced, in_runs, .. }) = found.map(|at| &mut images[at]) else {
+            continue;
+        };
+        let old = |at, entry: Entry| {
+            replaced.extend((!counted && entry.at.is_block()).then_some((at, entry.at)));
+        };
+        *in_runs |= apply(records, entries, old);
+    }
+}
+
+/// Applies records of a page; `old` gets what each one replaces, and at which entry. Whether there was any.
+fn apply(records: &[RunRecord], entries: &mut Entries, mut old: impl FnMut(usize, Entry)) -> bool {
+    for record in records {
+        let at = Map::place(record.lba).1;
+        if record.is_page_gone() {
+            for (at, entry) in entries.iter_mut().enumerate() {
+                old(at, std::mem::replace(entry, Entry::UNMAPPED));
+            }
+        } else {
+            let new = Entry { at: record.location, crc: record.crc };
+            let before = std::mem::replace(&mut entries[at], new);
+            if before != new {
+                old(at, before);
+            }
+        }
+    }
+    !records.is_empty()
+}
