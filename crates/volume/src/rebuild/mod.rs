@@ -137,7 +137,14 @@ pub fn rebuild<B: Backing>(
     let roots = Roots { layout: &layout, label: &label, zones: zones.as_ref() };
     let generation = roots.next_generation(backing, &survey)?;
     let known = (&survey, zones.as_ref());
-    let (root, homes, rebuilt) = match whole::find(backing, &label, options, known, generation)? {
+    // A checkpoint that knows of more than zones hold may be one whose root was never written: power failed before its batches were
+    // durable. So those that fit come first.
+    let mut whole = |give_up_zones| {
+        let options = Options { give_up_zones, ..options };
+        whole::find(backing, &label, options, known, generation)
+    };
+    let found = whole(false)?.map_or_else(|| whole(true), |found| Ok(Some(found)))?;
+    let (root, homes, rebuilt) = match found {
         Some((root, rebuilt)) => (root, Homes::default(), rebuilt),
         None => headers::rebuild(backing, label.clone(), options, known, generation)?,
     };

@@ -122,7 +122,7 @@ fn random_families() {
         let mut rng = Rng::new(seed);
         let map_pages = if seed % 2 == 0 { usize::MAX } else { 32 };
         let options = Options { map_pages, clean_below: Some(70), ..options() };
-        let mut rig = Rig::new(64 * 200, 2500, options);
+        let mut rig = Rig::new(64 * 230, 2500, options);
         for round in 0..4 {
             family_work(&mut rig, &mut rng, 350);
             most = most.max(rig.models.len());
