@@ -170,6 +170,7 @@ fn close(device: VolumeDevice) -> Outcome<()> {
     let begin = Instant::now();
     device.close().map_err(|error| format!("{error:?}"))?;
     let took = begin.elapsed().as_secs_f64() * 1e3;
+    drop(device);
     Ok(writeln!(std::io::stdout().lock(), "closed in {took:.1} ms")?)
 }
 

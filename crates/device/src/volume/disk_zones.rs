@@ -1,4 +1,4 @@
-//! Zones of a block device of the kernel: host-managed drives, zoned namespaces of NVMe, null_blk and the like.
+//! Zones of a block device of the kernel: host-managed drives, zoned namespaces of NVMe and the like.
 //!
 //! 1. A device has zones if the kernel reports any, whatever sysfs says; sysfs tells only how many may be open and active.
 //! 2. Zones that prefer sequential writes are written like those that require them.
@@ -116,14 +116,13 @@ fn status_of(zone: &BlkZone, has_capacity: bool) -> io::Result<ZoneStatus> {
 /// `enum blk_zone_cond`.
 const fn state_of(cond: u8) -> Option<ZoneState> {
     Some(match cond {
-        // Conventional: there is no write pointer.
-        0 => ZoneState::Full,
+        // 0 is conventional: there is no write pointer.
+        0 | 0xE => ZoneState::Full,
         1 => ZoneState::Empty,
         2 => ZoneState::ImplicitlyOpen,
         3 => ZoneState::ExplicitlyOpen,
         4 => ZoneState::Closed,
         0xD => ZoneState::ReadOnly,
-        0xE => ZoneState::Full,
         0xF => ZoneState::Offline,
         _ => return None,
     })

@@ -228,8 +228,11 @@ fn what_was_flushed_survives_power_cuts_on_one_device() {
 
 #[test]
 fn what_was_flushed_survives_power_cuts_with_a_pinned_journal() {
-    let options =
-        Options { journal: JournalMode::One, journal_ranges: vec![20..60], ..small_copies() };
+    let options = Options {
+        journal: JournalMode::One,
+        journal_ranges: std::iter::once(20..60).collect(),
+        ..small_copies()
+    };
     for_each_seed(("onefold-zoned", "zoned", "pinned_journal"), 80, |seed| {
         campaign(seed, &two_devices(), &options, None).unwrap();
     });

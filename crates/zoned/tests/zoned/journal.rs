@@ -6,7 +6,7 @@ use crate::rig::{Rig, SECOND, ZONE, two_devices};
 
 /// The journal is the second half of chunk 1 and the first one of chunk 2.
 fn options(journal: JournalMode) -> Options {
-    Options { journal, journal_ranges: vec![24..40], ..Options::default() }
+    Options { journal, journal_ranges: std::iter::once(24..40).collect(), ..Options::default() }
 }
 
 #[test]
@@ -136,6 +136,6 @@ fn a_journal_that_is_found_later_is_pinned() {
     assert!(!rig.is_sequential(1));
     rig.write_now(26, 2, 6);
     assert_eq!(rig.sent(0, Sent::Journal), 4, "blocks between the pieces of the journal are data");
-    rig.volume.set_journal(vec![64..80]);
+    rig.volume.set_journal(std::iter::once(64..80).collect());
     assert_eq!(rig.volume.pinned(), Some(1), "one never unpins");
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
 
 /// Zones of one report.
-pub(in crate::volume) const REPORT_ZONES: usize = 500;
+pub(in crate::volume) const REPORT_ZONES: usize = 128;
 
 /// `struct blk_zone`.
 #[repr(C)]
