@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the kernel's own dm-zoned in a guest: Debian's kernel under QEMU, made from packages that are fetched on the first run
-# into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the packages cannot be had it says so and ends
-# with 0; ONEFOLD_REQUIRE=guest makes that an error.
+# Runs the kernel's own dm-zoned, and a volume on a real zoned block device, in a guest: Debian's kernel under QEMU, made from
+# packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
+# packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|fidelity|fua|images]...      fidelity and images if nothing is named
+#   scripts/guest.sh [baseline|fidelity|fua|images|volume]...      fidelity, images and volume if nothing is named
 #
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
@@ -12,13 +12,14 @@
 # fua       is a write with FUA durable on dm-zoned? It only tells.
 # images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again.
 #           GUEST_SEEDS="1 2 3" are the seeds.
+# volume    a volume of mode log on a zoned block device, served over NBD: ext4, fio with verify, e2fsck, check.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
-[ $# -gt 0 ] || set -- fidelity images
+[ $# -gt 0 ] || set -- fidelity images volume
 lack() {
   echo "skipped: the guest with the kernel's dm-zoned ($1)"
   case ",${ONEFOLD_REQUIRE:-}," in *,guest,*) exit 1 ;; esac
@@ -100,13 +101,23 @@ images() {
   echo "dm-zoned read what was flushed here, and what it wrote is read here"
 }
 
+volume() {
+  cargo build --quiet --locked -p onefold || return 1
+  folder volume 1 1024
+  rm "$work/volume/regular.img"
+  # An emulated processor reads it through the folder: the smaller the better.
+  strip -o "$work/volume/onefold" "${CARGO_TARGET_DIR:-target}/debug/onefold" || return 1
+  ONEFOLD_GUEST_ZONE=16M boot volume 600 "sh ./volume.sh" || return 1
+  cat "$work/volume/output"
+}
+
 status=0
 for name in "$@"; do
   case $name in
-    baseline | fidelity | fua | images)
+    baseline | fidelity | fua | images | volume)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, fidelity, fua or images; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, fidelity, fua, images or volume; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"
