@@ -82,7 +82,7 @@ ssd|zns-left-staged|zns/flush.rs|s/if self\.left_staged\.contains\(&zone\) \{\n\
 ssd|zns-flushing|zns/unsynced.rs|s/(self\.before\.clear\(\);)/$1 self.since.clear();/|a flush does not cover what comes while it is under way
 ssd|zns-move-sync|zns/allocate.rs|s/self\.sync\(\)\?;\n(\s*self\.data\[zone\.index\(\)\]\.set = Some\(to\);)/$1/|copies are durable before the record that names them
 ssd|zns-cut-page|zns/recover.rs|s/extent\.is_cut && state == ZoneState::Closed/extent.is_cut \&\& state == ZoneState::Empty/|a zone leaves a flash page that was cut
-ssd|zns-unverified|zns/recover.rs|s/first \+ page_blocks <= whole\)/first + page_blocks <= whole + 100)/|blocks after the last FLUSH are verified
+ssd|zns-unverified|zns/recover.rs|s/first \+ page_blocks <= whole;/first + page_blocks <= whole + 100;/|blocks after the last FLUSH are verified
 ssd|zns-life|zns/recover.rs|s/&& record\.epoch_low == self\.data\[zone\.index\(\)\]\.resets/\&\& record.epoch_low <= u32::MAX/|staged blocks of an earlier life of a zone do not count
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
@@ -204,7 +204,7 @@ volume|preload-over|preload.rs|s/keys > self\.options\.map_pages \|\| //|what is
 volume|preload-crowd|faults.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
 volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
 volume|slice-short|slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
-device|fallen-unheard|volume/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
+device|fallen-unheard|driver/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
 device|fallen-used|volume/state.rs|s/\(true, true, true\)/(true, false, true)/|a volume that somebody panicked with is not used any more
 device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever
 device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time

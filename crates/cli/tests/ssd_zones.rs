@@ -5,6 +5,7 @@ mod common;
 use std::process::Command;
 
 use common::{Folder, Server, json, message, ssd, text};
+use onefold_serve::nbd::{Client, Endpoint};
 
 /// An image of four zones of 4 MiB.
 fn image(folder: &Folder) -> std::path::PathBuf {
@@ -76,6 +77,52 @@ fn what_zones_cannot_do_is_refused() {
         assert!(message(&output).contains(part), "{arguments:?}: {}", message(&output));
     }
     assert_eq!(json(&["info", text(&zoned)])["image"]["clean"], true);
+}
+
+/// What zones lose is told with a way out, given up by `check --repair` only, and told once.
+#[test]
+fn zones_that_lost_something_are_refused_and_given_up() {
+    let folder = Folder::new("zones-lost");
+    // A reset is noticed where a checkpoint knows what was there; a zone that is gone, where one does not know whether anything was.
+    for (action, told, closed) in
+        [("reset", "somebody reset it", true), ("offline", "is offline", false)]
+    {
+        let image = folder.0.join(format!("{action}.img"));
+        let create = ["create", text(&image), "--preset", "femu-zns", "--set", "geometry.pages=16"];
+        let zones = ["--set", "namespace.zone_size=4MiB", "--size", "96MiB"];
+        assert_eq!(ssd(&[&create[..], &zones[..]].concat()).status.code(), Some(0));
+        let volume = |arguments: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
+            command.arg("volume").args(arguments).output().unwrap()
+        };
+        assert_eq!(volume(&["create", text(&image), "--op", "0.5"]).status.code(), Some(0));
+        let socket = folder.0.join(format!("{action}.nbd"));
+        let server = Server::start_noun("volume", &image, &socket, &[]);
+        let endpoint = Endpoint::Unix(socket);
+        let mut client = Client::device(&endpoint).unwrap();
+        client.write(0, &[7; 1 << 20], true).unwrap();
+        drop(client);
+        if closed {
+            assert_eq!(server.terminate(), Some(0));
+        } else {
+            drop(server);
+        }
+        let dump = volume(&["dump", text(&image), "map", "0"]);
+        let map: serde_json::Value = serde_json::from_slice(&dump.stdout).unwrap();
+        let zone = (map["at_block"].as_u64().unwrap() / 1024).to_string();
+        json(&["zones", text(&image), "--zone", &zone, "--act", action]);
+        let refused = volume(&["check", text(&image)]);
+        let text_of = message(&refused);
+        assert_eq!(refused.status.code(), Some(8), "{text_of}");
+        let parts = [told, "Nothing was changed", "volume check --repair", &zone];
+        assert!(parts.iter().all(|part| text_of.contains(part)), "{text_of}");
+        let repaired = volume(&["check", text(&image), "--repair"]);
+        assert_eq!(repaired.status.code(), Some(1), "{}", message(&repaired));
+        let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
+        assert!(said.contains("given up: ") && said.contains("with losses"), "{said}");
+        let clean = volume(&["check", text(&image)]);
+        assert_eq!(clean.status.code(), Some(0), "{}", message(&clean));
+    }
 }
 
 /// A volume makes a block device of zones; the image below says what it asked of them.

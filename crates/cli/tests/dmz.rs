@@ -1,0 +1,90 @@
+//! Volumes of policy `dmz` as a user meets them.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use common::{Folder, json, message, ssd, text};
+
+fn volume(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onefold")).arg("volume").args(arguments).output().unwrap()
+}
+
+/// What a command says that has to end well.
+fn says(arguments: &[&str]) -> serde_json::Value {
+    let output = volume(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// An image of 32 zones of 4 MiB, and where its cache is to be.
+fn devices(folder: &Folder) -> (PathBuf, PathBuf) {
+    let image = folder.0.join("zoned.img");
+    let small = ["--set", "geometry.pages=16", "--set", "namespace.zone_size=4MiB"];
+    let create = ["create", text(&image), "--preset", "femu-zns", "--size", "128MiB"];
+    let output = ssd(&[&create[..], &small[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    (image, folder.0.join("cache.img"))
+}
+
+#[test]
+fn a_volume_is_made_told_checked_and_dumped() {
+    let folder = Folder::new("dmz");
+    let (image, cache) = devices(&folder);
+    let (image, cache) = (text(&image), text(&cache));
+    let on = ["--cache", cache];
+    let make = ["create", image, "--zoned", "dmz", "--cache", cache, "--cache-size", "40MiB"];
+    let planned = says(&[&make[..], &["--dry-run"]].concat());
+    assert!(!PathBuf::from(cache).exists(), "a dry run leaves nothing behind");
+    let made = says(&make);
+    assert_eq!((&made["chunks"], &made["cache_zones"]), (&31.into(), &8.into()));
+    assert_eq!(made["logical_bytes"], planned["logical_bytes"]);
+    let info = says(&[&["info", image][..], &on].concat());
+    assert_eq!((&info["mode"], &info["uuid"]), (&"dmz".into(), &made["uuid"]));
+    assert_eq!(info["zones"]["sequential"]["reserved"], 9);
+    assert_eq!((&info["mapped_chunks"], &info["closed"]), (&0.into(), &true.into()));
+    let check = says(&[&["check", image, "--data"][..], &on].concat());
+    assert_eq!((&check["damaged"], &check["found"]), (&false.into(), &0.into()));
+    let zones = says(&[&["dump", image][..], &on, &["segments"]].concat());
+    assert_eq!(zones.as_array().map(Vec::len), Some(42));
+    assert_eq!((&zones[10]["use"], &zones[10]["device"]), (&"metadata".into(), &"zoned".into()));
+    let raw = folder.0.join("raw.img");
+    json(&["zones", image, "--export", text(&raw)]);
+    let raw = std::fs::read(raw).unwrap();
+    assert_eq!((raw.len(), &raw[..4]), (128 << 20, &0x445A_4244_u32.to_le_bytes()[..]));
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_what_to_do() {
+    let folder = Folder::new("dmzno");
+    let (image, cache) = devices(&folder);
+    let (image, cache) = (text(&image), text(&cache));
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        let output = volume(arguments);
+        let said = message(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    };
+    let make = ["create", image, "--zoned", "dmz"];
+    refused(&make, 2, "--cache");
+    let odd = ["--cache", cache, "--cache-size", "41MiB"];
+    refused(&[&make[..], &odd].concat(), 3, "multiple of the zone size");
+    assert!(!PathBuf::from(cache).exists(), "what was made for nothing goes");
+    refused(&["info", image, "--cache", image], 5, "in use");
+    let good = ["--cache", cache, "--cache-size", "40MiB"];
+    says(&[&make[..], &good].concat());
+    refused(&[&make[..], &["--cache", cache]].concat(), 2, "--force");
+    let verbs = [
+        (&["snapshot", "create", image, "name"][..], 2),
+        (&["resize", image, "--size", "64MiB"], 2),
+        (&["info", image], 2),
+        (&["check", image], 8),
+    ];
+    for (arguments, code) in verbs {
+        refused(arguments, code, "name the zoned device");
+    }
+    refused(&["info", cache], 2, "regular device of a volume of policy dmz");
+    refused(&["serve", image, "--cache", cache, "--ack", "buffer"], 2, "cannot be used with");
+    refused(&["serve", image, "--cache", cache, "--journal-range", "x"], 2, "journal range");
+}
