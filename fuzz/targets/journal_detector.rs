@@ -104,7 +104,7 @@ fn read(disk: &Disk, blocks: u64) {
 fn watch(disk: &Disk, blocks: u64, writes: &[(u64, &[u8])], options: u8) {
     let mut now = Nanos::ZERO;
     let mut detector = Detector::new(blocks, Setting::Detect, now);
-    let mut serve = |detector: &mut Detector, now| {
+    let serve = |detector: &mut Detector, now| {
         while let Some(output) = detector.poll_output() {
             if let Output::Read(lba) = output {
                 let block = disk.0.get(&lba.raw());

@@ -100,7 +100,7 @@ fn zones_that_lost_something_are_refused_and_given_up() {
         let server = Server::start_noun("volume", &image, &socket, &[]);
         let endpoint = Endpoint::Unix(socket);
         let mut client = Client::device(&endpoint).unwrap();
-        client.write(0, &[7; 1 << 20], true).unwrap();
+        client.write(0, &vec![7; 1 << 20], true).unwrap();
         drop(client);
         if closed {
             assert_eq!(server.terminate(), Some(0));
