@@ -37,11 +37,11 @@ fn a_volume_is_made_told_checked_and_dumped() {
     let make = ["create", image, "--zoned", "dmz", "--cache", cache, "--cache-size", "40MiB"];
     let planned = says(&[&make[..], &["--dry-run"]].concat());
     assert!(!PathBuf::from(cache).exists(), "a dry run leaves nothing behind");
-    let made = says(&make);
-    assert_eq!((&made["chunks"], &made["cache_zones"]), (&31.into(), &8.into()));
-    assert_eq!(made["logical_bytes"], planned["logical_bytes"]);
+    let label = says(&make);
+    assert_eq!((&label["chunks"], &label["cache_zones"]), (&31.into(), &8.into()));
+    assert_eq!(label["logical_bytes"], planned["logical_bytes"]);
     let info = says(&[&["info", image][..], &on].concat());
-    assert_eq!((&info["mode"], &info["uuid"]), (&"dmz".into(), &made["uuid"]));
+    assert_eq!((&info["mode"], &info["uuid"]), (&"dmz".into(), &label["uuid"]));
     assert_eq!(info["zones"]["sequential"]["reserved"], 9);
     assert_eq!((&info["mapped_chunks"], &info["closed"]), (&0.into(), &true.into()));
     let check = says(&[&["check", image, "--data"][..], &on].concat());
