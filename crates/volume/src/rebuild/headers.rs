@@ -185,7 +185,12 @@ impl Build {
         // What has the same checksum is the same.
         let follows = now.at == source || (now.at.is_block() && now.crc == entry.crc);
         if self.alone || follows {
+            // A snapshot may have had it moved, which says nothing of the device: what was in doubt stays so.
+            let in_doubt = !self.alone && self.told[index64(lba.raw())] == Told::Old;
             self.set(lba.raw(), entry);
+            if in_doubt {
+                self.told[index64(lba.raw())] = Told::Old;
+            }
         } else if self.told[index64(lba.raw())] == Told::Nothing {
             self.set(lba.raw(), entry);
             self.told[index64(lba.raw())] = Told::Old;
