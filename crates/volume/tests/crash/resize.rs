@@ -109,7 +109,7 @@ fn random_resizes() {
 /// With as few active zones as can be: a label takes one as well.
 #[test]
 fn random_resizes_on_zones() {
-    for_each_seed(("onefold-volume", "crash", "random_resizes_on_zones"), 24, |seed| {
+    for_each_seed(("onefold-volume", "crash", "random_resizes_on_zones"), 60, |seed| {
         let mut rng = Rng::new(seed);
         let mut rig = Rig::new(zoned(pick(&mut rng, &[0, 0, 1, 2, 9])), seed);
         rig.oracle.extend(LOGICAL_MAX);
