@@ -118,6 +118,8 @@ volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ 
 volume|map-uncleaned|checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
 volume|thin-overwrite|family/space.rs|s/\|\| self\.takes\(slot, range\) <= left//|what is there can be written over in a full thin volume
 volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
+volume|room-unpadded|family/space.rs|s/saturating_sub\(padding \+ partial\)/saturating_sub(partial + padding * 0)/|what a full volume can hold allows for padding
+volume|snapshot-copy-sure|rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
 volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
 volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
 volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts

@@ -85,6 +85,13 @@ fn random_cuts_of_thin_volumes() {
     });
 }
 
+/// Its batches are padded to units of four blocks.
+#[test]
+fn a_thin_volume_full_of_snapshots_has_room_for_its_checkpoints() {
+    let mut rng = Rng::new(69);
+    random_run(69, Setup::random_thin(&mut rng), rng);
+}
+
 /// A server that is killed leaves what only the cache of the drive has: the next one makes it durable before it builds upon it.
 #[test]
 fn power_fails_while_a_killed_volume_opens() {
