@@ -43,7 +43,7 @@ use crate::segments::Segments;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::volume::{Frozen, Requests, Volume};
-use crate::zones::{Finishes, ZoneReport, format_zones, layout_on, of_zone, write_label};
+use crate::zones::{Finishes, ZoneReport, format_zones, laid_out, layout_on, of_zone, write_label};
 
 /// What opening a volume came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -287,8 +287,7 @@ pub(crate) fn state_from<B: Backing>(
     options: Options,
     zones: Option<ZoneReport>,
 ) -> Result<State, MountError> {
-    let layout =
-        zones.iter().try_fold(layout_of(&label)?, |layout, report| report.lay_out(layout))?;
+    let layout = laid_out(layout_of(&label)?, zones.as_ref())?;
     let (body, body_blocks) = read_body(backing, root, &label.uuid)?;
     let identity = Identity {
         uuid: label.uuid,

@@ -18,7 +18,7 @@ use crate::page::Entry;
 use crate::replay::{Found, is_whole};
 use crate::segments::Segment;
 use crate::volume::Volume;
-use crate::zones::ZoneReport;
+use crate::zones::{ZoneReport, laid_out};
 
 /// What writes of the device are marked with.
 const DEVICE: u32 = 0;
@@ -31,8 +31,7 @@ pub(super) fn rebuild<B: Backing>(
     (survey, zones): (&Survey, Option<&ZoneReport>),
     generation: u64,
 ) -> Result<(Root, Homes, Rebuilt), MountError> {
-    let layout =
-        zones.iter().try_fold(layout_of(&label)?, |layout, report| report.lay_out(layout))?;
+    let layout = laid_out(layout_of(&label)?, zones)?;
     let uuid = label.uuid;
     let members = next_member(backing, &uuid, survey);
     let mut build = Build {

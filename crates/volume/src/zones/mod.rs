@@ -24,5 +24,5 @@ pub use error::ZoneError;
 pub(crate) use gate::Finishes;
 pub(crate) use labels::format_zones;
 pub use labels::write_label;
-pub(crate) use open::{layout_on, of_zone};
+pub(crate) use open::{laid_out, layout_on, of_zone};
 pub use report::{ZoneReport, ZoneStatus};

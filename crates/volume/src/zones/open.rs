@@ -23,8 +23,14 @@ pub(crate) fn layout_on<B: Backing>(
     layout: Layout,
 ) -> Result<(Layout, Option<ZoneReport>), MountError> {
     let report = report_of(backing, &layout)?;
-    let layout = report.iter().try_fold(layout, |layout, report| report.lay_out(layout))?;
-    Ok((layout, report))
+    Ok((laid_out(layout, report.as_ref())?, report))
+}
+
+/// A layout on zones, if there are any.
+pub(crate) fn laid_out(layout: Layout, report: Option<&ZoneReport>) -> Result<Layout, ZoneError> {
+    let Some(report) = report else { return Ok(layout) };
+    let conventional = report.iter().filter(|(_, status)| status.conventional);
+    layout.with_conventional(conventional.map(|(zone, _)| zone.raw()).collect())
 }
 
 /// What the backing says of its zones, if it is what the volume was made on.
@@ -67,12 +73,6 @@ pub(crate) fn of_zone<B: Backing>(
 }
 
 impl ZoneReport {
-    /// A layout on these zones.
-    pub(crate) fn lay_out(&self, layout: Layout) -> Result<Layout, ZoneError> {
-        let conventional = self.iter().filter(|(_, status)| status.conventional);
-        layout.with_conventional(conventional.map(|(zone, _)| zone.raw()).collect())
-    }
-
     /// What candidates for batches behind a root can hold. Behind a `clean` one there are none.
     pub(crate) fn bound(
         &self,
