@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use onefold_format::checksum;
-use onefold_format::volume::{DirectoryEntry, PAGE_ENTRIES, RunRecord, decode_page};
+use onefold_format::volume::{DirectoryEntry, RunRecord, decode_page};
 use onefold_units::Location;
 
 use crate::counting::Replaced;
@@ -52,13 +52,11 @@ fn take_words(
     entries: &mut Entries,
     set: impl Fn(&mut Entry, u32),
 ) -> bool {
-    let mut words = [0; PAGE_ENTRIES];
-    if checksum(bytes) != crc || decode_page(bytes, &mut words).is_err() {
+    if checksum(bytes) != crc {
         return false;
     }
-    for (entry, word) in entries.iter_mut().zip(words) {
-        set(entry, word);
-    }
+    let Ok(words) = decode_page(bytes) else { return false };
+    entries.iter_mut().zip(words).for_each(|(entry, word)| set(entry, word));
     true
 }
 

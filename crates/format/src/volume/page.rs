@@ -21,15 +21,12 @@ pub fn encode_page(words: &[u32; PAGE_ENTRIES], block: &mut [u8]) {
 ///
 /// # Errors
 /// [`BlockError::Size`].
-pub fn decode_page(block: &[u8], words: &mut [u32; PAGE_ENTRIES]) -> Result<(), BlockError> {
+pub fn decode_page(block: &[u8]) -> Result<impl Iterator<Item = u32> + '_, BlockError> {
     if block.len() != BLOCK_BYTES {
         return Err(BlockError::Size { found: block.len() });
     }
     let (places, _) = block.as_chunks::<4>();
-    for (word, place) in words.iter_mut().zip(places) {
-        *word = u32::from_le_bytes(*place);
-    }
-    Ok(())
+    Ok(places.iter().map(|place| u32::from_le_bytes(*place)))
 }
 
 #[cfg(test)]
@@ -47,10 +44,8 @@ mod tests {
         encode_page(&words, &mut block);
         assert_eq!(block[..10], [1, 2, 3, 4, 255, 255, 255, 255, 0, 0]);
         assert_eq!(block[4092..], [5, 6, 7, 8]);
-        let mut again = [9; PAGE_ENTRIES];
-        assert_eq!(decode_page(&block, &mut again), Ok(()));
-        assert_eq!(again, words);
+        assert!(decode_page(&block).expect("a block").eq(words));
         let short = BlockError::Size { found: BLOCK_BYTES - 4 };
-        assert_eq!(decode_page(&block[4..], &mut again), Err(short));
+        assert_eq!(decode_page(&block[4..]).err(), Some(short));
     }
 }
