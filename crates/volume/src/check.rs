@@ -95,7 +95,7 @@ impl Volume {
             let key = self.map.key(slot, page);
             match self.map.ready(key) {
                 Ready::Yes => {
-                    places.extend(self.map.page(key)?.copy().iter().map(|entry| entry.at));
+                    places.extend(self.map.page(key)?.entries.iter().map(|entry| entry.at));
                 }
                 Ready::Empty => {}
                 Ready::Missing | Ready::Loading | Ready::Damaged => return None,

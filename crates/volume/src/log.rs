@@ -22,6 +22,9 @@ use crate::io::Buffer;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 4096;
 
+/// Batches of checkpoints in memory at once, at most: 4 MiB.
+const META_BATCHES_MAX: usize = 4;
+
 /// Most records of moved blocks that fit a header.
 pub(crate) const CLEAN_RECORDS_MAX: u32 = 250;
 
@@ -243,7 +246,12 @@ impl Log {
             Stream::Clean => 2,
             Stream::Meta => 0,
         };
-        self.batches_max.saturating_sub(self.active.len() + kept)
+        let left = self.batches_max.saturating_sub(self.active.len() + kept);
+        if stream != Stream::Meta {
+            return left;
+        }
+        let meta = self.stream(stream);
+        left.min(META_BATCHES_MAX.saturating_sub(meta.in_flight + usize::from(meta.open.is_some())))
     }
 
     /// The number of the last batch that was sent.

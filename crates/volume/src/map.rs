@@ -15,7 +15,7 @@ use onefold_format::volume::{DirectoryEntry, RunRecord};
 use onefold_units::Lba;
 use onefold_units::convert::{index, index64, u32_from, u64_from};
 
-use crate::page::{Entries, Entry, Page, blank_entries};
+use crate::page::{Entries, Entry, ImageOf, Page, blank_entries};
 
 /// Entries of a map page.
 pub(crate) const PAGE_ENTRIES: usize = 1024;
@@ -155,6 +155,7 @@ impl Map {
             self.admit(key, blank_entries());
         }
         let page = self.pages[index(self.slots[key].page)].as_mut().expect("a resident page");
+        page.will_change();
         page.entries.fill(Entry::UNMAPPED);
         if !page.is_dirty() {
             self.dirty_pages += 1;
@@ -215,11 +216,13 @@ impl Map {
             page.dirty[word] |= bit;
             self.dirty_entries += 1;
         }
+        page.will_change();
         std::mem::replace(&mut page.entries[at], entry)
     }
 
+    /// The page, if it is in memory.
     #[inline]
-    fn page_mut(&mut self, page: usize) -> Option<&mut Page> {
+    pub(crate) fn page_mut(&mut self, page: usize) -> Option<&mut Page> {
         let slot = self.slots.get(page)?.page;
         if slot >= DAMAGED {
             return None;
@@ -292,6 +295,7 @@ impl Map {
             index: u32_from(page),
             keep_until: 0,
             referenced: true,
+            image: ImageOf::Nothing,
         };
         let at = self.free.pop().unwrap_or_else(|| {
             self.pages.push(None);

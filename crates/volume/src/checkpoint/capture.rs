@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use onefold_format::volume::{DIRECTORY_ENTRIES, OpenSegment, SegmentEntry};
 use onefold_units::LogSegmentId;
 
+use super::sweep::Sweep;
 use super::{Phase, RESERVE_LIST, Work};
 use crate::log::Stream;
 use crate::volume::Volume;
@@ -31,13 +32,13 @@ impl Volume {
         }
         let number = self.checkpoint.number + 1;
         self.checkpoint.number = number;
-        self.checkpoint.wanted = false;
         let before = (self.checkpoint.cursor, self.checkpoint.swept);
         let replaced = self.let_members_go();
-        self.compact_meta();
-        let mut pages = self.choose_sweep(number);
+        let sweep = self.begin_sweep();
+        self.checkpoint.wanted = sweep == Sweep::All;
+        let mut pages = self.choose_sweep(number, sweep);
         let recovered = !self.recovered.is_empty();
-        let mut runs = self.capture_runs(number);
+        let mut runs = self.capture_runs(number, before.1);
         let (emptied, reserve) = self.choose_reserve(!recovered);
         if let Some((slot, parent)) = self.welcome_member() {
             self.share_capture(slot, parent, &mut pages, &mut runs);
@@ -46,8 +47,7 @@ impl Volume {
             let (slot, page) = self.map.of_key(*key);
             (slot, page / DIRECTORY_ENTRIES)
         };
-        let directories: BTreeSet<(usize, usize)> =
-            pages.iter().flat_map(|(keys, _)| keys).map(block_of).collect();
+        let directories: BTreeSet<(usize, usize)> = pages.iter().flatten().map(block_of).collect();
         let logical = self.layout.geometry().logical_blocks;
         let members =
             self.family.slots().map(|slot| (slot, self.family.of(slot).describe(logical)));
@@ -55,7 +55,7 @@ impl Volume {
         self.checkpoint.work = Some(Box::new(Work {
             phase: Phase::Pages,
             seq: self.log.seq(),
-            clean: self.checkpoint.close,
+            clean: self.checkpoint.is_closing() && sweep != Sweep::All,
             pages: pages.into(),
             directories: directories.into_iter().collect(),
             runs,

@@ -10,6 +10,7 @@ use super::write::extents;
 use super::{Phase, SPOILED_MAX, Work};
 use crate::io::IoFailed;
 use crate::log::Stream;
+use crate::page::Page;
 use crate::volume::{Frozen, Volume};
 
 impl Volume {
@@ -53,20 +54,20 @@ impl Volume {
     pub(crate) fn commit(&mut self) {
         let Some(work) = self.checkpoint.work.take() else { return };
         let work = *work;
-        let (swept, mut old) = (work.swept, std::mem::take(&mut self.checkpoint.runs.list));
+        let mut runs = std::mem::take(&mut self.checkpoint.runs.list);
+        self.checkpoint.runs.next_number += u64_from(work.runs.len());
+        runs.extend(work.runs.into_iter().map(|new| new.run));
         let mut replaced = work.replaced;
         // One that is going is in no body any more.
         let there = self.family.slots().fold(0_u64, |mask, slot| mask | 1 << slot);
-        old.retain(|run| {
-            let keep = !self.is_swept(run, swept) && run.members & there > 0;
+        runs.retain(|run| {
+            let keep = !self.is_swept(run, work.swept) && run.members & there > 0;
             if !keep {
                 replaced.extend(&run.blocks);
             }
             keep
         });
-        self.checkpoint.runs.next_number += u64_from(work.runs.len());
-        old.extend(work.runs.into_iter().map(|new| new.run));
-        self.checkpoint.runs.list = old;
+        self.checkpoint.runs.list = runs;
         replaced.extend(std::mem::replace(&mut self.checkpoint.body, work.body_blocks));
         for at in replaced {
             self.lose(at);
@@ -102,6 +103,10 @@ impl Volume {
 
     /// Takes a checkpoint back that came to nothing (invariant 4).
     pub(super) fn undo(&mut self, work: Work) {
+        // What was not written yet.
+        for page in work.pages.iter().flatten().copied() {
+            self.map.page_mut(page).map(Page::take_image);
+        }
         for (page, image) in work.old_images.into_iter().rev() {
             self.map.set_image(page, image, true);
         }

@@ -11,8 +11,8 @@
 //!
 //! 1. A root points only to what was durable before it was written: batches up to X and those of the checkpoint itself.
 //! 2. What the last committed root points to stays as it is: its log segments are given back after the next one counts.
-//! 3. A run is dropped when the sweep has passed every page since it was made: each page it has records of has an image
-//!    that is newer.
+//! 3. A run is dropped when the sweep has passed every page since it was made, the pages of its own checkpoint included: each
+//!    page it has records of has an image that is as new or newer.
 //! 4. A checkpoint one of whose batches, or of the batches before it, went to another place is begun again.
 
 mod capture;
@@ -33,7 +33,6 @@ use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::config::Options;
 use crate::log::Stream;
-use crate::page::Entries;
 use crate::runs::{Run, Runs};
 use crate::volume::Volume;
 
@@ -49,6 +48,9 @@ const RUNS_MAX: u64 = 1024;
 
 /// The same while checkpoints take more of the log than the map should.
 const RUNS_IN_A_HURRY: u64 = 16;
+
+/// Runs from which on closing leaves none, if it can: an opening reads their blocks beside the pages.
+const RUNS_AT_CLOSE: usize = 2;
 
 /// Log segments that a root names as the next ones (volume.md, section 7).
 pub(crate) const RESERVE_LIST: usize = 64;
@@ -84,8 +86,7 @@ struct Work {
     /// X.
     seq: u64,
     clean: bool,
-    /// Keys of pages that are the same, with their content.
-    pages: VecDeque<(Vec<usize>, Option<Entries>)>,
+    pages: VecDeque<SweptPage>,
     /// Members and their blocks.
     directories: VecDeque<(usize, usize)>,
     /// The runs, one for each member that changed, and the one at hand.
@@ -114,6 +115,10 @@ struct Work {
     spoiled: bool,
 }
 
+/// A page whose image is written: the keys that it is the image of. The first one has what the image is made of, unless nothing
+/// is mapped.
+type SweptPage = Vec<usize>;
+
 /// A run that is being written.
 #[derive(Debug)]
 struct NewRun {
@@ -124,6 +129,16 @@ struct NewRun {
     /// Records that are written, and entries of the index.
     written: usize,
     index_written: usize,
+}
+
+/// Closing takes two checkpoints if many map pages have to be written: recovery reads all that comes with the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// The next checkpoint may be the last but one.
+    Begins,
+    /// The next one is the last.
+    Ends,
 }
 
 /// The state of checkpoints.
@@ -141,7 +156,7 @@ pub(crate) struct Checkpoint {
     /// Pages that the sweep waits for.
     prefetch: BTreeSet<usize>,
     wanted: bool,
-    close: bool,
+    closing: Closing,
     spoiled_in_a_row: u32,
     sent_blocks: u64,
     sent_batches: u64,
@@ -171,7 +186,7 @@ impl Checkpoint {
             swept: 0,
             prefetch: BTreeSet::new(),
             wanted: false,
-            close: false,
+            closing: Closing::No,
             spoiled_in_a_row: 0,
             sent_blocks: 0,
             sent_batches: 0,
@@ -210,7 +225,7 @@ impl Checkpoint {
 
     /// The last checkpoint was asked for: nothing changes any more.
     pub(crate) const fn is_closing(&self) -> bool {
-        self.close
+        !matches!(self.closing, Closing::No)
     }
 
     /// A checkpoint is needed soon.
@@ -277,7 +292,7 @@ impl Volume {
     /// Begins the last checkpoint. The volume takes no changes from now on; it is closed when it is idle.
     pub fn close(&mut self) {
         if self.frozen.is_none() {
-            self.checkpoint.close = true;
+            self.checkpoint.closing = Closing::Begins;
             self.checkpoint.wanted = true;
         }
     }

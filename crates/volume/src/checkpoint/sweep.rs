@@ -1,14 +1,26 @@
 //! What a checkpoint takes from the map: the records of its runs, and the pages of the sweep.
 
-use onefold_format::volume::RunRecord;
+use onefold_format::volume::{DIRECTORY_ENTRIES, RunRecord};
 use onefold_units::convert::{index64, u64_from};
 
-use super::{NewRun, RECORDS_PER_PAGE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN};
+use super::{
+    Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN,
+    SweptPage,
+};
 use crate::faults::first_lba;
+use crate::layout::Layout;
 use crate::map::Ready;
-use crate::page::{Entries, Page};
+use crate::page::ImageOf;
 use crate::runs::Run;
 use crate::volume::Volume;
+
+/// How much of the map a checkpoint sweeps over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sweep {
+    Nothing,
+    Some,
+    All,
+}
 
 impl Volume {
     /// Whether what recovery found is in a run that counts. A page that is read before would lack it.
@@ -21,14 +33,15 @@ impl Volume {
         self.recovery_counts() && self.checkpoint.runs.all_counted()
     }
 
-    /// Everything that changed since the last capture: a run for each member.
-    pub(super) fn capture_runs(&mut self, number: u64) -> Vec<NewRun> {
+    /// Everything that changed since the last capture: a run for each member. `swept` is where the sweep of this checkpoint began.
+    pub(super) fn capture_runs(&mut self, number: u64, swept: u64) -> Vec<NewRun> {
         let mut recovered = std::mem::take(&mut self.recovered);
         let counted = recovered.is_empty();
         let mut runs = Vec::new();
         for slot in self.family.slots().collect::<Vec<_>>() {
             let at = recovered.iter().position(|(of, _)| *of == slot);
             let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
+            records.reserve_exact(index64(self.map.dirty_entries()));
             self.capture_records(slot, number, &mut records);
             if records.is_empty() {
                 continue;
@@ -40,9 +53,12 @@ impl Volume {
                 counted,
                 blocks: Vec::new(),
                 index: Vec::new(),
-                swept: self.checkpoint.swept,
+                swept,
             };
-            runs.push(NewRun { run, slot, records, written: 0, index_written: 0 });
+            // Where images have all of it, it is not written.
+            let is_swept = self.is_swept(&run, self.checkpoint.swept);
+            let written = if is_swept { records.len() } else { 0 };
+            runs.push(NewRun { run, slot, records, written, index_written: 0 });
         }
         runs
     }
@@ -71,10 +87,10 @@ impl Volume {
         &self,
         slot: usize,
         parent: usize,
-        pages: &mut [(Vec<usize>, Option<Entries>)],
+        pages: &mut [SweptPage],
         runs: &mut [NewRun],
     ) {
-        for (keys, _) in pages {
+        for keys in pages {
             let of_parent = keys.iter().find(|key| self.map.of_key(**key).0 == parent);
             let page = of_parent.map(|key| self.map.of_key(*key).1);
             keys.extend(page.map(|page| self.map.key(slot, page)));
@@ -84,21 +100,42 @@ impl Volume {
         }
     }
 
+    /// How much the checkpoint that begins sweeps over.
+    pub(super) fn begin_sweep(&mut self) -> Sweep {
+        match self.checkpoint.closing {
+            Closing::No => self.compact_meta(),
+            Closing::Begins if self.can_sweep_all() => {
+                self.checkpoint.closing = Closing::Ends;
+                return Sweep::All;
+            }
+            Closing::Begins => {}
+            Closing::Ends => return Sweep::Nothing,
+        }
+        Sweep::Some
+    }
+
     /// The pages whose images are written now, with their content. The sweep goes over all members at once; what is the
     /// same in several becomes one image. It stops at a page that is not in memory, and asks for it.
-    pub(super) fn choose_sweep(&mut self, number: u64) -> Vec<(Vec<usize>, Option<Entries>)> {
+    /// If it goes over all of the map at once, no run is left.
+    pub(super) fn choose_sweep(&mut self, number: u64, sweep: Sweep) -> Vec<SweptPage> {
         let mut chosen = Vec::new();
         self.checkpoint.prefetch.clear();
         // A page that is read now would lack what recovery found. And nobody waits for more than a root when a volume is
         // opened: nothing is in memory yet.
-        if !self.is_counted() || (number == 1 && self.map.resident() == 0) {
+        let nothing = sweep == Sweep::Nothing || !self.is_counted();
+        if nothing || (number == 1 && self.map.resident() == 0) {
             return chosen;
+        }
+        if sweep == Sweep::All {
+            // Neighbours lie side by side then.
+            self.checkpoint.cursor = 0;
         }
         let (pages, from) = (self.map.pages_each(), self.checkpoint.cursor);
         // What small checkpoints write beside pages stays until the sweep has come round.
         let share = if self.meta_is_sparse() { RUNS_IN_A_HURRY } else { RUNS_MAX };
         let least = SWEEP_MIN.max(u64_from(pages) / share);
-        let mut budget = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
+        let some = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
+        let mut budget = if sweep == Sweep::All { u64::MAX } else { some };
         for step in 0..pages {
             let page = (from + step) % pages;
             let changed = self.changed(page);
@@ -112,8 +149,13 @@ impl Volume {
                 return chosen;
             }
             let images = self.images(&changed);
-            let written = images.iter().filter(|(_, entries)| entries.is_some()).count();
-            budget = budget.saturating_sub(u64_from(written));
+            for keys in &images {
+                let mapped = self.map.page_mut(keys[0]).filter(|page| !page.maps_nothing());
+                budget = budget.saturating_sub(mapped.is_some().into());
+                if let Some(page) = mapped {
+                    page.image = ImageOf::Page;
+                }
+            }
             for key in changed {
                 self.map.keep(key, number);
             }
@@ -130,15 +172,37 @@ impl Volume {
         keys.filter(|key| self.map.is_stale(*key) || self.map.is_dirty(*key)).collect()
     }
 
+    /// Whether the next opening would have many runs to read beside images, all pages that have records there are in memory, and
+    /// there is room for their images.
+    fn can_sweep_all(&self) -> bool {
+        if !self.is_counted() || self.checkpoint.runs.list.len() < RUNS_AT_CLOSE {
+            return false;
+        }
+        let keys =
+            self.family.slots().flat_map(|slot| self.map.key(slot, 0)..self.map.key(slot + 1, 0));
+        let mut images = 0;
+        for key in keys.filter(|key| self.map.is_stale(*key) || self.map.is_dirty(*key)) {
+            if self.map.ready(key) != Ready::Yes {
+                return false;
+            }
+            images += 1;
+        }
+        let directories = self.map.keys().div_ceil(DIRECTORY_ENTRIES);
+        let blocks = 2 * images + u64_from(directories);
+        let segments = blocks.div_ceil(u64::from(self.segment_room())) + 1;
+        let available = u64::from(self.segments.available());
+        images > 0 && segments + u64::from(Layout::reserve()) <= available
+    }
+
     /// The images that a page takes, and whose they are.
-    fn images(&self, keys: &[usize]) -> Vec<(Vec<usize>, Option<Entries>)> {
-        let mut images: Vec<(Vec<usize>, Option<Entries>)> = Vec::new();
+    fn images(&self, keys: &[usize]) -> Vec<SweptPage> {
+        let mapped = |key: usize| self.map.page(key).filter(|page| !page.maps_nothing());
+        let entries = |key: usize| mapped(key).map(|page| &page.entries);
+        let mut images: Vec<SweptPage> = Vec::new();
         for key in keys {
-            let nothing = self.map.maps_nothing(*key);
-            let entries = self.map.page(*key).map(Page::copy).filter(|_| !nothing);
-            match images.iter_mut().find(|(_, other)| *other == entries) {
-                Some((keys, _)) => keys.push(*key),
-                None => images.push((vec![*key], entries)),
+            match images.iter_mut().find(|image| entries(image[0]) == entries(*key)) {
+                Some(image) => image.push(*key),
+                None => images.push(vec![*key]),
             }
         }
         images

@@ -11,7 +11,7 @@ use onefold_units::{Lba, Location, Seq};
 
 use super::{Phase, Work};
 use crate::log::{BLOCK, Stream};
-use crate::page::Entries;
+use crate::page::{Entries, Page};
 use crate::runs::Run;
 use crate::volume::Volume;
 
@@ -39,11 +39,12 @@ impl Volume {
     }
 
     pub(super) fn write_page(&mut self, work: &mut Work) -> bool {
-        let Some((keys, entries)) = work.pages.pop_front() else {
+        let Some(keys) = work.pages.pop_front() else {
             work.phase = Phase::Directory;
             return true;
         };
         let page = self.map.of_key(keys[0]).1;
+        let entries = self.map.page_mut(keys[0]).and_then(Page::take_image);
         let image =
             entries.map_or(DirectoryEntry::ABSENT, |entries| self.put_image(work, page, &entries));
         for key in keys {
@@ -193,8 +194,8 @@ impl Volume {
     }
 
     pub(super) fn make_body(&self, work: &Work) -> Body {
-        let old = self.checkpoint.runs.list.iter().filter(|run| !self.is_swept(run, work.swept));
-        let runs = old.chain(work.runs.iter().map(|new| &new.run));
+        let runs = self.checkpoint.runs.list.iter().chain(work.runs.iter().map(|new| &new.run));
+        let runs = runs.filter(|run| !self.is_swept(run, work.swept));
         let slots: Vec<usize> = work.members.iter().map(|(slot, _)| *slot).collect();
         let runs = runs.map(|run| describe_run(run, &slots)).filter(|run| run.members > 0);
         let members = work.members.iter().map(|(slot, member)| {

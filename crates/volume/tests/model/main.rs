@@ -372,6 +372,28 @@ fn what_is_read_in_the_background_leaves_room_for_others() {
     assert!(most == Some(&2) && all > 2, "{most:?} of {all} reads were under way at once");
 }
 
+/// A volume that is closed leaves no runs, and all pages side by side.
+#[test]
+fn closing_writes_all_of_the_map() {
+    const PAGES: u64 = 12;
+    // Three checkpoints sweep over all pages, so there are two runs at least.
+    let options = Options { preload: 128, checkpoint_blocks: 40, ..options() };
+    let mut rig = Rig::new(64 * 260, 1024 * PAGES, options);
+    for round in 0..40 {
+        for page in 0..PAGES {
+            rig.write(page * 1024 + round * 20, 20);
+        }
+    }
+    // Opened and closed without having been read, it stays as it was.
+    for _ in 0..2 {
+        rig.reopen(true);
+    }
+    let reads: u64 = (0..10).map(|_| rig.turn()).sum();
+    assert!(reads <= 2, "{reads} reads for two blocks of each page, all side by side");
+    assert_eq!(rig.volume.resident_pages(), 12);
+    rig.read_all();
+}
+
 /// What a power cut left to be counted is counted after the opening, or a large volume would not answer for long.
 #[test]
 fn an_opening_does_not_wait_until_all_is_counted() {
