@@ -32,10 +32,14 @@ impl Volume {
         }
         let number = self.checkpoint.number + 1;
         self.checkpoint.number = number;
+        self.checkpoint.wanted = false;
         let before = (self.checkpoint.cursor, self.checkpoint.swept);
         let replaced = self.let_members_go();
         let sweep = self.begin_sweep();
-        self.checkpoint.wanted = sweep == Sweep::All;
+        if sweep == Sweep::All {
+            // The last one follows.
+            self.checkpoint.want();
+        }
         let mut pages = self.choose_sweep(number, sweep);
         let recovered = !self.recovered.is_empty();
         let mut runs = self.capture_runs(number, before.1);
