@@ -28,7 +28,7 @@ impl Volume {
         let rest = self.segment_blocks()
             - if state.segment.is_some() { state.used } else { self.segment_blocks() };
         // A batch takes at most 250 blocks, and one more may be cut short by the end of a log segment.
-        let more = index((blocks - room).div_ceil(self.options.batch_blocks.min(251) - 1)) + 1;
+        let more = index((blocks - room).div_ceil(self.blocks_of_batch(stream).min(251) - 1)) + 1;
         let has_segment = rest >= 2 * self.options.batch_blocks + blocks
             || self.segments.available() > Self::kept_from(stream);
         self.log.batches_left(stream) >= more && has_segment
@@ -43,6 +43,11 @@ impl Volume {
             self.send(open);
         }
         self.begin_batch(stream)
+    }
+
+    /// Blocks of a new batch, its header included.
+    pub(crate) fn blocks_of_batch(&self, stream: Stream) -> u32 {
+        if stream.is_user() { self.service.batch_blocks() } else { self.options.batch_blocks }
     }
 
     fn begin_batch(&mut self, stream: Stream) -> BatchId {
@@ -80,7 +85,7 @@ impl Volume {
         let state = self.log.stream_mut(stream);
         state.segment = Some(segment);
         state.used = used;
-        (segment, start, self.capacity_in(blocks - used))
+        (segment, start, self.capacity_in(stream, blocks - used))
     }
 
     /// Sends a batch: it gets its number, its header is written, and the next batch of the stream begins behind it.
@@ -170,6 +175,7 @@ impl Volume {
             bytes[index(1 + blocks) * BLOCK..index(padded) * BLOCK].fill(0);
         }
         let (blocks, sent) = if batch.remaps { (0, 1) } else { (blocks, padded) };
+        self.log.batch_mut(id).sent = self.service.begin(sent, self.now);
         self.ask(IoKind::Write, Purpose::Batch(id), start, sent);
         self.count_batch(id, blocks, sent);
     }
@@ -238,6 +244,7 @@ impl Volume {
     /// invariant 4).
     pub(crate) fn batch_over(&mut self, id: BatchId, result: Result<(), IoFailed>) {
         let batch = self.log.batch_mut(id);
+        self.service.end(std::mem::take(&mut batch.sent), self.now);
         batch.progress = Progress::Over(result.is_ok());
         let (stream, segment) = (batch.stream, batch.segment);
         if result.is_ok() {

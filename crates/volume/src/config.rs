@@ -6,7 +6,7 @@ use onefold_units::convert::index;
 use thiserror::Error;
 
 use crate::host::REQUEST_BLOCKS_MAX;
-use crate::log::CLEAN_RECORDS_MAX;
+use crate::log::{BATCHES_BESIDE, CLEAN_RECORDS_MAX};
 
 /// Fewest log segments of a volume (volume.md, section 5.1).
 pub const SEGMENTS_MIN: u32 = 128;
@@ -185,9 +185,6 @@ pub enum OptionsError {
     },
 }
 
-/// Batches beside those of a request: what is kept for others, and what other streams hold open.
-const BATCHES_BESIDE: u32 = 8;
-
 impl Options {
     /// Checks that a volume with an indirection unit of so many blocks can run with these.
     ///
@@ -202,7 +199,7 @@ impl Options {
             return Err(OptionsError::RemapUnit { unit });
         }
         let data = blocks.min(CLEAN_RECORDS_MAX + 1) - 1;
-        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1 + BATCHES_BESIDE);
+        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1) + BATCHES_BESIDE;
         let found = self.batches;
         if found < min { Err(OptionsError::Batches { found, blocks, min }) } else { Ok(()) }
     }

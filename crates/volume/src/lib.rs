@@ -44,6 +44,7 @@ mod restore;
 mod roots;
 mod runs;
 mod segments;
+mod service;
 mod slices;
 mod stats;
 mod sung;

@@ -18,12 +18,19 @@ use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::io::Buffer;
+use crate::service::UnderWay;
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 4096;
 
-/// Batches of checkpoints in memory at once, at most: 4 MiB.
+/// Batches of the cleaner in memory at once, at most: 4 MiB.
+const CLEAN_BATCHES_MAX: usize = 4;
+
+/// Batches of checkpoints, likewise.
 const META_BATCHES_MAX: usize = 4;
+
+/// Batches that are not the host's.
+pub(crate) const BATCHES_BESIDE: usize = CLEAN_BATCHES_MAX + META_BATCHES_MAX;
 
 /// Most records of moved blocks that fit a header.
 pub(crate) const CLEAN_RECORDS_MAX: u32 = 250;
@@ -139,6 +146,8 @@ pub(crate) struct Batch {
     /// Header and blocks; the header alone where blocks carry no bytes.
     pub(crate) buffer: Buffer,
     pub(crate) opened: Nanos,
+    /// Its write, while that is under way.
+    pub(crate) sent: UnderWay,
 }
 
 impl Batch {
@@ -239,19 +248,21 @@ impl Log {
         self.batches[id.0].as_mut().expect("an active batch")
     }
 
-    /// Batches that a stream may still begin: some are kept for those that let others go on.
+    /// Batches that a stream may still begin. The host, the cleaner and checkpoints have batches of their own, so none waits for
+    /// those of another.
     pub(crate) fn batches_left(&self, stream: Stream) -> usize {
-        let kept = match stream {
-            Stream::User | Stream::Hot => 4,
-            Stream::Clean => 2,
-            Stream::Meta => 0,
+        let under_way = |stream| {
+            let state = self.stream(stream);
+            state.in_flight + usize::from(state.open.is_some())
         };
-        let left = self.batches_max.saturating_sub(self.active.len() + kept);
-        if stream != Stream::Meta {
-            return left;
+        match stream {
+            Stream::User | Stream::Hot => self
+                .batches_max
+                .saturating_sub(BATCHES_BESIDE)
+                .saturating_sub(under_way(Stream::User) + under_way(Stream::Hot)),
+            Stream::Clean => CLEAN_BATCHES_MAX.saturating_sub(under_way(stream)),
+            Stream::Meta => META_BATCHES_MAX.saturating_sub(under_way(stream)),
         }
-        let meta = self.stream(stream);
-        left.min(META_BATCHES_MAX.saturating_sub(meta.in_flight + usize::from(meta.open.is_some())))
     }
 
     /// The number of the last batch that was sent.
@@ -286,6 +297,7 @@ impl Log {
             waiters: Vec::new(),
             buffer: Buffer::new(bytes),
             opened: now,
+            sent: UnderWay::default(),
         });
         batch.stream = stream;
         batch.segment = segment;

@@ -40,6 +40,7 @@ use crate::restore::candidates;
 use crate::roots::{RootCursor, newest_root};
 use crate::runs::Runs;
 use crate::segments::Segments;
+use crate::service::Service;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::volume::{Frozen, Requests, Volume};
@@ -366,6 +367,7 @@ impl Volume {
             counting: Counting::default(),
             segments: Segments::new(layout.segments(), layout.fixed()),
             log: Log::new(options.batches, 0),
+            service: Service::new(&options, layout.geometry().unit_blocks),
             heat: Heat::new(pages),
             requests: Requests::default(),
             pending: Pending::default(),

@@ -3,8 +3,8 @@
 use crate::layout::Layout;
 use crate::volume::Volume;
 
-/// Blocks that the cleaner may owe before writes of the host wait.
-const DEBT_MAX: f64 = 512.0;
+/// Blocks that the cleaner may owe before writes of the host wait, at least.
+const DEBT_MIN: f64 = 512.0;
 
 /// Share of what the host writes that the cleaner may move while there is no need to hurry.
 const BACKGROUND: f64 = 0.1;
@@ -41,7 +41,7 @@ impl Volume {
         let written = f64::from(blocks);
         let (free, low, reserve) = (self.free_soon(), self.low(), Layout::reserve());
         let cleaner = &mut self.cleaner;
-        cleaner.credit = (cleaner.credit + BACKGROUND * written).min(DEBT_MAX);
+        cleaner.credit = (cleaner.credit + BACKGROUND * written).min(DEBT_MIN);
         if free >= low {
             cleaner.debt = 0.0;
             return;
@@ -59,6 +59,15 @@ impl Volume {
 
     /// Whether the host may write now.
     pub(crate) fn cleaner_keeps_pace(&self) -> bool {
-        self.cleaner.debt < DEBT_MAX || !self.cleaner.is_walking() || self.free_soon() >= self.low()
+        self.cleaner.debt < self.debt_max()
+            || !self.cleaner.is_walking()
+            || self.free_soon() >= self.low()
+    }
+
+    /// Blocks that the cleaner may owe before writes of the host wait: a quarter of what may still be taken, because what it
+    /// begins with lies behind all that the host has under way.
+    fn debt_max(&self) -> f64 {
+        let segments = self.low() - Layout::reserve();
+        (f64::from(segments) * f64::from(self.segment_blocks()) / 4.0).max(DEBT_MIN)
     }
 }

@@ -23,6 +23,7 @@ use crate::preload::Preload;
 use crate::resize::Resizing;
 use crate::roots::RootCursor;
 use crate::segments::Segments;
+use crate::service::Service;
 use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::zones::Finishes;
@@ -48,6 +49,7 @@ pub struct Volume {
     pub(crate) counting: Counting,
     pub(crate) segments: Segments,
     pub(crate) log: Log,
+    pub(crate) service: Service,
     pub(crate) heat: Heat,
     pub(crate) requests: Requests,
     pub(crate) pending: Pending,
