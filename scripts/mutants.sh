@@ -73,8 +73,8 @@ ftl|remap-run-ends|remap/plan.rs|s/&& slot > 0//|a run ends with its superblock
 ftl|remap-target-stays|remap/plan.rs|s/stays\.extend_from_slice\(&targets\);/let _ = \&targets;/|a moved source that is a target as well stays
 ssd|zns-victim|zns/state.rs|s/self\.implicit\.first_key_value\(\)/self.implicit.last_key_value()/|the implicitly open zone that was opened first is closed
 ssd|zns-active-first|zns/state.rs|s/&& is_new\n\s*&& self\.active >= max/\&\& is_new \&\& self.active > max/|no more zones are active than may be
-ssd|zns-pointer|zns/state.rs|s/if let Some\(at\) = at\.filter\(\|at\| \*at != written\)/if let Some(at) = at.filter(|at| *at > written)/|a write begins at the write pointer
-ssd|zns-boundary|zns/state.rs|s/if blocks > self\.capacity - written/if blocks > self.capacity + 4 - written/|a write ends at the capacity
+ssd|zns-pointer|zns/state.rs|s/Some\(at\) if at != written/Some(at) if at > written/|a write begins at the write pointer
+ssd|zns-boundary|zns/state.rs|s/if blocks > limit - begin/if blocks > limit + 4 - begin/|a write ends at the capacity
 ssd|zns-record-set|zns/allocate.rs|s/(self\.data\[zone\.index\(\)\]\.set = Some\(set\);)\n\s*self\.record_zone\(zone\)\?;/$1/|NVRAM names the set of a zone before it is programmed
 ssd|zns-reset-record|zns/manage.rs|s/self\.record_zone\(zone\)\?;\n(\s*let Some\(set\) = set)/$1/|a reset is in NVRAM before the erase
 ssd|zns-given-back|zns/allocate.rs|s/if self\.given_back\.contains\(&set\) \{\n\s*self\.sync\(\)\?;\n\s*\}//|a set is not given out while its reset can be lost
@@ -84,6 +84,17 @@ ssd|zns-move-sync|zns/allocate.rs|s/self\.sync\(\)\?;\n(\s*self\.data\[zone\.ind
 ssd|zns-cut-page|zns/recover.rs|s/extent\.is_cut && state == ZoneState::Closed/extent.is_cut \&\& state == ZoneState::Empty/|a zone leaves a flash page that was cut
 ssd|zns-unverified|zns/recover.rs|s/first \+ page_blocks <= whole;/first + page_blocks <= whole + 100;/|blocks after the last FLUSH are verified
 ssd|zns-life|zns/recover.rs|s/&& record\.epoch_low == self\.data\[zone\.index\(\)\]\.resets/\&\& record.epoch_low <= u32::MAX/|staged blocks of an earlier life of a zone do not count
+ssd|zns-conv-append|zns/state.rs|s/None if self\.is_conventional\(id\)/None if id.raw() == u32::MAX/|conventional zones take no appends
+ssd|zns-conv-action|zns/state.rs|s/if self\.is_conventional\(id\) \{\n(\s*\/\/ As ZBC)/if id.raw() == u32::MAX {\n$1/|conventional zones are not opened, closed, finished and reset
+ssd|zns-conv-all|zns/manage.rs|s/self\.table\.sequential\(\)\.filter\(changes\)/self.table.ids().filter(changes)/|an action on all zones leaves conventional ones alone
+ssd|zns-conv-limit|zns/state.rs|s/if self\.is_conventional\(id\) \{ self\.size \} else \{ self\.capacity \}/self.capacity/|a conventional zone takes as much as it is long
+ssd|zns-conv-flush|zns/flush.rs|s/let mapped = self\.flush_mapped\(now\)\?;/let mapped = now;/|a FLUSH covers conventional zones
+ssd|zns-conv-fua|zns/conventional.rs|s/Command \{ fua, \.\.blocks_of/Command { fua: false \&\& fua, ..blocks_of/|FUA covers conventional zones
+ssd|zns-conv-dies|zns/conventional.rs|s/std::mem::swap\(own, device\.ftl_mut\(\)\.nand_mut\(\)\.timelines_mut\(\)\);//g; s/let own = self\.nand\.timelines_mut\(\);//|conventional and sequential zones share their dies
+ssd|zns-conv-worn|zns/conventional.rs|s/for zone in \(0\.\.self\.config\.conventional_zones\(\)\)/for zone in (0..1)/|conventional zones share what is left of their flash
+ssd|zns-conv-state|zns/recover.rs|s/ZoneCondition::Writable if self\.table\.is_conventional\(zone\)/ZoneCondition::Finished if self.table.is_conventional(zone)/|conventional zones are that after a power cut
+ssd|zns-conv-across|zns/read.rs|s/let rest = self\.read_sequential\(now, \(first, 0\), blocks - mapped, behind\)\?;/let rest = self.read_sequential(now, (first, 0), blocks - mapped, \&mut [])?; let _ = behind;/|a read that crosses from conventional zones gets both parts
+ssd|zns-conv-records|zns/layout.rs|s/numbers\.extend\(Some\(self\.conventional\)\.filter\(\|zones\| \*zones > 0\)\);//|records name the conventional zones
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries

@@ -73,7 +73,7 @@ impl Config {
     /// As [`Config::ssd`] and [`Config::zns`].
     pub fn logical_bytes(&self) -> Result<u64, ConfigError> {
         if let Some(zns) = self.zns(0)? {
-            return Ok(u64::from(zns.zones) * u64::from(zns.capacity_blocks) * 4096);
+            return Ok(zns.writable_blocks() * 4096);
         }
         let geometry = self.geometry()?;
         Ok(self.logical_units(&geometry)? * u64::from(geometry.unit_bytes()))
@@ -88,7 +88,15 @@ impl Config {
         if self.is_zoned() {
             return Err(ConfigError::NeedsBlocks { what: "this use of a device" });
         }
-        let geometry = self.geometry()?;
+        self.mapped_device(self.geometry()?, seed)
+    }
+
+    /// A device that maps pages, on an array.
+    pub(crate) fn mapped_device(
+        &self,
+        geometry: Geometry,
+        seed: u64,
+    ) -> Result<SsdConfig, ConfigError> {
         self.check_order("ftl.gc_stop", "ftl.gc_start")?;
         Ok(SsdConfig {
             geometry,
@@ -142,7 +150,7 @@ impl Config {
         }
     }
 
-    fn ftl(&self, logical_units: u64, seed: u64) -> FtlConfig {
+    pub(crate) fn ftl(&self, logical_units: u64, seed: u64) -> FtlConfig {
         FtlConfig {
             logical_units,
             hidden_units: self.hidden_units(),
@@ -247,9 +255,12 @@ impl Config {
     pub fn with_logical_size(&self, bytes: u64) -> Result<Self, ConfigError> {
         const MAX_BLOCKS: u64 = 1 << 24;
         let geometry = self.geometry()?;
-        let unit = match self.zns(0)? {
-            Some(zns) => u64::from(zns.capacity_blocks) * u64::from(geometry.unit_bytes()),
-            None => u64::from(geometry.unit_bytes()),
+        let block = u64::from(geometry.unit_bytes());
+        let (unit, conventional) = if self.is_zoned() {
+            let (zone, capacity) = self.zone_blocks()?;
+            (u64::from(capacity) * block, self.conventional_blocks(zone) * block)
+        } else {
+            (block, 0)
         };
         let per_block = geometry.raw_bytes() / self.count("geometry.blocks");
         let fraction = if let Value::Capacity(Capacity::Fraction(fraction)) =
@@ -264,7 +275,8 @@ impl Config {
         let all = bytes.saturating_add(self.hidden_units() * unit);
         let exact = convert::float(all) / fraction / convert::float(per_block);
         let blocks = convert::floor_u64((exact - 1e-9).ceil());
-        if !bytes.is_multiple_of(unit) || !(1..=MAX_BLOCKS).contains(&blocks) {
+        let is_whole = bytes > conventional && (bytes - conventional).is_multiple_of(unit.max(1));
+        if !is_whole || !(1..=MAX_BLOCKS).contains(&blocks) {
             return Err(ConfigError::LogicalSize {
                 found: Measure::Size.format(bytes),
                 unit: Measure::Size.format(unit),
@@ -284,14 +296,16 @@ impl Config {
         Ok(config)
     }
 
-    /// Adds blocks until there are more sets of them than zones: what is a share of many zones may be less than one of few.
+    /// Adds blocks until conventional zones fit and there are more sets of blocks than other zones: what is a share of many zones
+    /// may be less than one of few.
     fn make_room_for_zones(&mut self, blocks: u64, max: u64) -> Result<(), ConfigError> {
         let mut more = blocks;
         loop {
             match self.zns(0) {
-                Err(ConfigError::Namespace { source: ZnsConfigError::Space { .. } })
-                    if more < max =>
-                {
+                Err(
+                    ConfigError::Namespace { source: ZnsConfigError::Space { .. } }
+                    | ConfigError::ConventionalZones { .. },
+                ) if more < max => {
                     more += 1;
                     self.put("geometry.blocks", Value::Count(more), Origin::Size);
                 }

@@ -130,6 +130,19 @@ pub enum ConfigError {
         /// Why.
         source: onefold_ssd::zns::ZnsConfigError,
     },
+    /// No share of the flash array is large enough for the conventional zones.
+    #[error(
+        "namespace.conventional is {zones}, which with an over-provisioning of {op} needs more than the {blocks} flash blocks of \
+         each plane: raise geometry.blocks, or use fewer conventional zones"
+    )]
+    ConventionalZones {
+        /// Conventional zones.
+        zones: u64,
+        /// Their over-provisioning.
+        op: f64,
+        /// Flash blocks of a plane.
+        blocks: u32,
+    },
     /// The capacity of a zone is not one of blocks.
     #[error("namespace.zone_capacity is {bytes} B, expected a multiple of 4096 B")]
     ZoneCapacity {
@@ -319,9 +332,10 @@ impl ConfigError {
             Self::ZonedVolume { .. } | Self::ZonedGeometry { .. } | Self::ZonedLayout { .. } => {
                 "config::zoned"
             }
-            Self::NeedsBlocks { .. } | Self::Namespace { .. } | Self::ZoneCapacity { .. } => {
-                "config::namespace"
-            }
+            Self::NeedsBlocks { .. }
+            | Self::Namespace { .. }
+            | Self::ConventionalZones { .. }
+            | Self::ZoneCapacity { .. } => "config::namespace",
             Self::Syntax { .. } => "config::syntax",
             Self::SetSyntax { .. } => "usage::set",
             Self::FileAndPreset { .. } => "usage::file_and_preset",
@@ -374,6 +388,10 @@ impl ConfigError {
             }
             Self::NeedsBlocks { .. } => {
                 "leave that out, or choose --set namespace.type=block".to_owned()
+            }
+            Self::ConventionalZones { .. } => {
+                "change namespace.conventional, namespace.conventional_op or geometry.blocks"
+                    .to_owned()
             }
             Self::Namespace { .. } | Self::ZoneCapacity { .. } => {
                 "change namespace.zone_size, namespace.zone_capacity, namespace.zone_dies or \

@@ -49,6 +49,7 @@ presets!(
     "femu-zns",
     "choi2022",
     "choi2022-regular",
+    "choi2022-single",
 );
 
 /// The preset called `name`.

@@ -1,4 +1,4 @@
-//! The zoned volume that a configuration puts between the load and two devices (`[zoned]`; zoned.md, section 3).
+//! The zoned volume that a configuration puts between the load and a zoned namespace with conventional zones, or two devices (`[zoned]`; zoned.md, section 3).
 
 use onefold_units::convert;
 use onefold_zoned::{DeviceZones, Geometry, JournalMode, Layout, Options};
@@ -9,15 +9,15 @@ use crate::load::Sources;
 
 const BLOCK: u64 = 4096;
 
-/// A zoned volume over a regular device and a zoned namespace.
+/// A zoned volume over a zoned namespace with conventional zones, or over one without and a regular device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZonedVolume {
-    /// The zones of both; those of the regular device are pieces of it.
+    /// The zones of all devices; those of the regular one are pieces of it.
     pub geometry: Geometry,
     /// How it is run: blocks carry no bytes.
     pub options: Options,
-    /// The regular device.
-    pub regular: Box<Config>,
+    /// The regular device, if there is one; it comes first then.
+    pub regular: Option<Box<Config>>,
     /// Bytes that the volume exports.
     pub logical_bytes: u64,
 }
@@ -42,27 +42,45 @@ impl Config {
                 "zones that can be written to their end: leave namespace.zone_capacity out",
             );
         }
-        let name = self.text("zoned.regular");
-        if name.is_empty() {
-            return needs("zoned.regular, the preset of a device for random writes");
-        }
-        let regular = Self::load(&Sources { preset: Some(name), ..Sources::default() })?;
-        if regular.is_zoned() || regular.volume()?.is_some() {
-            return needs("a zoned.regular without zones and volume");
-        }
         let zone_blocks = zns.zone_blocks;
-        let pieces = regular.logical_bytes()? / BLOCK / u64::from(zone_blocks);
-        let devices = vec![
-            DeviceZones { conventional: convert::narrow(pieces), sequential: 0 },
-            DeviceZones { conventional: 0, sequential: zns.zones },
-        ];
+        let conventional = zns.conventional_zones();
+        let regular = self.regular_device(conventional)?;
+        let mut devices = vec![DeviceZones { conventional, sequential: zns.zones }];
+        if let Some(regular) = &regular {
+            let pieces = regular.logical_bytes()? / BLOCK / u64::from(zone_blocks);
+            let pieces = DeviceZones { conventional: convert::narrow(pieces), sequential: 0 };
+            devices.insert(0, pieces);
+        }
         let geometry = Geometry::new(zone_blocks, devices)
             .map_err(|source| ConfigError::ZonedGeometry { source })?;
         let layout = Layout::new(&geometry, geometry.zones())
             .map_err(|source| ConfigError::ZonedLayout { source })?;
         let logical_bytes = layout.blocks(&geometry) * BLOCK;
         let options = self.zoned_options(logical_bytes)?;
-        Ok(Some(ZonedVolume { geometry, options, regular: Box::new(regular), logical_bytes }))
+        Ok(Some(ZonedVolume { geometry, options, regular, logical_bytes }))
+    }
+
+    /// The device beside zones of which none are conventional.
+    fn regular_device(&self, conventional: u32) -> Result<Option<Box<Self>>, ConfigError> {
+        let needs = |what| Err(ConfigError::ZonedVolume { what });
+        let name = self.text("zoned.regular");
+        match (name.is_empty(), conventional > 0) {
+            (true, true) => return Ok(None),
+            (true, false) => {
+                return needs(
+                    "namespace.conventional, or zoned.regular, the preset of a device for random writes",
+                );
+            }
+            (false, true) => {
+                return needs("either namespace.conventional or zoned.regular, not both");
+            }
+            (false, false) => {}
+        }
+        let regular = Self::load(&Sources { preset: Some(name), ..Sources::default() })?;
+        if regular.is_zoned() || regular.volume()?.is_some() {
+            return needs("a zoned.regular without zones and volume");
+        }
+        Ok(Some(Box::new(regular)))
     }
 
     fn zoned_options(&self, logical_bytes: u64) -> Result<Options, ConfigError> {

@@ -289,7 +289,18 @@ fn a_zoned_volume_says_what_it_needs() {
         (
             "femu-zns",
             &["zoned.policy=dmz"],
-            "zoned.policy needs zoned.regular, the preset of a device for random writes",
+            "zoned.policy needs namespace.conventional, or zoned.regular, the preset of a device for random writes",
+        ),
+        (
+            "choi2022-single",
+            &["zoned.regular=s1"],
+            "zoned.policy needs either namespace.conventional or zoned.regular, not both",
+        ),
+        (
+            "femu-zns",
+            &["namespace.conventional=31"],
+            "namespace.conventional is 31, which with an over-provisioning of 0.25 needs more than the 32 flash blocks of each \
+             plane: raise geometry.blocks, or use fewer conventional zones",
         ),
         (
             "choi2022",
@@ -309,6 +320,12 @@ fn a_zoned_volume_says_what_it_needs() {
     ] {
         assert_eq!(refused(preset, sets), expected);
     }
+    let error =
+        refused("femu-zns", &["namespace.conventional=8", "ftl.gc_stop=0.4", "ftl.gc_start=0.5"]);
+    assert!(
+        error.contains("namespace.conventional") || error.contains("lower capacity.logical"),
+        "{error}"
+    );
     let error = refused("choi2022", &["zoned.regular=nope"]);
     assert_eq!(error, "there is no preset `nope`");
 }
@@ -320,6 +337,9 @@ fn the_devices_of_choi_2022_export_62_chunks() {
     let zoned = config.zoned_volume().unwrap().unwrap();
     assert_eq!((zoned.geometry.zones(), zoned.logical_bytes), (80, 62 << 26));
     assert_eq!(config.host_bytes().unwrap(), 62 << 26);
+    let single = preset("choi2022-single").unwrap().zoned_volume().unwrap().unwrap();
+    assert_eq!((single.geometry.zones(), single.logical_bytes), (80, 62 << 26));
+    assert!(single.regular.is_none() && single.geometry.devices() == 1);
 }
 
 #[test]

@@ -99,6 +99,48 @@ fn zoned_presets_have_the_zones_of_their_sources() {
         assert_eq!(onefold_ssd::zns::ZnsLayout::new(&zns).unwrap().sets(), sets, "{name}");
     }
     assert_eq!(load("femu-zns", &[]).logical_bytes().unwrap(), 31 * (128 << 20));
+    let single = zns("choi2022-single");
+    assert_eq!((single.conventional_zones(), single.zones, single.zone_blocks), (16, 64, 16_384));
+    assert_eq!(onefold_ssd::zns::ZnsLayout::new(&single).unwrap().sets(), 65);
+    let conventional = single.conventional.unwrap();
+    assert_eq!(conventional.ftl.logical_units * 4096, 1 << 30);
+    assert_eq!(conventional.geometry.spec().blocks, 93 - 65);
+    assert_eq!(load("choi2022-single", &[]).logical_bytes().unwrap(), 5 << 30);
+}
+
+/// Conventional zones take the flash that they need and not more, wherever that leaves room for the others.
+#[test]
+fn conventional_zones_have_their_share_of_the_flash() {
+    let share = |sets: &[&str]| {
+        let zns = load("choi2022-single", sets).zns(0).unwrap().unwrap();
+        let device = zns.conventional.unwrap();
+        let ftl = onefold_ftl::FtlConfig {
+            logical_units: device.ftl.logical_units * 5 / 4,
+            ..device.ftl
+        };
+        let fits = |blocks| {
+            let spec = onefold_nand::GeometrySpec { blocks, ..*device.geometry.spec() };
+            let geometry = onefold_nand::Geometry::new(spec).unwrap();
+            onefold_ftl::Layout::new(&geometry, &ftl).is_ok()
+        };
+        let blocks = device.geometry.spec().blocks;
+        assert!(fits(blocks) && !fits(blocks - 1), "{blocks} blocks");
+        assert_eq!(device.geometry.dies(), zns.geometry.dies());
+        (blocks, zns.zones, device.faults.bad_superblocks, zns.faults.bad_superblocks)
+    };
+    assert_eq!(share(&[]), (28, 64, 0, 0));
+    let bad = "faults.bad_superblocks=6";
+    assert_eq!(share(&[bad]), (28, 64, 1, 5), "28 of 93 superblocks are theirs");
+    let fewer = ["namespace.conventional=4", "capacity.logical=4.5GiB", "geometry.blocks=90"];
+    let (blocks, zones, ..) = share(&fewer);
+    assert_eq!(zones, 68);
+    assert!(blocks < 28);
+    let sized = load("choi2022-single", &["zoned.policy=none"]).with_logical_size(3 << 30).unwrap();
+    let zns = sized.zns(0).unwrap().unwrap();
+    assert_eq!((zns.conventional_zones(), zns.zones), (16, 32));
+    assert!(zns.geometry.spec().blocks > 32 + 28);
+    let odd = load("choi2022-single", &[]).with_logical_size((3 << 30) + 4096);
+    assert!(odd.is_err() && load("choi2022-single", &[]).with_logical_size(1 << 30).is_err());
 }
 
 #[test]

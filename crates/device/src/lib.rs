@@ -30,7 +30,7 @@ pub use volume::{
     VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize, VolumeSpec,
 };
 pub use zoned::{
-    Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
-    ZonedCheck, ZonedDetails, ZonedDevice, ZonedError, ZonedOpened, ZonedShape, check_zoned,
-    inspect_zoned,
+    ConventionalDetails, Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo,
+    ZoneLimits, ZoneState, ZonedCheck, ZonedDetails, ZonedDevice, ZonedError, ZonedOpened,
+    ZonedShape, check_zoned, inspect_zoned,
 };

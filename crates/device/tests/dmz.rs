@@ -38,6 +38,7 @@ fn config() -> ZnsConfig {
         zone_blocks: 256,
         capacity_blocks: 256,
         zones: 32,
+        conventional: None,
         zone_dies: 2,
         limits: ZoneLimits { max_open: Some(5), max_active: None },
         append_blocks: None,

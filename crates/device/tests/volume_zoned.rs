@@ -5,7 +5,7 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::TEXT;
+use common::{TEXT, with_conventional};
 use onefold_device::{
     Access, BlockDevice, Image, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions,
     VolumeSpec, ZnsConfig, ZoneLimits, ZonedDevice,
@@ -36,6 +36,7 @@ fn config() -> ZnsConfig {
         zone_blocks: 256,
         capacity_blocks: 192,
         zones: 40,
+        conventional: None,
         zone_dies: 2,
         limits: ZoneLimits { max_open: Some(5), max_active: Some(6) },
         append_blocks: None,
@@ -49,30 +50,34 @@ fn config() -> ZnsConfig {
 /// Where zones are.
 enum Place {
     /// In an image in this folder.
-    Image(tempfile::TempDir),
+    Image(tempfile::TempDir, Box<ZnsConfig>),
     Device(PathBuf),
 }
 
 impl Place {
     fn new() -> Self {
-        let this = Self::Image(tempfile::tempdir().unwrap());
-        drop(Image::create(&this.path(), &config(), TEXT.to_owned()).unwrap());
+        Self::of(config())
+    }
+
+    fn of(config: ZnsConfig) -> Self {
+        let this = Self::Image(tempfile::tempdir().unwrap(), Box::new(config));
+        drop(Image::create(&this.path(), &config, TEXT.to_owned()).unwrap());
         this
     }
 
     fn path(&self) -> PathBuf {
         match self {
-            Self::Image(folder) => folder.path().join("zoned.img"),
+            Self::Image(folder, _) => folder.path().join("zoned.img"),
             Self::Device(path) => path.clone(),
         }
     }
 
     fn backing(&self) -> VolumeBacking {
-        if let Self::Device(path) = self {
-            return VolumeBacking::open(path, true).unwrap();
-        }
+        let Self::Image(_, config) = self else {
+            return VolumeBacking::open(&self.path(), true).unwrap();
+        };
         let image = Image::open(&self.path(), Access::Exclusive).unwrap();
-        VolumeBacking::zoned(ZonedDevice::open(image, &config()).unwrap().device)
+        VolumeBacking::zoned(ZonedDevice::open(image, config).unwrap().device)
     }
 
     fn make(&self, force: bool) -> Result<(), VolumeError> {
@@ -93,11 +98,9 @@ impl Place {
         let found = inspect(&mut backing, blocks, true).unwrap();
         assert_eq!(found.found, 0, "{:?}", found.findings);
         drop(backing);
-        if matches!(self, Self::Device(_)) {
-            return;
-        }
+        let Self::Image(_, config) = self else { return };
         let image = Image::open(&self.path(), Access::ReadOnly).unwrap();
-        let report = onefold_device::check_zoned(&image, &config(), Some(&mut |_, _| {})).unwrap();
+        let report = onefold_device::check_zoned(&image, config, Some(&mut |_, _| {})).unwrap();
         assert!(!report.is_damaged(), "{report:?}");
     }
 }
@@ -141,6 +144,38 @@ fn flushed(all: &mut [Versions]) {
 #[test]
 fn what_was_flushed_survives_cleaning_and_ends_of_the_process() {
     keeps_what_was_flushed(&Place::new());
+}
+
+/// Labels and roots in conventional zones, and some of the data; the rest in zones with a write pointer.
+#[test]
+fn a_volume_on_conventional_and_sequential_zones_keeps_what_was_flushed() {
+    let config = ZnsConfig { zones: 30, ..config() };
+    let place = Place::of(with_conventional(&config, 6));
+    keeps_what_was_flushed(&place);
+    let device = place.backing();
+    let found = device.as_zoned().unwrap().report(onefold_units::ZoneId::new(0), None).unwrap();
+    assert!(found.zones[..6].iter().all(|zone| zone.conventional && zone.write_pointer.is_none()));
+    let details = device.as_zoned().unwrap().details().unwrap();
+    assert!(details.conventional.unwrap().stored_bytes > 4 * 4096, "labels, roots and data");
+}
+
+/// Conventional zones are trimmed where others are reset.
+#[test]
+fn a_trim_gives_conventional_blocks_back() {
+    let place = Place::of(with_conventional(&config(), 6));
+    let mut backing = place.backing();
+    Backing::write(&mut backing, 256, &[7; 3 * 4096]).unwrap();
+    Backing::write(&mut backing, 6 * 256, &[8; 4096]).unwrap();
+    let stored = |backing: &VolumeBacking| {
+        backing.as_zoned().unwrap().details().unwrap().conventional.unwrap().stored_bytes
+    };
+    assert_eq!(stored(&backing), 3 * 4096);
+    Backing::trim(&mut backing, 256, 2).unwrap();
+    assert_eq!(stored(&backing), 4096);
+    let mut found = [0xEE; 3 * 4096];
+    Backing::read(&mut backing, 256, &mut found).unwrap();
+    assert!(found[..8192] == [0; 8192] && found[8192..] == [7; 4096]);
+    assert!(Backing::trim(&mut backing, 6 * 256, 1).is_err());
 }
 
 /// In a guest, as few kernels of hosts have zones:

@@ -6,15 +6,16 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use common::TEXT;
+use common::{TEXT, with_conventional};
 use onefold_device::{
     Access, DeviceError, Image, Latency, OpenOptions, Select, SsdDevice, ZnsConfig, ZnsError,
     ZoneAction, ZoneLimits, ZoneState, ZonedCheck, ZonedDevice, ZonedError, check_zoned,
     inspect_zoned,
 };
-use onefold_format::FEATURE_ZONES;
+use onefold_format::{FEATURE_CONVENTIONAL, FEATURE_ZONES};
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
 use onefold_ssd::example_config;
+use onefold_testkit::{Model as Blocks, fill};
 use onefold_units::convert::index64;
 use onefold_units::{Rng, ZoneId};
 
@@ -41,6 +42,7 @@ fn config(page: u32) -> ZnsConfig {
         zone_blocks: 64,
         capacity_blocks: 48,
         zones: ZONES,
+        conventional: None,
         zone_dies: 2,
         limits: ZoneLimits { max_open: Some(3), max_active: Some(4) },
         append_blocks: None,
@@ -372,4 +374,108 @@ fn flushes_and_writes_go_on_side_by_side() {
             );
         }
     }
+}
+
+/// Overwrites conventional zones, fills sequential ones, and ends without notice or in good order: each conventional block holds what
+/// FLUSH or FUA covered, or something later, and a check finds nothing.
+fn run_conventional(seed: u64) {
+    const FRONT: u32 = 2 * 64;
+    let mut rng = Rng::new(seed);
+    let mut config = with_conventional(&config([1, 2, 4][index64(seed % 3)]), 2);
+    config.conventional.as_mut().unwrap().buffer.bytes = [0, 64 << 10][index64(seed % 2)];
+    let folder = Folder::new(&config);
+    let mut blocks = Blocks::new(FRONT, false);
+    let (mut device, _) = folder.open();
+    assert_eq!((device.shape().zones, device.shape().conventional), (ZONES + 2, 2));
+    for _ in 0..4 {
+        for step in 0..200 + rng.below(300) {
+            match rng.below(30) {
+                0 => {
+                    device.flush().unwrap();
+                    blocks.flushed();
+                }
+                1 => {
+                    let zone = u64::from(FRONT) + rng.below(ZONES.into()) * SIZE;
+                    let found = device.report(ZoneId::new(0), None).unwrap().zones;
+                    let info = found.iter().find(|info| info.start == zone).unwrap();
+                    let done = match info.write_pointer {
+                        Some(at) => device.write(at, &stamp(&[step]), false),
+                        None => device.manage(Select::One(info.zone), ZoneAction::Reset),
+                    };
+                    assert!(matches!(done, Ok(()) | Err(ZonedError::Zone(_))), "{done:?}");
+                }
+                _ => {
+                    let zone = u32::try_from(rng.below(2)).unwrap() * 64;
+                    let (at, fua) = (u32::try_from(rng.below(60)).unwrap(), rng.below(20) == 0);
+                    let count = 1 + u32::try_from(rng.below(4)).unwrap();
+                    let mut bytes = vec![0; 4096 * index64(count.into())];
+                    for (lpn, bytes) in (zone + at..).zip(bytes.chunks_mut(4096)) {
+                        fill(lpn, blocks.write(lpn), bytes);
+                    }
+                    device.write(u64::from(zone + at), &bytes, fua).unwrap();
+                    if fua {
+                        blocks.durable(zone + at..zone + at + count);
+                    }
+                }
+            }
+        }
+        if rng.below(3) == 0 {
+            device.close().unwrap();
+            blocks.flushed();
+        }
+        drop(device);
+        let found = folder.check();
+        assert!(!found.is_damaged(), "{found:?}");
+        let conventional = found.details.conventional.clone().unwrap();
+        assert_eq!((conventional.zones, conventional.out_of_service), (2, [0, 0]));
+        assert!(found.verified_blocks * 4096 >= conventional.stored_bytes);
+        device = folder.open().0;
+        for lpn in 0..FRONT {
+            let mut bytes = [0xEE; 4096];
+            device.read(lpn.into(), &mut bytes).unwrap();
+            blocks.settle(lpn, &bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn conventional_zones_survive_ends_of_the_process() {
+    for seed in 0..9 {
+        run_conventional(seed);
+    }
+}
+
+#[test]
+fn an_image_with_conventional_zones_says_so() {
+    let folder = Folder::new(&with_conventional(&config(2), 2));
+    let image = Image::open(&folder.path(), Access::ReadOnly).unwrap();
+    assert_eq!(image.label().features, FEATURE_ZONES | FEATURE_CONVENTIONAL);
+    assert_eq!(image.label().logical_bytes, (2 * 64 + 6 * 48) * 4096);
+    drop(image);
+    let (device, _) = folder.open();
+    device.write(70, &stamp(&[7, 8]), true).unwrap();
+    device.write(64 * 2, &stamp(&[9]), true).unwrap();
+    let refused = device.manage(Select::One(ZoneId::new(1)), ZoneAction::Reset);
+    assert!(matches!(refused, Err(ZonedError::Zone(ZnsError::InvalidField { .. }))));
+    device.fail_zone(ZoneId::new(1), false).unwrap();
+    device.close().unwrap();
+    drop(device);
+    let (details, _, zones) =
+        inspect_zoned(&Image::open(&folder.path(), Access::ReadOnly).unwrap(), &folder.config)
+            .unwrap();
+    assert_eq!(details.conventional.unwrap().out_of_service, [1, 0]);
+    assert_eq!((zones[0].state, zones[1].state), (ZoneState::NotWritePointer, ZoneState::ReadOnly));
+    assert_eq!((zones[2].start, zones[2].write_pointer), (128, Some(129)));
+    assert_eq!(folder.check().verified_blocks, 3);
+    // What is damaged on flash is an error of its block, and of no other one.
+    let bytes = fs::read(folder.path()).unwrap();
+    let place = 4096 * bytes.chunks(4096).position(|block| block == stamp(&[8])).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(folder.path()).unwrap();
+    file.write_all_at(&[1], place as u64).unwrap();
+    let found = folder.check();
+    assert_eq!((found.unreadable, found.verified_blocks), (vec![71], 2));
+    // A namespace of the same size without them is another device.
+    let other = ZnsConfig { conventional: None, ..folder.config };
+    let image = Image::open(&folder.path(), Access::Exclusive).unwrap();
+    assert!(matches!(ZonedDevice::open(image, &other), Err(DeviceError::Mismatch { .. })));
 }

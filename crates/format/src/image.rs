@@ -21,7 +21,9 @@ const FIXED_BYTES: usize = 76;
 pub const FEATURE_STRIDES: u32 = 1;
 /// Feature bit: the device is a zoned namespace, whose NVRAM and spare areas hold zones and sets of blocks.
 pub const FEATURE_ZONES: u32 = 2;
-const KNOWN_FEATURES: u32 = FEATURE_STRIDES | FEATURE_ZONES;
+/// Feature bit: the first zones are conventional, and the last blocks of every plane have a block namespace's layout.
+pub const FEATURE_CONVENTIONAL: u32 = 4;
+const KNOWN_FEATURES: u32 = FEATURE_STRIDES | FEATURE_ZONES | FEATURE_CONVENTIONAL;
 
 /// Why a label cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

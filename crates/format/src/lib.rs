@@ -25,7 +25,8 @@ pub use dmz::{
 };
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{
-    FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError, ImageLabel, LABEL_BYTES,
+    FEATURE_CONVENTIONAL, FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError,
+    ImageLabel, LABEL_BYTES,
 };
 pub use remap::{
     CommandSlot, CommandState, LogPageHead, REMAP_BLOCK_BYTES, REMAP_RANGES_MAX, RangeResult,

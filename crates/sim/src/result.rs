@@ -36,7 +36,7 @@ pub use summary::{
 };
 pub use table::table;
 pub use volume::{Stalls, Volume};
-pub use zoned::Zoned;
+pub use zoned::{Conventional, Zoned};
 pub use zoned_volume::{Reclaims, Waits, ZonedDevice, ZonedVolume};
 
 /// Name and version of the result format, as its key `schema`.

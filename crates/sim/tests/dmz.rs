@@ -1,4 +1,4 @@
-//! Loads on a zoned volume over two devices.
+//! Loads on a zoned volume over two devices, or over one with conventional zones.
 
 mod common;
 
@@ -99,4 +99,29 @@ fn requests_in_part_of_a_block_are_refused() {
     let setup = choi(&[], "randwrite,bs=1KiB,qd=1,requests=10");
     let error = simulate(&setup, &Control::default()).unwrap_err().to_string();
     assert!(error.contains("is not in whole blocks of 4 KiB"), "{error}");
+}
+
+/// One device with conventional zones: the same placement, all of it on one device, whose collection is behind the conventional zones.
+#[test]
+fn one_device_with_conventional_zones_is_enough() {
+    let small = [
+        "geometry.pages=64",
+        "geometry.blocks=110",
+        "namespace.zone_size=16MiB",
+        "capacity.logical=1.25GiB",
+    ];
+    let single = |load: &str| {
+        let (result, volume) = run(&setup("choi2022-single", &sets(&small), &workload(load)));
+        assert_eq!((volume.devices.len(), &volume.devices[0].name[..]), (1, "zoned"));
+        assert_eq!(volume.cache_zones, 14);
+        (result, volume)
+    };
+    let (result, volume) = single("randwrite,bs=4KiB,qd=32,requests=20k,range=128MiB");
+    assert_eq!((volume.sent("user"), volume.valid_copies), (20_000, 0));
+    assert!(volume.phys_per_user < 1.02, "{}", volume.phys_per_user);
+    // A few are overwritten before their flash page is full.
+    assert!(result.flash.program_pages.of("user") > 19_000);
+    let (_, volume) = single("randwrite,bs=4KiB,qd=32,requests=3k,range=768MiB");
+    assert!(volume.sent("zero_fill") > volume.sent("user"), "{volume:?}");
+    assert!(volume.reclaims_total().0 > 0 && volume.devices[0].flushes > 0);
 }

@@ -133,3 +133,35 @@ fn zoned_presets_run() {
         assert_eq!(result.config["namespace"]["type"], "zoned");
     }
 }
+
+/// Two conventional zones before the others: random writes there, overwritten in place, which costs garbage collection; the
+/// sequential zones behind them are written as before.
+#[test]
+fn conventional_zones_take_random_writes() {
+    let more = [
+        "namespace.conventional=2",
+        "namespace.conventional_op=0.1",
+        "capacity.logical=8MiB",
+        "geometry.blocks=48",
+        "geometry.superblock=device",
+        "ftl.separate_gc=false",
+    ];
+    let (result, zoned) = run(&small(&more, "randwrite,bs=4KiB,qd=4,requests=20k,range=2MiB"));
+    let conventional = zoned.conventional.clone().unwrap();
+    assert_eq!((conventional.zones, result.device.logical_bytes), (2, 8 << 20));
+    assert_eq!(zoned.zones["empty"], 6);
+    assert_eq!(conventional.program_pages.of("user"), 20_000);
+    let copied = conventional.program_pages.of("gc");
+    assert!(copied > 1000 && result.flash.program_pages.of("gc") == copied, "{conventional:?}");
+    assert_eq!((result.flash.erases, result.flash.wear.max), (conventional.erases, 0));
+    assert!(conventional.wear.mean > 1.0);
+    // A load over all zones, and one that trims.
+    let (_, zoned) = run(&small(&more, "write,bs=64KiB,qd=4,bytes=17MiB"));
+    assert_eq!((zoned.zones["full"], zoned.zones["implicitly open"]), (6, 0));
+    assert_eq!(zoned.conventional.unwrap().program_pages.of("user"), 2 * 512 + 256);
+    let trims = "randwrite,bs=4KiB,qd=1,requests=4k,range=2MiB,trim_share=0.5";
+    let (result, _) = run(&small(&more, trims));
+    assert!(result.host.trim_pages > 1000);
+    let random = refused(&small(&more, "randwrite,bs=4KiB,qd=1,requests=100"));
+    assert!(random.contains("Zone Invalid Write"), "{random}");
+}

@@ -1,7 +1,7 @@
 //! Why a device cannot be built.
 
 /// Errors of building or recovering a device.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Flash and FTL do not fit together.

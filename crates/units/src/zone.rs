@@ -3,6 +3,8 @@
 /// State of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ZoneState {
+    /// A conventional zone: it is written anywhere and has no write pointer (ZBC, Linux; NVMe has no such zones).
+    NotWritePointer,
     /// Nothing was written since its reset.
     Empty,
     /// Opened by a write.
@@ -20,7 +22,7 @@ pub enum ZoneState {
 }
 
 impl ZoneState {
-    /// Every state, in the order of their codes.
+    /// Every state of a zone with a write pointer, in the order of their codes.
     pub const ALL: [Self; 7] = [
         Self::Empty,
         Self::ImplicitlyOpen,
@@ -35,6 +37,7 @@ impl ZoneState {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::NotWritePointer => "not write pointer",
             Self::Empty => "empty",
             Self::ImplicitlyOpen => "implicitly open",
             Self::ExplicitlyOpen => "explicitly open",
@@ -45,10 +48,11 @@ impl ZoneState {
         }
     }
 
-    /// The zone state of an NVMe zone descriptor.
+    /// The zone state of an NVMe zone descriptor, or the condition that Linux reports (`BLK_ZONE_COND_NOT_WP`).
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
+            Self::NotWritePointer => 0x0,
             Self::Empty => 0x1,
             Self::ImplicitlyOpen => 0x2,
             Self::ExplicitlyOpen => 0x3,

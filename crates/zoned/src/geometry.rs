@@ -181,8 +181,8 @@ impl Geometry {
         let device = self.device_of(zone);
         if zone.raw() - self.first[device] >= self.devices[device].conventional {
             ZoneKind::Sequential
-        } else if self.has_cache() && device == 0 {
-            ZoneKind::Cache
+        } else if device == 0 {
+            self.random_kind()
         } else {
             ZoneKind::Random
         }
@@ -192,6 +192,12 @@ impl Geometry {
     #[must_use]
     pub fn has_cache(&self) -> bool {
         self.devices.len() > 1
+    }
+
+    /// What zones that are written anywhere are: those of the first device.
+    #[must_use]
+    pub fn random_kind(&self) -> ZoneKind {
+        if self.has_cache() { ZoneKind::Cache } else { ZoneKind::Random }
     }
 
     /// Devices that have a reclaim worker: the zoned ones.

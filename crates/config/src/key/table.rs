@@ -44,7 +44,7 @@ pub(crate) const KEYS: &[Key] = &[
         "namespace.type",
         words(&["block", "zoned"]),
         "block",
-        "block: any page can be written; zoned: zones are written from start to end and reset as a whole (NVMe ZNS). Keys of [ftl] and [dedup] mean nothing there, and buffer.size is a write cache.",
+        "block: any page can be written; zoned: zones are written from start to end and reset as a whole (NVMe ZNS). Keys of [ftl] and [dedup] mean nothing to these zones, and buffer.size is a write cache.",
     ),
     key(
         "namespace.zone_size",
@@ -57,6 +57,18 @@ pub(crate) const KEYS: &[Key] = &[
         size(0, 1 << 40),
         "0",
         "What can be written of a zone, in whole flash pages. 0: all of it.",
+    ),
+    key(
+        "namespace.conventional",
+        count(0, 1 << 20),
+        "0",
+        "Conventional zones, which come first and are written anywhere. They are part of capacity.logical and have blocks of their own, with page mapping as [ftl] says and a buffer as [buffer] says.",
+    ),
+    key(
+        "namespace.conventional_op",
+        real(0.01, 10.0),
+        "0.25",
+        "Over-provisioning of the conventional zones, beside what garbage collection keeps free.",
     ),
     key("namespace.zone_dies", count(0, 1 << 20), "0", "Dies that a zone stripes over. 0: all."),
     key("namespace.max_open", count(0, 1 << 31), "0", "Open zones at most. 0: no limit."),
@@ -78,7 +90,7 @@ pub(crate) const KEYS: &[Key] = &[
         "zoned.regular",
         Kind::Text,
         "",
-        "Preset of the regular device whose space is the cache of the zoned volume.",
+        "Preset of the regular device whose space is the cache of the zoned volume. None with namespace.conventional, whose zones are that.",
     ),
     key(
         "zoned.journal",

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use onefold_format::{FEATURE_STRIDES, FEATURE_ZONES, ImageLabel};
+use onefold_format::{FEATURE_CONVENTIONAL, FEATURE_STRIDES, FEATURE_ZONES, ImageLabel};
 use onefold_ftl::Layout;
 use onefold_nand::{Geometry, NullMedia};
-use onefold_ssd::zns::{Zns, ZnsConfig, ZnsLayout};
+use onefold_ssd::zns::{Zns, ZnsConfig, ZnsLayout, ZnsMedia};
 use onefold_ssd::{Ssd, SsdConfig};
 
 use super::DeviceError;
@@ -50,7 +50,7 @@ impl DeviceKind for SsdConfig {
 
 impl DeviceKind for ZnsConfig {
     fn features(&self) -> u32 {
-        FEATURE_ZONES
+        FEATURE_ZONES | if self.conventional.is_some() { FEATURE_CONVENTIONAL } else { 0 }
     }
 
     fn describe(&self, path: &Path) -> Result<ImageLabel, DeviceError> {
@@ -58,13 +58,12 @@ impl DeviceKind for ZnsConfig {
             path: path.to_owned(),
             source: source.into(),
         })?;
-        let blocks = u64::from(self.zones) * u64::from(self.capacity_blocks);
-        let logical = blocks * u64::from(self.geometry.unit_bytes());
-        Ok(label(self.features(), &self.geometry, layout.nvram_bytes(), logical))
+        let logical = self.writable_blocks() * u64::from(self.geometry.unit_bytes());
+        Ok(label(self.features(), &self.geometry, layout.all_nvram_bytes(), logical))
     }
 
     fn check(&self, path: &Path) -> Result<(), DeviceError> {
-        Zns::new(*self, NullMedia)
+        Zns::new(*self, ZnsMedia::NULL)
             .map(drop)
             .map_err(|source| DeviceError::Zones { path: path.to_owned(), source: source.into() })
     }

@@ -44,6 +44,19 @@ impl FileLayout {
         Some(Self { nvram, nvram_bytes, heads, spares, data, unit_bytes, slots, bytes })
     }
 
+    /// The layout of a part of the device: its superblocks from `first` on, and `bytes` of its NVRAM from `nvram_at` on.
+    pub(crate) fn part(&self, first: SuperblockId, nvram_at: u64, bytes: u64) -> Self {
+        let slots = u64::from(first.raw()) * self.slots;
+        Self {
+            nvram: self.nvram + nvram_at,
+            nvram_bytes: bytes,
+            heads: self.head(first),
+            spares: self.spares + slots * u64_from(SPARE_BYTES),
+            data: self.data + slots * self.unit_bytes,
+            ..*self
+        }
+    }
+
     pub(crate) fn head(&self, superblock: SuperblockId) -> u64 {
         self.heads + u64::from(superblock.raw()) * u64_from(HEAD_BYTES)
     }
@@ -90,6 +103,17 @@ mod tests {
         assert_eq!(layout.head(SuperblockId::new(3)), 151_552 + 192);
         assert_eq!(layout.spare(Ppn::new(5)), 159_744 + 120);
         assert_eq!(layout.unit(Ppn::new(2)), 1_048_576 + 8192);
+    }
+
+    #[test]
+    fn a_part_begins_at_its_superblock() {
+        let layout = FileLayout::new(&label()).unwrap();
+        let part = layout.part(SuperblockId::new(3), 4096, 8192);
+        assert_eq!((part.nvram, part.nvram_bytes), (131_072 + 4096, 8192));
+        assert_eq!(part.head(SuperblockId::new(2)), layout.head(SuperblockId::new(5)));
+        let (slot, behind) = (Ppn::new(7), Ppn::new(3 * 256 + 7));
+        assert_eq!(part.spare(slot), layout.spare(behind));
+        assert_eq!(part.unit(slot), layout.unit(behind));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onefold_format::{FEATURE_ZONES, ImageError, ImageLabel, LABEL_BYTES};
+use onefold_format::{FEATURE_CONVENTIONAL, FEATURE_ZONES, ImageError, ImageLabel, LABEL_BYTES};
 use onefold_units::convert::u64_from;
 
 use crate::backing::{self, Access, Backing};
@@ -135,9 +135,15 @@ impl Image {
     pub(crate) fn expect(&self, config: &impl DeviceKind) -> Result<(), DeviceError> {
         let expected = config.describe(&self.path)?;
         let label = &self.label;
-        let zoned = |features: u32| u64::from(features & FEATURE_ZONES > 0);
+        let has = |features: u32, one: u32| u64::from(features & one > 0);
+        let (found, made) = (label.features, expected.features);
         let pairs = [
-            ("zoned namespaces", zoned(label.features), zoned(expected.features)),
+            ("zoned namespaces", has(found, FEATURE_ZONES), has(made, FEATURE_ZONES)),
+            (
+                "groups of conventional zones",
+                has(found, FEATURE_CONVENTIONAL),
+                has(made, FEATURE_CONVENTIONAL),
+            ),
             ("B per mapping unit", label.unit_bytes.into(), expected.unit_bytes.into()),
             ("superblocks", label.superblocks.into(), expected.superblocks.into()),
             ("slots per superblock", label.slots.into(), expected.slots.into()),

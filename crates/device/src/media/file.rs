@@ -57,9 +57,14 @@ impl FileMedia {
     /// The array of an image, whose geometry is known to be that of its label.
     #[must_use]
     pub fn new(image: &Image, geometry: Geometry) -> Self {
+        Self::on(image, *image.layout(), geometry)
+    }
+
+    /// The array of a part of an image: what is synchronised, erased and waits is told of each part by itself.
+    pub(crate) fn on(image: &Image, layout: FileLayout, geometry: Geometry) -> Self {
         Self {
             backing: image.backing(),
-            layout: *image.layout(),
+            layout,
             geometry,
             erases: Erases::new(index(geometry.superblocks())),
             runs: Runs::new(index(geometry.unit_bytes())),

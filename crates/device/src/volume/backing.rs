@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onefold_format::REMAP_RANGES_MAX;
-use onefold_units::convert::{index, index64};
+use onefold_units::convert::{index, index64, narrow};
 use onefold_units::{PAGE_BYTES, ZoneId};
 use onefold_volume::{
     Backing as BlockBacking, Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport,
@@ -184,8 +184,8 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.trim(offset, len),
             Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
-            // Zones are reset as a whole.
-            Kind::Zoned(_) => Err(IoFailed),
+            // Of conventional zones alone: others are reset as a whole.
+            Kind::Zoned(device) => zones::judge("trim", device.deallocate(at, narrow(blocks))),
         }
     }
 

@@ -107,17 +107,20 @@ fn status_of(zone: &BlkZone, has_capacity: bool) -> io::Result<ZoneStatus> {
     })?;
     let capacity = if has_capacity { zone.capacity } else { zone.len };
     let blocks = |sectors: u64| narrow(sectors / BLOCK_SECTORS);
+    if conventional {
+        return Ok(ZoneStatus::conventional(state, blocks(capacity)));
+    }
     // Nothing but whole blocks is written, by us; what somebody else left is the next block.
     let written = zone.wp.saturating_sub(zone.start).div_ceil(BLOCK_SECTORS);
     let written = if state == ZoneState::Empty { 0 } else { narrow(written) };
-    Ok(ZoneStatus { conventional, state, written, capacity: blocks(capacity) })
+    Ok(ZoneStatus { conventional: false, state, written, capacity: blocks(capacity) })
 }
 
 /// `enum blk_zone_cond`.
 const fn state_of(cond: u8) -> Option<ZoneState> {
     Some(match cond {
-        // 0 is conventional: there is no write pointer.
-        0 | 0xE => ZoneState::Full,
+        0 => ZoneState::NotWritePointer,
+        0xE => ZoneState::Full,
         1 => ZoneState::Empty,
         2 => ZoneState::ImplicitlyOpen,
         3 => ZoneState::ExplicitlyOpen,

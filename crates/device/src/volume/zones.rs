@@ -1,6 +1,7 @@
 //! A zoned namespace as the backing of a volume.
 
 use onefold_units::ZoneId;
+use onefold_units::convert::narrow;
 use onefold_volume::{IoFailed, ZoneReport, ZoneStatus};
 
 use crate::zoned::{Select, ZoneAction, ZoneInfo, ZonedDevice, ZonedError};
@@ -14,11 +15,12 @@ pub(super) fn blocks(device: &ZonedDevice) -> u64 {
 /// What a volume has to know of the zones.
 pub(super) fn report(device: &ZonedDevice) -> Result<ZoneReport, IoFailed> {
     let shape = device.shape();
-    let status = |info: &ZoneInfo| ZoneStatus {
-        conventional: false,
-        state: info.state,
-        written: info.write_pointer.map_or(0, |at| onefold_units::convert::narrow(at - info.start)),
-        capacity: info.capacity,
+    let status = |info: &ZoneInfo| {
+        if info.conventional {
+            return ZoneStatus::conventional(info.state, info.capacity);
+        }
+        let written = info.write_pointer.map_or(0, |at| narrow(at - info.start));
+        ZoneStatus { conventional: false, state: info.state, written, capacity: info.capacity }
     };
     let found =
         device.report(ZoneId::new(0), None).map_err(|error| failed("zone report", &error))?;

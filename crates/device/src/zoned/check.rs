@@ -5,10 +5,10 @@ use onefold_ssd::zns::{Zns, ZnsConfig, ZnsError, ZnsRecovery, ZoneInfo, ZoneStat
 use onefold_units::convert::{index, narrow};
 use onefold_units::{PAGE_BYTES, ZoneId};
 
-use super::{NOW, ZonedDetails, volatile};
+use super::{NOW, ZonedDetails, media, volatile};
 use crate::check::LISTED_MAX;
 use crate::image::{DeviceError, Image};
-use crate::media::{FileMedia, Overlay};
+use crate::media::Overlay;
 
 /// What is right and wrong in an image with a zoned namespace.
 #[derive(Debug)]
@@ -78,19 +78,22 @@ fn look(image: &Image, config: &ZnsConfig) -> Result<(Zns<Overlay>, ZnsRecovery)
     image.expect(config)?;
     let failed = |source| DeviceError::Zones { path: image.path().to_owned(), source };
     // Injected faults belong to the modelled device, not to its check; what is bad from the factory stays so.
-    let bad_superblocks = config.faults.bad_superblocks;
-    let faults = FaultSpec { bad_superblocks, ..FaultSpec::default() };
-    let config = ZnsConfig { faults, ..volatile(config) };
-    let media = FileMedia::new(image, config.geometry);
-    let overlay = Overlay::new(media, config.geometry, image.label().nvram_bytes)
-        .map_err(|error| failed(error.into()))?;
-    let (mut zns, recovery) = Zns::recover(config, overlay).map_err(failed)?;
+    let healthy = |faults: FaultSpec| FaultSpec {
+        bad_superblocks: faults.bad_superblocks,
+        ..FaultSpec::default()
+    };
+    let mut config = ZnsConfig { faults: healthy(config.faults), ..volatile(config) };
+    if let Some(device) = &mut config.conventional {
+        device.faults = healthy(device.faults);
+    }
+    let media = media::parts(image, &config, Overlay::new).map_err(failed)?;
+    let (mut zns, recovery) = Zns::recover(config, media).map_err(failed)?;
     zns.set_timed(false);
     Ok((zns, recovery))
 }
 
 fn zones(zns: &Zns<Overlay>) -> Vec<ZoneInfo> {
-    (0..zns.config().zones).filter_map(|zone| zns.zone(ZoneId::new(zone))).collect()
+    (0..zns.config().all_zones()).filter_map(|zone| zns.zone(ZoneId::new(zone))).collect()
 }
 
 fn verify(
@@ -99,15 +102,17 @@ fn verify(
     report: &mut ZonedCheck,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), DeviceError> {
-    let capacity = u64::from(zns.config().capacity_blocks);
     let all = zones(zns);
     let readable = all.iter().filter(|zone| zone.state != ZoneState::Offline);
-    let total = u64::from(zns.config().zones) * capacity;
+    let (mut done, total) = (0, zns.config().writable_blocks());
     let mut bytes = vec![0; index(narrow(PAGE_BYTES))];
     for zone in readable {
-        progress(u64::from(zone.zone.raw()) * capacity, total);
-        let end = zns.written_end(zone.zone);
-        for lba in zone.start..end {
+        progress(done, total);
+        done += u64::from(zone.capacity);
+        let written = (zone.start..zns.written_end(zone.zone))
+            .filter(|lba| !zone.conventional || zns.stores(*lba));
+        let written: Vec<u64> = written.collect();
+        for lba in written {
             match zns.read(NOW, lba, 1, &mut bytes) {
                 Ok(_) => report.verified_blocks += 1,
                 Err(ZnsError::UnrecoveredRead { lba }) => {

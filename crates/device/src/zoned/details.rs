@@ -1,27 +1,30 @@
 //! What a zoned namespace tells about itself.
 
+use onefold_ftl::Wear;
 use onefold_nand::Media;
 use onefold_ssd::HostStats;
 use onefold_ssd::zns::{Zns, ZnsStats, ZoneLimits, ZoneState};
 use onefold_units::convert::{float, u64_from};
-use onefold_units::{PAGE_BYTES, ZoneId};
+use onefold_units::{Lpn, PAGE_BYTES, ZoneId};
 
 /// Everything that is known of a zoned namespace, taken at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZonedDetails {
-    /// Zones.
+    /// Sequential zones.
     pub zones: u32,
+    /// Conventional zones, which come first.
+    pub conventional: Option<ConventionalDetails>,
     /// Bytes between the starts of two zones.
     pub zone_bytes: u64,
-    /// Bytes of a zone that can be written.
+    /// Bytes of a sequential zone that can be written.
     pub capacity_bytes: u64,
     /// Open and active zones at most.
     pub limits: ZoneLimits,
     /// Open and active zones.
     pub resources: (u32, u32),
-    /// Zones by state, in the order of [`ZoneState::ALL`].
+    /// Sequential zones by state, in the order of [`ZoneState::ALL`].
     pub by_state: [u32; ZoneState::ALL.len()],
-    /// Bytes written to the zones since their last resets.
+    /// Bytes written to sequential zones since their last resets.
     pub written_bytes: u64,
     /// Resets of all zones since the image was made.
     pub resets: u64,
@@ -39,12 +42,56 @@ pub struct ZonedDetails {
     pub host: HostStats,
 }
 
+/// What is known of conventional zones and of the device behind them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConventionalDetails {
+    /// Zones.
+    pub zones: u32,
+    /// Those that can only be read, and those not even that.
+    pub out_of_service: [u32; 2],
+    /// Bytes that hold something.
+    pub stored_bytes: u64,
+    /// Superblocks of flash.
+    pub superblocks: u32,
+    /// Superblocks that failed.
+    pub bad_superblocks: u32,
+    /// Those that hold nothing.
+    pub free_superblocks: u32,
+    /// Logical capacity / usable flash.
+    pub rho: f64,
+    /// Erases per superblock.
+    pub wear: Wear,
+}
+
+impl ConventionalDetails {
+    fn of<M: Media>(zns: &Zns<M>) -> Option<Self> {
+        let ftl = zns.conventional()?.ftl();
+        let count = |state| {
+            let zones = (0..zns.config().conventional_zones()).map(ZoneId::new);
+            let found = zones.filter(|zone| zns.zone(*zone).is_some_and(|one| one.state == state));
+            onefold_units::convert::u32_from(found.count())
+        };
+        let (space, units) = (ftl.space(), ftl.host_units());
+        Some(Self {
+            zones: zns.config().conventional_zones(),
+            out_of_service: [ZoneState::ReadOnly, ZoneState::Offline].map(count),
+            stored_bytes: u64::from(ftl.stored_count(Lpn::new(0), units)) * PAGE_BYTES,
+            superblocks: space.superblocks,
+            bad_superblocks: space.bad_superblocks,
+            free_superblocks: ftl.free_superblocks(),
+            rho: space.rho,
+            wear: ftl.wear(),
+        })
+    }
+}
+
 impl ZonedDetails {
     pub(super) fn of<M: Media>(zns: &Zns<M>) -> Self {
         let config = zns.config();
         let mut by_state = [0; ZoneState::ALL.len()];
         let (mut written, mut resets) = (0, 0);
-        for zone in (0..config.zones).filter_map(|zone| zns.zone(ZoneId::new(zone))) {
+        let sequential = config.conventional_zones()..config.all_zones();
+        for zone in sequential.filter_map(|zone| zns.zone(ZoneId::new(zone))) {
             let place = ZoneState::ALL.iter().position(|state| *state == zone.state);
             by_state[place.unwrap_or_default()] += 1;
             resets += u64::from(zone.resets);
@@ -56,6 +103,7 @@ impl ZonedDetails {
         let mean = float(sum) / float(u64_from(wear.len().max(1)));
         Self {
             zones: config.zones,
+            conventional: ConventionalDetails::of(zns),
             zone_bytes: u64::from(config.zone_blocks) * PAGE_BYTES,
             capacity_bytes: u64::from(config.capacity_blocks) * PAGE_BYTES,
             limits: config.limits,

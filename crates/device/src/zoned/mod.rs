@@ -9,6 +9,7 @@
 
 mod check;
 mod details;
+mod media;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,7 @@ use crate::image::{DeviceError, Image};
 use crate::media::FileMedia;
 
 pub use check::{ZonedCheck, check_zoned, inspect_zoned};
-pub use details::ZonedDetails;
+pub use details::{ConventionalDetails, ZonedDetails};
 
 /// No virtual time passes.
 const NOW: Nanos = Nanos::ZERO;
@@ -54,11 +55,13 @@ pub enum ZonedError {
 /// What never changes about a zoned namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZonedShape {
-    /// Zones.
+    /// Zones of both kinds.
     pub zones: u32,
+    /// Conventional ones, which come first.
+    pub conventional: u32,
     /// Addresses of a zone in blocks of 4 KiB.
     pub zone_blocks: u32,
-    /// Blocks of a zone that can be written.
+    /// Blocks of a sequential zone that can be written.
     pub capacity_blocks: u32,
     /// Open and active zones at most.
     pub limits: ZoneLimits,
@@ -103,7 +106,11 @@ pub struct ZonedOpened {
 /// The namespace as a process runs it: its memory, and what the operating system has not written, are a volatile cache.
 fn volatile(config: &ZnsConfig) -> ZnsConfig {
     let cache_bytes = config.cache_bytes.max(PAGE_BYTES);
-    ZnsConfig { cache_bytes, cache_volatile: true, ..*config }
+    let mut conventional = config.conventional;
+    if let Some(device) = &mut conventional {
+        device.buffer.volatile = true;
+    }
+    ZnsConfig { cache_bytes, cache_volatile: true, conventional, ..*config }
 }
 
 impl ZonedDevice {
@@ -115,13 +122,15 @@ impl ZonedDevice {
         image.expect(config)?;
         let was_clean = image.label().clean;
         let made_volatile = config.cache_bytes == 0 || !config.cache_volatile;
-        let media = FileMedia::new(&image, config.geometry);
-        let (mut zns, recovery) = Zns::recover(volatile(config), media)
+        let recovered = media::parts(&image, config, |medium, _, _| Ok(medium))
+            .and_then(|media| Zns::recover(volatile(config), media));
+        let (mut zns, recovery) = recovered
             .map_err(|source| DeviceError::Zones { path: image.path().to_owned(), source })?;
         zns.set_timed(false);
         image.begin_use(config)?;
         let shape = ZonedShape {
-            zones: config.zones,
+            zones: config.all_zones(),
+            conventional: config.conventional_zones(),
             zone_blocks: config.zone_blocks,
             capacity_blocks: config.capacity_blocks,
             limits: config.limits,
@@ -160,7 +169,7 @@ impl ZonedDevice {
         self.shared.run(|zns| zns.read(NOW, lba, blocks, data).map(drop))
     }
 
-    /// Writes whole blocks from block `lba` on, which has to be the write pointer of its zone. With `fua` they are durable
+    /// Writes whole blocks from block `lba` on, which has to be the write pointer of its zone, if that has one. With `fua` they are durable
     /// on return.
     ///
     /// # Errors
@@ -168,6 +177,14 @@ impl ZonedDevice {
     pub fn write(&self, lba: u64, data: &[u8], fua: bool) -> Result<(), ZonedError> {
         let blocks = blocks_of(data)?;
         self.shared.run(|zns| zns.write(NOW, lba, blocks, fua, &Payload::Write(data)).map(drop))
+    }
+
+    /// Lets blocks of a conventional zone read as zeroes.
+    ///
+    /// # Errors
+    /// As [`Zns::deallocate`].
+    pub fn deallocate(&self, lba: u64, blocks: u32) -> Result<(), ZonedError> {
+        self.shared.run(|zns| zns.deallocate(NOW, lba, blocks).map(drop))
     }
 
     /// Makes everything durable that was acknowledged, resets and finishes included. Other commands go on meanwhile.
@@ -226,9 +243,11 @@ impl ZonedDevice {
         if self.shared.poisoned.swap(true, Relaxed) {
             return Err(DeviceError::Poisoned { path });
         }
-        let settle =
-            |zns: &mut Zns<FileMedia>| zns.nand_mut().media_mut().settle().map_err(ZnsError::Media);
-        let down = zns.flush(NOW).and_then(|_| settle(&mut zns));
+        let settle = |zns: &mut Zns<FileMedia>| {
+            let settled = media::of(zns).try_for_each(FileMedia::settle);
+            settled.map_err(ZnsError::Media)
+        };
+        let down = zns.shut_down(NOW).and_then(|()| settle(&mut zns));
         down.map_err(|source| DeviceError::CloseZones { path, source })?;
         state.image.write_label(true)
     }
@@ -262,22 +281,26 @@ impl Shared {
     /// Two halves with the synchronisation of the file between them, during which nobody holds the lock of the device.
     fn flush(&self) -> Result<(), ZonedError> {
         let _one_at_a_time = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (flushing, ticket) = self.run(|zns| {
-            let flushing = zns.begin_flush()?;
+        let (flushing, tickets) = self.run(|zns| {
+            if let (_, Some(media)) = zns.media_mut() {
+                media.postpone_sync();
+            }
+            let begun = zns.begin_flush(NOW);
             let media = zns.nand_mut().media_mut();
             media.postpone_sync();
-            media.sync().map_err(ZnsError::Media)?;
-            // There is no mark to be written behind it: that belongs to block namespaces.
-            let (ticket, _) = media.begin_sync();
-            Ok((flushing, ticket))
+            let synced = media.sync().map_err(ZnsError::Media);
+            // What was postponed is one synchronisation of the file.
+            let tickets: Vec<_> = media::of(zns).map(FileMedia::begin_sync).collect();
+            synced?;
+            Ok((begun?, tickets))
         })?;
         let synced = self.backing.sync();
         self.run(|zns| {
-            let media = zns.nand_mut().media_mut();
-            let ended = match synced {
-                Ok(()) => media.synced(ticket, None),
-                Err(error) => Err(media.fail(&error)),
-            };
+            let ended =
+                media::of(zns).zip(tickets).try_for_each(|(media, (ticket, mark))| match &synced {
+                    Ok(()) => media.synced(ticket, mark),
+                    Err(error) => Err(media.fail(error)),
+                });
             ended.map_err(ZnsError::Media)?;
             zns.end_flush(&flushing)
         })

@@ -4,13 +4,27 @@
 use std::path::{Path, PathBuf};
 
 use onefold_buffer::{Charge, PolicySpec};
-use onefold_device::{Access, Image, Latency, OpenOptions, Opened, SsdDevice};
+use onefold_device::{Access, Image, Latency, OpenOptions, Opened, SsdDevice, ZnsConfig};
 use onefold_ftl::{RemapConfig, RemapScheme};
 use onefold_nand::{Geometry, GeometrySpec, Span};
 use onefold_ssd::{SsdConfig, Writeback, example_config};
 
 /// What the label carries; the device crate does not look into it.
 pub(crate) const TEXT: &str = "name = \"test\"\n";
+
+/// The same namespace with conventional zones in front, on flash blocks of their own.
+pub(crate) fn with_conventional(config: &ZnsConfig, zones: u32) -> ZnsConfig {
+    let spec = *config.geometry.spec();
+    let geometry = |blocks| Geometry::new(GeometrySpec { blocks, ..spec }).unwrap();
+    let units = u64::from(zones * config.zone_blocks);
+    // Half as much again, and what collection keeps free.
+    let per_block = geometry(1).total_slots();
+    let blocks = u32::try_from(units.div_ceil(per_block) * 3 / 2).unwrap() + 8;
+    let mut device = SsdConfig { geometry: geometry(blocks), ..example_config() };
+    device.ftl.logical_units = units;
+    device.ftl.trim_log_bytes = 4096;
+    ZnsConfig { geometry: geometry(spec.blocks + blocks), conventional: Some(device), ..*config }
+}
 
 /// A device of 5 MiB raw: 4 KiB pages, nothing but data on flash.
 pub(crate) fn plain() -> SsdConfig {

@@ -1,11 +1,12 @@
-//! The two devices below a zoned volume.
+//! The devices below a zoned volume.
 
 use std::collections::BTreeMap;
 
+use onefold_ftl::FtlStats;
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::zns::{Select, Zns, ZoneAction, ZoneState};
 use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd};
-use onefold_units::convert::{narrow, u64_from};
+use onefold_units::convert::{index, narrow, u64_from};
 use onefold_units::{Cause, CauseCounts, Nanos, Op, ZoneId};
 use onefold_zoned::{Backing, Condition, Io, IoFailed, IoKind, ZoneReport};
 
@@ -13,12 +14,9 @@ use crate::series::Windowed;
 
 const BLOCK: u64 = 4096;
 
-/// Number of the zoned one.
-pub(super) const ZONED: usize = 1;
-
-/// A regular device and a zoned one.
+/// A zoned device, and a regular one before it unless the first has conventional zones.
 pub(super) struct Below {
-    pub(super) regular: Ssd<NullMedia>,
+    pub(super) regular: Option<Ssd<NullMedia>>,
     pub(super) zns: Zns<NullMedia>,
     /// What was written while the volume was made, by device and block.
     kept: BTreeMap<(usize, u64), Vec<u8>>,
@@ -27,16 +25,31 @@ pub(super) struct Below {
 }
 
 impl Below {
-    pub(super) fn new(mut regular: Ssd<NullMedia>, mut zns: Zns<NullMedia>) -> Self {
-        regular.set_timed(false);
+    pub(super) fn new(mut regular: Option<Ssd<NullMedia>>, mut zns: Zns<NullMedia>) -> Self {
+        if let Some(regular) = &mut regular {
+            regular.set_timed(false);
+        }
         zns.set_timed(false);
         Self { regular, zns, kept: BTreeMap::new(), zns_host: HostStats::default() }
     }
 
     pub(super) fn set_timed(&mut self) {
         self.kept.clear();
-        self.regular.set_timed(true);
+        if let Some(regular) = &mut self.regular {
+            regular.set_timed(true);
+        }
         self.zns.set_timed(true);
+    }
+
+    /// What the devices were asked for, in their order.
+    pub(super) fn received(&self) -> Vec<HostStats> {
+        let regular = self.regular.as_ref().map(|regular| *regular.host_stats());
+        regular.into_iter().chain([self.zns_host]).collect()
+    }
+
+    /// What the regular device did, nothing if there is none.
+    pub(super) fn regular_stats(&self) -> FtlStats {
+        self.regular.as_ref().map_or_else(FtlStats::default, |regular| regular.ftl().stats())
     }
 
     /// Carries out what the volume asks for. A failure is the volume's to handle.
@@ -47,21 +60,21 @@ impl Below {
             IoKind::Flush => Op::Flush,
             IoKind::Reset => return self.reset_zone(now, io.at),
         };
-        self.submit(now, io.device == 0, op, io.at, io.blocks.into())
+        self.submit(now, index(io.device), op, io.at, io.blocks.into())
     }
 
     fn submit(
         &mut self,
         now: Nanos,
-        regular: bool,
+        device: usize,
         op: Op,
         at: u64,
         blocks: u64,
     ) -> Result<Completion, IoFailed> {
-        if regular {
+        if let Some(regular) = self.regular.as_mut().filter(|_| device == 0) {
             let (offset, len) = if op == Op::Flush { (0, 0) } else { (at * BLOCK, blocks * BLOCK) };
             let command = Command::new(op, offset, len);
-            return self.regular.submit(now, &command, Payload::None).map_err(|_| IoFailed);
+            return regular.submit(now, &command, Payload::None).map_err(|_| IoFailed);
         }
         self.zns_host.count(op, blocks);
         let done = match op {
@@ -99,11 +112,11 @@ impl Backing for Below {
             self.kept.insert((device, at), bytes.to_vec());
         }
         let blocks = u64_from(bytes.len()) / BLOCK;
-        self.submit(Nanos::ZERO, device != ZONED, Op::Write, at, blocks).map(|_| ())
+        self.submit(Nanos::ZERO, device, Op::Write, at, blocks).map(|_| ())
     }
 
     fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
-        self.submit(Nanos::ZERO, device != ZONED, Op::Flush, 0, 0).map(|_| ())
+        self.submit(Nanos::ZERO, device, Op::Flush, 0, 0).map(|_| ())
     }
 
     fn reset(&mut self, _device: usize, at: u64) -> Result<(), IoFailed> {
@@ -123,10 +136,10 @@ impl Backing for Below {
     }
 }
 
-/// Pages of both devices, empty zones of the zoned one.
+/// Pages of all devices, empty zones of the zoned one.
 impl Windowed for Below {
     fn programs(&self) -> CauseCounts {
-        let mut sum = self.regular.ftl().stats().programs;
+        let mut sum = self.regular_stats().programs;
         add(&mut sum, &self.zns.stats().programs);
         sum
     }

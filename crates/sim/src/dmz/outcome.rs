@@ -2,7 +2,6 @@
 
 use onefold_config::ZonedVolume as Config;
 use onefold_ftl::FtlStats;
-use onefold_ssd::HostStats;
 use onefold_ssd::zns::ZnsStats;
 use onefold_units::convert::{float, u64_from};
 use onefold_zoned::{Action, DeviceStats, JournalMode, Sent, Stats, WaitReason, ZoneKind};
@@ -36,7 +35,7 @@ pub(super) fn result(
     let littles_law = littles_law(&mut tenants)?;
     let spent = Spent {
         stats: run.volume.stats().since(&run.measured.volume),
-        regular: run.below.regular.ftl().stats().since(&run.measured.regular),
+        regular: run.below.regular_stats().since(&run.measured.regular),
         zns: run.below.zns.stats().since(&run.measured.zns),
     };
     let issued = tenants.iter().map(|tenant| tenant.issued).sum();
@@ -91,19 +90,22 @@ pub(super) fn result(
 
 fn device(setup: &Setup, config: &Config, run: &Runner) -> Device {
     let zns = run.below.zns.config().geometry.raw_bytes();
+    let regular = run.below.regular.as_ref();
     Device {
         preset: None,
         name: setup.config.name().to_owned(),
         logical_bytes: config.logical_bytes,
-        raw_bytes: zns + run.below.regular.config().geometry.raw_bytes(),
+        raw_bytes: zns + regular.map_or(0, |regular| regular.config().geometry.raw_bytes()),
     }
 }
 
 fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
     let volume = &run.volume;
     let layout = volume.layout();
+    let cache = config.geometry.random_kind();
     let named = |device: (usize, &DeviceStats)| {
-        let (name, stats) = (["regular", "zoned"][device.0.min(1)], device.1);
+        let is_regular = device.0 == 0 && config.regular.is_some();
+        let (name, stats) = (if is_regular { "regular" } else { "zoned" }, device.1);
         let sent = Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause)));
         ZonedDevice {
             name: name.to_owned(),
@@ -134,8 +136,8 @@ fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
         journal: if config.options.journal == JournalMode::One { "one" } else { "off" }.to_owned(),
         zone_bytes: u64::from(config.geometry.zone_blocks()) * 4096,
         chunks: layout.chunks.into(),
-        cache_zones: layout.data_zones(&config.geometry, ZoneKind::Cache).into(),
-        free_cache_zones: volume.free_zones(ZoneKind::Cache).into(),
+        cache_zones: layout.data_zones(&config.geometry, cache).into(),
+        free_cache_zones: volume.free_zones(cache).into(),
         free_sequential_zones: volume.free_zones(ZoneKind::Sequential).into(),
         free_reserved_zones: volume.free_reserved().into(),
         devices: stats.devices.iter().enumerate().map(named).collect(),
@@ -148,7 +150,7 @@ fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
     }
 }
 
-/// Of both devices; wear is that of the zoned one.
+/// Of all devices; wear is that of the sequential zones.
 fn flash(run: &Runner, spent: &Spent) -> Flash {
     let (mut programs, mut reads) = (spent.regular.programs, spent.regular.reads);
     add(&mut programs, &spent.zns.programs);
@@ -199,11 +201,9 @@ fn check_laws(run: &Runner, issued: u64) -> Result<(), SimError> {
         return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
     }
     let (stats, before) = (run.volume.stats(), &run.measured.volume);
-    let received: [HostStats; 2] = [
-        run.below.regular.host_stats().since(&run.measured.regular_host),
-        run.below.zns_host.since(&run.measured.zns_host),
-    ];
-    for (device, received) in received.iter().enumerate() {
+    for (device, received) in run.below.received().iter().enumerate() {
+        let earlier = run.measured.received.get(device).copied().unwrap_or_default();
+        let received = received.since(&earlier);
         let sent = stats.devices[device].sent_total()
             - before.devices.get(device).map_or(0, DeviceStats::sent_total);
         if sent != received.write_pages {
@@ -213,6 +213,8 @@ fn check_laws(run: &Runner, issued: u64) -> Result<(), SimError> {
             )));
         }
     }
-    run.below.regular.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
+    if let Some(regular) = &run.below.regular {
+        regular.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
+    }
     run.below.zns.check().map_err(SimError::Law)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use onefold_config::ZonedVolume;
 use onefold_nand::{Delay, NullMedia};
-use onefold_ssd::zns::{Zns, ZnsConfig, ZnsStats};
+use onefold_ssd::zns::{Zns, ZnsConfig, ZnsMedia, ZnsStats};
 use onefold_ssd::{HostStats, Ssd};
 use onefold_trace::workload::Request as Asked;
 use onefold_units::convert::{index64, narrow, u64_from};
@@ -80,14 +80,14 @@ pub(super) struct Runner {
 pub(super) struct Measured {
     pub(super) volume: Stats,
     pub(super) regular: onefold_ftl::FtlStats,
-    pub(super) regular_host: HostStats,
     pub(super) zns: ZnsStats,
-    pub(super) zns_host: HostStats,
+    /// What each device was asked for.
+    pub(super) received: Vec<HostStats>,
     pub(super) host: HostStats,
     pub(super) at: u64,
 }
 
-/// Runs a setup with a zoned volume between its load and two devices.
+/// Runs a setup with a zoned volume between its load and its devices.
 pub(crate) fn simulate(
     setup: &Setup,
     config: &ZonedVolume,
@@ -96,9 +96,13 @@ pub(crate) fn simulate(
 ) -> Result<RunResult, SimError> {
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, config.logical_bytes, control)?;
-    let regular = Ssd::new(config.regular.ssd(setup.seed)?, NullMedia)?;
-    let mut below = Below::new(regular, Zns::new(*zns, NullMedia)?);
-    let identity = Identity { label: [0; 32], uuid: [7; 16], device_uuids: vec![[8; 16]; 2] };
+    let regular = match &config.regular {
+        Some(regular) => Some(Ssd::new(regular.ssd(setup.seed)?, NullMedia)?),
+        None => None,
+    };
+    let mut below = Below::new(regular, Zns::new(*zns, ZnsMedia::NULL)?);
+    let device_uuids = vec![[8; 16]; config.geometry.devices()];
+    let identity = Identity { label: [0; 32], uuid: [7; 16], device_uuids };
     let failed = |what| move |source| SimError::ZonedMount { what, source };
     format(&mut below, &config.geometry, &identity).map_err(failed("made"))?;
     let options = config.options.clone();
@@ -298,10 +302,9 @@ impl Runner {
         let host = HostStats::default();
         self.measured = Measured {
             volume: self.volume.stats().clone(),
-            regular: self.below.regular.ftl().stats(),
-            regular_host: *self.below.regular.host_stats(),
+            regular: self.below.regular_stats(),
             zns: self.below.zns.stats(),
-            zns_host: self.below.zns_host,
+            received: self.below.received(),
             host,
             at: now,
         };

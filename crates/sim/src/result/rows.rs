@@ -136,6 +136,10 @@ impl Rows<'_> {
         add("zone", |zoned| Some(bytes(zoned.zone_bytes)));
         add("dies of a zone", |zoned| Some(count(zoned.zone_dies)));
         add("zones", |zoned| positive(zoned.zones.values().sum()));
+        add("conventional zones", |zoned| Some(count(zoned.conventional.as_ref()?.zones)));
+        add("pages collected there", |zoned| {
+            positive(zoned.conventional.as_ref()?.program_pages.of("gc"))
+        });
         add("zones full at the end", |zoned| zoned.zones.get("full").map(|zones| count(*zones)));
         add("zones reset", |zoned| positive(zoned.resets));
         add("zones closed by the device", |zoned| positive(zoned.implicit_closes));

@@ -1,4 +1,4 @@
-//! What a zoned volume between the load and two devices did.
+//! What a zoned volume between the load and its devices did.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct ZonedVolume {
     pub zone_bytes: u64,
     /// Chunks exported.
     pub chunks: u64,
-    /// Zones of the regular device for data.
+    /// Zones of the regular device for data, or conventional zones where there is none.
     pub cache_zones: u64,
     /// Those free at the end.
     pub free_cache_zones: u64,
@@ -26,13 +26,13 @@ pub struct ZonedVolume {
     pub free_sequential_zones: u64,
     /// Reserved zones free at the end.
     pub free_reserved_zones: u64,
-    /// The regular device and the zoned one.
+    /// The regular device, if there is one, and the zoned one.
     pub devices: Vec<ZonedDevice>,
     /// Reclaims by action.
     pub reclaims: BTreeMap<String, Reclaims>,
     /// Sleeps of requests by reason.
     pub waits: BTreeMap<String, Waits>,
-    /// Pages written to both devices / pages the load wrote.
+    /// Pages written to all devices / pages the load wrote.
     #[serde(serialize_with = "finite")]
     pub phys_per_user: f64,
     /// Valid pages copied, those thrown away included: "valid page copies" of Choi 2022.
@@ -88,7 +88,7 @@ pub struct Waits {
 }
 
 impl ZonedVolume {
-    /// Pages written for a cause, to both devices.
+    /// Pages written for a cause, to all devices.
     #[must_use]
     pub fn sent(&self, cause: &str) -> u64 {
         let of = |device: &ZonedDevice| device.sent_pages.get(cause).copied().unwrap_or(0);

@@ -62,7 +62,7 @@ impl Device {
                     Op::Read => zns.read(now, at, blocks, &mut []),
                     Op::Write => zns.write(now, at, blocks, false, &Payload::None),
                     Op::Flush => zns.flush(now),
-                    _ => Err(ZnsError::InvalidField { what: "zones take no trims" }),
+                    Op::Trim | Op::WriteZeroes => zns.deallocate(now, at, blocks),
                 };
                 done.map_err(DeviceError::Zones)
             }
@@ -90,6 +90,9 @@ impl Device {
         let status = |zone: u32| {
             let info = zns.zone(ZoneId::new(zone))?;
             let written = info.write_pointer.map_or(0, |at| low32(at - info.start));
+            if info.conventional {
+                return Some(ZoneStatus::conventional(info.state, info.capacity));
+            }
             Some(ZoneStatus {
                 conventional: false,
                 state: info.state,
@@ -101,7 +104,7 @@ impl Device {
             zone_blocks: config.zone_blocks,
             max_open: config.limits.max_open,
             max_active: config.limits.max_active,
-            zones: (0..config.zones).filter_map(status).collect(),
+            zones: (0..config.all_zones()).filter_map(status).collect(),
         })
     }
 

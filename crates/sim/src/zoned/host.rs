@@ -1,7 +1,7 @@
 //! Requests of a load as commands of a zoned namespace.
 
 use onefold_nand::{Delay, NullMedia};
-use onefold_ssd::zns::{Select, Zns, ZnsError, ZoneAction, ZoneState};
+use onefold_ssd::zns::{Select, Zns, ZnsError, ZoneAction, ZoneInfo, ZoneState};
 use onefold_ssd::{Completion, HostStats, Payload};
 use onefold_units::convert::narrow;
 use onefold_units::{Nanos, Op, ZoneId};
@@ -34,13 +34,26 @@ impl ZonedHost {
         Self { zns, host: HostStats::default() }
     }
 
-    fn capacity(&self) -> u64 {
-        self.zns.config().capacity_blocks.into()
-    }
-
     /// Bytes that the load can address.
     pub(super) fn bytes(&self) -> u64 {
-        u64::from(self.zns.config().zones) * self.capacity() * BLOCK
+        self.zns.config().writable_blocks() * BLOCK
+    }
+
+    /// The zone of a block of the load, and where in it that is.
+    fn place(&self, block: u64) -> Result<(ZoneInfo, u64), ZnsError> {
+        let config = self.zns.config();
+        let (conventional, size) = (config.conventional_zones(), u64::from(config.zone_blocks));
+        let front = u64::from(conventional) * size;
+        let (zone, at) = match block.checked_sub(front) {
+            None => (narrow(block / size), block % size),
+            Some(behind) => {
+                let capacity = u64::from(config.capacity_blocks);
+                (conventional + narrow(behind / capacity), behind % capacity)
+            }
+        };
+        let capacity = self.zns.blocks();
+        let missing = ZnsError::LbaOutOfRange { lba: block, blocks: 1, capacity };
+        Ok((self.zns.zone(ZoneId::new(zone)).ok_or(missing)?, at))
     }
 
     /// Carries out a request.
@@ -59,15 +72,17 @@ impl ZonedHost {
         if op == Op::Flush {
             return Ok(self.zns.flush(now)?);
         }
-        let capacity = self.capacity();
         let (mut block, end) = (offset / BLOCK, (offset + len) / BLOCK);
         let mut all = Completion { at: now, delay: Delay::None };
         while block < end {
-            let (zone, at) = (ZoneId::new(narrow(block / capacity)), block % capacity);
+            let (zone, at) = self.place(block)?;
+            let capacity = u64::from(zone.capacity);
             let count = (capacity - at).min(end - block);
+            let lba = zone.start + at;
             let done = match op {
-                Op::Read => self.read(now, zone, at, count)?,
+                Op::Read => self.zns.read(now, lba, narrow(count), &mut [])?,
                 Op::Write => self.write(now, zone, at, count, fua)?,
+                _ if zone.conventional => self.zns.deallocate(now, lba, narrow(count))?,
                 _ if count == capacity => self.reset(now, zone)?,
                 _ => all,
             };
@@ -77,20 +92,10 @@ impl ZonedHost {
         Ok(all)
     }
 
-    fn read(
-        &mut self,
-        now: Nanos,
-        zone: ZoneId,
-        at: u64,
-        count: u64,
-    ) -> Result<Completion, ZnsError> {
-        self.zns.read(now, self.lba(zone, at), narrow(count), &mut [])
-    }
-
     fn write(
         &mut self,
         now: Nanos,
-        zone: ZoneId,
+        zone: ZoneInfo,
         at: u64,
         count: u64,
         fua: bool,
@@ -99,39 +104,32 @@ impl ZonedHost {
             0 => self.reset(now, zone)?,
             _ => Completion { at: now, delay: Delay::None },
         };
-        let lba = self.lba(zone, at);
-        let written = self.zns.write(now, lba, narrow(count), fua, &Payload::None)?;
+        let written = self.zns.write(now, zone.start + at, narrow(count), fua, &Payload::None)?;
         Ok(join(reset, written))
     }
 
-    /// Resets a zone that holds something.
-    fn reset(&mut self, now: Nanos, zone: ZoneId) -> Result<Completion, ZnsError> {
-        let lba = self.lba(zone, 0);
-        match self.zns.zone(zone) {
-            Some(info) if info.write_pointer != Some(lba) && info.state != ZoneState::Offline => {
-                self.zns.manage(now, Select::One(zone), ZoneAction::Reset)
-            }
-            _ => Ok(Completion { at: now, delay: Delay::None }),
+    /// Resets a zone with a write pointer that holds something.
+    fn reset(&mut self, now: Nanos, zone: ZoneInfo) -> Result<Completion, ZnsError> {
+        let holds = zone.write_pointer != Some(zone.start) && zone.state != ZoneState::Offline;
+        if holds && !zone.conventional {
+            return self.zns.manage(now, Select::One(zone.zone), ZoneAction::Reset);
         }
-    }
-
-    fn lba(&self, zone: ZoneId, at: u64) -> u64 {
-        u64::from(zone.raw()) * u64::from(self.zns.config().zone_blocks) + at
+        Ok(Completion { at: now, delay: Delay::None })
     }
 
     /// Writes a share of the zones, from the first on.
     pub(super) fn fill(&mut self, share: f64) -> Result<(), ZnsError> {
         self.zns.set_timed(false);
-        let zones = self.zns.config().zones;
-        let total = onefold_units::convert::float(u64::from(zones) * self.capacity());
+        let blocks = self.zns.config().writable_blocks();
+        let total = onefold_units::convert::float(blocks);
         let mut left = onefold_units::convert::floor_u64(share * total + 0.5);
-        for zone in (0..zones).cycle().map(ZoneId::new) {
-            let count = left.min(self.capacity());
-            if count == 0 {
-                break;
-            }
-            self.write(Nanos::ZERO, zone, 0, count, false)?;
+        let mut block = 0;
+        while left > 0 {
+            let (zone, at) = self.place(block % blocks)?;
+            let count = left.min(zone.capacity.into());
+            self.write(Nanos::ZERO, zone, at, count, false)?;
             left -= count;
+            block += count;
         }
         self.zns.set_timed(true);
         Ok(())

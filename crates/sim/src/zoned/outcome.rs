@@ -15,8 +15,8 @@ use crate::outcome::{
 };
 use crate::precondition::Preconditioned;
 use crate::result::{
-    Buffer, ByCause, Checks, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf, RunResult, SCHEMA,
-    Superblocks, Wear, Zoned,
+    Buffer, ByCause, Checks, Conventional, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf,
+    RunResult, SCHEMA, Superblocks, Wear, Zoned,
 };
 use crate::series::{Recorder, ratio};
 use crate::tenant::Tenant;
@@ -156,7 +156,21 @@ fn zoned(run: &Finished, stats: &ZnsStats) -> Zoned {
         implicit_closes: stats.implicit_closes,
         moves: stats.moves,
         bad_sets: zns.bad_sets().into(),
+        conventional: conventional(zns, stats),
     }
+}
+
+fn conventional(zns: &Zns<NullMedia>, stats: &ZnsStats) -> Option<Conventional> {
+    let ftl = zns.conventional()?.ftl();
+    let wear = ftl.wear();
+    Some(Conventional {
+        zones: zns.config().conventional_zones().into(),
+        superblocks: ftl.space().superblocks.into(),
+        rho: ftl.space().rho,
+        program_pages: ByCause::from(&stats.conventional.programs),
+        erases: stats.conventional.erases,
+        wear: Wear { min: wear.min.into(), mean: wear.mean, max: wear.max.into() },
+    })
 }
 
 /// Conservation: requests in = requests out, programs = sum over causes.

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use onefold_nand::NullMedia;
 use onefold_ssd::HostStats;
-use onefold_ssd::zns::{Zns, ZnsConfig, ZnsStats};
+use onefold_ssd::zns::{Zns, ZnsConfig, ZnsMedia, ZnsStats};
 use onefold_trace::workload::Request;
 use onefold_units::{Nanos, Op};
 
@@ -46,7 +45,7 @@ pub(crate) fn simulate(
     config: &ZnsConfig,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
-    let mut device = ZonedHost::new(Zns::new(*config, NullMedia)?);
+    let mut device = ZonedHost::new(Zns::new(*config, ZnsMedia::NULL)?);
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, device.bytes(), control)?;
     let begin = thread_cpu_s();

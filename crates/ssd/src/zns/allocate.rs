@@ -53,7 +53,7 @@ impl<M: Media> Zns<M> {
     /// Sets that no zone in service will need.
     #[must_use]
     pub fn spare_sets(&self) -> u32 {
-        let waiting = self.table.ids().filter(|zone| {
+        let waiting = self.table.sequential().filter(|zone| {
             let data = &self.data[zone.index()];
             data.set.is_none() && self.table.state(*zone) != ZoneState::Offline
         });

@@ -55,9 +55,11 @@ pub struct ZoneInfo {
     pub state: ZoneState,
     /// First 4 KiB block.
     pub start: u64,
+    /// It is conventional: it is written anywhere.
+    pub conventional: bool,
     /// 4 KiB blocks that can be written.
     pub capacity: u32,
-    /// Block that the next write has to begin at. `None` where that means nothing: full, read only, offline.
+    /// Block that the next write has to begin at. `None` where that means nothing: conventional, full, read only, offline.
     pub write_pointer: Option<u64>,
     /// Resets so far.
     pub resets: u32,

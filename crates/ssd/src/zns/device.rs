@@ -13,9 +13,10 @@ use super::config::BLOCK;
 use super::state::{Opened, ZoneTable};
 use super::unsynced::Unsynced;
 use super::{
-    ZnsConfig, ZnsConfigError, ZnsError, ZnsLayout, ZnsStats, ZoneInfo, ZoneReport, ZoneState,
+    ZnsConfig, ZnsConfigError, ZnsError, ZnsLayout, ZnsMedia, ZnsStats, ZoneInfo, ZoneReport,
+    ZoneState,
 };
-use crate::HostStats;
+use crate::{HostStats, Ssd};
 
 /// A zoned namespace on a flash array of its own.
 pub struct Zns<M> {
@@ -26,6 +27,8 @@ pub struct Zns<M> {
     pub(crate) data: Vec<ZoneData>,
     pub(crate) sets: Sets,
     pub(crate) cache: Option<WriteCache>,
+    /// What lies behind the conventional zones.
+    pub(crate) conventional: Option<Box<Ssd<M>>>,
     /// When the last program ends.
     pub(crate) programmed_at: Nanos,
     /// Zones with blocks that no FLUSH has covered.
@@ -59,22 +62,39 @@ pub(crate) struct ZoneData {
 }
 
 impl<M: Media> Zns<M> {
-    /// A fresh namespace over an erased medium with zeroed NVRAM ([`ZnsLayout::nvram_bytes`]).
+    /// A fresh namespace over an erased medium with zeroed NVRAM ([`ZnsLayout::nvram_bytes`]), and another one for conventional
+    /// zones.
     ///
     /// # Errors
     /// The parts of the configuration do not fit together.
-    pub fn new(config: ZnsConfig, media: M) -> Result<Self, ZnsConfigError> {
-        let layout = ZnsLayout::new(&config)?;
-        let nand = Nand::new(config.geometry, config.timing, config.faults, media);
+    pub fn new(config: ZnsConfig, media: ZnsMedia<M>) -> Result<Self, ZnsConfigError> {
+        let ZnsMedia { sequential, conventional } = media;
+        let build = |device| {
+            let Some(media) = conventional else { panic!("conventional zones without a medium") };
+            Ssd::new(device, media).map(Box::new)
+        };
+        let conventional = config.conventional.map(build).transpose()?;
+        Self::assemble(&config, sequential, conventional)
+    }
+
+    /// A namespace whose sequential zones are empty.
+    pub(crate) fn assemble(
+        config: &ZnsConfig,
+        media: M,
+        conventional: Option<Box<Ssd<M>>>,
+    ) -> Result<Self, ZnsConfigError> {
+        let layout = ZnsLayout::new(config)?;
+        let nand = Nand::new(*layout.geometry(), config.timing, config.faults, media);
         let page_bytes = layout.page() * BLOCK;
         let mut zns = Self {
-            config,
+            config: *config,
             layout,
             nand,
-            table: ZoneTable::new(config.zones, config.capacity_blocks, config.limits),
-            data: vec![ZoneData::default(); index(config.zones)],
+            table: ZoneTable::new(config),
+            data: vec![ZoneData::default(); index(config.all_zones())],
             sets: Sets::new(layout.sets()),
             cache: (config.cache_bytes > 0).then(|| WriteCache::new(config.cache_bytes)),
+            conventional,
             programmed_at: Nanos::ZERO,
             unflushed: BTreeSet::new(),
             given_back: Unsynced::default(),
@@ -90,7 +110,8 @@ impl<M: Media> Zns<M> {
 
     /// Takes the sets of factory-bad superblocks out of service, and the last zones if too few sets are left.
     fn retire_factory_bad(&mut self) {
-        let (bad, total) = (self.config.faults.bad_superblocks, self.config.geometry.superblocks());
+        let (bad, total) =
+            (self.config.faults.bad_superblocks, self.layout.geometry().superblocks());
         for n in 0..bad.min(total) {
             let at = narrow(u64::from(n) * u64::from(total) / u64::from(bad));
             if let Some(set) = self.layout.set_of(onefold_units::SuperblockId::new(at)) {
@@ -98,7 +119,7 @@ impl<M: Media> Zns<M> {
             }
         }
         let good = self.layout.sets() - self.sets.bad();
-        for zone in self.table.ids().skip(index(good)) {
+        for zone in self.table.sequential().skip(index(good)) {
             self.table.set(zone, ZoneState::Offline);
             self.data[zone.index()].condition = ZoneCondition::Offline;
         }
@@ -119,10 +140,10 @@ impl<M: Media> Zns<M> {
     /// Blocks of the namespace, those that cannot be written included.
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        u64::from(self.config.zones) * u64::from(self.config.zone_blocks)
+        u64::from(self.config.all_zones()) * u64::from(self.config.zone_blocks)
     }
 
-    /// The flash array.
+    /// The flash array of the sequential zones.
     #[must_use]
     pub const fn nand(&self) -> &Nand<M> {
         &self.nand
@@ -137,6 +158,9 @@ impl<M: Media> Zns<M> {
     pub fn set_timed(&mut self, timed: bool) {
         self.nand.set_timed(timed);
         self.programmed_at = Nanos::ZERO;
+        if let Some(device) = &mut self.conventional {
+            device.set_timed(timed);
+        }
         if let Some(cache) = &mut self.cache {
             *cache = WriteCache::new(self.config.cache_bytes);
         }
@@ -145,10 +169,12 @@ impl<M: Media> Zns<M> {
         }
     }
 
-    /// What the namespace did so far.
+    /// What the namespace did so far, that behind its conventional zones included.
     #[must_use]
     pub fn stats(&self) -> ZnsStats {
-        ZnsStats { erases: self.nand.erases(), ..self.stats }
+        let own = ZnsStats { erases: self.nand.erases(), ..self.stats };
+        let mapped = self.conventional.as_ref().map(|device| device.ftl().stats());
+        mapped.map_or(own, |mapped| own.with_conventional(mapped))
     }
 
     /// What the host asked for so far, commands to zones aside.
@@ -176,14 +202,17 @@ impl<M: Media> Zns<M> {
 
     /// Gives the medium back, as when power is lost: everything volatile is gone.
     #[must_use]
-    pub fn into_media(self) -> M {
-        self.nand.into_media()
+    pub fn into_media(self) -> ZnsMedia<M> {
+        ZnsMedia {
+            sequential: self.nand.into_media(),
+            conventional: self.conventional.map(|device| device.into_media()),
+        }
     }
 
     /// What is known of a zone; `None` if there is no such zone.
     #[must_use]
     pub fn zone(&self, zone: ZoneId) -> Option<ZoneInfo> {
-        (zone.raw() < self.config.zones).then(|| self.info(zone))
+        self.has(zone).then(|| self.info(zone))
     }
 
     fn info(&self, zone: ZoneId) -> ZoneInfo {
@@ -194,17 +223,26 @@ impl<M: Media> Zns<M> {
             zone,
             state,
             start,
-            capacity: self.config.capacity_blocks,
+            conventional: self.table.is_conventional(zone),
+            capacity: self.table.capacity(zone),
             write_pointer: pointer.then(|| start + u64::from(self.table.written(zone))),
             resets: self.data[zone.index()].resets,
         }
     }
 
-    /// Block behind the last one of a zone that holds data; its start if there is none, or no such zone.
+    /// Block behind the last one of a zone that may hold data; its start if there is none, or no such zone.
     #[must_use]
     pub fn written_end(&self, zone: ZoneId) -> u64 {
-        let known = zone.raw() < self.config.zones;
-        self.start(zone) + if known { u64::from(self.table.written(zone)) } else { 0 }
+        let written = match zone {
+            _ if !self.has(zone) => 0,
+            _ if self.table.is_conventional(zone) => self.table.capacity(zone),
+            _ => self.table.written(zone),
+        };
+        self.start(zone) + u64::from(written)
+    }
+
+    pub(crate) fn has(&self, zone: ZoneId) -> bool {
+        zone.raw() < self.config.all_zones()
     }
 
     /// Reports zones from `first` on, those in `state` or all, at most `max` of them.
@@ -218,7 +256,7 @@ impl<M: Media> Zns<M> {
         max: usize,
         partial: bool,
     ) -> Result<ZoneReport, ZnsError> {
-        if first.raw() >= self.config.zones {
+        if !self.has(first) {
             let lba = u64::from(first.raw()) * u64::from(self.config.zone_blocks);
             return Err(ZnsError::LbaOutOfRange { lba, blocks: 0, capacity: self.blocks() });
         }
@@ -285,7 +323,8 @@ impl<M: Media> Zns<M> {
         if known < u64::from(self.layout.sets()) {
             return Err(format!("{known} sets are known, {} exist", self.layout.sets()));
         }
-        Ok(())
+        let mapped = self.conventional.as_ref().map_or(Ok(()), |device| device.ftl().check());
+        mapped.map_err(|violation| format!("conventional zones: {violation}"))
     }
 
     pub(crate) fn count_programs(&mut self, cause: Cause, blocks: u32) {

@@ -16,6 +16,8 @@ use crate::Completion;
 pub struct Flushing {
     /// Zones that it covers: in which life, and how many blocks are on flash.
     ends: Vec<(ZoneId, u32, u32)>,
+    /// When conventional zones are durable.
+    mapped: Nanos,
 }
 
 impl<M: Media> Zns<M> {
@@ -25,7 +27,7 @@ impl<M: Media> Zns<M> {
     /// What the medium reported; nothing may be assumed durable then.
     pub fn flush(&mut self, now: Nanos) -> Result<Completion, ZnsError> {
         let ready = self.nand.timelines_mut().command(now, 0);
-        let flushing = self.begin_flush()?;
+        let flushing = self.begin_flush(now)?;
         if M::STORES {
             let synced = self.sync();
             if synced.is_err() {
@@ -36,17 +38,19 @@ impl<M: Media> Zns<M> {
         }
         let volatile = self.cache.is_some() && self.config.cache_volatile;
         let at = if volatile { ready.max(self.programmed_at) } else { ready };
-        Ok(Completion { at, delay: Delay::None })
+        Ok(Completion { at: at.max(flushing.mapped), delay: Delay::None })
     }
 
     /// First half of a FLUSH, for who synchronises the medium by himself, and lets other commands run meanwhile: he does
-    /// that now, and then calls [`Zns::end_flush`]. There is one at a time.
+    /// that now, and then calls [`Zns::end_flush`]. There is one at a time. Conventional zones are durable when it returns, unless
+    /// their medium leaves that to its owner.
     ///
     /// # Errors
     /// As [`Zns::flush`].
-    pub fn begin_flush(&mut self) -> Result<Flushing, ZnsError> {
+    pub fn begin_flush(&mut self, now: Nanos) -> Result<Flushing, ZnsError> {
         self.host.count(Op::Flush, 0);
-        let mut flushing = Flushing { ends: Vec::new() };
+        let mapped = self.flush_mapped(now)?;
+        let mut flushing = Flushing { ends: Vec::new(), mapped };
         if !M::STORES {
             return Ok(flushing);
         }
@@ -81,6 +85,15 @@ impl<M: Media> Zns<M> {
             }
         }
         Ok(())
+    }
+
+    /// Makes everything durable and leaves recovery little to do.
+    ///
+    /// # Errors
+    /// As [`Zns::flush`].
+    pub fn shut_down(&mut self, now: Nanos) -> Result<(), ZnsError> {
+        self.checkpoint_mapped(now)?;
+        self.flush(now).map(drop)
     }
 
     /// Puts the staged blocks of a zone into NVRAM.

@@ -49,7 +49,7 @@ impl<M: Media> Zns<M> {
                 ZoneAction::Offline => state == ZoneState::ReadOnly,
             }
         };
-        let zones: Vec<_> = self.table.ids().filter(changes).collect();
+        let zones: Vec<_> = self.table.sequential().filter(changes).collect();
         if action == ZoneAction::Open
             && let Some(max) = self.config.limits.max_open
             && zones.len() + count(&self.table, ZoneState::ExplicitlyOpen)
@@ -124,7 +124,7 @@ impl<M: Media> Zns<M> {
 
     /// After blocks failed: every zone in service must be able to get a set. The one that lost its own has to go.
     fn check_supply(&mut self, zone: ZoneId) -> Result<(), ZnsError> {
-        let in_service = self.table.ids().count() - count(&self.table, ZoneState::Offline);
+        let in_service = self.table.sequential().count() - count(&self.table, ZoneState::Offline);
         let good = onefold_units::convert::index(self.layout.sets() - self.sets.bad());
         if in_service <= good || self.table.state(zone) == ZoneState::Offline {
             return Ok(());
@@ -148,5 +148,5 @@ impl<M: Media> Zns<M> {
 }
 
 fn count(table: &ZoneTable, state: ZoneState) -> usize {
-    table.ids().filter(|zone| table.state(*zone) == state).count()
+    table.sequential().filter(|zone| table.state(*zone) == state).count()
 }

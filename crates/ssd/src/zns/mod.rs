@@ -13,16 +13,17 @@
 //!    offline. Write pointers are not stored: recovery finds them on flash and among staged blocks.
 //! 5. A set is erased after NVRAM says that no zone has it, and given to a zone after NVRAM says that it is used.
 //!
-//! There is no zone descriptor extension and no random write area; conventional space is a namespace of its own
-//! ([`crate::Ssd`]).
+//! The first zones may be conventional ([`conventional`]). There is no zone descriptor extension and no random write area.
 
 mod allocate;
 mod blocks;
 mod cache;
 mod command;
 mod config;
+mod conventional;
 mod device;
 mod flush;
+mod layout;
 mod manage;
 mod read;
 mod recover;
@@ -33,9 +34,11 @@ mod unsynced;
 mod write;
 
 pub use command::{Select, ZnsError, ZoneAction, ZoneInfo, ZoneReport};
-pub use config::{ZnsConfig, ZnsConfigError, ZnsLayout};
+pub use config::{ZnsConfig, ZnsConfigError};
+pub use conventional::ZnsMedia;
 pub use device::Zns;
 pub use flush::Flushing;
+pub use layout::{ConventionalShare, ZnsLayout};
 pub use recover::{ZnsRecoverError, ZnsRecovery};
 pub use state::{ZoneLimits, ZoneState};
 pub use stats::ZnsStats;

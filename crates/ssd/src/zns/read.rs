@@ -2,7 +2,7 @@
 
 use onefold_format::{SlotKind, SpareState, checksum};
 use onefold_nand::{Grant, Media, MediaError, Spare, zero};
-use onefold_units::convert::index;
+use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Nanos, Op, ZoneId};
 
 use super::config::BLOCK;
@@ -37,6 +37,32 @@ impl<M: Media> Zns<M> {
             }
         }
         self.host.count(Op::Read, blocks.into());
+        // Conventional zones come first, so a read that crosses zones has its part of them in front.
+        let border = u64::from(self.config.conventional_zones()) * u64::from(size);
+        let mapped = narrow(border.saturating_sub(lba).min(blocks.into()));
+        if mapped == 0 {
+            return self.read_sequential(now, (zone, at), blocks, data);
+        }
+        let bytes = (index(mapped) * index(BLOCK)).min(data.len());
+        let (front, behind) = data.split_at_mut(bytes);
+        let done = self.read_mapped(now, lba, mapped, front)?;
+        if mapped == blocks {
+            return Ok(done);
+        }
+        let first = ZoneId::new(self.config.conventional_zones());
+        let rest = self.read_sequential(now, (first, 0), blocks - mapped, behind)?;
+        Ok(Completion { at: done.at.max(rest.at), delay: done.delay.max(rest.delay) })
+    }
+
+    /// Reads blocks of sequential zones, from one of them on.
+    fn read_sequential(
+        &mut self,
+        now: Nanos,
+        (zone, at): (ZoneId, u32),
+        blocks: u32,
+        data: &mut [u8],
+    ) -> Result<Completion, ZnsError> {
+        let size = self.config.zone_blocks;
         let ready = self.nand.timelines_mut().command(now, blocks.into());
         let mut all = at_once(ready);
         let (mut zone, mut at, mut left) = (zone, at, blocks);

@@ -12,17 +12,21 @@ use onefold_format::{
     BlockSetRecord, BlockSetState, NvramRecord, SlotKind, SpareRecord, SpareState,
     ZONE_RECORD_BYTES, ZoneCondition, ZoneRecord, checksum,
 };
+use onefold_ftl::RecoveryReport;
 use onefold_nand::{ERASED_SPARE, Media, MediaError, SPARE_BYTES, Spare};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Nanos, ZoneId};
 
 use super::config::BLOCK;
 use super::device::{Zns, host_work};
-use super::{ZnsConfig, ZnsConfigError, ZnsError, ZnsLayout, ZoneState};
+use super::{ZnsConfig, ZnsConfigError, ZnsError, ZnsLayout, ZnsMedia, ZoneState};
+use crate::{BuildError, Ssd};
 
 /// What recovery found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZnsRecovery {
+    /// What was found behind conventional zones.
+    pub conventional: Option<RecoveryReport>,
     /// Zones that were open or closed, and are closed now.
     pub closed: u32,
     /// Zones whose last program was cut and that moved to other blocks.
@@ -34,7 +38,7 @@ pub struct ZnsRecovery {
 }
 
 /// Why a namespace cannot be recovered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZnsRecoverError {
     /// The configuration is wrong.
@@ -60,6 +64,9 @@ pub enum ZnsRecoverError {
         /// The set.
         set: u32,
     },
+    /// The conventional zones cannot be recovered.
+    #[error("the conventional zones: {0}")]
+    Conventional(BuildError),
     /// The medium failed.
     #[error("the medium failed: {0}")]
     Zone(#[from] ZnsError),
@@ -89,13 +96,24 @@ impl<M: Media> Zns<M> {
     ///
     /// # Errors
     /// The configuration does not fit the medium, or the medium failed.
-    pub fn recover(config: ZnsConfig, media: M) -> Result<(Self, ZnsRecovery), ZnsRecoverError> {
+    pub fn recover(
+        config: ZnsConfig,
+        media: ZnsMedia<M>,
+    ) -> Result<(Self, ZnsRecovery), ZnsRecoverError> {
         if !M::STORES {
             return Err(ZnsRecoverError::NoBytes);
         }
-        let mut zns = Self::new(config, media)?;
+        let ZnsMedia { sequential, conventional } = media;
+        ZnsLayout::new(&config)?;
+        let recover = |device| {
+            let Some(media) = conventional else { panic!("conventional zones without a medium") };
+            Ssd::recover(device, media).map_err(ZnsRecoverError::Conventional)
+        };
+        let recovered = config.conventional.map(recover).transpose()?;
+        let (device, mapped) = recovered.map(|(device, report)| (Box::new(device), report)).unzip();
+        let mut zns = Self::assemble(&config, sequential, device)?;
         zns.nand.set_timed(false);
-        let mut report = ZnsRecovery::default();
+        let mut report = ZnsRecovery { conventional: mapped, ..ZnsRecovery::default() };
         zns.load_sets()?;
         for zone in zns.table.ids() {
             zns.load_zone(zone)?;
@@ -178,6 +196,9 @@ impl<M: Media> Zns<M> {
         let condition = self.data[zone.index()].condition;
         let Some(set) = self.data[zone.index()].set else {
             let state = match condition {
+                ZoneCondition::Writable if self.table.is_conventional(zone) => {
+                    ZoneState::NotWritePointer
+                }
                 ZoneCondition::Writable => ZoneState::Empty,
                 other => state_of(other),
             };

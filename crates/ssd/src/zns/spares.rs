@@ -22,7 +22,7 @@ impl SetSpares {
 impl<M: Media> Zns<M> {
     /// The spare areas of a set, superblock by superblock.
     pub(crate) fn spares_of(&mut self, set: u32) -> Result<SetSpares, MediaError> {
-        let (layout, geometry) = (self.layout, self.config.geometry);
+        let (layout, geometry) = (self.layout, *self.layout.geometry());
         let mut by_superblock = BTreeMap::new();
         for superblock in layout.superblocks(set) {
             by_superblock.insert(superblock, self.nand.media_mut().read_spares(superblock)?);

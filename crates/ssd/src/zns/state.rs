@@ -4,6 +4,8 @@
 //! empty -> implicitly or explicitly open <-> closed -> full -> empty        any -> read only -> offline
 //! ```
 //!
+//! Conventional zones have no write pointer; they can only become read only and offline.
+//!
 //! 1. Active zones are the open and the closed ones; there are never more than `max_active`. Open zones are the
 //!    implicitly and the explicitly open ones; there are never more than `max_open`.
 //! 2. A command that is refused changes no zone.
@@ -13,8 +15,9 @@ use std::collections::BTreeMap;
 
 use onefold_units::ZoneId;
 pub use onefold_units::ZoneState;
+use onefold_units::convert::{index, u32_from};
 
-use super::{ZnsError, ZoneAction};
+use super::{ZnsConfig, ZnsError, ZoneAction};
 
 /// How many zones may be open and active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +41,12 @@ struct Zone {
 #[derive(Clone, Debug)]
 pub(crate) struct ZoneTable {
     zones: Vec<Zone>,
+    /// Conventional zones, which come first.
+    conventional: u32,
     limits: ZoneLimits,
-    /// 4 KiB blocks that a zone takes.
+    /// 4 KiB blocks of addresses of a zone, which a conventional one takes.
+    size: u32,
+    /// 4 KiB blocks that a sequential zone takes.
     capacity: u32,
     open: u32,
     active: u32,
@@ -49,13 +56,18 @@ pub(crate) struct ZoneTable {
 }
 
 impl ZoneTable {
-    /// `count` empty zones.
-    pub(crate) fn new(count: u32, capacity: u32, limits: ZoneLimits) -> Self {
-        let zone = Zone { state: ZoneState::Empty, written: 0, opened: 0 };
+    /// Empty zones behind conventional ones.
+    pub(crate) fn new(config: &ZnsConfig) -> Self {
+        let zone = |state| Zone { state, written: 0, opened: 0 };
+        let conventional = config.conventional_zones();
+        let mut zones = vec![zone(ZoneState::Empty); index(config.all_zones())];
+        zones[..index(conventional)].fill(zone(ZoneState::NotWritePointer));
         Self {
-            zones: vec![zone; onefold_units::convert::index(count)],
-            limits,
-            capacity,
+            zones,
+            conventional,
+            limits: config.limits,
+            size: config.zone_blocks,
+            capacity: config.capacity_blocks,
             open: 0,
             active: 0,
             implicit: BTreeMap::new(),
@@ -72,7 +84,21 @@ impl ZoneTable {
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = ZoneId> + use<> {
-        (0..onefold_units::convert::u32_from(self.zones.len())).map(ZoneId::new)
+        (0..u32_from(self.zones.len())).map(ZoneId::new)
+    }
+
+    /// Zones with write pointers.
+    pub(crate) fn sequential(&self) -> impl Iterator<Item = ZoneId> + use<> {
+        (self.conventional..u32_from(self.zones.len())).map(ZoneId::new)
+    }
+
+    pub(crate) const fn is_conventional(&self, id: ZoneId) -> bool {
+        id.raw() < self.conventional
+    }
+
+    /// Blocks that a zone takes.
+    pub(crate) const fn capacity(&self, id: ZoneId) -> u32 {
+        if self.is_conventional(id) { self.size } else { self.capacity }
     }
 
     /// Open and active zones.
@@ -95,12 +121,21 @@ impl ZoneTable {
             ZoneState::Offline => return Err(ZnsError::ZoneIsOffline { zone: id }),
             _ => {}
         }
-        if let Some(at) = at.filter(|at| *at != written) {
-            return Err(ZnsError::ZoneInvalidWrite { zone: id, at, write_pointer: written });
-        }
-        if blocks > self.capacity - written {
-            let end = u64::from(written) + u64::from(blocks);
-            return Err(ZnsError::ZoneBoundary { zone: id, end, limit: self.capacity });
+        let begin = match at {
+            None if self.is_conventional(id) => {
+                let what = "an append to a conventional zone, expected one with a write pointer";
+                return Err(ZnsError::InvalidField { what });
+            }
+            Some(at) if self.is_conventional(id) => at,
+            Some(at) if at != written => {
+                return Err(ZnsError::ZoneInvalidWrite { zone: id, at, write_pointer: written });
+            }
+            _ => written,
+        };
+        let limit = self.capacity(id);
+        if blocks > limit - begin {
+            let end = u64::from(begin) + u64::from(blocks);
+            return Err(ZnsError::ZoneBoundary { zone: id, end, limit });
         }
         Ok(())
     }
@@ -166,6 +201,11 @@ impl ZoneTable {
 
     /// Whether an action can be applied to a zone, resources aside.
     pub(crate) fn check(&self, id: ZoneId, action: ZoneAction) -> Result<(), ZnsError> {
+        if self.is_conventional(id) {
+            // As ZBC has it; NVMe knows no conventional zones.
+            let what = "an action on a conventional zone, expected one with a write pointer";
+            return Err(ZnsError::InvalidField { what });
+        }
         let state = self.state(id);
         let legal = match action {
             ZoneAction::Open => state.is_active() || state == ZoneState::Empty,

@@ -1,6 +1,7 @@
 //! What a zoned namespace counts.
 
-use onefold_units::CauseCounts;
+use onefold_ftl::FtlStats;
+use onefold_units::{Cause, CauseCounts};
 
 /// What a zoned namespace did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +26,23 @@ pub struct ZnsStats {
     pub moves: u64,
     /// Blocks that could not be read.
     pub media_failures: u64,
+    /// What was done behind conventional zones, which is in the sums above as well.
+    pub conventional: FtlStats,
 }
 
 impl ZnsStats {
+    /// The same with what was done behind conventional zones.
+    #[must_use]
+    pub(crate) fn with_conventional(mut self, mapped: FtlStats) -> Self {
+        for cause in Cause::ALL {
+            self.programs.add(cause, mapped.programs.of(cause));
+            self.reads.add(cause, mapped.reads.of(cause));
+        }
+        self.erases += mapped.erases;
+        self.media_failures += mapped.media_failures;
+        Self { conventional: mapped, ..self }
+    }
+
     /// What was counted since `earlier`, an older state of the same counters.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -42,6 +57,7 @@ impl ZnsStats {
             appends: self.appends - earlier.appends,
             moves: self.moves - earlier.moves,
             media_failures: self.media_failures - earlier.media_failures,
+            conventional: self.conventional.since(&earlier.conventional),
         }
     }
 }

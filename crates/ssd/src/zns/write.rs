@@ -23,7 +23,7 @@ pub struct Appended {
 }
 
 impl<M: Media> Zns<M> {
-    /// Writes `blocks` from block `lba` on, which has to be the write pointer of its zone.
+    /// Writes `blocks` from block `lba` on, which has to be the write pointer of its zone, if that has one.
     ///
     /// # Errors
     /// A write that is refused changes nothing. After [`ZnsError::WriteFault`] the write pointer says what was written.
@@ -37,13 +37,17 @@ impl<M: Media> Zns<M> {
     ) -> Result<Completion, ZnsError> {
         let (zone, at) = self.locate(lba, blocks)?;
         self.table.check_write(zone, Some(at), blocks)?;
+        if self.table.is_conventional(zone) {
+            return self.overwrite(now, lba, blocks, fua, payload);
+        }
         self.put(now, zone, blocks, fua, payload)
     }
 
     /// Writes `blocks` at the write pointer of the zone that begins at block `start`, and says where that was.
     ///
     /// # Errors
-    /// As [`Zns::write`]; [`ZnsError::InvalidField`] if no zone begins there, or if it is longer than an append may be.
+    /// As [`Zns::write`]; [`ZnsError::InvalidField`] if no zone with a write pointer begins there, or if it is longer than an append
+    /// may be.
     pub fn append(
         &mut self,
         now: Nanos,
@@ -267,7 +271,7 @@ impl<M: Media> Zns<M> {
     }
 
     pub(crate) fn check_action(&self, zone: ZoneId, action: ZoneAction) -> Result<(), ZnsError> {
-        if zone.raw() >= self.config.zones {
+        if !self.has(zone) {
             let lba = u64::from(zone.raw()) * u64::from(self.config.zone_blocks);
             return Err(ZnsError::LbaOutOfRange { lba, blocks: 0, capacity: self.blocks() });
         }

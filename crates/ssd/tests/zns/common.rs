@@ -1,8 +1,10 @@
 //! Small zoned namespaces.
 
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Media, MemoryMedia, Span};
-use onefold_ssd::zns::{Select, Zns, ZnsConfig, ZnsError, ZnsLayout, ZoneAction, ZoneLimits};
-use onefold_ssd::{Payload, example_config};
+use onefold_ssd::zns::{
+    Select, Zns, ZnsConfig, ZnsError, ZnsLayout, ZnsMedia, ZoneAction, ZoneLimits,
+};
+use onefold_ssd::{Payload, SsdConfig, example_config};
 use onefold_units::convert::index;
 use onefold_units::{Nanos, ZoneId};
 
@@ -32,6 +34,7 @@ pub(crate) fn config(page: u32, zones: u32, limits: ZoneLimits) -> ZnsConfig {
         zone_blocks: 16,
         capacity_blocks: 12,
         zones,
+        conventional: None,
         zone_dies: 2,
         limits,
         append_blocks: None,
@@ -48,9 +51,32 @@ pub(crate) const fn limits(open: u32, active: u32) -> ZoneLimits {
 
 pub(crate) const NO_LIMITS: ZoneLimits = ZoneLimits { max_open: None, max_active: None };
 
-pub(crate) fn memory(config: &ZnsConfig) -> MemoryMedia {
+/// Flash blocks of each die for conventional zones.
+const MAPPED_BLOCKS: u32 = 14;
+
+/// The same namespace with conventional zones of 16 blocks in front, on flash blocks of their own.
+pub(crate) fn with_conventional(config: &ZnsConfig, zones: u32) -> ZnsConfig {
+    let page = config.geometry.spec().page_bytes / 4096;
+    let mut device = SsdConfig { geometry: geometry(page, MAPPED_BLOCKS), ..example_config() };
+    device.ftl.logical_units = u64::from(zones * config.zone_blocks);
+    device.ftl.trim_log_bytes = 4096;
+    device.buffer.bytes = config.cache_bytes;
+    let all = geometry(page, config.geometry.spec().blocks + MAPPED_BLOCKS);
+    ZnsConfig { geometry: all, conventional: Some(device), ..*config }
+}
+
+/// A medium for each kind of zones; `make` gets a geometry and bytes of NVRAM.
+pub(crate) fn media<M>(config: &ZnsConfig, make: impl Fn(&Geometry, u64) -> M) -> ZnsMedia<M> {
     let layout = ZnsLayout::new(config).unwrap();
-    MemoryMedia::new(&config.geometry, layout.nvram_bytes())
+    let share = config.conventional.zip(layout.conventional());
+    ZnsMedia {
+        sequential: make(layout.geometry(), layout.nvram_bytes()),
+        conventional: share.map(|(device, share)| make(&device.geometry, share.nvram_bytes)),
+    }
+}
+
+pub(crate) fn memory(config: &ZnsConfig) -> ZnsMedia<MemoryMedia> {
+    media(config, MemoryMedia::new)
 }
 
 pub(crate) fn fresh(config: &ZnsConfig) -> Zns<MemoryMedia> {

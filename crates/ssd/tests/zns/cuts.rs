@@ -1,88 +1,27 @@
 //! Power fails at every operation of the medium: what survives of each zone is a prefix of what was written to it, with
-//! everything that was promised.
+//! everything that was promised. Conventional zones in front hold what FLUSH and FUA covered, or something later.
 
 use onefold_nand::{Media, MediaError};
 use onefold_ssd::Payload;
-use onefold_ssd::zns::{
-    Flushing, Select, Zns, ZnsConfig, ZnsError, ZnsLayout, ZoneAction, ZoneState,
-};
+use onefold_ssd::zns::{Flushing, Select, Zns, ZnsConfig, ZnsError, ZnsMedia, ZoneAction};
 use onefold_testkit::{Cut, CutMedia, Power, for_each_seed};
 use onefold_units::convert::{index, index64, narrow, u32_from, u64_from};
 use onefold_units::{Rng, ZoneId};
 
-use crate::common::{NOW, bytes_of, config, geometry, limits, read};
+use crate::common::{NOW, bytes_of, config, geometry, limits, media, read, with_conventional};
+use crate::lives::{CAPACITY, Life, Model};
+use crate::mapped::Mapped;
 
 const CUTS: [Cut; 3] = [Cut::Before, Cut::Torn, Cut::After];
 const ZONES: u32 = 5;
 const SIZE: u64 = 16;
-const CAPACITY: usize = 12;
-
-/// One life of a zone, from a reset to the next.
-#[derive(Clone, Debug, Default)]
-struct Life {
-    versions: Vec<u64>,
-    /// Blocks that a power cut must not take.
-    promised: usize,
-    /// It was finished, as far as is known.
-    finished: bool,
-    /// That is promised.
-    finish_promised: bool,
-}
-
-/// What each zone may hold after a power cut: the last of these lives, or one before it whose reset may be lost.
-struct Model {
-    zones: Vec<Vec<Life>>,
-    version: u64,
-}
-
-impl Model {
-    fn last(&mut self, zone: usize) -> &mut Life {
-        self.zones[zone].last_mut().unwrap()
-    }
-
-    /// Everything that completed is durable.
-    fn flushed(&mut self) {
-        for lives in &mut self.zones {
-            let mut life = lives.pop().unwrap();
-            life.promised = life.versions.len();
-            life.finish_promised = life.finished;
-            *lives = vec![life];
-        }
-    }
-
-    /// The zone as it was found has to be one that it may be.
-    fn settle(&mut self, zone: usize, state: ZoneState, blocks: &[u64]) {
-        let written = blocks.iter().take_while(|version| **version != 0).count();
-        assert!(blocks[written..].iter().all(|version| *version == 0), "zone {zone}: {blocks:?}");
-        let full = state == ZoneState::Full;
-        let fits = |life: &&Life| {
-            written >= life.promised
-                && life.versions.get(..written).is_some_and(|prefix| prefix == &blocks[..written])
-                && if full {
-                    life.finished || written == CAPACITY
-                } else {
-                    !life.finish_promised && written < CAPACITY
-                }
-        };
-        let lives = &self.zones[zone];
-        let Some(life) = lives.iter().rev().find(fits) else {
-            panic!("zone {zone} is {state:?} with {blocks:?}, expected one of {lives:?}");
-        };
-        let expected = match () {
-            () if full => ZoneState::Full,
-            () if written == 0 => ZoneState::Empty,
-            () => ZoneState::Closed,
-        };
-        assert_eq!(state, expected, "zone {zone}");
-        let versions = life.versions[..written].to_vec();
-        self.zones[zone] =
-            vec![Life { versions, promised: written, finished: full, finish_promised: full }];
-    }
-}
 
 struct Device {
     zns: Zns<CutMedia>,
     model: Model,
+    /// Conventional zones, which come first.
+    front: u32,
+    mapped: Mapped,
     /// A completed command is durable.
     durable_at_once: bool,
     /// A reset or a finish is.
@@ -102,6 +41,15 @@ enum Step {
         zone: u32,
         action: ZoneAction,
     },
+    Overwrite {
+        at: u32,
+        blocks: u32,
+        fua: bool,
+    },
+    Deallocate {
+        at: u32,
+        blocks: u32,
+    },
     Flush,
     /// The medium is synchronised by the driver, and other commands come before the flush is over.
     BeginFlush,
@@ -109,7 +57,11 @@ enum Step {
 }
 
 impl Step {
-    fn random(rng: &mut Rng) -> Self {
+    /// A step of a namespace with so many conventional zones.
+    fn random(rng: &mut Rng, front: u32) -> Self {
+        if front > 0 && rng.below(2) == 0 {
+            return Self::random_mapped(rng, front);
+        }
         let zone = narrow(rng.below(u64::from(ZONES)));
         match rng.below(24) {
             0..13 => Self::Write { zone, blocks: 1 + narrow(rng.below(6)), fua: rng.below(6) == 0 },
@@ -122,16 +74,28 @@ impl Step {
             _ => Self::EndFlush,
         }
     }
+
+    fn random_mapped(rng: &mut Rng, front: u32) -> Self {
+        let (zone, at) = (rng.below(front.into()), rng.below(SIZE));
+        let blocks = narrow(1 + rng.below(6.min(SIZE - at)));
+        let at = narrow(zone * SIZE + at);
+        match rng.below(8) {
+            0 => Self::Deallocate { at, blocks },
+            one => Self::Overwrite { at, blocks, fua: one == 1 },
+        }
+    }
 }
 
 impl Device {
     fn new(config: &ZnsConfig, power: Power, seed: u64) -> Self {
-        let layout = ZnsLayout::new(config).unwrap();
-        let media = CutMedia::new(&config.geometry, layout.nvram_bytes(), power, seed);
+        let media = media(config, |geometry, nvram| CutMedia::new(geometry, nvram, power, seed));
+        let front = config.conventional_zones();
         let volatile = config.cache_bytes > 0 && config.cache_volatile;
         Self {
             zns: Zns::new(*config, media).unwrap(),
             model: Model { zones: vec![vec![Life::default()]; index(ZONES)], version: 0 },
+            front,
+            mapped: Mapped::new(front * narrow(SIZE), power == Power::Device),
             durable_at_once: power == Power::Device && !volatile,
             actions_at_once: power == Power::Device,
             flushing: None,
@@ -157,13 +121,19 @@ impl Device {
         match step {
             Step::Write { zone, blocks, fua } => self.write(zone, blocks, fua),
             Step::Act { zone, action } => self.act(zone, action),
+            Step::Overwrite { at, blocks, fua } => {
+                self.mapped.write(&mut self.zns, at, blocks, fua)
+            }
+            Step::Deallocate { at, blocks } => self.mapped.deallocate(&mut self.zns, at, blocks),
             Step::Flush => {
                 self.zns.flush(NOW)?;
                 self.model.flushed();
+                self.mapped.flushed();
                 Ok(())
             }
             Step::BeginFlush if self.flushing.is_none() => {
-                self.flushing = Some(self.zns.begin_flush()?);
+                self.flushing = Some(self.zns.begin_flush(NOW)?);
+                self.mapped.flushed();
                 self.zns.nand_mut().media_mut().sync().map_err(ZnsError::Media)?;
                 self.model.flushed();
                 Ok(())
@@ -180,7 +150,7 @@ impl Device {
         let from = self.model.version;
         let versions: Vec<u64> = (from + 1..=from + u64::from(blocks)).collect();
         self.model.version += u64::from(blocks);
-        let start = u64::from(zone) * SIZE;
+        let start = u64::from(self.front + zone) * SIZE;
         let bytes = bytes_of(&versions);
         let before = self.model.last(index(zone)).clone();
         self.model.last(index(zone)).versions.extend(&versions);
@@ -210,7 +180,7 @@ impl Device {
             ZoneAction::Finish => self.model.last(at).finished = true,
             _ => {}
         }
-        let result = self.zns.manage(NOW, Select::One(ZoneId::new(zone)), action);
+        let result = self.zns.manage(NOW, Select::One(ZoneId::new(self.front + zone)), action);
         match result {
             Ok(_) if self.actions_at_once && action == ZoneAction::Reset => {
                 let life = self.model.zones[at].pop().unwrap();
@@ -230,27 +200,43 @@ impl Device {
         self.zns.nand_mut().media_mut().arm(after, cut);
     }
 
+    /// Power fails at an operation of conventional zones.
+    fn arm_mapped(&mut self, after: u64, cut: Cut) {
+        let device = self.zns.conventional_mut().unwrap();
+        device.ftl_mut().nand_mut().media_mut().arm(after, cut);
+    }
+
     /// Power comes back, and everything is looked at.
     fn recover(self) -> Self {
         let config = *self.zns.config();
-        let mut media = self.zns.into_media();
-        media.restore();
+        let media = restored(self.zns.into_media());
         let (zns, report) = Zns::recover(config, media).unwrap();
         assert_eq!(report.read_only, 0);
         let mut again = Self { zns, flushing: None, ..self };
         let (_, active) = again.zns.resources();
         assert_eq!(active, report.closed);
-        for info in again.zns.report(ZoneId::new(0), None, index(ZONES), false).unwrap().zones {
+        let first = ZoneId::new(again.front);
+        for info in again.zns.report(first, None, index(ZONES), false).unwrap().zones {
             let blocks = read(&mut again.zns, info.start, u32_from(CAPACITY)).unwrap();
-            again.model.settle(info.zone.index(), info.state, &blocks);
+            again.model.settle(info.zone.index() - first.index(), info.state, &blocks);
             let written = blocks.iter().take_while(|version| **version != 0).count();
             if let Some(pointer) = info.write_pointer {
                 assert_eq!(pointer - info.start, u64_from(written));
             }
         }
+        again.mapped.settle(&mut again.zns);
         again.zns.check().unwrap();
         again
     }
+}
+
+/// Power is back.
+fn restored(mut media: ZnsMedia<CutMedia>) -> ZnsMedia<CutMedia> {
+    media.sequential.restore();
+    if let Some(medium) = &mut media.conventional {
+        medium.restore();
+    }
+    media
 }
 
 fn random_config(rng: &mut Rng) -> ZnsConfig {
@@ -260,15 +246,21 @@ fn random_config(rng: &mut Rng) -> ZnsConfig {
     config.geometry = geometry(page, 20);
     config.cache_bytes = [0, 0, 16_384, 1 << 20][index64(rng.below(4))];
     config.cache_volatile = rng.below(2) == 0;
-    config
+    if rng.below(2) == 0 { with_conventional(&config, 2) } else { config }
 }
 
 fn random_run(seed: u64, power: Power) {
     let mut rng = Rng::fork(seed, 42);
     let mut device = Device::new(&random_config(&mut rng), power, seed);
     for _ in 0..4 {
-        device.arm(rng.below(120), CUTS[index64(rng.below(3))]);
-        while device.run(Step::random(&mut rng)) {}
+        let (after, cut) = (rng.below(120), CUTS[index64(rng.below(3))]);
+        if device.front > 0 && rng.below(2) == 0 {
+            device.arm_mapped(after, cut);
+        } else {
+            device.arm(after, cut);
+        }
+        let front = device.front;
+        while device.run(Step::random(&mut rng, front)) {}
         // Power may fail in recovery, too.
         if rng.below(3) == 0 {
             device = fail_in_recovery(device, &mut rng);
@@ -279,11 +271,15 @@ fn random_run(seed: u64, power: Power) {
 
 fn fail_in_recovery(device: Device, rng: &mut Rng) -> Device {
     let config = *device.zns.config();
-    let mut media = device.zns.into_media();
-    media.restore();
-    media.arm(rng.below(12), CUTS[index64(rng.below(3))]);
-    drop(Zns::recover(config, &mut media));
-    media.restore();
+    let mut media = restored(device.zns.into_media());
+    let (after, cut) = (rng.below(12), CUTS[index64(rng.below(3))]);
+    match &mut media.conventional {
+        Some(medium) if rng.below(2) == 0 => medium.arm(after, cut),
+        _ => media.sequential.arm(after, cut),
+    }
+    let (sequential, conventional) = (&mut media.sequential, media.conventional.as_mut());
+    drop(Zns::recover(config, ZnsMedia { sequential, conventional }));
+    let media = restored(media);
     // A namespace that is only there to carry the medium to the next recovery.
     let zns = Zns::new(config, media).unwrap();
     Device { zns, flushing: None, ..device }

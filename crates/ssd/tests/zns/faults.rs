@@ -144,6 +144,6 @@ fn a_medium_of_another_device_is_refused() {
     assert!(matches!(refused, ZnsRecoverError::Record { .. }), "{refused}");
     let config = config(2, 4, NO_LIMITS);
     assert!(Zns::recover(config, memory(&config)).is_ok());
-    let nothing = Zns::recover(config, onefold_nand::NullMedia).err().unwrap();
+    let nothing = Zns::recover(config, onefold_nand::NullMedia.into()).err().unwrap();
     assert_eq!(nothing, ZnsRecoverError::NoBytes);
 }

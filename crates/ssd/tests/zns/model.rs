@@ -1,4 +1,5 @@
-//! Random commands, good and bad ones, against a plain model: every status, state, write pointer and content is the same.
+//! Random commands, good and bad ones, against a plain model: every status, state, write pointer and content is the same. Half of
+//! the namespaces have conventional zones in front, for which an array of blocks is model enough.
 
 use onefold_nand::MemoryMedia;
 use onefold_ssd::Payload;
@@ -7,7 +8,7 @@ use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index, index64, narrow, u64_from};
 use onefold_units::{Rng, ZoneId};
 
-use crate::common::{NOW, bytes_of, config, fresh, limits, read};
+use crate::common::{NOW, bytes_of, config, fresh, limits, read, with_conventional, write};
 
 const CAPACITY: usize = 12;
 const SIZE: u64 = 16;
@@ -118,31 +119,87 @@ fn random_config(rng: &mut Rng) -> ZnsConfig {
     config.geometry = crate::common::geometry(page, 24);
     config.cache_bytes = [0, 16_384, 1 << 20][index64(rng.below(3))];
     config.cache_volatile = rng.below(2) == 0;
-    config
+    if rng.below(2) == 0 { with_conventional(&config, 2) } else { config }
 }
 
 /// A namespace and its model, which get the same commands.
 struct Pair {
     zns: Zns<MemoryMedia>,
     model: Model,
+    /// The blocks of conventional zones.
+    front: Vec<u64>,
     rng: Rng,
     version: u64,
 }
 
 impl Pair {
+    /// First block of a sequential zone.
+    fn start(&self, zone: usize) -> u64 {
+        u64_from(self.front.len() + zone * index64(SIZE))
+    }
+
+    /// Number of a sequential zone.
+    fn id(&self, zone: usize) -> ZoneId {
+        ZoneId::from_index(self.front.len() / index64(SIZE) + zone)
+    }
+
+    /// A command that begins in a conventional zone.
+    fn step_in_front(&mut self) {
+        let at = self.rng.below(u64_from(self.front.len()));
+        let count = 1 + self.rng.below(6);
+        let fits = at % SIZE + count <= SIZE;
+        let range = index64(at)..index64(at + count);
+        let zone = Select::One(ZoneId::new(narrow(at / SIZE)));
+        match self.rng.below(12) {
+            0..6 => {
+                let versions: Vec<u64> = (self.version + 1..=self.version + count).collect();
+                self.version += count;
+                let done = write(&mut self.zns, at, &versions, self.rng.below(5) == 0);
+                assert_eq!(done.map_err(code), if fits { Ok(()) } else { Err(0xB8) });
+                if fits {
+                    self.front[range].copy_from_slice(&versions);
+                }
+            }
+            6 => {
+                let done = self.zns.deallocate(NOW, at, narrow(count)).map(drop);
+                assert_eq!(done.map_err(code), if fits { Ok(()) } else { Err(0xB8) });
+                if fits {
+                    self.front[range].fill(0);
+                }
+            }
+            7 => {
+                let action = ZoneAction::ALL[index64(self.rng.below(5))];
+                assert_eq!(self.zns.manage(NOW, zone, action).map(drop).map_err(code), Err(0x02));
+            }
+            8 => {
+                let start = at - at % SIZE;
+                let done = self.zns.append(NOW, start, 1, false, &Payload::Zeroes).map(drop);
+                assert_eq!(done.map_err(code), Err(0x02));
+            }
+            _ => {
+                let found = read(&mut self.zns, at, narrow(count)).map_err(code);
+                let expected = || self.front[range].to_vec();
+                assert_eq!(found, if fits { Ok(expected()) } else { Err(0xB8) });
+            }
+        }
+    }
+
     fn step(&mut self) {
+        if !self.front.is_empty() && self.rng.below(3) == 0 {
+            return self.step_in_front();
+        }
         let zone = index64(self.rng.below(6));
         match self.rng.below(20) {
             0..9 => self.write(zone),
             9..16 => {
                 let action = ZoneAction::ALL[index64(self.rng.below(5))];
-                let found = self.zns.manage(NOW, Select::One(id(zone)), action).map(drop);
+                let found = self.zns.manage(NOW, Select::One(self.id(zone)), action).map(drop);
                 assert_eq!(found.map_err(code), self.model.act(zone, action));
             }
             16 => drop(self.zns.flush(NOW).unwrap()),
             17 if self.rng.below(8) == 0 => {
                 let offline = self.rng.below(2) == 0;
-                if self.zns.fail_zone(id(zone), offline).is_ok() {
+                if self.zns.fail_zone(self.id(zone), offline).is_ok() {
                     let state = if offline { ZoneState::Offline } else { ZoneState::ReadOnly };
                     self.model.put(zone, state);
                 }
@@ -161,11 +218,12 @@ impl Pair {
             0 => index64(self.rng.below(SIZE)),
             _ => self.model.zones[zone].written,
         };
-        let start = u64_from(zone) * SIZE;
+        let start = self.start(zone);
         let (blocks, fua) = (narrow(count), self.rng.below(5) == 0);
         let bytes = bytes_of(&versions);
         let payload = Payload::Write(&bytes);
-        let is_inside = |lba: u64| lba + count <= 6 * SIZE;
+        let end = self.start(6);
+        let is_inside = |lba: u64| lba + count <= end;
         if self.rng.below(3) == 0 && is_inside(start) {
             let expected = self.model.write(zone, None, &versions);
             let found = self.zns.append(NOW, start, blocks, fua, &payload);
@@ -180,7 +238,8 @@ impl Pair {
     fn read(&mut self, zone: usize) {
         let at = self.rng.below(SIZE);
         let count = 1 + self.rng.below(SIZE - at);
-        let found = read(&mut self.zns, u64_from(zone) * SIZE + at, narrow(count));
+        let start = self.start(zone);
+        let found = read(&mut self.zns, start + at, narrow(count));
         let zone = &self.model.zones[zone];
         if zone.state == ZoneState::Offline {
             assert_eq!(found.unwrap_err().status().1, 0xBB);
@@ -190,7 +249,7 @@ impl Pair {
     }
 
     fn compare(&self) {
-        let report = self.zns.report(id(0), None, 6, false).unwrap();
+        let report = self.zns.report(self.id(0), None, 6, false).unwrap();
         for (zone, info) in self.model.zones.iter().zip(report.zones) {
             assert_eq!(info.state, zone.state);
             let pointer = info.write_pointer.map(|pointer| index64(pointer - info.start));
@@ -198,10 +257,6 @@ impl Pair {
         }
         self.zns.check().unwrap();
     }
-}
-
-fn id(zone: usize) -> ZoneId {
-    ZoneId::from_index(zone)
 }
 
 fn code(error: ZnsError) -> u8 {
@@ -215,7 +270,8 @@ fn random_commands_equal_the_model() {
         let config = random_config(&mut rng);
         let limits = (config.limits.max_open.unwrap(), config.limits.max_active.unwrap());
         let model = Model::new(config.zones, limits.0, limits.1);
-        let mut pair = Pair { zns: fresh(&config), model, rng, version: 0 };
+        let front = vec![0; index(config.conventional_zones()) * index64(SIZE)];
+        let mut pair = Pair { zns: fresh(&config), model, front, rng, version: 0 };
         for _ in 0..300 {
             pair.step();
             pair.compare();

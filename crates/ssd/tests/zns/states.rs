@@ -17,7 +17,7 @@ fn zone_in(state: ZoneState) -> Zns<MemoryMedia> {
         write(&mut zns, START, &[7, 8, 9], false).unwrap();
     }
     match state {
-        ZoneState::Empty | ZoneState::ImplicitlyOpen => {}
+        ZoneState::Empty | ZoneState::ImplicitlyOpen | ZoneState::NotWritePointer => {}
         ZoneState::ExplicitlyOpen => act(&mut zns, 1, ZoneAction::Open).unwrap(),
         ZoneState::Closed => act(&mut zns, 1, ZoneAction::Close).unwrap(),
         ZoneState::Full => act(&mut zns, 1, ZoneAction::Finish).unwrap(),

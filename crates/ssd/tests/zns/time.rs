@@ -15,7 +15,7 @@ const ERASE: u64 = 2_000_000;
 fn device(page: u32, zone_dies: u32) -> Zns<NullMedia> {
     let geometry = crate::common::geometry(page, 24);
     let config = ZnsConfig { zone_dies, geometry, ..config(page, 4, NO_LIMITS) };
-    Zns::new(config, NullMedia).unwrap()
+    Zns::new(config, NullMedia.into()).unwrap()
 }
 
 fn write(zns: &mut Zns<NullMedia>, now: u64, lba: u64, blocks: u32, fua: bool) -> u64 {
@@ -85,7 +85,7 @@ fn resets_erase_side_by_side_and_finishing_programs_the_rest() {
 fn a_write_cache_answers_early() {
     let dram = 1000;
     let config = ZnsConfig { cache_bytes: 2 * 4096, ..*device(1, 1).config() };
-    let mut zns = Zns::new(config, NullMedia).unwrap();
+    let mut zns = Zns::new(config, NullMedia.into()).unwrap();
     assert_eq!(write(&mut zns, 0, 0, 1, false), dram);
     assert_eq!(write(&mut zns, 0, 1, 1, false), dram);
     assert_eq!(read(&mut zns, 100, 0, 1), dram, "it is in the cache");
@@ -97,7 +97,7 @@ fn a_write_cache_answers_early() {
     assert_eq!(write(&mut zns, 10_000_000, 3, 1, true), one, "FUA waits for the program");
     // One that power does not take has nothing to flush.
     let config = ZnsConfig { cache_volatile: false, ..config };
-    let mut zns = Zns::new(config, NullMedia).unwrap();
+    let mut zns = Zns::new(config, NullMedia.into()).unwrap();
     assert_eq!(write(&mut zns, 0, 0, 1, true), dram);
     assert_eq!(zns.flush(Nanos::new(5)).unwrap().at.get(), 5);
 }

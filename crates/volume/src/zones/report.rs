@@ -38,6 +38,16 @@ impl ZoneStatus {
     const NONE: Self =
         Self { conventional: false, state: ZoneState::Offline, written: 0, capacity: 0 };
 
+    /// A conventional zone: one that is in service counts as full, as it has no write pointer.
+    #[must_use]
+    pub const fn conventional(state: ZoneState, capacity: u32) -> Self {
+        let state = match state {
+            ZoneState::ReadOnly | ZoneState::Offline => state,
+            _ => ZoneState::Full,
+        };
+        Self { conventional: true, state, written: 0, capacity }
+    }
+
     /// Blocks that may hold something.
     pub(crate) const fn end(&self) -> u32 {
         match self.state {

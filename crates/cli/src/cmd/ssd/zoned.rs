@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use onefold_device::{
-    Image, LISTED_MAX, ZnsConfig, ZoneState, ZonedCheck, ZonedDetails, check_zoned, inspect_zoned,
+    ConventionalDetails, Image, LISTED_MAX, ZnsConfig, ZoneState, ZonedCheck, ZonedDetails,
+    check_zoned, inspect_zoned,
 };
 use serde_json::{Map, Value, json};
 
@@ -33,6 +34,7 @@ pub(super) fn details(found: &ZonedDetails) -> Value {
     let (least, mean, most) = found.wear;
     json!({
         "zones": found.zones,
+        "conventional": found.conventional.as_ref().map(conventional),
         "zone_bytes": found.zone_bytes,
         "zone_capacity_bytes": found.capacity_bytes,
         "max_open": found.limits.max_open,
@@ -47,6 +49,47 @@ pub(super) fn details(found: &ZonedDetails) -> Value {
         "spare_sets": found.spare_sets,
         "wear": {"min": least, "mean": mean, "max": most},
     })
+}
+
+fn conventional(found: &ConventionalDetails) -> Value {
+    let [read_only, offline] = found.out_of_service;
+    json!({
+        "zones": found.zones,
+        "read_only": read_only,
+        "offline": offline,
+        "stored_bytes": found.stored_bytes,
+        "superblocks": found.superblocks,
+        "bad_superblocks": found.bad_superblocks,
+        "free_superblocks": found.free_superblocks,
+        "rho": found.rho,
+        "wear": {"min": found.wear.min, "mean": found.wear.mean, "max": found.wear.max},
+    })
+}
+
+/// The conventional zones for people, if there are any.
+fn conventional_rows(found: &Value) -> Vec<(&'static str, String)> {
+    let Some(zones) = found["zones"].as_u64() else { return Vec::new() };
+    let number = |key: &str| found[key].as_u64().unwrap_or(0);
+    let wear = &found["wear"];
+    let mean = wear["mean"].as_f64().unwrap_or(0.0);
+    let mut text = format!("{zones}, {} stored", render::size(number("stored_bytes")));
+    for (key, state) in [("read_only", "read only"), ("offline", "offline")] {
+        if number(key) > 0 {
+            let _ = write!(text, ", {} {state}", number(key));
+        }
+    }
+    let (all, free, bad) =
+        (number("superblocks"), number("free_superblocks"), number("bad_superblocks"));
+    vec![
+        ("conventional zones", text),
+        (
+            "their superblocks",
+            format!(
+                "{all}; {free} free, {bad} bad; erases {} to {}, mean {mean:.2}",
+                wear["min"], wear["max"]
+            ),
+        ),
+    ]
 }
 
 /// The namespace for people.
@@ -96,11 +139,14 @@ pub(super) fn table(zoned: &Value) -> String {
         ),
         ("erases per set", format!("{} to {}, mean {mean:.2}", wear["min"], wear["max"])),
     ];
-    rows.into_iter().fold(String::new(), |mut text, (name, value)| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name:<22} {value}");
-        text
-    })
+    rows.into_iter().chain(conventional_rows(&zoned["conventional"])).fold(
+        String::new(),
+        |mut text, (name, value)| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<22} {value}");
+            text
+        },
+    )
 }
 
 /// What a check of an image found.
@@ -147,13 +193,20 @@ impl Checked {
         let mut lines = vec![format!(
             "{}: {} zones, {} written, {} blocks verified{}",
             self.image,
-            report.details.zones,
-            render::size(report.details.written_bytes),
+            report.details.zones
+                + report.details.conventional.as_ref().map_or(0, |conventional| conventional.zones),
+            render::size(
+                report.details.written_bytes
+                    + report.details.conventional.as_ref().map_or(0, |found| found.stored_bytes)
+            ),
             report.verified_blocks,
             if self.clean { "" } else { " (not shut down cleanly; it recovers when it is opened)" },
         )];
         for state in [ZoneState::ReadOnly, ZoneState::Offline] {
-            let zones = report.details.in_state(state);
+            let conventional =
+                report.details.conventional.as_ref().map_or([0, 0], |found| found.out_of_service);
+            let zones = report.details.in_state(state)
+                + conventional[usize::from(state == ZoneState::Offline)];
             if zones > 0 {
                 lines.push(format!("{zones} zones are {}", state.name()));
             }

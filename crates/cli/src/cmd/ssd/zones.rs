@@ -18,8 +18,11 @@ use super::render;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
-/// Zone type of a descriptor (NVMe ZNS): writes have to be sequential.
+/// Zone type of a descriptor (NVMe ZNS, Linux): writes have to be sequential.
 const SEQUENTIAL: u8 = 2;
+
+/// The same of a conventional zone, which NVMe does not have (Linux `BLK_ZONE_TYPE_CONVENTIONAL`).
+const CONVENTIONAL: u8 = 1;
 
 /// Options of `onefold ssd zones`.
 #[derive(Debug, Args)]
@@ -45,6 +48,8 @@ pub(crate) struct Zones {
 /// States of zones that a device at rest can have: open ones were closed when it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum State {
+    /// Conventional and in service
+    NotWritePointer,
     Empty,
     Closed,
     Full,
@@ -55,6 +60,7 @@ enum State {
 impl State {
     const fn of_device(self) -> ZoneState {
         match self {
+            Self::NotWritePointer => ZoneState::NotWritePointer,
             Self::Empty => ZoneState::Empty,
             Self::Closed => ZoneState::Closed,
             Self::Full => ZoneState::Full,
@@ -193,7 +199,7 @@ impl Zones {
         let descriptor = |one: &ZoneInfo| {
             json!({
                 "zone": one.zone.raw(),
-                "type": SEQUENTIAL,
+                "type": if one.conventional { CONVENTIONAL } else { SEQUENTIAL },
                 "state": one.state.name(),
                 "state_code": one.state.code(),
                 "attributes": 0,
@@ -215,7 +221,7 @@ impl Zones {
 fn table(zones: &[ZoneInfo]) -> String {
     let head = ["zone", "state", "start", "written", "capacity", "resets"];
     let mut text = format!(
-        "{:>6} {:<9} {:>12} {:>12} {:>12} {:>7}\n",
+        "{:>6} {:<17} {:>12} {:>12} {:>12} {:>7}\n",
         head[0], head[1], head[2], head[3], head[4], head[5]
     );
     for one in zones {
@@ -224,7 +230,7 @@ fn table(zones: &[ZoneInfo]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:>6} {:<9} {:>12} {written:>12} {:>12} {:>7}",
+            "{:>6} {:<17} {:>12} {written:>12} {:>12} {:>7}",
             one.zone.raw(),
             one.state.name(),
             size(one.start),
