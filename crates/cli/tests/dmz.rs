@@ -88,3 +88,70 @@ fn what_is_not_there_is_refused_with_what_to_do() {
     refused(&["serve", image, "--cache", cache, "--ack", "buffer"], 2, "cannot be used with");
     refused(&["serve", image, "--cache", cache, "--journal-range", "x"], 2, "journal range");
 }
+
+/// An image of ten conventional and 32 sequential zones of 4 MiB.
+fn single(folder: &Folder) -> PathBuf {
+    let image = folder.0.join("single.img");
+    let create = ["create", text(&image), "--preset", "choi2022-single", "--size", "168MiB"];
+    let mut arguments = create.to_vec();
+    for set in [
+        "geometry.pages=16",
+        "namespace.zone_size=4MiB",
+        "namespace.conventional=10",
+        "zoned.policy=none",
+    ] {
+        arguments.extend(["--set", set]);
+    }
+    let output = ssd(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    image
+}
+
+#[test]
+fn one_device_with_conventional_zones_needs_no_cache() {
+    let folder = Folder::new("dmzone");
+    let image = single(&folder);
+    let image = text(&image);
+    let zones = json(&["zones", image])["zones"].clone();
+    assert_eq!((&zones[9]["type"], &zones[10]["type"]), (&1.into(), &2.into()));
+    assert_eq!(zones[9]["state"], "not write pointer");
+    assert!(zones[9]["state_code"] == 0 && zones[9]["write_pointer"].is_null());
+    let said = message(&ssd(&["zones", image, "--zone", "3", "--act", "reset"]));
+    assert!(said.contains("conventional"), "{said}");
+    let label = says(&["create", image, "--zoned", "dmz"]);
+    assert_eq!((&label["chunks"], &label["cache_zones"]), (&31.into(), &8.into()));
+    assert!(label["cache"].is_null());
+    let info = says(&["info", image]);
+    assert_eq!((&info["mode"], &info["uuid"]), (&"dmz".into(), &label["uuid"]));
+    assert_eq!(info["zones"]["conventional"]["metadata"], 2);
+    assert_eq!(info["devices"].as_array().map(Vec::len), Some(1));
+    let check = says(&["check", image, "--data"]);
+    assert_eq!((&check["damaged"], &check["found"]), (&false.into(), &0.into()));
+    let zones = says(&["dump", image, "segments"]);
+    assert_eq!((&zones[0]["use"], &zones[0]["device"]), (&"metadata".into(), &"zoned".into()));
+    assert_eq!(says(&["journals", image])["content_of"], "volume");
+    let refused = |arguments: &[&str], words: &str| {
+        let output = volume(arguments);
+        let said = message(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    };
+    refused(&["create", image, "--zoned", "dmz"], "--force");
+    refused(
+        &["create", image, "--zoned", "dmz", "--op", "0.5"],
+        "--op is not for volumes of policy dmz",
+    );
+    refused(&["serve", image, "--hot-cold"], "--hot-cold is not for volumes of policy dmz");
+    refused(&["snapshot", "create", image, "name"], "volume of policy dmz");
+    let cache = folder.0.join("cache.img");
+    let both =
+        ["create", image, "--zoned", "dmz", "--cache", text(&cache), "--cache-size", "40MiB"];
+    refused(&both, "leave --cache out");
+    // A volume of mode log takes the same zones, and is no volume of policy dmz then.
+    says(&["create", image, "--zoned", "log", "--op", "0.4", "--force"]);
+    assert_eq!(says(&["info", image])["mode"], "log");
+    refused(&["serve", image, "--journal", "one"], "--journal");
+    let found = json(&["info", image])["device"]["zoned"]["conventional"].clone();
+    assert_eq!((&found["zones"], &found["read_only"]), (&10.into(), &0.into()));
+    assert!(found["stored_bytes"].as_u64() > Some(0));
+}

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::TEXT;
+use common::{TEXT, with_conventional};
 use onefold_device::{
     Access, BlockDevice, DmzDevices, DmzError, DmzOptions, DmzVolume, Image, Select, VolumeBacking,
     ZnsConfig, ZoneAction, ZoneLimits, ZonedDevice,
@@ -14,7 +14,7 @@ use onefold_journal::Setting;
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
 use onefold_ssd::example_config;
 use onefold_units::{Rng, Status, ZoneId};
-use onefold_zoned::{Action, Finding, JournalMode, LayoutError, MountError};
+use onefold_zoned::{Action, Finding, JournalMode, LayoutError, MountError, ZoneKind};
 
 const BLOCK: u64 = 4096;
 /// Blocks of a zone.
@@ -52,6 +52,8 @@ fn config() -> ZnsConfig {
 struct Folder {
     folder: tempfile::TempDir,
     config: ZnsConfig,
+    /// Beside the zoned device there is a regular one.
+    has_cache: bool,
 }
 
 impl Folder {
@@ -59,8 +61,14 @@ impl Folder {
         Self::with(&config(), 10 * ZONE)
     }
 
+    /// One device with ten conventional zones.
+    fn single() -> Self {
+        Self::with(&with_conventional(&config(), 10), 10 * ZONE)
+    }
+
     fn with(config: &ZnsConfig, cache_blocks: u64) -> Self {
-        let this = Self { folder: tempfile::tempdir().unwrap(), config: *config };
+        let has_cache = config.conventional.is_none();
+        let this = Self { folder: tempfile::tempdir().unwrap(), config: *config, has_cache };
         drop(Image::create(&this.path("zoned.img"), config, TEXT.to_owned()).unwrap());
         let cache = VolumeBacking::create(&this.path("cache.img"), cache_blocks * BLOCK).unwrap();
         cache.close().unwrap();
@@ -77,7 +85,8 @@ impl Folder {
     }
 
     fn devices(&self) -> DmzDevices {
-        let cache = VolumeBacking::open(&self.path("cache.img"), true).unwrap();
+        let cache = || VolumeBacking::open(&self.path("cache.img"), true).unwrap();
+        let cache = self.has_cache.then(cache);
         DmzDevices { cache, zoned: VolumeBacking::zoned(self.zoned()) }
     }
 
@@ -137,10 +146,18 @@ fn verify(device: &DmzVolume, all: &mut [Versions]) {
     }
 }
 
-/// Twelve chunks share a cache of eight zones, so every round reclaims; then the process "dies".
 #[test]
 fn what_was_flushed_is_there_after_the_devices_were_left() {
-    let folder = Folder::new();
+    keeps_what_was_flushed(&Folder::new());
+}
+
+#[test]
+fn what_was_flushed_is_there_on_one_device_with_conventional_zones() {
+    keeps_what_was_flushed(&Folder::single());
+}
+
+/// Twelve chunks share a cache of eight zones, so every round reclaims; then the process "dies".
+fn keeps_what_was_flushed(folder: &Folder) {
     folder.make(false).unwrap();
     let blocks = 12 * ZONE;
     let mut all = vec![Versions::default(); usize::try_from(blocks).unwrap()];
@@ -218,7 +235,7 @@ fn what_cannot_carry_a_volume_is_refused() {
     let folder = Folder::new();
     let no_zones = VolumeBacking::create(&folder.path("plain.img"), 1 << 20).unwrap();
     let cache = VolumeBacking::open(&folder.path("cache.img"), true).unwrap();
-    let devices = DmzDevices { cache, zoned: no_zones };
+    let devices = DmzDevices { cache: Some(cache), zoned: no_zones };
     assert!(matches!(devices.format("", false), Err(DmzError::NotZoned)));
     drop(devices);
     assert!(matches!(
@@ -239,6 +256,15 @@ fn what_cannot_carry_a_volume_is_refused() {
         matches!(small.make(false), Err(DmzError::Mount(MountError::Layout(found))) if found == few)
     );
     let odd = Folder::with(&config(), 10 * ZONE + 1);
+    let few = Folder::with(&with_conventional(&config(), 2), 10 * ZONE);
+    let none = LayoutError::Conventional { found: 2, needed: 3 };
+    assert!(
+        matches!(few.make(false), Err(DmzError::Mount(MountError::Layout(found))) if found == none)
+    );
+    let without = Folder { has_cache: false, ..Folder::new() };
+    assert!(matches!(without.make(false), Err(DmzError::NoCache)));
+    let both = Folder { has_cache: true, ..Folder::single() };
+    assert!(matches!(both.make(false), Err(DmzError::CacheBeside { conventional: 10 })));
     assert!(matches!(odd.make(false), Err(DmzError::CacheSize { .. })));
 }
 
@@ -252,12 +278,21 @@ fn what_devices_hold_is_not_overwritten_unless_it_is_forced() {
     assert!(matches!(folder.make(false), Err(DmzError::Holds { device: "zoned device", .. })));
     folder.make(true).unwrap();
     assert!(matches!(folder.make(false), Err(DmzError::Holds { .. })));
+    let single = Folder::single();
+    single.make(false).unwrap();
+    assert!(matches!(single.make(false), Err(DmzError::Holds { device: "zoned device", .. })));
+    single.make(true).unwrap();
 }
 
 /// Somebody reset a zone behind the back of the volume.
 #[test]
 fn a_zone_that_lost_its_data_is_refused_and_given_up_by_a_repair() {
-    let folder = Folder::new();
+    for folder in [Folder::new(), Folder::single()] {
+        gives_up_what_a_zone_lost(&folder);
+    }
+}
+
+fn gives_up_what_a_zone_lost(folder: &Folder) {
     folder.make(false).unwrap();
     let device = folder.open(DmzOptions::default()).unwrap();
     for chunk in 0..8 {
@@ -271,7 +306,10 @@ fn a_zone_that_lost_its_data_is_refused_and_given_up_by_a_repair() {
     let inspection = devices.inspect().unwrap().inspection;
     let moved = (0..8).find_map(|chunk| {
         let data = inspection.zones_of(chunk).0?;
-        (inspection.geometry().device_of(data) == 1).then_some((u64::from(chunk), data.raw() - 10))
+        let geometry = inspection.geometry();
+        let zone = u32::try_from(geometry.start(data) / ZONE).unwrap();
+        let is_sequential = geometry.kind(data) == ZoneKind::Sequential;
+        is_sequential.then_some((u64::from(chunk), zone))
     });
     let (chunk, zone) = moved.expect("a chunk in a sequential zone");
     devices.close().unwrap();

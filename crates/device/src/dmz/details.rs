@@ -23,7 +23,7 @@ pub struct DmzDetails {
     pub layout: Layout,
     /// Chunks that have a zone.
     pub mapped_chunks: u32,
-    /// Cache zones, sequential zones and reserved ones that are free.
+    /// Zones for random writes (of the cache, or conventional ones), sequential zones and reserved ones that are free.
     pub free_zones: [u32; 3],
     /// What becomes of the journal.
     pub journal: JournalMode,
@@ -58,7 +58,7 @@ impl DmzVolume {
             layout: *volume.layout(),
             mapped_chunks: volume.mapped_chunks(),
             free_zones: [
-                volume.free_zones(ZoneKind::Cache),
+                volume.free_zones(volume.geometry().random_kind()),
                 volume.free_zones(ZoneKind::Sequential),
                 volume.free_reserved(),
             ],
@@ -76,7 +76,7 @@ impl DmzVolume {
 }
 
 impl DmzDetails {
-    /// Bytes sent to both devices by cause. Their sum is everything that was sent.
+    /// Bytes sent to all devices by cause. Their sum is everything that was sent.
     pub fn sent_bytes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Sent::ALL.into_iter().map(|cause| (cause.name(), self.stats.sent(cause) * PAGE_BYTES))
     }

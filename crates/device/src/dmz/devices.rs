@@ -1,6 +1,6 @@
-//! The devices of a zoned volume: a regular one, whose space is the cache, and a zoned one.
+//! The devices of a zoned volume: a zoned one, and unless its first zones are conventional a regular one, whose space is the cache.
 
-use onefold_units::convert::index64;
+use onefold_units::convert::{index64, u32_from};
 use onefold_units::{ZoneId, ZoneState};
 use onefold_volume::{ZoneReport as Zones, ZoneStatus};
 use onefold_zoned::{Backing, Condition, DeviceZones, Geometry, Io, IoFailed, IoKind, ZoneReport};
@@ -11,8 +11,8 @@ use crate::volume::VolumeBacking;
 /// The devices of a zoned volume.
 #[derive(Clone)]
 pub struct DmzDevices {
-    /// A file or a block device.
-    pub cache: VolumeBacking,
+    /// A file or a block device; none beside conventional zones.
+    pub cache: Option<VolumeBacking>,
     /// A device with zones.
     pub zoned: VolumeBacking,
 }
@@ -20,36 +20,37 @@ pub struct DmzDevices {
 impl DmzDevices {
     /// Asks the devices for their zones, and judges whether a volume can lie on them.
     pub(super) fn look(&self) -> Result<Looked, DmzError> {
-        if self.cache.as_zoned().is_some() {
+        if self.cache.as_ref().is_some_and(|cache| cache.as_zoned().is_some()) {
             return Err(DmzError::ZonedCache);
         }
         let zones = self.zoned.zones().map_err(|_| DmzError::Report)?;
         let Zones { zone_blocks, max_active, zones, .. } = zones.ok_or(DmzError::NotZoned)?;
-        let count = onefold_units::convert::u32_from(zones.len());
+        let conventional = zones.iter().take_while(|zone| zone.conventional).count();
+        if let Some(behind) = zones[conventional..].iter().position(|zone| zone.conventional) {
+            return Err(DmzError::Order { zone: u32_from(conventional + behind) });
+        }
+        let (conventional, count) = (u32_from(conventional), u32_from(zones.len() - conventional));
         if let Some(at) = zones.iter().position(|zone| zone.capacity < zone_blocks) {
             let (capacity, size) = (zones[at].capacity, zone_blocks);
-            let zone = onefold_units::convert::u32_from(at);
+            let zone = u32_from(at);
             return Err(DmzError::Capacity { zone, capacity, size });
         }
         if let Some(limit) = max_active.filter(|limit| *limit < count) {
             return Err(DmzError::Active { limit, zones: count });
         }
-        let blocks = self.cache.blocks();
-        if !blocks.is_multiple_of(zone_blocks.into()) {
-            return Err(DmzError::cache_size(blocks, zone_blocks));
+        let mut devices = vec![DeviceZones { conventional, sequential: count }];
+        match &self.cache {
+            Some(_) if conventional > 0 => return Err(DmzError::CacheBeside { conventional }),
+            Some(cache) => devices.insert(0, pieces(cache.blocks(), zone_blocks)?),
+            None if conventional == 0 => return Err(DmzError::NoCache),
+            None => {}
         }
-        let pieces = blocks / u64::from(zone_blocks);
-        let pieces = u32::try_from(pieces).unwrap_or(onefold_zoned::ZONES_MAX);
-        let devices = vec![
-            DeviceZones { conventional: pieces, sequential: 0 },
-            DeviceZones { conventional: 0, sequential: count },
-        ];
         let geometry = Geometry::new(zone_blocks, devices)?;
         Ok(Looked { devices: self.clone(), geometry, zones })
     }
 
     fn device(&self, number: u32) -> &VolumeBacking {
-        if number == 0 { &self.cache } else { &self.zoned }
+        self.cache.as_ref().filter(|_| number == 0).unwrap_or(&self.zoned)
     }
 
     /// Carries out a request of a volume; `bytes` are what it reads or writes.
@@ -69,15 +70,35 @@ impl DmzDevices {
         done.map_err(|_| IoFailed)
     }
 
-    /// Ends both devices in good order.
+    /// What the space for metadata and random writes holds, if that is known by its looks.
+    pub(super) fn signature(&self) -> Option<(&'static str, &'static str)> {
+        match &self.cache {
+            Some(cache) => cache.signature().map(|what| ("cache", what)),
+            None => self.zoned.signature().map(|what| ("zoned device", what)),
+        }
+    }
+
+    /// Ends all devices in good order.
     ///
     /// # Errors
     /// An image could not be closed cleanly; it recovers when it is opened again.
     pub fn close(&self) -> Result<(), DmzError> {
         let zoned = self.zoned.close();
-        self.cache.close()?;
+        if let Some(cache) = &self.cache {
+            cache.close()?;
+        }
         Ok(zoned?)
     }
+}
+
+/// The zones of a regular device: pieces of it.
+fn pieces(blocks: u64, zone_blocks: u32) -> Result<DeviceZones, DmzError> {
+    if !blocks.is_multiple_of(zone_blocks.into()) {
+        return Err(DmzError::cache_size(blocks, zone_blocks));
+    }
+    let pieces = u32::try_from(blocks / u64::from(zone_blocks));
+    let conventional = pieces.unwrap_or(onefold_zoned::ZONES_MAX);
+    Ok(DeviceZones { conventional, sequential: 0 })
 }
 
 fn zone_of(block: u64, zone_blocks: u32) -> ZoneId {
@@ -92,30 +113,31 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// Whether a zone holds data, whatever it is.
+    /// Whether a sequential zone holds data, whatever it is.
     pub(super) fn zones_in_use(&self) -> bool {
-        self.zones.iter().any(|zone| !matches!(zone.state, ZoneState::Empty | ZoneState::Offline))
+        let sequential = || self.zones.iter().filter(|zone| !zone.conventional);
+        sequential().any(|zone| !matches!(zone.state, ZoneState::Empty | ZoneState::Offline))
     }
 }
 
 impl Backing for Looked {
     fn read(&mut self, device: usize, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        let device = onefold_units::convert::u32_from(device);
+        let device = u32_from(device);
         self.devices.device(device).read(at, bytes).map_err(|_| IoFailed)
     }
 
     fn write(&mut self, device: usize, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        let device = onefold_units::convert::u32_from(device);
+        let device = u32_from(device);
         self.devices.device(device).write(at, bytes).map_err(|_| IoFailed)
     }
 
     fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
-        let device = onefold_units::convert::u32_from(device);
+        let device = u32_from(device);
         self.devices.device(device).flush().map_err(|_| IoFailed)
     }
 
     fn reset(&mut self, device: usize, at: u64) -> Result<(), IoFailed> {
-        let device = onefold_units::convert::u32_from(device);
+        let device = u32_from(device);
         let zone = zone_of(at, self.geometry.zone_blocks());
         self.devices.device(device).reset(zone).map_err(|_| IoFailed)
     }

@@ -15,6 +15,28 @@ pub enum DmzError {
         "policy dmz needs a zoned device, and this one has no zones: use an image of `onefold ssd create --preset zns-proto`"
     )]
     NotZoned,
+    /// There is nowhere to write at random.
+    #[error(
+        "policy dmz needs space for random writes, and the device has no conventional zones: name a regular file or block device \
+         with --cache"
+    )]
+    NoCache,
+    /// Random writes would have two places to go to.
+    #[error(
+        "the device has {conventional} conventional zones, which take the place of a cache: leave --cache out"
+    )]
+    CacheBeside {
+        /// How many.
+        conventional: u32,
+    },
+    /// Zones in another order than dm-zoned knows.
+    #[error(
+        "zone {zone} is conventional and comes behind sequential ones; policy dmz takes devices whose conventional zones come first"
+    )]
+    Order {
+        /// The zone.
+        zone: u32,
+    },
     /// The device that should be regular has zones.
     #[error("the cache of policy dmz is a regular file or block device, and this one has zones")]
     ZonedCache,

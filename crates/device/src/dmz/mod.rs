@@ -1,7 +1,8 @@
-//! A zoned volume of policy `dmz` in real time: on a regular device, whose space is the cache, and a zoned one.
+//! A zoned volume of policy `dmz` in real time: on a zoned device with conventional zones, or on a regular one, whose space is the
+//! cache, and a zoned one.
 //!
 //! One lock guards the engine ([`onefold_zoned::Volume`]) and the journal detector; nobody holds it while a device works.
-//! What the engine asks for goes to one of two queues: writes and resets of the zoned device to one with a single thread,
+//! What the engine asks for goes to one of two queues: writes and resets of sequential zones to one with a single thread,
 //! because they have to get there in order, everything else to one that a few threads serve. Whoever brings a completion
 //! back lets the engine go on.
 //!
@@ -23,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use onefold_units::{Nanos, Status};
-use onefold_zoned::{IoKind, Recovery, Refusal, Request};
+use onefold_zoned::{Recovery, Refusal, Request};
 
 use crate::driver::{Falls, Fuse, Jobs};
 use state::{Outcome, State};
@@ -42,7 +43,7 @@ struct Shared {
     state: Mutex<State>,
     /// Something completed, so busy calls may ask again.
     progress: Condvar,
-    /// Writes and resets of the zoned device, in order.
+    /// Writes and resets of sequential zones, in order.
     changes: Jobs<Job>,
     /// Everything else.
     others: Jobs<Job>,
@@ -87,7 +88,7 @@ impl Shared {
         state.look();
         while let Some(io) = state.volume.poll_io() {
             let job = Job::new(io, &state.volume);
-            let in_order = io.device > 0 && matches!(io.kind, IoKind::Write | IoKind::Reset);
+            let in_order = state.is_sequential(&io);
             if in_order { self.changes.push(job) } else { self.others.push(job) }
         }
         let due = state.due().map(|at| self.start + Duration::from_nanos(at.get()));

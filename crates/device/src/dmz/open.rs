@@ -44,11 +44,11 @@ pub struct DmzOpened {
     pub took: Duration,
 }
 
-fn new_identity(name: &str) -> Result<Identity, VolumeError> {
+fn new_identity(name: &str, devices: usize) -> Result<Identity, VolumeError> {
     let mut label = [0; 32];
     let len = name.len().min(label.len());
     label[..len].copy_from_slice(&name.as_bytes()[..len]);
-    let device_uuids = vec![random_uuid()?, random_uuid()?];
+    let device_uuids = (0..devices).map(|_| random_uuid()).collect::<Result<_, _>>()?;
     Ok(Identity { label, uuid: random_uuid()?, device_uuids })
 }
 
@@ -61,7 +61,8 @@ impl DmzDevices {
         let geometry = self.look()?.geometry;
         let layout =
             Layout::new(&geometry, geometry.zones()).map_err(onefold_zoned::MountError::Layout)?;
-        Ok(DmzMade { geometry, layout, identity: new_identity(name)? })
+        let identity = new_identity(name, geometry.devices())?;
+        Ok(DmzMade { geometry, layout, identity })
     }
 
     /// Makes a volume, as `dmzadm --format` does.
@@ -70,20 +71,21 @@ impl DmzDevices {
     /// A device holds something and `force` is not given, or no volume fits. Nothing was changed then.
     pub fn format(&self, name: &str, force: bool) -> Result<DmzMade, DmzError> {
         let mut looked = self.look()?;
-        if let Some(what) = self.cache.signature().filter(|_| !force) {
-            return Err(DmzError::Holds { device: "cache", what });
+        if let Some((device, what)) = self.signature().filter(|_| !force) {
+            return Err(DmzError::Holds { device, what });
         }
         if looked.zones_in_use() && !force {
             return Err(DmzError::Holds { device: "zoned device", what: "data in zones" });
         }
-        let (geometry, identity) = (looked.geometry.clone(), new_identity(name)?);
+        let geometry = looked.geometry.clone();
+        let identity = new_identity(name, geometry.devices())?;
         let layout = format(&mut looked, &geometry, &identity)?;
         Ok(DmzMade { geometry, layout, identity })
     }
 }
 
 impl DmzVolume {
-    /// Opens the volume on two devices and recovers it.
+    /// Opens the volume on its devices and recovers it.
     ///
     /// # Errors
     /// There is none, or it is damaged.

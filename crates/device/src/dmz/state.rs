@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use onefold_journal::{Class, Detector, Output};
-use onefold_units::convert::u64_from;
+use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lba, Nanos, Status};
-use onefold_zoned::{Done, Failure, REQUESTS_MAX, Refusal, Request, Volume};
+use onefold_zoned::{Done, Failure, Io, IoKind, REQUESTS_MAX, Refusal, Request, Volume, ZoneKind};
 
 /// How a request that waits ended.
 pub(super) type Outcome = Arc<(Mutex<Option<Result<Vec<u8>, Status>>>, Condvar)>;
@@ -91,6 +91,14 @@ impl State {
             self.reads.insert(tag, lba);
             self.answer();
         }
+    }
+
+    /// Whether a request changes a sequential zone, so that it has to get there in order.
+    pub(super) fn is_sequential(&self, io: &Io) -> bool {
+        let geometry = self.volume.geometry();
+        let zone = geometry.zone_at(index(io.device), io.at);
+        let changes = matches!(io.kind, IoKind::Write | IoKind::Reset);
+        changes && zone.is_some_and(|zone| geometry.kind(zone) == ZoneKind::Sequential)
     }
 
     /// When something has to be done although nothing happens.

@@ -250,7 +250,7 @@ pub(crate) fn random_uuid() -> Result<[u8; 16], VolumeError> {
 }
 
 /// Places where file systems, partition tables and the like say what they are: name, offset, bytes there.
-const SIGNATURES: [(&str, u64, &[u8]); 10] = [
+const SIGNATURES: [(&str, u64, &[u8]); 11] = [
     ("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xEF]),
     ("an XFS file system", 0, b"XFSB"),
     ("a btrfs file system", 65_600, b"_BHRfS_M"),
@@ -261,6 +261,7 @@ const SIGNATURES: [(&str, u64, &[u8]); 10] = [
     ("a GUID partition table", 512, b"EFI PART"),
     ("a partition table or a FAT file system", 510, &[0x55, 0xAA]),
     ("an emulated SSD", 0, b"ONEFOLD\0"),
+    ("a volume of policy dmz", 0, b"DBZD"),
 ];
 
 impl VolumeBacking {

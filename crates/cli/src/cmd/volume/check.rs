@@ -28,7 +28,7 @@ pub(crate) struct Check {
     path: PathBuf,
     #[command(flatten)]
     cache: dmz::Cache,
-    /// Check the checksum of every block of data; with --cache, which has none, whether it can be read
+    /// Check the checksum of every block of data; with policy dmz, which has none, whether it can be read
     #[arg(long)]
     data: bool,
     /// Recover the volume as serving it would, and write damaged copies of the label anew
@@ -54,7 +54,12 @@ impl Check {
     }
 
     fn check(&self, global: &Global) -> Result<ExitCode, CliError> {
-        if let Some(cache) = self.cache.path() {
+        let cache = self.cache.path();
+        if cache.is_some() || dmz::is_alone(&self.path, global)? {
+            if self.rebuild {
+                let text = "--rebuild is not for volumes of policy dmz, and this is one";
+                return Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave it out"));
+            }
             return dmz::check(&self.path, cache, (self.data, self.repair), global);
         }
         let repair_too = self.repair || self.rebuild;

@@ -7,12 +7,16 @@ use clap::{Args, ValueEnum};
 use onefold_device::{DmzError, VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
+use onefold_volume::Backing;
 use serde_json::json;
 
 use super::dmz;
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
+
+/// Share of the log space that stays free unless another one is asked for.
+const OP: f64 = 0.2;
 
 /// Options of `onefold volume create`.
 #[derive(Debug, Args)]
@@ -33,7 +37,7 @@ pub(crate) struct Create {
     #[arg(long, value_enum, default_value = "log", value_name = "MODE")]
     mode: Mode,
     /// Share of the log space that stays free for cleaning
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2, value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = OP, value_parser = parse_share)]
     op: f64,
     /// Size of a log segment, a multiple of the superblock or zone of the device
     /// [default: 1/512 of the backing, 4MiB to 1GiB]; with --mode sung of a partition [default: 4GiB]
@@ -46,7 +50,7 @@ pub(crate) struct Create {
     #[arg(long, default_value = "", value_name = "NAME")]
     name: String,
     /// A volume on zones: log, log segments that are zones (the default there), or dmz, which places as the Linux target
-    /// dm-zoned does and needs a regular device beside PATH
+    /// dm-zoned does and needs conventional zones or a regular device beside PATH
     #[arg(long, value_enum, value_name = "POLICY", num_args = 0..=1, default_missing_value = "log")]
     zoned: Option<Policy>,
     #[command(flatten)]
@@ -89,6 +93,7 @@ impl Create {
         let name = VolumeName::new(&self.name)
             .map_err(|error| CliError::new(Exit::Usage, "volume::name", error))?;
         if self.zoned == Some(Policy::Dmz) {
+            self.expect_dmz()?;
             let how = dmz::Making { name: name.as_str(), force: self.force, dry_run: self.dry_run };
             return dmz::create(&self.path, &self.cache, &how, global);
         }
@@ -118,9 +123,23 @@ impl Create {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Refuses what policy dmz does not have.
+    fn expect_dmz(&self) -> Result<(), CliError> {
+        let given = [
+            ("--size", self.size.is_some()),
+            ("--segment", self.segment.is_some()),
+            ("--mode", self.mode != Mode::Log),
+            ("--op", (self.op - OP).abs() > f64::EPSILON),
+            ("--unit", self.unit != PAGE_BYTES),
+        ];
+        let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+        let text = format!("{option} is not for volumes of policy dmz, which take all zones");
+        Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave it out"))
+    }
+
     fn open(&self, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
         let backing = super::open_device(&self.path, write, global)?;
-        if self.zoned.is_some() && backing.as_zoned().is_none() {
+        if self.zoned.is_some() && !matches!(backing.clone().zones(), Ok(Some(_))) {
             return Err(DmzError::NotZoned.into());
         }
         Ok(backing)

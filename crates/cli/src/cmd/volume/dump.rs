@@ -31,10 +31,10 @@ pub(crate) struct Dump {
 pub(super) enum What {
     /// The label
     Label,
-    /// All log segments with their states and live blocks; in the modes sung and han all partitions; with --cache all zones
+    /// All log segments with their states and live blocks; in the modes sung and han all partitions; with policy dmz all zones
     Segments,
-    /// The batches of one log segment; in the modes sung and han the transactions of a log or map file; with --cache the zones
-    /// of a chunk
+    /// The batches of one log segment; in the modes sung and han the transactions of a log or map file; with policy dmz the
+    /// zones of a chunk
     Segment {
         /// Its number
         number: u32,
@@ -53,7 +53,8 @@ pub(super) enum What {
 
 impl Dump {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        if let Some(cache) = self.cache.path() {
+        let cache = self.cache.path();
+        if cache.is_some() || dmz::is_alone(&self.path, global)? {
             let value = dmz::dump(&self.path, cache, &self.what, global)?;
             global.emit(&format!("{value:#}\n"))?;
             return Ok(ExitCode::SUCCESS);

@@ -64,7 +64,10 @@ impl From<DmzError> for CliError {
         use onefold_zoned::MountError as Mount;
         let (exit, code, help) = match error {
             DmzError::Device(error) => return error.into(),
-            DmzError::NotZoned | DmzError::ZonedCache => (
+            DmzError::NotZoned
+            | DmzError::ZonedCache
+            | DmzError::NoCache
+            | DmzError::CacheBeside { .. } => (
                 Exit::Usage,
                 "volume::not_zoned",
                 Some("`onefold volume create IMAGE --zoned dmz --cache FILE`"),
@@ -72,6 +75,7 @@ impl From<DmzError> for CliError {
             DmzError::Capacity { .. }
             | DmzError::Active { .. }
             | DmzError::CacheSize { .. }
+            | DmzError::Order { .. }
             | DmzError::Geometry(_)
             | DmzError::Mount(Mount::Layout(_)) => (Exit::Infeasible, "volume::zones", None),
             DmzError::Holds { .. } => (Exit::Usage, "volume::signature", None),

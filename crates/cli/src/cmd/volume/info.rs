@@ -34,8 +34,10 @@ impl Info {
         let served = socket.is_some();
         let (info, described) = match (socket, self.cache.path()) {
             (Some(socket), _) => self.served(&socket)?,
-            (None, Some(cache)) => dmz::info(&self.path, cache, global)?,
-            (None, None) => self.at_rest(global)?,
+            (None, cache) if cache.is_some() || dmz::is_alone(&self.path, global)? => {
+                dmz::info(&self.path, cache, global)?
+            }
+            (None, _) => self.at_rest(global)?,
         };
         let state = match (served, info["closed"] == true) {
             _ if info["mode"] == "dmz" => dmz::state(&info),

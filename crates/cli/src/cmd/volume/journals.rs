@@ -30,9 +30,11 @@ type Block = [u8; 4096];
 
 impl Journals {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let (found, what) = match self.cache.path() {
-            Some(cache) => (dmz::journals(&self.path, cache, global)?, "volume"),
-            None => self.find(global)?,
+        let cache = self.cache.path();
+        let (found, what) = if cache.is_some() || dmz::is_alone(&self.path, global)? {
+            (dmz::journals(&self.path, cache, global)?, "volume")
+        } else {
+            self.find(global)?
         };
         let text = match global.format() {
             Format::Table => table(&found),

@@ -18,7 +18,7 @@ use super::dmz;
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::Global;
 
 /// When writes are answered.
@@ -118,10 +118,12 @@ fn parse_memory(text: &str) -> Result<u64, String> {
 
 impl Serve {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        if self.dmz.is_asked_for() {
+        if self.dmz.is_of(&self.path, global)? {
+            self.expect_dmz()?;
             let control = self.control.as_deref();
             return dmz::serve(&self.path, &self.dmz, (&self.frontends, control), global);
         }
+        self.dmz.expect_none()?;
         let backing = super::open_backing(&self.path, true, global)?;
         let opened = VolumeDevice::open(backing, self.options())?;
         tell(global, &opened);
@@ -133,6 +135,26 @@ impl Serve {
         served?;
         closed?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses what volumes of policy dmz do not have.
+    fn expect_dmz(&self) -> Result<(), CliError> {
+        let given = [
+            ("--snapshot", self.snapshot.is_some()),
+            ("--member", !self.members.is_empty()),
+            ("--ack", self.ack != Ack::Buffer),
+            ("--on-full", self.on_full != Full::Error),
+            ("--io", self.io != Io::Auto),
+            ("--no-direct", self.no_direct),
+            ("--map-memory", self.map_memory.is_some()),
+            ("--hot-cold", self.hot_cold),
+            ("--no-verify", self.no_verify),
+            ("--no-trim", self.no_trim),
+            ("--no-remap", self.no_remap),
+        ];
+        let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+        let text = format!("{option} is not for volumes of policy dmz, and this is one");
+        Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave it out"))
     }
 
     fn serve(&self, global: &Global, device: &VolumeDevice) -> Result<(), CliError> {

@@ -24,7 +24,7 @@ struct Report {
 
 pub(in super::super) fn check(
     path: &Path,
-    cache: &Path,
+    cache: Option<&Path>,
     (data, repair): (bool, bool),
     global: &Global,
 ) -> Result<ExitCode, CliError> {

@@ -16,11 +16,10 @@ use crate::output::{Format, Global};
 /// The regular device of a volume that is made.
 #[derive(Debug, Args)]
 pub(crate) struct CacheToMake {
-    /// With --zoned dmz: the regular file or block device whose space is the cache
+    /// With --zoned dmz: the regular file or block device whose space is the cache; none if PATH has conventional zones
     #[arg(
         long,
         value_name = "FILE",
-        required_if_eq("zoned", "dmz"),
         conflicts_with_all = ["size", "mode", "op", "segment", "unit"]
     )]
     cache: Option<PathBuf>,
@@ -52,9 +51,7 @@ pub(in super::super) fn create(
     how: &Making<'_>,
     global: &Global,
 ) -> Result<ExitCode, CliError> {
-    let Some(file) = &cache.cache else {
-        return Err(CliError::new(Exit::Usage, "volume::cache", "policy dmz needs --cache"));
-    };
+    let file = cache.cache.as_deref();
     let zoned = super::super::open_device(path, !how.dry_run, global)?;
     let made = make((zoned, file), cache.cache_size, how);
     let made = made?;
@@ -63,20 +60,21 @@ pub(in super::super) fn create(
 }
 
 fn make(
-    (zoned, file): (VolumeBacking, &Path),
+    (zoned, file): (VolumeBacking, Option<&Path>),
     size: Option<u64>,
     how: &Making<'_>,
 ) -> Result<DmzMade, CliError> {
-    let create = size.is_some();
-    let cache = match size {
-        Some(bytes) => VolumeBacking::create(file, bytes)?,
-        None => VolumeBacking::open(file, !how.dry_run)?,
+    let made_here = file.filter(|_| size.is_some());
+    let cache = match (file, size) {
+        (Some(file), Some(bytes)) => Some(VolumeBacking::create(file, bytes)?),
+        (Some(file), None) => Some(VolumeBacking::open(file, !how.dry_run)?),
+        (None, _) => None,
     };
     let devices = DmzDevices { cache, zoned };
     let made =
         if how.dry_run { devices.plan(how.name) } else { devices.format(how.name, how.force) };
     let closed = devices.close();
-    if create && (made.is_err() || how.dry_run) {
+    if let Some(file) = made_here.filter(|_| made.is_err() || how.dry_run) {
         // Only what was made here goes; the first error is what counts.
         let _ = std::fs::remove_file(file);
     }
@@ -85,18 +83,25 @@ fn make(
     Ok(made)
 }
 
-fn text(path: &Path, cache: &Path, made: &DmzMade, dry_run: bool, global: &Global) -> String {
+fn text(
+    path: &Path,
+    cache: Option<&Path>,
+    made: &DmzMade,
+    dry_run: bool,
+    global: &Global,
+) -> String {
     let (geometry, layout) = (&made.geometry, &made.layout);
     let logical = layout.blocks(geometry) * PAGE_BYTES;
     let zone = u64::from(geometry.zone_blocks()) * PAGE_BYTES;
     let data = |kind| layout.data_zones(geometry, kind);
-    let (caches, sequential) = (data(ZoneKind::Cache), data(ZoneKind::Sequential));
+    let (caches, sequential) = (data(geometry.random_kind()), data(ZoneKind::Sequential));
+    let cache = cache.map(|cache| cache.display().to_string());
     match global.format() {
         Format::Json => {
             let value = json!({
                 "schema": "onefold.volume.create/1",
                 "path": path.display().to_string(),
-                "cache": cache.display().to_string(),
+                "cache": cache,
                 "dry_run": dry_run,
                 "uuid": render::uuid(&made.identity.uuid),
                 "mode": "dmz",
@@ -111,13 +116,16 @@ fn text(path: &Path, cache: &Path, made: &DmzMade, dry_run: bool, global: &Globa
             format!("{value:#}\n")
         }
         Format::Table => format!(
-            "{}: {} in {} chunks of {}, {caches} cache zones on {}, {sequential} sequential ones, {} of them reserved, \
+            "{}: {} in {} chunks of {}, {caches} {}, {sequential} sequential ones, {} of them reserved, \
              volume {}\n",
             path.display(),
             render::size(logical),
             layout.chunks,
             render::size(zone),
-            cache.display(),
+            cache.map_or_else(
+                || "conventional zones".to_owned(),
+                |cache| format!("cache zones on {cache}")
+            ),
             layout.reserved,
             render::uuid(&made.identity.uuid),
         ),

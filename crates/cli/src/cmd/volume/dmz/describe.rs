@@ -14,8 +14,10 @@ use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::Global;
 
-/// Name of the first device, and of the second.
-pub(super) const DEVICES: [&str; 2] = ["cache", "zoned"];
+/// Name of a device.
+pub(super) fn device_name(geometry: &Geometry, device: usize) -> &'static str {
+    if geometry.has_cache() && device == 0 { "cache" } else { "zoned" }
+}
 
 const fn kind_name(kind: ZoneKind) -> &'static str {
     match kind {
@@ -31,7 +33,7 @@ fn shape(geometry: &Geometry, layout: &Layout) -> Value {
     let device = |number: usize| {
         let zones = geometry.device(number);
         let count = zones.conventional + zones.sequential;
-        json!({"device": DEVICES[number], "zones": count, "bytes": u64::from(count) * zone})
+        json!({"device": device_name(geometry, number), "zones": count, "bytes": u64::from(count) * zone})
     };
     json!({
         "schema": "onefold.volume.info/1",
@@ -48,7 +50,7 @@ fn shape(geometry: &Geometry, layout: &Layout) -> Value {
 /// A volume that nobody serves: the keys of `info`, and how they read.
 pub(in super::super) fn info(
     path: &Path,
-    cache: &Path,
+    cache: Option<&Path>,
     global: &Global,
 ) -> Result<(Value, String), CliError> {
     let devices = super::open(path, cache, false, global)?;
@@ -57,7 +59,7 @@ pub(in super::super) fn info(
     let inspection = &checked.inspection;
     let mut info = shape(inspection.geometry(), &inspection.layout);
     info["path"] = path.display().to_string().into();
-    info["cache"] = cache.display().to_string().into();
+    info["cache"] = cache.map(|cache| cache.display().to_string()).into();
     info["served"] = false.into();
     info["uuid"] = render::uuid(&inspection.identity.uuid).into();
     info["name"] = label(&inspection.identity.label).into();
@@ -137,7 +139,7 @@ pub(super) fn served(details: &DmzDetails) -> Value {
     info["uuid"] = render::uuid(&details.uuid).into();
     info["mapped_chunks"] = details.mapped_chunks.into();
     info["zones"] = json!({
-        "cache": {"free": details.free_zones[0]},
+        kind_name(details.geometry.random_kind()): {"free": details.free_zones[0]},
         "sequential": {"free": details.free_zones[1], "reserved": details.free_zones[2]},
     });
     info["journal"] = json!({"mode": mode, "pinned_chunk": details.pinned});

@@ -8,14 +8,14 @@ use onefold_zoned::{Condition, Place, ZoneUse, ZoneView};
 use serde_json::{Value, json};
 
 use super::super::dump::What;
-use super::describe::{DEVICES, label};
+use super::describe::{device_name, label};
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
 
 pub(in super::super) fn dump(
     path: &Path,
-    cache: &Path,
+    cache: Option<&Path>,
     what: &What,
     global: &Global,
 ) -> Result<Value, CliError> {
@@ -62,7 +62,7 @@ fn tell(checked: &DmzChecked, what: &What) -> Result<Value, CliError> {
         What::Map { lba, .. } => match inspection.place(*lba) {
             Place::Zeroes => json!({"block": lba, "mapped": false}),
             Place::At { device, block, zone } => json!({
-                "block": lba, "mapped": true, "device": DEVICES[device], "at_block": block, "zone": zone.raw(),
+                "block": lba, "mapped": true, "device": device_name(geometry, device), "at_block": block, "zone": zone.raw(),
             }),
         },
     })
@@ -81,7 +81,7 @@ fn describe(checked: &DmzChecked, one: &ZoneView) -> Value {
     };
     json!({
         "zone": one.zone.raw(),
-        "device": DEVICES[geometry.device_of(one.zone)],
+        "device": device_name(geometry, geometry.device_of(one.zone)),
         "at_block": geometry.start(one.zone),
         "use": one.used.name(),
         "chunk": chunk,

@@ -32,7 +32,7 @@ enum Journal {
 /// Options that only volumes of policy `dmz` have.
 #[derive(Debug, Args)]
 pub(crate) struct Served {
-    /// PATH is the zoned device of a volume of policy dmz, and this the regular one
+    /// PATH is the zoned device of a volume of policy dmz, and this the regular one; none beside conventional zones
     #[arg(
         long,
         value_name = "FILE",
@@ -43,10 +43,10 @@ pub(crate) struct Served {
     )]
     cache: Option<PathBuf>,
     /// What becomes of the journal of the file system on it
-    #[arg(long, value_enum, default_value = "off", value_name = "MODE", requires = "cache")]
+    #[arg(long, value_enum, default_value = "off", value_name = "MODE")]
     journal: Journal,
     /// Where that journal is, in bytes, such as 448MiB-512MiB, the end not included [default: found by reading and watching]
-    #[arg(long, value_name = "A-B", value_parser = parse_ranges, requires = "cache")]
+    #[arg(long, value_name = "A-B", value_parser = parse_ranges)]
     journal_range: Option<Setting>,
 }
 
@@ -55,8 +55,19 @@ fn parse_ranges(text: &str) -> Result<Setting, String> {
 }
 
 impl Served {
-    pub(in super::super) const fn is_asked_for(&self) -> bool {
-        self.cache.is_some()
+    /// Whether PATH is to be, or is, a device of such a volume.
+    pub(in super::super) fn is_of(&self, path: &Path, global: &Global) -> Result<bool, CliError> {
+        Ok(self.cache.is_some() || super::is_alone(path, global)?)
+    }
+
+    /// Refuses what other volumes do not have.
+    pub(in super::super) fn expect_none(&self) -> Result<(), CliError> {
+        if self.journal == Journal::Off && self.journal_range.is_none() {
+            return Ok(());
+        }
+        let text =
+            "--journal and --journal-range are for volumes of policy dmz, and this is another one";
+        Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave them out"))
     }
 
     fn options(&self) -> DmzOptions {
@@ -89,10 +100,7 @@ pub(in super::super) fn serve(
     (frontends, control): (&Frontends, Option<&Path>),
     global: &Global,
 ) -> Result<ExitCode, CliError> {
-    let Some(cache) = &asked.cache else {
-        return Err(CliError::new(Exit::Usage, "volume::cache", "policy dmz needs --cache"));
-    };
-    let devices = super::open(path, cache, true, global)?;
+    let devices = super::open(path, asked.cache.as_deref(), true, global)?;
     let opened = DmzVolume::open(devices, asked.options())?;
     tell(global, &opened);
     let device = opened.device;
@@ -141,7 +149,7 @@ fn report(global: &Global, device: &DmzVolume) {
         .map(|(name, bytes)| format!("{name} {:.3}", float(bytes) / float(written)))
         .collect();
     global.say(format_args!(
-        "{} written; sent to both devices per byte written: {amplification:.3} ({})",
+        "{} written; sent to its devices per byte written: {amplification:.3} ({})",
         render::size(written),
         shares.join(", "),
     ));
