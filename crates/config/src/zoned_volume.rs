@@ -86,10 +86,12 @@ impl Config {
     fn zoned_options(&self, logical_bytes: u64) -> Result<Options, ConfigError> {
         let first = self.quantity("zoned.journal_offset");
         let size = self.quantity("zoned.journal_size");
-        let one = self.word("zoned.journal") == "one";
-        if one && size == 0 {
+        let word = self.word("zoned.journal");
+        let mode = JournalMode::ALL.into_iter().find(|mode| mode.name() == word);
+        let journal = mode.unwrap_or_default();
+        if journal != JournalMode::Off && size == 0 {
             return Err(ConfigError::ZonedVolume {
-                what: "zoned.journal_size, for zoned.journal = \"one\" to know the journal",
+                what: "zoned.journal_size, for zoned.journal to know the journal",
             });
         }
         if first.saturating_add(size) > logical_bytes {
@@ -97,7 +99,7 @@ impl Config {
         }
         Ok(Options {
             kernel_flush: self.flag("zoned.kernel_flush"),
-            journal: if one { JournalMode::One } else { JournalMode::Off },
+            journal,
             journal_ranges: (size > 0)
                 .then(|| first / BLOCK..(first + size).div_ceil(BLOCK))
                 .into_iter()

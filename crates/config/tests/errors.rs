@@ -310,7 +310,7 @@ fn a_zoned_volume_says_what_it_needs() {
         (
             "choi2022",
             &["zoned.journal=one"],
-            "zoned.policy needs zoned.journal_size, for zoned.journal = \"one\" to know the journal",
+            "zoned.policy needs zoned.journal_size, for zoned.journal to know the journal",
         ),
         (
             "choi2022",

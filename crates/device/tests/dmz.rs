@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::{TEXT, with_conventional};
@@ -342,11 +343,11 @@ fn a_journal_that_is_named_is_pinned() {
     let ranges = Setting::Ranges(vec![(ZONE * BLOCK, 2 * ZONE * BLOCK)]);
     let options = DmzOptions { journal: JournalMode::One, ranges, ..DmzOptions::default() };
     let device = folder.open(options.clone()).unwrap();
-    assert_eq!(device.details().pinned, None);
+    assert_eq!(device.details().pinned, BTreeSet::new());
     device.write(ZONE * BLOCK, &content(ZONE, 1), true).unwrap();
-    assert_eq!(device.details().pinned, Some(1));
+    assert_eq!(device.details().pinned, BTreeSet::from([1]));
     close(device);
     let device = folder.open(options).unwrap();
-    assert_eq!(device.details().pinned, Some(1), "the pin is found again at attach");
+    assert_eq!(device.details().pinned, BTreeSet::from([1]), "the pin is found again at attach");
     close(device);
 }

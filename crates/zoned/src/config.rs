@@ -25,6 +25,24 @@ pub enum JournalMode {
     Off,
     /// Its chunk is pinned to a conventional zone that reclaim leaves alone (Choi 2022; zoned.md, section 4).
     One,
+    /// All of it lies in a journal zone set (zoned.md, section 5): its chunks are pinned as with `One` if that leaves half of
+    /// the conventional zones, and go back into reclaim when it is elsewhere or gone.
+    Set,
+}
+
+impl JournalMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Off, Self::One, Self::Set];
+
+    /// Stable name for configuration and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::One => "one",
+            Self::Set => "set",
+        }
+    }
 }
 
 /// How a volume is run. None of it is stored.

@@ -278,7 +278,9 @@ impl Volume {
     fn commit(&mut self, worker: usize) {
         let job = self.job(worker);
         let (action, data, source, target) = (job.action, job.data, job.source, job.target);
+        let forced = job.forced;
         let chunk = self.zones.get(data).chunk;
+        self.stats.journal_merges += u64::from(forced && self.pinned.contains(&chunk));
         self.unlock(data);
         if action != Action::Empty {
             self.merge_validity(source, target);

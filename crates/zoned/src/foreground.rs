@@ -149,7 +149,7 @@ impl Volume {
             self.release(empty);
             buffer = None;
         }
-        if idle && buffer.is_none() && weight == 0 && self.pinned != Some(chunk) {
+        if idle && buffer.is_none() && weight == 0 && !self.pinned.contains(&chunk) {
             self.unmap(data);
             self.release(data);
         }

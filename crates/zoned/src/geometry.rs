@@ -21,7 +21,7 @@ impl DeviceZones {
 }
 
 /// What a zone is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ZoneKind {
     /// A piece of the regular device of a set-up with several devices.
     Cache,

@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::load::{load, lost_in};
 use crate::meta::{Identity, Metadata};
 use crate::mount::{Recovery, Roots, differing, find_roots, identity, read_set, report};
-use crate::zones::{Condition, Role, Zones};
+use crate::zones::{Condition, Role, Zone, Zones};
 
 /// Something that is wrong, and that no power cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +67,25 @@ pub enum ZoneUse {
     Data(u32),
     /// Buffer zone of a chunk.
     Buffer(u32),
+    /// Given back and not free yet, or being filled by reclaim; only while the volume is open.
+    Held,
     /// Read only or offline, and without a chunk.
     OutOfService,
 }
 
 impl ZoneUse {
+    pub(crate) const fn of(zone: &Zone, is_metadata: bool) -> Self {
+        match zone.role {
+            _ if is_metadata => Self::Metadata,
+            Role::Data => Self::Data(zone.chunk),
+            Role::Buffer => Self::Buffer(zone.chunk),
+            Role::Free if zone.reserved => Self::Reserved,
+            Role::Free => Self::Free,
+            Role::Held => Self::Held,
+            Role::None => Self::OutOfService,
+        }
+    }
+
     /// Stable name for results.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -81,6 +95,7 @@ impl ZoneUse {
             Self::Reserved => "reserved",
             Self::Data(_) => "data",
             Self::Buffer(_) => "buffer",
+            Self::Held => "held",
             Self::OutOfService => "out_of_service",
         }
     }
@@ -194,14 +209,7 @@ impl Inspection {
     fn judge(&mut self, zones: &Zones) {
         for id in self.geometry.ids() {
             let zone = zones.get(id);
-            let used = match zone.role {
-                _ if self.layout.is_metadata(&self.geometry, id) => ZoneUse::Metadata,
-                Role::Data => ZoneUse::Data(zone.chunk),
-                Role::Buffer => ZoneUse::Buffer(zone.chunk),
-                Role::Free | Role::Held if zone.reserved => ZoneUse::Reserved,
-                Role::Free | Role::Held => ZoneUse::Free,
-                Role::None => ZoneUse::OutOfService,
-            };
+            let used = ZoneUse::of(zone, self.layout.is_metadata(&self.geometry, id));
             let (written, valid) = (self.written[id.index()], self.meta.weight(id));
             let is_sequential = zone.is_sequential();
             let free = matches!(used, ZoneUse::Free | ZoneUse::Reserved);

@@ -1,8 +1,11 @@
 //! What an open volume tells.
 
+use std::collections::BTreeMap;
+
 use onefold_units::ZoneId;
 
 use crate::geometry::{Geometry, ZoneKind};
+use crate::inspect::ZoneUse;
 use crate::layout::Layout;
 use crate::stats::Stats;
 use crate::volume::Volume;
@@ -55,6 +58,24 @@ impl Volume {
     pub fn zones_of(&self, chunk: u32) -> (Option<ZoneId>, Option<ZoneId>) {
         let entry = self.meta.entry(chunk);
         (entry.data, entry.buffer)
+    }
+
+    /// Zones by kind and by the name of their [`ZoneUse`].
+    #[must_use]
+    pub fn zones_by_use(&self) -> BTreeMap<(ZoneKind, &'static str), u32> {
+        let mut counts = BTreeMap::new();
+        for id in self.geometry.ids() {
+            let zone = self.zones.get(id);
+            let used = ZoneUse::of(zone, self.layout.is_metadata(&self.geometry, id));
+            *counts.entry((zone.kind, used.name())).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Name of the volume, zero-terminated if it is shorter.
+    #[must_use]
+    pub const fn label(&self) -> &[u8; 32] {
+        &self.identity.label
     }
 
     /// Valid blocks of a zone.

@@ -221,8 +221,12 @@ pub struct Stats {
     pub fua_writes: u64,
     /// Metadata flushes that wrote something.
     pub metadata_flushes: u64,
-    /// Journal blocks written outside the pinned chunk (journal = one).
+    /// Journal blocks written outside the pinned chunk or the journal zone set.
     pub journal_outside: u64,
+    /// Pinned chunks that were moved out of a sequential zone.
+    pub journal_merges: u64,
+    /// Times that a journal zone set was given up or lost chunks, because the journal was gone or elsewhere.
+    pub journal_demotions: u64,
     /// Sequential zones that failed to be written or reset.
     pub failed_zones: u64,
     reclaims: [Reclaims; 4],
@@ -254,6 +258,8 @@ impl Stats {
         since.fua_writes -= earlier.fua_writes;
         since.metadata_flushes -= earlier.metadata_flushes;
         since.journal_outside -= earlier.journal_outside;
+        since.journal_merges -= earlier.journal_merges;
+        since.journal_demotions -= earlier.journal_demotions;
         since.failed_zones -= earlier.failed_zones;
         since
     }

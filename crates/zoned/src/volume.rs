@@ -15,7 +15,7 @@
 //! 6. A sequential zone that failed to be written or reset takes nothing any more until the volume is opened again: what was to
 //!    be written goes to the buffer of its chunk, and its data moves to the cache if it can be read (`ailing`).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
@@ -92,8 +92,8 @@ pub struct Volume {
     pub(crate) workers: Vec<Worker>,
     /// Counts what might let a reclaim begin that could not: zones freed, mapped or no longer used.
     pub(crate) changes: u64,
-    /// The chunk of the journal (Choi 2022).
-    pub(crate) pinned: Option<u32>,
+    /// The chunks of the journal that reclaim leaves alone.
+    pub(crate) pinned: BTreeSet<u32>,
     /// Invariant 5.
     pub(crate) frozen: bool,
     /// Mapped sequential zones out of service (invariant 6).
@@ -143,7 +143,7 @@ impl Volume {
             writes_under_way: 0,
             workers,
             changes: 0,
-            pinned: None,
+            pinned: BTreeSet::new(),
             frozen: false,
             ailing,
             closing: false,
@@ -153,7 +153,7 @@ impl Volume {
             done: VecDeque::new(),
             geometry,
         };
-        volume.pin_at_attach();
+        volume.place_journal();
         volume
     }
 

@@ -259,6 +259,11 @@ impl Zones {
         }
     }
 
+    /// Conventional zones for data, free or not.
+    pub(crate) fn conventional(&self) -> u32 {
+        if self.has_cache { self.in_cache } else { self.devices[0].in_random }
+    }
+
     /// Counts the zones in service, once all of them have their role.
     pub(crate) fn count(&mut self) {
         for zone in self.all.iter().filter(|zone| zone.role != Role::None) {

@@ -94,9 +94,9 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "zoned.journal",
-        words(&["off", "one"]),
+        words(&["off", "one", "set"]),
         "off",
-        "one: the chunk of the first write to the journal stays on the regular device (Choi 2022).",
+        "one: the chunk of the first write to the journal stays on the regular device (Choi 2022); set: all its chunks do, if that leaves half of the regular device.",
     ),
     key(
         "zoned.journal_offset",

@@ -1,5 +1,6 @@
 //! What a served zoned volume tells about itself.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use onefold_journal::{Range, Remark};
@@ -23,12 +24,16 @@ pub struct DmzDetails {
     pub layout: Layout,
     /// Chunks that have a zone.
     pub mapped_chunks: u32,
-    /// Zones for random writes (of the cache, or conventional ones), sequential zones and reserved ones that are free.
-    pub free_zones: [u32; 3],
+    /// Its name, zero-terminated if it is shorter.
+    pub label: [u8; 32],
+    /// Zones by kind and name of their use.
+    pub zones: BTreeMap<(ZoneKind, &'static str), u32>,
     /// What becomes of the journal.
     pub journal: JournalMode,
-    /// The chunk that is pinned.
-    pub pinned: Option<u32>,
+    /// The chunks that are pinned.
+    pub pinned: BTreeSet<u32>,
+    /// Zones that are the journal's.
+    pub journal_zones: u64,
     /// What the detector found.
     pub ranges: Vec<Range>,
     /// What it found that gives no range.
@@ -57,13 +62,11 @@ impl DmzVolume {
             geometry: volume.geometry().clone(),
             layout: *volume.layout(),
             mapped_chunks: volume.mapped_chunks(),
-            free_zones: [
-                volume.free_zones(volume.geometry().random_kind()),
-                volume.free_zones(ZoneKind::Sequential),
-                volume.free_reserved(),
-            ],
+            label: *volume.label(),
+            zones: volume.zones_by_use(),
             journal: volume.journal_mode(),
-            pinned: volume.pinned(),
+            pinned: volume.pinned().clone(),
+            journal_zones: volume.journal_zones(),
             ranges: state.detector.ranges().to_vec(),
             remarks: state.detector.remarks().to_vec(),
             recovery: shared.recovery,

@@ -4,7 +4,7 @@ use onefold_config::ZonedVolume as Config;
 use onefold_ftl::FtlStats;
 use onefold_ssd::zns::ZnsStats;
 use onefold_units::convert::{float, u64_from};
-use onefold_zoned::{Action, DeviceStats, JournalMode, Sent, Stats, WaitReason, ZoneKind};
+use onefold_zoned::{Action, DeviceStats, Sent, Stats, WaitReason, ZoneKind};
 
 use super::below::add;
 use super::run::Runner;
@@ -133,7 +133,7 @@ fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
     });
     ZonedVolume {
         policy: "dmz".to_owned(),
-        journal: if config.options.journal == JournalMode::One { "one" } else { "off" }.to_owned(),
+        journal: config.options.journal.name().to_owned(),
         zone_bytes: u64::from(config.geometry.zone_blocks()) * 4096,
         chunks: layout.chunks.into(),
         cache_zones: layout.data_zones(&config.geometry, cache).into(),
@@ -146,6 +146,9 @@ fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
         phys_per_user: stats.write_amplification().unwrap_or(0.0),
         valid_copies: stats.valid_copies(),
         journal_outside_pages: stats.journal_outside,
+        journal_zones: volume.journal_zones(),
+        journal_merges: stats.journal_merges,
+        journal_demotions: stats.journal_demotions,
         metadata_flushes: stats.metadata_flushes,
     }
 }

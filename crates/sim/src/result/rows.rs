@@ -160,6 +160,7 @@ impl Rows<'_> {
         });
         add("valid pages copied", |volume| positive(volume.valid_copies));
         add("of the journal", |volume| positive(volume.sent("journal_copied")));
+        add("zones of the journal", |volume| positive(volume.journal_zones));
         add("zero-filled pages", |volume| positive(volume.sent("zero_fill")));
         add("aborted pages", |volume| {
             positive(volume.sent("reclaim_aborted") + volume.sent("zero_fill_aborted"))

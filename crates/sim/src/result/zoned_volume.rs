@@ -37,8 +37,14 @@ pub struct ZonedVolume {
     pub phys_per_user: f64,
     /// Valid pages copied, those thrown away included: "valid page copies" of Choi 2022.
     pub valid_copies: u64,
-    /// Pages of the journal written outside its pinned chunk.
+    /// Pages of the journal written outside its pinned chunk or its zone set.
     pub journal_outside_pages: u64,
+    /// Zones that are the journal's at the end.
+    pub journal_zones: u64,
+    /// Pinned chunks that were moved out of a sequential zone.
+    pub journal_merges: u64,
+    /// Times that the journal lost zones, because it was elsewhere or gone.
+    pub journal_demotions: u64,
     /// Metadata flushes that wrote something.
     pub metadata_flushes: u64,
 }

@@ -238,6 +238,19 @@ fn what_was_flushed_survives_power_cuts_with_a_pinned_journal() {
     });
 }
 
+/// Three of six cache zones are the journal's, which is larger than a zone and straddles.
+#[test]
+fn what_was_flushed_survives_power_cuts_with_pinned_chunks() {
+    let options = Options {
+        journal: JournalMode::Set,
+        journal_ranges: std::iter::once(20..60).collect(),
+        ..small_copies()
+    };
+    for_each_seed(("onefold-zoned", "zoned", "pinned_chunks"), 80, |seed| {
+        campaign(seed, &two_devices(), &options, None).unwrap();
+    });
+}
+
 /// Z6: the kernel target never flushes its zoned device, and frees zones before the metadata that says so is durable.
 #[test]
 fn the_order_of_the_kernel_loses_acknowledged_data() {

@@ -10,4 +10,5 @@ mod journal;
 mod oracle;
 mod rig;
 mod rules;
+mod set;
 mod verify;

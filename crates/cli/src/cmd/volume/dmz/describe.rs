@@ -6,7 +6,7 @@ use std::path::Path;
 use onefold_device::DmzDetails;
 use onefold_journal::{Class, Found};
 use onefold_units::PAGE_BYTES;
-use onefold_zoned::{Action, Geometry, Inspection, JournalMode, Layout, WaitReason, ZoneKind};
+use onefold_zoned::{Action, Geometry, Inspection, Layout, WaitReason, ZoneKind};
 use serde_json::{Map, Value, json};
 
 use super::super::journals;
@@ -68,7 +68,7 @@ pub(in super::super) fn info(
     info["findings"] = inspection.findings.len().into();
     info["zones"] = by_use(inspection);
     info["mapped_chunks"] = mapped(inspection).into();
-    info["journal"] = json!({"mode": null, "pinned_chunk": would_pin(inspection, &found)});
+    info["journal"] = json!({"mode": null, "would_pin_chunk": would_pin(inspection, &found)});
     info["content"] = journals::as_json(&found);
     devices.close()?;
     let described = table(&info);
@@ -82,12 +82,19 @@ fn mapped(inspection: &Inspection) -> usize {
 
 /// Zones by kind and use.
 fn by_use(inspection: &Inspection) -> Value {
-    let mut counts: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for zone in &inspection.zones {
-        let kind = counts.entry(kind_name(zone.kind)).or_default();
-        *kind.entry(zone.used.name()).or_default() += 1;
+        *counts.entry((zone.kind, zone.used.name())).or_default() += 1;
     }
-    json!(counts)
+    by_kind(&counts)
+}
+
+fn by_kind(counts: &BTreeMap<(ZoneKind, &'static str), u32>) -> Value {
+    let mut kinds: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
+    for ((kind, used), zones) in counts {
+        kinds.entry(kind_name(*kind)).or_default().insert(used, *zones);
+    }
+    json!(kinds)
 }
 
 /// The chunk that `serve --journal one` would pin at once.
@@ -135,14 +142,13 @@ pub(super) fn served(details: &DmzDetails) -> Value {
         remarks: details.remarks.clone(),
         ..Found::default()
     };
-    let mode = if details.journal == JournalMode::One { "one" } else { "off" };
     info["uuid"] = render::uuid(&details.uuid).into();
     info["mapped_chunks"] = details.mapped_chunks.into();
-    info["zones"] = json!({
-        kind_name(details.geometry.random_kind()): {"free": details.free_zones[0]},
-        "sequential": {"free": details.free_zones[1], "reserved": details.free_zones[2]},
+    info["name"] = label(&details.label).into();
+    info["zones"] = by_kind(&details.zones);
+    info["journal"] = json!({
+        "mode": details.journal.name(), "pinned_chunks": details.pinned, "zones": details.journal_zones,
     });
-    info["journal"] = json!({"mode": mode, "pinned_chunk": details.pinned});
     info["content"] = journals::as_json(&found);
     info["live"] = json!({
         "frozen": details.frozen,
@@ -157,6 +163,8 @@ pub(super) fn served(details: &DmzDetails) -> Value {
         "reclaims": reclaims,
         "waits": waits,
         "journal_outside_bytes": bytes(stats.journal_outside),
+        "journal_merges": stats.journal_merges,
+        "journal_demotions": stats.journal_demotions,
         "metadata_bytes": details.metadata_memory,
         "recovery": {
             "ms": details.recovery_time.as_secs_f64() * 1e3,
@@ -207,10 +215,11 @@ pub(in super::super) fn table(info: &Value) -> String {
 }
 
 fn journal(journal: &Value) -> String {
-    let mode = journal["mode"].as_str();
-    match (mode, journal["pinned_chunk"].as_u64()) {
-        (Some(mode), Some(chunk)) => format!("journal {mode}: chunk {chunk} is pinned"),
-        (Some(mode), None) => format!("journal {mode}: no chunk is pinned"),
+    let pinned: Vec<String> =
+        journal["pinned_chunks"].as_array().into_iter().flatten().map(Value::to_string).collect();
+    match (journal["mode"].as_str(), journal["would_pin_chunk"].as_u64()) {
+        (Some(mode), _) if pinned.is_empty() => format!("journal {mode}: no chunk is pinned"),
+        (Some(mode), _) => format!("journal {mode}: pinned chunks {}", pinned.join(", ")),
         (None, Some(chunk)) => format!("`serve --journal one` would pin chunk {chunk}"),
         (None, None) => "`serve --journal one` would pin nothing yet".to_owned(),
     }

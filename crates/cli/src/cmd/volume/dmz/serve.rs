@@ -25,8 +25,10 @@ use crate::output::Global;
 enum Journal {
     /// Nothing, as with dm-zoned
     Off,
-    /// Its chunk stays in the cache (Choi 2022)
+    /// The chunk of its first write stays in the cache (Choi 2022)
     One,
+    /// All of it stays in the cache if that leaves half of the cache, and no longer when it is elsewhere or gone
+    Set,
 }
 
 /// Options that only volumes of policy `dmz` have.
@@ -74,9 +76,10 @@ impl Served {
         let journal = match self.journal {
             Journal::Off => JournalMode::Off,
             Journal::One => JournalMode::One,
+            Journal::Set => JournalMode::Set,
         };
         // Without a mode nobody needs to know where the journal is.
-        let found = if journal == JournalMode::One { Setting::Detect } else { Setting::Off };
+        let found = if journal == JournalMode::Off { Setting::Off } else { Setting::Detect };
         let ranges = self.journal_range.clone().unwrap_or(found);
         DmzOptions { journal, ranges, ..DmzOptions::default() }
     }
