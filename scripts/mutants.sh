@@ -320,6 +320,25 @@ zoned|not-redirected|faults.rs|s/self\.invalidate\(zone, part\.offset\.\.part\.o
 zoned|bad-zone-freed|map.rs|s/if zone\.condition != Condition::Good \{/if zone.chunk == u32::MAX {/|a zone out of service is given to nobody
 zoned|bad-zone-kept|faults.rs|s/self\.misplaced_journal\(\)\.into_iter\(\)\.chain\(ailing\)/self.misplaced_journal().into_iter().chain(ailing.take(0))/|what lies in a zone out of service moves to the cache
 zoned|lost-opened|mount.rs|s/recovery\.first_lost\.filter\(\|_\| !options\.give_up_lost\)/recovery.first_lost.filter(|_| false)/|a volume that lost data is refused
+zoned|set-half|journal.rs|s/2 \* chunks <= self\.zones\.conventional\(\)\.into\(\)/2 * chunks <= u64::MAX/|pinned chunks leave half of the cache
+zoned|set-kept|journal.rs|s/self\.pinned\.retain\(\|chunk\| touched\.contains\(chunk\)\);//|a chunk that the journal has left is no longer pinned
+zoned|set-first|journal.rs|s/\(Placement::Pinned, _\) => \{\}/(Placement::Pinned, _) => touched.truncate(1),/|every chunk of the journal that is in the cache is pinned when it is found
+zoned|set-quarter|journal.rs|s/!is_little\(log \+ hot\) \|\| //|the journal zone set takes at most a quarter of all zones
+zoned|set-grows|journal.rs|s/self\.map\.has_room\(\) && u32_from\(self\.map\.zones\(\)\.len\(\)\) < self\.zones_max/self.map.has_room()/|reclaim can always free a zone beside the journal zone set
+zoned|set-hasty|journal.rs|s/waits \{ QUIET \}/waits { Nanos::ZERO }/|an opened volume waits for its journal to be found
+zoned|set-early|append.rs|s/self\.release\(id\);/self.free_now(id);/|a zone of the journal is not reset while stored metadata points to it
+zoned|set-read-reset|append.rs|s/&& zone\.active == 0 && zone\.weight == 0/\&\& zone.weight == 0/|a zone of the journal is not reset while it is used
+zoned|set-twice|append.rs|s/self\.invalidate\(data, blocks\.clone\(\)\);//|what was appended is no longer valid in its chunk
+zoned|set-old|append.rs|s/if let Some\(old\) = self\.set\.map\.put\(lba, spot\) \{\s*self\.drop_spot\(old\);/if let Some((old, _)) = self.set.map.put(lba, spot) {\n                self.settle(old);/|what was appended is no longer valid where it was
+zoned|set-failed|append.rs|s/if part\.appended_at\.take\(\)\.is_some\(\) \{/if false {/|what a zone of the journal did not take begins again
+zoned|set-forgets|foreground.rs|s/self\.forget\(part\);//|what goes to its chunk lies in the journal zone set no more
+zoned|set-limit|rewrite.rs|s/most == 0 \|\| u32_from\(behind\.len\(\)\) < most \|\|/most == 0 ||/|only what is left behind at the limit moves
+zoned|set-left|rewrite.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
+zoned|set-unflushed|flush.rs|s/self\.flush\.blocks\.extend\(journal\.into_iter\(\)/self.flush.blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
+zoned|set-version|flush.rs|s/self\.flush\.journal_blocks = self\.set\.map\.blocks\(\);//|a volume with a journal block map says so
+zoned|set-format|block_map.rs|s/self\.zones\.is_empty\(\) && self\.slots > 0/self.zones.is_empty() \&\& self.slots > u32::MAX - 1/|a volume without a journal zone set has the format of the kernel
+zoned|set-lost|load.rs|s/find_blocks\(geometry, layout, meta, map\)\.map_err\(MountError::Journal\)\?;//|the journal block map is found again
+zoned|foreign-copy|mount.rs|s/options\.give_up_lost && recovery\.first_lost\.is_none\(\)/options.give_up_lost/|a device that may be of another volume is not written to
 TABLE
 }
 

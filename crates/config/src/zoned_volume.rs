@@ -97,13 +97,14 @@ impl Config {
         if first.saturating_add(size) > logical_bytes {
             return Err(ConfigError::ZonedVolume { what: "a journal inside the volume" });
         }
+        let range = first / BLOCK..(first + size).div_ceil(BLOCK);
+        // The journal of ext4 begins with its header.
+        let header = range.start..range.start + 1;
         Ok(Options {
             kernel_flush: self.flag("zoned.kernel_flush"),
             journal,
-            journal_ranges: (size > 0)
-                .then(|| first / BLOCK..(first + size).div_ceil(BLOCK))
-                .into_iter()
-                .collect(),
+            journal_ranges: (size > 0).then_some(range).into_iter().collect(),
+            journal_hot: (size > 0).then_some(header).into_iter().collect(),
             copy_blocks: convert::narrow(self.quantity("zoned.copy") / BLOCK),
             bytes: false,
             give_up_lost: false,

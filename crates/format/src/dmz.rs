@@ -1,7 +1,8 @@
 //! The metadata of the Linux target dm-zoned, version 2, bit for bit (zoned.md, section 3).
 //!
 //! Root record, the first of 4,096 bytes otherwise zero: magic 4 | version 4 | generation 8 | own block 8 | metadata blocks 4 |
-//! reserved zones 4 | chunks 4 | map blocks 4 | bitmap blocks 4 | crc 4 | label 32 | UUID 16 | UUID of the device 16. The map
+//! reserved zones 4 | chunks 4 | map blocks 4 | bitmap blocks 4 | crc 4 | label 32 | UUID 16 | UUID of the device 16. With a
+//! journal block map, which is no part of dm-zoned, the version has its highest bit set and blocks of that map 4 follow. The map
 //! has 8 bytes per chunk: data zone 4 | buffer zone 4, all ones for none. Validity has a bit per block, the lowest first.
 
 use onefold_units::ZoneId;
@@ -25,7 +26,12 @@ pub const DMZ_MAGIC: u32 = 0x445A_4244;
 /// The version that is written and read.
 pub const DMZ_VERSION: u32 = 2;
 
+/// Set in the version of a volume with a journal block map: the kernel target, `dmzadm` and older builds refuse it, because the
+/// version is higher than the one they know.
+pub const DMZ_JOURNAL_MAP: u32 = 1 << 31;
+
 const CRC_AT: usize = 44;
+const JOURNAL_AT: usize = 112;
 const NO_ZONE: u32 = u32::MAX;
 
 /// The root record of a metadata set, or its copy on a zoned device.
@@ -51,6 +57,9 @@ pub struct DmzRoot {
     pub uuid: [u8; 16],
     /// Of the device the record is on.
     pub device_uuid: [u8; 16],
+    /// Blocks of the journal block map, behind those of a set. Not known to dm-zoned: with 0 the record is dm-zoned's, else it
+    /// has [`DMZ_JOURNAL_MAP`].
+    pub journal_blocks: u32,
 }
 
 /// Why bytes are not a root record.
@@ -86,7 +95,8 @@ impl DmzRoot {
         let mut block = Box::new([0; DMZ_BLOCK_BYTES]);
         let mut writer = Writer::new(&mut block[..]);
         writer.uint(DMZ_MAGIC.into(), 4);
-        writer.uint(DMZ_VERSION.into(), 4);
+        let map = if self.journal_blocks > 0 { DMZ_JOURNAL_MAP } else { 0 };
+        writer.uint((DMZ_VERSION | map).into(), 4);
         writer.uint(self.generation, 8);
         writer.uint(self.block, 8);
         for field in [
@@ -102,6 +112,7 @@ impl DmzRoot {
         writer.bytes(&self.label);
         writer.bytes(&self.uuid);
         writer.bytes(&self.device_uuid);
+        writer.uint(self.journal_blocks.into(), 4);
         let sum = crc32(low32(self.generation), &block[..]);
         block[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
         block
@@ -121,7 +132,7 @@ impl DmzRoot {
         if magic != DMZ_MAGIC {
             return Err(DmzRootError::Magic { found: magic });
         }
-        if version != DMZ_VERSION {
+        if version & !DMZ_JOURNAL_MAP != DMZ_VERSION {
             return Err(DmzRootError::Version { found: version });
         }
         let mut wide = || u64::from(word()) | u64::from(word()) << 32;
@@ -132,6 +143,8 @@ impl DmzRoot {
         label.copy_from_slice(&whole[48..80]);
         uuid.copy_from_slice(&whole[80..96]);
         device_uuid.copy_from_slice(&whole[96..112]);
+        let has_map = version & DMZ_JOURNAL_MAP != 0;
+        let journal_blocks = Reader::new(&whole[JOURNAL_AT..]).u32().filter(|_| has_map);
         whole[CRC_AT..CRC_AT + 4].fill(0);
         let expected = crc32(low32(generation), &whole);
         if found != expected {
@@ -148,6 +161,7 @@ impl DmzRoot {
             label,
             uuid,
             device_uuid,
+            journal_blocks: journal_blocks.unwrap_or(0),
         })
     }
 }
@@ -224,7 +238,19 @@ mod tests {
             label: *b"t\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
             uuid: [7; 16],
             device_uuid: [9; 16],
+            journal_blocks: 0,
         }
+    }
+
+    #[test]
+    fn a_journal_block_map_is_a_version_that_others_refuse() {
+        let bytes = DmzRoot { journal_blocks: 0x0102, ..root() }.encode();
+        assert_eq!((&bytes[4..8], &bytes[112..116]), (&[2, 0, 0, 128][..], &[2, 1, 0, 0][..]));
+        let found = DmzRoot::decode(&bytes[..]).unwrap();
+        assert_eq!(found, DmzRoot { journal_blocks: 0x0102, ..root() });
+        // As dm-zoned and builds without journal block maps judge it.
+        assert!(u32::from_le_bytes(bytes[4..8].try_into().unwrap()) > DMZ_VERSION);
+        assert_eq!(root().encode()[112..], [0; DMZ_BLOCK_BYTES - 112], "nothing of our own");
     }
 
     #[test]

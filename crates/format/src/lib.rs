@@ -9,6 +9,7 @@
 mod bytes;
 mod checkpoint;
 mod dmz;
+mod dmz_journal;
 mod head;
 mod image;
 mod remap;
@@ -20,8 +21,12 @@ mod zone;
 
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
 pub use dmz::{
-    DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DMZ_BLOCK_ENTRIES, DMZ_MAGIC, DMZ_VERSION, DmzMapEntry,
-    DmzRoot, DmzRootError,
+    DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DMZ_BLOCK_ENTRIES, DMZ_JOURNAL_MAP, DMZ_MAGIC, DMZ_VERSION,
+    DmzMapEntry, DmzRoot, DmzRootError,
+};
+pub use dmz_journal::{
+    DMZ_JOURNAL_ENTRY_BYTES, DMZ_JOURNAL_SLOTS_MAX, DmzJournalError, DmzJournalHead,
+    DmzJournalSlot, dmz_journal_blocks,
 };
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{

@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Read,
     Write,
     Discard,
+    /// The volume's own: blocks of the journal zone set are read, and then it is a write.
+    Rewrite,
 }
 
 /// The piece of a request that lies in one chunk.
@@ -31,6 +33,8 @@ pub(crate) struct Part {
     pub(crate) at: u32,
     /// The data zone it is active in.
     pub(crate) zone: Option<ZoneId>,
+    /// Block of a zone of the journal zone set from which on it is written.
+    pub(crate) appended_at: Option<u32>,
     /// Requests to devices under way.
     pub(crate) ios: u32,
 }
@@ -48,7 +52,7 @@ impl Part {
 pub(crate) struct HostRequest {
     tag: u64,
     /// Parts that are not over.
-    parts: u32,
+    pub(crate) parts: u32,
     fua: bool,
     is_read: bool,
     result: Result<(), Failure>,
@@ -65,7 +69,7 @@ struct Sleep {
 /// The parts of a chunk.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkQueue {
-    waiting: VecDeque<Part>,
+    pub(crate) waiting: VecDeque<Part>,
     /// Numbers of those under way.
     running: Vec<u64>,
     sleep: Option<Sleep>,
@@ -132,6 +136,7 @@ impl Volume {
             Kind::Read => &mut self.stats.read,
             Kind::Write => &mut self.stats.written,
             Kind::Discard => &mut self.stats.discarded,
+            Kind::Rewrite => return,
         };
         *counter += u64::from(blocks);
         self.stats.fua_writes += u64::from(fua);
@@ -152,6 +157,7 @@ impl Volume {
                 blocks: (zone_blocks - offset).min(blocks - at),
                 at,
                 zone: None,
+                appended_at: None,
                 ios: 0,
             };
             self.chunks.entry(chunk).or_default().waiting.push_back(part);
@@ -182,6 +188,7 @@ impl Volume {
 
     fn begin_first(&mut self, chunk: u32) {
         let Some(mut part) = self.queue_mut(chunk).waiting.pop_front() else { return };
+        self.cut(&mut part);
         let number = self.number();
         let begun = if self.frozen && part.kind != Kind::Read {
             Begun::Failed(Failure::ReadOnly)
@@ -189,6 +196,10 @@ impl Volume {
             self.begin(number, &mut part)
         };
         match begun {
+            // Nobody waits for it.
+            Begun::Sleep(_) if self.closing && self.is_rewritten(&part) => {
+                self.part_over(part, Err(Failure::NoSpace));
+            }
             Begun::Sleep(reason) => {
                 let since = self.now;
                 let queue = self.queue_mut(chunk);
@@ -208,7 +219,7 @@ impl Volume {
         }
     }
 
-    fn queue_mut(&mut self, chunk: u32) -> &mut ChunkQueue {
+    pub(crate) fn queue_mut(&mut self, chunk: u32) -> &mut ChunkQueue {
         self.chunks.entry(chunk).or_default()
     }
 
@@ -229,6 +240,14 @@ impl Volume {
         self.part_io_over(number, result);
     }
 
+    /// A part is written, or the volume is frozen.
+    pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
+        if let Some(part) = self.parts.get(&number).copied().filter(|_| result.is_ok()) {
+            self.appended(&part);
+        }
+        self.part_io_over(number, result);
+    }
+
     pub(crate) fn part_io_over(&mut self, number: u64, result: Result<(), IoFailed>) {
         let Some(part) = self.parts.get_mut(&number) else { return };
         part.ios -= 1;
@@ -237,11 +256,25 @@ impl Volume {
         if let Some(request) = self.requests.get_mut(&part.request) {
             request.result = request.result.and(result);
         }
-        if part.ios == 0 {
-            self.parts.remove(&number);
-            self.queue_mut(part.chunk).running.retain(|running| *running != number);
-            self.part_over(part, Ok(()));
+        if part.ios > 0 {
+            return;
         }
+        self.parts.remove(&number);
+        if part.kind == Kind::Rewrite && result.is_ok() {
+            self.write_anew(number, part);
+            return;
+        }
+        self.queue_mut(part.chunk).running.retain(|running| *running != number);
+        self.part_over(part, Ok(()));
+    }
+
+    /// The volume asks itself for something.
+    pub(crate) fn ask_self(&mut self, request: u64, kind: Kind, lba: u64, blocks: u32) {
+        let parts = self.queue_parts(request, kind, lba, blocks);
+        let data = if self.options.bytes { vec![0; bytes_of(blocks)] } else { Vec::new() };
+        let (fua, is_read, result) = (false, false, Ok(()));
+        let own = HostRequest { tag: 0, parts, fua, is_read, result, data };
+        self.requests.insert(request, own);
     }
 
     /// A part that was under way is the first of its chunk to begin again.
@@ -273,6 +306,9 @@ impl Volume {
     pub(crate) fn request_over(&mut self, number: u64, result: Result<(), Failure>) {
         if let Some(request) = self.requests.remove(&number) {
             let result = request.result.and(result);
+            if self.rewritten(number, result.is_ok()) {
+                return;
+            }
             let data = if result.is_ok() && request.is_read { request.data } else { Vec::new() };
             self.report(request.tag, result, data);
         }

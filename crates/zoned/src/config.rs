@@ -17,6 +17,9 @@ pub const WAIT: Nanos = Nanos::new(1_000_000_000);
 /// which on it does not run; as it does not run in between either, that changes nothing.
 pub const LOW_PERCENT: u32 = 30;
 
+/// How long a volume that was opened keeps journal zones whose journal is not found (zoned.md, section 5).
+pub(crate) const QUIET: Nanos = Nanos::new(60_000_000_000);
+
 /// What becomes of the journal of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JournalMode {
@@ -26,7 +29,7 @@ pub enum JournalMode {
     /// Its chunk is pinned to a conventional zone that reclaim leaves alone (Choi 2022; zoned.md, section 4).
     One,
     /// All of it lies in a journal zone set (zoned.md, section 5): its chunks are pinned as with `One` if that leaves half of
-    /// the conventional zones, and go back into reclaim when it is elsewhere or gone.
+    /// the conventional zones, else its blocks are appended to sequential ones. It loses them when it is elsewhere or gone.
     Set,
 }
 
@@ -54,6 +57,8 @@ pub struct Options {
     pub journal: JournalMode,
     /// Blocks of 4 KiB where the journal lies, in order and apart: its writes and copies are counted apart.
     pub journal_ranges: Vec<Range<u64>>,
+    /// Those of them that are rewritten at any time, in order and apart: headers and fast-commit areas. The others are rings.
+    pub journal_hot: Vec<Range<u64>>,
     /// Blocks that reclaim copies at once, at least one.
     pub copy_blocks: u32,
     /// Whether requests carry bytes. Without them only placement is simulated.
@@ -68,6 +73,7 @@ impl Default for Options {
             kernel_flush: false,
             journal: JournalMode::Off,
             journal_ranges: Vec::new(),
+            journal_hot: Vec::new(),
             copy_blocks: 128,
             bytes: true,
             give_up_lost: false,

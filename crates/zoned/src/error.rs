@@ -1,6 +1,6 @@
 //! Why a volume cannot be made or opened.
 
-use onefold_format::DmzRootError;
+use onefold_format::{DmzJournalError, DmzRootError};
 use onefold_units::ZoneId;
 use thiserror::Error;
 
@@ -9,17 +9,65 @@ use crate::layout::LayoutError;
 /// A zone that holds less than the metadata says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{zone:?} of chunk {chunk} is written up to block {written}, and {blocks} blocks behind that should hold data"
+    "{zone:?} of {} is written up to block {written}, and {blocks} blocks behind that should hold data",
+    owner(*.chunk)
 )]
 pub struct Lost {
     /// The zone.
     pub zone: ZoneId,
-    /// Whose it is.
-    pub chunk: u32,
+    /// Whose it is; `None`: the journal's.
+    pub chunk: Option<u32>,
     /// Its write pointer, in blocks from its start.
     pub written: u32,
     /// Valid blocks behind it.
     pub blocks: u32,
+}
+
+/// Whose a zone is, in words.
+#[must_use]
+pub fn owner(chunk: Option<u32>) -> String {
+    chunk.map_or_else(|| "the journal".to_owned(), |chunk| format!("chunk {chunk}"))
+}
+
+/// What is wrong with a journal block map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JournalFault {
+    /// Its first block is none.
+    #[error("{0}")]
+    Head(DmzJournalError),
+    /// The root record has other sizes.
+    #[error("it has {expected} blocks, the root record says {found}")]
+    Blocks {
+        /// What the root record says.
+        found: u32,
+        /// What its slots need.
+        expected: u32,
+    },
+    /// A zone cannot be in the journal zone set.
+    #[error("it has {zone:?}, {what}")]
+    Zone {
+        /// The zone.
+        zone: ZoneId,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A block is not one of the volume.
+    #[error("block {block} in {zone:?} is none of the volume")]
+    Outside {
+        /// The block.
+        block: u64,
+        /// The zone it is said to lie in.
+        zone: ZoneId,
+    },
+    /// A block is valid in two places.
+    #[error("block {block} is valid in {zone:?} and elsewhere")]
+    Twice {
+        /// The block.
+        block: u64,
+        /// One of the zones.
+        zone: ZoneId,
+    },
 }
 
 /// Why a volume cannot be made or opened.
@@ -82,4 +130,7 @@ pub enum MountError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The journal block map is damaged.
+    #[error("the journal block map is damaged: {0}")]
+    Journal(JournalFault),
 }

@@ -42,6 +42,7 @@ impl Volume {
     pub(crate) fn redirect(&mut self, number: u64) {
         let Some(mut part) = self.parts.remove(&number) else { return };
         part.ios -= 1;
+        self.not_appended(&mut part);
         if let Some(zone) = part.zone {
             self.invalidate(zone, part.offset..part.offset + part.blocks);
         }

@@ -43,6 +43,8 @@ pub(crate) struct Flush {
     ios: u32,
     /// What is written.
     blocks: Vec<(u32, Vec<u8>)>,
+    /// Blocks of the journal block map in the sets that are written.
+    journal_blocks: u32,
     /// Requests of the host that wait for one that begins now or later.
     waiting: Vec<u64>,
     /// Those that the one under way covers.
@@ -63,6 +65,7 @@ impl Flush {
             phase: Phase::Idle,
             ios: 0,
             blocks: Vec::new(),
+            journal_blocks: 0,
             waiting: Vec::new(),
             covered: Vec::new(),
             freed: Vec::new(),
@@ -158,7 +161,11 @@ impl Volume {
         self.flush.covered = std::mem::take(&mut self.flush.waiting);
         self.flush.freed = std::mem::take(&mut self.held);
         self.flush.blocks = self.meta.take_dirty();
-        if self.flush.blocks.is_empty() {
+        let (journal, is_reshaped) = self.set.map.take_dirty();
+        let behind = self.layout.metadata_blocks;
+        self.flush.blocks.extend(journal.into_iter().map(|(block, bytes)| (behind + block, bytes)));
+        self.flush.journal_blocks = self.set.map.blocks();
+        if self.flush.blocks.is_empty() && !is_reshaped {
             self.flush.phase = Phase::Plain;
             self.flush_devices(true);
         } else {
@@ -181,7 +188,8 @@ impl Volume {
     }
 
     fn write_root(&mut self, set: u32) {
-        let root = self.identity.root(&self.geometry, &self.layout, set, self.generation + 1);
+        let stored = (self.generation + 1, self.flush.journal_blocks);
+        let root = self.identity.root(&self.geometry, &self.layout, set, stored);
         let bytes = if self.options.bytes { root.encode().to_vec() } else { Vec::new() };
         let first = self.layout.set_block(&self.geometry, set);
         self.stats.count(0, Sent::Label, 1);
@@ -238,7 +246,8 @@ impl Volume {
     /// Whether nothing waits for being flushed.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.flush.phase == Phase::Idle && !self.meta.is_dirty() && self.held.is_empty()
+        let is_dirty = self.meta.is_dirty() || self.set.map.is_dirty();
+        self.flush.phase == Phase::Idle && !is_dirty && self.held.is_empty()
     }
 
     /// Generation of the metadata that is stored.

@@ -13,16 +13,19 @@ use crate::zones::{Condition, Role};
 impl Volume {
     /// Begins a part, whose number is `number` from now on.
     pub(crate) fn begin(&mut self, number: u64, part: &mut Part) -> Begun {
-        let zone = match part.zone {
-            Some(zone) => zone,
-            None => match self.enter(part) {
+        let zone = if let Some(zone) = part.zone {
+            zone
+        } else if let Some(begun) = self.begin_in_set(number, part) {
+            return begun;
+        } else {
+            match self.enter(part) {
                 Ok(Some(zone)) => zone,
                 Ok(None) => return Begun::Yes,
                 Err(reason) => return Begun::Sleep(reason),
-            },
+            }
         };
         match part.kind {
-            Kind::Read => self.begin_read(number, part, zone),
+            Kind::Read | Kind::Rewrite => self.begin_read(number, part, zone),
             Kind::Write => return self.begin_write(number, part, zone),
             Kind::Discard => self.discard(part, zone),
         }
@@ -121,6 +124,7 @@ impl Volume {
         if let Some(other) = other {
             self.invalidate(other, blocks);
         }
+        self.forget(part);
         self.count_written(part, device);
         part.ios += 1;
         self.writes_under_way += 1;
@@ -142,6 +146,20 @@ impl Volume {
     pub(crate) fn leave(&mut self, data: ZoneId) {
         let zone = self.zones.get_mut(data);
         zone.active -= 1;
+        if zone.role == Role::Journal {
+            self.settle(data);
+        } else {
+            self.free_if_empty(data);
+        }
+        self.changes += 1;
+    }
+
+    /// Gives back the zones of a chunk that have no valid block, unless reclaim has the chunk.
+    pub(crate) fn free_if_empty(&mut self, data: ZoneId) {
+        let zone = self.zones.get(data);
+        if zone.locked {
+            return;
+        }
         let (chunk, idle, weight) = (zone.chunk, zone.active == 0, zone.weight);
         let mut buffer = zone.partner;
         if let Some(empty) = buffer.filter(|buffer| self.zones.get(*buffer).weight == 0) {
@@ -153,6 +171,5 @@ impl Volume {
             self.unmap(data);
             self.release(data);
         }
-        self.changes += 1;
     }
 }

@@ -1,10 +1,11 @@
 //! Looking at a volume that is not open, without changing it.
 
-use onefold_format::DmzMapEntry;
+use onefold_format::{DMZ_BLOCK_BYTES, DmzMapEntry, DmzRootError};
 use onefold_units::ZoneId;
-use onefold_units::convert::{narrow, u64_from};
+use onefold_units::convert::{index, narrow, u64_from};
 
 use crate::backing::Backing;
+use crate::block_map::{BlockMap, Stream};
 use crate::error::{Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
@@ -24,6 +25,13 @@ pub enum Finding {
         /// What is wrong with it.
         error: MountError,
     },
+    /// The copy of the root record on a device after the first is damaged.
+    Copy {
+        /// The device, from 0 on.
+        device: usize,
+        /// What is wrong with it.
+        error: DmzRootError,
+    },
     /// The map of the set that counts is damaged: the volume cannot be opened.
     Map(MountError),
     /// A zone holds less than it should.
@@ -39,8 +47,8 @@ pub enum Finding {
     Offline {
         /// The zone.
         zone: ZoneId,
-        /// Whose it is.
-        chunk: u32,
+        /// Whose it is; `None`: the journal's.
+        chunk: Option<u32>,
         /// Blocks of data.
         blocks: u32,
     },
@@ -50,7 +58,7 @@ impl Finding {
     /// Whether opening the volume with [`crate::Options::give_up_lost`] puts it right, with a loss for [`Finding::Lost`].
     #[must_use]
     pub const fn is_repairable(&self) -> bool {
-        matches!(self, Self::Root { .. } | Self::Lost(_))
+        matches!(self, Self::Root { .. } | Self::Copy { .. } | Self::Lost(_))
     }
 }
 
@@ -69,6 +77,8 @@ pub enum ZoneUse {
     Buffer(u32),
     /// Given back and not free yet, or being filled by reclaim; only while the volume is open.
     Held,
+    /// In the journal zone set.
+    Journal,
     /// Read only or offline, and without a chunk.
     OutOfService,
 }
@@ -82,6 +92,7 @@ impl ZoneUse {
             Role::Free if zone.reserved => Self::Reserved,
             Role::Free => Self::Free,
             Role::Held => Self::Held,
+            Role::Journal => Self::Journal,
             Role::None => Self::OutOfService,
         }
     }
@@ -96,6 +107,7 @@ impl ZoneUse {
             Self::Data(_) => "data",
             Self::Buffer(_) => "buffer",
             Self::Held => "held",
+            Self::Journal => "journal",
             Self::OutOfService => "out_of_service",
         }
     }
@@ -159,6 +171,7 @@ pub struct Inspection {
     pub zones: Vec<ZoneView>,
     geometry: Geometry,
     meta: Metadata,
+    map: BlockMap,
     written: Vec<u32>,
 }
 
@@ -170,17 +183,24 @@ pub fn inspect<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Inspe
     let reports = report(backing, geometry)?;
     let roots = find_roots(backing, geometry)?;
     let (set, layout, root) = roots.newest();
-    let identity = identity(backing, geometry, &root)?;
-    let bytes = read_set(backing, layout.set_block(geometry, set), layout.metadata_blocks)?;
-    let other = read_set(backing, layout.set_block(geometry, 1 - set), layout.metadata_blocks)?;
+    let (identity, damaged) = identity(backing, geometry, &root)?;
+    let blocks = layout.metadata_blocks + root.journal_blocks;
+    let bytes = read_set(backing, layout.set_block(geometry, set), blocks)?;
+    let other = read_set(backing, layout.set_block(geometry, 1 - set), blocks)?;
     let differing_blocks = u64_from(differing(&bytes, &other).count());
-    let meta = Metadata::of(&layout, bytes);
+    let (meta, map) = bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
+    let found = BlockMap::of(geometry.zone_blocks(), map);
+    let meta = Metadata::of(&layout, meta.to_vec());
+    let mut findings = root_findings(&roots);
+    findings.extend(
+        damaged.iter().map(|(device, error)| Finding::Copy { device: *device, error: *error }),
+    );
     let mut inspection = Inspection {
         layout,
         identity,
         generation: root.generation,
         set,
-        findings: root_findings(&roots),
+        findings,
         differing_blocks,
         is_older: !roots.is_current(1 - set, root.generation),
         leftover_zones: 0,
@@ -188,11 +208,18 @@ pub fn inspect<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Inspe
         zones: Vec::new(),
         geometry: geometry.clone(),
         meta,
+        map: BlockMap::default(),
         written: reports.iter().map(|report| report.written).collect(),
     };
     let mut recovered = inspection.meta.clone();
     let mut recovery = Recovery::default();
-    match load(geometry, &layout, &mut recovered, &reports, &mut recovery) {
+    let loaded = found.map_err(MountError::Journal).and_then(|mut map| {
+        let both = (&mut recovered, &mut map);
+        let zones = load(geometry, &layout, both, &reports, &mut recovery)?;
+        inspection.map = map;
+        Ok(zones)
+    });
+    match loaded {
         Ok(zones) => inspection.judge(&zones),
         Err(error) => inspection.findings.push(Finding::Map(error)),
     }
@@ -214,10 +241,11 @@ impl Inspection {
             let is_sequential = zone.is_sequential();
             let free = matches!(used, ZoneUse::Free | ZoneUse::Reserved);
             self.leftover_zones += u64::from(free && is_sequential && written > 0);
-            let mapped = matches!(used, ZoneUse::Data(_) | ZoneUse::Buffer(_));
+            let mapped = zone.is_mapped();
+            let chunk = (zone.role != Role::Journal).then_some(zone.chunk);
             self.read_only_zones += u64::from(mapped && zone.condition == Condition::ReadOnly);
             if mapped && zone.condition == Condition::Offline && valid > 0 {
-                let (chunk, blocks) = (zone.chunk, valid);
+                let blocks = valid;
                 self.findings.push(Finding::Offline { zone: id, chunk, blocks });
             }
             let lost = if mapped { lost_in(&self.meta, zones, id) } else { None };
@@ -255,6 +283,23 @@ impl Inspection {
         (entry.data, entry.buffer)
     }
 
+    /// The zones of the journal zone set, oldest first, with their streams.
+    pub fn journal_zones(&self) -> impl Iterator<Item = (ZoneId, Stream)> + '_ {
+        self.map.zones().iter().map(|one| (one.zone, one.stream))
+    }
+
+    /// Blocks of the journal that lie in them.
+    #[must_use]
+    pub fn appended_blocks(&self) -> u64 {
+        u64_from(self.map.len())
+    }
+
+    /// Blocks of the journal block map in a metadata set.
+    #[must_use]
+    pub fn journal_blocks(&self) -> u32 {
+        self.map.blocks()
+    }
+
     /// The zones it lies on.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {
@@ -282,9 +327,10 @@ impl Inspection {
         };
         let (data, buffer) = self.zones_of(chunk);
         let zone = data.filter(holds).or_else(|| buffer.filter(holds));
-        zone.map_or(Place::Zeroes, |zone| Place::At {
+        let spot = self.map.place(lba).or_else(|| zone.map(|zone| (zone, offset)));
+        spot.map_or(Place::Zeroes, |(zone, at)| Place::At {
             device: self.geometry.device_of(zone),
-            block: self.geometry.start(zone) + u64::from(offset),
+            block: self.geometry.start(zone) + u64::from(at),
             zone,
         })
     }

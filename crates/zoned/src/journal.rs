@@ -1,39 +1,107 @@
-//! The journal of a file system in zones of its own: which chunks are pinned.
+//! The journal of a file system in zones of its own: where it goes.
 //!
 //! With `one` (Choi 2022; zoned.md, section 4) the chunk of the first journal write is pinned: its data zone is a conventional one
 //! that reclaim leaves alone. Choi 2022 has the file system mark its journal writes; here ranges of blocks are given. With `set`
-//! (section 5) every chunk is pinned that the journal touches, and no longer when it does not. Which chunks are pinned is not
-//! stored.
+//! (section 5) every chunk is pinned that the journal touches, or, where that takes too much of the conventional zones, its
+//! blocks are appended to sequential zones ([`crate::append`]). Where the journal is no more it loses those zones. Which chunks
+//! are pinned is not stored.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use onefold_units::ZoneId;
-use onefold_units::convert::{narrow, u64_from};
+use onefold_units::convert::{narrow, u32_from, u64_from};
+use onefold_units::{Nanos, ZoneId};
 
+use crate::block_map::{BlockMap, Stream};
 use crate::chunks::Part;
-use crate::config::JournalMode;
+use crate::config::{JournalMode, QUIET};
 use crate::geometry::ZoneKind;
+use crate::rewrite::{Rewrite, Sweep};
 use crate::stats::Sent;
 use crate::volume::Volume;
 
-/// A set takes no more than this part of all zones (25 %).
+/// A set takes no more than this part of all zones: 25 %.
 const SET_PART: u64 = 4;
+
+/// Where the journal goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// As any other data.
+    #[default]
+    Chunks,
+    /// To pinned chunks.
+    Pinned,
+    /// To sequential zones, so many of each stream at most.
+    Appended { log: u32, hot: u32 },
+}
+
+/// The journal zone set.
+#[derive(Debug)]
+pub(crate) struct JournalSet {
+    pub(crate) placement: Placement,
+    /// Blocks that are appended, and to what: in order and apart.
+    pub(crate) spans: Vec<(Range<u64>, Stream)>,
+    pub(crate) map: BlockMap,
+    /// Most zones it may have, so that reclaim can always free one.
+    pub(crate) zones_max: u32,
+    /// The search for blocks that lie in the set and do not belong there.
+    pub(crate) sweep: Option<Sweep>,
+    pub(crate) rewrite: Option<Rewrite>,
+}
+
+impl JournalSet {
+    pub(crate) const fn new(map: BlockMap, zones_max: u32) -> Self {
+        let placement = Placement::Chunks;
+        Self { placement, spans: Vec::new(), map, zones_max, sweep: None, rewrite: None }
+    }
+
+    /// The stream that a block is appended to, and how many from it on, at most `blocks`, are alike.
+    pub(crate) fn stream(&self, lba: u64, blocks: u32) -> (Option<Stream>, u32) {
+        let next = self.spans.partition_point(|(range, _)| range.end <= lba);
+        let until = |end: u64| narrow((end - lba).min(blocks.into()));
+        match self.spans.get(next) {
+            Some((range, stream)) if range.start <= lba => (Some(*stream), until(range.end)),
+            Some((range, _)) => (None, until(range.start)),
+            None => (None, blocks),
+        }
+    }
+
+    /// Whether it may take another zone.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.map.has_room() && u32_from(self.map.zones().len()) < self.zones_max
+    }
+
+    /// Most zones of a stream.
+    pub(crate) const fn zones_max(&self, stream: Stream) -> u32 {
+        match (self.placement, stream) {
+            (Placement::Appended { log, .. }, Stream::Log) => log,
+            (Placement::Appended { hot, .. }, Stream::Hot) => hot,
+            _ => 0,
+        }
+    }
+}
 
 impl Volume {
     /// How many of these blocks of a chunk are the journal's.
     pub(crate) fn journal_blocks(&self, chunk: u32, offset: u32, blocks: u32) -> u64 {
-        let start = u64::from(chunk) * u64::from(self.geometry.zone_blocks()) + u64::from(offset);
+        let start = self.lba(chunk, offset);
         let end = start + u64::from(blocks);
         let within = |range: &Range<u64>| range.end.min(end).saturating_sub(range.start.max(start));
         self.options.journal_ranges.iter().map(within).sum()
     }
 
-    /// From now on the journal lies in these blocks, in order and apart. With `one` a chunk that is pinned stays so (zoned.md,
-    /// section 4); with `set` chunks that the journal has left are reclaimed as any other.
-    pub fn set_journal(&mut self, ranges: Vec<Range<u64>>) {
+    /// A block of a chunk.
+    pub(crate) fn lba(&self, chunk: u32, offset: u32) -> u64 {
+        u64::from(chunk) * u64::from(self.geometry.zone_blocks()) + u64::from(offset)
+    }
+
+    /// From now on the journal lies in these blocks, in order and apart; `hot` are those of them that are rewritten at any time.
+    /// With `one` a chunk that is pinned stays so (zoned.md, section 4); with `set` the journal gives up what it has left.
+    pub fn set_journal(&mut self, now: Nanos, ranges: Vec<Range<u64>>, hot: Vec<Range<u64>>) {
+        self.now = self.now.max(now);
         self.options.journal_ranges = ranges;
-        self.place_journal();
+        self.options.journal_hot = hot;
+        self.place_journal(Nanos::ZERO);
         self.pump();
     }
 
@@ -59,11 +127,21 @@ impl Volume {
     #[must_use]
     pub fn journal_zones(&self) -> u64 {
         let has_zone = |chunk: &&u32| self.meta.entry(**chunk).data.is_some();
-        u64_from(self.pinned.iter().filter(has_zone).count())
+        u64_from(self.pinned.iter().filter(has_zone).count() + self.set.map.zones().len())
     }
 
-    /// Counts a part that is written, and pins its chunk if that is due with the first journal write.
+    /// Blocks of the journal that lie in sequential zones of its own.
+    #[must_use]
+    pub fn appended_blocks(&self) -> u64 {
+        u64_from(self.set.map.len())
+    }
+
+    /// Counts a part that is written to a zone of its chunk, and pins the chunk if that is due with the first journal write.
     pub(crate) fn count_written(&mut self, part: &Part, device: u32) {
+        if self.is_rewritten(part) {
+            self.stats.count(device, Sent::JournalReturned, part.blocks.into());
+            return;
+        }
         let journal = self.journal_blocks(part.chunk, part.offset, part.blocks);
         self.stats.count(device, Sent::Journal, journal);
         self.stats.count(device, Sent::User, u64::from(part.blocks) - journal);
@@ -73,7 +151,7 @@ impl Volume {
         let pins = match self.options.journal {
             JournalMode::Off => return,
             JournalMode::One => self.pinned.is_empty(),
-            JournalMode::Set => self.pins_chunks(),
+            JournalMode::Set => self.set.placement == Placement::Pinned,
         };
         if pins {
             self.pinned.insert(part.chunk);
@@ -82,18 +160,27 @@ impl Volume {
         }
     }
 
+    /// A volume was opened. Where a set may still be in use that is not known yet, there is time to find its journal.
+    pub(crate) fn attach_journal(&mut self) {
+        let is_known = !self.options.journal_ranges.is_empty();
+        let waits = self.options.journal == JournalMode::Set && !is_known;
+        self.place_journal(if waits { QUIET } else { Nanos::ZERO });
+    }
+
     /// The journal was found, moved or lost: chunks of it that lie in conventional zones are pinned at once, the others with
-    /// their first write.
+    /// their first write. What it has left in sequential zones goes back to its chunks, `grace` later.
     ///
     /// Differs from Choi 2022, where the mark is stored: the format stays that of the kernel.
-    pub(crate) fn place_journal(&mut self) {
+    fn place_journal(&mut self, grace: Nanos) {
+        if self.options.journal == JournalMode::One && !self.pinned.is_empty() {
+            return;
+        }
+        let placement = self.placement();
         let mut touched = self.journal_chunks();
-        match self.options.journal {
-            JournalMode::Off => return,
-            JournalMode::One if !self.pinned.is_empty() => return,
-            JournalMode::One => touched.truncate(1),
-            JournalMode::Set if !self.pins_chunks() => touched.clear(),
-            JournalMode::Set => {}
+        match (placement, self.options.journal) {
+            (Placement::Pinned, JournalMode::One) => touched.truncate(1),
+            (Placement::Pinned, _) => {}
+            _ => touched.clear(),
         }
         let before = self.pinned.len();
         self.pinned.retain(|chunk| touched.contains(chunk));
@@ -104,6 +191,77 @@ impl Volume {
         let conventional = |zone: &ZoneId| self.zones.get(*zone).kind != ZoneKind::Sequential;
         let is_there = |chunk: &u32| self.meta.entry(*chunk).data.is_some_and(|z| conventional(&z));
         self.pinned.extend(touched.into_iter().filter(is_there));
+        self.set.placement = placement;
+        self.set.spans = Vec::new();
+        if let Placement::Appended { log, hot } = placement {
+            self.set.spans = self.spans();
+            self.set.map.reserve(slots(log, hot));
+        }
+        let has_blocks = !self.set.map.is_empty();
+        self.set.sweep = has_blocks.then(|| Sweep::new(self.now + grace));
+        self.settle_set();
+    }
+
+    /// Where the journal goes (zoned.md, section 5): to pinned chunks if that leaves half of the conventional zones, else to
+    /// sequential zones; in no case to more than a quarter of all zones.
+    ///
+    /// Beyond zoned.md: sequential zones of the journal are taken from what the reserved ones are there for, see
+    /// [`Layout::journal_zones_max`](crate::Layout::journal_zones_max).
+    fn placement(&self) -> Placement {
+        let chunks = u64_from(self.journal_chunks().len());
+        match self.options.journal {
+            JournalMode::Off => return Placement::Chunks,
+            _ if chunks == 0 => return Placement::Chunks,
+            JournalMode::One => return Placement::Pinned,
+            JournalMode::Set => {}
+        }
+        let is_little = |zones: u64| SET_PART * zones <= self.geometry.zones().into();
+        if 2 * chunks <= self.zones.conventional().into() && is_little(chunks) {
+            return Placement::Pinned;
+        }
+        let zone_blocks = u64::from(self.geometry.zone_blocks());
+        let blocks_of = |wanted| {
+            let spans = self.spans();
+            let of = spans.iter().filter(|(_, stream)| *stream == wanted);
+            of.map(|(range, _)| range.end - range.start).sum::<u64>()
+        };
+        let log = match blocks_of(Stream::Log) {
+            0 => 0,
+            blocks => blocks.div_ceil(zone_blocks) + 1,
+        };
+        // A header alone is dead where it was as soon as it is written again; a fast-commit area takes a while.
+        let hot = match blocks_of(Stream::Hot) {
+            0 => 0,
+            1 => 1,
+            blocks => blocks.div_ceil(zone_blocks) + 1,
+        };
+        // One more may be needed for a moment, while what was overwritten is on its way.
+        if !is_little(log + hot) || log + hot >= self.set.zones_max.into() {
+            return Placement::Chunks;
+        }
+        let (log, hot) = (narrow(log), narrow(hot));
+        let room = self.layout.journal_room(&self.geometry);
+        let fits = slots(log, hot) <= BlockMap::slots_in(self.geometry.zone_blocks(), room);
+        if fits { Placement::Appended { log, hot } } else { Placement::Chunks }
+    }
+
+    /// The blocks of the journal by stream, in order and apart.
+    fn spans(&self) -> Vec<(Range<u64>, Stream)> {
+        let mut spans = Vec::new();
+        for range in &self.options.journal_ranges {
+            let mut at = range.start;
+            for hot in &self.options.journal_hot {
+                let hot = hot.start.max(at)..hot.end.min(range.end);
+                if !hot.is_empty() {
+                    spans.push((at..hot.start, Stream::Log));
+                    at = hot.end;
+                    spans.push((hot, Stream::Hot));
+                }
+            }
+            spans.push((at..range.end, Stream::Log));
+        }
+        spans.retain(|(range, _)| !range.is_empty());
+        spans
     }
 
     /// The chunks that the journal touches, in the order of its blocks.
@@ -119,13 +277,6 @@ impl Volume {
         chunks
     }
 
-    /// Whether the set is made of pinned chunks: that leaves half of the conventional zones (zoned.md, section 5).
-    fn pins_chunks(&self) -> bool {
-        let chunks = u64_from(self.journal_chunks().len());
-        2 * chunks <= self.zones.conventional().into()
-            && SET_PART * chunks <= self.geometry.zones().into()
-    }
-
     /// Whether reclaim has to leave a mapped zone alone.
     pub(crate) fn is_pinned(&self, zone: ZoneId) -> bool {
         self.pinned.contains(&self.zones.get(zone).chunk)
@@ -136,4 +287,9 @@ impl Volume {
         let zones = self.pinned.iter().filter_map(|chunk| self.meta.entry(*chunk).data);
         zones.filter(|zone| self.zones.get(*zone).is_sequential()).collect()
     }
+}
+
+/// Slots of the journal block map: one more for each stream, while what is left in its oldest zone is moved.
+fn slots(log: u32, hot: u32) -> u32 {
+    [log, hot].into_iter().filter(|zones| *zones > 0).map(|zones| zones + 1).sum()
 }

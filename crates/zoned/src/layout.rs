@@ -138,6 +138,11 @@ impl Layout {
         exactly("metadata blocks", root.metadata_blocks, metadata_blocks)?;
         let metadata_zones = metadata_blocks.div_ceil(geometry.zone_blocks());
         at_most("metadata blocks", 2 * metadata_zones, geometry.front().saturating_sub(1))?;
+        let most = metadata_zones * geometry.zone_blocks() - metadata_blocks;
+        if root.journal_blocks > most {
+            let (what, found) = ("blocks of a journal block map", root.journal_blocks);
+            return Err(LayoutError::Root { what, found, expected: most });
+        }
         let left = usable.saturating_sub(2 * metadata_zones);
         at_most("reserved zones", root.reserved, left.saturating_sub(1))?;
         at_most("chunks", root.chunks, left.saturating_sub(root.reserved))?;
@@ -167,6 +172,20 @@ impl Layout {
     #[must_use]
     pub fn set_block(&self, geometry: &Geometry, set: u32) -> u64 {
         u64::from(set * self.metadata_zones) * u64::from(geometry.zone_blocks())
+    }
+
+    /// Blocks of a metadata set that a journal block map may have.
+    #[must_use]
+    pub fn journal_room(&self, geometry: &Geometry) -> u32 {
+        self.metadata_zones * geometry.zone_blocks() - self.metadata_blocks
+    }
+
+    /// Most sequential zones of the journal. There are as many zones for data as chunks and reserved zones, less the one that
+    /// holds a copy of the root record on each device after the first. As long as one of these is not the journal's, a volume
+    /// whose zones are all in use has a buffer zone, which reclaim can merge.
+    #[must_use]
+    pub fn journal_zones_max(&self, geometry: &Geometry) -> u32 {
+        self.reserved.saturating_sub(Geometry::number(geometry.devices()))
     }
 
     /// Blocks of the exported device.
@@ -241,7 +260,7 @@ mod tests {
     #[test]
     fn a_root_record_of_other_devices_is_refused() {
         let (geometry, layout) = choi(64);
-        let mut root = crate::meta::Identity::default().root(&geometry, &layout, 0, 1);
+        let mut root = crate::meta::Identity::default().root(&geometry, &layout, 0, (1, 0));
         assert_eq!(Layout::of_root(&geometry, &root), Ok(layout));
         root.chunks = 63;
         let error = LayoutError::Root { what: "chunks", found: 63, expected: 62 };

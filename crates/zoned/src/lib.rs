@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod append;
 mod backing;
+mod block_map;
 mod chunks;
 mod config;
 mod copy;
@@ -25,13 +27,15 @@ mod meta;
 mod mount;
 mod queries;
 mod reclaim;
+mod rewrite;
 mod stats;
 mod volume;
 mod zones;
 
 pub use backing::{Backing, ZoneReport, drive, execute};
+pub use block_map::Stream;
 pub use config::{FLUSH_PERIOD, IDLE, JournalMode, LOW_PERCENT, Options, WAIT};
-pub use error::{Lost, MountError};
+pub use error::{JournalFault, Lost, MountError, owner};
 pub use geometry::{
     DEVICES_MAX, DeviceZones, Geometry, GeometryError, ZONE_BLOCKS_MAX, ZONE_BLOCKS_MIN, ZONES_MAX,
     ZoneKind,

@@ -1,9 +1,11 @@
 //! The zones as map and validity have them, judged before they are believed.
 
 use onefold_units::ZoneId;
+use onefold_units::convert::narrow;
 
 use crate::backing::ZoneReport;
-use crate::error::{Lost, MountError};
+use crate::block_map::BlockMap;
+use crate::error::{JournalFault, Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::meta::Metadata;
@@ -14,7 +16,7 @@ use crate::zones::{Condition, Role, Zones};
 pub(crate) fn load(
     geometry: &Geometry,
     layout: &Layout,
-    meta: &mut Metadata,
+    (meta, map): (&mut Metadata, &mut BlockMap),
     reports: &[ZoneReport],
     recovery: &mut Recovery,
 ) -> Result<Zones, MountError> {
@@ -27,6 +29,7 @@ pub(crate) fn load(
     for chunk in 0..layout.chunks {
         load_chunk(geometry, layout, meta, &mut zones, chunk)?;
     }
+    load_set(geometry, layout, map, &mut zones).map_err(MountError::Journal)?;
     for id in geometry.ids() {
         if layout.is_metadata(geometry, id) {
             continue;
@@ -49,8 +52,64 @@ pub(crate) fn load(
             zones.put_free(id);
         }
     }
+    find_blocks(geometry, layout, meta, map).map_err(MountError::Journal)?;
     zones.count();
     Ok(zones)
+}
+
+/// The zones of the journal zone set.
+fn load_set(
+    geometry: &Geometry,
+    layout: &Layout,
+    map: &BlockMap,
+    zones: &mut Zones,
+) -> Result<(), JournalFault> {
+    for one in map.zones() {
+        let zone = one.zone;
+        let bad = |what| Err(JournalFault::Zone { zone, what });
+        if zone.raw() >= geometry.zones() {
+            return bad("which does not exist");
+        } else if layout.is_metadata(geometry, zone) {
+            return bad("which holds metadata");
+        } else if geometry.kind(zone) != ZoneKind::Sequential {
+            return bad("which is not sequential");
+        } else if zones.get(zone).is_mapped() {
+            return bad("which is used already");
+        }
+        zones.get_mut(zone).role = Role::Journal;
+    }
+    Ok(())
+}
+
+/// Where the blocks lie that are valid in zones of the set.
+fn find_blocks(
+    geometry: &Geometry,
+    layout: &Layout,
+    meta: &Metadata,
+    map: &mut BlockMap,
+) -> Result<(), JournalFault> {
+    let zone_blocks = u64::from(geometry.zone_blocks());
+    let zones: Vec<ZoneId> = map.zones().iter().map(|one| one.zone).collect();
+    for zone in zones {
+        let mut next = 0;
+        while let Some(run) = meta.first_valid(zone, next..geometry.zone_blocks()) {
+            next = run.end;
+            for at in run {
+                let block = map.block_at((zone, at)).unwrap_or(u64::MAX);
+                if block >= layout.blocks(geometry) {
+                    return Err(JournalFault::Outside { block, zone });
+                }
+                let entry = meta.entry(narrow(block / zone_blocks));
+                let offset = narrow(block % zone_blocks);
+                let is_valid = |zone: ZoneId| meta.run(zone, offset..offset + 1).0;
+                let is_elsewhere = [entry.data, entry.buffer].into_iter().flatten().any(is_valid);
+                if is_elsewhere || !map.found(block, (zone, at)) {
+                    return Err(JournalFault::Twice { block, zone });
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn load_chunk(
@@ -97,6 +156,7 @@ fn load_chunk(
 pub(crate) fn lost_in(meta: &Metadata, zones: &Zones, id: ZoneId) -> Option<Lost> {
     let zone = zones.get(id);
     let behind = meta.weight(id) - meta.weight_before(id, zone.wp);
-    let lost = Lost { zone: id, chunk: zone.chunk, written: zone.wp, blocks: behind };
+    let chunk = (zone.role != Role::Journal).then_some(zone.chunk);
+    let lost = Lost { zone: id, chunk, written: zone.wp, blocks: behind };
     (zone.is_sequential() && behind > 0).then_some(lost)
 }

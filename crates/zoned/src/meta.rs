@@ -27,7 +27,7 @@ impl Identity {
         &self,
         layout: &Layout,
         (device, block): (usize, u64),
-        generation: u64,
+        (generation, journal_blocks): (u64, u32),
     ) -> DmzRoot {
         DmzRoot {
             generation,
@@ -40,25 +40,26 @@ impl Identity {
             label: self.label,
             uuid: self.uuid,
             device_uuid: self.device_uuids.get(device).copied().unwrap_or_default(),
+            journal_blocks,
         }
     }
 
-    /// The root record of a metadata set.
+    /// The root record of a metadata set, with generation and blocks of the journal block map.
     pub(crate) fn root(
         &self,
         geometry: &Geometry,
         layout: &Layout,
         set: u32,
-        generation: u64,
+        stored: (u64, u32),
     ) -> DmzRoot {
-        self.record(layout, (0, layout.set_block(geometry, set)), generation)
+        self.record(layout, (0, layout.set_block(geometry, set)), stored)
     }
 
     /// The copy of the root record on a device after the first.
     pub(crate) fn copy(&self, geometry: &Geometry, layout: &Layout, device: usize) -> DmzRoot {
         let zone = geometry.first_zone(device);
         let block = u64::from(zone.raw()) * u64::from(geometry.zone_blocks());
-        self.record(layout, (device, block), 0)
+        self.record(layout, (device, block), (0, 0))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Opening a volume (zoned.md, section 3, "Flush": restart takes the set with the highest valid generation).
 
 use onefold_format::{DMZ_BLOCK_BYTES, DmzRoot, DmzRootError};
-use onefold_units::convert::{index, u32_from};
+use onefold_units::convert::{index, low8, u32_from, u64_from};
 use onefold_units::{Nanos, ZoneId};
 
 use crate::backing::{Backing, ZoneReport};
+use crate::block_map::BlockMap;
 use crate::config::Options;
 use crate::error::{Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
@@ -89,27 +90,39 @@ pub fn mount<B: Backing>(
     let reports = report(backing, geometry)?;
     let roots = find_roots(backing, geometry)?;
     let (set, layout, root) = roots.newest();
-    let identity = identity(backing, geometry, &root)?;
-    let bytes = read_set(backing, layout.set_block(geometry, set), layout.metadata_blocks)?;
-    let mut meta = Metadata::of(&layout, bytes.clone());
+    let (identity, damaged) = identity(backing, geometry, &root)?;
+    let blocks = layout.metadata_blocks + root.journal_blocks;
+    let bytes = read_set(backing, layout.set_block(geometry, set), blocks)?;
+    let (meta, map) = bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
+    let mut map = BlockMap::of(geometry.zone_blocks(), map).map_err(MountError::Journal)?;
+    let mut meta = Metadata::of(&layout, meta.to_vec());
     let mut recovery = Recovery::default();
-    let zones = load(geometry, &layout, &mut meta, &reports, &mut recovery)?;
+    let zones = load(geometry, &layout, (&mut meta, &mut map), &reports, &mut recovery)?;
+    // A device that does not hold what the metadata has there may be of another volume.
+    let is_ours = options.give_up_lost && recovery.first_lost.is_none();
+    if let Some((device, error)) = damaged.first().copied().filter(|_| !is_ours) {
+        return Err(MountError::Copy { device, error });
+    }
     if let Some(lost) = recovery.first_lost.filter(|_| !options.give_up_lost) {
         return Err(MountError::Lost(lost));
+    }
+    for (device, _) in damaged {
+        write_copy(backing, geometry, (&layout, &identity), device, &reports)?;
     }
     let other = 1 - set;
     recovery.repaired_blocks = copy_set(backing, layout.set_block(geometry, other), &bytes)?;
     let valid = roots.is_current(other, root.generation);
     if recovery.repaired_blocks > 0 || !valid {
         flush(backing, 0)?;
-        let record = identity.root(geometry, &layout, other, root.generation).encode();
+        let stored = (root.generation, root.journal_blocks);
+        let record = identity.root(geometry, &layout, other, stored).encode();
         write(backing, 0, layout.set_block(geometry, other), &record[..])?;
         flush(backing, 0)?;
     }
     recovery.reset_zones = reset_unmapped(backing, geometry, &layout, &zones, &reports)?;
     let generation = root.generation;
     let geometry = geometry.clone();
-    let opened = Opened { geometry, layout, identity, meta, generation, zones };
+    let opened = Opened { geometry, layout, identity, meta, generation, zones, map };
     Ok((Volume::new(opened, options, now), recovery))
 }
 
@@ -182,18 +195,31 @@ fn read_root<B: Backing>(
     Ok(judge())
 }
 
-/// The names of the volume, and whether every device belongs to it.
+/// A device after the first whose copy of the root record is damaged, and what is wrong with it.
+pub(crate) type DamagedCopy = (usize, DmzRootError);
+
+/// The names of the volume, and whether every device belongs to it. A device whose copy of the root record is damaged gets another
+/// UUID: its own is known from nowhere else.
 pub(crate) fn identity<B: Backing>(
     backing: &mut B,
     geometry: &Geometry,
     root: &DmzRoot,
-) -> Result<Identity, MountError> {
+) -> Result<(Identity, Vec<DamagedCopy>), MountError> {
     let mut device_uuids = vec![root.device_uuid];
+    let mut damaged = Vec::new();
     for device in 1..geometry.devices() {
         let mut block = [0; DMZ_BLOCK_BYTES];
         read(backing, device, 0, &mut block)?;
-        let copy = DmzRoot::decode(&block)
-            .map_err(|error: DmzRootError| MountError::Copy { device, error })?;
+        let copy = match DmzRoot::decode(&block) {
+            Ok(copy) => copy,
+            Err(error) => {
+                let mut uuid = root.uuid;
+                uuid[15] ^= low8(u64_from(device)) | 0x80;
+                device_uuids.push(uuid);
+                damaged.push((device, error));
+                continue;
+            }
+        };
         let first = u64::from(geometry.first_zone(device).raw());
         let place = first * u64::from(geometry.zone_blocks());
         if copy.uuid != root.uuid || copy.block != place {
@@ -201,7 +227,24 @@ pub(crate) fn identity<B: Backing>(
         }
         device_uuids.push(copy.device_uuid);
     }
-    Ok(Identity { label: root.label, uuid: root.uuid, device_uuids })
+    Ok((Identity { label: root.label, uuid: root.uuid, device_uuids }, damaged))
+}
+
+/// Makes the copy of the root record on a device after the first anew.
+fn write_copy<B: Backing>(
+    backing: &mut B,
+    geometry: &Geometry,
+    (layout, identity): (&Layout, &Identity),
+    device: usize,
+    reports: &[ZoneReport],
+) -> Result<(), MountError> {
+    let zone = geometry.first_zone(device);
+    let is_sequential = geometry.kind(zone) == ZoneKind::Sequential;
+    if is_sequential && reports[zone.index()].written > 0 {
+        backing.reset(device, 0).map_err(|_| MountError::Device { device, at: 0 })?;
+    }
+    write(backing, device, 0, &identity.copy(geometry, layout, device).encode()[..])?;
+    flush(backing, device)
 }
 
 pub(crate) fn read_set<B: Backing>(
@@ -307,7 +350,7 @@ pub fn format<B: Backing>(
         flush(backing, device)?;
     }
     for set in 0..2 {
-        let root = identity.root(geometry, &layout, set, 1).encode();
+        let root = identity.root(geometry, &layout, set, (1, 0)).encode();
         write(backing, 0, layout.set_block(geometry, set), &root[..])?;
     }
     flush(backing, 0)?;

@@ -84,14 +84,16 @@ impl Volume {
         self.zones.get(zone).weight
     }
 
-    /// Whether the chunk of a block has a zone, and how many blocks from it on, at most `blocks`, are alike: what has none reads
+    /// Whether the chunk of a block has a zone, or blocks in the journal zone set, and how many blocks from it on, at most `blocks`, are alike: what has none reads
     /// as zeroes.
     #[must_use]
     pub fn mapped(&self, lba: u64, blocks: u64) -> (bool, u64) {
         let zone_blocks = u64::from(self.geometry.zone_blocks());
         let is_mapped = |block: u64| {
             let chunk = u32::try_from(block / zone_blocks).unwrap_or(u32::MAX);
-            chunk < self.layout.chunks && self.meta.entry(chunk).data.is_some()
+            let start = u64::from(chunk) * zone_blocks;
+            let in_set = || self.set.map.next(start).is_some_and(|next| next < start + zone_blocks);
+            chunk < self.layout.chunks && (self.meta.entry(chunk).data.is_some() || in_set())
         };
         let (first, end) = (is_mapped(lba), lba + blocks);
         let mut at = lba;

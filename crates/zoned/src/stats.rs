@@ -7,16 +7,20 @@ use onefold_units::convert::{float, index};
 pub enum Sent {
     /// Data the host wrote, without the journal.
     User,
-    /// The journal, as the host wrote it.
+    /// The journal, as the host wrote it, in the zones of its chunks.
     Journal,
+    /// The journal, as the host wrote it, appended to sequential zones of its own.
+    JournalAppended,
     /// Valid blocks that reclaim moved from a conventional data zone to a sequential one.
     RndData,
     /// From a buffer zone to the sequential zone it belongs to.
     Buf,
     /// From a sequential zone to its buffer zone.
     SeqData,
-    /// Blocks of the journal that reclaim moved, whatever the action.
+    /// Blocks of the journal that reclaim moved, whatever the action, and those that moved to the head of their stream.
     JournalCopied,
+    /// Blocks that went back to their chunks, because the journal is elsewhere or gone.
+    JournalReturned,
     /// Zeroes that fill the holes of a copy in a sequential zone.
     ZeroFill,
     /// Valid blocks that were copied and then thrown away.
@@ -31,13 +35,15 @@ pub enum Sent {
 
 impl Sent {
     /// Every cause, in report order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::User,
         Self::Journal,
+        Self::JournalAppended,
         Self::RndData,
         Self::Buf,
         Self::SeqData,
         Self::JournalCopied,
+        Self::JournalReturned,
         Self::ZeroFill,
         Self::AbortedValid,
         Self::AbortedZero,
@@ -51,10 +57,12 @@ impl Sent {
         match self {
             Self::User => "user",
             Self::Journal => "journal",
+            Self::JournalAppended => "journal_appended",
             Self::RndData => "reclaim_rnd_data",
             Self::Buf => "reclaim_buf",
             Self::SeqData => "reclaim_seq_data",
             Self::JournalCopied => "journal_copied",
+            Self::JournalReturned => "journal_returned",
             Self::ZeroFill => "zero_fill",
             Self::AbortedValid => "reclaim_aborted",
             Self::AbortedZero => "zero_fill_aborted",
@@ -134,7 +142,7 @@ impl WaitReason {
 /// Blocks of 4 KiB and events of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    sent: [u64; 11],
+    sent: [u64; 13],
     /// Blocks read for the host.
     pub read: u64,
     /// Blocks read for copying.
@@ -225,7 +233,7 @@ pub struct Stats {
     pub journal_outside: u64,
     /// Pinned chunks that were moved out of a sequential zone.
     pub journal_merges: u64,
-    /// Times that a journal zone set was given up or lost chunks, because the journal was gone or elsewhere.
+    /// Times that the journal lost zones, because it was gone or elsewhere.
     pub journal_demotions: u64,
     /// Sequential zones that failed to be written or reset.
     pub failed_zones: u64,
@@ -297,10 +305,17 @@ impl Stats {
     /// "Valid page copies" of Choi 2022: valid blocks copied, those thrown away included.
     #[must_use]
     pub fn valid_copies(&self) -> u64 {
-        [Sent::RndData, Sent::Buf, Sent::SeqData, Sent::JournalCopied, Sent::AbortedValid]
-            .map(|cause| self.sent(cause))
-            .iter()
-            .sum()
+        [
+            Sent::RndData,
+            Sent::Buf,
+            Sent::SeqData,
+            Sent::JournalCopied,
+            Sent::JournalReturned,
+            Sent::AbortedValid,
+        ]
+        .map(|cause| self.sent(cause))
+        .iter()
+        .sum()
     }
 
     pub(crate) fn count(&mut self, device: u32, cause: Sent, blocks: u64) {

@@ -6,7 +6,8 @@
 //!
 //! 1. Requests are cut at the ends of chunks; the parts of a chunk begin in order, and one that overlaps another under way,
 //!    if either changes anything, waits for it.
-//! 2. Nothing changes map or validity of a chunk while its data zone is locked by reclaim, except the reclaim's own commit.
+//! 2. Nothing changes map or validity of a chunk while its data zone is locked by reclaim, except the reclaim's own commit, and
+//!    blocks of the journal that were appended elsewhere: those are valid there no more, and the commit does not copy that.
 //! 3. While metadata is flushed no part begins and no reclaim commits. The blocks that are written are those of one instant, at
 //!    which, unless `kernel_flush`, no write of the host was under way: what is valid there is on a device, and each device is
 //!    flushed before the first root record is written.
@@ -20,11 +21,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
 
+use crate::block_map::BlockMap;
 use crate::chunks::{ChunkQueue, HostRequest, Part};
 use crate::config::Options;
 use crate::flush::Flush;
 use crate::geometry::Geometry;
 use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind};
+use crate::journal::JournalSet;
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
 use crate::reclaim::Worker;
@@ -94,6 +97,7 @@ pub struct Volume {
     pub(crate) changes: u64,
     /// The chunks of the journal that reclaim leaves alone.
     pub(crate) pinned: BTreeSet<u32>,
+    pub(crate) set: JournalSet,
     /// Invariant 5.
     pub(crate) frozen: bool,
     /// Mapped sequential zones out of service (invariant 6).
@@ -114,11 +118,12 @@ pub(crate) struct Opened {
     pub(crate) meta: Metadata,
     pub(crate) generation: u64,
     pub(crate) zones: Zones,
+    pub(crate) map: BlockMap,
 }
 
 impl Volume {
     pub(crate) fn new(opened: Opened, options: Options, now: Nanos) -> Self {
-        let Opened { geometry, layout, identity, meta, generation, zones } = opened;
+        let Opened { geometry, layout, identity, meta, generation, zones, map } = opened;
         let stats = Stats::new(geometry.per_device());
         let ailing = geometry.ids().filter(|id| zones.get(*id).is_ailing()).collect();
         let workers = geometry.zoned_devices().map(|device| Worker::new(device, now)).collect();
@@ -144,6 +149,7 @@ impl Volume {
             workers,
             changes: 0,
             pinned: BTreeSet::new(),
+            set: JournalSet::new(map, layout.journal_zones_max(&geometry)),
             frozen: false,
             ailing,
             closing: false,
@@ -153,7 +159,7 @@ impl Volume {
             done: VecDeque::new(),
             geometry,
         };
-        volume.place_journal();
+        volume.attach_journal();
         volume
     }
 
@@ -215,7 +221,7 @@ impl Volume {
                 if result.is_err() && !self.frozen {
                     self.redirect(part);
                 } else {
-                    self.part_io_over(part, result);
+                    self.part_written(part, result);
                 }
             }
             Purpose::CopyRead(worker) => self.copy_read(worker, bytes, result),
@@ -240,7 +246,7 @@ impl Volume {
         }
         let workers = self.workers.iter().filter_map(Worker::due);
         let sleeps = self.chunks.values().filter_map(ChunkQueue::due);
-        workers.chain(sleeps).chain(self.flush.due()).min()
+        workers.chain(sleeps).chain(self.flush.due()).chain(self.sweep_due()).min()
     }
 
     /// Time has come.
@@ -262,6 +268,7 @@ impl Volume {
             for worker in 0..self.workers.len() {
                 progress |= self.step_worker(worker);
             }
+            progress |= self.step_rewrite();
             if !progress && self.ready.is_empty() {
                 return;
             }
@@ -288,6 +295,11 @@ impl Volume {
         self.done.push_back(Done { tag, result, data });
     }
 
+    /// Whether a zone is being reset.
+    pub(crate) fn is_resetting(&self) -> bool {
+        self.ios.values().any(|pending| matches!(pending.purpose, Purpose::Reset(_)))
+    }
+
     /// No request to a device is under way.
     pub(crate) fn is_quiet(&self) -> bool {
         self.ios.is_empty()
@@ -299,13 +311,17 @@ impl Volume {
         self.now = self.now.max(now);
         self.closing = true;
         self.flush.want(true);
+        for chunk in std::mem::take(&mut self.zone_waiters) {
+            self.wake(chunk);
+        }
         self.pump();
     }
 
     /// Whether nothing is under way any more, and everything is durable.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.closing && self.is_quiet() && !self.is_reclaiming() && self.is_clean()
+        let is_over = self.is_quiet() && !self.is_reclaiming() && self.set.rewrite.is_none();
+        self.closing && is_over && self.is_clean()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The zones: what each is for, and the lists they are taken from.
 //!
 //! 1. A zone is in exactly one list: free by kind (oldest first), reserved, or mapped by kind in LRU order; or in none, if it
-//!    holds metadata, is out of service, or is held until it may be used again.
+//!    holds metadata, is the journal's, is out of service, or is held until it may be used again.
 //! 2. A mapped zone is the data zone of its chunk or its buffer zone; both name each other as partner.
 //! 3. A zone is locked by one reclaim at most, and only while no request of the host is active in it.
 
@@ -37,6 +37,8 @@ pub(crate) enum Role {
     Data,
     /// Buffer zone of its chunk.
     Buffer,
+    /// In the journal zone set.
+    Journal,
 }
 
 #[derive(Clone, Debug)]
@@ -77,8 +79,9 @@ impl Zone {
         self.is_sequential() && self.role == Role::Data && self.condition != Condition::Good
     }
 
+    /// Whether it holds data of a chunk or of the journal.
     pub(crate) fn is_mapped(&self) -> bool {
-        matches!(self.role, Role::Data | Role::Buffer)
+        matches!(self.role, Role::Data | Role::Buffer | Role::Journal)
     }
 }
 
@@ -217,6 +220,12 @@ impl Zones {
             let mut lists = after.iter_mut().chain(before).filter(|_| self.has_cache);
             lists.find_map(|lists| lists.free_random.pop_front())
         })
+    }
+
+    /// A free sequential zone for the journal.
+    pub(crate) fn take_for_journal(&mut self) -> Option<ZoneId> {
+        let found = self.devices.iter_mut().find_map(|lists| lists.free_sequential.pop_front());
+        found.or_else(|| self.reserved.pop_front())
     }
 
     /// Puts a zone at the end of its free list.

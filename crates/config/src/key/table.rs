@@ -96,7 +96,7 @@ pub(crate) const KEYS: &[Key] = &[
         "zoned.journal",
         words(&["off", "one", "set"]),
         "off",
-        "one: the chunk of the first write to the journal stays on the regular device (Choi 2022); set: all its chunks do, if that leaves half of the regular device.",
+        "one: the chunk of the first write to the journal stays on the regular device (Choi 2022); set: all its chunks do, if that leaves half of the regular device, else it is appended to sequential zones of its own; its first block is the header.",
     ),
     key(
         "zoned.journal_offset",

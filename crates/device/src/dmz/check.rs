@@ -1,7 +1,8 @@
 //! Looking at a zoned volume that is not open, and putting it right.
 
+use onefold_journal::Setting;
 use onefold_units::PAGE_BYTES;
-use onefold_zoned::{Backing as _, Inspection, Place, inspect};
+use onefold_zoned::{Backing as _, Inspection, JournalMode, Place, inspect};
 
 use super::devices::Looked;
 use super::{DmzDevices, DmzError, DmzOptions, DmzVolume};
@@ -25,12 +26,15 @@ impl DmzDevices {
         Ok(DmzChecked { inspection, looked })
     }
 
-    /// Opens the volume, giving up what its zones lost, and closes it again: both metadata sets are whole and equal then.
+    /// Opens the volume, giving up what its zones lost, and closes it again: both metadata sets are whole and equal then, and the
+    /// copy of the root record on the zoned device is there.
     ///
     /// # Errors
     /// It is damaged beyond that, or a device failed.
     pub fn repair(&self) -> Result<(), DmzError> {
-        let options = DmzOptions { give_up_lost: true, ..DmzOptions::default() };
+        // Nothing is asked of a journal, so that what it has in zones of its own stays there.
+        let (journal, ranges) = (JournalMode::Set, Setting::Off);
+        let options = DmzOptions { journal, ranges, give_up_lost: true };
         DmzVolume::open(self.clone(), options)?.device.close()
     }
 }

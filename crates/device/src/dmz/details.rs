@@ -7,7 +7,7 @@ use onefold_journal::{Range, Remark};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use onefold_zoned::{
-    Action, Geometry, JournalMode, Layout, Recovery, Sent, Stats, WaitReason, ZoneKind,
+    Action, Geometry, JournalMode, Layout, Recovery, Sent, Stats, Stream, WaitReason, ZoneKind,
 };
 
 use super::DmzVolume;
@@ -34,6 +34,10 @@ pub struct DmzDetails {
     pub pinned: BTreeSet<u32>,
     /// Zones that are the journal's.
     pub journal_zones: u64,
+    /// Sequential ones of them, for the ring and for what is rewritten at any time.
+    pub set_zones: [u64; 2],
+    /// Blocks of the journal that lie in those.
+    pub appended_blocks: u64,
     /// What the detector found.
     pub ranges: Vec<Range>,
     /// What it found that gives no range.
@@ -67,6 +71,8 @@ impl DmzVolume {
             journal: volume.journal_mode(),
             pinned: volume.pinned().clone(),
             journal_zones: volume.journal_zones(),
+            set_zones: [Stream::Log, Stream::Hot].map(|stream| volume.set_zones(stream)),
+            appended_blocks: volume.appended_blocks(),
             ranges: state.detector.ranges().to_vec(),
             remarks: state.detector.remarks().to_vec(),
             recovery: shared.recovery,
@@ -115,6 +121,8 @@ impl DeviceStats for DmzVolume {
                 ("reclaims_completed", reclaims(|all| all.completed)),
                 ("reclaims_aborted", reclaims(|all| all.aborted)),
                 ("reclaims_failed", reclaims(|all| all.failed)),
+                ("journal_merges", stats.journal_merges),
+                ("journal_demotions", stats.journal_demotions),
                 ("waits", waits.iter().map(|waits| waits.count).sum()),
             ],
             ..VolumeSnapshot::default()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use onefold_journal::{Class, Detector, Output};
+use onefold_journal::{Class, Confidence, Detector, Output};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lba, Nanos, Status};
 use onefold_zoned::{Done, Failure, Io, IoKind, REQUESTS_MAX, Refusal, Request, Volume, ZoneKind};
@@ -76,7 +76,8 @@ impl State {
                 None => match self.detector.poll_output() {
                     Some(Output::Read(lba)) => lba,
                     Some(Output::Changed) => {
-                        self.volume.set_journal(journal(&self.detector));
+                        let (journal, hot) = journal(&self.detector);
+                        self.volume.set_journal(self.now, journal, hot);
                         continue;
                     }
                     None => return,
@@ -128,14 +129,24 @@ impl State {
     }
 }
 
-/// The blocks that the detector calls a journal, in order and apart.
-fn journal(detector: &Detector) -> Vec<Range<u64>> {
-    let is_journal = |class| matches!(class, Class::JournalLog | Class::JournalHot);
-    let ranges = detector.ranges().iter().filter(|range| is_journal(range.class));
-    let mut all: Vec<Range<u64>> = ranges.map(|range| range.first.raw()..range.end.raw()).collect();
-    all.sort_by_key(|range| range.start);
+/// The blocks that the detector calls a journal, and those of them that are rewritten at any time; each in order and apart.
+fn journal(detector: &Detector) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let blocks = |range: &onefold_journal::Range| range.first.raw()..range.end.raw();
+    let of = |class: Class| detector.ranges().iter().filter(move |range| range.class == class);
+    let mut hot: Vec<Range<u64>> = of(Class::JournalHot).map(blocks).collect();
+    let log: Vec<Range<u64>> = of(Class::JournalLog).map(blocks).collect();
+    let all = log.iter().chain(&hot).cloned().collect();
+    // What a user gives is a whole journal, and that of ext4 begins with its header.
+    let given = of(Class::JournalLog).filter(|range| range.confidence == Confidence::User);
+    hot.extend(given.map(|range| range.first.raw()..range.first.raw() + 1));
+    (apart(all), apart(hot))
+}
+
+/// Ranges in order, those that touch made one.
+fn apart(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
     let mut apart: Vec<Range<u64>> = Vec::new();
-    for range in all {
+    for range in ranges {
         match apart.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             _ => apart.push(range),

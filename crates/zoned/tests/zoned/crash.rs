@@ -4,7 +4,7 @@ use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, narrow};
 use onefold_units::{Nanos, Rng};
 use onefold_zoned::{
-    Action, DeviceZones, Geometry, IoKind, JournalMode, Options, Request, Stats, WaitReason,
+    Action, DeviceZones, Geometry, IoKind, JournalMode, Options, Request, Sent, Stats, WaitReason,
 };
 
 use crate::disk::{BLOCK, Disks};
@@ -23,6 +23,8 @@ pub(crate) struct World {
     pub(crate) rig: Rig,
     pub(crate) oracle: Oracle,
     given: Vec<(u64, Given)>,
+    /// The journal is found somewhere else now and then.
+    journal_moves: bool,
     /// Tag of a read, and what it has to find.
     reads: Vec<(u64, u64, Vec<u64>)>,
     rng: Rng,
@@ -30,7 +32,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(rig: Rig, oracle: Oracle, rng: Rng) -> Self {
-        Self { rig, oracle, given: Vec::new(), reads: Vec::new(), rng }
+        let journal_moves = rig.volume.journal_mode() == JournalMode::Set;
+        Self { rig, oracle, given: Vec::new(), journal_moves, reads: Vec::new(), rng }
     }
 
     /// A range, in few chunks, often at the start of one.
@@ -121,7 +124,17 @@ impl World {
         self.rig.complete(if io.kind == IoKind::Write { first.unwrap_or(at) } else { at });
     }
 
+    /// The journal is found, moves or goes.
+    fn move_journal(&mut self) {
+        let Options { journal_ranges, journal_hot, .. } = journal_options(&mut self.rng);
+        self.rig.volume.set_journal(self.rig.now, journal_ranges, journal_hot);
+        self.rig.collect();
+    }
+
     pub(crate) fn step(&mut self) {
+        if self.journal_moves && self.rng.below(250) == 0 {
+            self.move_journal();
+        }
         match self.rng.below(10) {
             0..4 if self.rig.volume.requests_under_way() < 12 => self.give(),
             _ if self.rig.under_way() > 0 => self.end_one(),
@@ -249,6 +262,100 @@ fn what_was_flushed_survives_power_cuts_with_pinned_chunks() {
     for_each_seed(("onefold-zoned", "zoned", "pinned_chunks"), 80, |seed| {
         campaign(seed, &two_devices(), &options, None).unwrap();
     });
+}
+
+/// A journal that fits half of the cache, one that does not, or none, of a volume that is opened with a mode.
+fn journal_options(rng: &mut Rng) -> Options {
+    let (journal, hot) = [(20..60, 1), (16..80, 1), (24..77, 5), (0..50, 0), (0..0, 0)]
+        [index64(rng.below(5))]
+    .clone();
+    let mode = [JournalMode::Set, JournalMode::Set, JournalMode::Set, JournalMode::One];
+    let journal_hot = journal.start..(journal.start + hot).min(journal.end);
+    let keep = |range: std::ops::Range<u64>| (!range.is_empty()).then_some(range);
+    Options {
+        journal: mode[index64(rng.below(4))],
+        journal_ranges: keep(journal).into_iter().collect(),
+        journal_hot: keep(journal_hot).into_iter().collect(),
+        ..small_copies()
+    }
+}
+
+/// A journal that is appended to sequential zones, with a fast-commit area.
+fn appended() -> Options {
+    Options {
+        journal: JournalMode::Set,
+        journal_ranges: std::iter::once(20..70).collect(),
+        journal_hot: std::iter::once(20..22).collect(),
+        ..small_copies()
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_power_cuts_with_an_appended_journal() {
+    for_each_seed(("onefold-zoned", "zoned", "appended_journal"), 120, |seed| {
+        campaign(seed, &two_devices(), &appended(), None).unwrap();
+    });
+}
+
+/// Three chunks are more than half of four conventional zones.
+#[test]
+fn what_was_flushed_survives_power_cuts_with_an_appended_journal_on_one_device() {
+    let options = Options { journal_ranges: std::iter::once(16..56).collect(), ..appended() };
+    let options = Options { journal_hot: std::iter::once(16..17).collect(), ..options };
+    for_each_seed(("onefold-zoned", "zoned", "appended_on_one_device"), 80, |seed| {
+        campaign(seed, &one_device(), &options, None).unwrap();
+    });
+}
+
+/// The power fails after every step of a history, and what is there then is opened with another mode, perhaps.
+#[test]
+fn what_was_flushed_survives_a_power_cut_at_every_request() {
+    for_each_seed(("onefold-zoned", "zoned", "every_request"), 3, |seed| {
+        let mut rng = Rng::new(seed);
+        let (disks, geometry) = formatted(ZONE, &two_devices());
+        let (rig, _) = Rig::mount(disks, &geometry, appended());
+        let oracle = Oracle::new(rig.blocks());
+        let mut world = World::new(rig, oracle, Rng::fork(seed, 1));
+        for _ in 0..500 {
+            world.step();
+            let disks = world.rig.disks.cut(&mut rng);
+            let options = journal_options(&mut rng);
+            recover(disks, &geometry, &options, &mut world.oracle.clone()).unwrap();
+        }
+    });
+}
+
+/// From one power cut to the next the journal is appended, pinned, gone or not asked about.
+#[test]
+fn what_was_flushed_survives_power_cuts_with_a_journal_that_moves() {
+    for_each_seed(("onefold-zoned", "zoned", "moving_journal"), 120, |seed| {
+        let mut rng = Rng::new(seed);
+        let (disks, geometry) = formatted(ZONE, &two_devices());
+        let (rig, _) = Rig::mount(disks, &geometry, journal_options(&mut rng));
+        let mut world = World::new(rig, Oracle::new(176), Rng::fork(seed, 1));
+        for _ in 0..5 {
+            for _ in 0..rng.below(900) {
+                world.step();
+            }
+            let mut oracle = world.oracle.clone();
+            let disks = world.rig.disks.cut(&mut rng);
+            let options = journal_options(&mut rng);
+            let rig = recover(disks, &geometry, &options, &mut oracle).unwrap();
+            world = World::new(rig, oracle, Rng::fork(seed, rng.next_u64()));
+        }
+    });
+}
+
+/// The campaigns with an appended journal come to what they are meant to cut.
+#[test]
+fn the_campaign_appends_moves_and_gives_back() {
+    let run = |seed| campaign(seed, &two_devices(), &appended(), None).unwrap();
+    let seen: Vec<Stats> = (2000..2030).flat_map(run).collect();
+    let sum = |cause: Sent| seen.iter().map(|stats| stats.sent(cause)).sum::<u64>();
+    assert!(sum(Sent::JournalAppended) > 1000, "{}", sum(Sent::JournalAppended));
+    assert!(sum(Sent::JournalCopied) > 100, "{}", sum(Sent::JournalCopied));
+    assert!(sum(Sent::JournalReturned) > 100, "{}", sum(Sent::JournalReturned));
+    assert!(seen.iter().map(|stats| stats.journal_demotions).sum::<u64>() > 10);
 }
 
 /// Z6: the kernel target never flushes its zoned device, and frees zones before the metadata that says so is durable.

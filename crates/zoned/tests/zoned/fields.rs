@@ -2,7 +2,7 @@
 
 use onefold_units::convert::{index64, low8};
 use onefold_units::{Rng, ZoneId};
-use onefold_zoned::{Finding, Lost, MountError, Options, inspect, mount};
+use onefold_zoned::{Finding, JournalFault, Lost, MountError, Options, inspect, mount};
 
 use crate::disk::Disks;
 use crate::rig::{Rig, SECOND, ZONE, formatted, two_devices};
@@ -45,6 +45,72 @@ fn a_damaged_root_record_is_made_good_from_the_other_set() {
     assert!(matches!(try_open(&disks, &rig), Err(MountError::NoRoot(_))));
 }
 
+/// The zoned device has one copy of the root record, which nothing but a format writes.
+#[test]
+fn a_damaged_copy_of_the_root_record_is_made_anew_by_a_repair() {
+    let rig = used();
+    let geometry = rig.volume.geometry().clone();
+    let repair = Options { give_up_lost: true, ..Options::default() };
+    for at in [0, 20, 100] {
+        let mut disks = rig.disks.clone();
+        disks.0[1].scribble(0, |block| block[at] ^= 1);
+        assert!(matches!(try_open(&disks, &rig), Err(MountError::Copy { device: 1, .. })));
+        let found = inspect(&mut disks, &geometry).unwrap().findings;
+        assert!(matches!(found[..], [Finding::Copy { device: 1, .. }]), "{found:?}");
+        assert!(found[0].is_repairable());
+        let (mut opened, _) = Rig::mount(disks, &geometry, repair.clone());
+        assert_eq!(opened.read_now(0, 6), [1, 0, 0, 0, 0, 70]);
+        try_open(&opened.disks, &rig).unwrap();
+        assert_eq!(inspect(&mut opened.disks, &geometry).unwrap().findings, []);
+    }
+}
+
+/// A device without a copy that also lacks data may be that of another volume: it is not written to.
+#[test]
+fn a_device_that_may_be_of_another_volume_does_not_become_ours() {
+    let rig = used();
+    let geometry = rig.volume.geometry().clone();
+    let mut disks = rig.disks.clone();
+    let (mut other, _) = formatted(ZONE, &two_devices());
+    other.0[1].scribble(0, |block| block[20] ^= 1);
+    disks.0[1] = other.0[1].clone();
+    let repair = Options { give_up_lost: true, ..Options::default() };
+    let refused = Rig::try_mount(disks, &geometry, repair).map(drop);
+    assert!(matches!(refused, Err(MountError::Copy { device: 1, .. })), "{refused:?}");
+}
+
+/// A damaged journal block map is told, whatever of it is damaged, and the volume stays as it is.
+#[test]
+fn a_damaged_journal_block_map_is_refused() {
+    let options = crate::append::options(&(16..80), 1);
+    let mut rig = Rig::new(&two_devices(), options);
+    rig.write_now(16, 1, 64);
+    rig.flush_now();
+    let geometry = rig.volume.geometry().clone();
+    let map = u64::from(rig.volume.layout().metadata_blocks);
+    let refused = |disks: &Disks, expected: fn(&JournalFault) -> bool| {
+        let found = try_open(disks, &rig).unwrap_err();
+        assert!(matches!(found, MountError::Journal(fault) if expected(&fault)), "{found}");
+        let findings = inspect(&mut disks.clone(), &geometry).unwrap().findings;
+        assert_eq!(findings, [Finding::Map(found)]);
+    };
+    let damaged = |block: u64, at: usize, bytes: &[u8]| {
+        let mut disks = rig.disks.clone();
+        disks.0[0]
+            .scribble(map + block, |found| found[at..at + bytes.len()].copy_from_slice(bytes));
+        disks
+    };
+    refused(&damaged(0, 0, &[0]), |fault| matches!(fault, JournalFault::Head(_)));
+    refused(&damaged(0, 4, &[200]), |fault| matches!(fault, JournalFault::Blocks { .. }));
+    // None, that of metadata, that of the other stream.
+    let log = low8(rig.head(onefold_zoned::Stream::Log).raw().into());
+    for zone in [99, 0, 10, log] {
+        refused(&damaged(0, 16, &[zone]), |fault| matches!(fault, JournalFault::Zone { .. }));
+    }
+    refused(&damaged(1, 0, &[200]), |fault| matches!(fault, JournalFault::Outside { .. }));
+    refused(&damaged(1, 0, &[18]), |fault| matches!(fault, JournalFault::Twice { .. }));
+}
+
 /// The kernel target leaves such blocks as they are: its next flush completes the set with its root record only.
 #[test]
 fn blocks_of_a_flush_that_a_power_cut_ended_are_put_right() {
@@ -70,7 +136,7 @@ fn blocks_behind_the_write_pointer_are_lost() {
         disks.0[0].scribble(set + 2 + u64::from(zone), |block| block[1] |= 2);
     }
     let geometry = rig.volume.geometry().clone();
-    let lost = Lost { zone: ZoneId::new(zone), chunk: 1, written: 1, blocks: 1 };
+    let lost = Lost { zone: ZoneId::new(zone), chunk: Some(1), written: 1, blocks: 1 };
     assert_eq!(try_open(&disks, &rig), Err(MountError::Lost(lost)));
     let found = inspect(&mut disks, &geometry).unwrap();
     assert_eq!((found.findings, found.zones.len()), (vec![Finding::Lost(lost)], 24));

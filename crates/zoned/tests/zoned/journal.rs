@@ -130,12 +130,12 @@ fn a_journal_that_is_found_later_is_pinned() {
     let mut rig = Rig::new(&two_devices(), found);
     rig.write_now(24, 1, 1);
     assert!(rig.volume.pinned().is_empty());
-    rig.volume.set_journal(vec![24..28, 30..40]);
+    rig.set_journal([24..28, 30..40]);
     assert!(rig.volume.pinned().iter().eq(&[1]));
     rig.advance(30 * SECOND);
     assert!(!rig.is_sequential(1));
     rig.write_now(26, 2, 6);
     assert_eq!(rig.sent(0, Sent::Journal), 4, "blocks between the pieces of the journal are data");
-    rig.volume.set_journal(std::iter::once(64..80).collect());
+    rig.set_journal(Some(64..80));
     assert!(rig.volume.pinned().iter().eq(&[1]), "one never unpins");
 }

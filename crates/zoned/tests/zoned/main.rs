@@ -1,5 +1,6 @@
 //! The zoned volume on strict devices, in virtual time.
 
+mod append;
 mod crash;
 mod disk;
 mod faults;

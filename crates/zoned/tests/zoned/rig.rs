@@ -192,6 +192,12 @@ impl Rig {
         assert_eq!(self.result(tag), Some(Ok(())));
     }
 
+    /// The journal is found elsewhere, without blocks that are rewritten at any time.
+    pub(crate) fn set_journal(&mut self, ranges: impl IntoIterator<Item = std::ops::Range<u64>>) {
+        self.volume.set_journal(self.now, ranges.into_iter().collect(), Vec::new());
+        self.settle();
+    }
+
     pub(crate) fn discard_now(&mut self, lba: u64, blocks: u32) {
         let tag = self.submit(Request::Discard { lba, blocks });
         self.settle();
@@ -299,6 +305,11 @@ impl Rig {
         self.now = self.now.max(due);
         self.volume.handle_timeout(self.now);
         self.collect();
+    }
+
+    /// The zone of the journal zone set that a stream is appended to.
+    pub(crate) fn head(&self, stream: onefold_zoned::Stream) -> ZoneId {
+        self.volume.set_head(stream).expect("a zone of the set")
     }
 
     /// Whether a chunk lies in a sequential zone.

@@ -6,8 +6,8 @@ use onefold_zoned::{Action, JournalMode, Options, Sent, ZoneKind};
 
 use crate::rig::{Rig, SECOND, two_devices};
 
-fn options(ranges: &[Range<u64>]) -> Options {
-    let journal_ranges = ranges.to_vec();
+fn options(range: Option<Range<u64>>) -> Options {
+    let journal_ranges = range.into_iter().collect();
     Options { journal: JournalMode::Set, journal_ranges, ..Options::default() }
 }
 
@@ -18,7 +18,7 @@ fn pinned(rig: &Rig) -> Vec<u32> {
 /// 40 blocks in three of six cache zones, which are chunks of 16 blocks: neither its start nor its end is that of a chunk.
 #[test]
 fn every_chunk_of_a_journal_that_straddles_is_pinned() {
-    let mut rig = Rig::new(&two_devices(), options(&[24..60]));
+    let mut rig = Rig::new(&two_devices(), options(Some(24..60)));
     rig.write_now(0, 9, 1);
     rig.write_now(24, 1, 36);
     assert_eq!(pinned(&rig), [1, 2, 3]);
@@ -39,13 +39,13 @@ fn every_chunk_of_a_journal_that_straddles_is_pinned() {
 /// mkfs wrote one chunk of the journal, and reclaim moved it away: it comes back once, with the first journal write to it.
 #[test]
 fn a_chunk_in_a_sequential_zone_is_merged_once() {
-    let mut rig = Rig::new(&two_devices(), options(&[]));
+    let mut rig = Rig::new(&two_devices(), options(None));
     rig.write_now(40, 1, 4);
     rig.advance(30 * SECOND);
     assert!(rig.is_sequential(2));
     assert_eq!(rig.read_now(40, 1), [1], "the zoned device is not idle");
     rig.write_now(24, 2, 1);
-    rig.volume.set_journal(vec![24..60]);
+    rig.set_journal(Some(24..60));
     assert_eq!(pinned(&rig), [1], "the chunk in the cache is pinned at once");
     for op in 3..8 {
         rig.write_now(41, op, 2);
@@ -60,16 +60,16 @@ fn a_chunk_in_a_sequential_zone_is_merged_once() {
 
 #[test]
 fn a_journal_that_moves_takes_its_pins_along() {
-    let mut rig = Rig::new(&two_devices(), options(&[24..40]));
+    let mut rig = Rig::new(&two_devices(), options(Some(24..40)));
     rig.write_now(24, 1, 16);
     rig.write_now(100, 2, 4);
     assert_eq!(pinned(&rig), [1, 2]);
-    rig.volume.set_journal(vec![36..40, 100..108]);
+    rig.set_journal([36..40, 100..108]);
     assert_eq!(pinned(&rig), [2, 6]);
     assert_eq!(rig.volume.stats().journal_demotions, 1);
     rig.advance(30 * SECOND);
     assert_eq!([1, 2, 6].map(|chunk| rig.is_sequential(chunk)), [true, false, false]);
-    rig.volume.set_journal(Vec::new());
+    rig.set_journal(None);
     assert_eq!((pinned(&rig), rig.volume.stats().journal_demotions), (vec![], 2));
     rig.advance(30 * SECOND);
     assert_eq!([1, 2, 6].map(|chunk| rig.is_sequential(chunk)), [true; 3]);
@@ -81,12 +81,12 @@ fn a_journal_that_moves_takes_its_pins_along() {
 /// A pinned zone that lost all its blocks keeps its zone; when it is no longer pinned it goes.
 #[test]
 fn a_chunk_without_blocks_is_given_away_when_the_journal_is_gone() {
-    let mut rig = Rig::new(&two_devices(), options(&[24..40]));
+    let mut rig = Rig::new(&two_devices(), options(Some(24..40)));
     rig.write_now(24, 1, 16);
     rig.discard_now(16, 32);
     assert_eq!(rig.volume.journal_zones(), 2);
     assert_eq!(rig.volume.free_zones(ZoneKind::Cache), 4);
-    rig.volume.set_journal(Vec::new());
+    rig.set_journal(None);
     rig.advance(30 * SECOND);
     assert_eq!(rig.volume.free_zones(ZoneKind::Cache), 6);
 }
@@ -94,7 +94,7 @@ fn a_chunk_without_blocks_is_given_away_when_the_journal_is_gone() {
 /// Half of the cache is left to everything else: three of six zones and no more.
 #[test]
 fn the_set_leaves_half_of_the_cache() {
-    let rig_of = |end| Rig::new(&two_devices(), options(&[16..end]));
+    let rig_of = |end| Rig::new(&two_devices(), options(Some(16..end)));
     let mut rig = rig_of(64);
     rig.write_now(16, 1, 48);
     assert_eq!(pinned(&rig), [1, 2, 3]);

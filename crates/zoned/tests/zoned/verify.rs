@@ -21,6 +21,8 @@ struct Set {
     blocks: Vec<u8>,
     chunks: u32,
     map_blocks: u32,
+    /// Blocks in front of the journal block map.
+    front: usize,
     generation: u64,
 }
 
@@ -31,7 +33,10 @@ impl Set {
         let generation = u64::from(word(&root, 8)) | u64::from(word(&root, 12)) << 32;
         let (sum, start) = (word(&root, 44), word(&root, 8));
         root[44..48].fill(0);
-        if word(&root, 0) != 0x445A_4244 || word(&root, 4) != 2 || crc32(start, &root) != sum {
+        let journal = word(&root, 112);
+        let version = if journal > 0 { 0x8000_0002 } else { 2 };
+        let known = word(&root, 0) == 0x445A_4244 && word(&root, 4) == version;
+        if !known || crc32(start, &root) != sum {
             return Err(format!("no valid root record at block {at}"));
         }
         if u64::from(word(&root, 16)) != at {
@@ -41,9 +46,32 @@ impl Set {
         if count != 1 + word(&root, 36) + word(&root, 40) || count > 16 * zone_blocks {
             return Err("sizes that do not add up".to_owned());
         }
-        let mut blocks = vec![0; index(count) * BLOCK];
+        let mut blocks = vec![0; index(count + journal) * BLOCK];
         disks.0[0].read(at, &mut blocks);
-        Ok(Self { blocks, chunks: word(&root, 32), map_blocks: word(&root, 36), generation })
+        let (chunks, map_blocks, front) = (word(&root, 32), word(&root, 36), index(count));
+        Ok(Self { blocks, chunks, map_blocks, front, generation })
+    }
+
+    /// The zones of the journal zone set, with their slots.
+    fn journal_zones(&self) -> Vec<(u32, usize)> {
+        let Some(map) = self.blocks.get(self.front * BLOCK..).filter(|map| !map.is_empty()) else {
+            return Vec::new();
+        };
+        let slots = (0..index(word(map, 4))).map(|slot| (word(map, 16 + 16 * slot), slot));
+        slots.filter(|(zone, _)| *zone != u32::MAX).collect()
+    }
+
+    /// Blocks of the volume that are valid in the set.
+    fn journal_blocks(&self, zone_blocks: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        for (zone, slot) in self.journal_zones() {
+            let valid = (0..zone_blocks).filter(|block| self.is_valid(zone, *block));
+            let at = |block: u32| {
+                (self.front + 1) * BLOCK + (slot * index(zone_blocks) + index(block)) * 8
+            };
+            found.extend(valid.map(|block| word(&self.blocks, at(block))));
+        }
+        found
     }
 
     fn entry(&self, chunk: u32) -> (u32, u32) {
@@ -65,7 +93,7 @@ impl Set {
 pub(crate) fn verify(disks: &mut Disks, geometry: &Geometry) -> Result<(), String> {
     let mut disks = disks.clone();
     let first = Set::read(&mut disks, geometry.zone_blocks(), 0)?;
-    let zones = (first.blocks.len() / BLOCK).div_ceil(index(geometry.zone_blocks()));
+    let zones = first.front.div_ceil(index(geometry.zone_blocks()));
     let at = u64_from(zones) * u64::from(geometry.zone_blocks());
     let second = Set::read(&mut disks, geometry.zone_blocks(), at)?;
     if first.generation != second.generation || first.blocks[BLOCK..] != second.blocks[BLOCK..] {
@@ -88,6 +116,8 @@ pub(crate) fn verify(disks: &mut Disks, geometry: &Geometry) -> Result<(), Strin
             let (data, buffer) = first.entry(*chunk);
             data == zone || buffer == zone
         });
+        let chunk =
+            chunk.or_else(|| first.journal_zones().iter().any(|one| one.0 == zone).then_some(0));
         let is_copy = device > 0 && id == geometry.first_zone(device);
         match chunk {
             None if first.weight(zone, 0, all) > 0 => {
@@ -108,6 +138,26 @@ pub(crate) fn verify(disks: &mut Disks, geometry: &Geometry) -> Result<(), Strin
 fn verify_map(set: &Set, geometry: &Geometry) -> Result<(), String> {
     let none = u32::MAX;
     let mut taken = vec![false; index(geometry.zones())];
+    for (zone, _) in set.journal_zones() {
+        if std::mem::replace(&mut taken[index(zone)], true) {
+            return Err(format!("zone {zone} is twice in the journal zone set"));
+        }
+    }
+    let mut journal = set.journal_blocks(geometry.zone_blocks());
+    let blocks = journal.len();
+    journal.sort_unstable();
+    journal.dedup();
+    if journal.len() < blocks {
+        return Err("a block of the journal lies in two places".to_owned());
+    }
+    for lba in journal {
+        let (chunk, block) = (lba / geometry.zone_blocks(), lba % geometry.zone_blocks());
+        let (data, buffer) = set.entry(chunk);
+        let zones = [data, buffer].into_iter().filter(|zone| *zone != none);
+        if zones.into_iter().any(|zone| set.is_valid(zone, block)) {
+            return Err(format!("block {lba} of the journal is valid in its chunk, too"));
+        }
+    }
     for chunk in 0..set.chunks {
         let (data, buffer) = set.entry(chunk);
         for zone in [data, buffer].into_iter().filter(|zone| *zone != none) {

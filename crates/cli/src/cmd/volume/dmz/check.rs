@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use onefold_device::{DmzChecked, LISTED_MAX};
-use onefold_zoned::Finding;
+use onefold_zoned::{Finding, owner};
 use serde_json::json;
 
 use super::super::check::{DAMAGE, REPAIRED};
+use super::describe::DEVICES;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::{Format, Global};
@@ -133,6 +134,9 @@ fn describe(finding: &Finding) -> String {
                 "the root record of metadata set {set} is damaged, the other set is whole: {error}"
             )
         }
+        Finding::Copy { device, error } => {
+            format!("the copy of the root record on the {} device: {error}", DEVICES[*device])
+        }
         Finding::Map(error) => error.to_string(),
         Finding::Lost(lost) => format!("{lost}: --repair gives that up, it reads as zeroes then"),
         Finding::Twice { chunk, blocks } => {
@@ -141,7 +145,8 @@ fn describe(finding: &Finding) -> String {
             )
         }
         Finding::Offline { zone, chunk, blocks } => {
-            format!("{zone:?} of chunk {chunk} is offline: {blocks} blocks of data cannot be read")
+            let whose = owner(*chunk);
+            format!("{zone:?} of {whose} is offline: {blocks} blocks of data cannot be read")
         }
         _ => "an unknown finding".to_owned(),
     }

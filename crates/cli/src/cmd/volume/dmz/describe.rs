@@ -68,7 +68,12 @@ pub(in super::super) fn info(
     info["findings"] = inspection.findings.len().into();
     info["zones"] = by_use(inspection);
     info["mapped_chunks"] = mapped(inspection).into();
-    info["journal"] = json!({"mode": null, "would_pin_chunk": would_pin(inspection, &found)});
+    info["journal"] = json!({
+        "mode": null,
+        "would_pin_chunk": would_pin(inspection, &found),
+        "zones": inspection.journal_zones().count(),
+        "appended_blocks": inspection.appended_blocks(),
+    });
     info["content"] = journals::as_json(&found);
     devices.close()?;
     let described = table(&info);
@@ -146,9 +151,7 @@ pub(super) fn served(details: &DmzDetails) -> Value {
     info["mapped_chunks"] = details.mapped_chunks.into();
     info["name"] = label(&details.label).into();
     info["zones"] = by_kind(&details.zones);
-    info["journal"] = json!({
-        "mode": details.journal.name(), "pinned_chunks": details.pinned, "zones": details.journal_zones,
-    });
+    info["journal"] = served_journal(details);
     info["content"] = journals::as_json(&found);
     info["live"] = json!({
         "frozen": details.frozen,
@@ -173,6 +176,17 @@ pub(super) fn served(details: &DmzDetails) -> Value {
         },
     });
     info
+}
+
+fn served_journal(details: &DmzDetails) -> Value {
+    json!({
+        "mode": details.journal.name(),
+        "pinned_chunks": details.pinned,
+        "zones": details.journal_zones,
+        "log_zones": details.set_zones[0],
+        "hot_zones": details.set_zones[1],
+        "appended_blocks": details.appended_blocks,
+    })
 }
 
 /// The volume for people.
@@ -217,9 +231,19 @@ pub(in super::super) fn table(info: &Value) -> String {
 fn journal(journal: &Value) -> String {
     let pinned: Vec<String> =
         journal["pinned_chunks"].as_array().into_iter().flatten().map(Value::to_string).collect();
+    let appended = journal["appended_blocks"].as_u64().unwrap_or(0);
+    let zones = &journal["zones"];
     match (journal["mode"].as_str(), journal["would_pin_chunk"].as_u64()) {
-        (Some(mode), _) if pinned.is_empty() => format!("journal {mode}: no chunk is pinned"),
-        (Some(mode), _) => format!("journal {mode}: pinned chunks {}", pinned.join(", ")),
+        (Some(mode), _) if !pinned.is_empty() => {
+            format!("journal {mode}: pinned chunks {}", pinned.join(", "))
+        }
+        (Some(mode), _) if appended > 0 => {
+            format!("journal {mode}: {appended} blocks in {zones} sequential zones of its own")
+        }
+        (Some(mode), _) => format!("journal {mode}: no chunk is pinned"),
+        (None, _) if appended > 0 => {
+            format!("{appended} blocks of a journal in {zones} sequential zones of its own")
+        }
         (None, Some(chunk)) => format!("`serve --journal one` would pin chunk {chunk}"),
         (None, None) => "`serve --journal one` would pin nothing yet".to_owned(),
     }

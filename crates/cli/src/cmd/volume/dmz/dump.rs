@@ -41,6 +41,7 @@ fn tell(checked: &DmzChecked, what: &What) -> Result<Value, CliError> {
             "metadata_blocks": layout.metadata_blocks,
             "map_blocks": layout.map_blocks,
             "bitmap_blocks": layout.bitmap_blocks,
+            "journal_blocks": inspection.journal_blocks(),
             "reserved_zones": layout.reserved,
             "chunks": layout.chunks,
             "zone_blocks": geometry.zone_blocks(),
@@ -79,11 +80,14 @@ fn describe(checked: &DmzChecked, one: &ZoneView) -> Value {
         Condition::ReadOnly => "read only",
         Condition::Offline => "offline",
     };
+    let of_set = checked.inspection.journal_zones().find(|(zone, _)| *zone == one.zone);
+    let stream = of_set.map(|(_, stream)| stream.name());
     json!({
         "zone": one.zone.raw(),
         "device": device_name(geometry, geometry.device_of(one.zone)),
         "at_block": geometry.start(one.zone),
         "use": one.used.name(),
+        "stream": stream,
         "chunk": chunk,
         "condition": condition,
         "written_blocks": one.written,

@@ -27,7 +27,7 @@ enum Journal {
     Off,
     /// The chunk of its first write stays in the cache (Choi 2022)
     One,
-    /// All of it stays in the cache if that leaves half of the cache, and no longer when it is elsewhere or gone
+    /// Its chunks stay in the cache if that leaves half of it, else it gets sequential zones; until it is elsewhere or gone
     Set,
 }
 
