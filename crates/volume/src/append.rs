@@ -74,7 +74,7 @@ impl Volume {
             }
             full => {
                 if let Some(full) = full {
-                    self.segments.close(full);
+                    self.close_segment(stream, full);
                     self.finish_rest(full, blocks - state.used);
                 }
                 let new = self.segments.open(stream).expect("a stream asks before it appends");
@@ -151,9 +151,9 @@ impl Volume {
         let (segment, start) = (batch.segment, batch.start);
         let blocks = batch.records.blocks();
         let encoded = match batch.stream {
-            Stream::User | Stream::Hot => Encoded::Data(&batch.records.data),
             Stream::Clean => Encoded::Clean(&batch.records.clean),
             Stream::Meta => Encoded::Meta(&batch.records.meta),
+            _ => Encoded::Data(&batch.records.data),
         };
         let header = BatchHeader {
             seq: Seq::new(batch.seq.expect("a batch that was sent")),
@@ -185,6 +185,7 @@ impl Volume {
             Stream::User | Stream::Hot => Sent::User,
             Stream::Clean => Sent::Cleaning,
             Stream::Meta => Sent::Map,
+            Stream::JournalLog | Stream::JournalHot => Sent::Journal,
         };
         self.stats.batches += 1;
         self.stats.count(cause, blocks.into());
@@ -194,7 +195,7 @@ impl Volume {
 
     /// Sends the batches that waited long enough, or whose stream has nothing in flight.
     pub(crate) fn send_due(&mut self) {
-        for stream in [Stream::User, Stream::Hot] {
+        for stream in Stream::HOST {
             let state = *self.log.stream(stream);
             let Some(open) = state.open else { continue };
             let due = self.batch_deadline(open).is_some_and(|due| due <= self.now);
@@ -209,7 +210,7 @@ impl Volume {
 
     /// Sends what streams of the host have put together so far.
     pub(crate) fn send_user(&mut self) {
-        for stream in [Stream::User, Stream::Hot] {
+        for stream in Stream::HOST {
             self.send_open(stream);
         }
     }
@@ -229,8 +230,8 @@ impl Volume {
         self.send_open(stream);
         let state = self.log.stream_mut(stream);
         let used = state.used;
-        state.segment = None;
-        self.segments.close(segment);
+        (state.segment, state.used) = (None, 0);
+        self.close_segment(stream, segment);
         self.finish_rest(segment, self.segment_blocks() - used);
     }
 

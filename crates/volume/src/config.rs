@@ -6,6 +6,7 @@ use onefold_units::convert::index;
 use thiserror::Error;
 
 use crate::host::REQUEST_BLOCKS_MAX;
+use crate::journal::JournalStreams;
 use crate::log::{BATCHES_BESIDE, CLEAN_RECORDS_MAX};
 
 /// Fewest log segments of a volume (volume.md, section 5.1).
@@ -80,6 +81,8 @@ pub struct Options {
     pub eager: bool,
     /// Separate frequently from rarely written blocks.
     pub hot_cold: bool,
+    /// Whether journals have log segments of their own, once it is known where they are ([`crate::Volume::set_journal`]).
+    pub journal: JournalStreams,
     /// Choice of victims.
     pub victim: Victim,
     /// How the cleaner moves blocks.
@@ -128,6 +131,7 @@ impl Default for Options {
             batch_age: Nanos::new(1_000_000),
             eager: true,
             hot_cold: false,
+            journal: JournalStreams::Off,
             victim: Victim::CostBenefit,
             clean_move: CleanMove::Copy,
             clean_below: None,

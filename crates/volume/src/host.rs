@@ -147,7 +147,7 @@ impl Volume {
         self.need_sharers(slot, range)?;
         self.need_space(slot, range)?;
         let blocks = onefold_units::convert::narrow(range.blocks);
-        let stream = self.stream_of(range.lba, blocks);
+        let stream = self.stream_of(Spot { slot, lba: range.lba }, blocks);
         if !self.can_append(stream, blocks) || !self.cleaner_keeps_pace() {
             return Err(self.why_busy(stream));
         }
@@ -176,8 +176,14 @@ impl Volume {
         }
     }
 
-    fn stream_of(&mut self, lba: Lba, blocks: u32) -> Stream {
-        let hot = self.options.hot_cold && self.heat.touch(Map::place(lba).0, blocks);
+    /// Where a write goes, by its first block.
+    fn stream_of(&mut self, here: Spot, blocks: u32) -> Stream {
+        if here.slot == 0
+            && let Some(stream) = self.stream_of_class(here.lba)
+        {
+            return stream;
+        }
+        let hot = self.options.hot_cold && self.heat.touch(Map::place(here.lba).0, blocks);
         if hot { Stream::Hot } else { Stream::User }
     }
 
@@ -186,7 +192,10 @@ impl Volume {
     pub(crate) fn why_busy(&mut self, stream: Stream) -> Refusal {
         let kept = Self::kept_from(stream);
         let (available, free) = (self.segments.available(), self.segments.free_count());
-        if free <= kept && !self.can_free() {
+        if available <= kept && self.fit_set() {
+            return Refusal::Busy;
+        }
+        if free <= kept && !self.can_free() && !self.give_up_set() {
             return Refusal::NoSpace;
         }
         if available <= kept {
@@ -221,6 +230,10 @@ impl Volume {
         let segment = batch.segment;
         let old = self.map.set(self.in_map(here), Entry { at, crc });
         self.segments.gain(segment);
+        if stream.is_journal() {
+            let again = old.at.is_block() && self.layout.segment_of(old.at) == segment;
+            self.journal.note(stream, again);
+        }
         self.unlink(here, old.at);
         id
     }

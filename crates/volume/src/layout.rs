@@ -277,9 +277,13 @@ impl Layout {
     /// Blocks that can be in use, data and map, beside the reserve of the cleaner.
     #[must_use]
     pub fn room(&self) -> u64 {
-        let reserve = u64::from(Self::reserve() + OPEN_SEGMENTS);
-        let segments = u64::from(self.usable_segments()).saturating_sub(reserve);
+        let segments = u64::from(self.usable_segments().saturating_sub(Self::kept()));
         segments * u64::from(self.geometry.segment_blocks)
+    }
+
+    /// Log segments that hold nothing where the volume is full: the reserve, and what is open or about to be free.
+    pub(crate) const fn kept() -> u32 {
+        Self::reserve() + OPEN_SEGMENTS
     }
 
     /// Log segments that only the cleaner and the map may take (R of volume.md, section 5.7): one per stream and one.

@@ -46,11 +46,22 @@ pub enum Stream {
     Clean,
     /// Checkpoints.
     Meta,
+    /// Rings of journals (`crate::journal`).
+    JournalLog,
+    /// What journals rewrite beside their rings.
+    JournalHot,
 }
+
+/// How many streams there are.
+const STREAMS: usize = 6;
 
 impl Stream {
     /// All streams.
-    pub const ALL: [Self; 4] = [Self::User, Self::Hot, Self::Clean, Self::Meta];
+    pub const ALL: [Self; STREAMS] =
+        [Self::User, Self::Hot, Self::Clean, Self::Meta, Self::JournalLog, Self::JournalHot];
+
+    /// Those that take writes of the host.
+    pub(crate) const HOST: [Self; 4] = [Self::User, Self::Hot, Self::JournalLog, Self::JournalHot];
 
     /// Number in formats.
     #[must_use]
@@ -60,6 +71,8 @@ impl Stream {
             Self::Hot => 1,
             Self::Clean => 2,
             Self::Meta => 3,
+            Self::JournalLog => 4,
+            Self::JournalHot => 5,
         }
     }
 
@@ -71,21 +84,23 @@ impl Stream {
             1 => Some(Self::Hot),
             2 => Some(Self::Clean),
             3 => Some(Self::Meta),
+            4 => Some(Self::JournalLog),
+            5 => Some(Self::JournalHot),
             _ => None,
         }
     }
 
     pub(crate) const fn is_user(self) -> bool {
-        matches!(self, Self::User | Self::Hot)
+        !matches!(self, Self::Clean | Self::Meta)
     }
 
-    pub(crate) const fn slot(self) -> usize {
-        match self {
-            Self::User => 0,
-            Self::Hot => 1,
-            Self::Clean => 2,
-            Self::Meta => 3,
-        }
+    /// Whether it is one of the journal set.
+    pub(crate) const fn is_journal(self) -> bool {
+        matches!(self, Self::JournalLog | Self::JournalHot)
+    }
+
+    pub(crate) fn slot(self) -> usize {
+        usize::from(self.code())
     }
 }
 
@@ -203,7 +218,7 @@ pub(crate) struct StreamState {
 /// All streams and batches.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) streams: [StreamState; 4],
+    pub(crate) streams: [StreamState; STREAMS],
     batches: Vec<Option<Batch>>,
     /// Batches whose memory is used again.
     spare: Vec<Batch>,
@@ -219,7 +234,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(batches_max: usize, seq: u64) -> Self {
         Self {
-            streams: [StreamState::default(); 4],
+            streams: [StreamState::default(); STREAMS],
             batches: Vec::new(),
             spare: Vec::new(),
             active: Vec::new(),
@@ -256,12 +271,12 @@ impl Log {
             state.in_flight + usize::from(state.open.is_some())
         };
         match stream {
-            Stream::User | Stream::Hot => self
-                .batches_max
-                .saturating_sub(BATCHES_BESIDE)
-                .saturating_sub(under_way(Stream::User) + under_way(Stream::Hot)),
             Stream::Clean => CLEAN_BATCHES_MAX.saturating_sub(under_way(stream)),
             Stream::Meta => META_BATCHES_MAX.saturating_sub(under_way(stream)),
+            _ => {
+                let most = self.batches_max.saturating_sub(BATCHES_BESIDE);
+                most.saturating_sub(Stream::HOST.into_iter().map(under_way).sum())
+            }
         }
     }
 

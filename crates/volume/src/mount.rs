@@ -29,6 +29,7 @@ use crate::faults::Faults;
 use crate::flush::Flushes;
 use crate::heat::Heat;
 use crate::io::IoFailed;
+use crate::journal::JournalSet;
 use crate::layout::Layout;
 use crate::log::{BLOCK, Log};
 use crate::map::Map;
@@ -369,6 +370,7 @@ impl Volume {
             log: Log::new(options.batches, 0),
             service: Service::new(&options, layout.geometry().unit_blocks),
             heat: Heat::new(pages),
+            journal: JournalSet::new(options.journal),
             requests: Requests::default(),
             pending: Pending::default(),
             outbox: std::collections::VecDeque::new(),

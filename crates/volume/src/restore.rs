@@ -80,6 +80,8 @@ impl Volume {
             pins: 0,
             listed: false,
             leaving: false,
+            // A lap begins (`crate::journal`, invariant 4).
+            mark: 0,
         });
         let mut table: Vec<_> = table.collect();
         // The size may have changed since (`crate::resize`, invariant 1).

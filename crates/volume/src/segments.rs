@@ -32,6 +32,8 @@ pub(crate) struct Segment {
     pub(crate) listed: bool,
     /// The backing is about to lose it: it is never taken again.
     pub(crate) leaving: bool,
+    /// Of one of the journal set: how far its stream was when it was left (`crate::journal`).
+    pub(crate) mark: u64,
 }
 
 impl Segment {
@@ -43,6 +45,7 @@ impl Segment {
         pins: 0,
         listed: false,
         leaving: false,
+        mark: 0,
     };
 }
 
@@ -212,9 +215,10 @@ impl Segments {
         Some(id)
     }
 
-    pub(crate) fn close(&mut self, id: LogSegmentId) {
+    pub(crate) fn close(&mut self, id: LogSegmentId, mark: u64) {
         let segment = self.of_mut(id);
         assert!(segment.state == SegmentState::Open, "log segment {id:?} is closed twice");
+        segment.mark = mark;
         segment.state = SegmentState::Closed;
         self.empty += u32::from(self.of(id).is_empty_closed());
     }

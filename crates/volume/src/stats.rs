@@ -5,6 +5,8 @@
 pub enum Sent {
     /// Data the host wrote.
     User,
+    /// Data the host wrote to journals that have log segments of their own.
+    Journal,
     /// Headers of batches.
     Header,
     /// Fill up to the indirection unit.
@@ -19,14 +21,22 @@ pub enum Sent {
 
 impl Sent {
     /// Every cause, in report order.
-    pub const ALL: [Self; 6] =
-        [Self::User, Self::Header, Self::Padding, Self::Cleaning, Self::Map, Self::Label];
+    pub const ALL: [Self; 7] = [
+        Self::User,
+        Self::Journal,
+        Self::Header,
+        Self::Padding,
+        Self::Cleaning,
+        Self::Map,
+        Self::Label,
+    ];
 
     /// Stable name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
+            Self::Journal => "journal",
             Self::Header => "header",
             Self::Padding => "padding",
             Self::Cleaning => "cleaning",
@@ -38,11 +48,12 @@ impl Sent {
     const fn slot(self) -> usize {
         match self {
             Self::User => 0,
-            Self::Header => 1,
-            Self::Padding => 2,
-            Self::Cleaning => 3,
-            Self::Map => 4,
-            Self::Label => 5,
+            Self::Journal => 1,
+            Self::Header => 2,
+            Self::Padding => 3,
+            Self::Cleaning => 4,
+            Self::Map => 5,
+            Self::Label => 6,
         }
     }
 }
@@ -50,8 +61,9 @@ impl Sent {
 /// Blocks of 4 KiB and events, since the volume was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    sent: [u64; 6],
-    /// Blocks the host wrote. Those overwritten before they were sent are not in [`Sent::User`].
+    sent: [u64; 7],
+    /// Blocks the host wrote. Those overwritten before they were sent are not in [`Sent::User`] or
+    /// [`Sent::Journal`].
     pub written: u64,
     /// Blocks the host read.
     pub read: u64,
@@ -69,6 +81,10 @@ pub struct Stats {
     pub remapped: u64,
     /// Remaps that the backing could not do; the blocks are copied then.
     pub failed_remaps: u64,
+    /// Blocks that the cleaner moved out of log segments of journals: of [`Sent::Cleaning`], or of `remapped`.
+    pub journal_copied: u64,
+    /// Times that log segments of journals became ordinary ones: the journal is gone or elsewhere, or there is no room.
+    pub journal_demotions: u64,
     /// Log segments cleaned.
     pub cleaned_segments: u64,
     /// Log segments that cannot be cleaned because their headers or their map cannot be read.
@@ -140,6 +156,8 @@ impl Stats {
             clean_wasted: self.clean_wasted - earlier.clean_wasted,
             remapped: self.remapped - earlier.remapped,
             failed_remaps: self.failed_remaps - earlier.failed_remaps,
+            journal_copied: self.journal_copied - earlier.journal_copied,
+            journal_demotions: self.journal_demotions - earlier.journal_demotions,
             cleaned_segments: self.cleaned_segments - earlier.cleaned_segments,
             damaged_segments: self.damaged_segments - earlier.damaged_segments,
             freed_segments: self.freed_segments - earlier.freed_segments,

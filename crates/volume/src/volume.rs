@@ -15,6 +15,7 @@ use crate::faults::Faults;
 use crate::flush::Flushes;
 use crate::heat::Heat;
 use crate::io::{Done, Io, IoFailed, IoId, IoKind};
+use crate::journal::JournalSet;
 use crate::layout::Layout;
 use crate::log::{BatchId, Log, Stream};
 use crate::map::Map;
@@ -51,6 +52,7 @@ pub struct Volume {
     pub(crate) log: Log,
     pub(crate) service: Service,
     pub(crate) heat: Heat,
+    pub(crate) journal: JournalSet,
     pub(crate) requests: Requests,
     pub(crate) pending: Pending,
     pub(crate) outbox: VecDeque<IoId>,
@@ -353,9 +355,9 @@ impl Volume {
     /// Free log segments that a stream must not take.
     pub(crate) const fn kept_from(stream: Stream) -> u32 {
         match stream {
-            Stream::User | Stream::Hot => Layout::reserve(),
             Stream::Clean => 2,
             Stream::Meta => 0,
+            _ => Layout::reserve(),
         }
     }
 

@@ -27,9 +27,8 @@ impl Volume {
 
     /// Captures the state at X.
     pub(super) fn capture(&mut self) {
-        for stream in [Stream::User, Stream::Hot, Stream::Clean] {
-            self.send_open(stream);
-        }
+        self.send_user();
+        self.send_open(Stream::Clean);
         let number = self.checkpoint.number + 1;
         self.checkpoint.number = number;
         self.checkpoint.wanted = false;

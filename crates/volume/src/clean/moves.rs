@@ -144,6 +144,8 @@ impl Volume {
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
         batch.records.clean.push(CleanRecord { lba, birth, crc, source });
         self.point_elsewhere(lba, source, at);
+        let stream = self.segments.of(self.layout.segment_of(source)).stream;
+        self.stats.journal_copied += u64::from(stream.is_journal());
         self.gain(at);
         self.lose(source);
         (id, slot)

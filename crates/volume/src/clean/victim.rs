@@ -19,8 +19,8 @@ impl Volume {
             return Some(id);
         }
         let candidates = cleanable().filter(|(_, segment)| {
-            // A full log segment gives nothing back.
-            segment.live < full
+            // A full log segment gives nothing back, and one of a journal is empty soon.
+            segment.live < full && !self.journal.protects(segment)
         });
         if greedy {
             return candidates.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id);

@@ -9,12 +9,15 @@ use crate::backing::Backing;
 use crate::config::{CleanMove, Options, OptionsError};
 use crate::error::MountError;
 use crate::io::IoFailed;
+use crate::journal::JournalStreams;
 use crate::layout::{LABEL_ZONES, Layout};
 use crate::replay::Candidate;
 use crate::volume::Volume;
 
-/// Zones written in part at once: data, what is cleaned, the map, and roots. With one more, data is kept apart by how often it is
-/// written (zoned.md, section 5, without journal streams).
+/// Zones written in part at once: data, what is cleaned, the map, and roots. With one more, journals have one of their own; with the
+/// next, data is kept apart by how often it is written; with a third, journal headers are apart from rings.
+// Differs from zoned.md, section 5, which has one zone for what is cleaned and the map before journals go with data: the two are
+// emptied in different ways.
 const ACTIVE_MIN: u32 = 4;
 
 /// A layout on the zones of its backing, and what that says of them, if it is what the volume was made on.
@@ -103,8 +106,20 @@ impl ZoneReport {
         if options.clean_move == CleanMove::Remap {
             return Err(OptionsError::RemapZones);
         }
-        let apart = self.limit().is_none_or(|limit| limit > ACTIVE_MIN);
-        Ok(Options { hot_cold: options.hot_cold && apart, ..options })
+        let mut left = self.limit().map_or(u32::MAX, |limit| limit.saturating_sub(ACTIVE_MIN));
+        let mut take = |wanted: bool| {
+            let taken = wanted && left > 0;
+            left -= u32::from(taken);
+            taken
+        };
+        let journal = take(options.journal != JournalStreams::Off);
+        let hot_cold = take(options.hot_cold);
+        let journal = match options.journal {
+            _ if !journal => JournalStreams::Off,
+            JournalStreams::Apart if !take(true) => JournalStreams::Together,
+            wanted => wanted,
+        };
+        Ok(Options { hot_cold, journal, ..options })
     }
 }
 

@@ -11,6 +11,7 @@ mod faithful;
 mod family;
 mod full;
 mod image;
+mod journal;
 mod oracle;
 mod random;
 mod rebuild;

@@ -3,8 +3,10 @@
 use onefold_testkit::{chosen_seed, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, low32};
+use onefold_volume::JournalStreams;
 
 use crate::disk::Trimmed;
+use crate::journal::random_journal;
 use crate::rig::{Op, Order, Rig};
 use crate::setup::Setup;
 
@@ -27,10 +29,12 @@ pub(crate) fn random_op(rng: &mut Rng, blocks: u64) -> Op {
 }
 
 pub(crate) fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
+    let journals = rig.setup.options.journal != JournalStreams::Off;
     for _ in 0..ops {
         let op = match rng.below(150) {
             0 | 1 => Op::Snapshot,
             2 => Op::Delete,
+            3..8 if journals => random_journal(rng, rig.oracle.blocks()),
             _ => random_op(rng, rig.oracle.blocks()),
         };
         if !rig.run(op) {

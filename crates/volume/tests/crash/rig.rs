@@ -44,6 +44,13 @@ pub(crate) enum Op {
     Snapshot,
     /// Deletes the oldest snapshot.
     Delete,
+    /// The volume is told of a journal: `hot` blocks from `first` on, and a ring of `blocks` behind them. None of either: there
+    /// is none any more.
+    Journal {
+        first: u64,
+        hot: u64,
+        blocks: u64,
+    },
 }
 
 /// In which order the backing answers.
@@ -221,6 +228,11 @@ impl Rig {
             }
             // The modes of the papers have none.
             Op::Snapshot | Op::Delete if self.volume.as_log().is_none() => Ok(true),
+            Op::Journal { first, hot, blocks } => {
+                let volume = self.volume.as_log_mut().expect("a volume of mode log");
+                volume.set_journal(&crate::journal::ranges(first, hot, blocks));
+                Ok(true)
+            }
             Op::Snapshot => Ok(self.snapshot()),
             Op::Delete => Ok(self.delete()),
         }

@@ -3,7 +3,9 @@
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Areas, CleanMove, Options, TRANSACTION_PAIRS_MAX, Victim, format};
+use onefold_volume::{
+    Areas, CleanMove, JournalStreams, Options, TRANSACTION_PAIRS_MAX, Victim, format,
+};
 
 use crate::disk::Disk;
 use crate::image::Image;
@@ -39,6 +41,7 @@ pub(crate) const OPTIONS: Options = Options {
     batch_age: Nanos::new(1_000_000),
     eager: true,
     hot_cold: false,
+    journal: JournalStreams::Off,
     victim: Victim::Greedy,
     clean_move: CleanMove::Copy,
     clean_below: None,
