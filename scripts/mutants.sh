@@ -121,6 +121,11 @@ study|key-volatile|key.rs|s/"volatile": study\.volatile,//|results with other fl
 study|key-version|key.rs|s/"version": version,/"version": version.len(),/|results of another version are not taken
 study|failed-stays|run/mod.rs|s/is_some_and\(\|row\| row\.error\.is_none\(\)\)/is_some()/|failed points are tried again
 study|torn-line|store.rs|s/rposition\(\|byte\| \*byte == b'\\n'\)/rposition(|_| true)/|a line without its end does not count
+volume|journal-cleaned|clean/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone
+volume|journal-for-ever|journal.rs|s/self\.appended\[at\] - segment\.mark < self\.lap\[at\]/self.lap[at] > 0/|what a lap left behind is no part of the set
+volume|journal-too-large|journal.rs|s/set \* SHARE <= self\.layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
+volume|journal-moved|journal.rs|s/self\.journal\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
+volume|journal-untold|journal.rs|s/let lap = if fits \{ \[u64::MAX; 2\] \} else \{ \[0; 2\] \};/let lap = [0; 2];/|after an opening the set is left alone until it is said where journals are
 volume|root-unsettled|checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.last_seq/self.log.complete() < work.last_seq/|what a root points to is durable before it is written
 volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.checkpoint\.work \{\s*work\.phase = Phase::RootFlush;\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
 volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept

@@ -107,6 +107,12 @@ impl Config {
             self.volume()?;
         }
         self.zoned_volume()?;
+        if self.word("zoned.policy") == "log" {
+            if !self.is_zoned() {
+                return Err(ConfigError::ZonedVolume { what: "namespace.type = \"zoned\"" });
+            }
+            self.volume()?;
+        }
         self.tenants()?;
         Ok(self)
     }

@@ -1,14 +1,17 @@
 //! The volume that a configuration puts between the load and the device (`[volume]`; volume.md).
 
+use std::ops::Range;
+
 use onefold_nand::Geometry as Flash;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
-    Areas, CleanMove, Geometry, GeometryError, Layout, Options, Victim, VolumeMode,
+    Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Victim, VolumeMode,
 };
 
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::value::Value;
+use crate::zoned_volume::ZonedDevices;
 
 const BLOCK: u64 = 4096;
 
@@ -22,7 +25,7 @@ const SEGMENTS_WANTED: u64 = 160;
 const SEGMENT_BLOCKS_MAX: u64 = 1 << 20;
 
 /// A volume between the load and the device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     /// How it places what is written.
     pub mode: VolumeMode,
@@ -39,6 +42,8 @@ pub struct Volume {
     pub cpu: Nanos,
     /// Host CPU time per table that is searched for a block.
     pub cpu_search: Nanos,
+    /// Blocks of the journal of the load, if they are to have log segments of their own.
+    pub journal: Option<Range<u64>>,
 }
 
 impl Volume {
@@ -55,12 +60,15 @@ impl Config {
     /// # Errors
     /// Names the inequality that its geometry or its options break.
     pub fn volume(&self) -> Result<Option<Volume>, ConfigError> {
-        let mode = match self.word("volume.mode") {
-            "log" => VolumeMode::Log,
-            "sung" => VolumeMode::Sung,
-            "han" => VolumeMode::Han,
+        let mode = match (self.word("volume.mode"), self.word("zoned.policy")) {
+            ("sung", _) => VolumeMode::Sung,
+            ("han", _) => VolumeMode::Han,
+            ("log", _) | (_, "log") => VolumeMode::Log,
             _ => return Ok(None),
         };
+        if self.word("zoned.policy") == "log" && mode != VolumeMode::Log {
+            return Err(ConfigError::ZonedVolume { what: "volume.mode = \"log\" or \"none\"" });
+        }
         if self.count("dedup.fingerprints") > 0 {
             return Err(ConfigError::VolumeContents);
         }
@@ -81,7 +89,8 @@ impl Config {
             VolumeMode::Sung | VolumeMode::Han => self.partitions(mode, blocks),
         };
         let geometry = geometry.map_err(|source| ConfigError::VolumeGeometry { source })?;
-        let options = self.volume_options();
+        let journal = self.journal_of_log(mode, geometry.logical_blocks * BLOCK)?;
+        let options = self.volume_options(journal.is_some());
         let checked = options.check(geometry.unit_blocks);
         checked.map_err(|source| ConfigError::VolumeOptions { source })?;
         Ok(Some(Volume {
@@ -92,7 +101,26 @@ impl Config {
             ack_buffer: self.word("volume.ack") == "buffer",
             cpu: self.time("volume.cpu"),
             cpu_search: self.time("volume.cpu_search"),
+            journal,
         }))
+    }
+
+    /// Where the journal is, if it is to have log segments of its own.
+    fn journal_of_log(
+        &self,
+        mode: VolumeMode,
+        logical_bytes: u64,
+    ) -> Result<Option<Range<u64>>, ConfigError> {
+        match (self.word("zoned.journal"), mode) {
+            ("one", _) => {
+                Err(ConfigError::ZonedVolume { what: "policy \"dmz\" for zoned.journal = \"one\"" })
+            }
+            ("set", VolumeMode::Log) => self.journal_blocks(logical_bytes),
+            ("set", _) => Err(ConfigError::ZonedVolume {
+                what: "volume.mode = \"log\" for zoned.journal = \"set\"",
+            }),
+            _ => Ok(None),
+        }
     }
 
     /// Bytes that the load can address: those of the volume, or of the device without one.
@@ -131,15 +159,23 @@ impl Config {
     /// Log segments that are zones.
     fn log_zones(&self) -> Result<Result<Geometry, GeometryError>, ConfigError> {
         let Some(zns) = self.zns(0)? else { return Ok(self.log_segments(&self.geometry()?, 0)) };
+        let devices = match self.word("zoned.policy") {
+            "log" => self.zoned_devices()?,
+            _ => None,
+        };
+        let zones = devices.as_ref().map_or(zns.zones, |devices| devices.geometry.zones());
         let geometry = Geometry {
-            backing_blocks: u64::from(zns.zones) * u64::from(zns.zone_blocks),
+            backing_blocks: u64::from(zones) * u64::from(zns.zone_blocks),
             segment_blocks: zns.capacity_blocks,
             zone_blocks: zns.zone_blocks,
             unit_blocks: 1,
             logical_blocks: 1,
         };
         let exported = |layout: Layout| {
-            let logical_blocks = self.exported(layout.log_blocks());
+            // With many zones dm-zoned keeps fewer of them back than a log needs.
+            let as_dmz = |devices: &ZonedDevices| devices.dmz_blocks.min(layout.logical_max());
+            let logical_blocks =
+                devices.as_ref().map_or_else(|| self.exported(layout.log_blocks()), as_dmz);
             let geometry = Geometry { logical_blocks, ..geometry };
             Layout::new(geometry)?.not_thin().map(|_| geometry)
         };
@@ -169,7 +205,7 @@ impl Config {
         convert::floor_u64((1.0 - self.real("volume.op")) * convert::float(space) + 0.5)
     }
 
-    fn volume_options(&self) -> Options {
+    fn volume_options(&self, journal: bool) -> Options {
         let batch = convert::narrow(self.quantity("volume.batch") / BLOCK);
         let map_memory = match self.setting("volume.map_memory").value {
             Value::MapCache(given) => given,
@@ -186,6 +222,7 @@ impl Config {
             // Who is answered when a block is in memory does not wait for its batch.
             eager: self.word("volume.ack") == "complete",
             hot_cold: self.word("volume.streams") == "hot-cold",
+            journal: if journal { JournalStreams::Apart } else { JournalStreams::Off },
             victim: match self.word("volume.victim") {
                 "greedy" => Victim::Greedy,
                 _ => Victim::CostBenefit,

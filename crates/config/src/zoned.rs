@@ -128,7 +128,7 @@ impl Config {
     /// Keys that would do nothing on a zoned namespace, or something else than they say.
     fn check_zoned(&self) -> Result<(), ConfigError> {
         // A volume can be overwritten.
-        let volume = self.word("volume.mode") == "log";
+        let volume = self.word("volume.mode") == "log" || self.word("zoned.policy") == "log";
         let given = [
             ("volume.mode = \"sung\"", self.word("volume.mode") == "sung"),
             ("volume.mode = \"han\"", self.word("volume.mode") == "han"),

@@ -1,4 +1,7 @@
-//! The zoned volume that a configuration puts between the load and a zoned namespace with conventional zones, or two devices (`[zoned]`; zoned.md, section 3).
+//! The zoned volume that a configuration puts between the load and a zoned namespace, with conventional zones or beside a regular device
+//! (`[zoned]`; zoned.md, sections 1 and 3).
+
+use std::ops::Range;
 
 use onefold_units::convert;
 use onefold_zoned::{DeviceZones, Geometry, JournalMode, Layout, Options};
@@ -22,29 +25,61 @@ pub struct ZonedVolume {
     pub logical_bytes: u64,
 }
 
-impl Config {
-    pub(crate) fn has_zoned_volume(&self) -> bool {
-        self.word("zoned.policy") != "none"
-    }
+/// The devices of a zoned volume.
+pub(crate) struct ZonedDevices {
+    /// Their zones; those of the regular one are pieces of it.
+    pub(crate) geometry: Geometry,
+    /// What a volume of policy `dmz` exports on them, in blocks.
+    pub(crate) dmz_blocks: u64,
+    regular: Option<Box<Config>>,
+}
 
-    /// The zoned volume, if there is one.
+impl Config {
+    /// The zoned volume of policy `dmz`, if there is one.
     ///
     /// # Errors
     /// Names the key that is missing, or the zones that are too few.
     pub fn zoned_volume(&self) -> Result<Option<ZonedVolume>, ConfigError> {
-        if !self.has_zoned_volume() {
+        if self.word("zoned.policy") != "dmz" {
             return Ok(None);
         }
+        let Some(devices) = self.zoned_devices()? else {
+            return Err(ConfigError::ZonedVolume {
+                what: "namespace.conventional, or zoned.regular, the preset of a device for random writes",
+            });
+        };
+        let ZonedDevices { geometry, dmz_blocks, regular } = devices;
+        let logical_bytes = dmz_blocks * BLOCK;
+        let options = self.zoned_options(logical_bytes)?;
+        Ok(Some(ZonedVolume { geometry, options, regular, logical_bytes }))
+    }
+
+    /// The regular device below a volume of policy `log`, if there is one beside the zones.
+    ///
+    /// # Errors
+    /// As [`Config::zoned_volume`].
+    pub fn regular_of_log(&self) -> Result<Option<Self>, ConfigError> {
+        if self.word("zoned.policy") != "log" {
+            return Ok(None);
+        }
+        Ok(self.zoned_devices()?.and_then(|devices| devices.regular).map(|regular| *regular))
+    }
+
+    /// The devices of a zoned volume, if there are zones for random writes or a regular device beside the zones.
+    pub(crate) fn zoned_devices(&self) -> Result<Option<ZonedDevices>, ConfigError> {
         let needs = |what| Err(ConfigError::ZonedVolume { what });
         let Some(zns) = self.zns(0)? else { return needs("namespace.type = \"zoned\"") };
+        let conventional = zns.conventional_zones();
+        let regular = self.regular_device(conventional)?;
+        if regular.is_none() && conventional == 0 {
+            return Ok(None);
+        }
         if zns.capacity_blocks != zns.zone_blocks {
             return needs(
                 "zones that can be written to their end: leave namespace.zone_capacity out",
             );
         }
         let zone_blocks = zns.zone_blocks;
-        let conventional = zns.conventional_zones();
-        let regular = self.regular_device(conventional)?;
         let mut devices = vec![DeviceZones { conventional, sequential: zns.zones }];
         if let Some(regular) = &regular {
             let pieces = regular.logical_bytes()? / BLOCK / u64::from(zone_blocks);
@@ -55,26 +90,19 @@ impl Config {
             .map_err(|source| ConfigError::ZonedGeometry { source })?;
         let layout = Layout::new(&geometry, geometry.zones())
             .map_err(|source| ConfigError::ZonedLayout { source })?;
-        let logical_bytes = layout.blocks(&geometry) * BLOCK;
-        let options = self.zoned_options(logical_bytes)?;
-        Ok(Some(ZonedVolume { geometry, options, regular, logical_bytes }))
+        let dmz_blocks = layout.blocks(&geometry);
+        Ok(Some(ZonedDevices { geometry, dmz_blocks, regular }))
     }
 
-    /// The device beside zones of which none are conventional.
+    /// The device beside zones of which none are conventional, if there is one.
     fn regular_device(&self, conventional: u32) -> Result<Option<Box<Self>>, ConfigError> {
         let needs = |what| Err(ConfigError::ZonedVolume { what });
         let name = self.text("zoned.regular");
-        match (name.is_empty(), conventional > 0) {
-            (true, true) => return Ok(None),
-            (true, false) => {
-                return needs(
-                    "namespace.conventional, or zoned.regular, the preset of a device for random writes",
-                );
-            }
-            (false, true) => {
-                return needs("either namespace.conventional or zoned.regular, not both");
-            }
-            (false, false) => {}
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if conventional > 0 {
+            return needs("either namespace.conventional or zoned.regular, not both");
         }
         let regular = Self::load(&Sources { preset: Some(name), ..Sources::default() })?;
         if regular.is_zoned() || regular.volume()?.is_some() {
@@ -83,13 +111,14 @@ impl Config {
         Ok(Some(Box::new(regular)))
     }
 
-    fn zoned_options(&self, logical_bytes: u64) -> Result<Options, ConfigError> {
-        let first = self.quantity("zoned.journal_offset");
-        let size = self.quantity("zoned.journal_size");
-        let word = self.word("zoned.journal");
-        let mode = JournalMode::ALL.into_iter().find(|mode| mode.name() == word);
-        let journal = mode.unwrap_or_default();
-        if journal != JournalMode::Off && size == 0 {
+    /// The blocks of the journal of the load on a volume of so many bytes, if its range is given.
+    pub(crate) fn journal_blocks(
+        &self,
+        logical_bytes: u64,
+    ) -> Result<Option<Range<u64>>, ConfigError> {
+        let (first, size) =
+            (self.quantity("zoned.journal_offset"), self.quantity("zoned.journal_size"));
+        if size == 0 && self.word("zoned.journal") != "off" {
             return Err(ConfigError::ZonedVolume {
                 what: "zoned.journal_size, for zoned.journal to know the journal",
             });
@@ -97,14 +126,20 @@ impl Config {
         if first.saturating_add(size) > logical_bytes {
             return Err(ConfigError::ZonedVolume { what: "a journal inside the volume" });
         }
-        let range = first / BLOCK..(first + size).div_ceil(BLOCK);
+        Ok((size > 0).then(|| first / BLOCK..(first + size).div_ceil(BLOCK)))
+    }
+
+    fn zoned_options(&self, logical_bytes: u64) -> Result<Options, ConfigError> {
+        let word = self.word("zoned.journal");
+        let mode = JournalMode::ALL.into_iter().find(|mode| mode.name() == word);
+        let journal = self.journal_blocks(logical_bytes)?;
         // The journal of ext4 begins with its header.
-        let header = range.start..range.start + 1;
+        let header = journal.as_ref().map(|range| range.start..range.start + 1);
         Ok(Options {
             kernel_flush: self.flag("zoned.kernel_flush"),
-            journal,
-            journal_ranges: (size > 0).then_some(range).into_iter().collect(),
-            journal_hot: (size > 0).then_some(header).into_iter().collect(),
+            journal: mode.unwrap_or_default(),
+            journal_ranges: journal.into_iter().collect(),
+            journal_hot: header.into_iter().collect(),
             copy_blocks: convert::narrow(self.quantity("zoned.copy") / BLOCK),
             bytes: false,
             give_up_lost: false,

@@ -317,6 +317,17 @@ fn a_zoned_volume_says_what_it_needs() {
             &["zoned.journal_size=64MiB", "zoned.journal_offset=4GiB"],
             "zoned.policy needs a journal inside the volume",
         ),
+        ("s1", &["zoned.policy=log"], "zoned.policy needs namespace.type = \"zoned\""),
+        (
+            "choi2022",
+            &["zoned.policy=log", "zoned.journal=one", "zoned.journal_size=64MiB"],
+            "zoned.policy needs policy \"dmz\" for zoned.journal = \"one\"",
+        ),
+        (
+            "choi2022",
+            &["zoned.policy=log", "zoned.journal=set"],
+            "zoned.policy needs zoned.journal_size, for zoned.journal to know the journal",
+        ),
     ] {
         assert_eq!(refused(preset, sets), expected);
     }
@@ -340,6 +351,28 @@ fn the_devices_of_choi_2022_export_62_chunks() {
     let single = preset("choi2022-single").unwrap().zoned_volume().unwrap().unwrap();
     assert_eq!((single.geometry.zones(), single.logical_bytes), (80, 62 << 26));
     assert!(single.regular.is_none() && single.geometry.devices() == 1);
+}
+
+/// Policy `log` on the same devices exports as much, and has a volume whose first zones are conventional.
+#[test]
+fn policy_log_exports_what_dmz_does() {
+    let sets = ["zoned.policy=log", "zoned.journal=set", "zoned.journal_size=64MiB"];
+    let load = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Config::load(&Sources { preset: Some("choi2022"), sets: &sets, ..Sources::default() })
+    };
+    let config = load(&sets).unwrap();
+    assert!(config.zoned_volume().unwrap().is_none());
+    let volume = config.volume().unwrap().unwrap();
+    assert_eq!((volume.geometry.backing_blocks, volume.logical_bytes()), (80 << 14, 62 << 26));
+    assert_eq!((volume.journal, config.host_bytes().unwrap()), (Some(0..1 << 14), 62 << 26));
+    let regular = config.regular_of_log().unwrap().unwrap();
+    assert_eq!(regular.logical_bytes().unwrap(), 1 << 30);
+    // On the zones alone it is as volume.mode = "log".
+    let alone = load(&["zoned.policy=log", "zoned.regular=", "volume.op=0.4"]).unwrap();
+    let volume = alone.volume().unwrap().unwrap();
+    assert_eq!((volume.geometry.backing_blocks, volume.journal), (64 << 14, None));
+    assert!(alone.regular_of_log().unwrap().is_none());
 }
 
 #[test]

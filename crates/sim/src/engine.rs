@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
 use onefold_ftl::{FtlStats, RemapStats};
 use onefold_nand::NullMedia;
-use onefold_ssd::zns::{Zns, ZnsMedia};
 use onefold_ssd::{Command, DedupStats, HostStats, Payload, Ssd};
 use onefold_trace::workload::{Pacing, Request, Workload};
 use onefold_tracefile::{Options, TraceSource};
@@ -86,7 +85,11 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
         }
         return match setup.config.volume()? {
             Some(volume) => {
-                let device = volume::Device::Zones(Box::new(Zns::new(config, ZnsMedia::NULL)?));
+                let regular = match setup.config.regular_of_log()? {
+                    Some(regular) => Some(Ssd::new(regular.ssd(setup.seed)?, NullMedia)?),
+                    None => None,
+                };
+                let device = volume::Device::on_zones(&config, regular)?;
                 volume::simulate(setup, &volume, device, control)
             }
             None => zoned::simulate(setup, &config, control),

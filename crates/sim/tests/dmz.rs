@@ -125,3 +125,29 @@ fn one_device_with_conventional_zones_is_enough() {
     assert!(volume.sent("zero_fill") > volume.sent("user"), "{volume:?}");
     assert!(volume.reclaims_total().0 > 0 && volume.devices[0].flushes > 0);
 }
+
+/// Policy `log` on the same devices. That both received what was sent, cause by cause, is a law of every run.
+#[test]
+fn policy_log_runs_on_both_devices_and_copies_no_journal() {
+    let journal = ["zoned.policy=log", "zoned.journal_offset=160MiB", "zoned.journal_size=16MiB"];
+    let volume = |mode: &str| {
+        let sets = [&journal[..], &[mode, "precondition.fill=0.9"]].concat();
+        let load = "write,bs=16KiB,qd=8,requests=4k,range=16MiB,fua_share=0.2";
+        // Its ring is the journal.
+        let load = load.replace("range=16MiB", "range=160MiB-176MiB");
+        let result = simulate(&choi(&sets, &load), &Control::default());
+        let result = result.unwrap_or_else(|error| panic!("{error}"));
+        (result.volume.clone().unwrap(), result)
+    };
+    let (set, result) = volume("zoned.journal=set");
+    let (off, _) = volume("zoned.journal=off");
+    assert_eq!((set.sent_pages["journal"], set.journal_copied_pages), (16_000, 0));
+    // Some of the filling is sent in the measured part.
+    assert_eq!(off.sent_pages["journal"], 0);
+    assert!((16_000..17_000).contains(&off.sent_pages["user"]), "{off:?}");
+    assert!((1..=3).contains(&set.journal_segments), "{set:?}");
+    assert_eq!((set.journal_demotions, off.journal_segments), (0, 0));
+    assert!(result.flash.program_pages.total() > 16_000, "{:?}", result.flash);
+    let dmz = choi(&[], "write,requests=1").config.host_bytes().unwrap();
+    assert!((dmz * 9 / 10..=dmz).contains(&result.device.logical_bytes));
+}

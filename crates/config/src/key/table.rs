@@ -82,21 +82,21 @@ pub(crate) const KEYS: &[Key] = &[
     key("namespace.read_across", Kind::Flag, "false", "A read may go on in the next zone."),
     key(
         "zoned.policy",
-        words(&["none", "dmz"]),
+        words(&["none", "dmz", "log"]),
         "none",
-        "Zoned volume between the load and the zones, simulator only. none: the load writes to the zones; dmz: chunks, a cache and reclaim as the Linux target dm-zoned has them.",
+        "Zoned volume between the load and the zones, simulator only. none: the load writes to the zones; dmz: chunks, a cache and reclaim as the Linux target dm-zoned has them; log: the volume of volume.mode = \"log\" on the zones, and on the space of zoned.regular if that is given, which then exports what dmz would on the same two devices, as far as a log can hold it, instead of a share by volume.op.",
     ),
     key(
         "zoned.regular",
         Kind::Text,
         "",
-        "Preset of the regular device whose space is the cache of the zoned volume. None with namespace.conventional, whose zones are that.",
+        "Preset of the regular device beside the zones: with dmz its space is the cache, with log it is conventional zones. None with namespace.conventional, whose zones are that.",
     ),
     key(
         "zoned.journal",
         words(&["off", "one", "set"]),
         "off",
-        "one: the chunk of the first write to the journal stays on the regular device (Choi 2022); set: all its chunks do, if that leaves half of the regular device, else it is appended to sequential zones of its own; its first block is the header.",
+        "one, with dmz: the chunk of the first write to the journal stays on the regular device (Choi 2022). set, with dmz: all its chunks do, if that leaves half of the regular device, else it is appended to sequential zones of its own, and its first block is the header; with log: it has log segments of its own (volumes of volume.mode = \"log\" as well).",
     ),
     key(
         "zoned.journal_offset",
@@ -108,7 +108,7 @@ pub(crate) const KEYS: &[Key] = &[
         "zoned.journal_size",
         size(0, 1 << 50),
         "0",
-        "Size of the journal, whose writes and copies are counted apart. 0: there is none.",
+        "Size of the journal, whose writes and copies are counted apart (with log: if it has log segments of its own). 0: there is none.",
     ),
     key(
         "zoned.kernel_flush",

@@ -150,7 +150,7 @@ impl Windowed for Below {
 }
 
 /// Adds counts of pages.
-pub(super) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
+pub(crate) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
     for cause in Cause::ALL {
         sum.add(cause, other.of(cause));
     }

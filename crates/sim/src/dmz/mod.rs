@@ -7,4 +7,5 @@ mod below;
 mod outcome;
 mod run;
 
+pub(crate) use below::add;
 pub(crate) use run::simulate;

@@ -36,6 +36,12 @@ pub struct Volume {
     pub remapped_pages: u64,
     /// Remaps that the device could not do; the pages were copied.
     pub failed_remaps: u64,
+    /// Pages the cleaner moved out of log segments of journals; they are in `cleaning` as well, or in `remapped_pages`.
+    pub journal_copied_pages: u64,
+    /// Log segments of journals at the end.
+    pub journal_segments: u64,
+    /// Times that log segments of journals became ordinary ones.
+    pub journal_demotions: u64,
     /// Log segments cleaned.
     pub cleaned_segments: u64,
     /// Log segments given back.
@@ -103,7 +109,8 @@ impl Volume {
         if all == 0 {
             return 0.0;
         }
-        let data = sent("user").saturating_add(sent("cleaning"));
+        let user = sent("user").saturating_add(sent("journal"));
+        let data = user.saturating_add(sent("cleaning"));
         let share = onefold_units::convert::float(data) / onefold_units::convert::float(all);
         share * self.waf_host * self.waf_device
     }

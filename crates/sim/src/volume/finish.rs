@@ -1,9 +1,11 @@
-//! What a run through a volume comes to, on either kind of device.
+//! What a run through a volume comes to, on any kind of device.
+
+use onefold_volume::Volume;
 
 use super::device::Device;
 use super::load::Load;
 use super::run::Runner;
-use super::{VolumeRun, VolumeSpace};
+use super::{Both, VolumeRun, VolumeSpace};
 use crate::engine::{Finished, Gathered, Setup};
 use crate::precondition::Preconditioned;
 use crate::result::RunResult;
@@ -22,6 +24,7 @@ pub(super) fn finish(setup: &Setup, runner: Runner, rest: Rest) -> Result<RunRes
     let Rest { preconditioned, cpu_s, gathered } = rest;
     let device_host = stack.device_host().since(&measured.baseline.host);
     let space = VolumeSpace::of(&*stack.volume);
+    let bytes = config.logical_bytes();
     let volume = VolumeRun {
         config,
         stats: stack.volume.stats().since(&measured.volume),
@@ -29,40 +32,47 @@ pub(super) fn finish(setup: &Setup, runner: Runner, rest: Rest) -> Result<RunRes
         executed,
         stalls: measured.stalls,
         space,
+        journal_segments: stack.volume.as_log().map_or(0, Volume::journal_segments),
     };
     let tenants = loads.into_iter().map(Load::finish).collect();
-    let ssd = match stack.below.device {
-        Device::Blocks(ssd) => *ssd,
-        Device::Zones(zns) => {
-            let run = zoned::Finished {
-                stats: zns.stats().since(&measured.zns),
-                host: measured.host,
-                executed,
-                bytes: config.logical_bytes(),
-                zns: *zns,
+    let (zns, regular) = match stack.below.device {
+        Device::Blocks(ssd) => {
+            let finished = Finished {
+                ssd: *ssd,
                 tenants,
                 series,
-                at: measured.baseline.at,
-                partial,
+                baseline: measured.baseline,
                 preconditioned,
+                partial,
                 cpu_s,
-                gathered,
-                volume: Some((volume, device_host)),
+                warnings: gathered.warnings,
+                trace: gathered.trace,
+                volume: Some(volume),
             };
-            return zoned::result(setup, run);
+            return outcome::result(setup, finished);
+        }
+        Device::Zones(zns) => (*zns, None),
+        Device::Both(both) => {
+            let Both { regular, zns, .. } = *both;
+            let ftl = regular.ftl().stats().since(&measured.baseline.ftl);
+            (zns, Some(zoned::Regular { ssd: regular, ftl }))
         }
     };
-    let finished = Finished {
-        ssd,
+    let run = zoned::Finished {
+        stats: zns.stats().since(&measured.zns),
+        host: measured.host,
+        executed,
+        bytes,
+        zns,
+        regular,
         tenants,
         series,
-        baseline: measured.baseline,
-        preconditioned,
+        at: measured.baseline.at,
         partial,
+        preconditioned,
         cpu_s,
-        warnings: gathered.warnings,
-        trace: gathered.trace,
-        volume: Some(volume),
+        gathered,
+        volume: Some((volume, device_host)),
     };
-    outcome::result(setup, finished)
+    zoned::result(setup, run)
 }

@@ -7,6 +7,7 @@
 //! No bytes of blocks are kept; headers and what checkpoints write are, because the volume reads them again.
 
 mod below;
+mod both;
 mod device;
 mod finish;
 mod load;
@@ -18,6 +19,7 @@ use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
 
+pub(crate) use both::Both;
 pub(crate) use device::Device;
 pub(crate) use load::{Arrival, Load, next_arrival};
 pub(crate) use run::simulate;
@@ -33,6 +35,8 @@ pub(crate) struct VolumeRun {
     pub(crate) stalls: Stalls,
     /// At the end.
     pub(crate) space: VolumeSpace,
+    /// Log segments of the journal set at the end.
+    pub(crate) journal_segments: u32,
 }
 
 /// Requests that the volume did not take at once.

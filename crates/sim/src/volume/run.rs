@@ -40,7 +40,7 @@ pub(crate) fn simulate(
     let loads = tenants.into_iter().map(Load::new).collect();
     let mut runner = Runner {
         stack,
-        config: *config,
+        config: config.clone(),
         loads,
         series: Recorder::new(run.window),
         active: Vec::new(),

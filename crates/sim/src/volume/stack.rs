@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use onefold_config::Volume as VolumeConfig;
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
+use onefold_journal::{Detector, Setting};
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::{Lba, Nanos, Op};
@@ -17,6 +18,8 @@ use super::device::{Device, DeviceError};
 use crate::SimError;
 use crate::precondition::Target;
 use crate::series::Windowed;
+
+const BLOCK: u64 = 4096;
 
 /// Tag of requests whose end nobody waits for.
 pub(crate) const NOBODY: u64 = u64::MAX;
@@ -74,7 +77,13 @@ impl Stack {
         format(&mut below, &label(config)).map_err(failed("made"))?;
         let blocks = config.geometry.backing_blocks;
         let opened = open(&mut below, blocks, config.options);
-        let (volume, _) = opened.map_err(failed("opened"))?;
+        let (mut volume, _) = opened.map_err(failed("opened"))?;
+        if let (Some(volume), Some(journal)) = (volume.as_log_mut(), &config.journal) {
+            // What the user of a real volume may say as well.
+            let given = Setting::Ranges(vec![(journal.start * BLOCK, journal.end * BLOCK)]);
+            let blocks = config.geometry.logical_blocks;
+            volume.set_journal(Detector::new(blocks, given, Nanos::ZERO).ranges());
+        }
         Ok(Self {
             volume,
             below,

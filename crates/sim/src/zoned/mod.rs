@@ -10,5 +10,5 @@ mod host;
 mod outcome;
 mod run;
 
-pub(crate) use outcome::{Finished, result};
+pub(crate) use outcome::{Finished, Regular, result};
 pub(crate) use run::simulate;

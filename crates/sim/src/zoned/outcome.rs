@@ -1,12 +1,14 @@
 //! From a finished run to its result.
 
+use onefold_ftl::FtlStats;
 use onefold_nand::NullMedia;
-use onefold_ssd::HostStats;
 use onefold_ssd::zns::{Zns, ZnsStats, ZoneState};
+use onefold_ssd::{HostStats, Ssd};
 use onefold_units::ZoneId;
 use onefold_units::convert::{float, u64_from};
 
 use crate::SimError;
+use crate::dmz::add;
 use crate::engine::{Gathered, Setup};
 use crate::metrics::Metrics;
 use crate::outcome::{
@@ -22,9 +24,18 @@ use crate::series::{Recorder, ratio};
 use crate::tenant::Tenant;
 use crate::volume::VolumeRun;
 
+/// A regular device beside the zones, below the same volume.
+pub(crate) struct Regular {
+    pub(crate) ssd: Ssd<NullMedia>,
+    /// What it counted in the measured part.
+    pub(crate) ftl: FtlStats,
+}
+
 /// A run that ended.
 pub(crate) struct Finished {
     pub(crate) zns: Zns<NullMedia>,
+    /// A regular device beside it.
+    pub(crate) regular: Option<Regular>,
     /// What the device counted in the measured part.
     pub(crate) stats: ZnsStats,
     /// What the load asked for in the measured part.
@@ -51,14 +62,16 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
     check_laws(&run)?;
     let (zns, stats, host) = (&run.zns, run.stats, run.host);
     let device = run.volume.as_ref().map_or(host, |(_, device)| *device);
-    let programs = stats.programs.total();
+    let flash = flash(&run, &stats);
+    let programs = stats.programs.total() + run.regular.as_ref().map_or(0, Regular::programs);
     let mut metrics = Metrics::new();
     for tenant in &run.tenants {
         metrics.add(&tenant.metrics);
     }
     let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
     let virtual_ns = last_done.saturating_sub(run.at);
-    let (config, raw_bytes) = (&setup.config, zns.config().geometry.raw_bytes());
+    let beside = run.regular.as_ref().map_or(0, |one| one.ssd.config().geometry.raw_bytes());
+    let (config, raw_bytes) = (&setup.config, zns.config().geometry.raw_bytes() + beside);
     Ok(RunResult {
         schema: SCHEMA.to_owned(),
         onefold: setup.program.clone(),
@@ -69,7 +82,7 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
         trace: run.gathered.trace.clone(),
         host: host_result(&host),
         buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
-        flash: flash(&run, &stats),
+        flash,
         ftl: ftl(&run),
         waf: ratio(programs.into(), host.write_pages.into()),
         latency_ns: latency(&metrics),
@@ -106,13 +119,26 @@ pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimE
     })
 }
 
+impl Regular {
+    fn programs(&self) -> u64 {
+        self.ftl.programs.total()
+    }
+}
+
+/// Of both devices, if there are two; wear is that of the zoned one.
 fn flash(run: &Finished, stats: &ZnsStats) -> Flash {
+    let (mut programs, mut reads, mut erases) = (stats.programs, stats.reads, stats.erases);
+    if let Some(Regular { ftl, .. }) = &run.regular {
+        add(&mut programs, &ftl.programs);
+        add(&mut reads, &ftl.reads);
+        erases += ftl.erases;
+    }
     let wear = || run.zns.wear().map(u64::from);
     let sets = u64_from(wear().count());
     Flash {
-        program_pages: ByCause::from(&stats.programs),
-        read_pages: ByCause::from(&stats.reads),
-        erases: stats.erases,
+        program_pages: ByCause::from(&programs),
+        read_pages: ByCause::from(&reads),
+        erases,
         wear: Wear {
             min: wear().min().unwrap_or(0),
             mean: float(wear().sum()) / float(sets.max(1)),
@@ -182,6 +208,10 @@ fn check_laws(run: &Finished) -> Result<(), SimError> {
     }
     if let Some((volume, device)) = &run.volume {
         check_sent(&volume.stats, device)?;
+    }
+    if let Some(regular) = &run.regular {
+        let sound = regular.ssd.ftl().check();
+        sound.map_err(|violation| SimError::Law(violation.to_string()))?;
     }
     run.zns.check().map_err(SimError::Law)
 }

@@ -77,6 +77,7 @@ pub(crate) fn simulate(
         executed: device.host.requests(),
         bytes: device.bytes(),
         zns: device.zns,
+        regular: None,
         tenants,
         series,
         at: baseline.at,

@@ -1,0 +1,97 @@
+//! A regular device and a zoned one below one volume: the space of the regular one comes first, as conventional zones.
+
+use onefold_nand::NullMedia;
+use onefold_ssd::zns::{Zns, ZnsError, ZoneAction};
+use onefold_ssd::{Completion, HostStats, Ssd};
+use onefold_units::{CauseCounts, Nanos, Op, ZoneId, ZoneState};
+use onefold_volume::{ZoneReport, ZoneStatus};
+
+use super::device::{self, DeviceError};
+use crate::dmz::add;
+use crate::series::Windowed;
+
+const BLOCK: u64 = 4096;
+
+/// Both devices.
+pub(crate) struct Both {
+    pub(crate) regular: Ssd<NullMedia>,
+    pub(crate) zns: Zns<NullMedia>,
+    /// What they were asked for, a flush of both twice.
+    pub(crate) host: HostStats,
+}
+
+impl Both {
+    pub(crate) fn new(regular: Ssd<NullMedia>, zns: Zns<NullMedia>) -> Self {
+        Self { regular, zns, host: HostStats::default() }
+    }
+
+    /// Conventional zones.
+    fn pieces(&self) -> u64 {
+        self.regular.capacity() / BLOCK / u64::from(self.zns.config().zone_blocks)
+    }
+
+    pub(crate) fn submit(
+        &mut self,
+        now: Nanos,
+        (op, stream): (Op, u16),
+        at: u64,
+        blocks: u64,
+    ) -> Result<Completion, DeviceError> {
+        self.host.count(op, blocks);
+        let border = self.pieces() * u64::from(self.zns.config().zone_blocks);
+        if op == Op::Flush {
+            self.host.count(op, 0);
+            let regular = device::submit_blocks(&mut self.regular, now, (op, 0), 0, 0)?;
+            let zoned = device::submit_zones(&mut self.zns, now, op, 0, 0)?;
+            return Ok(if regular.at > zoned.at { regular } else { zoned });
+        }
+        match at.checked_sub(border) {
+            None => device::submit_blocks(&mut self.regular, now, (op, stream), at, blocks),
+            Some(at) => device::submit_zones(&mut self.zns, now, op, at, blocks),
+        }
+    }
+
+    pub(crate) fn manage(
+        &mut self,
+        now: Nanos,
+        zone: ZoneId,
+        action: ZoneAction,
+    ) -> Result<Completion, DeviceError> {
+        match u64::from(zone.raw()).checked_sub(self.pieces()) {
+            Some(zone) => {
+                let zone = ZoneId::new(onefold_units::convert::narrow(zone));
+                device::manage_zone(&mut self.zns, now, zone, action)
+            }
+            None => {
+                Err(DeviceError::Zones(ZnsError::InvalidField { what: "a zone is conventional" }))
+            }
+        }
+    }
+
+    pub(crate) fn report(&self) -> ZoneReport {
+        let zoned = device::report_of(&self.zns);
+        let capacity = zoned.zone_blocks;
+        let piece =
+            ZoneStatus { conventional: true, state: ZoneState::Full, written: capacity, capacity };
+        let pieces = (0..self.pieces()).map(|_| piece);
+        ZoneReport { zones: pieces.chain(zoned.zones).collect(), ..zoned }
+    }
+
+    pub(crate) fn set_timed(&mut self, timed: bool) {
+        self.regular.set_timed(timed);
+        self.zns.set_timed(timed);
+    }
+}
+
+/// Pages of both devices, empty zones of the zoned one.
+impl Windowed for Both {
+    fn programs(&self) -> CauseCounts {
+        let mut sum = self.regular.ftl().stats().programs;
+        add(&mut sum, &self.zns.stats().programs);
+        sum
+    }
+
+    fn free(&self) -> u32 {
+        self.zns.free()
+    }
+}
