@@ -109,6 +109,9 @@ impl Volume {
         (part.zone, part.appended_at) = (Some(head), Some(at));
         part.ios += 1;
         self.count_dying(part, true);
+        if stream == Stream::Log && !self.is_rewritten(part) {
+            self.stats.note_journal(self.now, head);
+        }
         let cause =
             if self.is_rewritten(part) { Sent::JournalCopied } else { Sent::JournalAppended };
         self.stats.count(device, cause, part.blocks.into());

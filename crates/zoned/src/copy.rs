@@ -266,6 +266,7 @@ impl Volume {
         let device = self.zones.get(target).device;
         self.stats.recount(device, (cause, Sent::AbortedValid), copied);
         self.stats.recount(device, (Sent::JournalCopied, Sent::AbortedValid), journal);
+        self.stats.journal_aborted += journal;
         self.stats.recount(device, (Sent::ZeroFill, Sent::AbortedZero), zeroes);
         self.unlock(data);
         if action == Action::RndData {

@@ -125,7 +125,7 @@ impl Volume {
             self.invalidate(other, blocks);
         }
         self.forget(part);
-        self.count_written(part, device);
+        self.count_written(part, target);
         part.ios += 1;
         self.writes_under_way += 1;
         let bytes = self.bytes_of_part(part);

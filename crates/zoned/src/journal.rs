@@ -137,12 +137,16 @@ impl Volume {
     }
 
     /// Counts a part that is written to a zone of its chunk, and pins the chunk if that is due with the first journal write.
-    pub(crate) fn count_written(&mut self, part: &Part, device: u32) {
+    pub(crate) fn count_written(&mut self, part: &Part, zone: ZoneId) {
+        let device = self.zones.get(zone).device;
         if self.is_rewritten(part) {
             self.stats.count(device, Sent::JournalReturned, part.blocks.into());
             return;
         }
         let journal = self.journal_blocks(part.chunk, part.offset, part.blocks);
+        if journal > 0 {
+            self.stats.note_journal(self.now, zone);
+        }
         self.stats.count(device, Sent::Journal, journal);
         self.stats.count(device, Sent::User, u64::from(part.blocks) - journal);
         if journal == 0 || self.pinned.contains(&part.chunk) {

@@ -46,6 +46,6 @@ pub use layout::{CONVENTIONAL_MIN, Layout, LayoutError, RESERVED};
 pub use meta::Identity;
 pub use mount::{Recovery, format, mount};
 pub use reclaim::Move;
-pub use stats::{Action, DeviceStats, Reclaims, Sent, Stats, WaitReason, Waits};
+pub use stats::{Action, DeviceStats, JournalZone, Reclaims, Sent, Stats, WaitReason, Waits};
 pub use volume::Volume;
 pub use zones::Condition;

@@ -154,20 +154,27 @@ impl Metadata {
     /// Whether the first of these blocks is valid, and how many from it on are like it. The range is not empty.
     pub(crate) fn run(&self, zone: ZoneId, blocks: Range<u32>) -> (bool, u32) {
         let (start, end) = (self.bit_at(zone, blocks.start), self.bit_at(zone, blocks.end));
-        let bit = |at: u64| self.bytes[index64(at / 8)] >> (at % 8) & 1 == 1;
-        let valid = bit(start);
-        let mut at = start + 1;
+        let valid = self.bytes[index64(start / 8)] >> (start % 8) & 1 == 1;
+        let mut at = start;
         while at < end {
-            let whole = if valid { 0xFF } else { 0 };
-            if at % 8 == 0 && self.bytes[index64(at / 8)] == whole {
-                at += 8;
-            } else if bit(at) == valid {
-                at += 1;
-            } else {
+            // Bits that are not alike are set; those before `at` are left out.
+            let other = self.word(at / 64) ^ if valid { u64::MAX } else { 0 };
+            let other = other >> (at % 64);
+            if other > 0 {
+                at += u64::from(other.trailing_zeros());
                 break;
             }
+            at = at / 64 * 64 + 64;
         }
         (valid, narrow(at.min(end) - start))
+    }
+
+    /// Bits from 64 x `at` on.
+    fn word(&self, at: u64) -> u64 {
+        let from = index64(at * 8);
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&self.bytes[from..from + 8]);
+        u64::from_le_bytes(bytes)
     }
 
     /// The first run of valid blocks among these.

@@ -1,6 +1,7 @@
 //! What a zoned volume counts (zoned.md, section 8). One struct for both clocks.
 
 use onefold_units::convert::{float, index};
+use onefold_units::{Nanos, ZoneId};
 
 /// Why blocks were written to a device: every block has exactly one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -212,6 +213,20 @@ impl Reclaims {
     }
 }
 
+/// From when on the journal was written to a zone (Choi 2022, Fig. 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalZone {
+    /// When its first block was.
+    pub at: Nanos,
+    /// Journal blocks written to other zones before.
+    pub before: u64,
+    /// The zone.
+    pub zone: ZoneId,
+}
+
+/// Most of them that are kept.
+const JOURNAL_PATH_MAX: usize = 4096;
+
 /// What was counted since the volume was opened. Blocks are of 4 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -235,6 +250,12 @@ pub struct Stats {
     pub journal_merges: u64,
     /// Times that the journal lost zones, because it was gone or elsewhere.
     pub journal_demotions: u64,
+    /// Journal blocks among those that were copied and thrown away.
+    pub journal_aborted: u64,
+    /// How often another zone took the journal than before.
+    pub journal_moves: u64,
+    /// The zones that the journal was written to, as it went from one to the next: the first 4,096.
+    pub journal_path: Vec<JournalZone>,
     /// Sequential zones that failed to be written or reset.
     pub failed_zones: u64,
     reclaims: [Reclaims; 4],
@@ -268,6 +289,10 @@ impl Stats {
         since.journal_outside -= earlier.journal_outside;
         since.journal_merges -= earlier.journal_merges;
         since.journal_demotions -= earlier.journal_demotions;
+        since.journal_aborted -= earlier.journal_aborted;
+        since.journal_moves -= earlier.journal_moves;
+        // The zone that was in use then still counts.
+        since.journal_path.drain(..earlier.journal_path.len().saturating_sub(1));
         since.failed_zones -= earlier.failed_zones;
         since
     }
@@ -327,6 +352,25 @@ impl Stats {
         let sent = &mut self.devices[index(device)].sent;
         sent[from.slot()] -= blocks;
         sent[to.slot()] += blocks;
+    }
+
+    /// Journal blocks among the valid ones that were copied, those thrown away included.
+    #[must_use]
+    pub fn journal_copies(&self) -> u64 {
+        self.sent(Sent::JournalCopied) + self.journal_aborted
+    }
+
+    /// Journal blocks are about to go to a zone.
+    pub(crate) fn note_journal(&mut self, at: Nanos, zone: ZoneId) {
+        let before = self.sent(Sent::Journal) + self.sent(Sent::JournalAppended);
+        let last = self.journal_path.last().map(|last| last.zone);
+        if last == Some(zone) {
+            return;
+        }
+        self.journal_moves += u64::from(last.is_some());
+        if self.journal_path.len() < JOURNAL_PATH_MAX {
+            self.journal_path.push(JournalZone { at, before, zone });
+        }
     }
 
     pub(crate) fn reclaims_mut(&mut self, action: Action) -> &mut Reclaims {

@@ -139,3 +139,45 @@ fn a_journal_that_is_found_later_is_pinned() {
     rig.set_journal(Some(64..80));
     assert!(rig.volume.pinned().iter().eq(&[1]), "one never unpins");
 }
+
+/// Choi 2022, Fig. 3: the zone of the journal changes each time reclaim has moved it, and never once it is pinned.
+#[test]
+fn the_zones_of_the_journal_are_told() {
+    let zones = |journal| {
+        let ranges = std::iter::once(24..32).collect();
+        let options = Options { journal_ranges: ranges, ..options(journal) };
+        let mut rig = Rig::new(&two_devices(), options);
+        for op in 1..4 {
+            rig.write_now(24 + op, op, 2);
+            rig.advance(30 * SECOND);
+        }
+        let stats = rig.volume.stats();
+        let told: Vec<_> =
+            stats.journal_path.iter().map(|entry| (entry.before, entry.zone)).collect();
+        assert_eq!(stats.journal_moves + 1, u64::try_from(told.len()).unwrap());
+        told
+    };
+    let (off, one) = (zones(JournalMode::Off), zones(JournalMode::One));
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert!(off.len() > 1 && off.windows(2).all(|pair| pair[0].1 != pair[1].1), "{off:?}");
+    assert_eq!(off[0].0, 0);
+    assert_eq!(off[1].0, 2, "two blocks went to the first zone");
+}
+
+/// Copies of the journal that are thrown away count as copies of the journal.
+#[test]
+fn aborted_copies_of_the_journal_are_told() {
+    let mut rig = Rig::new(&two_devices(), options(JournalMode::Off));
+    rig.write_now(20, 1, 2);
+    rig.write_now(25, 2, 3);
+    rig.run_idle();
+    rig.run_until(|io| io.kind == IoKind::Read && io.at % u64::from(ZONE) == 9);
+    let tag = rig.write(30, 9, 1);
+    rig.settle();
+    assert_eq!(rig.result(tag), Some(Ok(())));
+    let stats = rig.volume.stats();
+    assert_eq!(stats.reclaims(Action::RndData).aborted, 1);
+    assert_eq!((stats.sent(Sent::AbortedValid), stats.journal_aborted), (5, 3));
+    assert_eq!(stats.journal_copies(), stats.sent(Sent::JournalCopied) + 3);
+    assert_eq!(rig.read_now(20, 11), [1, 1, 0, 0, 0, 2, 2, 2, 0, 0, 9]);
+}
