@@ -6,6 +6,7 @@ use onefold_units::{Nanos, Op};
 
 use super::WorkloadError;
 use super::bench::{Bench, BenchGenerator, BenchWorkload};
+use super::ext4::{Ext4Generator, Ext4Mode, Ext4Workload};
 use super::generate::PatternGenerator;
 use super::like::{LikeGenerator, LikeWorkload};
 use super::lsm::{Lsm, LsmGenerator, LsmPhase};
@@ -47,6 +48,8 @@ pub enum Workload {
     Lsm(Box<Lsm>),
     /// A look-alike of a benchmark.
     Bench(BenchWorkload),
+    /// A file on ext4.
+    Ext4(Box<Ext4Workload>),
 }
 
 impl Workload {
@@ -87,6 +90,9 @@ impl Workload {
         if let Some(bench) = Bench::named(kind) {
             return BenchWorkload::parse(bench, words).map(Self::Bench);
         }
+        if let Some(mode) = Ext4Mode::named(kind) {
+            return Ext4Workload::parse(mode, words).map(|file| Self::Ext4(Box::new(file)));
+        }
         let known: Vec<_> = Self::names().collect();
         Err(WorkloadError::UnknownPattern {
             found: kind.to_owned(),
@@ -99,8 +105,9 @@ impl Workload {
         let patterns = Pattern::ALL.into_iter().map(Pattern::name);
         let trees = LsmPhase::ALL.into_iter().map(LsmPhase::name);
         let benches = Bench::ALL.into_iter().map(Bench::name);
+        let files = Ext4Mode::ALL.into_iter().map(Ext4Mode::name);
         let volumes = LikeWorkload::names().chain(PageVolume::names());
-        patterns.chain(trees).chain(benches).chain(volumes)
+        patterns.chain(trees).chain(benches).chain(files).chain(volumes)
     }
 
     /// What the word a specification begins with means, in one line. `None` if it is unknown.
@@ -117,6 +124,9 @@ impl Workload {
         if let Some(bench) = Bench::named(name) {
             return Some(bench.description().to_owned());
         }
+        if let Some(mode) = Ext4Mode::named(name) {
+            return Some(mode.description().to_owned());
+        }
         let pattern = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
         let tree = LsmPhase::ALL.into_iter().find(|phase| phase.name() == name);
         let text = match (pattern, tree) {
@@ -132,7 +142,7 @@ impl Workload {
     #[must_use]
     pub fn natural_bytes(&self) -> Option<u64> {
         match self {
-            Self::Pattern(_) | Self::Bench(_) => None,
+            Self::Pattern(_) | Self::Bench(_) | Self::Ext4(_) => None,
             Self::Like(workload) => Some(workload.natural_bytes()),
             Self::Pages(workload) => Some(workload.natural_bytes()),
             Self::Lsm(workload) => Some(workload.natural_bytes()),
@@ -154,6 +164,7 @@ impl Workload {
             Self::Bench(workload) => {
                 Kind::Bench(Box::new(workload.instantiate(device_bytes, seed)?))
             }
+            Self::Ext4(workload) => Kind::Ext4(Box::new(workload.instantiate(device_bytes, seed)?)),
         }))
     }
 
@@ -165,6 +176,7 @@ impl Workload {
             Self::Like(_) => Pacing::Timed,
             Self::Pages(_) | Self::Lsm(_) => Pacing::Closed { depth: 1 },
             Self::Bench(workload) => workload.pacing(),
+            Self::Ext4(workload) => workload.pacing(),
         }
     }
 
@@ -184,6 +196,7 @@ impl fmt::Display for Workload {
             Self::Pages(workload) => workload.fmt(f),
             Self::Lsm(workload) => workload.fmt(f),
             Self::Bench(workload) => workload.fmt(f),
+            Self::Ext4(workload) => workload.fmt(f),
         }
     }
 }
@@ -209,15 +222,17 @@ enum Kind {
     Pages(Box<PageGenerator>),
     Lsm(Box<LsmGenerator>),
     Bench(Box<BenchGenerator>),
+    Ext4(Box<Ext4Generator>),
 }
 
 impl Generator {
     /// End of the addresses it uses, in bytes, where that is less than the device it was made for.
     #[must_use]
-    pub const fn end_bytes(&self) -> Option<u64> {
+    pub fn end_bytes(&self) -> Option<u64> {
         match &self.0 {
             Kind::Pattern(generator) => Some(generator.start_bytes() + generator.length_bytes()),
             Kind::Bench(generator) => Some(generator.end_bytes()),
+            Kind::Ext4(generator) => Some(generator.end_bytes()),
             Kind::Like(_) | Kind::Pages(_) | Kind::Lsm(_) => None,
         }
     }
@@ -231,6 +246,7 @@ impl Generator {
             Kind::Pages(generator) => generator.fill(out),
             Kind::Lsm(generator) => generator.fill(out),
             Kind::Bench(generator) => generator.fill(out),
+            Kind::Ext4(generator) => generator.fill(out),
         }
     }
 }

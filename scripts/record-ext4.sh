@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Records what ext4 asks of a device for the loads of Choi 2022, before the block layer merges anything: fio writes 4 KiB at
+# random into a file, in data=ordered and data=journal, filled before or sparse. Needs root, a loop device, tracefs and fio.
+#
+#   scripts/record-ext4.sh FOLDER      writes FOLDER/rec-ext4-{ordered,journal}-{filled,sparse}.csv.zst
+#
+# RECORD_WRITES=40000 are the writes of a run, RECORD_IOPS=4000 their rate, RECORD_FILE=640M the file.
+set -euo pipefail
+[ $# = 1 ] || { sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+folder=$(realpath "$1")
+cd "$(dirname "$0")/.."
+onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
+writes=${RECORD_WRITES:-40000} iops=${RECORD_IOPS:-4000} file=${RECORD_FILE:-640M}
+tracing=/sys/kernel/tracing
+work=$(mktemp --directory)
+loop='' pipe=''
+finish() {
+  [ -z "$pipe" ] || kill "$pipe" 2>/dev/null || true
+  mountpoint -q "$work/mnt" && umount "$work/mnt"
+  [ -z "$loop" ] || losetup -d "$loop"
+  [ ! -d "$tracing/instances/onefold" ] || rmdir "$tracing/instances/onefold"
+  rm -rf "$work"
+}
+trap finish EXIT
+mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
+mkdir -p "$folder" "$work/mnt" "$tracing/instances/onefold"
+instance=$tracing/instances/onefold
+echo 65536 >"$instance/buffer_size_kb"
+
+# record NAME COMMAND...: bios of the loop device while the command runs.
+record() {
+  local name=$1 device
+  device=$(lsblk -dno MAJ:MIN "$loop" | tr -d ' ')
+  echo "dev == $((${device%:*} << 20 | ${device#*:}))" >"$instance/events/block/block_bio_queue/filter"
+  echo >"$instance/trace"
+  echo 1 >"$instance/events/block/block_bio_queue/enable"
+  cat "$instance/trace_pipe" >"$work/raw" &
+  pipe=$!
+  "${@:2}"
+  sleep 1
+  echo 0 >"$instance/events/block/block_bio_queue/enable"
+  sleep 1
+  kill "$pipe"; wait "$pipe" 2>/dev/null || true
+  pipe=''
+  grep -h overrun "$instance"/per_cpu/*/stats | awk '{ lost += $2 } END { if (lost > 0) { print "lost " lost " events"; exit 1 } }'
+  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv -o "$folder/$name.csv.zst"
+}
+
+load() {
+  fio --name=load --directory="$work/mnt" --filename=file --size="$file" "$@" --direct=1 --ioengine=libaio --iodepth=32 \
+    --bs=4k --randrepeat=0 --randseed=1 --fallocate=none --output="$work/fio"
+}
+
+random() {
+  load --rw=randwrite --rate_iops="$iops" --number_ios="$writes" --norandommap
+}
+
+for mode in ordered journal; do
+  for kind in filled sparse; do
+    truncate -s 0 "$work/image"
+    truncate -s 3968M "$work/image"
+    loop=$(losetup -b 4096 -f --show "$work/image")
+    mkfs.ext4 -q -b 4096 -J size=64 -E lazy_itable_init=0,lazy_journal_init=0 "$loop"
+    mount -o "data=$mode" "$loop" "$work/mnt"
+    if [ "$kind" = filled ]; then load --rw=write --bs=1M --end_fsync=1; fi
+    sync; sleep 1
+    record "rec-ext4-$mode-$kind" random
+    umount "$work/mnt"
+    debugfs -R 'stat <8>' "$loop" 2>/dev/null | sed -n '/EXTENTS/,$p' | tr '\n' ' '
+    echo
+    losetup -d "$loop"
+    loop=''
+  done
+done
