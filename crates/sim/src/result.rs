@@ -37,7 +37,7 @@ pub use summary::{
 pub use table::table;
 pub use volume::{Stalls, Volume};
 pub use zoned::{Conventional, Zoned};
-pub use zoned_volume::{Reclaims, Waits, ZonedDevice, ZonedVolume};
+pub use zoned_volume::{JournalZone, Reclaims, Waits, ZonedDevice, ZonedVolume};
 
 /// Name and version of the result format, as its key `schema`.
 pub const SCHEMA: &str = "onefold.sim/1";

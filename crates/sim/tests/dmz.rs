@@ -66,7 +66,16 @@ fn the_pinned_journal_is_not_copied() {
     };
     let (off, one) = (copied("off"), copied("one"));
     assert!(off.sent("journal") > 0 && off.sent("journal_copied") > 0, "{off:?}");
-    assert_eq!(one.sent("journal_copied"), 0);
+    assert_eq!((one.sent("journal_copied"), one.journal_copies), (0, 0));
+    // Choi 2022, Fig. 3.
+    assert_eq!((one.journal_moves, one.journal_path.len()), (0, 1), "{:?}", one.journal_path);
+    assert!(off.journal_moves > 0 && off.journal_copies >= off.sent("journal_copied"));
+    let path = &off.journal_path;
+    assert_eq!(u64::try_from(path.len()), Ok(off.journal_moves + 1));
+    assert!(
+        path.windows(2).all(|pair| pair[0].zone != pair[1].zone && pair[0].at_ns < pair[1].at_ns)
+    );
+    assert!(path.last().unwrap().before_pages < off.sent("journal"));
     assert_eq!(one.journal_outside_pages, 0);
 }
 

@@ -1,7 +1,7 @@
 //! The result of one point of the grid.
 
 use onefold_buffer::{Accesses, AreaStats, Stats, TenantStats};
-use onefold_sim::result::{Flash, Host, Remap, RunResult, Volume};
+use onefold_sim::result::{Flash, Host, Remap, RunResult, Volume, ZonedVolume};
 use onefold_units::convert::float;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,9 @@ pub struct DeviceRow {
     /// What the volume above it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<Volume>,
+    /// What the zoned volume above it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zoned_volume: Option<ZonedVolume>,
     /// Host pages and pages moved internally in the measured part.
     pub page_ops: u64,
     /// CPU seconds of the measured part.
@@ -102,6 +105,7 @@ impl DeviceRow {
             flash: run.flash,
             remap: run.remap,
             volume: run.volume,
+            zoned_volume: run.zoned_volume,
             page_ops: run.page_ops,
             cpu_s: run.cpu_s,
         }

@@ -13,8 +13,8 @@ use crate::engine::Setup;
 use crate::metrics::Metrics;
 use crate::outcome::{bandwidth, host_result, latency, littles_law, tenant_results, workload};
 use crate::result::{
-    Buffer, ByCause, Checks, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf, Precondition,
-    Reclaims, RunResult, SCHEMA, Superblocks, Waits, Wear, ZonedDevice, ZonedVolume,
+    Buffer, ByCause, Checks, Device, Flash, Ftl, JournalZone, LatencyByDelay, LatencyCcdf,
+    Precondition, Reclaims, RunResult, SCHEMA, Superblocks, Waits, Wear, ZonedDevice, ZonedVolume,
 };
 use crate::series::ratio;
 use crate::volume::Load;
@@ -145,12 +145,27 @@ fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
         waits: waits.into(),
         phys_per_user: stats.write_amplification().unwrap_or(0.0),
         valid_copies: stats.valid_copies(),
+        journal_copies: stats.journal_copies(),
         journal_outside_pages: stats.journal_outside,
         journal_zones: volume.journal_zones(),
         journal_merges: stats.journal_merges,
         journal_demotions: stats.journal_demotions,
+        journal_moves: stats.journal_moves,
+        journal_path: journal_path(run, stats),
         metadata_flushes: stats.metadata_flushes,
     }
+}
+
+/// Counted from the start of the measured part, where the zone in use before it counts as the first.
+fn journal_path(run: &Runner, stats: &Stats) -> Vec<JournalZone> {
+    let earlier = &run.measured.volume;
+    let before = earlier.sent(Sent::Journal) + earlier.sent(Sent::JournalAppended);
+    let zone = |entry: &onefold_zoned::JournalZone| JournalZone {
+        before_pages: entry.before.saturating_sub(before),
+        at_ns: run.since_start(entry.at),
+        zone: entry.zone.raw(),
+    };
+    stats.journal_path.iter().map(zone).collect()
 }
 
 /// Of all devices; wear is that of the sequential zones.

@@ -298,6 +298,11 @@ impl Runner {
         Ok(())
     }
 
+    /// From a time of the volume to one of the measured part.
+    pub(super) fn since_start(&self, at: Nanos) -> u64 {
+        at.get().saturating_sub(self.base + self.measured.at)
+    }
+
     fn begin_measuring(&mut self, now: u64) {
         let host = HostStats::default();
         self.measured = Measured {

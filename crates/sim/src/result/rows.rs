@@ -159,7 +159,7 @@ impl Rows<'_> {
             Some(significant(volume.phys_per_user, 4))
         });
         add("valid pages copied", |volume| positive(volume.valid_copies));
-        add("of the journal", |volume| positive(volume.sent("journal_copied")));
+        add("of the journal", |volume| positive(volume.journal_copies));
         add("zones of the journal", |volume| positive(volume.journal_zones));
         add("zero-filled pages", |volume| positive(volume.sent("zero_fill")));
         add("aborted pages", |volume| {

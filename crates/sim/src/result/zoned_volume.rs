@@ -37,8 +37,14 @@ pub struct ZonedVolume {
     pub phys_per_user: f64,
     /// Valid pages copied, those thrown away included: "valid page copies" of Choi 2022.
     pub valid_copies: u64,
+    /// Those of the journal among them.
+    pub journal_copies: u64,
     /// Pages of the journal written outside its pinned chunk or its zone set.
     pub journal_outside_pages: u64,
+    /// How often another zone took the journal than before.
+    pub journal_moves: u64,
+    /// Where the journal went, one entry for each move, the first 4,096 of them (Choi 2022, Fig. 3).
+    pub journal_path: Vec<JournalZone>,
     /// Zones that are the journal's at the end.
     pub journal_zones: u64,
     /// Pinned chunks that were moved out of a sequential zone.
@@ -47,6 +53,18 @@ pub struct ZonedVolume {
     pub journal_demotions: u64,
     /// Metadata flushes that wrote something.
     pub metadata_flushes: u64,
+}
+
+/// From when on the journal was written to a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JournalZone {
+    /// Pages of the journal written to other zones before, from the start of the measured part.
+    pub before_pages: u64,
+    /// Virtual time of its first page.
+    pub at_ns: u64,
+    /// Number of the zone, over both devices: the regular one comes first.
+    pub zone: u32,
 }
 
 /// What a device was asked for.

@@ -24,6 +24,7 @@ const STUDY: Keys = Keys {
         "size_key",
         "sizes",
         "seed",
+        "seeds",
         "device",
         "workload",
         "figure",
@@ -39,6 +40,8 @@ const WORKLOAD: Keys = Keys {
 
 /// Most devices of a study.
 const DEVICES_MOST: usize = 256;
+/// Most runs of a point.
+const SEEDS_MOST: u64 = 100;
 
 /// Devices to compare, as configurations of the simulator.
 #[derive(Clone, Debug)]
@@ -126,6 +129,7 @@ pub(super) fn parse(path: &Path, reader: Reader<'_>) -> Result<Study, StudyError
         latencies: vec![LatencyChoice::new(LatencyModel::default())],
         look_up_ns: 0,
         seed: study.or("seed", 0, Field::count)?,
+        seeds: study.or("seeds", 1, seeds)?,
         workloads: Vec::new(),
         figures: Vec::new(),
         headlines: Vec::new(),
@@ -152,6 +156,14 @@ pub(super) fn parse(path: &Path, reader: Reader<'_>) -> Result<Study, StudyError
     parsed.checks = show::checks(&study, &parsed)?;
     parsed.figures = show::figures(&study, &parsed)?;
     Ok(parsed)
+}
+
+fn seeds(field: &Field<'_>) -> Result<u64, StudyError> {
+    let found = field.count()?;
+    if (1..=SEEDS_MOST).contains(&found) {
+        return Ok(found);
+    }
+    Err(field.refuse("expected 1 to 100 seeds"))
 }
 
 fn sets(table: &Table<'_>) -> Result<Vec<String>, StudyError> {

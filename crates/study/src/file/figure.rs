@@ -10,11 +10,13 @@ pub enum FigureKind {
     Bars,
     /// Numbers only.
     Table,
+    /// The zones that a journal goes through, and the metric below (Choi 2022, Fig. 3).
+    Zones,
 }
 
 impl FigureKind {
     /// Every kind.
-    pub const ALL: [Self; 2] = [Self::Bars, Self::Table];
+    pub const ALL: [Self; 3] = [Self::Bars, Self::Table, Self::Zones];
 
     /// Name in study files.
     #[must_use]
@@ -22,6 +24,7 @@ impl FigureKind {
         match self {
             Self::Bars => "bars",
             Self::Table => "table",
+            Self::Zones => "zones",
         }
     }
 }
@@ -62,11 +65,29 @@ pub enum Metric {
     WafData,
     /// Devices with a volume: longest time that it let a request wait; 0 without.
     LongestStall,
+    /// Devices with a volume: valid pages that were copied, those thrown away included ("valid page copies" of Choi 2022).
+    ValidCopies,
+    /// Devices with a zoned volume: pages of the journal among the valid ones that were copied.
+    JournalCopyShare,
+    /// Devices with a zoned volume: pages of the journal / pages written.
+    JournalShare,
+    /// Devices with a volume: pages sent to all devices / pages written.
+    PhysPerUser,
+    /// Devices with a zoned volume: zeroes that fill holes, those thrown away included / pages written.
+    ZeroFill,
+    /// Devices with a zoned volume: reclaims begun.
+    Reclaims,
+    /// Devices with a zoned volume: reclaims given up because the load wanted the zone / begun.
+    Aborted,
+    /// Devices with a zoned volume: requests that waited for reclaim or for a free zone.
+    Waits,
+    /// Devices with a zoned volume: how often another zone took the journal than before.
+    JournalMoves,
 }
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 25] = [
         Self::TargetHitRatio,
         Self::TotalHitRatio,
         Self::TargetReadHitRatio,
@@ -83,6 +104,15 @@ impl Metric {
         Self::WafHost,
         Self::WafData,
         Self::LongestStall,
+        Self::ValidCopies,
+        Self::JournalCopyShare,
+        Self::JournalShare,
+        Self::PhysPerUser,
+        Self::ZeroFill,
+        Self::Reclaims,
+        Self::Aborted,
+        Self::Waits,
+        Self::JournalMoves,
     ];
 
     /// Name in study files.
@@ -105,6 +135,15 @@ impl Metric {
             Self::WafHost => "waf_host",
             Self::WafData => "waf_data",
             Self::LongestStall => "longest_stall",
+            Self::ValidCopies => "valid_copies",
+            Self::JournalCopyShare => "journal_copy_share",
+            Self::JournalShare => "journal_share",
+            Self::PhysPerUser => "phys_per_user",
+            Self::ZeroFill => "zero_fill",
+            Self::Reclaims => "reclaims",
+            Self::Aborted => "aborted",
+            Self::Waits => "waits",
+            Self::JournalMoves => "journal_moves",
         }
     }
 
@@ -128,14 +167,35 @@ impl Metric {
             Self::WafHost => "write amplification of the volume",
             Self::WafData => "write amplification of data",
             Self::LongestStall => "longest wait for the volume",
+            Self::ValidCopies => "valid pages copied",
+            Self::JournalCopyShare => "share of the journal in what was copied",
+            Self::JournalShare => "share of the journal in what was written",
+            Self::PhysPerUser => "written to devices / written by the load",
+            Self::ZeroFill => "zeroes that fill holes / written by the load",
+            Self::Reclaims => "reclaims begun",
+            Self::Aborted => "share of the reclaims given up",
+            Self::Waits => "requests that waited for a zone",
+            Self::JournalMoves => "moves of the journal to another zone",
         }
     }
 
     /// Whether it is a share of 1.
     #[must_use]
     pub const fn is_share(self) -> bool {
-        let ratio = matches!(self, Self::Waf | Self::WafHost | Self::WafData);
-        !self.is_time() && !ratio && !matches!(self, Self::PagesProgrammed | Self::Bandwidth)
+        let is_ratio = matches!(
+            self,
+            Self::Waf | Self::WafHost | Self::WafData | Self::PhysPerUser | Self::ZeroFill
+        );
+        let is_amount = matches!(
+            self,
+            Self::PagesProgrammed
+                | Self::Bandwidth
+                | Self::ValidCopies
+                | Self::Reclaims
+                | Self::Waits
+                | Self::JournalMoves
+        );
+        !self.is_time() && !is_ratio && !is_amount
     }
 
     /// Whether it is a time in nanoseconds.
@@ -164,6 +224,15 @@ impl Metric {
                 | Self::WafHost
                 | Self::WafData
                 | Self::LongestStall
+                | Self::ValidCopies
+                | Self::JournalCopyShare
+                | Self::JournalShare
+                | Self::PhysPerUser
+                | Self::ZeroFill
+                | Self::Reclaims
+                | Self::Aborted
+                | Self::Waits
+                | Self::JournalMoves
         )
     }
 

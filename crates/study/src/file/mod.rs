@@ -56,6 +56,8 @@ pub struct Study {
     pub look_up_ns: u64,
     /// Seed of every generator without its own.
     pub seed: u64,
+    /// Runs of each point of a study of devices, with this seed and those after it; numbers are means over them.
+    pub seeds: u64,
     /// The workloads.
     pub workloads: Vec<Workload>,
     /// The figures of the report.

@@ -113,6 +113,7 @@ impl Study {
             latencies: latency::models(&study)?,
             look_up_ns: study.or("look_up", 100, look_up)?,
             seed: study.or("seed", 0, Field::count)?,
+            seeds: 1,
             workloads: Vec::new(),
             figures: Vec::new(),
             headlines: Vec::new(),

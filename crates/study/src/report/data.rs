@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::metric::metric;
+use super::value::{mean, rows_of};
 use super::with_latency;
 use crate::Row;
 use crate::file::{Figure, Metric, Study};
@@ -92,14 +92,9 @@ fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
     let bounds: Vec<String> = bounds.map(|bound| bound.name().to_owned()).filter(shown).collect();
     let mut groups = Vec::new();
     for (workload, size) in study.places(&figure.workloads, &figure.sizes) {
-        let of = |label: &String, bound: bool| {
-            rows.iter().find(|row| {
-                (row.workload == workload.name && row.size_bytes == size)
-                    && (row.label == *label && row.bound == bound)
-            })
-        };
+        let of = |label: &String, bound: bool| rows_of(rows, (&workload.name, size), label, bound);
         let point = |bound: bool| {
-            move |label: &String| point(of(label, bound), figure.metric, baseline(figure, &of))
+            move |label: &String| point(&of(label, bound), figure.metric, baseline(figure, &of))
         };
         let group = Group {
             workload: workload.label.clone(),
@@ -116,21 +111,18 @@ fn data(study: &Study, rows: &[Row], figure: &Figure) -> Data {
 }
 
 /// What all numbers of a group are divided by; `None` if nothing, or if it is missing.
-fn baseline<'a>(
-    figure: &Figure,
-    of: &impl Fn(&String, bool) -> Option<&'a Row>,
-) -> Result<f64, ()> {
+fn baseline<'a>(figure: &Figure, of: &impl Fn(&String, bool) -> Vec<&'a Row>) -> Result<f64, ()> {
     let Some(label) = &figure.baseline else { return Ok(1.0) };
-    let row = of(label, false).or_else(|| of(label, true)).ok_or(())?;
-    metric(row, figure.metric).filter(|value| *value > 0.0).ok_or(())
+    let value = mean(&of(label, false), figure.metric);
+    let value = value.or_else(|| mean(&of(label, true), figure.metric));
+    value.filter(|value| *value > 0.0).ok_or(())
 }
 
-fn point(row: Option<&Row>, wanted: Metric, baseline: Result<f64, ()>) -> Point {
-    let Some(row) = row else { return Point::Nothing };
-    if let Some(error) = &row.error {
+fn point(rows: &[&Row], wanted: Metric, baseline: Result<f64, ()>) -> Point {
+    if let Some(error) = rows.iter().find_map(|row| row.error.as_ref()) {
         return Point::Failed(error.clone());
     }
-    match (metric(row, wanted), baseline) {
+    match (mean(rows, wanted), baseline) {
         (Some(value), Ok(baseline)) => Point::Value(value / baseline),
         _ => Point::Nothing,
     }

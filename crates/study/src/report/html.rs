@@ -9,7 +9,7 @@ use onefold_sim::result::significant;
 
 use super::text::failures;
 use super::value::shown;
-use super::{CheckData, Data, Group, Point, Report, beside};
+use super::{CheckData, Data, Group, Point, Report, beside, zones};
 use crate::file::FigureKind;
 use crate::{Row, Study};
 
@@ -18,7 +18,7 @@ use crate::{Row, Study};
 const FLAT: f64 = 0.25;
 /// Size of a plot over the whole page, and of one of two side by side, in pixels.
 const FULL: (f64, f64) = (1040.0, 320.0);
-const HALF: (f64, f64) = (510.0, 300.0);
+pub(super) const HALF: (f64, f64) = (510.0, 300.0);
 
 /// One page: figures as plots with tooltips, the checks and the numbers below each, averages, and all
 /// checks with their numbers.
@@ -39,7 +39,7 @@ pub fn html(study: &Study, rows: &[Row], report: &Report) -> String {
             }
         });
         for data in &report.figures {
-            figure(page, study, data, &report.checks);
+            figure(page, (study, rows), data, &report.checks);
         }
         for data in &report.headlines {
             beside::headline(page, data);
@@ -81,7 +81,7 @@ fn facts(study: &Study, rows: &[Row]) -> String {
     )
 }
 
-fn figure(page: &mut Markup, study: &Study, data: &Data, checks: &[CheckData]) {
+fn figure(page: &mut Markup, (study, rows): (&Study, &[Row]), data: &Data, checks: &[CheckData]) {
     page.within("section", &[("class", &"figure")], |page| {
         page.element("h2", &[], &data.title());
         if !data.figure.note.is_empty() {
@@ -95,9 +95,16 @@ fn figure(page: &mut Markup, study: &Study, data: &Data, checks: &[CheckData]) {
             );
             return;
         }
-        if data.figure.kind == FigureKind::Bars {
-            legend(page, study, data);
-            panels(page, study, data);
+        match data.figure.kind {
+            FigureKind::Bars => {
+                legend(page, study, data);
+                panels(page, study, data);
+            }
+            FigureKind::Zones => {
+                line_legend(page, study, data);
+                zones::draw(page, study, rows, data);
+            }
+            FigureKind::Table => {}
         }
         beside::verdicts(page, checks, &data.figure.checks);
         table(page, data);
@@ -108,7 +115,7 @@ fn figure(page: &mut Markup, study: &Study, data: &Data, checks: &[CheckData]) {
 }
 
 /// The hatch of a policy, the same in all figures.
-fn hatch(study: &Study, label: &str) -> usize {
+pub(super) fn hatch(study: &Study, label: &str) -> usize {
     study.policies.iter().position(|policy| policy.label == label).unwrap_or_default()
 }
 
@@ -129,6 +136,18 @@ fn legend(page: &mut Markup, study: &Study, data: &Data) {
             list.within("li", &[], |item| {
                 line_swatch(item, stroke(study, name));
                 item.element("span", &[], name);
+            });
+        }
+    });
+}
+
+/// The lines of devices.
+fn line_legend(page: &mut Markup, study: &Study, data: &Data) {
+    page.within("ul", &[("class", &"legend")], |list| {
+        for label in &data.policies {
+            list.within("li", &[], |item| {
+                line_swatch(item, hatch(study, label));
+                item.element("span", &[], label);
             });
         }
     });
@@ -180,10 +199,11 @@ fn plot(
         }
     };
     let title = format!("{}: {}", data.title(), groups[0].workload);
+    let x_title = study.devices.as_ref().map_or("buffer size", |devices| &devices.size_key);
     let plot = GroupedPlot {
         title,
         size,
-        x_title: "buffer size".to_owned(),
+        x_title: x_title.to_owned(),
         y,
         reference: data.figure.baseline.is_some().then_some(1.0),
         groups: groups.iter().map(bars).collect(),

@@ -1,6 +1,6 @@
 //! The number of a row that a metric means.
 
-use onefold_sim::result::Volume;
+use onefold_sim::result::{Volume, ZonedVolume};
 use onefold_units::convert::float;
 
 use crate::file::Metric;
@@ -58,8 +58,44 @@ fn of_device(device: &DeviceRow, metric: Metric) -> Option<f64> {
             let shared = device.remap.as_ref().map_or(0, |remap| remap.deduplicated);
             (device.host.write_pages > 0).then(|| ratio(shared, device.host.write_pages))
         }
+        _ => of_volume(device, metric),
+    }
+}
+
+/// Metrics of what a volume sends to its devices.
+fn of_volume(device: &DeviceRow, metric: Metric) -> Option<f64> {
+    let Some(zoned) = &device.zoned_volume else {
+        let volume = device.volume.as_ref()?;
+        return match metric {
+            Metric::ValidCopies => {
+                Some(float(volume.sent_pages.get("cleaning").copied().unwrap_or(0)))
+            }
+            Metric::PhysPerUser => Some(volume.waf_host),
+            _ => None,
+        };
+    };
+    let written = device.host.write_pages;
+    let of_written = |pages: u64| (written > 0).then(|| ratio(pages, written));
+    let (started, aborted) = zoned.reclaims_total();
+    match metric {
+        Metric::ValidCopies => Some(float(zoned.valid_copies)),
+        // Nothing that was copied was the journal's.
+        Metric::JournalCopyShare => Some(ratio(zoned.journal_copies, zoned.valid_copies)),
+        Metric::JournalShare => of_written(zoned.sent("journal")),
+        Metric::PhysPerUser => of_written(written).map(|_| zoned.phys_per_user),
+        Metric::ZeroFill => {
+            of_written(total([zoned.sent("zero_fill"), zoned.sent("zero_fill_aborted")]))
+        }
+        Metric::Reclaims => Some(float(started)),
+        Metric::Aborted => (started > 0).then(|| ratio(aborted, started)),
+        Metric::Waits => Some(float(waits(zoned))),
+        Metric::JournalMoves => Some(float(zoned.journal_moves)),
         _ => None,
     }
+}
+
+fn waits(zoned: &ZonedVolume) -> u64 {
+    total(zoned.waits.values().map(|waits| waits.count))
 }
 
 /// The sum of counts, which come from a file: where they are damaged it is the largest number.

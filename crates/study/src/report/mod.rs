@@ -8,6 +8,7 @@ mod html;
 mod metric;
 mod text;
 mod value;
+mod zones;
 
 pub use checks::{Case, CheckData};
 pub use data::{Data, Group, Point};

@@ -11,6 +11,7 @@ use onefold_sim::result::Program;
 use onefold_sim::{Control as SimControl, Setup, simulate};
 use onefold_tracefile::{Options as TraceOptions, TraceSource};
 use onefold_units::PAGE_BYTES;
+use onefold_units::convert::index64;
 use serde_json::json;
 
 use super::{Control, Job, Options, Point, Progress, Summary, stored};
@@ -35,14 +36,18 @@ pub(super) fn job<'a>(
             continue;
         }
         let config = devices.config((at, device.into()), bytes)?;
-        let key = digest(&json!({
-            "schema": SCHEMA,
-            "version": options.program.version,
-            "config": identity(&config),
-            "trace": trace,
-            "seed": study.seed,
-        }));
-        points.push(Point { subject, bytes, key });
+        // A trace is the same for every seed.
+        let seeds = if trace.is_some() { 1 } else { study.seeds };
+        for seed in (study.seed..).take(index64(seeds)) {
+            let key = digest(&json!({
+                "schema": SCHEMA,
+                "version": options.program.version,
+                "config": identity(&config),
+                "trace": trace,
+                "seed": seed,
+            }));
+            points.push(Point { subject: subject.clone(), bytes, seed, key });
+        }
     }
     Ok(Job { workload, plan: Plan::none(), points })
 }
@@ -179,7 +184,7 @@ impl Shared<'_> {
             key: task.point.key.clone(),
             size_bytes: task.point.bytes,
             scale: 1.0,
-            seed: self.study.seed,
+            seed: task.point.seed,
             onefold: program.clone(),
             ..Row::default()
         };
@@ -189,7 +194,7 @@ impl Shared<'_> {
         let setup = Setup {
             config: task.config.clone(),
             trace_options: TraceOptions::default(),
-            seed: self.study.seed,
+            seed: task.point.seed,
             program: Program { version: program.version.clone(), commit: program.commit.clone() },
         };
         let control = SimControl { interrupt: self.interrupt, ..SimControl::default() };

@@ -90,6 +90,8 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Point {
     pub(crate) subject: Subject,
     pub(crate) bytes: u64,
+    /// Of the generators without their own.
+    pub(crate) seed: u64,
     pub(crate) key: String,
 }
 
@@ -128,7 +130,7 @@ pub(crate) fn jobs<'a>(study: &'a Study, options: &Options) -> Result<Vec<Job<'a
         let (_, plan) = Mix::open(study, workload, options.scale)?;
         let point = |(subject, bytes)| {
             let key = key(study, &device, &plan, (&subject, bytes), &options.program.version);
-            Point { subject, bytes, key }
+            Point { subject, bytes, seed: study.seed, key }
         };
         let wanted = |(subject, _): &(Subject, u64)| {
             options.policies.is_empty() || options.policies.contains(&study.label(subject))

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use onefold_study::{Control, Options, Program, Study, Summary, report::Report, run};
+use onefold_units::convert::float;
 
 const TEXT: &str = r#"
 schema = "onefold.study/1"
@@ -91,4 +92,63 @@ fn wrong_files_are_refused_with_the_reason() {
         let found = study(&TEXT.replacen(from, to, 1)).expect_err(to);
         assert!(found.contains(reason), "{to}: {found}");
     }
+}
+
+/// A zoned volume below ext4 with its journal, with and without a zone of its own.
+const ZONED: &str = r#"
+schema = "onefold.study/1"
+kind = "devices"
+name = "journal"
+preset = "choi2022"
+size_key = "namespace.zone_size"
+sizes = ["16MiB"]
+seeds = 3
+set = ["geometry.pages=64", "geometry.blocks=257", "zoned.journal_offset=160MiB", "zoned.journal_size=16MiB"]
+
+[[device]]
+label = "off"
+[[device]]
+label = "one"
+set = ["zoned.journal=one"]
+
+[[workload]]
+name = "journal"
+workload = "like-ext4-journal,file=1GiB,fill=false,journal=16MiB,journal_at=160MiB,commit=200,qd=32,requests=3k"
+
+[[figure]]
+metric = "journal_moves"
+kind = "zones"
+[[figure]]
+metric = "valid_copies"
+baseline = "off"
+
+[[check]]
+id = "C1"
+text = "what lies in a zone of its own is not copied, and does not move"
+metric = "journal_copy_share"
+claims = ["off > 0 >= one"]
+"#;
+
+#[test]
+fn numbers_are_means_over_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = study(ZONED).unwrap();
+    let summary = run(&study, &options(folder.path(), &[]), &Control::default()).unwrap();
+    assert_eq!(summary.computed, 6);
+    let copies = |label: &str| -> Vec<f64> {
+        let rows = summary.rows.iter().filter(|row| row.label == label);
+        let volume = |row: &onefold_study::Row| row.device.clone()?.zoned_volume;
+        rows.map(|row| float(volume(row).unwrap().valid_copies)).collect()
+    };
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / 3.0;
+    let (off, one) = (copies("off"), copies("one"));
+    assert!(off[0] != off[1] || off[1] != off[2], "seeds differ: {off:?}");
+    let report = Report::new(&study, &summary.rows);
+    assert!(report.checks.iter().all(|check| check.is_as_expected()), "{:?}", report.checks);
+    let shown: Vec<_> = report.figures[1].groups[0].policies.iter().map(|at| at.value()).collect();
+    assert_eq!(shown, [Some(1.0), Some(mean(one) / mean(off))]);
+    let page = onefold_study::report::html(&study, &summary.rows, &report);
+    assert!(page.contains("pages of the journal written"), "the zones of the journal are drawn");
+    let refused = self::study(&ZONED.replace("seeds = 3", "seeds = 0")).unwrap_err();
+    assert!(refused.contains("expected 1 to 100 seeds"), "{refused}");
 }
