@@ -3,6 +3,7 @@
 mod common;
 
 use common::{sets, setup, workload};
+use onefold_config::Load;
 use onefold_sim::result::{RunResult, ZonedVolume};
 use onefold_sim::{Control, Setup, simulate};
 
@@ -159,4 +160,62 @@ fn policy_log_runs_on_both_devices_and_copies_no_journal() {
     assert!(result.flash.program_pages.total() > 16_000, "{:?}", result.flash);
     let dmz = choi(&[], "write,requests=1").config.host_bytes().unwrap();
     assert!((dmz * 9 / 10..=dmz).contains(&result.device.logical_bytes));
+}
+
+/// A file system with a journal of so many MiB at 2,080 MiB, which is the middle of a chunk of 64 MiB: its ring is written in
+/// pieces of 64 KiB, its header after every 16th; with every `every`th one comes a write of 16 KiB to a range of `data` MiB.
+fn journaled(path: &std::path::Path, journal: u64, laps: u64, (data, every): (u64, u64)) {
+    let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+    let mut rng = onefold_units::Rng::new(1);
+    let (first, ring) = (2080 * 2048, journal * 2048 - 8);
+    let (mut at, mut line) = (0, |t: u64, op: &str, sector: u64, sectors: u64| {
+        text += &format!("{t},{op},{sector},{sectors},,-1\n");
+    });
+    for number in 0..laps * journal * 16 {
+        let t = number * 1_000_000;
+        if number % every == 0 {
+            line(t, "W", rng.below(data * 64) * 32, 32);
+        }
+        if number % 16 == 0 {
+            line(t, "W", first, 8);
+        }
+        let sectors = 128.min(ring - at);
+        line(t, "W", first + 8 + at, sectors);
+        at = (at + sectors) % ring;
+        if number % 32 == 0 {
+            line(t, "F", 0, 0);
+        }
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// Copies of a load with a journal ring that is pinned, in a cache of 14 zones that is short or not, and of one that is appended.
+#[test]
+fn a_journal_zone_set_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("load.csv");
+    for (journal, laps, data, appended) in
+        [(64, 4, (2048, 4), false), (64, 4, (384, 4), false), (448, 2, (1024, 64), true)]
+    {
+        journaled(&path, journal, laps, data);
+        let [off, one, set] = ["off", "one", "set"].map(|mode| {
+            let journal = [
+                format!("zoned.journal={mode}"),
+                "zoned.journal_offset=2080MiB".to_owned(),
+                format!("zoned.journal_size={journal}MiB"),
+            ];
+            let load = Load::Trace(path.clone());
+            run(&setup("choi2022", &journal, &load)).1
+        });
+        assert_eq!(set.sent("journal_appended") > 0, appended);
+        assert!(appended || set.sent("journal_copied") + set.journal_outside_pages == 0);
+        assert!(!appended || set.valid_copies * 10 < off.valid_copies, "{}", set.valid_copies);
+        assert!(one.journal_outside_pages > 0, "its ring lies in more than one chunk");
+        assert!(
+            set.valid_copies <= off.valid_copies,
+            "{} and {}",
+            set.valid_copies,
+            off.valid_copies
+        );
+    }
 }

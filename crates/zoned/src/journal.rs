@@ -197,9 +197,10 @@ impl Volume {
         self.pinned.extend(touched.into_iter().filter(is_there));
         self.set.placement = placement;
         self.set.spans = Vec::new();
-        if let Placement::Appended { log, hot } = placement {
+        if matches!(placement, Placement::Appended { .. }) {
             self.set.spans = self.spans();
-            self.set.map.reserve(slots(log, hot));
+            // What is under way may need more zones than the ring does.
+            self.set.map.reserve(self.set.zones_max);
         }
         let has_blocks = !self.set.map.is_empty();
         self.set.sweep = has_blocks.then(|| Sweep::new(self.now + grace));
@@ -245,7 +246,7 @@ impl Volume {
         }
         let (log, hot) = (narrow(log), narrow(hot));
         let room = self.layout.journal_room(&self.geometry);
-        let fits = slots(log, hot) <= BlockMap::slots_in(self.geometry.zone_blocks(), room);
+        let fits = self.set.zones_max <= BlockMap::slots_in(self.geometry.zone_blocks(), room);
         if fits { Placement::Appended { log, hot } } else { Placement::Chunks }
     }
 
@@ -291,9 +292,4 @@ impl Volume {
         let zones = self.pinned.iter().filter_map(|chunk| self.meta.entry(*chunk).data);
         zones.filter(|zone| self.zones.get(*zone).is_sequential()).collect()
     }
-}
-
-/// Slots of the journal block map: one more for each stream, while what is left in its oldest zone is moved.
-fn slots(log: u32, hot: u32) -> u32 {
-    [log, hot].into_iter().filter(|zones| *zones > 0).map(|zones| zones + 1).sum()
 }

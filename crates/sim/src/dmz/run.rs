@@ -69,6 +69,8 @@ pub(super) struct Runner {
     free: Vec<usize>,
     /// Time of the volume when the run began.
     base: u64,
+    /// Time of the last event: what had to wait for a request to end arrives then.
+    clock: u64,
     issued: u64,
     warmup: u64,
     /// What the load met last.
@@ -125,6 +127,7 @@ pub(crate) fn simulate(
         active: Vec::new(),
         free: Vec::new(),
         base: 0,
+        clock: 0,
         issued: 0,
         warmup: run.warmup,
         delay: Delay::None,
@@ -181,6 +184,7 @@ impl Runner {
 
     /// Does what happens at `now`, the time of the next event.
     fn advance(&mut self, now: u64) -> Result<(), SimError> {
+        self.clock = self.clock.max(now);
         match self.flights.peek() {
             Some(Reverse(flight)) if flight.at <= now => self.land(now),
             _ => {
@@ -229,7 +233,8 @@ impl Runner {
 
     /// Takes a request to the volume.
     fn arrive(&mut self, arrival: &Arrival) -> Result<(), SimError> {
-        let Arrival { load, asked, issued: now } = arrival;
+        let Arrival { load, asked, issued } = arrival;
+        let now = &self.clock.max(*issued);
         let offset = asked.offset + self.loads[*load].tenant.base;
         let number = self.issued;
         let len = u64::from(asked.len);
@@ -237,7 +242,7 @@ impl Runner {
             let what = format!("{} of {len} B at byte {offset}", asked.op.name());
             return Err(SimError::ZoneAlignment { request: number, what });
         }
-        self.loads[*load].began(*now, *now);
+        self.loads[*load].began(*issued, *now);
         self.issued += 1;
         if number >= self.warmup {
             self.measured.host.count(asked.op, len / BLOCK);
@@ -245,7 +250,7 @@ impl Runner {
                 self.loads[*load].tenant.host.count(asked.op, len / BLOCK);
             }
         }
-        let active = Active { load: *load, op: asked.op, number, issued: *now };
+        let active = Active { load: *load, op: asked.op, number, issued: *issued };
         self.delay = Delay::None;
         self.ask(*now, active, request(asked, offset))?;
         if self.issued == self.warmup {
