@@ -136,7 +136,7 @@ fn main() -> Outcome<()> {
     if !path.exists() {
         make(path)?;
     }
-    let device = VolumeDevice::open(VolumeBacking::open(path, true)?, options)?.device;
+    let device = VolumeDevice::open(VolumeBacking::open(path, true)?, options.clone())?.device;
     let piece = vec![0xA5; 1 << 20];
     for at in 0..VOLUME >> 20 {
         device.write(at << 20, &piece, false).map_err(|status| format!("{status:?}"))?;

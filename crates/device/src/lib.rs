@@ -26,8 +26,9 @@ pub use image::{DeviceError, DeviceKind, Image};
 pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
-    Acknowledge, IoMode, LogDetails, MAP_PAGE_BYTES, OnFull, VolumeBacking, VolumeDetails,
-    VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize, VolumeSpec,
+    Acknowledge, IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull,
+    VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions,
+    VolumeResize, VolumeSpec,
 };
 pub use zoned::{
     ConventionalDetails, Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo,

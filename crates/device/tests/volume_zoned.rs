@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use common::{TEXT, with_conventional};
 use onefold_device::{
-    Access, BlockDevice, Image, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions,
+    Access, BlockDevice, Image, Journals, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions,
     VolumeSpec, ZnsConfig, ZoneLimits, ZonedDevice,
 };
 use onefold_format::volume::VolumeMode;
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
 use onefold_ssd::example_config;
 use onefold_units::Rng;
-use onefold_volume::{Backing, inspect};
+use onefold_volume::{Backing, Sent, inspect};
 
 const BLOCK: u64 = 4096;
 
@@ -259,4 +259,58 @@ fn data_in_zones_is_not_lost_without_force() {
     let error = folder.make(false).unwrap_err();
     assert!(error.to_string().contains("holds a volume"), "{error}");
     folder.check();
+}
+
+/// The first two blocks of a device that is the journal of an ext4, with a ring of blocks 2 to 299 that is in use.
+fn journal_device() -> Vec<u8> {
+    let mut bytes = vec![0; 8192];
+    let fields = [(0x04, 400_u32), (0x18, 2), (0x38, 0xEF53), (0x60, 0x8)];
+    for (at, value) in fields {
+        bytes[1024 + at..][..4].copy_from_slice(&value.to_le_bytes());
+    }
+    let fields = [(0, 0xC03B_3998_u32), (4, 4), (0xC, 4096), (0x10, 300), (0x14, 2), (0x1C, 2)];
+    for (at, value) in fields {
+        bytes[4096 + at..][..4].copy_from_slice(&value.to_be_bytes());
+    }
+    bytes
+}
+
+/// A journal that is made on a volume in use is found; its blocks go to zones of their own, which is counted, and the volume is whole.
+#[test]
+fn a_journal_gets_zones_of_its_own() {
+    let place = Place::new();
+    place.make(false).unwrap();
+    let device = place.open();
+    let journal = || device.details().journal.expect("it is looked for on zones");
+    assert!(journal().ranges.is_empty());
+    device.write(0, &journal_device(), true).unwrap();
+    // It is read a second later.
+    let tries = (0..600).take_while(|_| journal().ranges.is_empty());
+    tries.for_each(|_| std::thread::sleep(std::time::Duration::from_millis(100)));
+    assert_eq!(journal().ranges.len(), 2, "ring and header");
+    for lap in 1..4 {
+        for block in 2..300 {
+            device.write(block * BLOCK, &content(block, lap), block % 10 == 0).unwrap();
+        }
+    }
+    device.flush().unwrap();
+    let details = device.details();
+    assert_eq!(details.stats.sent(Sent::Journal) + details.stats.absorbed, 3 * 298);
+    assert!((2..=4).contains(&journal().segments), "{:?}", journal());
+    assert_eq!((details.stats.journal_copied, details.stats.journal_demotions), (0, 0));
+    device.close().unwrap();
+    drop(device);
+    place.check();
+
+    let mut options = VolumeOptions::default();
+    options.journals = Journals::Off;
+    let device = VolumeDevice::open(place.backing(), options.clone()).unwrap().device;
+    assert!(device.details().journal.is_none());
+    device.close().unwrap();
+    drop(device);
+    options.journals = Journals::Set(onefold_journal::Setting::Off);
+    let device = VolumeDevice::open(place.backing(), options).unwrap().device;
+    assert!(device.details().journal.is_some_and(|journal| journal.ranges.is_empty()));
+    device.close().unwrap();
+    drop(device);
 }

@@ -4,6 +4,8 @@ mod common;
 
 use common::{sets, setup, workload};
 use onefold_config::Load;
+use std::fmt::Write as _;
+
 use onefold_sim::result::{RunResult, ZonedVolume};
 use onefold_sim::{Control, Setup, simulate};
 
@@ -167,9 +169,9 @@ fn policy_log_runs_on_both_devices_and_copies_no_journal() {
 fn journaled(path: &std::path::Path, journal: u64, laps: u64, (data, every): (u64, u64)) {
     let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
     let mut rng = onefold_units::Rng::new(1);
-    let (first, ring) = (2080 * 2048, journal * 2048 - 8);
+    let (first, sectors_of_ring) = (2080 * 2048, journal * 2048 - 8);
     let (mut at, mut line) = (0, |t: u64, op: &str, sector: u64, sectors: u64| {
-        text += &format!("{t},{op},{sector},{sectors},,-1\n");
+        let _ = writeln!(text, "{t},{op},{sector},{sectors},,-1");
     });
     for number in 0..laps * journal * 16 {
         let t = number * 1_000_000;
@@ -179,9 +181,9 @@ fn journaled(path: &std::path::Path, journal: u64, laps: u64, (data, every): (u6
         if number % 16 == 0 {
             line(t, "W", first, 8);
         }
-        let sectors = 128.min(ring - at);
+        let sectors = 128.min(sectors_of_ring - at);
         line(t, "W", first + 8 + at, sectors);
-        at = (at + sectors) % ring;
+        at = (at + sectors) % sectors_of_ring;
         if number % 32 == 0 {
             line(t, "F", 0, 0);
         }

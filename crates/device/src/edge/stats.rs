@@ -20,6 +20,8 @@ pub struct VolumeSnapshot {
     pub log_segments: u64,
     /// Log segments that are free.
     pub free_log_segments: u64,
+    /// Log segments that hold nothing but journals.
+    pub journal_log_segments: u64,
     /// Bytes of the log that are live, data and map.
     pub live_bytes: u64,
     /// Bytes of data of all members.

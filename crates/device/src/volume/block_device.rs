@@ -29,7 +29,11 @@ impl BlockDevice for VolumeDevice {
 
     fn flush(&self) -> Result<Due, Status> {
         let begin = Instant::now();
-        self.shared.ask_and_wait(|state, tag| state.volume.flush(tag))?;
+        self.shared.ask_and_wait(|state, tag| {
+            state.volume.flush(tag)?;
+            self.shared.saw_flush(state, self.member);
+            Ok(())
+        })?;
         self.shared.state().flush_time = begin.elapsed();
         Ok(None)
     }

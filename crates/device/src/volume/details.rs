@@ -7,7 +7,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u64_from;
 use onefold_volume::{Frozen, Geometry, Memory, Recovery, Sent, Stats, Usage, Volume};
 
-use super::{IoMode, VolumeDevice};
+use super::{IoMode, JournalDetails, VolumeDevice};
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
 
 /// Memory of one map page: entries, checksums, and what is known of it.
@@ -47,6 +47,8 @@ pub struct VolumeDetails {
     pub free_blocks: u64,
     /// What only a volume of mode `log` has.
     pub log: Option<LogDetails>,
+    /// What is known of journals, if they are looked for.
+    pub journal: Option<JournalDetails>,
     /// Memory of the tables of the modes `sung` and `han`.
     pub memory: Memory,
     /// What recovery found when the volume was opened.
@@ -133,6 +135,8 @@ impl VolumeDetails {
             ("map_evictions", stats.map_evictions),
             ("retried_batches", stats.retried_batches),
             ("crc_errors", stats.crc_errors),
+            ("journal_copied_blocks", stats.journal_copied),
+            ("journal_demotions", stats.journal_demotions),
             ("read_runs", stats.read_runs),
             ("stalls", self.stalls.count),
         ];
@@ -144,6 +148,7 @@ impl VolumeDetails {
             trimmed_bytes: stats.trim_sent * PAGE_BYTES,
             log_segments: log(|log| log.segments.into()),
             free_log_segments: log(|log| log.free_segments.into()),
+            journal_log_segments: self.journal.as_ref().map_or(0, |set| set.segments.into()),
             live_bytes: log(|log| log.live_blocks) * PAGE_BYTES,
             data_bytes: log(|log| log.usage.data_blocks) * PAGE_BYTES,
             capacity_bytes: log(|log| log.usage.capacity_blocks) * PAGE_BYTES,
@@ -173,6 +178,11 @@ impl VolumeDevice {
             remaps: shared.opening.remaps,
             free_blocks: volume.free_blocks(),
             log: volume.as_log().map(LogDetails::of),
+            journal: state
+                .watch
+                .as_ref()
+                .zip(volume.as_log())
+                .map(|(watch, log)| watch.details(log)),
             memory: volume.memory(),
             recovery: shared.opening.recovery,
             recovery_time: shared.opening.took,

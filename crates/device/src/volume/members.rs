@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use onefold_format::volume::VolumeName;
+use onefold_units::Status;
 use onefold_volume::{
     Engine, FamilyError, MemberId, MemberInfo, Range, ReadPlan, Refusal, Usage, Volume,
 };
@@ -141,6 +142,16 @@ impl Fill {
             );
         }
         self.warned = reached;
+    }
+}
+
+pub(super) const fn status(refusal: Refusal) -> Status {
+    match refusal {
+        // Front ends serve snapshots read-only, so nobody learns it from this.
+        Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
+        Refusal::NoSpace => Status::NoSpace,
+        Refusal::MediaError => Status::MediaError,
+        Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
     }
 }
 

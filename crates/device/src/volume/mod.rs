@@ -7,7 +7,8 @@
 //! 1. A call that the volume refuses as busy waits for the next completion and asks again.
 //! 2. A panic ends the volume: what it was doing is half done. Whoever waits gets an error, and so does every later call
 //!    ([`fuse`]).
-//! 3. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. A failure that comes later makes the
+//! 3. The detector of journals sees every write after the volume took it ([`watch`]).
+//! 4. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. A failure that comes later makes the
 //!    next flush fail, and every call after it.
 
 mod access;
@@ -30,6 +31,7 @@ mod resize;
 mod scatter;
 mod space;
 mod state;
+mod watch;
 mod whole;
 mod zones;
 
@@ -48,7 +50,7 @@ use crate::block::SizeWatcher;
 use crate::driver::{Fuse, Jobs};
 use bell::Bell;
 use jobs::Job;
-use members::{read_from, trim_of, write_to};
+use members::{read_from, status, trim_of, write_to};
 use state::{Outcome, State};
 
 pub use backing::VolumeBacking;
@@ -58,6 +60,7 @@ pub use io_mode::{IoMode, VolumeIo};
 pub(crate) use open::random_uuid;
 pub use open::{Acknowledge, OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
 pub use resize::VolumeResize;
+pub use watch::{JournalDetails, Journals};
 
 /// Longest time that a busy call sleeps before it looks again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
@@ -80,6 +83,8 @@ struct Shared {
     state: Mutex<State>,
     /// Something completed, so busy calls may ask again.
     progress: Condvar,
+    /// The detector has something to do.
+    watched: Condvar,
     jobs: Jobs<Job>,
     /// Wakes the owner of the ring; `None` where threads do the I/O.
     bell: Option<Arc<Bell>>,
@@ -139,14 +144,18 @@ impl Shared {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn tick(&self, state: &mut State) {
+        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        state.now = state.now.max(Nanos::new(elapsed));
+    }
+
     /// Lets the volume go on and hands out what it asks for and what it has done. Called after whatever happened. Gives the
     /// time when it has to be called again although nothing did.
     fn turn(&self, state: &mut State) -> Option<Instant> {
         if state.fallen {
             return None;
         }
-        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        state.now = state.now.max(Nanos::new(elapsed));
+        self.tick(state);
         state.volume.pump(state.now);
         while let Some(io) = state.volume.poll_io() {
             let manages = matches!(io.kind, IoKind::Trim | IoKind::Reset | IoKind::Finish);
@@ -185,6 +194,7 @@ impl Shared {
         self.jobs.close();
         let mut state = self.state();
         state.inbox.closed = true;
+        self.watched.notify_all();
         if let Some(bell) = &self.bell
             && state.inbox.has_to_wake(None)
         {
@@ -287,7 +297,9 @@ impl Shared {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
             let write = |state: &mut State, tag| {
-                write_to(&mut *state.volume, member, tag, range, piece, fua)
+                write_to(&mut *state.volume, member, tag, range, piece, fua)?;
+                self.saw_write(state, member, range.lba, piece, fua);
+                Ok(())
             };
             if fua || self.acknowledge == Acknowledge::Complete {
                 self.ask_and_wait(write)?;
@@ -335,6 +347,7 @@ impl Shared {
             let range = Range { lba: Lba::new(at), blocks: end - at };
             let (taken, _) = self.ask(|state, tag| {
                 let taken = trim_of(&mut *state.volume, member, tag, range)?;
+                self.saw_trim(state, member, at, taken);
                 self.turn(state);
                 Ok(taken)
             })?;
@@ -350,16 +363,6 @@ impl Shared {
     fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
         let inside = len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size());
         if inside { Ok(()) } else { Err(Status::InvalidField) }
-    }
-}
-
-fn status(refusal: Refusal) -> Status {
-    match refusal {
-        // Front ends serve snapshots read-only, so nobody learns it from this.
-        Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
-        Refusal::NoSpace => Status::NoSpace,
-        Refusal::MediaError => Status::MediaError,
-        Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
     }
 }
 

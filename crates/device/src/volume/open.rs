@@ -1,7 +1,7 @@
 //! Making and opening volumes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use onefold_format::volume::{
@@ -17,6 +17,7 @@ use super::error::VolumeError;
 use super::io_mode::{self, VolumeIo};
 use super::jobs;
 use super::owner;
+use super::watch::{self, Journals};
 use super::{Opening, Shared, State, Threads, VolumeDevice};
 use crate::driver::Jobs;
 
@@ -39,7 +40,7 @@ pub enum OnFull {
 }
 
 /// How to run a volume.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VolumeOptions {
     /// When writes are answered.
@@ -52,7 +53,9 @@ pub struct VolumeOptions {
     pub direct: bool,
     /// Whether the cleaner moves blocks by remap where the backing can: an emulated SSD with `ftl.remap`.
     pub remap: bool,
-    /// What the engine is run with, but for how the cleaner moves blocks.
+    /// What becomes of the journals of file systems.
+    pub journals: Journals,
+    /// What the engine is run with, but for how the cleaner moves blocks and for streams of journals.
     pub engine: Options,
 }
 
@@ -71,6 +74,7 @@ impl Default for VolumeOptions {
             io: VolumeIo::Auto,
             direct: true,
             remap: true,
+            journals: Journals::default(),
             engine: Options { batches: BATCHES, preload: PRELOAD, ..Options::default() },
         }
     }
@@ -327,6 +331,8 @@ impl VolumeDevice {
         if options.engine.paper_flush {
             return Err(VolumeError::PaperFlush);
         }
+        let setting = options.journals.setting(&label)?;
+        options.engine.journal = watch::streams(setting.as_ref());
         let io = io_mode::choose(&backing, &options)?;
         let (volume, recovery) =
             onefold_volume::open(&mut backing.clone(), blocks, options.engine)?;
@@ -337,9 +343,12 @@ impl VolumeDevice {
             "uring" => Some(Arc::new(Bell::new().map_err(VolumeError::NoUring)?)),
             _ => None,
         };
+        let state = State::new(volume, setting);
+        let watches = state.watch.is_some();
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(volume)),
-            progress: std::sync::Condvar::new(),
+            state: Mutex::new(state),
+            progress: Condvar::new(),
+            watched: Condvar::new(),
             jobs: Jobs::default(),
             bell: bell.clone(),
             thread_manages: file.as_ref().is_some_and(|file| file.is_block_device()),
@@ -356,6 +365,9 @@ impl VolumeDevice {
         let mut started = jobs::start(&shared).map_err(VolumeError::Thread)?;
         if let (Some(file), Some(bell)) = (&file, &bell) {
             started.push(owner::start(&shared, file, bell).map_err(VolumeError::NoUring)?);
+        }
+        if watches {
+            started.push(watch::start(&shared).map_err(VolumeError::Thread)?);
         }
         threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use onefold_journal::Setting;
 use onefold_units::Nanos;
 use onefold_volume::{Engine, IoFailed};
 
 use super::details::Stalls;
 use super::members::Fill;
 use super::owner::Inbox;
+use super::watch::Watch;
 
 /// How a request that waits ended.
 pub(super) type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;
@@ -29,10 +31,13 @@ pub(super) struct State {
     /// A thread panicked with it (invariant 2).
     pub(super) fallen: bool,
     pub(super) fill: Fill,
+    /// Looks for journals.
+    pub(super) watch: Option<Watch>,
 }
 
 impl State {
-    pub(super) fn new(volume: Box<dyn Engine>) -> Self {
+    pub(super) fn new(volume: Box<dyn Engine>, journals: Option<Setting>) -> Self {
+        let watch = journals.map(|setting| Watch::new(volume.logical_blocks(), setting));
         Self {
             volume,
             now: Nanos::ZERO,
@@ -45,6 +50,7 @@ impl State {
             failed: false,
             fallen: false,
             fill: Fill::default(),
+            watch,
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) fn page(page: &mut Page<'_>, volume: &VolumeSnapshot) -> fmt::Result 
     page.gauge("log_segments", "Log segments", None, float(volume.log_segments))?;
     let free = float(volume.free_log_segments);
     page.gauge("free_log_segments", "Log segments that are free", None, free)?;
+    let journals = float(volume.journal_log_segments);
+    page.gauge("journal_log_segments", "Log segments of journals", None, journals)?;
     let bytes = Some(&Unit::Bytes);
     page.gauge("log_live", "Live part of the log", bytes, float(volume.live_bytes))?;
     page.gauge("data", "Data of all members", bytes, float(volume.data_bytes))?;
@@ -60,6 +62,7 @@ pub(super) fn json(volume: &VolumeSnapshot) -> Value {
         "trimmed_bytes": volume.trimmed_bytes,
         "log_segments": volume.log_segments,
         "free_log_segments": volume.free_log_segments,
+        "journal_log_segments": volume.journal_log_segments,
         "live_bytes": volume.live_bytes,
         "data_bytes": volume.data_bytes,
         "capacity_bytes": volume.capacity_bytes,

@@ -46,7 +46,7 @@ pub(super) fn job<'a>(
                 "trace": trace,
                 "seed": seed,
             }));
-            points.push(Point { subject: subject.clone(), bytes, seed, key });
+            points.push(Point { subject, bytes, seed, key });
         }
     }
     Ok(Job { workload, plan: Plan::none(), points })

@@ -4,6 +4,7 @@ use onefold_device::{
     BlockDevice, LogDetails, VolumeDetails, VolumeDevice, VolumeError, VolumeResize,
 };
 use onefold_format::volume::VolumeName;
+use onefold_journal::Found;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use serde_json::{Map, Value, json};
@@ -103,6 +104,17 @@ fn describe(details: &VolumeDetails) -> Value {
         described["capacity_bytes"] = bytes(log.usage.capacity_blocks).into();
         described["thin"] = log.thin.into();
         described["utilisation"] = (float(log.live_blocks) / float(log.log_blocks)).into();
+    }
+    if let Some(set) = &details.journal {
+        let found =
+            Found { ranges: set.ranges.clone(), remarks: set.remarks.clone(), ..Found::default() };
+        described["content"] = super::journals::as_json(&found);
+        described["journal"] = json!({
+            "mode": "set",
+            "segments": set.segments,
+            "copied_bytes": details.stats.journal_copied * PAGE_BYTES,
+            "demotions": details.stats.journal_demotions,
+        });
     }
     described
 }

@@ -9,7 +9,7 @@ use onefold_units::convert::float;
 use onefold_volume::{Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
-use super::dmz;
+use super::{dmz, journals};
 use crate::cmd::control;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
@@ -63,7 +63,9 @@ impl Info {
         info["path"] = self.path.display().to_string().into();
         info["served"] = true.into();
         let described = match info["mode"].as_str() {
-            Some("log") => table(&info),
+            Some("log") => {
+                table(&info) + &journals::lines(&info["content"]) + &set(&info["journal"])
+            }
             Some("dmz") => dmz::table(&info),
             _ => String::new(),
         };
@@ -84,9 +86,9 @@ impl Info {
             (_, Some(faithful)) => super::modes::info(faithful),
             (None, None) => (json!({}), String::new()),
         };
-        let content = super::journals::of_volume(volume.as_mut(), &mut backing);
-        let described = described + &super::journals::table(&content);
-        info["content"] = super::journals::as_json(&content);
+        let content = journals::of_volume(volume.as_mut(), &mut backing);
+        let described = described + &journals::table(&content);
+        info["content"] = journals::as_json(&content);
         info["path"] = self.path.display().to_string().into();
         info["served"] = false.into();
         info["uuid"] = render::uuid(&label.uuid).into();
@@ -141,6 +143,19 @@ fn table(info: &Value) -> String {
         size("live_bytes"),
         100.0 * info["utilisation"].as_f64().unwrap_or(0.0),
         info["members"].as_array().map_or(0, Vec::len),
+    )
+}
+
+/// The journal set of a served volume, if it looks for journals.
+fn set(set: &Value) -> String {
+    if !set.is_object() {
+        return String::new();
+    }
+    format!(
+        "journal set: {} log segments, {} copied, given up {} times\n",
+        set["segments"],
+        render::size(set["copied_bytes"].as_u64().unwrap_or(0)),
+        set["demotions"],
     )
 }
 

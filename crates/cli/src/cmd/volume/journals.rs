@@ -125,6 +125,23 @@ pub(super) fn as_json(found: &Found) -> Value {
     json!({"ranges": ranges, "remarks": remarks, "blocks_read": found.read_from.len()})
 }
 
+/// The ranges of a reading that came as JSON, a line for each.
+pub(super) fn lines(content: &Value) -> String {
+    let line = |range: &Value| {
+        format!(
+            "{:<8}  {:>9} from block {}, confidence {}: {} at byte {}: {}\n",
+            range["class"].as_str().unwrap_or_default(),
+            render::size(range["blocks"].as_u64().unwrap_or(0) * PAGE_BYTES),
+            range["first_block"],
+            range["confidence"].as_str().unwrap_or_default(),
+            range["system"].as_str().unwrap_or_default(),
+            range["at_byte"],
+            range["why"].as_str().unwrap_or_default(),
+        )
+    };
+    content["ranges"].as_array().into_iter().flatten().map(line).collect()
+}
+
 /// The reading for people, a line for each range and remark.
 pub(super) fn table(found: &Found) -> String {
     let mut text = String::new();

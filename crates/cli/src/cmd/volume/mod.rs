@@ -9,6 +9,7 @@ mod dump;
 mod failure;
 mod family;
 mod info;
+mod journal;
 mod journals;
 mod modes;
 mod rebuild;

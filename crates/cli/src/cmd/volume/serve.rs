@@ -15,6 +15,7 @@ use onefold_units::convert::{float, index64};
 use onefold_volume::Sent;
 
 use super::dmz;
+use super::journal::Journal;
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
@@ -61,6 +62,8 @@ pub(crate) struct Serve {
     frontends: Frontends,
     #[command(flatten)]
     dmz: dmz::Served,
+    #[command(flatten)]
+    journal: Journal,
     /// Serve this snapshot or clone instead of the device of the volume; a snapshot cannot be written
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
@@ -121,11 +124,15 @@ impl Serve {
         if self.dmz.is_of(&self.path, global)? {
             self.expect_dmz()?;
             let control = self.control.as_deref();
-            return dmz::serve(&self.path, &self.dmz, (&self.frontends, control), global);
+            return dmz::serve(
+                &self.path,
+                (&self.dmz, &self.journal),
+                (&self.frontends, control),
+                global,
+            );
         }
-        self.dmz.expect_none()?;
         let backing = super::open_backing(&self.path, true, global)?;
-        let opened = VolumeDevice::open(backing, self.options())?;
+        let opened = VolumeDevice::open(backing, self.options()?)?;
         tell(global, &opened);
         let device = opened.device;
         let served = self.serve(global, &device);
@@ -185,7 +192,7 @@ impl Serve {
         Ok(())
     }
 
-    fn options(&self) -> VolumeOptions {
+    fn options(&self) -> Result<VolumeOptions, CliError> {
         let mut options = VolumeOptions::default();
         options.acknowledge = match self.ack {
             Ack::Buffer => Acknowledge::Buffered,
@@ -209,7 +216,8 @@ impl Serve {
         options.engine.hot_cold = self.hot_cold;
         options.engine.verify = !self.no_verify;
         options.engine.trim = !self.no_trim;
-        options
+        options.journals = self.journal.of_log()?;
+        Ok(options)
     }
 }
 

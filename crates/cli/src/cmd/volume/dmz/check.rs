@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use onefold_device::{DmzChecked, LISTED_MAX};
-use onefold_zoned::{Finding, owner};
+use onefold_zoned::{Finding, Geometry, owner};
 use serde_json::json;
 
 use super::super::check::{DAMAGE, REPAIRED};
-use super::describe::DEVICES;
+use super::describe::device_name;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::{Format, Global};
@@ -42,9 +42,10 @@ pub(in super::super) fn check(
     } else {
         devices.close()?;
     }
+    let geometry = checked.inspection.geometry();
     let lossy = findings.iter().any(|finding| matches!(finding, Finding::Lost(_)));
     let report = Report {
-        lines: findings.iter().map(describe).collect(),
+        lines: findings.iter().map(|finding| describe(finding, geometry)).collect(),
         data,
         repaired,
         lossy,
@@ -127,7 +128,7 @@ fn table(path: &Path, checked: &DmzChecked, report: &Report) -> String {
     lines.join("\n") + "\n"
 }
 
-fn describe(finding: &Finding) -> String {
+fn describe(finding: &Finding, geometry: &Geometry) -> String {
     match finding {
         Finding::Root { set, error } => {
             format!(
@@ -135,7 +136,8 @@ fn describe(finding: &Finding) -> String {
             )
         }
         Finding::Copy { device, error } => {
-            format!("the copy of the root record on the {} device: {error}", DEVICES[*device])
+            let name = device_name(geometry, *device);
+            format!("the copy of the root record on the {name} device: {error}")
         }
         Finding::Map(error) => error.to_string(),
         Finding::Lost(lost) => format!("{lost}: --repair gives that up, it reads as zeroes then"),

@@ -203,18 +203,7 @@ pub(in super::super) fn table(info: &Value) -> String {
         format!("{kind} zones: {}\n", uses.join(", ").replace('_', " "))
     });
     let devices: Vec<String> = devices.collect();
-    let content = info["content"]["ranges"].as_array().into_iter().flatten().map(|range| {
-        format!(
-            "{:<8}  {:>9} from block {}, confidence {}: {} at byte {}: {}\n",
-            range["class"].as_str().unwrap_or_default(),
-            render::size(range["blocks"].as_u64().unwrap_or(0) * PAGE_BYTES),
-            range["first_block"],
-            range["confidence"].as_str().unwrap_or_default(),
-            range["system"].as_str().unwrap_or_default(),
-            range["at_byte"],
-            range["why"].as_str().unwrap_or_default(),
-        )
-    });
+    let content = journals::lines(&info["content"]);
     format!(
         "policy dmz: exports {} in {} chunks of {}, {} mapped; {}\n{}{}{}\n",
         size("logical_bytes"),
@@ -223,7 +212,7 @@ pub(in super::super) fn table(info: &Value) -> String {
         count("mapped_chunks"),
         devices.join(", "),
         kinds.collect::<String>(),
-        content.collect::<String>(),
+        content,
         journal(&info["journal"]),
     )
 }

@@ -3,33 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use onefold_device::edge::Edge;
-use onefold_device::{BlockDevice, DmzOpened, DmzOptions, DmzVolume};
-use onefold_journal::Setting;
+use onefold_device::{BlockDevice, DmzOpened, DmzVolume};
 use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_zoned::JournalMode;
 use serde_json::Value;
 
+use super::super::journal::Journal;
 use super::describe;
 use crate::cmd::control::{self, Command};
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
-use crate::error::{CliError, Exit};
+use crate::error::CliError;
 use crate::output::Global;
-
-/// What becomes of the journal of a file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Journal {
-    /// Nothing, as with dm-zoned
-    Off,
-    /// The chunk of its first write stays in the cache (Choi 2022)
-    One,
-    /// Its chunks stay in the cache if that leaves half of it, else it gets sequential zones; until it is elsewhere or gone
-    Set,
-}
 
 /// Options that only volumes of policy `dmz` have.
 #[derive(Debug, Args)]
@@ -44,44 +32,12 @@ pub(crate) struct Served {
         ]
     )]
     cache: Option<PathBuf>,
-    /// What becomes of the journal of the file system on it
-    #[arg(long, value_enum, default_value = "off", value_name = "MODE")]
-    journal: Journal,
-    /// Where that journal is, in bytes, such as 448MiB-512MiB, the end not included [default: found by reading and watching]
-    #[arg(long, value_name = "A-B", value_parser = parse_ranges)]
-    journal_range: Option<Setting>,
-}
-
-fn parse_ranges(text: &str) -> Result<Setting, String> {
-    Setting::parse(text).map_err(|error| error.to_string())
 }
 
 impl Served {
     /// Whether PATH is to be, or is, a device of such a volume.
     pub(in super::super) fn is_of(&self, path: &Path, global: &Global) -> Result<bool, CliError> {
         Ok(self.cache.is_some() || super::is_alone(path, global)?)
-    }
-
-    /// Refuses what other volumes do not have.
-    pub(in super::super) fn expect_none(&self) -> Result<(), CliError> {
-        if self.journal == Journal::Off && self.journal_range.is_none() {
-            return Ok(());
-        }
-        let text =
-            "--journal and --journal-range are for volumes of policy dmz, and this is another one";
-        Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave them out"))
-    }
-
-    fn options(&self) -> DmzOptions {
-        let journal = match self.journal {
-            Journal::Off => JournalMode::Off,
-            Journal::One => JournalMode::One,
-            Journal::Set => JournalMode::Set,
-        };
-        // Without a mode nobody needs to know where the journal is.
-        let found = if journal == JournalMode::Off { Setting::Off } else { Setting::Detect };
-        let ranges = self.journal_range.clone().unwrap_or(found);
-        DmzOptions { journal, ranges, ..DmzOptions::default() }
     }
 }
 
@@ -99,12 +55,12 @@ fn flush(device: &DmzVolume, _: &Value) -> Result<Value, String> {
 
 pub(in super::super) fn serve(
     path: &Path,
-    asked: &Served,
+    (asked, journal): (&Served, &Journal),
     (frontends, control): (&Frontends, Option<&Path>),
     global: &Global,
 ) -> Result<ExitCode, CliError> {
     let devices = super::open(path, asked.cache.as_deref(), true, global)?;
-    let opened = DmzVolume::open(devices, asked.options())?;
+    let opened = DmzVolume::open(devices, journal.of_dmz())?;
     tell(global, &opened);
     let device = opened.device;
     let served = run(path, &device, (frontends, control), global);

@@ -1,0 +1,195 @@
+//! Looking for journals on a volume in use: the detector sees every write of the device that the volume took, and a thread
+//! reads what it asks for. What it finds only says where blocks are placed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use onefold_format::volume::{VolumeLabel, VolumeMode};
+use onefold_journal::{Detector, Output, Range, Remark, Setting, Write};
+use onefold_units::convert::u64_from;
+use onefold_units::{Lba, Nanos, PAGE_BYTES};
+use onefold_volume::{JournalStreams, MemberId, Volume};
+
+use super::{Shared, State, VolumeError};
+use crate::driver::Fuse;
+
+/// Longest sleep of the thread.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// What becomes of the journals of file systems on a volume of mode `log`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Journals {
+    /// On zones they have log segments of their own, and are found by reading and watching; else they are data.
+    #[default]
+    OnZones,
+    /// They are data.
+    Off,
+    /// They have log segments of their own.
+    Set(Setting),
+}
+
+impl Journals {
+    /// Where to look on a volume; `None`: nowhere.
+    pub(super) fn setting(&self, label: &VolumeLabel) -> Result<Option<Setting>, VolumeError> {
+        let is_log = label.mode == VolumeMode::Log;
+        let zoned = label.devices.iter().any(|device| device.zone_blocks > 0);
+        match self {
+            Self::OnZones => Ok((zoned && is_log).then_some(Setting::Detect)),
+            Self::Off => Ok(None),
+            Self::Set(setting) if is_log => Ok(Some(setting.clone())),
+            Self::Set(_) => {
+                let what = "has no log segments of their own for journals: leave out --journal";
+                Err(VolumeError::Mode { mode: label.mode.name(), what })
+            }
+        }
+    }
+}
+
+/// How an engine runs whose journals are looked for, or not.
+pub(super) const fn streams(setting: Option<&Setting>) -> JournalStreams {
+    match setting {
+        Some(_) => JournalStreams::Apart,
+        None => JournalStreams::Off,
+    }
+}
+
+/// What is known of journals on a served volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalDetails {
+    /// What the detector found.
+    pub ranges: Vec<Range>,
+    /// What it found that gives no range.
+    pub remarks: Vec<Remark>,
+    /// Log segments of the journal set.
+    pub segments: u32,
+}
+
+/// The detector of a volume.
+pub(super) struct Watch {
+    detector: Detector,
+    setting: Setting,
+    blocks: u64,
+    /// Blocks that it asked for.
+    wanted: VecDeque<Lba>,
+    /// Until when the thread sleeps if nothing comes; `None`: for as long as it takes.
+    until: Option<Nanos>,
+}
+
+impl Watch {
+    pub(super) fn new(blocks: u64, setting: Setting) -> Self {
+        let detector = Detector::new(blocks, setting.clone(), Nanos::ZERO);
+        Self { detector, setting, blocks, wanted: VecDeque::new(), until: None }
+    }
+
+    pub(super) fn details(&self, volume: &Volume) -> JournalDetails {
+        JournalDetails {
+            ranges: self.detector.ranges().to_vec(),
+            remarks: self.detector.remarks().to_vec(),
+            segments: volume.journal_segments(),
+        }
+    }
+
+    /// Takes what the detector has to say. Whether the thread has something to do sooner than it knows.
+    fn listen(&mut self, volume: Option<&mut Volume>) -> bool {
+        let mut is_changed = false;
+        while let Some(output) = self.detector.poll_output() {
+            match output {
+                Output::Read(lba) => self.wanted.push_back(lba),
+                Output::Changed => is_changed = true,
+            }
+        }
+        if let Some(volume) = volume.filter(|_| is_changed) {
+            volume.set_journal(self.detector.ranges());
+        }
+        let due = self.detector.poll_timeout();
+        let sooner = due.is_some_and(|due| self.until.is_none_or(|until| due < until));
+        sooner || !self.wanted.is_empty()
+    }
+}
+
+impl Shared {
+    /// Shows the detector, if there is one, something that the host did with a member and the volume took.
+    fn show(&self, state: &mut State, member: MemberId, what: impl FnOnce(&mut Detector, Nanos)) {
+        let Some(watch) = state.watch.as_mut().filter(|_| member == MemberId::DEVICE) else {
+            return;
+        };
+        what(&mut watch.detector, state.now);
+        if watch.listen(state.volume.as_log_mut()) {
+            self.watched.notify_one();
+        }
+    }
+
+    pub(super) fn saw_write(
+        &self,
+        state: &mut State,
+        member: MemberId,
+        lba: Lba,
+        data: &[u8],
+        fua: bool,
+    ) {
+        let (at, bytes) = (lba.raw() * PAGE_BYTES, u64_from(data.len()));
+        let write = Write { at, bytes, data: Some(data), fua };
+        self.show(state, member, |detector, now| detector.handle_write(now, &write));
+    }
+
+    pub(super) fn saw_trim(&self, state: &mut State, member: MemberId, lba: u64, blocks: u64) {
+        let (at, bytes) = (lba * PAGE_BYTES, blocks * PAGE_BYTES);
+        self.show(state, member, |detector, now| detector.handle_trim(now, at, bytes));
+    }
+
+    pub(super) fn saw_flush(&self, state: &mut State, member: MemberId) {
+        self.show(state, member, Detector::handle_flush);
+    }
+}
+
+/// Starts the thread of a volume with a detector.
+pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name("volume-journal".into()).spawn(move || run(&shared))
+}
+
+fn run(shared: &Shared) {
+    let _fuse = Fuse(shared);
+    let mut state = shared.state();
+    while !state.fallen && !state.inbox.closed {
+        shared.tick(&mut state);
+        let State { watch: Some(watch), volume, now, .. } = &mut *state else { return };
+        if watch.blocks != volume.logical_blocks() {
+            *watch = Watch::new(volume.logical_blocks(), watch.setting.clone());
+        }
+        if watch.detector.poll_timeout().is_some_and(|due| due <= *now) {
+            watch.detector.handle_timeout(*now);
+        }
+        watch.listen(volume.as_log_mut());
+        if let Some(lba) = watch.wanted.pop_front() {
+            drop(state);
+            let mut block = Box::new([0; 4096]);
+            let is_read = shared.read_blocks(MemberId::DEVICE, lba.raw(), &mut block[..]).is_ok();
+            state = shared.state();
+            let now = state.now;
+            if let Some(watch) = &mut state.watch {
+                watch.detector.handle_read(now, lba, is_read.then_some(&*block));
+            }
+            continue;
+        }
+        // Also if there is none, so that the volume knows.
+        if let Some(volume) = volume.as_log_mut() {
+            volume.set_journal(watch.detector.ranges());
+        }
+        watch.until = watch.detector.poll_timeout();
+        let pause = watch.until.map_or(IDLE, |due| {
+            Duration::from_nanos(due.get().saturating_sub(now.get())).min(IDLE)
+        });
+        let waited = shared.watched.wait_timeout(state, pause);
+        state = waited.map_or_else(
+            |poisoned| {
+                let mut state = poisoned.into_inner().0;
+                state.fall();
+                state
+            },
+            |waited| waited.0,
+        );
+    }
+}
