@@ -51,7 +51,7 @@ fn config() -> ZnsConfig {
 }
 
 struct Folder {
-    folder: tempfile::TempDir,
+    place: tempfile::TempDir,
     config: ZnsConfig,
     /// Beside the zoned device there is a regular one.
     has_cache: bool,
@@ -69,7 +69,7 @@ impl Folder {
 
     fn with(config: &ZnsConfig, cache_blocks: u64) -> Self {
         let has_cache = config.conventional.is_none();
-        let this = Self { folder: tempfile::tempdir().unwrap(), config: *config, has_cache };
+        let this = Self { place: tempfile::tempdir().unwrap(), config: *config, has_cache };
         drop(Image::create(&this.path("zoned.img"), config, TEXT.to_owned()).unwrap());
         let cache = VolumeBacking::create(&this.path("cache.img"), cache_blocks * BLOCK).unwrap();
         cache.close().unwrap();
@@ -77,7 +77,7 @@ impl Folder {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.place.path().join(name)
     }
 
     fn zoned(&self) -> ZonedDevice {

@@ -56,12 +56,12 @@ enum Place {
 
 impl Place {
     fn new() -> Self {
-        Self::of(config())
+        Self::of(&config())
     }
 
-    fn of(config: ZnsConfig) -> Self {
-        let this = Self::Image(tempfile::tempdir().unwrap(), Box::new(config));
-        drop(Image::create(&this.path(), &config, TEXT.to_owned()).unwrap());
+    fn of(config: &ZnsConfig) -> Self {
+        let this = Self::Image(tempfile::tempdir().unwrap(), Box::new(*config));
+        drop(Image::create(&this.path(), config, TEXT.to_owned()).unwrap());
         this
     }
 
@@ -150,7 +150,7 @@ fn what_was_flushed_survives_cleaning_and_ends_of_the_process() {
 #[test]
 fn a_volume_on_conventional_and_sequential_zones_keeps_what_was_flushed() {
     let config = ZnsConfig { zones: 30, ..config() };
-    let place = Place::of(with_conventional(&config, 6));
+    let place = Place::of(&with_conventional(&config, 6));
     keeps_what_was_flushed(&place);
     let device = place.backing();
     let found = device.as_zoned().unwrap().report(onefold_units::ZoneId::new(0), None).unwrap();
@@ -162,7 +162,7 @@ fn a_volume_on_conventional_and_sequential_zones_keeps_what_was_flushed() {
 /// Conventional zones are trimmed where others are reset.
 #[test]
 fn a_trim_gives_conventional_blocks_back() {
-    let place = Place::of(with_conventional(&config(), 6));
+    let place = Place::of(&with_conventional(&config(), 6));
     let mut backing = place.backing();
     Backing::write(&mut backing, 256, &[7; 3 * 4096]).unwrap();
     Backing::write(&mut backing, 6 * 256, &[8; 4096]).unwrap();
