@@ -155,11 +155,11 @@ fn an_image_from_before_strides_gets_the_feature_in_both_copies() {
 fn a_feature_that_is_not_known_counts_in_either_copy() {
     for copy in 0..2 {
         let folder = Folder::new(&plain());
-        let newer = ImageLabel { features: 12, ..label(&folder, copy) };
+        let newer = ImageLabel { features: 24, ..label(&folder, copy) };
         overwrite(&folder, copy * LABEL_BYTES, &newer.encode().unwrap());
         assert_eq!(
             refusal(&folder),
-            "IMAGE: the image needs features 0xc that this Onefold does not have"
+            "IMAGE: the image needs features 0x18 that this Onefold does not have"
         );
     }
 }

@@ -96,6 +96,8 @@ fn blocks_are_overwritten_in_place_and_commands_end_with_their_zone() {
 /// Actions on all zones and the limits of open and active ones do not know of conventional zones.
 #[test]
 fn what_is_said_of_all_zones_leaves_conventional_ones_alone() {
+    use ZoneState::{NotWritePointer, ReadOnly};
+
     for action in ZoneAction::ALL {
         let mut zns = fresh(&with_conventional(&config(1, 4, limits(1, 2)), 3));
         write(&mut zns, 0, &[1; 16], false).unwrap();
@@ -106,7 +108,6 @@ fn what_is_said_of_all_zones_leaves_conventional_ones_alone() {
         zns.manage(NOW, Select::All, action).unwrap();
         let states: Vec<_> =
             (0..3).map(|zone| zns.zone(ZoneId::new(zone)).unwrap().state).collect();
-        use ZoneState::{NotWritePointer, ReadOnly};
         assert_eq!(states, [NotWritePointer, NotWritePointer, ReadOnly], "{}", action.name());
         assert_eq!(read(&mut zns, 17, 1).unwrap(), [2]);
         let none = zns.report(ZoneId::new(0), Some(NotWritePointer), 9, false).unwrap();

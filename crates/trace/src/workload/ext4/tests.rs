@@ -16,8 +16,8 @@ fn requests(spec: &str) -> Vec<Request> {
 }
 
 /// A file of 64 MiB with a journal of 16 MiB behind it.
-fn small(mode: Ext4Mode, more: &str) -> Vec<Request> {
-    requests(&format!("{},file=64MiB,journal=16MiB,journal_at=256MiB,{more}", mode.name()))
+fn small(kind: Ext4Mode, more: &str) -> Vec<Request> {
+    requests(&format!("{},file=64MiB,journal=16MiB,journal_at=256MiB,{more}", kind.name()))
 }
 
 /// Pages of the device that a request is about.
