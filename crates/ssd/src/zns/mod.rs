@@ -13,7 +13,7 @@
 //!    offline. Write pointers are not stored: recovery finds them on flash and among staged blocks.
 //! 5. A set is erased after NVRAM says that no zone has it, and given to a zone after NVRAM says that it is used.
 //!
-//! The first zones may be conventional ([`conventional`]). There is no zone descriptor extension and no random write area.
+//! The first zones may be conventional (`conventional.rs`). There is no zone descriptor extension and no random write area.
 
 mod allocate;
 mod blocks;
