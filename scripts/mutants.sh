@@ -15,6 +15,7 @@ cd "$(dirname "$0")/.."
 # crate | name | file in crates/CRATE/src | perl expression on the whole file | the rule it breaks
 mutants() {
   cat <<'TABLE'
+ftl|copies-forgotten|gc.rs|s/if self\.superblocks\[victim\.index\(\)\]\.valid > 0 (\{\n            \/\/ Referrers)/if self.superblocks[victim.index()].valid > 0 \&\& self.remap.is_some() $1/|copies that were staged on a superblock that failed are made again
 ftl|commit-staged|checkpoint.rs|s/fn commit\(.*?\n.*?\n\s*self\.program_all_staged\(background\(now\)\)\?;/fn commit(&mut self, now: Nanos, dump: Dump) -> Result<(), FtlError> {/|staged slots in a dumped map are programmed before the commit
 ftl|commit-sync|checkpoint.rs|s/self\.sync\(\)\?;\n(\s*let copy)/$1/|everything a label names is durable before it
 ftl|label-in-place|checkpoint.rs|s/labels\[index64\(dump\.label\.generation % 2\)\]/labels[0]/|labels take turns

@@ -221,17 +221,13 @@ impl<M: Media> Ftl<M> {
             // Host writes that replace its slots are staged elsewhere.
             self.program_all_staged(at)?;
         }
-        if self.superblocks[victim.index()].valid > 0 && self.remap.is_some() {
-            // Referrers that found no room in the log: each gets a copy.
+        if self.superblocks[victim.index()].valid > 0 {
+            // Referrers that found no room in the log, or slots whose copy was staged on a superblock that failed: each gets a copy.
             let cursor = self.layout.data_begin;
             let pass = running.pass + 1;
             self.pools[index(pool)].collection = Some(Collection { cursor, pass, ..running });
             return Ok(());
         }
-        assert!(
-            self.superblocks[victim.index()].valid == 0,
-            "{victim:?} is not empty (invariant 3)"
-        );
         self.write_log()?;
         self.pools[index(pool)].collection = None;
         if let Some(remap) = &mut self.remap {

@@ -9,7 +9,7 @@ use onefold_ftl::RemapScheme;
 use onefold_ftl::{
     Ftl, FtlConfig, FtlError, Layout, RecoverError, RemapConfig, RemapOptions, RemapRange,
 };
-use onefold_nand::{FaultSpec, Media, MemoryMedia, NullMedia};
+use onefold_nand::{FaultSpec, GeometrySpec, Media, MemoryMedia, NullMedia, Span};
 use onefold_testkit::{fill, for_each_seed, stamp_of, version_of};
 use onefold_units::convert::low32;
 use onefold_units::{Cause, Lpn, Nanos, Rng};
@@ -408,6 +408,25 @@ fn faults_without_bytes_keep_the_books() {
             }
             ftl.check().unwrap_or_else(|e| panic!("seed {seed}: {e} after {op:?} with {setup:?}"));
         }
+    }
+}
+
+/// Where many programs fail, no superblock may be left for copies that were staged on one that failed. Collection makes them
+/// again once there is one.
+#[test]
+fn copies_that_found_no_superblock_are_made_again() {
+    for seed in 0..300 {
+        let geometry = GeometrySpec { ways: 2, span: Span::Die, ..spec(14, 4, 8192, 4096) };
+        let config = FtlConfig { gc_start: 0.05, gc_stop: 0.01, ..plain_config() };
+        let mut setup = Setup::new(geometry, config, 0.2).unwrap();
+        setup.faults = FaultSpec { program: 0.05, seed, ..FaultSpec::default() };
+        let mut ftl = setup.build(NullMedia);
+        let mut rng = Rng::new(seed);
+        let ended = (0..3000).find_map(|_| {
+            let lpn = low32(rng.below(u64::from(setup.units())));
+            apply(&mut ftl, &setup, Op::Write { lpn, stream: 0 }, 1).err()
+        });
+        assert!(matches!(ended, None | Some(FtlError::NoSpace)), "{ended:?}");
     }
 }
 
