@@ -71,8 +71,7 @@ impl Both {
     pub(crate) fn report(&self) -> ZoneReport {
         let zoned = device::report_of(&self.zns);
         let capacity = zoned.zone_blocks;
-        let piece =
-            ZoneStatus { conventional: true, state: ZoneState::Full, written: capacity, capacity };
+        let piece = ZoneStatus::conventional(ZoneState::NotWritePointer, capacity);
         let pieces = (0..self.pieces()).map(|_| piece);
         ZoneReport { zones: pieces.chain(zoned.zones).collect(), ..zoned }
     }
