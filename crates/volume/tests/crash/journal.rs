@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use onefold_journal::{Class, Confidence, Origin, Range, System};
 use onefold_testkit::for_each_seed;
-use onefold_units::convert::{index64, low32, u64_from};
+use onefold_units::convert::{low32, u64_from};
 use onefold_units::{Lba, Rng};
 use onefold_volume::{Geometry, JournalStreams, Layout, Options, SegmentInfo, Stats, Stream};
 
 use crate::random::random_run;
 use crate::rig::{Op, Rig};
 use crate::setup::{OPTIONS, Setup, pick};
+use crate::zoned::full_volume_lives_on;
 use crate::zones::ZoneSetup;
 
 /// What a detector says of a journal: `hot` blocks from `first` on, and a ring of `blocks` behind them.
@@ -310,35 +311,12 @@ fn a_journal_that_is_too_large_is_data() {
     assert!(stats(&rig).journal_demotions > 0);
 }
 
-/// Z11. All that a volume exports can be written again and again, whatever has the class of a journal.
+/// Z11. Full volumes go on, whatever has the class of a journal.
 #[test]
 fn full_volumes_with_journals_live_on() {
     for_each_seed(("onefold-volume", "crash", "full_volumes_with_journals_live_on"), 24, |seed| {
-        let mut rng = Rng::new(seed);
-        let usable = [11, 13, 16, 36][index64(rng.below(4))];
-        let capacity = [64, 192][index64(rng.below(2))];
-        let forced = [2, 10, 100][index64(rng.below(3))];
-        let zones = ZoneSetup { size: 256, capacity, limit: Some(7), conventional: 0 };
-        let options = Options { batch_blocks: 256, journal: JournalStreams::Apart, ..OPTIONS };
-        let mut setup = Setup::of(0, 1, options).on_zones(4 + usable, zones);
-        let layout = Layout::new(Geometry::of(&setup.label())).expect("a layout");
-        setup.logical_blocks = layout.logical_max();
-        let mut rig = Rig::new(setup, seed);
-        for _ in 0..2 {
-            for n in 0..setup.logical_blocks {
-                if n % 300 == 0 {
-                    assert!(rig.run(random_journal(&mut rng, setup.logical_blocks)));
-                }
-                let blocks = 1 + rng.below(8).min(setup.logical_blocks - 1);
-                let lba = rng.below(setup.logical_blocks - blocks + 1);
-                assert!(rig.run(Op::Write { lba, blocks, fua: rng.below(forced) == 0 }));
-                rig.step();
-            }
-            assert!(rig.settle());
-            assert_eq!((rig.volume.frozen(), rig.oracle.failed), (None, 0));
-            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {usable} zones"));
-        }
-        rig.assert_counts();
+        let options = Options { journal: JournalStreams::Apart, ..OPTIONS };
+        full_volume_lives_on(seed, 7, options, |rng, blocks| Some(random_journal(rng, blocks)));
     });
 }
 

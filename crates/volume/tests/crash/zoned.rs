@@ -72,32 +72,46 @@ fn random_long_lives_on_zones() {
     });
 }
 
-/// All that a volume exports can be written again and again, however few zones there are: what it says to fit does.
+/// All that a volume on few zones exports can be written again and again; `more` is done once in 300 writes.
+pub(crate) fn full_volume_lives_on(
+    seed: u64,
+    limit: u32,
+    options: Options,
+    more: impl Fn(&mut Rng, u64) -> Option<Op>,
+) {
+    let mut rng = Rng::new(seed);
+    let usable = [11, 13, 16, 36][index64(rng.below(4))];
+    let capacity = [64, 192][index64(rng.below(2))];
+    let forced = [2, 10, 100][index64(rng.below(3))];
+    let zones = ZoneSetup { size: 256, capacity, limit: Some(limit), conventional: 0 };
+    let mut setup = Setup::of(0, 1, Options { batch_blocks: 256, ..options });
+    setup = setup.on_zones(4 + usable, zones);
+    let layout = Layout::new(Geometry::of(&setup.label())).expect("a layout");
+    setup.logical_blocks = layout.logical_max();
+    let mut rig = Rig::new(setup, seed);
+    for _ in 0..2 {
+        for n in 0..setup.logical_blocks {
+            if let Some(op) = (n % 300 == 0).then(|| more(&mut rng, setup.logical_blocks)).flatten()
+            {
+                assert!(rig.run(op));
+            }
+            let blocks = 1 + rng.below(8).min(setup.logical_blocks - 1);
+            let lba = rng.below(setup.logical_blocks - blocks + 1);
+            assert!(rig.run(Op::Write { lba, blocks, fua: rng.below(forced) == 0 }));
+            rig.step();
+        }
+        assert!(rig.settle());
+        assert_eq!((rig.volume.frozen(), rig.oracle.failed), (None, 0));
+        rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {usable} zones"));
+    }
+    rig.assert_counts();
+}
+
+/// However few zones there are: what a volume says to fit does.
 #[test]
 fn full_volumes_on_few_zones_live_on() {
     for_each_seed(("onefold-volume", "crash", "full_volumes_on_few_zones"), 24, |seed| {
-        let mut rng = Rng::new(seed);
-        let usable = [11, 13, 16, 36][index64(rng.below(4))];
-        let capacity = [64, 192][index64(rng.below(2))];
-        let forced = [2, 10, 100][index64(rng.below(3))];
-        let zones = ZoneSetup { size: 256, capacity, limit: Some(4), conventional: 0 };
-        let options = Options { batch_blocks: 256, ..OPTIONS };
-        let mut setup = Setup::of(0, 1, options).on_zones(4 + usable, zones);
-        let layout = Layout::new(Geometry::of(&setup.label())).expect("a layout");
-        setup.logical_blocks = layout.logical_max();
-        let mut rig = Rig::new(setup, seed);
-        for _ in 0..2 {
-            for _ in 0..setup.logical_blocks {
-                let blocks = 1 + rng.below(8).min(setup.logical_blocks - 1);
-                let lba = rng.below(setup.logical_blocks - blocks + 1);
-                assert!(rig.run(Op::Write { lba, blocks, fua: rng.below(forced) == 0 }));
-                rig.step();
-            }
-            assert!(rig.settle());
-            assert_eq!((rig.volume.frozen(), rig.oracle.failed), (None, 0));
-            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {usable} zones"));
-        }
-        rig.assert_counts();
+        full_volume_lives_on(seed, 4, OPTIONS, |_, _| None);
     });
 }
 
