@@ -5,7 +5,8 @@ use std::ops::Range;
 use onefold_nand::Geometry as Flash;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
-    Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Victim, VolumeMode,
+    Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim, Victim,
+    VolumeMode,
 };
 
 use crate::config::Config;
@@ -235,7 +236,7 @@ impl Config {
                 0 => None,
                 segments => Some(segments),
             },
-            trim: self.flag("volume.trim"),
+            trim: if self.flag("volume.trim") { Trim::Always } else { Trim::Never },
             trim_pause: self.time("volume.trim_pause"),
             transaction_pairs: convert::index(self.narrow("volume.transaction")),
             commit_age: self.time("volume.commit_age"),

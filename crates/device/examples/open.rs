@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use onefold_device::{BlockDevice, VolumeBacking, VolumeDevice, VolumeOptions, VolumeSpec};
 use onefold_format::volume::VolumeName;
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Rng};
-use onefold_volume::{Backing, Buffer, Options, Piece, Range, Refusal, drive, mount};
+use onefold_volume::{Backing, Buffer, Options, Piece, Range, Refusal, Trim, drive, mount};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -38,7 +38,7 @@ fn make(path: &Path, bytes: u64) -> Outcome<()> {
     // Small runs, as many as batches of single blocks would make, without the space that their headers would take.
     let options = Options {
         bytes: false,
-        trim: false,
+        trim: Trim::Never,
         eager: false,
         checkpoint_blocks: Options::default().checkpoint_batches,
         ..Options::default()

@@ -129,7 +129,7 @@ fn main() -> Outcome<()> {
         options.io = VolumeIo::Threads;
     }
     options.direct = argument(4) != Some("buffered");
-    options.engine.trim = argument(4) != Some("no-trim");
+    options.trim = argument(4) != Some("no-trim");
     if let Some(batches) = argument(5) {
         options.engine.batches = batches.parse()?;
     }

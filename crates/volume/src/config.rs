@@ -50,6 +50,18 @@ pub enum CleanMove {
     Remap,
 }
 
+/// Which freed log segments are trimmed on the backing. Zones are reset whatever it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trim {
+    /// None.
+    Never,
+    /// Those beyond what the cleaner keeps free (H of volume.md, section 5.7). For files: a hole that is filled again soon
+    /// costs their file system more than the write, and only room that stays free is of use to others.
+    Spare,
+    /// All of them. For drives, which collect what they think is live.
+    Always,
+}
+
 /// How a volume is run. None of it is stored.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,8 +101,8 @@ pub struct Options {
     pub clean_move: CleanMove,
     /// Free log segments below which the cleaner runs; `None`: 2 % of all, at least two above the reserve.
     pub clean_below: Option<u32>,
-    /// Whether freed log segments are trimmed on the backing.
-    pub trim: bool,
+    /// Which freed log segments are trimmed on the backing.
+    pub trim: Trim,
     /// Shortest time between two trims of log segments.
     pub trim_pause: Nanos,
     /// Whether data that is read is checked.
@@ -135,7 +147,7 @@ impl Default for Options {
             victim: Victim::CostBenefit,
             clean_move: CleanMove::Copy,
             clean_below: None,
-            trim: true,
+            trim: Trim::Always,
             trim_pause: Nanos::new(50_000_000),
             verify: true,
             bytes: true,

@@ -58,7 +58,7 @@ pub use backing::{Backing, Piece, drive, execute, settle};
 pub use check::{Miscount, SegmentInfo};
 pub use config::{
     BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN,
-    Victim,
+    Trim, Victim,
 };
 pub use engine::Engine;
 pub use error::MountError;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use onefold_units::{LogSegmentId, Nanos};
 
+use crate::config::Trim;
 use crate::io::{IoFailed, IoKind};
 use crate::log::Stream;
 use crate::pending::Purpose;
@@ -60,6 +61,7 @@ impl Volume {
             let front = self.trims.queue.front().copied();
             let leaving = front.is_some_and(|id| self.segments.of(id).leaving);
             let zoned = front.is_some_and(|id| self.layout.is_sequential(id));
+            let wanted = zoned || self.trims_freed();
             let hurry = self.segments.free_count() < self.layout.low();
             let blocked = self.segments.available() <= Self::kept_from(Stream::User);
             let due =
@@ -67,12 +69,12 @@ impl Volume {
             let alone = self.trims.under_way == 0
                 || self.options.trim_pause == Nanos::ZERO
                 || zoned && hurry;
-            if (self.options.trim || zoned) && !leaving && due && alone {
+            if wanted && !leaving && due && alone {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.trims.under_way += 1;
                 self.trims.next = self.now + self.options.trim_pause;
                 self.send_trim(segment);
-            } else if leaving || (!zoned && (!self.options.trim || blocked)) {
+            } else if leaving || !wanted || (!zoned && blocked) {
                 let segment = self.trims.queue.pop_front().expect("checked above");
                 self.segments.freed(segment);
             } else {
@@ -80,6 +82,16 @@ impl Volume {
             }
         }
     }
+
+    /// Whether a log segment that is given back now is trimmed.
+    fn trims_freed(&self) -> bool {
+        match self.options.trim {
+            Trim::Never => false,
+            Trim::Spare => self.segments.free_count() >= self.layout.high(),
+            Trim::Always => true,
+        }
+    }
+
     fn send_trim(&mut self, segment: LogSegmentId) {
         let at = self.start_of(segment);
         if self.layout.is_sequential(segment) {

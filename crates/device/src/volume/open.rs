@@ -9,7 +9,7 @@ use onefold_format::volume::{
 };
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery};
+use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery, Trim};
 
 use super::backing::VolumeBacking;
 use super::bell::Bell;
@@ -53,9 +53,11 @@ pub struct VolumeOptions {
     pub direct: bool,
     /// Whether the cleaner moves blocks by remap where the backing can: an emulated SSD with `ftl.remap`.
     pub remap: bool,
+    /// Whether the backing is told which log segments hold nothing: drives of all, files of those that stay free.
+    pub trim: bool,
     /// What becomes of the journals of file systems.
     pub journals: Journals,
-    /// What the engine is run with, but for how the cleaner moves blocks and for streams of journals.
+    /// What the engine is run with, but for how the cleaner moves blocks, trims, and streams of journals.
     pub engine: Options,
 }
 
@@ -74,6 +76,7 @@ impl Default for VolumeOptions {
             io: VolumeIo::Auto,
             direct: true,
             remap: true,
+            trim: true,
             journals: Journals::default(),
             engine: Options { batches: BATCHES, preload: PRELOAD, ..Options::default() },
         }
@@ -328,6 +331,7 @@ impl VolumeDevice {
         let mut options = options;
         let remaps = options.remap && can_remap(&backing, &label);
         options.engine.clean_move = if remaps { CleanMove::Remap } else { CleanMove::Copy };
+        options.engine.trim = trims(&backing, options.trim);
         if options.engine.paper_flush {
             return Err(VolumeError::PaperFlush);
         }
@@ -374,6 +378,15 @@ impl VolumeDevice {
         let (member, threads) = (MemberId::DEVICE, Arc::new(threads));
         let device = Self { shared, member, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
+    }
+}
+
+/// Which log segments are trimmed. Somebody who writes files has no use for a hole that is filled again soon.
+fn trims(backing: &VolumeBacking, wanted: bool) -> Trim {
+    match backing.as_file() {
+        _ if !wanted => Trim::Never,
+        Some(file) if file.is_regular() => Trim::Spare,
+        _ => Trim::Always,
     }
 }
 

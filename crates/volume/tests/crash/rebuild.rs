@@ -336,7 +336,8 @@ fn assert_begins_again(setup: &Setup, image: &Image, rng: &mut Rng, seed: u64) {
 /// Every log segment has headers of some use, so the new map can only go where dead versions lie.
 #[test]
 fn a_rebuild_without_free_log_segments_begins_again() {
-    let options = onefold_volume::Options { trim: false, ..crate::setup::OPTIONS };
+    let options =
+        onefold_volume::Options { trim: onefold_volume::Trim::Never, ..crate::setup::OPTIONS };
     let setup = Setup::of(64 * 134, 3000, options);
     for seed in 1..3 {
         let (mut rig, mut rng) = (Rig::new(setup, seed), Rng::new(seed));
@@ -373,7 +374,8 @@ fn nothing_is_made_anew_without_need() {
 /// A block that the cleaner copied, and that the host overwrote before the copy was sent: the copy gets the higher number.
 #[test]
 fn a_copy_that_was_dead_when_it_was_sent_does_not_count() {
-    let options = onefold_volume::Options { trim: false, ..crate::setup::OPTIONS };
+    let options =
+        onefold_volume::Options { trim: onefold_volume::Trim::Never, ..crate::setup::OPTIONS };
     let setup = Setup::of(64 * 134, 900, options);
     let mut rig = Rig::new(setup, 3);
     let mut rng = Rng::new(3);

@@ -4,7 +4,7 @@ use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, 
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{
-    Areas, CleanMove, JournalStreams, Options, TRANSACTION_PAIRS_MAX, Victim, format,
+    Areas, CleanMove, JournalStreams, Options, TRANSACTION_PAIRS_MAX, Trim, Victim, format,
 };
 
 use crate::disk::Disk;
@@ -45,7 +45,7 @@ pub(crate) const OPTIONS: Options = Options {
     victim: Victim::Greedy,
     clean_move: CleanMove::Copy,
     clean_below: None,
-    trim: true,
+    trim: Trim::Always,
     trim_pause: Nanos::ZERO,
     verify: true,
     bytes: true,
@@ -156,7 +156,7 @@ impl Setup {
         let commit_age = pick(rng, &[Nanos::new(20_000_000), Nanos::new(1 << 50)]);
         let table_bytes = pick(rng, &[u64::MAX, 40_000]);
         let transaction_pairs = pick(rng, &[40, TRANSACTION_PAIRS_MAX]);
-        let trim = rng.below(4) > 0;
+        let trim = pick(rng, &[Trim::Always, Trim::Always, Trim::Spare, Trim::Never]);
         let options = Options { transaction_pairs, commit_age, table_bytes, trim, ..OPTIONS };
         let logical_blocks = pick(rng, &[900, 4000, 5500]);
         let backing_blocks = 8576 + rng.below(700);

@@ -91,7 +91,7 @@ pub(crate) struct Serve {
     /// Do not check the checksums of what is read
     #[arg(long)]
     no_verify: bool,
-    /// Do not tell the backing which log segments hold nothing
+    /// Do not tell the backing which log segments hold nothing (files are told only of those that stay free)
     #[arg(long)]
     no_trim: bool,
     /// Clean by copying, also on an emulated SSD that can remap
@@ -215,7 +215,7 @@ impl Serve {
         }
         options.engine.hot_cold = self.hot_cold;
         options.engine.verify = !self.no_verify;
-        options.engine.trim = !self.no_trim;
+        options.trim = !self.no_trim;
         options.journals = self.journal.of_log()?;
         Ok(options)
     }

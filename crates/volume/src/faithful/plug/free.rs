@@ -5,6 +5,7 @@ use std::ops::Range;
 use onefold_units::convert::u64_from;
 
 use super::{Job, Phase};
+use crate::config::Trim;
 use crate::faithful::Faithful;
 use crate::faithful::commit::Stage;
 use crate::faithful::io::Purpose;
@@ -60,7 +61,7 @@ impl Faithful {
     }
 
     pub(super) fn trim(&mut self, job: &mut Job) {
-        let pieces = if self.options.trim { &job.pieces[..] } else { &[] };
+        let pieces = if self.options.trim != Trim::Never { &job.pieces[..] } else { &[] };
         for piece in pieces {
             let blocks = piece.end - piece.start;
             self.stats.trim_sent += u64::from(blocks);
