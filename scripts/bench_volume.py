@@ -114,6 +114,13 @@ def report(rows):
         half = statistics.median(row["read_median_us"] / row["bypass_median_us"] for row in pairs)
         with_us, without = median(pairs, "read_us"), median(pairs, "bypass_us")
         print(f"| {how} | {with_us:.2f} | {without:.2f} | {mean:.4f} | {half:.4f} |")
+    print()
+    print("| 4 KiB random reads per second, 8 threads | with us | without us | with / without |")
+    print("|---|---|---|---|")
+    for how in ["uring direct", "threads direct"]:
+        share = statistics.median(row["deep_reads"] / row["deep_bypass"] for row in rows[how])
+        deep, bypass = median(rows[how], "deep_reads"), median(rows[how], "deep_bypass")
+        print(f"| {how} | {deep:.0f} | {bypass:.0f} | {share:.4f} |")
     reads = rows["nbd randread"]
     cpu = f"server {median(reads, 'server_cpu'):.2f}, fio {median(reads, 'cpu'):.2f}"
     print(f"\nNBD random reads, depth 128, one connection: {median(reads, 'iops'):.0f} IOPS (CPUs: {cpu})")

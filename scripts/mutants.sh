@@ -122,6 +122,8 @@ study|key-volatile|key.rs|s/"volatile": study\.volatile,//|results with other fl
 study|key-version|key.rs|s/"version": version,/"version": version.len(),/|results of another version are not taken
 study|failed-stays|run/mod.rs|s/is_some_and\(\|row\| row\.error\.is_none\(\)\)/is_some()/|failed points are tried again
 study|torn-line|store.rs|s/rposition\(\|byte\| \*byte == b'\\n'\)/rposition(|_| true)/|a line without its end does not count
+volume|spare-young|trims.rs|s/Trim::Spare if self\.now < since \+ SPARE_AGE => Way::Wait,//|a file is told of log segments that stay free
+volume|spare-never|trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
 volume|journal-cleaned|clean/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone
 volume|journal-for-ever|journal.rs|s/self\.appended\[at\] - segment\.mark < self\.lap\[at\]/self.lap[at] > 0/|what a lap left behind is no part of the set
 volume|journal-too-large|journal.rs|s/set \* SHARE <= self\.layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most

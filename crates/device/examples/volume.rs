@@ -116,6 +116,57 @@ fn read_in_turns(device: &VolumeDevice, file: &File, time: Duration) -> Outcome<
     Ok(nanos.map(summary))
 }
 
+/// Threads that read side by side.
+const READERS: u64 = 8;
+
+/// How long they read in one way, before it is the turn of the other one.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Reads that many threads do in a turn, each one after the other, and how long it took.
+fn read_a_turn(seed: u64, read: &(dyn Fn(u64, &mut [u8]) -> bool + Sync)) -> (u64, Duration) {
+    let (count, begin) = (AtomicU64::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        for reader in 0..READERS {
+            let count = &count;
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed * READERS + reader);
+                let mut buffer = Buffer::new(BLOCK);
+                let mut done = 0;
+                while begin.elapsed() < TURN && read(rng.next_u64(), buffer.bytes_mut()) {
+                    done += 1;
+                }
+                count.fetch_add(done, Relaxed);
+            });
+        }
+    });
+    (count.into_inner(), begin.elapsed())
+}
+
+/// Random reads per second of many threads, in turns with the volume and without it: medians of all turns.
+fn read_side_by_side(device: &VolumeDevice, file: &File, time: Duration) -> [f64; 2] {
+    let with = |random: u64, buffer: &mut [u8]| {
+        device.read(random % (VOLUME / 4096) * 4096, buffer).is_ok()
+    };
+    let without = |random: u64, buffer: &mut [u8]| {
+        file.read_exact_at(buffer, random % (BACKING / 4096) * 4096).is_ok()
+    };
+    let mut rates = [Vec::new(), Vec::new()];
+    let begin = Instant::now();
+    for turn in 0.. {
+        if begin.elapsed() > time {
+            break;
+        }
+        let way: &(dyn Fn(u64, &mut [u8]) -> bool + Sync) =
+            if turn % 2 == 0 { &with } else { &without };
+        let (reads, took) = read_a_turn(turn, way);
+        rates[usize::from(turn % 2 == 1)].push(float(reads) / took.as_secs_f64());
+    }
+    rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+    })
+}
+
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |at: usize| arguments.get(at).map(String::as_str);
@@ -155,6 +206,7 @@ fn main() -> Outcome<()> {
     let cpu_reading = cpu_seconds();
     let [with, without] = read_in_turns(&device, &file, seconds)?;
     let cpu_reading = cpu_seconds() - cpu_reading;
+    let [deep, deep_bypass] = read_side_by_side(&device, &file, seconds);
     device.close()?;
     let mib = |blocks: u64| float(blocks) / 256.0;
     writeln!(
@@ -162,7 +214,7 @@ fn main() -> Outcome<()> {
         "{{\"io\": \"{}\", \"threads\": {threads}, \"write_iops\": {:.0}, \"user_mib_s\": {:.1}, \
          \"sent_mib_s\": {:.1}, \"waf\": {:.3}, \"waited\": {:.3}, \"write_cpu\": {:.2}, \"read_us\": {:.2}, \
          \"bypass_us\": {:.2}, \"read_median_us\": {:.2}, \"bypass_median_us\": {:.2}, \
-         \"read_cpu\": {:.2}}}",
+         \"read_cpu\": {:.2}, \"deep_reads\": {deep:.0}, \"deep_bypass\": {deep_bypass:.0}}}",
         before.io,
         float(blocks) / took,
         mib(blocks) / took,

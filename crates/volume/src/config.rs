@@ -55,8 +55,8 @@ pub enum CleanMove {
 pub enum Trim {
     /// None.
     Never,
-    /// Those beyond what the cleaner keeps free (H of volume.md, section 5.7). For files: a hole that is filled again soon
-    /// costs their file system more than the write, and only room that stays free is of use to others.
+    /// Those that are not needed for 30 s because enough others are free (H of volume.md, section 5.7). For files: a hole
+    /// that is filled again soon costs their file system more than the write, and only room that stays free is of use to others.
     Spare,
     /// All of them. For drives, which collect what they think is live.
     Always,

@@ -11,10 +11,25 @@ use crate::log::Stream;
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
+/// How long a log segment waits before it is trimmed as one that stays free ([`Trim::Spare`]).
+const SPARE_AGE: Nanos = Nanos::new(30_000_000_000);
+
+/// What becomes of a log segment that was given back.
+#[derive(Clone, Copy)]
+enum Way {
+    /// It is trimmed, then free.
+    Trim,
+    /// It is free.
+    Free,
+    /// It may stay free long enough to be trimmed.
+    Wait,
+}
+
 /// Log segments on their way to the free list.
 #[derive(Debug, Default)]
 pub(crate) struct Trims {
-    queue: VecDeque<LogSegmentId>,
+    /// Those that wait, and since when.
+    queue: VecDeque<(LogSegmentId, Nanos)>,
     under_way: u32,
     over: Vec<LogSegmentId>,
     /// When the next one may be trimmed.
@@ -22,13 +37,13 @@ pub(crate) struct Trims {
 }
 
 impl Trims {
-    pub(crate) fn push(&mut self, segment: LogSegmentId) {
-        self.queue.push_back(segment);
+    pub(crate) fn push(&mut self, segment: LogSegmentId, now: Nanos) {
+        self.queue.push_back((segment, now));
     }
 
     /// Log segments that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = LogSegmentId> + '_ {
-        self.queue.iter().copied()
+        self.queue.iter().map(|(segment, _)| *segment)
     }
 
     /// Log segments that are on their way.
@@ -36,8 +51,10 @@ impl Trims {
         onefold_units::convert::u32_from(self.queue.len() + self.over.len()) + self.under_way
     }
 
-    pub(crate) fn deadline(&self) -> Option<Nanos> {
-        (!self.queue.is_empty() && self.under_way == 0).then_some(self.next)
+    pub(crate) fn deadline(&self, trim: Trim) -> Option<Nanos> {
+        let (_, since) = self.queue.front()?;
+        let aged = if trim == Trim::Spare { *since + SPARE_AGE } else { Nanos::ZERO };
+        (self.under_way == 0).then_some(self.next.max(aged))
     }
 }
 
@@ -57,42 +74,38 @@ impl Volume {
         for segment in std::mem::take(&mut self.trims.over) {
             self.segments.freed(segment);
         }
-        while !self.trims.queue.is_empty() {
-            let front = self.trims.queue.front().copied();
-            let leaving = front.is_some_and(|id| self.segments.of(id).leaving);
-            let zoned = front.is_some_and(|id| self.layout.is_sequential(id));
-            let wanted = zoned || self.trims_freed();
+        while let Some((segment, since)) = self.trims.queue.front().copied() {
+            let zoned = self.layout.is_sequential(segment);
+            let pauses = self.options.trim_pause > Nanos::ZERO;
             let hurry = self.segments.free_count() < self.layout.low();
+            let due = hurry || !pauses || self.now >= self.trims.next;
+            let alone = self.trims.under_way == 0 || !pauses || zoned && hurry;
             let blocked = self.segments.available() <= Self::kept_from(Stream::User);
-            let due =
-                hurry || self.now >= self.trims.next || self.options.trim_pause == Nanos::ZERO;
-            let alone = self.trims.under_way == 0
-                || self.options.trim_pause == Nanos::ZERO
-                || zoned && hurry;
-            if wanted && !leaving && due && alone {
-                let segment = self.trims.queue.pop_front().expect("checked above");
-                self.trims.under_way += 1;
-                self.trims.next = self.now + self.options.trim_pause;
-                self.send_trim(segment);
-            } else if leaving || !wanted || (!zoned && blocked) {
-                let segment = self.trims.queue.pop_front().expect("checked above");
-                self.segments.freed(segment);
-            } else {
-                return;
+            match self.way_of(segment, since) {
+                Way::Trim if due && alone => self.send_trim(segment),
+                Way::Trim | Way::Wait if zoned || !blocked => return,
+                _ => self.segments.freed(segment),
             }
+            self.trims.queue.pop_front();
         }
     }
 
-    /// Whether a log segment that is given back now is trimmed.
-    fn trims_freed(&self) -> bool {
+    /// What becomes of a log segment that was given back at `since`.
+    fn way_of(&self, segment: LogSegmentId, since: Nanos) -> Way {
+        let stays_free = self.segments.free_count() >= self.layout.high();
         match self.options.trim {
-            Trim::Never => false,
-            Trim::Spare => self.segments.free_count() >= self.layout.high(),
-            Trim::Always => true,
+            _ if self.segments.of(segment).leaving => Way::Free,
+            _ if self.layout.is_sequential(segment) => Way::Trim,
+            Trim::Never => Way::Free,
+            Trim::Spare if !stays_free => Way::Free,
+            Trim::Spare if self.now < since + SPARE_AGE => Way::Wait,
+            Trim::Spare | Trim::Always => Way::Trim,
         }
     }
 
     fn send_trim(&mut self, segment: LogSegmentId) {
+        self.trims.under_way += 1;
+        self.trims.next = self.now + self.options.trim_pause;
         let at = self.start_of(segment);
         if self.layout.is_sequential(segment) {
             self.stats.zone_resets += 1;

@@ -232,7 +232,7 @@ impl Volume {
         batches
             .chain(flush)
             .chain(self.checkpoint.deadline(&self.options))
-            .chain(self.trims.deadline())
+            .chain(self.trims.deadline(self.options.trim))
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }

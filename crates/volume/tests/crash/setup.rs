@@ -129,7 +129,7 @@ impl Setup {
             } else {
                 pick(rng, &[None, Some(16)])
             },
-            trim: rng.below(4) > 0,
+            trim: pick(rng, &[Trim::Always, Trim::Always, Trim::Spare, Trim::Never]),
             trim_pause: pick(rng, &[Nanos::ZERO, Nanos::new(3_000_000)]),
             preload: pick(rng, &[0, 1, 2, 128]),
             ..OPTIONS

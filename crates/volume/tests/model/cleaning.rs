@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal};
+use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal, Trim};
 
 use crate::{BLOCK, Rig, options, stamp};
 
@@ -27,6 +27,22 @@ fn trims_keep_no_pause_where_log_segments_are_short() {
     let rig = worn(Options { trim_pause: Nanos::new(1 << 50), ..options() });
     let stats = rig.volume.stats();
     assert!(stats.trim_sent / SEGMENT > stats.freed_segments / 2, "{stats:?}");
+}
+
+/// Files are not told of log segments that are written again soon, but of those that stay free.
+#[test]
+fn spare_log_segments_are_trimmed_when_they_stayed_free() {
+    let mut rig = worn(Options { trim: Trim::Spare, ..options() });
+    assert_eq!(rig.volume.stats().trim_sent, 0, "while all are in use");
+    let blocks = rig.blocks();
+    rig.trim(0, blocks);
+    // 29 s, then a minute.
+    for (steps, least, most) in [(14_500, 0, 0), (30_000, 120, 160)] {
+        (0..steps).for_each(|_| rig.step());
+        let trimmed = rig.volume.stats().trim_sent / SEGMENT;
+        assert!((least..=most).contains(&trimmed), "{trimmed} log segments after {:?}", rig.now);
+    }
+    rig.read_all();
 }
 
 /// No batch is sure to fit what is left of a log segment, so each write needs one that is listed by a root.
