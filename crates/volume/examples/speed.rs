@@ -2,12 +2,15 @@
 //!
 //! Counts the CPU time of the thread, so other programs disturb little.
 //!
-//! `cargo run --release -p onefold-volume --example speed -- [GIB]`
+//! `cargo run --release -p onefold-volume --example speed -- [GIB [bytes]]`
+//!
+//! Memory is that of the first run: without bytes of blocks that of the map and all tables, with `bytes` also that of
+//! the batches.
 use std::collections::VecDeque;
 use std::io::Write as _;
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
-use onefold_units::convert::{float, index64};
+use onefold_units::convert::{float, index, index64};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
     Backing, IoFailed, IoId, IoKind, Options, Range, ReadPlan, Refusal, Volume, format, mount,
@@ -23,33 +26,51 @@ const SEGMENT_BLOCKS: u32 = 1024;
 /// Writes to the backing that are under way.
 const IN_FLIGHT: usize = 4;
 
-/// Keeps what is read again; data goes nowhere.
-struct Nowhere(Vec<Option<Box<[u8]>>>);
+/// Bytes of a slab: so many that the allocator never puts it between what the volume has.
+const SLAB: usize = 64 << 20;
 
-impl Nowhere {
-    fn keep(&mut self, at: u64, bytes: &[u8]) {
-        for (kept, block) in self.0[index64(at)..].iter_mut().zip(bytes.chunks(BLOCK)) {
-            match kept {
-                Some(kept) => kept.copy_from_slice(block),
-                None => *kept = Some(block.into()),
-            }
-        }
-    }
+/// Keeps what is read again; data goes nowhere.
+struct Nowhere {
+    /// The number of the block that is kept of a place, from 1 on; 0: none is.
+    places: Vec<u32>,
+    slabs: Vec<Vec<u8>>,
+    kept: u32,
 }
 
 impl Nowhere {
+    fn new(blocks: u64) -> Self {
+        // Not zeroes: they would take no memory until they are written.
+        let mut places = vec![1; index64(blocks)];
+        places.fill(0);
+        Self { places, slabs: Vec::new(), kept: 0 }
+    }
+
+    fn keep(&mut self, at: u64, bytes: &[u8]) {
+        for (place, block) in self.places[index64(at)..].iter_mut().zip(bytes.chunks(BLOCK)) {
+            if *place == 0 {
+                self.kept += 1;
+                *place = self.kept;
+                if index(self.kept) * BLOCK > self.slabs.len() * SLAB {
+                    self.slabs.push(vec![0; SLAB]);
+                }
+            }
+            let at = index(*place - 1) * BLOCK;
+            self.slabs[at / SLAB][at % SLAB..][..BLOCK].copy_from_slice(block);
+        }
+    }
+
     /// Memory of what is kept.
     fn resident_bytes(&self) -> f64 {
-        let kept: u32 = self.0.iter().map(|kept| u32::from(kept.is_some())).sum();
-        f64::from(kept) * 4112.0
+        f64::from(self.kept) * 4096.0
     }
 }
 
 impl Backing for Nowhere {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        for (kept, block) in self.0[index64(at)..].iter().zip(bytes.chunks_mut(BLOCK)) {
-            if let Some(kept) = kept {
-                block.copy_from_slice(kept);
+        for (place, block) in self.places[index64(at)..].iter().zip(bytes.chunks_mut(BLOCK)) {
+            if let Some(kept) = place.checked_sub(1) {
+                let at = index(kept) * BLOCK;
+                block.copy_from_slice(&self.slabs[at / SLAB][at % SLAB..][..BLOCK]);
             }
         }
         Ok(())
@@ -82,7 +103,7 @@ impl Rig {
     fn new(gib: u64, bytes: bool) -> Outcome<Self> {
         let blocks = gib << 18;
         let backing_blocks = 2 * blocks;
-        let mut backing = Nowhere(vec![None; index64(backing_blocks)]);
+        let mut backing = Nowhere::new(backing_blocks);
         format(&mut backing, &label(backing_blocks, blocks))?;
         let options = Options { bytes, ..Options::default() };
         let (volume, _) = mount(&mut backing, backing_blocks, options)?;
@@ -191,9 +212,8 @@ fn measure(name: &str, count: u64, mut one: impl FnMut(u64) -> Outcome<()>) -> O
     say(format_args!("{name:44} {:6.2} M/s, {ns:6.0} CPU ns", 1e3 / ns))
 }
 
-fn run(gib: u64, bytes: bool) -> Outcome<()> {
+fn run(gib: u64, bytes: bool, is_first: bool) -> Outcome<()> {
     let mut rig = Rig::new(gib, bytes)?;
-    rig.backing.0.fill(None);
     let before = resident_bytes()?;
     let blocks = rig.blocks;
     let (mut rng, data) = (Rng::new(1), vec![0x5A; BLOCK]);
@@ -222,8 +242,8 @@ fn run(gib: u64, bytes: bool) -> Outcome<()> {
         Ok(())
     })?;
     say(format_args!("{with}: {sent:.2} blocks sent per block written"))?;
-    if bytes {
-        return Ok(()); // What the first run gave back to the allocator is in use again.
+    if !is_first {
+        return Ok(()); // What the run before gave back to the allocator is in use again.
     }
     let end = resident_bytes()? - rig.backing.resident_bytes() - before;
     let (full, end) = (full / 1_048_576.0, end / 1_048_576.0);
@@ -235,6 +255,9 @@ fn run(gib: u64, bytes: bool) -> Outcome<()> {
 
 fn main() -> Outcome<()> {
     let gib = std::env::args().nth(1).map_or(Ok(4), |text| text.parse())?;
-    run(gib, false)?;
-    run(gib, true)
+    let only_bytes = std::env::args().nth(2).is_some_and(|word| word == "bytes");
+    if !only_bytes {
+        run(gib, false, true)?;
+    }
+    run(gib, true, only_bytes)
 }
