@@ -5,6 +5,7 @@ use onefold_units::convert::{index, low16};
 use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
 use crate::io::{IoFailed, IoKind};
+use crate::layout::Layout;
 use crate::log::{BLOCK, BatchId, Progress, Stream};
 use crate::page::Entry;
 use crate::pending::Purpose;
@@ -28,7 +29,7 @@ impl Volume {
         let rest = self.segment_blocks()
             - if state.segment.is_some() { state.used } else { self.segment_blocks() };
         // A batch takes at most 250 blocks, and one more may be cut short by the end of a log segment.
-        let more = index((blocks - room).div_ceil(self.blocks_of_batch(stream).min(251) - 1)) + 1;
+        let more = index((blocks - room).div_ceil(self.blocks_of_batch().min(251) - 1)) + 1;
         let has_segment = rest >= 2 * self.options.batch_blocks + blocks
             || self.segments.available() > Self::kept_from(stream);
         self.log.batches_left(stream) >= more && has_segment
@@ -45,9 +46,11 @@ impl Volume {
         self.begin_batch(stream)
     }
 
-    /// Blocks of a new batch, its header included.
-    pub(crate) fn blocks_of_batch(&self, stream: Stream) -> u32 {
-        if stream.is_user() { self.service.batch_blocks() } else { self.options.batch_blocks }
+    /// Blocks of a new batch, its header included. Where log segments are so short that the host waits for the cleaner anyway, every
+    /// header counts.
+    pub(crate) fn blocks_of_batch(&self) -> u32 {
+        let short = self.segments.free_count() < Layout::reserve();
+        if short { self.options.batch_blocks } else { self.service.batch_blocks() }
     }
 
     fn begin_batch(&mut self, stream: Stream) -> BatchId {
@@ -85,7 +88,7 @@ impl Volume {
         let state = self.log.stream_mut(stream);
         state.segment = Some(segment);
         state.used = used;
-        (segment, start, self.capacity_in(stream, blocks - used))
+        (segment, start, self.capacity_in(blocks - used))
     }
 
     /// Sends a batch: it gets its number, its header is written, and the next batch of the stream begins behind it.

@@ -94,8 +94,8 @@ impl Volume {
     }
 
     /// Blocks that a batch may have where so many are left. It leaves none on a zone that are too few for another batch.
-    pub(crate) fn capacity_in(&self, stream: Stream, rest: u32) -> u32 {
-        let most = rest.min(self.blocks_of_batch(stream));
+    pub(crate) fn capacity_in(&self, rest: u32) -> u32 {
+        let most = rest.min(self.blocks_of_batch());
         let zoned = self.layout.is_zoned();
         if zoned && (1..BATCH_MIN).contains(&(rest - most)) { rest - BATCH_MIN } else { most }
     }

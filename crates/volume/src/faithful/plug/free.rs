@@ -61,7 +61,7 @@ impl Faithful {
     }
 
     pub(super) fn trim(&mut self, job: &mut Job) {
-        let pieces = if self.options.trim != Trim::Never { &job.pieces[..] } else { &[] };
+        let pieces = if self.options.trim == Trim::Never { &[] } else { &job.pieces[..] };
         for piece in pieces {
             let blocks = piece.end - piece.start;
             self.stats.trim_sent += u64::from(blocks);
