@@ -4,9 +4,10 @@ use onefold_format::volume::{BatchHeader, Records as Encoded, SegmentState};
 use onefold_units::convert::{index, low16};
 use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
+use crate::config::BATCH_BLOCKS_MAX;
 use crate::io::{IoFailed, IoKind};
 use crate::layout::Layout;
-use crate::log::{BLOCK, BatchId, Progress, Stream};
+use crate::log::{BLOCK, Batch, BatchId, CLEAN_RECORDS_MAX, Progress, Stream};
 use crate::page::Entry;
 use crate::pending::Purpose;
 use crate::stats::Sent;
@@ -22,17 +23,21 @@ impl Volume {
     /// Whether a stream can take so many blocks now.
     pub(crate) fn can_append(&self, stream: Stream, blocks: u32) -> bool {
         let state = self.log.stream(stream);
-        let room = state.open.map_or(0, |open| self.log.batch(open).room());
+        let open = state.open.map(|open| self.log.batch(open));
+        let room = open.map_or(0, Batch::room);
         if room >= blocks {
             return true;
         }
-        let rest = self.segment_blocks()
-            - if state.segment.is_some() { state.used } else { self.segment_blocks() };
-        // A batch takes at most 250 blocks, and one more may be cut short by the end of a log segment.
-        let more = index((blocks - room).div_ceil(self.blocks_of_batch().min(251) - 1)) + 1;
-        let has_segment = rest >= 2 * self.options.batch_blocks + blocks
+        let taken = state.used + open.map_or(0, |batch| batch.capacity);
+        let rest = state.segment.map_or(0, |_| self.segment_blocks() - taken);
+        let blocks = blocks - room;
+        // One more may be cut short by the end of a log segment.
+        let most = self.blocks_of_batch(stream).min(CLEAN_RECORDS_MAX + 1);
+        let more = blocks.div_ceil(most - 1) + 1;
+        // Each takes a header, and may be padded.
+        let has_segment = rest >= blocks + more * self.layout.geometry().unit_blocks
             || self.segments.available() > Self::kept_from(stream);
-        self.log.batches_left(stream) >= more && has_segment
+        self.log.batches_left(stream) >= index(more) && has_segment
     }
 
     /// The batch of a stream that has room for a block; [`Volume::can_append`] said that there is one.
@@ -48,19 +53,27 @@ impl Volume {
 
     /// Blocks of a new batch, its header included. Where log segments are so short that the host waits for the cleaner anyway, every
     /// header counts.
-    pub(crate) fn blocks_of_batch(&self) -> u32 {
+    pub(crate) fn blocks_of_batch(&self, stream: Stream) -> u32 {
+        let most = self.batch_memory(stream);
         let short = self.segments.free_count() < Layout::reserve();
-        if short { self.options.batch_blocks } else { self.service.batch_blocks() }
+        if short { most } else { self.service.batch_blocks(most) }
+    }
+
+    /// Blocks that a batch of a stream has memory for. Those that are not the host's are as long as they can be, however short
+    /// those of the host are: what fits a volume counts on full log segments of few headers ([`crate::Layout::packed`]).
+    pub(crate) fn batch_memory(&self, stream: Stream) -> u32 {
+        if stream.is_user() {
+            self.options.batch_blocks
+        } else {
+            BATCH_BLOCKS_MAX.min(self.segment_blocks())
+        }
     }
 
     fn begin_batch(&mut self, stream: Stream) -> BatchId {
         let place = self.next_place(stream, BATCH_MIN);
         let remaps = stream == Stream::Clean && self.cleaner.remaps;
-        let bytes = match stream {
-            Stream::Meta => index(self.options.batch_blocks) * BLOCK,
-            _ if self.options.bytes && !remaps => index(self.options.batch_blocks) * BLOCK,
-            _ => BLOCK,
-        };
+        let with_blocks = stream == Stream::Meta || self.options.bytes && !remaps;
+        let bytes = if with_blocks { index(self.batch_memory(stream)) * BLOCK } else { BLOCK };
         let id = self.log.begin(stream, place, bytes, self.now);
         self.log.batch_mut(id).remaps = remaps;
         id
@@ -72,7 +85,7 @@ impl Volume {
         let blocks = self.segment_blocks();
         let state = *self.log.stream(stream);
         let (segment, used) = match state.segment {
-            Some(segment) if self.fits(blocks - state.used, least.max(unit)) => {
+            Some(segment) if self.fits(stream, blocks - state.used, least.max(unit)) => {
                 (segment, state.used)
             }
             full => {
@@ -88,7 +101,7 @@ impl Volume {
         let state = self.log.stream_mut(stream);
         state.segment = Some(segment);
         state.used = used;
-        (segment, start, self.capacity_in(blocks - used))
+        (segment, start, self.capacity_in(stream, blocks - used))
     }
 
     /// Sends a batch: it gets its number, its header is written, and the next batch of the stream begins behind it.

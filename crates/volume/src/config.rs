@@ -66,7 +66,8 @@ pub enum Trim {
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Blocks of a batch with its header, at most [`BATCH_BLOCKS_MAX`].
+    /// Blocks of a batch of the host with its header, at most [`BATCH_BLOCKS_MAX`]; batches of the cleaner and of checkpoints always
+    /// have as many as that.
     pub batch_blocks: u32,
     /// Batches that may be in memory at once, over all streams.
     pub batches: usize,
@@ -293,7 +294,7 @@ pub enum GeometryError {
     /// More is exported than cleaning can serve.
     #[error(
         "{logical} blocks are to be exported, and {usable} of {space} blocks of log space can hold data \
-         beside the reserve; choose a smaller size or a larger backing{}",
+         beside the reserve, headers and padding; choose a smaller size or a larger backing{}",
         if *thin > *usable { format!(", or make a thin volume of at most {thin} blocks") } else { String::new() }
     )]
     Logical {

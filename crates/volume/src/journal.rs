@@ -195,7 +195,7 @@ impl Volume {
         let idle = used.filter(|stream| self.log.stream(**stream).segment.is_none()).count();
         let set = set + onefold_units::convert::u32_from(idle);
         let rest = self.layout.usable_segments().saturating_sub(set + Layout::kept());
-        let room = u64::from(rest) * u64::from(self.segment_room());
+        let room = u64::from(rest) * u64::from(self.layout.packed());
         set * SHARE <= self.layout.usable_segments() && self.segments.live_total() - live <= room
     }
 

@@ -36,6 +36,10 @@ const THIN_MAX: u64 = 16;
 /// much again that is dead and not given back yet.
 const LOG_PER_MAP_PAGE: u64 = 5;
 
+/// Batches of the cleaner that are padded for each log segment that it empties: a checkpoint sends what is there, and another one may
+/// be due meanwhile.
+const SENT_EARLY: u32 = 2;
+
 /// Fewest blocks of a log segment.
 const SEGMENT_BLOCKS_MIN: u32 = 64;
 
@@ -265,13 +269,26 @@ impl Layout {
         u64::from(self.usable_segments()) * u64::from(self.geometry.segment_blocks)
     }
 
-    /// Most blocks that can be exported: what is left of log space after the reserve of the cleaner, the headers of full log
-    /// segments, and 1/64 for map and padding.
+    /// Most blocks that can be exported: as many as the cleaner packs into the log segments that are left after its reserve.
     #[must_use]
     pub fn logical_max(&self) -> u64 {
+        self.room() / u64::from(self.geometry.segment_blocks) * u64::from(self.packed())
+    }
+
+    /// Blocks of a log segment beside headers, if all its batches are full.
+    pub(crate) fn full_blocks(&self) -> u32 {
         let segment = self.geometry.segment_blocks;
-        let packed = segment - segment.div_ceil(CLEAN_RECORDS_MAX + 1) - segment / 64;
-        self.room() / u64::from(segment) * u64::from(packed)
+        segment - segment.div_ceil(CLEAN_RECORDS_MAX + 1)
+    }
+
+    /// Live blocks of a log segment from which the cleaner gains for sure: 1/64 is left for the map, or, in short log segments, what
+    /// batches that are not full are padded with. [`SENT_EARLY`] of them come with each log segment that is emptied.
+    #[must_use]
+    pub fn packed(&self) -> u32 {
+        let Geometry { segment_blocks, unit_blocks, .. } = self.geometry;
+        let spare = (segment_blocks / 64).max(1 + SENT_EARLY * (unit_blocks - 1));
+        // Units are a quarter of a log segment at most.
+        self.full_blocks() - spare
     }
 
     /// Blocks that can be in use, data and map, beside the reserve of the cleaner.

@@ -21,9 +21,8 @@ const SLOW_BLOCKS: u32 = 64;
 /// What is known of the speed of the backing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Service {
-    /// Blocks of a batch, at least and at most; multiples of the indirection unit.
+    /// Fewest blocks of a batch on a slow backing, a multiple of the indirection unit.
     least: u32,
-    most: u32,
     unit: u32,
     /// Blocks that are being written.
     under_way: u32,
@@ -46,9 +45,7 @@ impl Service {
         // The longest request has to fit the batches that the host may have.
         let batches = u32_from(options.batches).saturating_sub(u32_from(BATCHES_BESIDE) + 1);
         let least = SLOW_BLOCKS.max(REQUEST_BLOCKS_MAX.div_ceil(batches.max(1)) + 1);
-        let most = options.batch_blocks;
-        let least = least.next_multiple_of(unit).min(most);
-        Self { least, most, unit, under_way: 0, block_time: 0 }
+        Self { least: least.next_multiple_of(unit), unit, under_way: 0, block_time: 0 }
     }
 
     /// A write begins.
@@ -65,12 +62,11 @@ impl Service {
         self.block_time = (self.block_time * 7 + each) / 8;
     }
 
-    /// Blocks of a batch.
-    pub(crate) fn batch_blocks(&self) -> u32 {
-        let most = u64::from(self.most);
-        let blocks = (BATCH_TIME_NS * 16).checked_div(self.block_time).unwrap_or(most);
-        let blocks = narrow(blocks.min(most));
-        (blocks - blocks % self.unit).max(self.least)
+    /// Blocks of a batch that may have `most`, a multiple of the indirection unit.
+    pub(crate) fn batch_blocks(&self, most: u32) -> u32 {
+        let blocks = (BATCH_TIME_NS * 16).checked_div(self.block_time).unwrap_or(most.into());
+        let blocks = narrow(blocks.min(most.into()));
+        (blocks - blocks % self.unit).max(self.least).min(most)
     }
 }
 
@@ -84,10 +80,10 @@ mod tests {
     use crate::log::BATCHES_BESIDE;
 
     /// Batches of a host that always has four under way, on a backing that takes so many ns for a block.
-    fn batch_blocks(mut service: Service, block_ns: u64) -> u32 {
+    fn batch_blocks(mut service: Service, most: u32, block_ns: u64) -> u32 {
         let (mut now, mut sent) = (0, std::collections::VecDeque::new());
         for _ in 0..100 {
-            let blocks = service.batch_blocks();
+            let blocks = service.batch_blocks(most);
             sent.push_back((service.begin(blocks, Nanos::new(now)), blocks));
             if sent.len() == 4 {
                 let (first, blocks) = sent.pop_front().expect("one of four");
@@ -95,30 +91,32 @@ mod tests {
                 service.end(first, Nanos::new(now));
             }
         }
-        service.batch_blocks()
+        service.batch_blocks(most)
     }
 
     #[test]
     fn batches_are_as_long_as_a_slow_backing_allows() {
         let service = Service::new(&Options::default(), 1);
-        assert_eq!(batch_blocks(service, 0), 256);
+        assert_eq!(batch_blocks(service, 256, 0), 256);
         // 400, 50 and 10 MB/s.
-        assert_eq!(batch_blocks(service, 10_000), 256);
-        assert!((70..=80).contains(&batch_blocks(service, 80_000)));
-        assert_eq!(batch_blocks(service, 400_000), 64);
+        assert_eq!(batch_blocks(service, 256, 10_000), 256);
+        assert!((70..=80).contains(&batch_blocks(service, 256, 80_000)));
+        assert_eq!(batch_blocks(service, 256, 400_000), 64);
     }
 
     #[test]
     fn batches_are_whole_units_and_take_the_longest_request() {
         let few = Options { batches: BATCHES_BESIDE + 3, ..Options::default() };
         let service = Service::new(&few, 16);
-        let least = batch_blocks(service, 1_000_000);
+        let least = batch_blocks(service, 256, 1_000_000);
         assert!(
             least.is_multiple_of(16) && 2 * (least - 1) >= REQUEST_BLOCKS_MAX,
             "{least} blocks"
         );
-        assert!(batch_blocks(Service::new(&Options::default(), 16), 80_000).is_multiple_of(16));
+        assert!(
+            batch_blocks(Service::new(&Options::default(), 16), 256, 80_000).is_multiple_of(16)
+        );
         let short = Options { batch_blocks: 8, batches: 100, ..Options::default() };
-        assert_eq!(batch_blocks(Service::new(&short, 1), 1_000_000), 8);
+        assert_eq!(batch_blocks(Service::new(&short, 1), 8, 1_000_000), 8);
     }
 }

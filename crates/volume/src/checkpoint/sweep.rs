@@ -189,7 +189,7 @@ impl Volume {
         }
         let directories = self.map.keys().div_ceil(DIRECTORY_ENTRIES);
         let blocks = 2 * images + u64_from(directories);
-        let segments = blocks.div_ceil(u64::from(self.segment_room())) + 1;
+        let segments = blocks.div_ceil(u64::from(self.layout.packed())) + 1;
         let available = u64::from(self.segments.available());
         images > 0 && segments + u64::from(Layout::reserve()) <= available
     }

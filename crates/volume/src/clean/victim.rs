@@ -12,7 +12,7 @@ impl Volume {
     pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
         let urgent = self.free_soon() <= Layout::reserve() + 1;
         let greedy = urgent || self.options.victim == Victim::Greedy;
-        let (blocks, full) = (self.segment_blocks(), self.segment_room());
+        let (blocks, full) = (self.segment_blocks(), self.layout.full_blocks());
         let now = self.segments.next_epoch();
         let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable());
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {

@@ -42,20 +42,15 @@ impl Volume {
         u64::from(segments) * u64::from(self.sure_room())
     }
 
-    /// Live blocks of a log segment that is full: headers take what it has beside, and a little stays for padding.
-    pub(crate) fn segment_room(&self) -> u32 {
-        let blocks = self.segment_blocks();
-        blocks - blocks.div_ceil(self.options.batch_blocks.min(CLEAN_RECORDS_MAX + 1)) - blocks / 64
-    }
-
-    /// Live blocks of a log segment that can be relied on. Any batch may be padded. A checkpoint sends batches that are not full,
-    /// one of the host and one of the cleaner; where little of the map fits into memory, one comes after each few blocks.
+    /// Live blocks of a log segment that can be relied on. Any batch has a header and may be padded, also those of the host. A checkpoint
+    /// sends batches that are not full, one of the host and one of the cleaner; where little of the map fits into memory, one comes
+    /// after each few blocks.
     fn sure_room(&self) -> u32 {
         let (blocks, unit) = (self.segment_blocks(), self.layout.geometry().unit_blocks);
-        let padding = (unit - 1) * blocks.div_ceil(self.options.batch_blocks);
+        let batches = blocks.div_ceil(self.options.batch_blocks.min(CLEAN_RECORDS_MAX + 1));
         let between = (self.options.map_pages / 2).clamp(8, index(blocks) * 64);
         let partial = 2 * blocks / u32_from(between);
-        self.segment_room().saturating_sub(padding + partial).max(blocks / 8)
+        (blocks - blocks / 64).saturating_sub(unit * batches + partial).max(blocks / 8)
     }
 
     /// Whether writes can come to the end of the space.

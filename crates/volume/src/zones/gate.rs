@@ -88,14 +88,14 @@ impl Volume {
 
     /// Whether a batch of so many blocks can go where so many are left. Where one block would be left behind a batch that takes all its
     /// memory, that could not be padded.
-    pub(crate) fn fits(&self, rest: u32, blocks: u32) -> bool {
-        let pads = blocks < self.options.batch_blocks || !self.layout.is_zoned();
+    pub(crate) fn fits(&self, stream: Stream, rest: u32, blocks: u32) -> bool {
+        let pads = blocks < self.batch_memory(stream) || !self.layout.is_zoned();
         rest >= blocks && (rest - blocks != 1 || pads)
     }
 
     /// Blocks that a batch may have where so many are left. It leaves none on a zone that are too few for another batch.
-    pub(crate) fn capacity_in(&self, rest: u32) -> u32 {
-        let most = rest.min(self.blocks_of_batch());
+    pub(crate) fn capacity_in(&self, stream: Stream, rest: u32) -> u32 {
+        let most = rest.min(self.blocks_of_batch(stream));
         let zoned = self.layout.is_zoned();
         if zoned && (1..BATCH_MIN).contains(&(rest - most)) { rest - BATCH_MIN } else { most }
     }

@@ -49,7 +49,7 @@ fn full_volumes_go_on() {
         let mut setup = Setup { unit_blocks: unit, ..Setup::random(&mut rng) };
         setup.options.batch_blocks = setup.options.batch_blocks.max(2 * unit);
         setup.options.clean_move = onefold_volume::CleanMove::Copy;
-        // With units, headers and padding of batches so small are more than what volumes leave beside their blocks.
+        // Units of eight blocks leave room for little more.
         setup.logical_blocks = setup.logical_blocks.min(5000);
         let mut rig = Rig::new(setup, seed);
         for _ in 0..3 {

@@ -2,6 +2,7 @@
 
 mod cleaning;
 mod family;
+mod full;
 mod remap;
 mod thin;
 
