@@ -1,15 +1,16 @@
 //! The modes `sung` and `han` under power cuts and failures.
 
-use onefold_format::volume::VolumeMode;
+use onefold_format::volume::{Transaction, VolumeMode};
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
-use onefold_units::convert::index64;
-use onefold_volume::{Frozen, IoKind, Refusal, Sent};
+use onefold_units::convert::{index64, low32};
+use onefold_volume::{Frozen, IoKind, MountError, Refusal, Sent, open_read_only};
 
+use crate::damage::assert_right_or_error;
 use crate::disk::{Disk, Fate, Trimmed};
 use crate::random::{random_op, work};
 use crate::rig::{Op, Order, Rig, open};
-use crate::setup::{OPTIONS, Setup};
+use crate::setup::{OPTIONS, Setup, UUID};
 
 fn random_run(mode: VolumeMode, seed: u64) {
     let mut rng = Rng::new(seed);
@@ -30,7 +31,7 @@ fn random_run(mode: VolumeMode, seed: u64) {
         rig.fuse = Some(1 + rng.below(within));
         work(&mut rig, &mut rng, 400);
         rig = rig
-            .cut_and_reopen(onefold_units::convert::low32(rng.below(3)))
+            .cut_and_reopen(low32(rng.below(3)))
             .unwrap_or_else(|what| panic!("{what}, {setup:?}"));
     }
     rig = rig.close_and_reopen().unwrap_or_else(|what| panic!("{what}, {setup:?}"));
@@ -219,5 +220,34 @@ fn dropped_flushes_and_paper_flush_are_noticed() {
         setup.options.paper_flush = true;
         let paper = losses(setup, false);
         assert!(paper >= 5, "{mode:?}: missing flushes were noticed {paper} times of 20");
+    }
+}
+
+/// A log block in the middle rots. What lies behind it is whole and does not count: each transaction builds on the ones before it.
+#[test]
+fn the_log_ends_at_its_first_gap() {
+    for mode in [VolumeMode::Sung, VolumeMode::Han] {
+        let mut rig = Rig::new(small(mode), 1);
+        for n in 0..12 {
+            // The next ones change other blocks, and the same ones again.
+            assert!(rig.run(Op::Write { lba: n % 5 * 8, blocks: 8, fua: true }));
+            assert!(rig.settle());
+        }
+        let mut image = rig.disk.view().clone();
+        let decode = |at: u64| Transaction::decode(&image.get(at)[..], &UUID, low32(at)).ok();
+        let log = |at: u64| Some((decode(at)?.seq.raw(), at));
+        let mut logs: Vec<(u64, u64)> = (0..image.blocks()).filter_map(log).collect();
+        logs.sort_unstable();
+        let (seq, rotten) = logs[logs.len() - 4];
+        let before = seq - 1;
+        image.flip(rotten, 900);
+        let mut disk = Disk::new(image);
+        let (mut volume, recovery, durable) =
+            open_read_only(&mut disk, rig.setup.file_blocks, rig.setup.options).expect("a root");
+        assert_eq!((recovery.seq, durable), (before, before + 4), "{mode:?}");
+        let errors = assert_right_or_error(&mut *volume, &mut disk, &rig.oracle.state_at(before));
+        assert_eq!(errors.blocks + errors.pages, 0);
+        let opened = open(&mut disk, &rig.setup);
+        assert!(matches!(opened, Err(MountError::Lost { .. })), "{mode:?}: {:?}", opened.err());
     }
 }
