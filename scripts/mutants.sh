@@ -137,7 +137,15 @@ volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ 
 volume|map-uncleaned|checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
 volume|thin-overwrite|family/space.rs|s/\|\| self\.takes\(slot, range\) <= left//|what is there can be written over in a full thin volume
 volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
-volume|room-unpadded|family/space.rs|s/saturating_sub\(padding \+ partial\)/saturating_sub(partial + padding * 0)/|what a full volume can hold allows for padding
+volume|room-unpadded|family/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
+volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
+volume|cleaned-short|append.rs|s/BATCH_BLOCKS_MAX\.min\(self\.segment_blocks\(\)\)/self.options.batch_blocks/|the cleaner packs log segments however short batches of the host are
+volume|lost-silent|zones/map.rs|s/!self\.options\.give_up_zones \|\| !error/!error/|pages of the map are given up only on demand
+volume|lost-guess|rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell of a log segment whose live blocks are as many as they say
+volume|lost-unread|rebuild/pages.rs|s/\(all_read && /(true \&\& /|a block without a version maps nothing only if all log segments were read
+volume|lost-unsalvaged|zones/map.rs|s/self\.recovered = beneath\(salvaged, recovered\);/let _ = salvaged; self.recovered = beneath(Vec::new(), recovered);/|what headers tell of pages that are gone is not lost
+volume|lost-uncounted|zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.live = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
+volume|lost-stale|zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0\);/let _ = record;/|what recovery found is read again after headers were asked
 volume|snapshot-copy-sure|rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
 volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
 volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
@@ -217,7 +225,7 @@ volume|rebuilt-judged|rebuild/whole.rs|s/durable\.max\(survey\.durable_in\(root\
 volume|rebuilt-any-opening|rebuild/survey.rs|s/one\.seq\(\) <= openings\[&incarnation\]\.1;/one.seq() <= openings.values().map(|o| o.1).max().unwrap_or(0);/|what its own opening did not call durable counts only if it is whole
 volume|rebuilt-unflushed|rebuild/image.rs|s/backing\.flush\(\)\.map_err\(failed\)\?;\n(\s*let extents)/$1/|a new checkpoint is durable before its root is written
 volume|rebuilt-erased-first|rebuild/mod.rs|s/(    roots\.write\(backing, &root\)\?;)/    erase_headers(backing, \&survey, \&homes).map_err(|_| MountError::Opens)?;\n$1/|headers stay until the root counts
-volume|rebuilt-zone-left|rebuild/headers.rs|s/follows \|\| !self\.volume/true || !self.volume/|what an opening may have left out is uncertain
+volume|rebuilt-zone-left|rebuild/survey.rs|s/follows \|\| !self\.zoned/true || !self.zoned/|what an opening may have left out is uncertain
 volume|rebuilt-zone-active|rebuild/image.rs|s/finish_zones\(backing, zones, &homes\.segments\)\?;//|zones that nobody goes on writing are finished before others are begun
 volume|rebuilt-root-active|rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
 volume|rebuilt-unreset|rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it

@@ -131,11 +131,12 @@ impl Volume {
         for key in keys {
             let image = self.map.image(key);
             let at = load.images.len();
-            if image.page.is_block() {
+            let lost = self.is_lost(image);
+            if image.page.is_block() && !lost {
                 parts.push((image.page, Part::Page(at)));
                 parts.push((image.sums, Part::Sums(at)));
             }
-            load.images.push(Image::of(key, image));
+            load.images.push(if lost { Image::lost(key) } else { Image::of(key, image) });
             self.map.begin_load(key);
             self.faults.keys.insert(key);
         }

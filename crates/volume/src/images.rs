@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use onefold_format::checksum;
-use onefold_format::volume::{DirectoryEntry, RunRecord, decode_page};
+use onefold_format::volume::{DirectoryEntry, PAGE_ENTRIES, RunRecord, decode_page};
 use onefold_units::Location;
 
 use crate::counting::Replaced;
@@ -30,6 +30,12 @@ impl Image {
         let DirectoryEntry { page_crc, sums_crc, .. } = image;
         let (entries, replaced) = (blank_entries(), Vec::new());
         Self { key, entries, page_crc, sums_crc, failed: false, in_runs: false, replaced }
+    }
+
+    /// One whose blocks are gone for good: only runs tell of its entries. Its image is written anew like those that runs change.
+    pub(crate) fn lost(key: usize) -> Self {
+        let entries = Box::new([Entry::LOST; PAGE_ENTRIES]);
+        Self { entries, in_runs: true, ..Self::of(key, DirectoryEntry::ABSENT) }
     }
 
     /// Takes the block with places; no bytes if it could not be read.

@@ -159,6 +159,9 @@ pub fn inspect<B: Backing>(
     let slots = if layout.has_root_slots() { layout.roots() } else { &[][..] };
     check_copies(backing, layout.labels(), slots, &label.uuid, &mut list);
     let (mut volume, recovery, durable) = mount_read_only(backing, blocks, Options::default())?;
+    if let Some(error) = volume.lost_map() {
+        return Err(error.into());
+    }
     if recovery.seq < durable {
         list.push(Finding::Lost { last: recovery.seq, durable });
     }

@@ -1,14 +1,13 @@
 //! Making and opening volumes.
 //!
 //! 1. A backing whose labels cannot be read is no volume: they are written last when one is made.
-//! 2. Opening ends with a checkpoint of a new incarnation. Before that counts, the backing is as it was, so an opening
-//!    that is cut is begun again with the same result.
+//! 2. Opening ends with a checkpoint of a new incarnation. Before that counts, the backing is as it was, so an opening that is cut is
+//!    begun again with the same result.
 //! 3. Batches that recovery leaves out are erased before that checkpoint counts: their numbers are given out again, so nothing
 //!    else would tell them from those that count once no root says where to look (`crate::rebuild`).
 //! 4. After an opening all copies of the label are the same, but for those that cannot be written: the next change of a size may lose
 //!    any one of them, and then none from before this one may be believed.
-//! 5. Nothing that recovery does reads a map page: what it found is a run like others, and pages are read when they are
-//!    needed (`crate::runs`, invariant 2).
+//! 5. Recovery reads no map page: what it found is a run, and pages are read when they are needed (`crate::runs`, invariant 2).
 
 use onefold_format::volume::{
     BlockError, Body, BodyBlock, DIRECTORY_ENTRIES, DirectoryPlace, Extent, Root, VolumeLabel,
@@ -156,7 +155,7 @@ pub fn mount<B: Backing>(
     blocks: u64,
     options: Options,
 ) -> Result<(Volume, Recovery), MountError> {
-    // What is read now may lie in a volatile cache, if who wrote it was killed, and what follows builds upon it.
+    // What is read now may lie in a volatile cache, if who wrote it was killed.
     backing.flush().map_err(|_| MountError::Backing("it was flushed"))?;
     let (_, labels) = read_labels(backing, blocks)?;
     let State { mut volume, recovery, durable, left_out, zones } =
@@ -165,6 +164,7 @@ pub fn mount<B: Backing>(
         return Err(MountError::Lost { missing: recovery.seq + 1, last: recovery.seq });
     }
     if let Some(report) = &zones {
+        volume.do_without_lost(backing, report, recovery.seq - recovery.batches)?;
         volume.tidy_zones(backing, report);
     }
     for at in volume.layout.labels().iter().filter(|at| !labels.contains(at)) {
@@ -182,13 +182,14 @@ pub fn mount<B: Backing>(
     if !settle(&mut volume, backing, Nanos::ZERO) {
         return Err(MountError::Backing("the checkpoint of the opening was written"));
     }
+    volume.rewrite_lost(backing)?;
     volume.stats = Stats::default();
     volume.begin_preload();
     Ok((volume, recovery))
 }
 
-/// Opens a volume for reading only: nothing is written. What is missing although it had been durable, and everything
-/// after it, is left out; the number of the last batch that was durable says whether there is any.
+/// Opens a volume for reading only: nothing is written. What is missing although it had been durable, and everything after it, is
+/// left out; the number of the last batch that was durable says whether there is any.
 ///
 /// # Errors
 /// It is none, or damaged.

@@ -13,6 +13,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) const UNMAPPED: Self = Self { at: Location::UNMAPPED, crc: 0 };
+    pub(crate) const LOST: Self = Self { at: Location::LOST, crc: 0 };
 }
 
 /// The entries of a page.

@@ -80,6 +80,7 @@ impl Volume {
             pins: 0,
             listed: false,
             leaving: false,
+            gone: false,
             // A lap begins (`crate::journal`, invariant 4).
             mark: 0,
         });

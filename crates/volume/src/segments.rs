@@ -32,6 +32,8 @@ pub(crate) struct Segment {
     pub(crate) listed: bool,
     /// The backing is about to lose it: it is never taken again.
     pub(crate) leaving: bool,
+    /// It is a zone that is offline: what was there is gone.
+    pub(crate) gone: bool,
     /// Of one of the journal set: how far its stream was when it was left (`crate::journal`).
     pub(crate) mark: u64,
 }
@@ -45,6 +47,7 @@ impl Segment {
         pins: 0,
         listed: false,
         leaving: false,
+        gone: false,
         mark: 0,
     };
 }
@@ -108,14 +111,15 @@ impl Segments {
             data: 0,
             leaves: false,
         };
-        segments.empty = u32_from(segments.iter().filter(|(_, one)| one.is_empty_closed()).count());
         segments.free = segments.in_state(SegmentState::Free).collect();
-        segments.sum_data();
+        segments.count_anew();
         segments.list_all();
         segments
     }
 
-    fn sum_data(&mut self) {
+    /// Sums up what log segments say of themselves.
+    pub(crate) fn count_anew(&mut self) {
+        self.empty = u32_from(self.iter().filter(|(_, one)| one.is_empty_closed()).count());
         let data = self.table.iter().filter(|segment| segment.stream != Stream::Meta);
         self.data = data.map(|segment| u64::from(segment.live)).sum();
     }
@@ -141,9 +145,8 @@ impl Segments {
             segment.stream = Stream::from_code(*stream).unwrap_or(Stream::User);
         }
         self.free = self.in_state(SegmentState::Free).collect();
-        self.empty = u32_from(self.iter().filter(|(_, one)| one.is_empty_closed()).count());
         self.next_epoch = next_epoch;
-        self.sum_data();
+        self.count_anew();
         self.list_all();
     }
 

@@ -42,7 +42,6 @@ pub(super) fn rebuild<B: Backing>(
         // Where that is not known there may have been one, and the next one to look has to know.
         birth: members.unwrap_or(2),
         in_doubt: false,
-        end: (0, 0),
     };
     build.replay(backing, survey);
     let table = build.count(survey);
@@ -85,14 +84,13 @@ struct Build {
     birth: u32,
     /// The batch at hand is older than one that is missing, or may have been left out by an opening.
     in_doubt: bool,
-    /// The incarnation at hand, and up to which number the next opening found its batches at least.
-    end: (u32, u64),
 }
 
 impl Build {
     fn replay<B: Backing>(&mut self, backing: &mut B, survey: &Survey) {
         self.told = vec![Told::Nothing; index64(self.volume.layout.geometry().logical_blocks)];
         let missing = self.last_missing(survey);
+        let mut ends = survey.ends(&self.volume.layout);
         let uuid = self.volume.uuid;
         for seen in &survey.batches {
             let found = batch_at(backing, &uuid, seen);
@@ -102,24 +100,12 @@ impl Build {
                 self.rebuilt.left_out += u64::from(!seen.is_meta());
                 continue;
             };
-            let counts = self.surely_counts(seen, survey);
+            let counts = ends.surely_counts(seen);
             if !seen.is_meta() {
                 self.in_doubt = seen.seq() < missing || !counts;
                 self.apply(&found.batch, seen, counts);
             }
         }
-    }
-
-    /// Whether a whole batch counted for the opening after it. On zones what that left out is still there, and the first number
-    /// that it gave out itself may be gone; what has no gap before it was not left out.
-    fn surely_counts(&mut self, seen: &Seen, survey: &Survey) -> bool {
-        let incarnation = seen.header.incarnation;
-        let end = if self.end.0 == incarnation { self.end.1 } else { 0 };
-        let follows = seen.is_durable || seen.seq() == end.max(survey.durable_by(incarnation)) + 1;
-        if follows {
-            self.end = (incarnation, seen.seq());
-        }
-        follows || !self.volume.layout.is_zoned() || incarnation == survey.incarnation
     }
 
     /// The highest number without a batch; those that are missing are counted.
@@ -194,7 +180,7 @@ impl Build {
             self.set(lba.raw(), entry);
             self.told[index64(lba.raw())] = Told::Old;
         } else {
-            self.set(lba.raw(), Entry { at: Location::LOST, crc: 0 });
+            self.set(lba.raw(), Entry::LOST);
         }
     }
 

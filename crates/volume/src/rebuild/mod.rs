@@ -18,6 +18,7 @@
 
 mod headers;
 mod image;
+mod pages;
 mod roots;
 mod survey;
 mod whole;
@@ -106,6 +107,24 @@ impl Rebuilt {
     }
 }
 
+/// Refuses a volume whose root can be used with all of its map, perhaps by one who does without some zones.
+fn refuse_whole<B: Backing>(
+    backing: &mut B,
+    blocks: u64,
+    options: Options,
+) -> Result<(), MountError> {
+    let given_up = Options { give_up_zones: true, ..options };
+    match mount_read_only(backing, blocks, given_up) {
+        Ok((volume, ..)) if volume.lost_map().is_none() => {}
+        _ => return Ok(()),
+    }
+    match mount_read_only(backing, blocks, options) {
+        Ok((_, recovery, durable)) if recovery.seq >= durable => Err(MountError::Opens),
+        Err(MountError::Zones(error)) if error.can_be_given_up() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Makes a root anew on a backing of so many blocks. The volume can be opened then.
 ///
 /// # Errors
@@ -122,12 +141,7 @@ pub fn rebuild<B: Backing>(
     }
     let (label, layout) = whole_label(backing, blocks)?;
     options.check(layout.geometry().unit_blocks)?;
-    match mount_read_only(backing, blocks, options) {
-        Ok((_, recovery, durable)) if recovery.seq >= durable => return Err(MountError::Opens),
-        // The root can be used, by one who does without some zones.
-        Err(MountError::Zones(error)) if error.can_be_given_up() => return Err(error.into()),
-        _ => {}
-    }
+    refuse_whole(backing, blocks, options)?;
     let (layout, zones) = layout_on(backing, layout)?;
     // All of the map is looked at, and what changes stays in memory until the root counts.
     let options = Options { map_pages: usize::MAX, give_up_zones: true, ..options };

@@ -51,6 +51,35 @@ impl Survey {
     }
 }
 
+/// How far the openings got, as batches are looked at in order.
+pub(super) struct Ends<'a> {
+    survey: &'a Survey,
+    zoned: bool,
+    /// The incarnation at hand, and up to which number the next opening found its batches at least.
+    end: (u32, u64),
+}
+
+impl Survey {
+    pub(super) const fn ends(&self, layout: &Layout) -> Ends<'_> {
+        Ends { survey: self, zoned: layout.is_zoned(), end: (0, 0) }
+    }
+}
+
+impl Ends<'_> {
+    /// Whether a whole batch counted for the opening after it. On zones what that left out is still there, and the first number
+    /// that it gave out itself may be gone; what has no gap before it was not left out.
+    pub(super) fn surely_counts(&mut self, seen: &Seen) -> bool {
+        let incarnation = seen.header.incarnation;
+        let end = if self.end.0 == incarnation { self.end.1 } else { 0 };
+        let follows =
+            seen.is_durable || seen.seq() == end.max(self.survey.durable_by(incarnation)) + 1;
+        if follows {
+            self.end = (incarnation, seen.seq());
+        }
+        follows || !self.zoned || incarnation == self.survey.incarnation
+    }
+}
+
 impl Seen {
     pub(super) const fn seq(&self) -> u64 {
         self.header.seq.raw()
@@ -77,6 +106,8 @@ pub(super) struct Survey {
     pub(super) batches: Vec<Seen>,
     /// Oldest first.
     pub(super) bodies: Vec<BodyAt>,
+    /// Log segments whose last batch is followed by something that is none.
+    pub(super) ragged: BTreeSet<LogSegmentId>,
     /// Log segments with any header, those that do not count as well.
     pub(super) used: BTreeSet<LogSegmentId>,
     /// By incarnation: the highest number that was known to be durable.
@@ -100,6 +131,7 @@ struct Scan<'a, B> {
     uuid: [u8; 16],
     seen: Vec<Seen>,
     parts: Vec<Part>,
+    ragged: BTreeSet<LogSegmentId>,
 }
 
 /// Looks at every log segment.
@@ -109,8 +141,8 @@ pub(super) fn survey<B: Backing>(
     zones: Option<&ZoneReport>,
     uuid: [u8; 16],
 ) -> Survey {
-    let (seen, parts) = (Vec::new(), Vec::new());
-    let mut scan = Scan { backing, layout, uuid, seen, parts };
+    let (seen, parts, ragged) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut scan = Scan { backing, layout, uuid, seen, parts, ragged };
     for segment in 0..layout.segments() {
         if !layout.fixed().contains(&segment) {
             // Behind its write pointer a zone holds nothing.
@@ -119,7 +151,7 @@ pub(super) fn survey<B: Backing>(
             scan.chain(LogSegmentId::new(segment), end);
         }
     }
-    let Scan { seen, mut parts, .. } = scan;
+    let Scan { seen, mut parts, ragged, .. } = scan;
     let most = |of: fn(&Seen) -> u64| seen.iter().map(of).max().unwrap_or(0);
     let (last, epoch) = (most(Seen::seq), most(|one| one.header.epoch));
     let incarnation = seen.iter().map(|one| one.header.incarnation).max().unwrap_or(0);
@@ -129,7 +161,8 @@ pub(super) fn survey<B: Backing>(
     let batches = those_that_count(seen, &openings);
     let durable = openings.into_iter().map(|(one, (_, durable))| (one, durable)).collect();
     let hidden = batches.iter().map(|one| u64::from(one.hidden)).sum();
-    Survey { batches, bodies: bodies(&parts), used, durable, last, epoch, incarnation, hidden }
+    let bodies = bodies(&parts);
+    Survey { batches, bodies, ragged, used, durable, last, epoch, incarnation, hidden }
 }
 
 /// A block of a backing that is a header of a log segment.
@@ -167,7 +200,13 @@ impl<B: Backing> Scan<'_, B> {
             }
             let reach = end.min(at + BATCH_BLOCKS_MAX + 1);
             let next = (at + 1..reach).find(|at| self.header(segment, first + at, epoch).is_some());
-            let Some(next) = next else { return };
+            let Some(next) = next else {
+                let blank = read_block(self.backing, u64::from(first + at));
+                if !blank.is_ok_and(|block| block.iter().all(|byte| *byte == 0)) {
+                    self.ragged.insert(segment);
+                }
+                return;
+            };
             hidden = next - at - 1;
             (at, behind_gap) = (next, true);
         }

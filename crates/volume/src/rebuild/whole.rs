@@ -13,9 +13,9 @@ use crate::config::Options;
 use crate::error::MountError;
 use crate::inspect::List;
 use crate::log::BLOCK;
-use crate::mount::{State, state_from};
+use crate::mount::{State, layout_of, state_from};
 use crate::volume::{Frozen, Volume};
-use crate::zones::ZoneReport;
+use crate::zones::{ZoneReport, laid_out, of_zone};
 
 /// The root of the newest checkpoint that can be used, and what opening the volume from there comes to.
 pub(super) fn find<B: Backing>(
@@ -99,11 +99,17 @@ fn judge<B: Backing>(
 ) -> Result<Option<Rebuilt>, MountError> {
     let state = match state_from(backing, root, label.clone(), options, zones.cloned()) {
         Ok(state) => state,
-        // It may be whole: other reads may have better luck.
-        Err(error @ MountError::Read { .. }) => return Err(error),
-        Err(_) => return Ok(None),
+        Err(error) => match of_zone(backing, &laid_out(layout_of(label)?, zones)?, error) {
+            // It may be whole: other reads may have better luck.
+            error @ MountError::Read { .. } => return Err(error),
+            _ => return Ok(None),
+        },
     };
     let State { mut volume, recovery, durable, .. } = state;
+    // What its map said is gone for good; headers may tell.
+    if volume.lost_map().is_some() {
+        return Ok(None);
+    }
     // A gap below what was durable is damage, and the next checkpoint might know better. Also where a rebuild that was cut off
     // wrote over what a header elsewhere calls durable.
     if recovery.seq < durable.max(survey.durable_in(root.incarnation)) {

@@ -84,9 +84,20 @@ pub enum ZoneError {
         /// Which.
         zone: ZoneId,
     },
+    /// Pages of the map are gone.
+    #[error(
+        "zone {} is offline, and held pages of the map. Nothing was changed; `volume check --repair` gives up the blocks that only these \
+         pages told of, and `volume check --rebuild` makes the map anew from the headers in the log",
+        zone.raw()
+    )]
+    Map {
+        /// Which.
+        zone: ZoneId,
+    },
     /// A zone that the last checkpoint needs is gone.
     #[error(
-        "zone {} is offline, and held {what} blocks of the last checkpoint, without which the volume cannot be opened. Nothing was changed",
+        "zone {} is offline, and held {what} blocks of the last checkpoint, without which the volume cannot be opened. Nothing was changed; \
+         `volume check --rebuild` makes the map anew from an older checkpoint or from the headers in the log",
         zone.raw()
     )]
     Checkpoint {
@@ -107,6 +118,6 @@ impl ZoneError {
     /// Whether `give_up_zones` opens the volume in spite of it.
     #[must_use]
     pub const fn can_be_given_up(&self) -> bool {
-        matches!(self, Self::WritePointer { .. } | Self::Offline { .. })
+        matches!(self, Self::WritePointer { .. } | Self::Offline { .. } | Self::Map { .. })
     }
 }

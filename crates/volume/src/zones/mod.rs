@@ -13,10 +13,13 @@
 //! 5. Conventional zones hold log segments like the others, and those of labels and roots are overwritten in place. They are neither reset
 //!    nor finished, and all of one may have been written.
 //! 6. Zones that can only be read are emptied and not taken again. What lay in zones that are offline is an error to read.
+//! 7. A page of the map that lay in one maps nothing that can be read but what newer runs say. The volume is opened for writing only if
+//!    that is asked for: its blocks are given up then, and headers may tell more of them (`crate::rebuild`).
 
 mod error;
 mod gate;
 mod labels;
+mod map;
 mod open;
 mod report;
 

@@ -133,6 +133,7 @@ impl Volume {
                 break;
             }
             let segment = *self.segments.of(id);
+            self.segments.of_mut(id).gone = status.state == ZoneState::Offline;
             let holds = segment.live > 0 && segment.state != SegmentState::Fixed;
             match status.state {
                 ZoneState::Offline if holds => self.segments.suspect(id),

@@ -12,6 +12,7 @@ mod family;
 mod full;
 mod image;
 mod journal;
+mod lost_map;
 mod oracle;
 mod random;
 mod rebuild;

@@ -133,7 +133,7 @@ fn assert_is_what_it_was(seed: u64, lived: (Setup, Image, Oracle, Rng)) {
 }
 
 /// What each block holds; `None` where it cannot be read.
-fn contents(disk: &mut Disk, setup: &Setup) -> Vec<Option<u64>> {
+pub(crate) fn contents(disk: &mut Disk, setup: &Setup) -> Vec<Option<u64>> {
     let (mut volume, _) = open(disk, setup).expect("what was made anew opens");
     (0..volume.logical_blocks()).map(|lba| content(&mut *volume, disk, lba)).collect()
 }
@@ -155,7 +155,7 @@ fn content(volume: &mut dyn Engine, disk: &mut Disk, lba: u64) -> Option<u64> {
     stamp.filter(|_| !damaged)
 }
 
-fn is_uncertain(rebuilt: &Rebuilt, lba: u64) -> bool {
+pub(crate) fn is_uncertain(rebuilt: &Rebuilt, lba: u64) -> bool {
     let holds = |range: &Range| (range.lba.raw()..range.lba.raw() + range.blocks).contains(&lba);
     rebuilt.uncertain_ranges.iter().any(holds)
 }

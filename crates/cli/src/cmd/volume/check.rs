@@ -68,7 +68,10 @@ impl Check {
         let blocks = backing.blocks();
         let mut given_up = None;
         let inspection = match inspect(&mut backing, blocks, self.data) {
-            Err(MountError::Zones(error)) if self.repair && error.can_be_given_up() => {
+            // What was made anew was judged without these zones.
+            Err(MountError::Zones(error))
+                if (self.repair || rebuilt.is_some()) && error.can_be_given_up() =>
+            {
                 give_up_zones(backing)?;
                 given_up = Some(error.to_string());
                 backing = super::open_backing(&self.path, true, global)?;
