@@ -12,7 +12,9 @@ impl Volume {
     pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
         let urgent = self.free_soon() <= Layout::reserve() + 1;
         let greedy = urgent || self.options.victim == Victim::Greedy;
-        let (blocks, full) = (self.segment_blocks(), self.layout.full_blocks());
+        let blocks = self.segment_blocks();
+        // What gives back less than a sixteenth is only worth its copies where nothing else is left.
+        let full = self.layout.full_blocks() - if urgent { 0 } else { blocks / 16 };
         let now = self.segments.next_epoch();
         let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable());
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {

@@ -102,7 +102,7 @@ impl Build {
             };
             let counts = ends.surely_counts(seen);
             if !seen.is_meta() {
-                self.in_doubt = seen.seq() < missing || !counts;
+                self.in_doubt = survey.offline || seen.seq() < missing || !counts;
                 self.apply(&found.batch, seen, counts);
             }
         }

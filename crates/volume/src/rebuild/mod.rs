@@ -11,7 +11,7 @@
 //! 3. Headers alone tell the newest version of a block by its number: a version is written, or moved, under a higher number
 //!    than all before it. A copy that was dead before its batch was sent says so (`Volume::unlink`).
 //! 4. What headers cannot tell is counted, and never guessed: a block that was trimmed comes back if the batch with the trim
-//!    is gone, so all that is older than a missing batch is *uncertain*; where two versions may be the newest, the block is
+//!    is gone, so all that is older than a missing batch is *uncertain*, and all there is if a zone is offline; where two versions may be the newest, the block is
 //!    *lost*, and an error to read.
 //! 5. What no header of its own opening calls durable counts only if it is whole: what openings left out may still be there. On
 //!    zones, where they cannot erase it, what has a gap before it may be such a thing, and what it changes is uncertain as well.

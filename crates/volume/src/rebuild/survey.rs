@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onefold_format::volume::{BatchHeader, DecodedBatch, MetaKind, RecordList};
 use onefold_units::convert::u32_from;
-use onefold_units::{Location, LogSegmentId};
+use onefold_units::{Location, LogSegmentId, ZoneState};
 
 use crate::backing::{Backing, read_block};
 use crate::config::BATCH_BLOCKS_MAX;
@@ -120,6 +120,8 @@ pub(super) struct Survey {
     pub(super) incarnation: u32,
     /// Blocks behind headers that are damaged, at most.
     pub(super) hidden: u64,
+    /// A zone of the log is offline: the last batches of all may have been there, which no gap in the numbers shows.
+    pub(super) offline: bool,
 }
 
 /// A block of a body: its batch, place and index.
@@ -162,7 +164,11 @@ pub(super) fn survey<B: Backing>(
     let durable = openings.into_iter().map(|(one, (_, durable))| (one, durable)).collect();
     let hidden = batches.iter().map(|one| u64::from(one.hidden)).sum();
     let bodies = bodies(&parts);
-    Survey { batches, bodies, ragged, used, durable, last, epoch, incarnation, hidden }
+    let is_offline =
+        |zone| zones.is_some_and(|zones| zones.status(zone).state == ZoneState::Offline);
+    let offline =
+        (0..layout.segments()).filter(|zone| !layout.fixed().contains(zone)).any(is_offline);
+    Survey { batches, bodies, ragged, used, durable, last, epoch, incarnation, hidden, offline }
 }
 
 /// A block of a backing that is a header of a log segment.
