@@ -129,6 +129,16 @@ volume|journal-for-ever|journal.rs|s/self\.appended\[at\] - segment\.mark < self
 volume|journal-too-large|journal.rs|s/set \* SHARE <= self\.layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
 volume|journal-moved|journal.rs|s/self\.journal\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
 volume|journal-untold|journal.rs|s/let lap = if fits \{ \[u64::MAX; 2\] \} else \{ \[0; 2\] \};/let lap = [0; 2];/|after an opening the set is left alone until it is said where journals are
+volume|scrub-once|scrub/walk.rs|s/if !good && !std::mem::replace\(&mut walk\.again, true\) \{/if false {/|what does not fit is read once more
+volume|scrub-dead|scrub/walk.rs|s/if self\.is_live\(&block\)\? \{/if true {/|only live blocks are damaged
+volume|scrub-laundered|scrub/walk.rs|s/checksum\(block\) == listed\.crc/checksum(block) > 0/|a block is compared with its checksum
+volume|scrub-cut-gap|scrub/walk.rs|s/walk\.gap = walk\.gap\.or\(walk\.lost\);/if let Some(lost) = walk.lost { self.lose_header(walk, lost); }/|what a power cut left behind a gap is no damage
+volume|scrub-under-way|scrub/walk.rs|s/under_way\.into_iter\(\)\.chain\(used\)\.min\(\)/used.map(|used| used + under_way.map_or(0, |_| 0))/|batches under way are not looked at
+volume|scrub-unlisted|scrub/walk.rs|s/let unlisted = walk\.seen < live && !walk\.told;/let unlisted = walk.seen > live;/|a live block that no header lists tells of a damaged one
+volume|scrub-in-memory|scrub/mend.rs|s/self\.checkpoint\.sweep_from\(page\);/let _ = page;/|a damaged page that is in memory is swept next
+volume|scrub-root|scrub/copies.rs|s/!newest \|\| root\.generation == self\.checkpoint\.generation\(\)/true || newest/; s/let newest = self\.newest_root_at\(\) == Some\(at\);/let newest = false;/|the newest root is where it was written
+volume|scrub-root-race|checkpoint/commit.rs|s/self\.scrub\.holds_copies\(\) \|\| //|no root is written while a scrub reads one
+volume|scrub-hurries|scrub.rs|s/if busy \{ BUSY_FACTOR \}/if busy { 1 }/|pauses are longer beside a host
 volume|root-unsettled|checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.last_seq/self.log.complete() < work.last_seq/|what a root points to is durable before it is written
 volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.checkpoint\.work \{\s*work\.phase = Phase::RootFlush;\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
 volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept

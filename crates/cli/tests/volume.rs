@@ -514,3 +514,82 @@ fn a_thin_volume_takes_data_until_it_is_full() {
     json(&["resize", text(&path), "--size", "700MiB"]);
     assert_eq!(json(&["info", text(&path)])["logical_bytes"], 700 << 20);
 }
+
+fn exit(arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = volume(&[arguments, &["--format", "json"]].concat());
+    let code = output.status.code();
+    (code, serde_json::from_slice(&output.stdout).unwrap_or_else(|_| message(&output).into()))
+}
+
+/// A volume of 64 blocks on which a server ended in good order.
+fn written(folder: &Folder) -> std::path::PathBuf {
+    let path = folder.0.join("volume");
+    create(&path);
+    let socket = folder.0.join("nbd");
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    let mut client = Client::device(&Endpoint::Unix(socket)).unwrap();
+    client.write(0, &vec![7; 64 << 12], true).unwrap();
+    drop(client);
+    assert_eq!(server.terminate(), Some(0));
+    path
+}
+
+#[test]
+fn a_volume_is_scrubbed() {
+    let folder = Folder::new("volume-scrub");
+    let path = written(&folder);
+    let (code, clean) = exit(&["scrub", text(&path)]);
+    assert_eq!((code, &clean["state"], &clean["found"]), (Some(0), &"done".into(), &0.into()));
+    assert!(clean["checked_blocks"].as_u64().unwrap() > 64, "{clean}");
+
+    let place = json(&["dump", text(&path), "map", "9"])["at_block"].as_u64().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[usize::try_from(place * 4096 + 100).unwrap()] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    for (more, writes) in [(&["--dry-run"][..], false), (&[], true)] {
+        let (code, damaged) = exit(&[&["scrub", text(&path)], more].concat());
+        assert_eq!((code, &damaged["found"]), (Some(4), &1.into()), "{damaged}");
+        let expected = format!("block 9 at {place} is not what was written");
+        assert_eq!(damaged["findings"][0], expected);
+        assert_eq!(fs::read(&path).unwrap() != bytes, writes);
+    }
+    for refused in ["--status", "--stop"] {
+        assert_eq!(exit(&["scrub", text(&path), refused]).0, Some(8));
+    }
+
+    let sung = folder.0.join("sung");
+    let sizes = ["--backing-size", "64MiB", "--size", "32MiB", "--mode", "sung"];
+    assert_eq!(volume(&[&["create", text(&sung)], &sizes[..]].concat()).status.code(), Some(0));
+    let (code, refused) = exit(&["scrub", text(&sung)]);
+    assert_eq!(code, Some(8));
+    assert!(refused.as_str().unwrap().contains("mode sung has no checksums"), "{refused}");
+}
+
+#[test]
+fn a_served_volume_is_scrubbed() {
+    let folder = Folder::new("volume-scrub-served");
+    let path = written(&folder);
+    let socket = folder.0.join("nbd");
+    let server = Server::start_noun("volume", &path, &socket, &["--scrub", "1h"]);
+    let status = || exit(&["scrub", text(&path), "--status"]);
+    let done = || {
+        let (code, report) = status();
+        assert_eq!(code, Some(0), "{report}");
+        report["state"] == "done"
+    };
+    while !done() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(json(&["info", text(&path)])["live"]["scrub"]["found"], 0);
+    assert_eq!(exit(&["scrub", text(&path), "--dry-run"]).0, Some(8));
+
+    let (code, begun) = exit(&["scrub", text(&path)]);
+    assert_eq!((code, &begun["served"]), (Some(0), &true.into()), "{begun}");
+    let (code, stopped) = exit(&["scrub", text(&path), "--stop"]);
+    assert_eq!(code, Some(0), "{stopped}");
+    while status().1["state"] == "running" {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
+}

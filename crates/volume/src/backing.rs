@@ -146,7 +146,11 @@ pub fn drive<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, no
 }
 
 /// Lets a volume go on once, and carries out what it asks for then.
-fn turn<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> u64 {
+pub(crate) fn turn<E: Engine + ?Sized, B: Backing>(
+    volume: &mut E,
+    backing: &mut B,
+    now: Nanos,
+) -> u64 {
     let mut count = 0;
     volume.pump(now);
     while let Some(io) = volume.poll_io() {

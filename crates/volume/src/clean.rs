@@ -62,6 +62,11 @@ impl Cleaner {
         &mut self.walks[at]
     }
 
+    /// Whether a log segment is a victim.
+    pub(crate) fn cleans(&self, segment: LogSegmentId) -> bool {
+        self.walks.iter().any(|walk| walk.segment == segment)
+    }
+
     /// The walk over a log segment, if that is a victim.
     fn walk_of(&mut self, segment: LogSegmentId) -> Option<&mut Walk> {
         self.walks.iter_mut().find(|walk| walk.segment == segment)

@@ -35,6 +35,12 @@ pub enum MountError {
     /// The volume is of a mode that this engine does not run.
     #[error("the volume is of mode {0:?}, which this engine does not run")]
     Mode(VolumeMode),
+    /// Blocks of data have no checksums in this mode.
+    #[error(
+        "a volume of mode {} has no checksums of data to scrub; `onefold volume check --data` reads it all",
+        .0.name()
+    )]
+    NoSums(VolumeMode),
     /// No root can be used.
     #[error(
         "none of the {slots} roots can be used; `volume check --rebuild` makes a new one from the log"

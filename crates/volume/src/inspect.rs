@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use onefold_format::checksum;
-use onefold_format::volume::{Root, SegmentState, VolumeLabel, VolumeMode};
+use onefold_format::volume::{MetaKind, Root, SegmentState, VolumeLabel, VolumeMode};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, Nanos};
 
@@ -33,6 +33,23 @@ pub enum Finding {
     Root {
         /// Its block.
         at: u64,
+    },
+    /// The newest root was overwritten by something else: an older one would be taken.
+    NewestRoot {
+        /// Its block.
+        at: u64,
+    },
+    /// A header of the log is none: neither the cleaner nor `crate::rebuild` finds what it lists, which can still be read by the map.
+    Header {
+        /// Where it lies.
+        at: Location,
+    },
+    /// A block of a checkpoint is not what was written.
+    Meta {
+        /// Where it lies.
+        at: Location,
+        /// What it is.
+        kind: MetaKind,
     },
     /// Batches that were durable are missing.
     Lost {

@@ -39,6 +39,7 @@ use crate::resize::Resizing;
 use crate::restore::candidates;
 use crate::roots::{RootCursor, newest_root};
 use crate::runs::Runs;
+use crate::scrub::Scrub;
 use crate::segments::Segments;
 use crate::service::Service;
 use crate::stats::Stats;
@@ -362,7 +363,6 @@ impl Volume {
             pages.div_ceil(DIRECTORY_ENTRIES)
         ];
         let runs = Runs { list: Vec::new(), next_number: 1 };
-        let restored = Restored { generation: 0, runs, body: Vec::new() };
         Self {
             map: Map::new(pages, options.map_pages),
             family: Family::new(vec![Kin::device(directory)], 1),
@@ -378,13 +378,14 @@ impl Volume {
             done: std::collections::VecDeque::new(),
             flushes: Flushes::new(0),
             faults: Faults::default(),
-            checkpoint: Checkpoint::new(restored, 1),
+            checkpoint: Checkpoint::new(Restored { generation: 0, runs, body: Vec::new() }, 1),
             cleaner: Cleaner::default(),
             trims: Trims::default(),
             roots: RootCursor::first(&layout),
             finishes: Finishes::default(),
             preload: Preload::default(),
             resizing: Resizing::default(),
+            scrub: Scrub::default(),
             recovered: Vec::new(),
             stats: Stats::default(),
             frozen: None,

@@ -37,6 +37,10 @@ pub(crate) enum Purpose {
     CleanHeader(LogSegmentId),
     /// Blocks that are moved; the number is that of the move.
     CleanData(usize),
+    /// What is compared with its checksums.
+    Scrub,
+    /// A copy of the label that was damaged, with its place in the list of what was found.
+    ScrubLabel(Option<usize>),
 }
 
 #[derive(Debug)]
@@ -72,7 +76,9 @@ impl Pending {
     ) -> IoId {
         let bytes = match (kind, purpose) {
             (_, Purpose::CleanData(_)) if !carries_bytes => 0,
-            (IoKind::Read, _) | (_, Purpose::Root | Purpose::Label) => index(blocks) * BLOCK,
+            (IoKind::Read, _) | (_, Purpose::Root | Purpose::Label | Purpose::ScrubLabel(_)) => {
+                index(blocks) * BLOCK
+            }
             _ => 0,
         };
         let id = self.free.pop().unwrap_or_else(|| {

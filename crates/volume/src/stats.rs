@@ -17,11 +17,13 @@ pub enum Sent {
     Map,
     /// Labels and roots.
     Label,
+    /// Copies of the label that a scrub wrote anew. What it has checkpoints write counts as theirs.
+    Scrub,
 }
 
 impl Sent {
     /// Every cause, in report order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::User,
         Self::Journal,
         Self::Header,
@@ -29,6 +31,7 @@ impl Sent {
         Self::Cleaning,
         Self::Map,
         Self::Label,
+        Self::Scrub,
     ];
 
     /// Stable name in results.
@@ -42,6 +45,7 @@ impl Sent {
             Self::Cleaning => "cleaning",
             Self::Map => "map",
             Self::Label => "label",
+            Self::Scrub => "scrub",
         }
     }
 
@@ -54,6 +58,7 @@ impl Sent {
             Self::Cleaning => 4,
             Self::Map => 5,
             Self::Label => 6,
+            Self::Scrub => 7,
         }
     }
 }
@@ -61,7 +66,7 @@ impl Sent {
 /// Blocks of 4 KiB and events, since the volume was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    sent: [u64; 7],
+    sent: [u64; 8],
     /// Blocks the host wrote. Those overwritten before they were sent are not in [`Sent::User`] or
     /// [`Sent::Journal`].
     pub written: u64,
@@ -113,6 +118,14 @@ pub struct Stats {
     pub retried_batches: u64,
     /// Blocks whose checksum was wrong.
     pub crc_errors: u64,
+    /// Passes of the scrub that came to their end.
+    pub scrubs: u64,
+    /// Blocks that scrubs read.
+    pub scrub_read: u64,
+    /// What scrubs found damaged.
+    pub scrub_damaged: u64,
+    /// What scrubs had written anew of that.
+    pub scrub_mended: u64,
     /// Times that a write of the host had to wait for the cleaner.
     pub clean_stalls: u64,
     /// How long these waited; counted in the modes `sung` and `han`.
@@ -172,6 +185,10 @@ impl Stats {
             map_evictions: self.map_evictions - earlier.map_evictions,
             retried_batches: self.retried_batches - earlier.retried_batches,
             crc_errors: self.crc_errors - earlier.crc_errors,
+            scrubs: self.scrubs - earlier.scrubs,
+            scrub_read: self.scrub_read - earlier.scrub_read,
+            scrub_damaged: self.scrub_damaged - earlier.scrub_damaged,
+            scrub_mended: self.scrub_mended - earlier.scrub_mended,
             clean_stalls: self.clean_stalls - earlier.clean_stalls,
             clean_stall_ns: self.clean_stall_ns - earlier.clean_stall_ns,
             map_probes: self.map_probes - earlier.map_probes,

@@ -23,6 +23,7 @@ use crate::pending::{Pending, Purpose};
 use crate::preload::Preload;
 use crate::resize::Resizing;
 use crate::roots::RootCursor;
+use crate::scrub::Scrub;
 use crate::segments::Segments;
 use crate::service::Service;
 use crate::stats::Stats;
@@ -66,6 +67,7 @@ pub struct Volume {
     pub(crate) roots: RootCursor,
     pub(crate) finishes: Finishes,
     pub(crate) resizing: Resizing,
+    pub(crate) scrub: Scrub,
     /// What recovery found behind the last root, by member; the next checkpoint writes it as runs.
     pub(crate) recovered: Vec<(usize, Vec<RunRecord>)>,
     pub(crate) stats: Stats,
@@ -205,6 +207,7 @@ impl Volume {
         self.step_flushes();
         self.step_counting();
         self.step_deletion();
+        self.step_scrub();
         self.step_checkpoint();
         self.step_cleaner();
         self.step_trims();
@@ -233,6 +236,7 @@ impl Volume {
             .chain(flush)
             .chain(self.checkpoint.deadline(&self.options))
             .chain(self.trims.deadline(self.options.trim))
+            .chain(self.scrub.deadline())
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }
@@ -289,6 +293,8 @@ impl Volume {
                 self.clean_header_over(segment, &ended.buffer, result);
             }
             Purpose::CleanData(at) => self.clean_data_over(at, ended.buffer, result),
+            Purpose::Scrub => self.scrub_over(&ended.buffer, result),
+            Purpose::ScrubLabel(place) => self.scrub_label_over(place, result),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u64_from;
-use onefold_volume::{Frozen, Geometry, Memory, Recovery, Sent, Stats, Usage, Volume};
+use onefold_volume::{Frozen, Geometry, Memory, Recovery, Scrubbed, Sent, Stats, Usage, Volume};
 
 use super::{IoMode, JournalDetails, VolumeDevice};
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
@@ -49,6 +49,8 @@ pub struct VolumeDetails {
     pub log: Option<LogDetails>,
     /// What is known of journals, if they are looked for.
     pub journal: Option<JournalDetails>,
+    /// How far a scrub is, or what the last one came to; `None` where there are no checksums of data.
+    pub scrub: Option<Scrubbed>,
     /// Memory of the tables of the modes `sung` and `han`.
     pub memory: Memory,
     /// What recovery found when the volume was opened.
@@ -135,6 +137,10 @@ impl VolumeDetails {
             ("map_evictions", stats.map_evictions),
             ("retried_batches", stats.retried_batches),
             ("crc_errors", stats.crc_errors),
+            ("scrubs", stats.scrubs),
+            ("scrub_read_blocks", stats.scrub_read),
+            ("scrub_damaged", stats.scrub_damaged),
+            ("scrub_mended", stats.scrub_mended),
             ("journal_copied_blocks", stats.journal_copied),
             ("journal_demotions", stats.journal_demotions),
             ("read_runs", stats.read_runs),
@@ -183,6 +189,7 @@ impl VolumeDevice {
                 .as_ref()
                 .zip(volume.as_log())
                 .map(|(watch, log)| watch.details(log)),
+            scrub: volume.as_log().map(|log| log.scrubbed().clone()),
             memory: volume.memory(),
             recovery: shared.opening.recovery,
             recovery_time: shared.opening.took,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use onefold_volume::{FamilyError, MountError, ResizeError};
+use onefold_volume::{FamilyError, MountError, ResizeError, ScrubError};
 use thiserror::Error;
 
 use crate::image::DeviceError;
@@ -85,6 +85,14 @@ pub enum VolumeError {
     /// Only volumes of mode `log` have snapshots and clones.
     #[error("a volume of this mode has no snapshots and clones; those of mode log have")]
     NoMembers,
+    /// Only volumes of mode `log` have checksums of data.
+    #[error(
+        "a volume of mode {0} has no checksums of data to scrub; `onefold volume check --data` reads it all"
+    )]
+    NoSums(&'static str),
+    /// No scrub can begin.
+    #[error(transparent)]
+    Scrub(#[from] ScrubError),
     /// A snapshot or clone cannot be made or deleted.
     #[error(transparent)]
     Family(#[from] FamilyError),

@@ -29,6 +29,7 @@ mod owner;
 mod refusals;
 mod resize;
 mod scatter;
+mod scrub;
 mod space;
 mod state;
 mod watch;
@@ -182,6 +183,7 @@ impl Shared {
             }
         }
         state.fill.look(&*state.volume);
+        state.tell_damage();
         // Without anybody who waits it would still be a system call.
         if state.busy > 0 {
             self.progress.notify_all();

@@ -57,6 +57,8 @@ pub struct VolumeOptions {
     pub trim: bool,
     /// What becomes of the journals of file systems.
     pub journals: Journals,
+    /// Time between the beginnings of two scrubs, the first of which begins with the opening; `None`: only those asked for. Mode `log` only.
+    pub scrub: Option<Duration>,
     /// What the engine is run with, but for how the cleaner moves blocks, trims, and streams of journals.
     pub engine: Options,
 }
@@ -78,6 +80,7 @@ impl Default for VolumeOptions {
             remap: true,
             trim: true,
             journals: Journals::default(),
+            scrub: None,
             engine: Options { batches: BATCHES, preload: PRELOAD, ..Options::default() },
         }
     }
@@ -338,8 +341,9 @@ impl VolumeDevice {
         let setting = options.journals.setting(&label)?;
         options.engine.journal = watch::streams(setting.as_ref());
         let io = io_mode::choose(&backing, &options)?;
-        let (volume, recovery) =
+        let (mut volume, recovery) =
             onefold_volume::open(&mut backing.clone(), blocks, options.engine)?;
+        super::scrub::repeat(&mut *volume, options.scrub)?;
         let took = begin.elapsed();
         let size = volume.logical_blocks() * PAGE_BYTES;
         let file = backing.as_file().cloned();

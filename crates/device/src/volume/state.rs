@@ -31,6 +31,8 @@ pub(super) struct State {
     /// A thread panicked with it (invariant 2).
     pub(super) fallen: bool,
     pub(super) fill: Fill,
+    /// Findings of scrubs that were said.
+    pub(super) damage_told: u64,
     /// Looks for journals.
     pub(super) watch: Option<Watch>,
 }
@@ -50,6 +52,7 @@ impl State {
             failed: false,
             fallen: false,
             fill: Fill::default(),
+            damage_told: 0,
             watch,
         }
     }

@@ -16,7 +16,9 @@ use crate::volume::{Frozen, Volume};
 impl Volume {
     /// Waits until the batches of the checkpoint are durable, then writes the root.
     pub(super) fn settle(&mut self, work: &mut Work) -> bool {
-        if work.spoiled || self.flushes.durable() < work.last_seq {
+        // `crate::scrub`, invariant 4.
+        let waits = self.scrub.holds_copies() || self.flushes.durable() < work.last_seq;
+        if work.spoiled || waits {
             return false;
         }
         let generation = self.checkpoint.generation + 1;

@@ -200,6 +200,11 @@ impl Checkpoint {
         &self.runs
     }
 
+    /// That of the newest root.
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// The last checkpoint that counts.
     pub(crate) const fn committed(&self) -> u64 {
         self.committed

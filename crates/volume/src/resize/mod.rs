@@ -257,7 +257,10 @@ impl Volume {
                 self.hold_zones();
                 Phase::Room
             }
-            Phase::Room if self.has_spare_zone() => self.write_label(&work, 0),
+            // `crate::scrub`, invariant 4.
+            Phase::Room if self.has_spare_zone() && !self.scrub.holds_copies() => {
+                self.write_label(&work, 0)
+            }
             Phase::Apply if !self.checkpoint.is_running() && !self.is_loading_behind(&work) => {
                 self.apply(work);
                 return Ok(None);

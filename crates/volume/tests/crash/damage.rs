@@ -16,14 +16,14 @@ use crate::rig::{Op, Rig, fetch, open};
 use crate::setup::{OPTIONS, Setup, UUID};
 use crate::stamp::{BLOCK, read_stamp};
 
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let options =
         onefold_volume::Options { checkpoint_blocks: 400, clean_below: Some(20), ..OPTIONS };
     Setup::of(64 * 134, 2100, options)
 }
 
 /// A volume with all kinds of blocks, some batches after its last checkpoint, all of it durable.
-fn worked(seed: u64) -> (Image, Oracle) {
+pub(crate) fn worked(seed: u64) -> (Image, Oracle) {
     let mut rng = Rng::new(seed);
     let mut rig = Rig::new(setup(), seed);
     for _ in 0..400 {

@@ -19,6 +19,7 @@ mod rebuild;
 mod resize;
 mod rig;
 mod roots;
+mod scrub;
 mod setup;
 mod spoil;
 mod stamp;

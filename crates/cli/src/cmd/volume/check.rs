@@ -185,13 +185,25 @@ fn of(member: MemberId) -> String {
     if member == MemberId::DEVICE { String::new() } else { format!(" of member {}", member.raw()) }
 }
 
-fn describe(finding: &Finding) -> String {
+pub(super) fn describe(finding: &Finding) -> String {
     match finding {
         Finding::Label { at } => {
             format!("the copy of the label at block {at} is damaged; others are whole")
         }
         Finding::Root { at } => {
             format!("the root slot at block {at} is damaged; the newest root is whole")
+        }
+        Finding::NewestRoot { at } => {
+            format!(
+                "the newest root, at block {at}, is damaged: an opening would take an older one"
+            )
+        }
+        Finding::Header { at } => format!(
+            "the header at block {} of the log is damaged: what it lists was not looked at, `check --data` does",
+            at.raw()
+        ),
+        Finding::Meta { at, kind } => {
+            format!("block {} of a checkpoint ({kind:?}) is not what was written", at.raw())
         }
         Finding::Lost { last, durable } => {
             format!("batches {} to {durable} were durable and are missing or damaged", last + 1)

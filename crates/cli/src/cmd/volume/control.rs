@@ -21,6 +21,7 @@ pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
     ("clone", make_clone),
     ("delete", delete),
     ("resize", resize),
+    ("scrub", scrub),
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
@@ -75,6 +76,18 @@ fn resize(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
         discard_tail: request["discard_tail"] == true,
     };
     device.resize(&to).map(|()| Value::Null).map_err(|error| error.to_string())
+}
+
+/// `action`: start, stop or status.
+fn scrub(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
+    let done = match word(request, "action")? {
+        "start" => device.start_scrub(),
+        "stop" => device.stop_scrub(),
+        "status" => Ok(()),
+        other => return Err(format!("action is {other:?}, expected start, stop or status")),
+    };
+    let scrubbed = done.and_then(|()| device.scrubbed());
+    scrubbed.map(|scrubbed| super::scrub::as_json(&scrubbed)).map_err(|error| error.to_string())
 }
 
 fn word<'a>(request: &'a Value, key: &str) -> Result<&'a str, String> {
@@ -162,6 +175,7 @@ fn live(details: &VolumeDetails) -> Value {
             "failed_remaps": stats.failed_remaps,
             "damaged_segments": stats.damaged_segments,
             "crc_errors": stats.crc_errors,
+            "scrub": details.scrub.as_ref().map(super::scrub::as_json),
             "retried_batches": stats.retried_batches,
             "stalls": {
                 "count": details.stalls.count,

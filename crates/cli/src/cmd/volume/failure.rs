@@ -25,6 +25,7 @@ impl From<VolumeError> for CliError {
                     .help("--io threads does without, --io auto where it has to");
             }
             VolumeError::Family(_) | VolumeError::NoMembers => (Exit::Usage, "volume::family"),
+            VolumeError::NoSums(_) | VolumeError::Scrub(_) => (Exit::Usage, "volume::scrub"),
             VolumeError::Failed => (Exit::Failed, "volume::failed"),
             _ => (Exit::Failed, "volume::io"),
         };
@@ -44,6 +45,7 @@ fn mount_error(error: &MountError) -> CliError {
         MountError::Label(_) => {
             (Exit::Failed, "volume::label", Some("`onefold volume create` makes a volume"))
         }
+        MountError::NoSums(_) => (Exit::Usage, "volume::scrub", None),
         MountError::Zones(_) => (Exit::Failed, "volume::zones", None),
         MountError::Shrunk { .. } => (Exit::Failed, "volume::shrunk", None),
         MountError::Members { .. } => (Exit::Usage, "volume::members", None),

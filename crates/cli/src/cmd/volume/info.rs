@@ -9,7 +9,7 @@ use onefold_units::convert::float;
 use onefold_volume::{Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
-use super::{dmz, journals};
+use super::{dmz, journals, scrub};
 use crate::cmd::control;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
@@ -182,12 +182,16 @@ fn live(live: &Value) -> String {
     let frozen = live["frozen"].as_str().map_or_else(String::new, |why| {
         format!("\nTAKES NO MORE CHANGES: {why}; check it when it is not served")
     });
+    let scrub = match live["scrub"]["state"].as_str() {
+        None | Some("never") => String::new(),
+        Some(_) => format!("\n{}", scrub::line(&live["scrub"])),
+    };
     format!(
         "served now, by {}; {opened}\n\
          {} written, {} read; sent per byte written {waf} ({})\n\
          {} not flushed yet, last flush {:.1} ms; {} checkpoints, {} of log since the last\n\
          memory of the map {}, of the server {}\n\
-         {} calls waited, {:.1} ms at most; {} checksum errors{frozen}",
+         {} calls waited, {:.1} ms at most; {} checksum errors{scrub}{frozen}",
         live["io"].as_str().unwrap_or_default(),
         size(&live["written_bytes"]),
         size(&live["read_bytes"]),

@@ -14,6 +14,7 @@ mod journals;
 mod modes;
 mod rebuild;
 mod resize;
+mod scrub;
 mod serve;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,9 @@ pub(crate) enum Volume {
     Serve(serve::Serve),
     /// Check a volume: 0 clean, 1 repaired, 4 damage left, 8 could not run
     Check(check::Check),
+    /// Read all that is live along the log, compare it with its checksums, and write anew what can be: headers and blocks of the
+    /// map are looked at too, which `check --data` does not do. A served volume does it beside all else. Exit codes as of check
+    Scrub(scrub::Scrub),
     /// Tell what a volume is like and how full it is
     Info(info::Info),
     /// Tell where file systems keep their journals on a volume, or on any device or image of one
@@ -62,6 +66,7 @@ impl Volume {
             Self::Create(create) => create.run(global),
             Self::Serve(serve) => serve.run(global),
             Self::Check(check) => check.run(global),
+            Self::Scrub(scrub) => scrub.run(global),
             Self::Info(info) => info.run(global),
             Self::Journals(journals) => journals.run(global),
             Self::Resize(resize) => resize.run(global),

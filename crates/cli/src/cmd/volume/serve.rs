@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use onefold_device::edge::Edge;
@@ -97,6 +98,9 @@ pub(crate) struct Serve {
     /// Clean by copying, also on an emulated SSD that can remap
     #[arg(long)]
     no_remap: bool,
+    /// Scrub it in the background now, and again so long after the last scrub began: hours or days, such as 7d
+    #[arg(long, value_name = "EVERY", value_parser = super::scrub::parse_every)]
+    scrub: Option<Duration>,
     /// Unix socket for `onefold volume info` [default: PATH.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -158,6 +162,7 @@ impl Serve {
             ("--no-verify", self.no_verify),
             ("--no-trim", self.no_trim),
             ("--no-remap", self.no_remap),
+            ("--scrub", self.scrub.is_some()),
         ];
         let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
         let text = format!("{option} is not for volumes of policy dmz, and this is one");
@@ -209,6 +214,7 @@ impl Serve {
         };
         options.direct = !self.no_direct;
         options.remap = !self.no_remap;
+        options.scrub = self.scrub;
         if let Some(bytes) = self.map_memory {
             options.engine.map_pages = index64(bytes / MAP_PAGE_BYTES);
             options.engine.table_bytes = bytes;
