@@ -17,6 +17,7 @@ mod spare;
 mod tail;
 mod trim;
 pub mod volume;
+mod write_log;
 mod zone;
 
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
@@ -45,6 +46,10 @@ pub use tail::{
     TAIL_RECORD_BYTES, TailMeter, TailRecord, decode_tail, encode_tail, tail_records_per_unit,
 };
 pub use trim::{TRIM_RECORD_BYTES, TrimRecord};
+pub use write_log::{
+    WRITE_LOG_ENTRY_BYTES, WRITE_LOG_MAGIC, WRITE_LOG_SUPER_BYTES, WRITE_LOG_VERSION,
+    WriteLogDamage, WriteLogEntry, WriteLogSuper,
+};
 pub use zone::{
     BlockSetRecord, BlockSetState, NvramRecord, ZONE_RECORD_BYTES, ZoneCondition, ZoneRecord,
 };
