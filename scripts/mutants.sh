@@ -254,6 +254,11 @@ device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_
 device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time
 device|space-not-awaited|volume/space.rs|s/if !self\.waits_for_space\.load\(Ordering::Relaxed\) \{/if true {/|a write waits for space where that is wanted
 device|space-for-ever|volume/space.rs|s/self\.waits_for_space\.store\(false, Ordering::Relaxed\);//|a close ends that
+device|log-uncovered|write_log/recorder.rs|s/while self\.gone < covered\.0\n\s*&& let/while let/|a write is in the log when a flush that covers it is answered
+device|log-overtaken|write_log/recorder.rs|s/while self\.gone < covered\.0\n/if self.gone < covered.0\n/|a flush brings all that it covers into the log
+device|log-untrimmed|volume/backing.rs|s/log\.trimmed\(offset, len\);/let _ = log;/|trims are in the log
+device|log-gap|write_log/recorder.rs|s/inner\.failed = Some\(error\);//|a log that could not be written is not continued
+device|replay-outside|volume/replay.rs|s/if end <= bytes \{/if end <= u64::MAX {/|a log that is about more than the target has changes nothing
 serve|worker-panic|nbd/workers.rs|s/queue\.broken = true;//|a connection hears of a thread that panicked
 serve|worker-bell|nbd/workers.rs|s/(queue\.done\.push.*?)\n\s*self\.ring\(&mut queue\);/$1/s|a connection that sleeps hears of what is done
 serve|worker-bytes|nbd/workers.rs|s/self\.bytes -= /let _ = /|bytes of replies that were taken are free again
@@ -386,7 +391,7 @@ tests() {
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;
     journal) chosen=(--test journal) ;;
-    device) chosen=(--lib --test volume) ;;
+    device) chosen=(--lib --test volume --test write_log) ;;
     serve) chosen=(--lib --test all) ;;
     zoned) chosen=(--test zoned) ;;
   esac

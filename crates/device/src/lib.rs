@@ -14,6 +14,7 @@ pub mod mailbox;
 mod media;
 mod ssd;
 mod volume;
+mod write_log;
 mod zoned;
 
 pub use backing::Access;
@@ -26,10 +27,11 @@ pub use image::{DeviceError, DeviceKind, Image};
 pub use media::FileMedia;
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
-    Acknowledge, IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull,
+    Acknowledge, IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed,
     VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions,
     VolumeResize, VolumeSpec,
 };
+pub use write_log::{Logged, WriteLogError, WriteLogReader};
 pub use zoned::{
     ConventionalDetails, Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo,
     ZoneLimits, ZoneState, ZonedCheck, ZonedDetails, ZonedDevice, ZonedError, ZonedOpened,

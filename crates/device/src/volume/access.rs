@@ -152,6 +152,11 @@ impl DirectFile {
         self.carry_out("write", || self.backing.write_at(offset, bytes))
     }
 
+    /// Makes a range read as zeroes.
+    pub(super) fn zero(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
+        self.carry_out("write zeroes", || self.backing.zero(offset, len))
+    }
+
     pub(super) fn flush(&self) -> Result<(), IoFailed> {
         self.carry_out("flush", || self.backing.sync())
     }

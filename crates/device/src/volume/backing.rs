@@ -16,12 +16,15 @@ use super::{kernel, zones};
 use crate::block::BlockDevice;
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
+use crate::write_log::{WriteLog, WriteLogError};
 use crate::zoned::ZonedDevice;
 
 /// A file, a block device with or without zones, or an emulated SSD in the same process, of blocks or of zones.
 #[derive(Clone)]
 pub struct VolumeBacking {
     kind: Kind,
+    /// Keeps all that is written.
+    log: Option<Arc<WriteLog>>,
 }
 
 #[derive(Clone)]
@@ -32,12 +35,33 @@ enum Kind {
 }
 
 impl VolumeBacking {
+    const fn of(kind: Kind) -> Self {
+        Self { kind, log: None }
+    }
+
+    /// The same, with all that is written from now on in a log: in a new file, in the format of dm-log-writes. Requests to it go by threads
+    /// then, and blocks are not remapped.
+    ///
+    /// # Errors
+    /// It has zones, for which the format has no words; or the file is there already, or cannot be written.
+    pub fn with_write_log(self, path: &Path) -> Result<Self, VolumeError> {
+        if !matches!(self.zones(), Ok(None)) {
+            return Err(WriteLogError::Untold("zones, which this volume lies on").into());
+        }
+        Ok(Self { log: Some(Arc::new(WriteLog::create(path)?)), ..self })
+    }
+
+    /// The log of what is written, if one is kept.
+    pub(super) fn write_log(&self) -> Option<&WriteLog> {
+        self.log.as_deref()
+    }
+
     /// Opens a file or a block device and locks it. Whoever has it open already keeps it.
     ///
     /// # Errors
     /// It does not exist, is in use, or cannot be opened.
     pub fn open(path: &Path, write: bool) -> Result<Self, VolumeError> {
-        Ok(Self { kind: Kind::File(Arc::new(DirectFile::open(path, write)?)) })
+        Ok(Self::of(Kind::File(Arc::new(DirectFile::open(path, write)?))))
     }
 
     /// Whether another process has a file or block device open to write.
@@ -51,19 +75,19 @@ impl VolumeBacking {
     /// # Errors
     /// Something is there already, or the file system refuses.
     pub fn create(path: &Path, bytes: u64) -> Result<Self, VolumeError> {
-        Ok(Self { kind: Kind::File(Arc::new(DirectFile::create(path, bytes)?)) })
+        Ok(Self::of(Kind::File(Arc::new(DirectFile::create(path, bytes)?))))
     }
 
     /// Lies on an emulated SSD.
     #[must_use]
     pub const fn ssd(device: SsdDevice) -> Self {
-        Self { kind: Kind::Ssd(device) }
+        Self::of(Kind::Ssd(device))
     }
 
     /// Lies on an emulated SSD with zones.
     #[must_use]
     pub const fn zoned(device: ZonedDevice) -> Self {
-        Self { kind: Kind::Zoned(device) }
+        Self::of(Kind::Zoned(device))
     }
 
     /// The emulated SSD with a block namespace, if it is one.
@@ -106,15 +130,18 @@ impl VolumeBacking {
         self.as_file().map_or(0, |file| file.left_before_failure())
     }
 
-    /// Whole blocks of 4 KiB.
-    #[must_use]
-    pub fn blocks(&self) -> u64 {
-        let bytes = match &self.kind {
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.kind {
             Kind::File(file) => file.bytes(),
             Kind::Ssd(device) => device.size(),
             Kind::Zoned(device) => zones::blocks(device) * PAGE_BYTES,
-        };
-        bytes / PAGE_BYTES
+        }
+    }
+
+    /// Whole blocks of 4 KiB.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.bytes() / PAGE_BYTES
     }
 
     /// Gives a file a size in blocks. Anything else has to be as large already, and stays as it is.
@@ -163,20 +190,44 @@ impl VolumeBacking {
 
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         match &self.kind {
-            Kind::File(file) => file.write(at * PAGE_BYTES, bytes),
-            Kind::Ssd(device) => {
-                device.write(at * PAGE_BYTES, bytes, false).map(drop).map_err(|_| IoFailed)
-            }
             Kind::Zoned(device) => zones::judge("write", device.write(at, bytes, false)),
+            Kind::File(_) | Kind::Ssd(_) => self.put(at * PAGE_BYTES, bytes),
+        }?;
+        if let Some(log) = &self.log {
+            log.wrote(at * PAGE_BYTES, bytes);
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that need not be whole blocks, which zones cannot take.
+    pub(super) fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        match &self.kind {
+            Kind::File(file) => file.write(offset, bytes),
+            Kind::Ssd(device) => device.write(offset, bytes, false).map(drop).map_err(|_| IoFailed),
+            Kind::Zoned(_) => Err(IoFailed),
+        }
+    }
+
+    /// Makes bytes read as zeroes, which those of zones do not.
+    pub(super) fn clear(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
+        match &self.kind {
+            Kind::File(file) => file.zero(offset, len),
+            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
+            Kind::Zoned(_) => Err(IoFailed),
         }
     }
 
     pub(crate) fn flush(&self) -> Result<(), IoFailed> {
+        let covered = self.log.as_ref().map(|log| (log, log.covered()));
         match &self.kind {
             Kind::File(file) => file.flush(),
             Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed),
             Kind::Zoned(device) => zones::judge("flush", device.flush()),
+        }?;
+        if let Some((log, covered)) = covered {
+            log.flushed(covered);
         }
+        Ok(())
     }
 
     pub(super) fn trim(&self, at: u64, blocks: u64) -> Result<(), IoFailed> {
@@ -186,7 +237,11 @@ impl VolumeBacking {
             Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
             // Of conventional zones alone: others are reset as a whole.
             Kind::Zoned(device) => zones::judge("trim", device.deallocate(at, narrow(blocks))),
+        }?;
+        if let Some(log) = &self.log {
+            log.trimmed(offset, len);
         }
+        Ok(())
     }
 
     /// What the backing says of its zones now; `None` if it has none.
@@ -215,9 +270,9 @@ impl VolumeBacking {
     }
 
     /// Whether it can let single blocks hold what others hold. An emulated SSD can if it has a log of remaps; then it also
-    /// knows atomic ones.
+    /// knows atomic ones. A log of writes has no words for that.
     pub(super) fn remaps(&self) -> bool {
-        let Kind::Ssd(device) = &self.kind else { return false };
+        let (Kind::Ssd(device), None) = (&self.kind, &self.log) else { return false };
         Client::new(device.clone()).caps().is_ok_and(|caps| {
             u64::from(caps.granularity_bytes) == PAGE_BYTES
                 && caps.modes.contains(RemapFlags::ATOMIC)
@@ -276,7 +331,7 @@ impl VolumeBacking {
     /// Ends what lies below in good order.
     ///
     /// # Errors
-    /// The image could not be closed cleanly; it recovers when it is opened again.
+    /// The image could not be closed cleanly; it recovers when it is opened again. Or not all that was written is in the log.
     pub fn close(&self) -> Result<(), VolumeError> {
         match &self.kind {
             Kind::File(file) => {
@@ -285,6 +340,10 @@ impl VolumeBacking {
             }
             Kind::Ssd(device) => device.close().map_err(VolumeError::Ssd),
             Kind::Zoned(device) => device.close().map_err(VolumeError::Ssd),
+        }?;
+        match &self.log {
+            Some(log) => Ok(log.finish().map(drop)?),
+            None => Ok(()),
         }
     }
 }

@@ -7,6 +7,7 @@ use onefold_volume::{FamilyError, MountError, ResizeError, ScrubError};
 use thiserror::Error;
 
 use crate::image::DeviceError;
+use crate::write_log::WriteLogError;
 
 /// Why a volume cannot be made, opened or closed.
 #[derive(Debug, Error)]
@@ -99,6 +100,9 @@ pub enum VolumeError {
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),
+    /// A log of writes cannot be kept.
+    #[error(transparent)]
+    WriteLog(#[from] WriteLogError),
     /// No identity could be found.
     #[error("cannot find a random identity: {0}")]
     Random(io::Error),

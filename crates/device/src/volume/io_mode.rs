@@ -4,6 +4,7 @@ use super::backing::VolumeBacking;
 use super::error::VolumeError;
 use super::kernel;
 use super::open::VolumeOptions;
+use crate::write_log::WriteLogError;
 
 /// How they are to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +59,16 @@ pub(super) fn choose(
     if file.is_zoned() && !options.direct {
         why.push("zones are written around the page cache".to_owned());
     }
+    let logs = backing.write_log().is_some();
     let engine = match (options.io, kernel::is_available()) {
         (VolumeIo::Threads, _) => "threads",
+        (VolumeIo::Uring, _) if logs => {
+            return Err(WriteLogError::Untold("requests through io_uring: use --io threads").into());
+        }
+        (VolumeIo::Auto, _) if logs => {
+            why.push("a write log is kept".to_owned());
+            "threads"
+        }
         (_, Ok(())) => "uring",
         (VolumeIo::Uring, Err(error)) => return Err(VolumeError::NoUring(error)),
         (VolumeIo::Auto, Err(error)) => {

@@ -27,6 +27,7 @@ mod modes;
 mod open;
 mod owner;
 mod refusals;
+mod replay;
 mod resize;
 mod scatter;
 mod scrub;
@@ -60,6 +61,7 @@ pub use error::VolumeError;
 pub use io_mode::{IoMode, VolumeIo};
 pub(crate) use open::random_uuid;
 pub use open::{Acknowledge, OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
+pub use replay::Replayed;
 pub use resize::VolumeResize;
 pub use watch::{JournalDetails, Journals};
 

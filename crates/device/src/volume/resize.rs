@@ -8,6 +8,7 @@ use onefold_volume::{Resize, Volume};
 use super::error::VolumeError;
 use super::{State, VolumeDevice};
 use crate::driver::Fuse;
+use crate::write_log::WriteLogError;
 
 /// New sizes of a volume; what is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +46,9 @@ impl VolumeDevice {
     fn resize_backing(&self, blocks: Option<u64>) -> Result<(), VolumeError> {
         let Some(blocks) = blocks else { return Ok(()) };
         let backing = &self.shared.backing;
+        if backing.write_log().is_some() {
+            return Err(WriteLogError::Untold("another size of the backing").into());
+        }
         log_of(&mut self.shared.state())?.check_resize(Resize::Backing { blocks })?;
         let grows = blocks > backing.blocks();
         if grows {

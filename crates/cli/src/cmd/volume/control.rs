@@ -22,6 +22,7 @@ pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
     ("delete", delete),
     ("resize", resize),
     ("scrub", scrub),
+    ("mark", mark),
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
@@ -88,6 +89,11 @@ fn scrub(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
     };
     let scrubbed = done.and_then(|()| device.scrubbed());
     scrubbed.map(|scrubbed| super::scrub::as_json(&scrubbed)).map_err(|error| error.to_string())
+}
+
+/// `text`, for the log of writes.
+fn mark(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
+    device.mark(word(request, "text")?).map(|()| Value::Null).map_err(|error| error.to_string())
 }
 
 fn word<'a>(request: &'a Value, key: &str) -> Result<&'a str, String> {

@@ -9,6 +9,9 @@ use crate::error::{CliError, Exit};
 
 impl From<VolumeError> for CliError {
     fn from(error: VolumeError) -> Self {
+        if let VolumeError::WriteLog(error) = error {
+            return error.into();
+        }
         let (exit, code) = match &error {
             VolumeError::Exists { .. } => (Exit::Usage, "volume::exists"),
             VolumeError::Busy { .. } => (Exit::Busy, "volume::busy"),

@@ -16,6 +16,7 @@ mod rebuild;
 mod resize;
 mod scrub;
 mod serve;
+mod write_log;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -56,6 +57,9 @@ pub(crate) enum Volume {
     Advise(advise::Advise),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map
     Dump(dump::Dump),
+    /// List, replay and mark logs of what volumes sent to what they lie on (`serve --write-log`)
+    #[command(subcommand)]
+    WriteLog(write_log::WriteLogs),
 }
 
 impl Volume {
@@ -74,6 +78,7 @@ impl Volume {
             Self::Clone(make) => make.run(global, "clone", VolumeDevice::make_clone),
             Self::Advise(advise) => advise.run(global),
             Self::Dump(dump) => dump.run(global),
+            Self::WriteLog(logs) => logs.run(global),
         }
     }
 }

@@ -101,6 +101,9 @@ pub(crate) struct Serve {
     /// Scrub it in the background now, and again so long after the last scrub began: hours or days, such as 7d
     #[arg(long, value_name = "EVERY", value_parser = super::scrub::parse_every)]
     scrub: Option<Duration>,
+    /// Log all that is sent to a backing without zones in this new file, in the format of dm-log-writes
+    #[arg(long, value_name = "FILE")]
+    write_log: Option<PathBuf>,
     /// Unix socket for `onefold volume info` [default: PATH.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -135,7 +138,10 @@ impl Serve {
                 global,
             );
         }
-        let backing = super::open_backing(&self.path, true, global)?;
+        let mut backing = super::open_backing(&self.path, true, global)?;
+        if let Some(log) = &self.write_log {
+            backing = backing.with_write_log(log)?;
+        }
         let opened = VolumeDevice::open(backing, self.options()?)?;
         tell(global, &opened);
         let device = opened.device;
@@ -163,6 +169,7 @@ impl Serve {
             ("--no-trim", self.no_trim),
             ("--no-remap", self.no_remap),
             ("--scrub", self.scrub.is_some()),
+            ("--write-log", self.write_log.is_some()),
         ];
         let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
         let text = format!("{option} is not for volumes of policy dmz, and this is one");
