@@ -34,6 +34,10 @@ bench: ## Speed of the simulator, of the served device and of the buffer policie
 crash-campaign: ## Kill served devices and volumes under load again and again (BUDGET=short|full)
 	scripts/crash-campaign.sh $(BUDGET)
 
+.PHONY: crash-states
+crash-states: ## Replay what power cuts can leave of file systems on volumes, and check it (BUDGET=short|full; root)
+	scripts/crash-states.sh $(BUDGET)
+
 .PHONY: database
 database: ## Kill a served device under a database again and again (BUDGET=short|full)
 	scripts/db-plain.sh
@@ -96,5 +100,6 @@ study-short: ## Run the short studies of buffer policies and of deduplication an
 	scripts/study-short.sh
 crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
+	$(MAKE) --no-print-directory crash-states BUDGET=short
 database-short:
 	$(MAKE) --no-print-directory database BUDGET=short
