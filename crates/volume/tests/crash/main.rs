@@ -10,6 +10,7 @@ mod failures;
 mod faithful;
 mod family;
 mod full;
+mod golden;
 mod image;
 mod journal;
 mod lost_map;

@@ -153,6 +153,20 @@ impl Zones {
         }
     }
 
+    /// Blocks before the write pointer, and whether it was finished, of each zone.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = (u32, bool)> {
+        self.list.iter().map(|zone| (zone.written, zone.finished))
+    }
+
+    /// Zones with these.
+    pub(crate) fn with_pointers(
+        setup: ZoneSetup,
+        pointers: impl Iterator<Item = (u32, bool)>,
+    ) -> Self {
+        let zone = |(written, finished)| Zone { written, finished, failed: None };
+        Self { setup, list: pointers.map(zone).collect() }
+    }
+
     /// Tells zones apart.
     pub(crate) fn digest(&self) -> u64 {
         let of = |zone: &Zone| u64::from(zone.written) << 4 | u64::from(zone.finished) << 2;
