@@ -119,7 +119,8 @@ impl Life {
             let log = volume.as_log_mut().expect("a volume of mode log");
             match how(log, op, MemberId::DEVICE, &given) {
                 Err(FamilyError::Busy) => None,
-                done => Some(done.expect("it can be made")),
+                Ok(()) => Some(()),
+                Err(error) => panic!("{name} cannot be made: {error}"),
             }
         });
         self.drive();
@@ -163,13 +164,7 @@ impl Life {
             fact(&format!("held.{name}"), held);
         }
         if let Some((setup, zones)) = setup.zones.zip(image.zones.as_ref()) {
-            fact(
-                "zones",
-                vec![setup.size, setup.capacity, setup.conventional]
-                    .into_iter()
-                    .map(u64::from)
-                    .collect(),
-            );
+            fact("zones", [setup.size, setup.capacity, setup.conventional].map(u64::from).to_vec());
             fact("written", zones.pointers().map(|(written, _)| written.into()).collect());
             fact("finished", zones.pointers().map(|(_, finished)| finished.into()).collect());
         }
