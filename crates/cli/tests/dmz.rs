@@ -123,6 +123,8 @@ fn one_device_with_conventional_zones_needs_no_cache() {
     assert!(label["cache"].is_null());
     let info = says(&["info", image]);
     assert_eq!((&info["mode"], &info["uuid"]), (&"dmz".into(), &label["uuid"]));
+    let own = format!("dmz-{}", &label["uuid"].as_str().unwrap()[..8]);
+    assert_eq!(info["name"], own, "dmzadm takes no volume without a name");
     assert_eq!(info["zones"]["conventional"]["metadata"], 2);
     assert_eq!(info["devices"].as_array().map(Vec::len), Some(1));
     let check = says(&["check", image, "--data"]);
@@ -154,4 +156,70 @@ fn one_device_with_conventional_zones_needs_no_cache() {
     let found = json(&["info", image])["device"]["zoned"]["conventional"].clone();
     assert_eq!((&found["zones"], &found["read_only"]), (&10.into(), &0.into()));
     assert!(found["stored_bytes"].as_u64() > Some(0));
+}
+
+#[test]
+fn policies_without_their_devices_are_refused() {
+    let folder = Folder::new("dmzlack");
+    let (image, cache) = devices(&folder);
+    let (image, cache) = (text(&image), text(&cache));
+    let block = folder.image();
+    let block = text(&block);
+    let plain = folder.0.join("plain");
+    std::fs::File::create(&plain).unwrap().set_len(64 << 20).unwrap();
+    let plain = text(&plain);
+    let size = ["--cache-size", "40MiB"];
+    let cases: [(&[&str], &[&str], &str); 8] = [
+        (&[block, "--zoned", "dmz", "--cache", cache], &size, "this one has no zones"),
+        (&[block, "--zoned"], &[], "has no zones"),
+        (&[plain, "--zoned", "log"], &[], "has no zones"),
+        (&[image, "--zoned", "log", "--cache", cache], &size, "--cache belongs to policy dmz"),
+        (&[image, "--cache", cache], &size, "--cache belongs to policy dmz"),
+        (&[image, "--zoned", "dmz"], &size, "--cache <FILE>"),
+        (&[image, "--zoned", "dmz", "--cache", cache, "--op", "0.3"], &size, "cannot be used with"),
+        (&[plain, "--zoned", "--backing-size", "64MiB"], &[], "cannot be used with"),
+    ];
+    for (arguments, more, words) in cases {
+        let output = volume(&[&["create"], arguments, more].concat());
+        let said = message(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+        assert!(!PathBuf::from(cache).exists(), "{arguments:?} leaves nothing behind");
+    }
+    assert!(std::fs::read(plain).unwrap().iter().all(|byte| *byte == 0));
+    // The policy of `--zoned` alone.
+    assert_eq!(says(&["create", image, "--zoned", "--op", "0.5"])["mode"], "log");
+}
+
+/// What zones hold lies in a file where it lies on the device; what was not chosen and what was not written are holes.
+#[test]
+fn zones_that_are_chosen_are_exported_once() {
+    let folder = Folder::new("dmzexport");
+    let (image, cache) = devices(&folder);
+    let (image, cache) = (text(&image), text(&cache));
+    says(&["create", image, "--zoned", "dmz", "--cache", cache, "--cache-size", "40MiB"]);
+    let (first, other) = (folder.0.join("first.raw"), folder.0.join("other.raw"));
+    let export =
+        |zone: &str, file: &PathBuf| ssd(&["zones", image, "--zone", zone, "--export", text(file)]);
+    let told = json(&["zones", image, "--zone", "0", "--export", text(&first)]);
+    assert_eq!(told["zones"].as_array().map(Vec::len), Some(1));
+    assert_eq!(told["zones"][0]["write_pointer"], 1, "the copy of the root record");
+    assert_eq!(export("1", &other).status.code(), Some(0));
+    let (first_bytes, other_bytes) =
+        (std::fs::read(&first).unwrap(), std::fs::read(&other).unwrap());
+    assert_eq!((first_bytes.len(), other_bytes.len()), (128 << 20, 128 << 20));
+    assert_eq!(first_bytes[..4], 0x445A_4244_u32.to_le_bytes());
+    assert!(first_bytes[4096..].iter().chain(&other_bytes).all(|byte| *byte == 0));
+    let held = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&other).unwrap());
+    assert!(held < 1024, "{held} units of 512 B for nothing");
+    let twice = export("1", &first);
+    assert_eq!(twice.status.code(), Some(1), "{}", message(&twice));
+    assert!(message(&twice).contains("cannot export"), "{}", message(&twice));
+    assert_eq!(std::fs::read(&first).unwrap(), first_bytes, "a file that is there is not touched");
+    let both = ["zones", image, "--zone", "1", "--act", "reset", "--export", text(&other)];
+    assert_eq!(ssd(&both).status.code(), Some(2));
+    assert_eq!(
+        ssd(&["zones", image, "--zone", "32", "--export", "/nonexistent/raw"]).status.code(),
+        Some(2)
+    );
 }

@@ -45,11 +45,16 @@ pub struct DmzOpened {
 }
 
 fn new_identity(name: &str, devices: usize) -> Result<Identity, VolumeError> {
+    let uuid = random_uuid()?;
+    let [a, b, c, d, ..] = uuid;
+    // `dmzadm` takes no volume without a name.
+    let own = format!("dmz-{a:02x}{b:02x}{c:02x}{d:02x}");
+    let name = if name.is_empty() { &own } else { name };
     let mut label = [0; 32];
     let len = name.len().min(label.len());
     label[..len].copy_from_slice(&name.as_bytes()[..len]);
     let device_uuids = (0..devices).map(|_| random_uuid()).collect::<Result<_, _>>()?;
-    Ok(Identity { label, uuid: random_uuid()?, device_uuids })
+    Ok(Identity { label, uuid, device_uuids })
 }
 
 impl DmzDevices {
