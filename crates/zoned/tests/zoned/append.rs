@@ -118,22 +118,6 @@ fn what_is_left_behind_moves_to_the_head() {
     assert_eq!(rig.read_now(19, 3), [0, 1, 5]);
 }
 
-/// With fast commit: at most all of its area and the header for each zone that its stream fills.
-#[test]
-fn a_fast_commit_area_is_copied_at_most_once_per_zone() {
-    let mut rig = Rig::new(&two_devices(), options(&(20..70), 5));
-    let mut rng = Rng::new(3);
-    for op in 1..400 {
-        rig.write_now(20 + rng.below(5), op, 1);
-        if op % 7 == 0 {
-            rig.write_now(25 + op % 45, op, 1);
-        }
-    }
-    let zones = rig.sent(1, Sent::JournalAppended).div_ceil(16);
-    assert!(copied(&rig) <= 5 * zones, "{} in {zones} zones", copied(&rig));
-    assert!(rig.volume.set_zones(Stream::Hot) <= 2);
-}
-
 /// 50 zones: twelve of the set are less than a quarter, thirteen are more.
 #[test]
 fn the_set_takes_at_most_a_quarter_of_all_zones() {

@@ -3,6 +3,7 @@
 mod append;
 mod crash;
 mod disk;
+mod fast_commit;
 mod faults;
 mod fields;
 mod flushes;
