@@ -3,23 +3,25 @@
 # packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
 # packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|fidelity|fua|images|volume]...      fidelity, images and volume if nothing is named
+#   scripts/guest.sh [baseline|fidelity|fua|images|volume|single]...      fidelity, images, volume and single if nothing is named
 #
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
 # fidelity  the same requests through dm-zoned and through the engine of onefold-zoned: what reclaim does has to be the same, and
 #           bytes within 15 %. GUEST_REQUESTS=FILE replaces scripts/guest/requests.
 # fua       is a write with FUA durable on dm-zoned? It only tells.
-# images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again.
-#           GUEST_SEEDS="1 2 3" are the seeds.
+# images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again; and
+#           dm-zoned refuses those with a journal block map. GUEST_SEEDS="1 2 3" are the seeds, GUEST_KINDS="opened raw map
+#           returned" which of them.
 # volume    a volume of mode log on a zoned block device, served over NBD: ext4, fio with verify, e2fsck, check.
+# single    the same with policy dmz on one device with conventional zones; then dm-zoned takes it over.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
-[ $# -gt 0 ] || set -- fidelity images volume
+[ $# -gt 0 ] || set -- fidelity images volume single
 lack() {
   echo "skipped: the guest with the kernel's dm-zoned ($1)"
   case ",${ONEFOLD_REQUIRE:-}," in *,guest,*) exit 1 ;; esac
@@ -91,33 +93,46 @@ step() {
 }
 
 images() {
-  local seed
+  local kind seed
   folder images 8 24
-  for seed in ${GUEST_SEEDS:-1 2 3}; do mkdir -p "$work/images/$seed"; done
+  for kind in ${GUEST_KINDS:-opened raw map returned}; do
+    for seed in ${GUEST_SEEDS:-1 2 3}; do mkdir -p "$work/images/$kind-$seed"; done
+  done
   step images_are_written || return 1
-  ONEFOLD_GUEST_ZONE=1M boot images 600 "sh ./images.sh" || return 1
+  ONEFOLD_GUEST_ZONE=1M boot images 1200 "sh ./images.sh" || return 1
   cat "$work/images/output"
   step the_kernel_read_what_was_flushed && step what_the_kernel_wrote_is_read || return 1
   echo "dm-zoned read what was flushed here, and what it wrote is read here"
 }
 
-volume() {
+# A guest that has the command, too, in the folder $1, and runs it with the argument $2.
+served() {
   cargo build --quiet --locked -p onefold || return 1
+  # An emulated processor reads it through the folder: the smaller the better.
+  strip -o "$work/$1/onefold" "${CARGO_TARGET_DIR:-target}/debug/onefold" || return 1
+  ONEFOLD_GUEST_ZONE=16M boot "$1" 600 "sh ./volume.sh $2" || return 1
+  cat "$work/$1/output"
+}
+
+volume() {
   folder volume 1 1024
   rm "$work/volume/regular.img"
-  # An emulated processor reads it through the folder: the smaller the better.
-  strip -o "$work/volume/onefold" "${CARGO_TARGET_DIR:-target}/debug/onefold" || return 1
-  ONEFOLD_GUEST_ZONE=16M boot volume 600 "sh ./volume.sh" || return 1
-  cat "$work/volume/output"
+  served volume log
+}
+
+single() {
+  folder single 1 1
+  rm "$work/single"/*.img
+  served single dmz
 }
 
 status=0
 for name in "$@"; do
   case $name in
-    baseline | fidelity | fua | images | volume)
+    baseline | fidelity | fua | images | volume | single)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, fidelity, fua, images or volume; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, fidelity, fua, images, volume or single; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

@@ -24,7 +24,7 @@ pub(crate) struct World {
     pub(crate) oracle: Oracle,
     given: Vec<(u64, Given)>,
     /// The journal is found somewhere else now and then.
-    journal_moves: bool,
+    pub(crate) journal_moves: bool,
     /// Tag of a read, and what it has to find.
     reads: Vec<(u64, u64, Vec<u64>)>,
     rng: Rng,
