@@ -149,23 +149,36 @@ fn verify(device: &DmzVolume, all: &mut [Versions]) {
 
 #[test]
 fn what_was_flushed_is_there_after_the_devices_were_left() {
-    keeps_what_was_flushed(&Folder::new());
+    keeps_what_was_flushed(&Folder::new(), &DmzOptions::default());
 }
 
 #[test]
 fn what_was_flushed_is_there_on_one_device_with_conventional_zones() {
-    keeps_what_was_flushed(&Folder::single());
+    keeps_what_was_flushed(&Folder::single(), &DmzOptions::default());
+}
+
+/// Five of the twelve chunks have blocks of a journal, which is too large for the cache.
+#[test]
+fn what_was_flushed_is_there_beside_an_appended_journal() {
+    let (first, end) = (4 * ZONE + 100, 8 * ZONE + 100);
+    let ranges = Setting::Ranges(vec![(first * BLOCK, end * BLOCK)]);
+    let options = DmzOptions { journal: JournalMode::Set, ranges, ..DmzOptions::default() };
+    let folder = Folder::new();
+    keeps_what_was_flushed(&folder, &options);
+    let devices = folder.devices();
+    assert!(devices.inspect().unwrap().inspection.appended_blocks() > 0);
+    devices.close().unwrap();
 }
 
 /// Twelve chunks share a cache of eight zones, so every round reclaims; then the process "dies".
-fn keeps_what_was_flushed(folder: &Folder) {
+fn keeps_what_was_flushed(folder: &Folder, options: &DmzOptions) {
     folder.make(false).unwrap();
     let blocks = 12 * ZONE;
     let mut all = vec![Versions::default(); usize::try_from(blocks).unwrap()];
     let mut rng = Rng::new(7);
     let mut reclaimed = 0;
     for _ in 0..4 {
-        let device = folder.open(DmzOptions::default()).unwrap();
+        let device = folder.open(options.clone()).unwrap();
         verify(&device, &mut all);
         for _ in 0..60 {
             let at = rng.below(blocks - 8);
@@ -191,7 +204,7 @@ fn keeps_what_was_flushed(folder: &Folder) {
         // Without a close, as if the process had been killed.
     }
     assert!(reclaimed > 0, "it came to that");
-    let device = folder.open(DmzOptions::default()).unwrap();
+    let device = folder.open(options.clone()).unwrap();
     verify(&device, &mut all);
     close(device);
     assert_eq!(folder.findings(), []);
