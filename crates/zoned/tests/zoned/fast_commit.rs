@@ -64,12 +64,12 @@ fn load(rng: &mut Rng, zone: u32, journal: &Journal, laps: u64) -> (u64, u64) {
     let (mut op, mut at, mut hot) = (0, 0, 0);
     let (fast_per_full, most) = (rng.below(2 * journal.fast + 2), 1 + rng.below(12));
     let (headers, random) = (1 + rng.below(20), rng.below(4) == 0);
-    let (ring, area) = (journal.ring(), journal.area());
-    while at < laps * u64_from(ring.len()) {
+    let (log, area) = (journal.ring(), journal.area());
+    while at < laps * u64_from(log.len()) {
         // A full commit; its blocks go one after the other.
-        for _ in 0..1 + rng.below(most) {
+        for _ in 0..=rng.below(most) {
             op += 1;
-            rig.write_now(ring[index64(at % u64_from(ring.len()))], op, 1);
+            rig.write_now(log[index64(at % u64_from(log.len()))], op, 1);
             at += 1;
         }
         if rng.below(headers) == 0 {
