@@ -64,8 +64,9 @@ impl Service {
 
     /// Blocks of a batch that may have `most`, a multiple of the indirection unit.
     pub(crate) fn batch_blocks(&self, most: u32) -> u32 {
-        let blocks = (BATCH_TIME_NS * 16).checked_div(self.block_time).unwrap_or(most.into());
-        let blocks = narrow(blocks.min(most.into()));
+        let limit = u64::from(most);
+        let blocks = (BATCH_TIME_NS * 16).checked_div(self.block_time).unwrap_or(limit);
+        let blocks = narrow(blocks.min(limit));
         (blocks - blocks % self.unit).max(self.least).min(most)
     }
 }

@@ -7,6 +7,7 @@ mod fast_commit;
 mod faults;
 mod fields;
 mod flushes;
+mod golden;
 mod images;
 mod journal;
 mod oracle;

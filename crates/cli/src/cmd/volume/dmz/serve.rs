@@ -28,7 +28,7 @@ pub(crate) struct Served {
         value_name = "FILE",
         conflicts_with_all = [
             "snapshot", "members", "ack", "on_full", "io", "no_direct", "map_memory", "hot_cold", "no_verify", "no_trim",
-            "no_remap"
+            "no_remap", "scrub", "write_log"
         ]
     )]
     cache: Option<PathBuf>,
