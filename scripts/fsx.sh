@@ -141,7 +141,8 @@ for fs in "$@"; do
   grep -qw "$fs" /proc/filesystems || modprobe -q "$fs" 2> /dev/null \
     || { echo "skipped: $fs (not in this kernel)"; continue; }
   rm -f "$image" && echo 0 > "$folder/operations"
-  must create volume create "$image" --size 512MiB --backing-size 768MiB
+  # Room for all of it twice: btrfs writes every block anew, and a snapshot keeps the old ones.
+  must create volume create "$image" --size 512MiB --backing-size 1536MiB
   end=$((SECONDS + seconds / $#)) rounds=0
   while [ "$rounds" = 0 ] || [ "$SECONDS" -lt "$end" ]; do
     round "$fs" "$rounds"

@@ -307,7 +307,7 @@ volume|zone-not-finished|zones/open.rs|s/backing\.finish\(zone\)\.or\(Ok\(\(\)\)
 volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
 volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently
 volume|zone-evacuated|clean.rs|s/ \|\| self\.segments\.has_leaving\(\)//|zones that can only be read are emptied
-volume|zone-unreset-free|trims.rs|s/leaving \|\| \(!zoned && \(/leaving || ((/|a zone is not free before its reset, however short they are
+volume|zone-unreset-free|trims.rs|s/if zoned \|\| !blocked => return/if !blocked => return/|a zone is not free before its reset, however short they are
 volume|root-zone-same|roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
 volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.segment_blocks\(\)\)//|a full log segment is not listed as open
 volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it

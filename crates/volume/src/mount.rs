@@ -1,8 +1,7 @@
 //! Making and opening volumes.
 //!
 //! 1. A backing whose labels cannot be read is no volume: they are written last when one is made.
-//! 2. Opening ends with a checkpoint of a new incarnation. Before that counts, the backing is as it was, so an opening that is cut is
-//!    begun again with the same result.
+//! 2. Opening ends with a checkpoint of a new incarnation. Before that counts, an opening that is cut is begun again with the same result.
 //! 3. Batches that recovery leaves out are erased before that checkpoint counts: their numbers are given out again, so nothing
 //!    else would tell them from those that count once no root says where to look (`crate::rebuild`).
 //! 4. After an opening all copies of the label are the same, but for those that cannot be written: the next change of a size may lose
