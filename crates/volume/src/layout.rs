@@ -282,7 +282,7 @@ impl Layout {
     }
 
     /// Live blocks of a log segment from which the cleaner gains for sure: 1/64 is left for the map, or, in short log segments, what
-    /// batches that are not full are padded with. [`SENT_EARLY`] of them come with each log segment that is emptied.
+    /// batches that are not full are padded with. Two of them come with each log segment that is emptied.
     #[must_use]
     pub fn packed(&self) -> u32 {
         let Geometry { segment_blocks, unit_blocks, .. } = self.geometry;
