@@ -243,6 +243,8 @@ volume|preload-over|preload.rs|s/keys > self\.options\.map_pages \|\| //|what is
 volume|preload-crowd|faults.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
 volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
 volume|batch-long|service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing
+volume|victim-full|clean/victim.rs|s/ - if urgent \{ 0 \} else \{ blocks \/ 16 \}//|the cleaner does not copy nearly full log segments while it has time
+volume|rebuilt-offline|rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
 volume|batch-full|append.rs|s/let short = self\.segments\.free_count\(\) < Layout::reserve\(\);/let short = false;/|batches are long where log segments are short
 volume|batch-least|service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host
 volume|close-unswept|checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_all\(\)/Closing::Begins if false/|closing leaves no runs

@@ -155,7 +155,7 @@ fn what_was_trimmed_does_not_come_back() {
 #[test]
 fn checkpoints_that_are_gone_are_made_anew() {
     let (mut checkpoints, mut headers) = (0, 0);
-    for_each_seed(("onefold-volume", "crash", "checkpoints_that_are_gone"), 60, |seed| {
+    for_each_seed(("onefold-volume", "crash", "checkpoints_that_are_gone"), 80, |seed| {
         let mut rng = Rng::new(seed);
         let (mut image, oracle) = lived(seed, &mut rng);
         let mut zones = zones_of_the_map(&image);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal, Trim};
+use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal, Sent, Trim};
 
 use crate::{BLOCK, Rig, options, stamp};
 
@@ -27,6 +27,23 @@ fn trims_keep_no_pause_where_log_segments_are_short() {
     let rig = worn(Options { trim_pause: Nanos::new(1 << 50), ..options() });
     let stats = rig.volume.stats();
     assert!(stats.trim_sent / SEGMENT > stats.freed_segments / 2, "{stats:?}");
+}
+
+/// More is to be free than can be: the cleaner leaves log segments alone from which it would gain next to nothing.
+#[test]
+fn nearly_full_log_segments_are_not_worth_their_copies() {
+    let mut rig = worn(Options { clean_below: Some(120), ..options() });
+    let before = *rig.volume.stats();
+    let mut rng = Rng::new(4);
+    for _ in 0..1000 {
+        let lba = rng.below(rig.blocks() - 8);
+        rig.write(lba, 8);
+        rig.step();
+    }
+    let after = rig.volume.stats();
+    let copied = after.sent(Sent::Cleaning) - before.sent(Sent::Cleaning);
+    let written = after.written - before.written;
+    assert!(copied < 12 * written, "{copied} blocks for {written}");
 }
 
 /// Files are not told of log segments that are written again soon, but of those that stay free.
