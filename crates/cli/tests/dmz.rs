@@ -20,11 +20,7 @@ fn says(arguments: &[&str]) -> serde_json::Value {
 
 /// An image of 32 zones of 4 MiB, and where its cache is to be.
 fn devices(folder: &Folder) -> (PathBuf, PathBuf) {
-    let image = folder.0.join("zoned.img");
-    let small = ["--set", "geometry.pages=16", "--set", "namespace.zone_size=4MiB"];
-    let create = ["create", text(&image), "--preset", "femu-zns", "--size", "128MiB"];
-    let output = ssd(&[&create[..], &small[..]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    let image = folder.zoned_image("128MiB");
     (image, folder.0.join("cache.img"))
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use common::{Folder, Server, message, ssd, text};
+use common::{Folder, Server, message, text};
 use onefold_serve::nbd::{Client, Endpoint};
 use serde_json::{Value, json};
 
@@ -78,11 +78,7 @@ struct Made {
 impl Made {
     fn image(name: &str, size: &str) -> Self {
         let folder = Folder::new(name);
-        let image = folder.0.join("zoned.img");
-        let create = ["create", text(&image), "--preset", "femu-zns", "--size", size];
-        let small = ["--set", "geometry.pages=16", "--set", "namespace.zone_size=4MiB"];
-        let output = ssd(&[&create[..], &small].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+        let image = folder.zoned_image(size);
         Self { folder, image, cache: None, served: 0 }
     }
 

@@ -7,29 +7,10 @@ use std::process::Command;
 use common::{Folder, Server, json, message, ssd, text};
 use onefold_serve::nbd::{Client, Endpoint};
 
-/// An image of four zones of 4 MiB.
-fn image(folder: &Folder) -> std::path::PathBuf {
-    let image = folder.0.join("zoned.img");
-    let output = ssd(&[
-        "create",
-        text(&image),
-        "--preset",
-        "femu-zns",
-        "--set",
-        "geometry.pages=16",
-        "--set",
-        "namespace.zone_size=4MiB",
-        "--size",
-        "16MiB",
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
-    image
-}
-
 #[test]
 fn zones_are_told_reset_finished_and_failed() {
     let folder = Folder::new("zones");
-    let image = image(&folder);
+    let image = folder.zoned_image("16MiB");
     let info = json(&["info", text(&image)]);
     assert_eq!(info["device"]["zoned"]["zones"], 4);
     assert_eq!(info["device"]["zoned"]["by_state"]["empty"], 4);
@@ -60,7 +41,7 @@ fn zones_are_told_reset_finished_and_failed() {
 #[test]
 fn what_zones_cannot_do_is_refused() {
     let folder = Folder::new("zones-refused");
-    let (zoned, block) = (image(&folder), folder.image());
+    let (zoned, block) = (folder.zoned_image("16MiB"), folder.image());
     let act = ["zones", text(&zoned), "--zone", "0", "--act", "offline"];
     assert_eq!(ssd(&act).status.code(), Some(0));
     for (arguments, code, part) in [

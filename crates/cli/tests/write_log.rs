@@ -75,21 +75,8 @@ fn a_log_is_kept_marked_listed_and_replayed() {
 #[test]
 fn zones_have_no_write_log() {
     let folder = Folder::new("write-log-zones");
-    let [image, log] = ["image", "log"].map(|name| folder.0.join(name));
+    let (image, log) = (folder.zoned_image("128MiB"), folder.0.join("log"));
     let (image, log) = (text(&image), text(&log));
-    let made = common::ssd(&[
-        "create",
-        image,
-        "--preset",
-        "femu-zns",
-        "--set",
-        "geometry.pages=16",
-        "--set",
-        "namespace.zone_size=4MiB",
-        "--size",
-        "128MiB",
-    ]);
-    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
     well(&["create", image, "--force"]);
     let (code, said) = refused(&["serve", image, "--write-log", log]);
     assert!(code == Some(2) && said.contains("cannot tell of zones"), "{said}");

@@ -26,6 +26,16 @@ impl Folder {
         assert_eq!(output.status.code(), Some(0), "{}", message(&output));
         image
     }
+
+    /// An image of zones of 4 MiB.
+    pub(crate) fn zoned_image(&self, size: &str) -> PathBuf {
+        let image = self.0.join("zoned.img");
+        let create = ["create", text(&image), "--preset", "femu-zns", "--size", size];
+        let small = ["--set", "geometry.pages=16", "--set", "namespace.zone_size=4MiB"];
+        let output = ssd(&[&create[..], &small].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+        image
+    }
 }
 
 impl Drop for Folder {
