@@ -145,7 +145,10 @@ volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)
 volume|spoiled-recovery|checkpoint/commit.rs|s/self\.recovered\.push\(\(new\.slot, new\.records\)\);//|a spoiled checkpoint of the opening keeps what recovery found
 volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages_each\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
 volume|map-uncleaned|checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
-volume|thin-overwrite|family/space.rs|s/\|\| self\.takes\(slot, range\) <= left//|what is there can be written over in a full thin volume
+volume|thin-overwrite|family/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
+volume|clones-alike|family/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
+volume|clones-uncounted|family/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
+volume|kept-for-one|volume.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more/Layout::reserve()/|log segments are kept for a checkpoint of all members
 volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
 volume|room-unpadded|family/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
@@ -245,7 +248,7 @@ volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are ov
 volume|batch-long|service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing
 volume|victim-full|clean/victim.rs|s/ - if urgent \{ 0 \} else \{ blocks \/ 16 \}//|the cleaner does not copy nearly full log segments while it has time
 volume|rebuilt-offline|rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
-volume|batch-full|append.rs|s/let short = self\.segments\.free_count\(\) < Layout::reserve\(\);/let short = false;/|batches are long where log segments are short
+volume|batch-full|append.rs|s/let short = self\.segments\.free_count\(\) < self\.reserve\(\);/let short = false;/|batches are long where log segments are short
 volume|batch-least|service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host
 volume|close-unswept|checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_all\(\)/Closing::Begins if false/|closing leaves no runs
 volume|image-changed|page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture

@@ -6,7 +6,6 @@ use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
 use crate::config::BATCH_BLOCKS_MAX;
 use crate::io::{IoFailed, IoKind};
-use crate::layout::Layout;
 use crate::log::{BLOCK, Batch, BatchId, CLEAN_RECORDS_MAX, Progress, Stream};
 use crate::page::Entry;
 use crate::pending::Purpose;
@@ -36,7 +35,7 @@ impl Volume {
         let more = blocks.div_ceil(most - 1) + 1;
         // Each takes a header, and may be padded.
         let has_segment = rest >= blocks + more * self.layout.geometry().unit_blocks
-            || self.segments.available() > Self::kept_from(stream);
+            || self.segments.available() > self.kept_from(stream);
         self.log.batches_left(stream) >= index(more) && has_segment
     }
 
@@ -55,7 +54,7 @@ impl Volume {
     /// header counts.
     pub(crate) fn blocks_of_batch(&self, stream: Stream) -> u32 {
         let most = self.batch_memory(stream);
-        let short = self.segments.free_count() < Layout::reserve();
+        let short = self.segments.free_count() < self.reserve();
         if short { most } else { self.service.batch_blocks(most) }
     }
 

@@ -190,7 +190,7 @@ impl Volume {
     /// Why a stream takes nothing now. Where log segments are short, a checkpoint that makes some available begins: those that
     /// are free count only when a root lists them.
     pub(crate) fn why_busy(&mut self, stream: Stream) -> Refusal {
-        let kept = Self::kept_from(stream);
+        let kept = self.kept_from(stream);
         let (available, free) = (self.segments.available(), self.segments.free_count());
         if available <= kept && self.fit_set() {
             return Refusal::Busy;

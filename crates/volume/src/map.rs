@@ -11,7 +11,9 @@
 //! 3. A slot without image whose page is in no run maps nothing. It takes no memory. Nor does what is behind the end, of which
 //!    the log may know from before the device shrank.
 
-use onefold_format::volume::{DirectoryEntry, RunRecord};
+mod capture;
+
+use onefold_format::volume::DirectoryEntry;
 use onefold_units::Lba;
 use onefold_units::convert::{index, index64, u32_from, u64_from};
 
@@ -66,6 +68,7 @@ pub(crate) struct Map {
     hand: usize,
     dirty_entries: u64,
     dirty_pages: usize,
+    admitted: u64,
 }
 
 impl Map {
@@ -80,6 +83,7 @@ impl Map {
             hand: 0,
             dirty_entries: 0,
             dirty_pages: 0,
+            admitted: 0,
         }
     }
 
@@ -96,6 +100,11 @@ impl Map {
     /// The key of a page of a member.
     pub(crate) const fn key(&self, member: usize, page: usize) -> usize {
         member * self.pages_each + page
+    }
+
+    /// The keys of a member.
+    pub(crate) const fn keys_of(&self, member: usize) -> std::ops::Range<usize> {
+        self.key(member, 0)..self.key(member + 1, 0)
     }
 
     /// The member and the page of a key.
@@ -124,7 +133,7 @@ impl Map {
 
     /// Takes the slots of a member away. Nothing of it is being read.
     pub(crate) fn drop_member(&mut self, member: usize) {
-        for key in self.key(member, 0)..self.key(member + 1, 0) {
+        for key in self.keys_of(member) {
             assert!(self.slots[key].page != LOADING, "page {key} is being read");
             self.leave(key);
             self.slots[key] = Slot::ABSENT;
@@ -203,6 +212,7 @@ impl Map {
         let (page, at) = Self::place(lba);
         if self.slots[page].page == ABSENT {
             assert!(self.ready(page) == Ready::Empty, "page {page} is not in memory");
+            self.admitted += 1;
             self.admit(page, blank_entries());
         }
         let slot = self.slots[page].page;
@@ -244,6 +254,11 @@ impl Map {
 
     pub(crate) fn is_stale(&self, page: usize) -> bool {
         self.slots[page].stale
+    }
+
+    /// Whether a page differs from its image.
+    pub(crate) fn differs(&self, page: usize) -> bool {
+        self.is_stale(page) || self.is_dirty(page)
     }
 
     pub(crate) fn mark_stale(&mut self, page: usize) {
@@ -311,6 +326,11 @@ impl Map {
         self.dirty_entries
     }
 
+    /// Pages that mapped nothing and were written since the volume was opened.
+    pub(crate) const fn admitted(&self) -> u64 {
+        self.admitted
+    }
+
     /// Pages in memory.
     pub(crate) const fn resident(&self) -> usize {
         self.resident
@@ -341,57 +361,5 @@ impl Map {
             return true;
         }
         false
-    }
-
-    /// Takes the changes of a page: each entry with its new content, by the LBA in its member. The page stays in memory until checkpoint
-    /// `number` is committed.
-    pub(crate) fn capture(&mut self, page: usize, number: u64, mut each: impl FnMut(Lba, Entry)) {
-        let slot = self.slots[page].page;
-        if slot >= DAMAGED {
-            return;
-        }
-        let Some(resident) = self.pages[index(slot)].as_mut() else { return };
-        if !resident.is_dirty() {
-            return;
-        }
-        resident.keep_until = number;
-        self.dirty_pages -= 1;
-        let first = u64_from(page % self.pages_each) * PAGE_ENTRIES_U64;
-        for (word, bits) in resident.dirty.iter_mut().enumerate() {
-            let mut rest = std::mem::take(bits);
-            self.dirty_entries -= u64::from(rest.count_ones());
-            while rest != 0 {
-                let at = word * 64 + index(rest.trailing_zeros());
-                rest &= rest - 1;
-                each(Lba::new(first + u64_from(at)), resident.entries[at]);
-            }
-        }
-    }
-
-    /// Whether a page in memory changed since the last capture.
-    pub(crate) fn is_dirty(&self, page: usize) -> bool {
-        self.page(page).is_some_and(Page::is_dirty)
-    }
-
-    /// Whether a page in memory maps nothing.
-    pub(crate) fn maps_nothing(&self, page: usize) -> bool {
-        self.page(page).is_none_or(Page::maps_nothing)
-    }
-
-    /// Marks what a record of a member says as changed, for a checkpoint that came to nothing.
-    pub(crate) fn touch(&mut self, member: usize, record: &RunRecord) {
-        let blocks = if record.is_page_gone() { PAGE_ENTRIES_U64 } else { 1 };
-        let first = self.lba_of(member, record.lba).raw();
-        for lba in (first..first + blocks).map(Lba::new) {
-            let entry = self.get(lba);
-            self.set(lba, entry);
-        }
-    }
-
-    /// Keeps a page in memory until checkpoint `number` is committed.
-    pub(crate) fn keep(&mut self, page: usize, number: u64) {
-        if let Some(page) = self.page_mut(page) {
-            page.keep_until = page.keep_until.max(number);
-        }
     }
 }

@@ -16,15 +16,21 @@ impl Volume {
     }
 
     pub(crate) fn low(&self) -> u32 {
-        self.options
-            .clean_below
-            .map_or_else(|| self.layout.low(), |low| low.max(Layout::reserve() + 2))
+        self.low_with(self.family.kept_more)
+    }
+
+    /// The same if so many more are kept for checkpoints.
+    pub(crate) fn low_with(&self, kept_more: u32) -> u32 {
+        kept_more + self.least_free(Layout::low)
     }
 
     pub(crate) fn high(&self) -> u32 {
-        self.options
-            .clean_below
-            .map_or_else(|| self.layout.high(), |low| low.max(Layout::reserve() + 2))
+        self.family.kept_more + self.least_free(Layout::high)
+    }
+
+    fn least_free(&self, of: impl Fn(&Layout) -> u32) -> u32 {
+        let least = Layout::reserve() + 2;
+        self.options.clean_below.map_or_else(|| of(&self.layout), |low| low.max(least))
     }
 
     /// Whether cleaning or a checkpoint could free a log segment.
@@ -39,7 +45,7 @@ impl Volume {
     /// Notes that the host wrote, for the pace of the cleaner (volume.md, section 5.7).
     pub(crate) fn cleaner_owes(&mut self, blocks: u32) {
         let written = f64::from(blocks);
-        let (free, low, reserve) = (self.free_soon(), self.low(), Layout::reserve());
+        let (free, low, reserve) = (self.free_soon(), self.low(), self.reserve());
         let cleaner = &mut self.cleaner;
         cleaner.credit = (cleaner.credit + BACKGROUND * written).min(DEBT_MIN);
         if free >= low {
@@ -67,7 +73,7 @@ impl Volume {
     /// Blocks that the cleaner may owe before writes of the host wait: a quarter of what may still be taken, because what it
     /// begins with lies behind all that the host has under way.
     fn debt_max(&self) -> f64 {
-        let segments = self.low() - Layout::reserve();
+        let segments = self.low() - self.reserve();
         (f64::from(segments) * f64::from(self.segment_blocks()) / 4.0).max(DEBT_MIN)
     }
 }

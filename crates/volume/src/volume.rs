@@ -30,6 +30,9 @@ use crate::stats::Stats;
 use crate::trims::Trims;
 use crate::zones::Finishes;
 
+/// Free log segments that only checkpoints take.
+pub(crate) const KEPT_FOR_META: u32 = 2;
+
 /// A log-structured volume.
 ///
 /// The calling order: requests of the host ([`Volume::write`], [`Volume::read`], [`Volume::trim`], [`Volume::flush`]) and
@@ -173,7 +176,7 @@ impl Volume {
     /// are (f < R of volume.md, section 5.7).
     #[must_use]
     pub fn is_short(&self) -> bool {
-        self.free_segments() <= Self::kept_from(Stream::User)
+        self.free_segments() <= self.kept_from(Stream::User)
     }
 
     /// Blocks of the backing that are live: data and map.
@@ -359,12 +362,18 @@ impl Volume {
     }
 
     /// Free log segments that a stream must not take.
-    pub(crate) const fn kept_from(stream: Stream) -> u32 {
+    pub(crate) const fn kept_from(&self, stream: Stream) -> u32 {
         match stream {
-            Stream::Clean => 2,
+            Stream::Clean => KEPT_FOR_META + self.family.kept_more,
             Stream::Meta => 0,
-            _ => Layout::reserve(),
+            _ => self.reserve(),
         }
+    }
+
+    /// Log segments that only the cleaner and the map may take (R of volume.md, section 5.7). Where many members come with short log
+    /// segments, a checkpoint takes more of them.
+    pub(crate) const fn reserve(&self) -> u32 {
+        Layout::reserve() + self.family.kept_more
     }
 
     pub(crate) fn segment_blocks(&self) -> u32 {

@@ -24,12 +24,14 @@ impl Volume {
         meta.filter(move |one| one.stream == Stream::Meta && (one.live > 0 || open(one)))
     }
 
+    /// Blocks of checkpoints that count.
+    pub(crate) fn meta_live(&self) -> u64 {
+        self.meta().map(|segment| u64::from(segment.live)).sum()
+    }
+
     /// Whether checkpoints take more of the log than the map of the device should, and most of that is dead.
     pub(crate) fn meta_is_sparse(&self) -> bool {
-        let segments = self.meta_segments();
-        let live: u64 = self.meta().map(|segment| u64::from(segment.live)).sum();
-        let all = u64::from(segments) * u64::from(self.segment_blocks());
-        segments > self.layout.map_segments() && live * 2 < all
+        self.meta_segments() > self.map_takes(self.meta_live())
     }
 
     /// Has the sweep empty log segments of the map, as many as their blocks fit into one.

@@ -28,8 +28,8 @@ impl Volume {
         let empty = if self.is_counted() { segments.empty_count() } else { 0 };
         let half = self.segment_blocks() / 2;
         let ends_soon = Stream::HOST.iter().any(|stream| self.log.stream(*stream).used >= half);
-        let host_soon = available <= Self::kept_from(Stream::User) && ends_soon;
-        if host_soon || available <= Self::kept_from(Stream::Clean) {
+        let host_soon = available <= self.kept_from(Stream::User) && ends_soon;
+        if host_soon || available <= self.kept_from(Stream::Clean) {
             return empty + free > available || self.meta_is_sparse();
         }
         free < self.layout.low() && empty >= self.layout.empties_per_checkpoint()

@@ -19,6 +19,7 @@ mod capture;
 mod commit;
 mod compact;
 mod due;
+mod room;
 mod sweep;
 mod write;
 

@@ -3,6 +3,7 @@
 use onefold_format::volume::{DIRECTORY_ENTRIES, RunRecord};
 use onefold_units::convert::{index64, u64_from};
 
+use super::room::blocks_of_sweep;
 use super::{
     Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN,
     SweptPage,
@@ -132,10 +133,12 @@ impl Volume {
         }
         let (pages, from) = (self.map.pages_each(), self.checkpoint.cursor);
         // What small checkpoints write beside pages stays until the sweep has come round.
-        let share = if self.meta_is_sparse() { RUNS_IN_A_HURRY } else { RUNS_MAX };
+        let hurry = self.meta_is_sparse() || self.family.waits;
+        let share = if hurry { RUNS_IN_A_HURRY } else { RUNS_MAX };
         let least = SWEEP_MIN.max(u64_from(pages) / share);
         let some = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
         let mut budget = if sweep == Sweep::All { u64::MAX } else { some };
+        let mut room = if sweep == Sweep::All { u64::MAX } else { self.room_for_sweep() };
         for step in 0..pages {
             let page = (from + step) % pages;
             let changed = self.changed(page);
@@ -149,6 +152,13 @@ impl Volume {
                 return chosen;
             }
             let images = self.images(&changed);
+            // One page has room in any case.
+            let takes = blocks_of_sweep(images.len(), changed.len());
+            let Some(left) = room.checked_sub(takes).or_else(|| chosen.is_empty().then_some(0))
+            else {
+                return chosen;
+            };
+            room = left;
             for keys in &images {
                 let mapped = self.map.page_mut(keys[0]).filter(|page| !page.maps_nothing());
                 budget = budget.saturating_sub(mapped.is_some().into());
@@ -169,7 +179,7 @@ impl Volume {
     /// The keys of a page whose images are older than what they map.
     fn changed(&self, page: usize) -> Vec<usize> {
         let keys = self.family.slots().map(|slot| self.map.key(slot, page));
-        keys.filter(|key| self.map.is_stale(*key) || self.map.is_dirty(*key)).collect()
+        keys.filter(|key| self.map.differs(*key)).collect()
     }
 
     /// Whether the next opening would have many runs to read beside images, all pages that have records there are in memory, and
@@ -178,10 +188,9 @@ impl Volume {
         if !self.is_counted() || self.checkpoint.runs.list.len() < RUNS_AT_CLOSE {
             return false;
         }
-        let keys =
-            self.family.slots().flat_map(|slot| self.map.key(slot, 0)..self.map.key(slot + 1, 0));
+        let keys = self.family.slots().flat_map(|slot| self.map.keys_of(slot));
         let mut images = 0;
-        for key in keys.filter(|key| self.map.is_stale(*key) || self.map.is_dirty(*key)) {
+        for key in keys.filter(|key| self.map.differs(*key)) {
             if self.map.ready(key) != Ready::Yes {
                 return false;
             }

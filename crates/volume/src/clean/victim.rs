@@ -4,13 +4,12 @@ use onefold_units::LogSegmentId;
 use onefold_units::convert::float;
 
 use crate::config::Victim;
-use crate::layout::Layout;
 use crate::volume::Volume;
 
 impl Volume {
     /// The log segment to clean next.
     pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
-        let urgent = self.free_soon() <= Layout::reserve() + 1;
+        let urgent = self.free_soon() <= self.reserve() + 1;
         let greedy = urgent || self.options.victim == Victim::Greedy;
         let blocks = self.segment_blocks();
         // What gives back less than a sixteenth is only worth its copies where nothing else is left.

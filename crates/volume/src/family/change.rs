@@ -92,6 +92,12 @@ impl Volume {
         }
         let parent = family.slot_of(of).ok_or(FamilyError::Missing)?;
         self.family.wish = Some(Wish { tag, parent, read_only, name: name.clone() });
+        if let Err(refusal) = self.need_space_for_member() {
+            self.family.wish = None;
+            return Err(refusal);
+        }
+        // Nothing comes between that takes its room.
+        self.measure_capacity();
         self.checkpoint.want();
         Ok(())
     }

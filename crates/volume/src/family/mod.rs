@@ -25,6 +25,7 @@ use thiserror::Error;
 
 use crate::config::Options;
 
+use space::Capacity;
 pub(crate) use space::SEGMENTS_BESIDE;
 pub use space::Usage;
 
@@ -92,6 +93,16 @@ pub enum FamilyError {
         found: usize,
         /// Most members.
         max: usize,
+    },
+    /// What its map may take is not there.
+    #[error(
+        "the members have {data} blocks of 4 KiB, and beside the map of one more there would be room for {capacity}; trim some, or delete a snapshot or clone"
+    )]
+    NoSpace {
+        /// Blocks of data that some member has.
+        data: u64,
+        /// Most of them with one member more.
+        capacity: u64,
     },
     /// Numbers of members have been used up.
     #[error("the volume had 2^24 - 2 members, which is the limit of the format")]
@@ -215,8 +226,11 @@ pub(crate) struct Family {
     newest: u64,
     /// Pages of a deleted member can be unmapped without waiting for anything.
     deletes_on: bool,
-    /// Most blocks of data of all members together.
-    capacity: u64,
+    capacity: Capacity,
+    /// A write waits for what a checkpoint may find to be room.
+    pub(crate) waits: bool,
+    /// Log segments that are kept for a checkpoint of all members beside the two for one of the device.
+    pub(crate) kept_more: u32,
 }
 
 impl Family {
@@ -228,7 +242,9 @@ impl Family {
             wish: None,
             newest,
             deletes_on: false,
-            capacity: u64::MAX,
+            capacity: Capacity::ANY,
+            waits: false,
+            kept_more: 0,
         }
     }
 

@@ -4,14 +4,16 @@
 //! take space and free none, and a thin device can hold less than it exports. So their writes end where the cleaner would begin
 //! to move almost full log segments (volume.md, section 5.7), and what their maps may take is left.
 
+use onefold_format::volume::DIRECTORY_ENTRIES;
 use onefold_units::Lba;
-use onefold_units::convert::{index, u32_from, u64_from};
+use onefold_units::convert::{index, index64, narrow, u32_from, u64_from};
 
-use crate::family::Spot;
+use super::{FamilyError, Kin, Life};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::CLEAN_RECORDS_MAX;
-use crate::volume::Volume;
+use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::volume::{KEPT_FOR_META, Volume};
 
 /// Log segments that stay free beside those that the cleaner keeps free: those that streams fill, and two.
 pub(crate) const SEGMENTS_BESIDE: u32 = 6;
@@ -26,20 +28,122 @@ pub struct Usage {
     pub capacity_blocks: u64,
 }
 
+/// Log segments of checkpoints as a multiple of what is live there: none is emptied before half of all is dead
+/// ([`Volume::meta_is_sparse`]).
+const LOG_PER_LIVE: u64 = 2;
+
+/// Blocks of the image of a map page: the page and its checksums.
+const IMAGE: u64 = 2;
+
+/// How much data the members may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacity {
+    /// Once the map is written as compactly as it gets.
+    most: u64,
+    /// With what checkpoints take now.
+    now: u64,
+    /// Map pages that had been taken into use when this was measured ([`crate::map::Map::admitted`]).
+    pages: u64,
+}
+
+impl Capacity {
+    /// Not known yet.
+    pub(super) const ANY: Self = Self { most: u64::MAX, now: u64::MAX, pages: 0 };
+}
+
+/// The members, also one that is about to come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Census {
+    members: u64,
+    /// Map pages of all that map something.
+    pages: u64,
+    /// Those of members that can be written.
+    writable: u64,
+}
+
 impl Volume {
     /// How full the volume is.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let capacity_blocks =
-            if self.can_fill() { self.limit() } else { self.layout.logical_max() };
+            if self.can_fill() { self.capacity().most } else { self.layout.logical_max() };
         Usage { data_blocks: self.segments.data_total(), capacity_blocks }
     }
 
-    fn limit(&self) -> u64 {
-        let map = self.layout.map_segments().max(self.meta_segments());
-        let kept = self.low() + SEGMENTS_BESIDE + map;
+    fn capacity(&self) -> Capacity {
+        let census = self.census();
+        let [least, most] = self.map_live(census);
+        let takes = |live| self.map_takes_with(census.members, live);
+        let limit = |map| self.limit(census.members, map);
+        Capacity {
+            most: limit(takes(least)),
+            now: limit(takes(most).max(self.meta_segments())),
+            pages: self.map.admitted(),
+        }
+    }
+
+    fn census(&self) -> Census {
+        let mut census = Census::default();
+        let mut add = |slot: usize, writable: bool| {
+            let mapped = |key: &usize| self.map.ready(*key) != Ready::Empty;
+            let pages = u64_from(self.map.keys_of(slot).filter(mapped).count());
+            census.members += 1;
+            census.pages += pages;
+            census.writable += if writable { pages } else { 0 };
+        };
+        for slot in self.family.slots() {
+            let kin = self.family.of(slot);
+            add(slot, !kin.read_only && matches!(kin.life, Life::Here | Life::Coming { .. }));
+        }
+        let is_coming = |kin: &Kin| matches!(kin.life, Life::Coming { .. });
+        if let Some(wish) =
+            self.family.wish.as_ref().filter(|_| self.family.slot_where(is_coming).is_none())
+        {
+            add(wish.parent, !wish.read_only);
+        }
+        census
+    }
+
+    /// Blocks of data beside so many log segments of the map.
+    fn limit(&self, members: u64, map: u32) -> u64 {
+        let kept = self.low_with(self.kept_for(members)) + SEGMENTS_BESIDE + map;
         let segments = self.layout.usable_segments().saturating_sub(kept);
         u64::from(segments) * u64::from(self.sure_room())
+    }
+
+    /// Log segments that are kept for a checkpoint of so many members beside those that are kept for one of the device.
+    fn kept_for(&self, members: u64) -> u32 {
+        self.checkpoint_segments(members).saturating_sub(KEPT_FOR_META)
+    }
+
+    /// Most log segments that so many live blocks of the map are left in. What the device alone takes at most counts in any case.
+    pub(crate) fn map_takes(&self, live: u64) -> u32 {
+        self.map_takes_with(self.member_count(), live)
+    }
+
+    fn map_takes_with(&self, members: u64, live: u64) -> u32 {
+        let segments = narrow((live * LOG_PER_LIVE).div_ceil(self.segment_blocks().into()));
+        let begun = if members == 1 { 0 } else { self.checkpoint_segments(members) };
+        self.layout.map_segments().max(segments + begun)
+    }
+
+    /// Live blocks of the map, however much the members come to differ: with few runs, and with those that there are.
+    ///
+    /// Each page of each member may get an image of its own. But of those that cannot be written no more come than there are, and what
+    /// the cleaner moves is moved for all that have it. So it is the lower one of two bounds.
+    fn map_live(&self, census: Census) -> [u64; 2] {
+        let Census { members, pages, writable } = census;
+        let runs = self.checkpoint.runs().list.iter();
+        let runs: u64 = runs.map(|run| u64_from(run.blocks.len())).sum();
+        let there = self.meta_live().saturating_sub(runs);
+        let images = if members == 1 {
+            there
+        } else {
+            let directories = pages.div_ceil(u64_from(DIRECTORY_ENTRIES)) + members;
+            (IMAGE * pages + directories).min(there + IMAGE * writable)
+        };
+        let few_runs = Self::runs_when_swept_often(members) + images / 4;
+        [images + few_runs, images + few_runs.max(runs)]
     }
 
     /// Live blocks of a log segment that can be relied on. Any batch has a header and may be padded, also those of the host. A checkpoint
@@ -60,34 +164,64 @@ impl Volume {
     }
 
     /// Whether a range may be written, all of whose pages are ready.
-    pub(crate) fn need_space(&self, slot: usize, range: Range) -> Result<(), Refusal> {
-        let left = self.family.capacity.saturating_sub(self.segments.data_total());
-        if !self.can_fill() || range.blocks <= left || self.takes(slot, range) <= left {
+    pub(crate) fn need_space(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
+        if !self.can_fill() {
+            return Ok(());
+        }
+        let Capacity { most, now, pages } = self.family.capacity;
+        let begun = if self.family.is_alone() { 0 } else { self.map.admitted() - pages };
+        let data = self.segments.data_total() + begun * IMAGE * LOG_PER_LIVE;
+        let left = now.saturating_sub(data);
+        if range.blocks <= left && self.family.is_alone() {
+            return Ok(());
+        }
+        let takes = self.takes(slot, range);
+        if takes <= left {
             return Ok(());
         }
         // Wait for what is being freed, or still counts though recovery replaced it.
         if self.is_freeing() || !self.is_counted() {
-            Err(Refusal::Busy)
-        } else {
-            Err(Refusal::NoSpace)
+            return Err(Refusal::Busy);
         }
+        if takes > most.saturating_sub(data) {
+            return Err(Refusal::NoSpace);
+        }
+        // Wait until the map is written compactly.
+        self.family.waits = true;
+        self.checkpoint.want();
+        Err(Refusal::Busy)
     }
 
-    /// Most blocks of data that writing a range adds. Where others may share what is there, it is not freed.
+    /// Most blocks that writing a range adds. Where others may share what is there, it is not freed, and a map page that is taken into use
+    /// needs an image.
     fn takes(&self, slot: usize, range: Range) -> u64 {
-        if !self.family.is_alone() {
-            return range.blocks;
-        }
-        let is_new = |lba: &u64| {
-            let lba = self.in_map(Spot { slot, lba: Lba::new(*lba) });
-            !self.map.peek(lba).at.is_block()
-        };
         let from = range.lba.raw();
-        u64_from((from..from + range.blocks).filter(is_new).count())
+        if self.family.is_alone() {
+            let is_new = |lba: &u64| !self.map.peek(Lba::new(*lba)).at.is_block();
+            return u64_from((from..from + range.blocks).filter(is_new).count());
+        }
+        let pages = from / PAGE_ENTRIES_U64..=(from + range.blocks - 1) / PAGE_ENTRIES_U64;
+        let is_new =
+            |page: &u64| self.map.ready(self.map.key(slot, index64(*page))) == Ready::Empty;
+        range.blocks + u64_from(pages.filter(is_new).count()) * IMAGE * LOG_PER_LIVE
+    }
+
+    /// Whether there is room for the map of the member that is wished for.
+    pub(super) fn need_space_for_member(&self) -> Result<(), FamilyError> {
+        let (data, capacity) = (self.segments.data_total(), self.capacity().most);
+        if data <= capacity {
+            Ok(())
+        } else if self.is_freeing() {
+            Err(FamilyError::Busy)
+        } else {
+            Err(FamilyError::NoSpace { data, capacity })
+        }
     }
 
     /// Log segments of the map come and go with checkpoints.
     pub(crate) fn measure_capacity(&mut self) {
-        self.family.capacity = self.limit();
+        self.family.kept_more = self.kept_for(self.member_count());
+        self.family.waits = false;
+        self.family.capacity = self.capacity();
     }
 }

@@ -89,6 +89,13 @@ fn random_cuts_of_thin_volumes() {
     });
 }
 
+/// Its clones' maps grow after the data was let in.
+#[test]
+fn a_thin_volume_of_many_clones_has_room_for_their_maps() {
+    let mut rng = Rng::new(194);
+    random_run(194, Setup::random_thin(&mut rng), rng);
+}
+
 /// Its batches are padded to units of four blocks.
 #[test]
 fn a_thin_volume_full_of_snapshots_has_room_for_its_checkpoints() {

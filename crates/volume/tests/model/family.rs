@@ -11,17 +11,20 @@ fn name(text: &str) -> VolumeName {
 }
 
 impl Rig {
-    /// Waits for a change of the family that was taken.
-    fn change(&mut self, mut what: impl FnMut(&mut Self) -> Result<(), FamilyError>) {
+    /// Waits for a change of the family if it is taken.
+    fn change(
+        &mut self,
+        mut what: impl FnMut(&mut Self) -> Result<(), FamilyError>,
+    ) -> Result<(), FamilyError> {
         let before = self.changes;
         for _ in 0..1000 {
             match what(self) {
                 Err(FamilyError::Busy) => self.step(),
                 other => {
-                    other.unwrap();
+                    other?;
                     for _ in 0..1000 {
                         if self.changes > before {
-                            return;
+                            return Ok(());
                         }
                         self.step();
                     }
@@ -32,7 +35,16 @@ impl Rig {
         panic!("busy for ever");
     }
 
-    fn make(&mut self, of: MemberId, text: &str, writable: bool) -> MemberId {
+    pub(crate) fn make(&mut self, of: MemberId, text: &str, writable: bool) -> MemberId {
+        self.try_make(of, text, writable).unwrap()
+    }
+
+    pub(crate) fn try_make(
+        &mut self,
+        of: MemberId,
+        text: &str,
+        writable: bool,
+    ) -> Result<MemberId, FamilyError> {
         self.change(|rig| {
             let make = if writable {
                 onefold_volume::Volume::make_clone
@@ -40,21 +52,21 @@ impl Rig {
                 onefold_volume::Volume::make_snapshot
             };
             make(&mut rig.volume, CHANGE, of, &name(text))
-        });
+        })?;
         let info = self.volume.member(text).unwrap();
         assert_eq!(info.writable, writable);
         let model = self.models[&of].clone();
         self.models.insert(info.id, model);
-        info.id
+        Ok(info.id)
     }
 
-    fn delete(&mut self, member: MemberId) {
-        self.change(|rig| rig.volume.delete_member(CHANGE, member));
+    pub(crate) fn delete(&mut self, member: MemberId) {
+        self.change(|rig| rig.volume.delete_member(CHANGE, member)).unwrap();
         self.models.remove(&member);
     }
 
     /// Waits until what deleted members had is free.
-    fn free(&mut self) {
+    pub(crate) fn free(&mut self) {
         for _ in 0..10_000 {
             if !self.volume.is_freeing() {
                 return;
@@ -64,7 +76,7 @@ impl Rig {
         panic!("never free");
     }
 
-    fn assert_counts(&mut self) -> bool {
+    pub(crate) fn assert_counts(&mut self) -> bool {
         self.read_all();
         let wrong = self.volume.recount();
         assert!(wrong.as_ref().is_none_or(Vec::is_empty), "{wrong:?}");
@@ -215,6 +227,33 @@ fn a_volume_full_of_snapshots_refuses_writes_and_nothing_else() {
             rig.write(lba, 50);
         }
         assert!(rig.assert_counts() || map_pages == 16);
+    }
+}
+
+/// A checkpoint of many members takes several short log segments.
+#[test]
+fn many_members_have_room_for_their_checkpoints() {
+    for seed in 0..3 {
+        let rng = &mut Rng::new(seed);
+        let mut rig = Rig::new(64 * 300, 4096, options());
+        for at in 0..63 {
+            rig.make(MemberId::DEVICE, &format!("c{at}"), true);
+        }
+        for round in 0..40 {
+            let mut refused = 0;
+            while refused < 5 {
+                let (member, lba) = (rig.pick(rng, true), rng.below(4090));
+                refused += u32::from(rig.try_write(member, lba, 1 + rng.below(6)).is_err());
+            }
+            for _ in 0..100 {
+                let (member, lba) = (rig.pick(rng, true), rng.below(4000));
+                rig.trim_of(member, lba, 1 + rng.below(90));
+            }
+            if round % 10 == 9 {
+                rig.reopen(round % 20 == 9);
+            }
+        }
+        assert!(rig.assert_counts());
     }
 }
 

@@ -138,12 +138,19 @@ impl Rig {
         requests.iter().filter(|io| io.kind == IoKind::Read).count() as u64
     }
 
-    fn retry(&mut self, mut what: impl FnMut(&mut Self) -> Result<(), Refusal>) {
+    fn retry(&mut self, what: impl FnMut(&mut Self) -> Result<(), Refusal>) {
+        self.ask(what).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    }
+
+    /// Asks again as long as the volume is busy.
+    fn ask<T>(
+        &mut self,
+        mut what: impl FnMut(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         for _ in 0..1000 {
             match what(self) {
-                Ok(()) => return,
                 Err(Refusal::Busy) => self.step(),
-                Err(other) => panic!("{other:?}"),
+                other => return other,
             }
         }
         panic!("busy for ever: {:?} free {}", self.volume.stats(), self.volume.free_segments());
@@ -164,14 +171,18 @@ impl Rig {
     }
 
     fn write_to(&mut self, member: MemberId, lba: u64, blocks: u64) {
+        self.try_write(member, lba, blocks).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    }
+
+    /// Writes blocks, if there is space.
+    fn try_write(&mut self, member: MemberId, lba: u64, blocks: u64) -> Result<(), Refusal> {
         self.version += 1;
         let version = self.version;
         let data: Vec<u8> = (lba..lba + blocks).flat_map(|lba| stamp(lba, version)).collect();
-        self.retry(|rig| {
-            let range = Range { lba: Lba::new(lba), blocks };
-            rig.volume.write_to(member, 1, range, Some(&data), false)
-        });
+        let range = Range { lba: Lba::new(lba), blocks };
+        self.ask(|rig| rig.volume.write_to(member, 1, range, Some(&data), false))?;
         self.set(member, lba, blocks, version);
+        Ok(())
     }
 
     fn trim(&mut self, lba: u64, blocks: u64) {

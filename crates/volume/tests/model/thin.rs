@@ -1,38 +1,19 @@
 //! Thin volumes export more than they can hold.
 
-use onefold_units::{Lba, Rng};
-use onefold_volume::{MemberId, Options, Range, Refusal};
+use onefold_units::Rng;
+use onefold_volume::{FamilyError, MemberId, Options, Refusal};
 
-use crate::{Rig, options, stamp};
+use crate::{Rig, options};
 
 const BACKING: u64 = 64 * 160;
 
 /// Of 160 log segments, sixteen times what they can hold.
 const LOGICAL: u64 = 140_000;
 
-/// Writes blocks, if there is space.
-fn try_write(rig: &mut Rig, lba: u64, blocks: u64) -> Result<(), Refusal> {
-    rig.version += 1;
-    let version = rig.version;
-    let data: Vec<u8> = (lba..lba + blocks).flat_map(|lba| stamp(lba, version)).collect();
-    let range = Range { lba: Lba::new(lba), blocks };
-    for _ in 0..1000 {
-        match rig.volume.write(1, range, Some(&data), false) {
-            Ok(()) => {
-                rig.set(MemberId::DEVICE, lba, blocks, version);
-                return Ok(());
-            }
-            Err(Refusal::Busy) => rig.step(),
-            Err(refusal) => return Err(refusal),
-        }
-    }
-    panic!("busy for ever: {:?}", rig.volume.stats());
-}
-
 /// Writes single blocks anywhere until one has no space; gives how many there are.
 fn fill_anywhere(rig: &mut Rig, rng: &mut Rng) -> u64 {
     for count in 0.. {
-        match try_write(rig, rng.below(LOGICAL), 1) {
+        match rig.try_write(MemberId::DEVICE, rng.below(LOGICAL), 1) {
             Ok(()) => {}
             Err(Refusal::NoSpace) => return count,
             Err(refusal) => panic!("{refusal:?}"),
@@ -61,7 +42,8 @@ fn a_thin_volume_that_is_full_refuses_what_is_new_and_nothing_else() {
                 (0..LOGICAL).filter(|lba| model[usize::try_from(*lba).unwrap()] > 0).collect();
             for _ in 0..1500 {
                 let at = usize::try_from(rng.below(there.len() as u64)).unwrap();
-                try_write(&mut rig, there[at], 1).expect("space for what is overwritten");
+                rig.try_write(MemberId::DEVICE, there[at], 1)
+                    .expect("space for what is overwritten");
             }
             rig.read_all();
             rig.reopen(round % 2 == 0);
@@ -73,6 +55,41 @@ fn a_thin_volume_that_is_full_refuses_what_is_new_and_nothing_else() {
         let wrong = rig.volume.recount();
         assert!(wrong.as_ref().is_none_or(Vec::is_empty), "{wrong:?}");
     }
+}
+
+/// A trim of a part of a page that others have as well frees nothing, and the page needs an image of its own. Trims are never
+/// refused, so no more clones come than can all come to differ everywhere.
+#[test]
+fn clones_of_a_full_volume_may_come_to_differ_everywhere() {
+    const PAGES: u64 = 98;
+    let rng = &mut Rng::new(5);
+    let mut rig = Rig::new(BACKING, PAGES * 1024, options());
+    for page in 0..PAGES {
+        rig.try_write(MemberId::DEVICE, page * 1024, 8).unwrap();
+    }
+    let mut clones = Vec::new();
+    let refusal = loop {
+        match rig.try_make(MemberId::DEVICE, &format!("c{}", clones.len()), true) {
+            Ok(clone) => clones.push(clone),
+            Err(refusal) => break refusal,
+        }
+    };
+    assert!(matches!(refusal, FamilyError::NoSpace { .. }) && clones.len() > 5, "{refusal}");
+    while rig.try_write(MemberId::DEVICE, rng.below(PAGES * 1024), 1).is_ok() {}
+    for (clone, page) in clones.iter().flat_map(|clone| (0..PAGES).map(move |page| (*clone, page)))
+    {
+        let lba = page * 1024 + u64::from(clone.raw() % 7);
+        rig.trim_of(clone, lba, 1);
+    }
+    rig.retry(|rig| rig.volume.flush(4));
+    rig.reopen(false);
+    assert!(rig.assert_counts());
+    for clone in clones {
+        rig.delete(clone);
+    }
+    rig.free();
+    rig.try_write(MemberId::DEVICE, 0, 200).unwrap();
+    assert!(rig.assert_counts());
 }
 
 /// What can be exported ends where the map of it could not be held.

@@ -1,0 +1,56 @@
+//! How much of the log checkpoints take.
+//!
+//! What one takes has to be there when it begins, because log segments become free only when it counts. So log segments are kept
+//! for it, and it sweeps over no more pages than have room: a root lists no more than [`super::RESERVE_LIST`] log segments, and the map of
+//! a large volume that changed everywhere takes more.
+
+use onefold_format::volume::RUN_BLOCK_RECORDS;
+use onefold_units::convert::{index64, narrow, u64_from};
+
+use super::RUNS_IN_A_HURRY;
+use crate::log::Stream;
+use crate::volume::Volume;
+
+/// Blocks that a run takes at least: records and their index.
+const RUN_MIN: u64 = 2;
+
+/// Blocks of an image: a page and its checksums.
+const IMAGE: u64 = 2;
+
+/// Blocks of a body that describes few log segments and runs, twice.
+const BODY: u64 = 16;
+
+/// Blocks that a sweep takes for so many images of so many pages of members. Each page may lie in another block of its directory.
+pub(super) fn blocks_of_sweep(images: usize, pages: usize) -> u64 {
+    IMAGE * u64_from(images) + u64_from(pages)
+}
+
+impl Volume {
+    pub(crate) fn member_count(&self) -> u64 {
+        u64_from(self.family.slots().count())
+    }
+
+    /// Most log segments that a checkpoint of so many members takes which sweeps over one page of all: they may be in another one that is not full
+    /// when it begins.
+    pub(crate) fn checkpoint_segments(&self, members: u64) -> u32 {
+        let sweep = blocks_of_sweep(index64(members), index64(members));
+        let blocks = members * RUN_MIN + sweep + BODY;
+        narrow(blocks.div_ceil(self.layout.full_blocks().into())) + 1
+    }
+
+    /// Blocks that the runs of so many members take if the sweep comes round often.
+    pub(crate) const fn runs_when_swept_often(members: u64) -> u64 {
+        RUNS_IN_A_HURRY * RUN_MIN * members
+    }
+
+    /// Blocks that the checkpoint that begins now may take for its sweep.
+    pub(super) fn room_for_sweep(&self) -> u64 {
+        let full = self.layout.full_blocks();
+        let state = self.log.stream(Stream::Meta);
+        let rest = state.segment.map_or(0, |_| full.saturating_sub(state.used));
+        let room = u64::from(self.segments.available()) * u64::from(full) + u64::from(rest);
+        let records = self.map.dirty_entries() / u64_from(RUN_BLOCK_RECORDS);
+        let body = u64_from(self.checkpoint.body.len()) + BODY;
+        room.saturating_sub(self.member_count() * RUN_MIN + 2 * records + body)
+    }
+}

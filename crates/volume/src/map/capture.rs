@@ -1,0 +1,62 @@
+//! What a checkpoint takes from the map, and gives back if it comes to nothing.
+
+use onefold_format::volume::RunRecord;
+use onefold_units::Lba;
+use onefold_units::convert::{index, u64_from};
+
+use super::{DAMAGED, Map, PAGE_ENTRIES_U64};
+use crate::page::{Entry, Page};
+
+impl Map {
+    /// Takes the changes of a page: each entry with its new content, by the LBA in its member. The page stays in memory until checkpoint
+    /// `number` is committed.
+    pub(crate) fn capture(&mut self, page: usize, number: u64, mut each: impl FnMut(Lba, Entry)) {
+        let slot = self.slots[page].page;
+        if slot >= DAMAGED {
+            return;
+        }
+        let Some(resident) = self.pages[index(slot)].as_mut() else { return };
+        if !resident.is_dirty() {
+            return;
+        }
+        resident.keep_until = number;
+        self.dirty_pages -= 1;
+        let first = u64_from(page % self.pages_each) * PAGE_ENTRIES_U64;
+        for (word, bits) in resident.dirty.iter_mut().enumerate() {
+            let mut rest = std::mem::take(bits);
+            self.dirty_entries -= u64::from(rest.count_ones());
+            while rest != 0 {
+                let at = word * 64 + index(rest.trailing_zeros());
+                rest &= rest - 1;
+                each(Lba::new(first + u64_from(at)), resident.entries[at]);
+            }
+        }
+    }
+
+    /// Whether a page in memory changed since the last capture.
+    pub(crate) fn is_dirty(&self, page: usize) -> bool {
+        self.page(page).is_some_and(Page::is_dirty)
+    }
+
+    /// Whether a page in memory maps nothing.
+    pub(crate) fn maps_nothing(&self, page: usize) -> bool {
+        self.page(page).is_none_or(Page::maps_nothing)
+    }
+
+    /// Marks what a record of a member says as changed, for a checkpoint that came to nothing.
+    pub(crate) fn touch(&mut self, member: usize, record: &RunRecord) {
+        let blocks = if record.is_page_gone() { PAGE_ENTRIES_U64 } else { 1 };
+        let first = self.lba_of(member, record.lba).raw();
+        for lba in (first..first + blocks).map(Lba::new) {
+            let entry = self.get(lba);
+            self.set(lba, entry);
+        }
+    }
+
+    /// Keeps a page in memory until checkpoint `number` is committed.
+    pub(crate) fn keep(&mut self, page: usize, number: u64) {
+        if let Some(page) = self.page_mut(page) {
+            page.keep_until = page.keep_until.max(number);
+        }
+    }
+}
