@@ -129,6 +129,10 @@ volume|journal-for-ever|journal.rs|s/self\.appended\[at\] - segment\.mark < self
 volume|journal-too-large|journal.rs|s/set \* SHARE <= self\.layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
 volume|journal-moved|journal.rs|s/self\.journal\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
 volume|journal-untold|journal.rs|s/let lap = if fits \{ \[u64::MAX; 2\] \} else \{ \[0; 2\] \};/let lap = [0; 2];/|after an opening the set is left alone until it is said where journals are
+volume|marker-for-ever|flush.rs|s/self\.host > self\.said && self\.durable >= self\.host/self.durable > self.said || self.host > self.durable/|no marker follows a marker
+volume|marker-unsaid|append.rs|s/durable_seq: Seq::new\(durable\)/durable_seq: Seq::new(0 * durable)/|a header says what is durable
+volume|marker-unlooked|replay.rs|s/let mut may_begin = !identity\.closed;/let mut may_begin = false;/|a header that rots at the start of a log segment is missed
+volume|marker-behind-next|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/if chain.durable_behind == 0 { chain.durable_behind = durable; }/|the last header behind a gap says most
 volume|scrub-once|scrub/walk.rs|s/if !good && !std::mem::replace\(&mut walk\.again, true\) \{/if false {/|what does not fit is read once more
 volume|scrub-dead|scrub/walk.rs|s/if self\.is_live\(&block\)\? \{/if true {/|only live blocks are damaged
 volume|scrub-laundered|scrub/walk.rs|s/checksum\(block\) == listed\.crc/checksum(block) > 0/|a block is compared with its checksum
@@ -167,7 +171,7 @@ volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays 
 volume|unverified|replay.rs|s/if !found\.fits\(buffer\.bytes\(\)\) \{/if false {/|batches that may not have been durable are verified
 volume|older-attempt|replay.rs|s/other\.batch\.header\.attempt < one/other.batch.header.attempt > one/|the highest attempt counts
 volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(        Ok\(\(\)\)\n    \}\n\n    fn set)/$2$1$3/s|trims come before the data of their batch
-volume|rotten-end|replay.rs|s/chain\.durable_behind = batch/let _ = batch/|a rotten header is not the end of the log
+volume|rotten-end|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/let _ = durable;/|a rotten header is not the end of the log
 volume|replayed-gap|replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
 volume|retry-count|append.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
 volume|no-spoil|append.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint whose batches moved is begun again

@@ -113,8 +113,11 @@ impl Volume {
         {
             self.send(user);
         }
-        self.log.send(id);
+        let seq = self.log.send(id);
         let (stream, start) = (self.log.batch(id).stream, self.log.batch(id).start);
+        if stream.is_user() && !self.log.batch(id).is_empty() {
+            self.flushes.note_host(seq);
+        }
         let blocks = self.log.batch(id).records.blocks();
         let padded = self.extent(id);
         let used = start.raw() - self.start_of(self.log.batch(id).segment).raw() + padded;
@@ -162,6 +165,7 @@ impl Volume {
     /// Writes a batch that takes so many blocks of the log; the header alone where the blocks are remapped.
     pub(crate) fn write_batch(&mut self, id: BatchId, padded: u32) {
         let durable = self.flushes.durable();
+        self.flushes.note_said(durable);
         let batch = self.log.batch(id);
         let (segment, start) = (batch.segment, batch.start);
         let blocks = batch.records.blocks();

@@ -86,6 +86,8 @@ pub struct Options {
     pub flush_blocks: u64,
     /// .. or this time with changes.
     pub flush_age: Nanos,
+    /// An idle volume says in a header that all is durable, so long after the last flush ([`crate::Stats::markers`]).
+    pub marker_age: Nanos,
     /// A batch that is not full waits at most this long.
     pub batch_age: Nanos,
     /// A batch of the host that is not full is sent as soon as none of its stream is under way. Without, it waits for
@@ -141,6 +143,7 @@ impl Default for Options {
             checkpoint_age: Nanos::new(30_000_000_000),
             flush_blocks: 16_384,
             flush_age: Nanos::new(5_000_000_000),
+            marker_age: Nanos::new(100_000_000),
             batch_age: Nanos::new(1_000_000),
             eager: true,
             hot_cold: false,

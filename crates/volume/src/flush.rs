@@ -32,6 +32,12 @@ pub(crate) struct Flushes {
     /// Blocks sent since the last flush, and since when.
     sent: u64,
     since: Option<Nanos>,
+    /// The highest number that a header says to be durable, or that a root covers.
+    said: u64,
+    /// The last batch with something that the host wrote.
+    host: u64,
+    /// When a flush ended last.
+    ended: Nanos,
 }
 
 impl Flushes {
@@ -45,6 +51,9 @@ impl Flushes {
             root_under_way: false,
             sent: 0,
             since: None,
+            said: durable,
+            host: durable,
+            ended: Nanos::ZERO,
         }
     }
 
@@ -60,6 +69,21 @@ impl Flushes {
     pub(crate) fn note_sent(&mut self, blocks: u32, now: Nanos) {
         self.sent += u64::from(blocks);
         self.since = self.since.or(Some(now));
+    }
+
+    /// A header or a root says that everything up to this batch is durable.
+    pub(crate) fn note_said(&mut self, seq: u64) {
+        self.said = self.said.max(seq);
+    }
+
+    /// A batch was sent with something that the host wrote.
+    pub(crate) const fn note_host(&mut self, seq: u64) {
+        self.host = seq;
+    }
+
+    /// Since when all that the host wrote is durable, if nothing says so.
+    pub(crate) fn unsaid_since(&self) -> Option<Nanos> {
+        (self.host > self.said && self.durable >= self.host).then_some(self.ended)
     }
 
     pub(crate) const fn want(&mut self, seq: u64) {
@@ -128,6 +152,7 @@ impl Volume {
             return;
         }
         self.flushes.durable = self.flushes.durable.max(covers);
+        self.flushes.ended = self.now;
         self.report_flushed();
         if std::mem::take(&mut self.flushes.root_under_way) {
             self.commit();

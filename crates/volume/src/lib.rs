@@ -30,6 +30,7 @@ mod journal;
 mod layout;
 mod log;
 mod map;
+mod marker;
 mod memory;
 mod mount;
 mod pace;

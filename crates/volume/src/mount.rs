@@ -292,12 +292,7 @@ pub(crate) fn state_from<B: Backing>(
 ) -> Result<State, MountError> {
     let layout = laid_out(layout_of(&label)?, zones.as_ref())?;
     let (body, body_blocks) = read_body(backing, root, &label.uuid)?;
-    let identity = Identity {
-        uuid: label.uuid,
-        incarnation: root.incarnation,
-        seq: root.seq.raw(),
-        bytes: options.bytes,
-    };
+    let identity = Identity::behind(root, label.uuid, options.bytes);
     let mut places = candidates(&body, &layout);
     if let Some(report) = &zones {
         places = report.bound(places, root.clean, options.give_up_zones)?;

@@ -10,15 +10,16 @@
 //! 4. What the cleaner moved behind the root is where it was: its log segment is given back only after a checkpoint that
 //!    covers the copies. So copies change nothing, and nobody has to know which members had a block.
 
+mod walk;
+
 use std::collections::BTreeMap;
 
 use onefold_format::checksum;
-use onefold_format::volume::{BatchHeader, BlockError, DecodedBatch, RecordList, RunRecord};
-use onefold_units::convert::{index, narrow, u32_from, u64_from};
+use onefold_format::volume::{BlockError, DecodedBatch, RecordList, Root, RunRecord};
+use onefold_units::convert::{u32_from, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::backing::{Backing, Piece, Window, bytes_of, read_pieces};
-use crate::config::BATCH_BLOCKS_MAX;
 use crate::error::MountError;
 use crate::faults::first_lba;
 use crate::layout::Layout;
@@ -26,15 +27,7 @@ use crate::log::BLOCK;
 use crate::map::{Map, PAGE_ENTRIES_U64};
 use crate::mount::damaged;
 use crate::page::Entry;
-
-/// Blocks of a batch that is short.
-const SHORT_BLOCKS: u32 = 8;
-
-/// Blocks that are read with the header of the next short batch: 256 KiB.
-const AHEAD_BLOCKS: u32 = 64;
-
-/// Headers that are read at once where batches are long: the next ones, if they are as long as the last one.
-const HEADERS_AHEAD: u32 = 16;
+use walk::walk;
 
 /// Where a log segment may have batches behind the root.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +41,13 @@ pub(crate) struct Candidate {
     pub(crate) epoch_min: u64,
     /// Highest number of a use that counts.
     pub(crate) epoch_max: u64,
+}
+
+impl Candidate {
+    /// Where its first header is if it has one.
+    fn first_header(&self, layout: &Layout) -> Piece {
+        Piece { at: u64::from(layout.start_of(self.segment).raw() + self.from), blocks: 1 }
+    }
 }
 
 /// A batch that was found.
@@ -82,6 +82,16 @@ pub(crate) struct Identity {
     pub(crate) seq: u64,
     /// Whether blocks carry bytes that can be checked.
     pub(crate) bytes: bool,
+    /// The volume was closed with the root, so nothing comes behind it.
+    pub(crate) closed: bool,
+}
+
+impl Identity {
+    /// Of what was written behind a root.
+    pub(crate) const fn behind(root: &Root, uuid: [u8; 16], bytes: bool) -> Self {
+        let (incarnation, seq) = (root.incarnation, root.seq.raw());
+        Self { uuid, incarnation, seq, bytes, closed: root.clean }
+    }
 }
 
 /// Finds the batches behind the root that count.
@@ -94,21 +104,21 @@ pub(crate) fn find<B: Backing>(
     let mut found: BTreeMap<u64, Found> = BTreeMap::new();
     let mut headers = 0;
     let mut durable = identity.seq;
-    let first = |candidate: &Candidate| {
-        let at = u64::from(layout.start_of(candidate.segment).raw() + candidate.from);
-        Piece { at, blocks: 1 }
-    };
     // Most were not begun, and nothing is read of those but one block.
     let candidates: Vec<&Candidate> =
         candidates.iter().filter(|candidate| candidate.from < candidate.end).collect();
-    let pieces: Vec<Piece> = candidates.iter().map(|candidate| first(candidate)).collect();
+    let pieces: Vec<Piece> = candidates.iter().map(|one| one.first_header(layout)).collect();
     let mut windows = backing.read_all(&pieces).into_iter().zip(&pieces);
+    // Log segments are taken in the order of the list, so only the first one of which no header is found can have been begun.
+    let mut may_begin = !identity.closed;
     for candidate in candidates {
         let first = layout.start_of(candidate.segment).raw();
         let window =
             windows.next().and_then(|(read, piece)| Some(Window::new(piece.at, read.ok()?)));
         let window = window.unwrap_or_default();
-        let chain = walk(backing, first, identity, (candidate, window), &mut headers)?;
+        let look = may_begin || candidate.from > 0;
+        let chain = walk(backing, (first, look), identity, (candidate, window), &mut headers)?;
+        may_begin &= candidate.from > 0 || !chain.batches.is_empty();
         durable = durable.max(chain.durable_behind);
         for one in chain.batches {
             durable = durable.max(one.batch.header.durable_seq.raw());
@@ -141,94 +151,6 @@ pub(crate) fn find<B: Backing>(
     replay.left_out = behind.into_values().map(|one| one.start).collect();
     replay.batches = found.split_off(&(identity.seq + 1)).into_values().collect();
     Ok(replay)
-}
-
-/// The batches of a log segment.
-#[derive(Debug, Default)]
-struct Chain {
-    batches: Vec<Found>,
-    /// The highest number that was known to be durable by a header behind the end of the chain. What is missing there may
-    /// be rotten, and not lost in a power cut.
-    durable_behind: u64,
-}
-
-/// What is read with a header, as it may be needed next.
-#[derive(Clone, Copy, Debug)]
-enum Ahead {
-    /// So many blocks from it on, as batches are short.
-    Blocks(u32),
-    /// The headers behind it, if they lie so many blocks apart.
-    Headers(u32),
-}
-
-/// The chain of the log segment that begins at `first` (invariant 1). `window` has its first block.
-fn walk<B: Backing>(
-    backing: &mut B,
-    first: u32,
-    identity: &Identity,
-    (candidate, mut window): (&Candidate, Window),
-    headers: &mut u64,
-) -> Result<Chain, MountError> {
-    let mut chain = Chain::default();
-    let blocks = candidate.end;
-    let mut here = *candidate;
-    let mut at = candidate.from;
-    let mut read = |here: &Candidate, at: u32, ahead: Ahead| {
-        let place = |at: u32| u64::from(first + at);
-        let blocks_ahead = match ahead {
-            Ahead::Blocks(ahead) => ahead.min(blocks - at),
-            Ahead::Headers(apart) => {
-                let next = (at..blocks).step_by(index(apart)).take(index(HEADERS_AHEAD));
-                window.read_single(backing, &next.map(place).collect::<Vec<_>>());
-                1
-            }
-        };
-        let at = place(at);
-        let unread = |_| MountError::Read { what: "batch header", at };
-        let block = window.block(backing, at, blocks_ahead).map_err(unread)?;
-        Ok::<_, MountError>(header_of(block, identity, here, narrow(at)))
-    };
-    let mut ahead = Ahead::Blocks(1);
-    while at < blocks {
-        *headers += 1;
-        let Some(batch) = read(&here, at, ahead)? else { break };
-        let length = length(&batch);
-        if length > blocks - at {
-            break;
-        }
-        (here.epoch_min, here.epoch_max) = (batch.header.epoch, batch.header.epoch);
-        chain.batches.push(Found { batch, start: first + at });
-        at += length;
-        let is_short = length <= SHORT_BLOCKS;
-        ahead = if is_short { Ahead::Blocks(AHEAD_BLOCKS) } else { Ahead::Headers(length) };
-    }
-    // As far as the batch of a header that is none can reach. Where nothing was ever found, nothing is looked for.
-    if at > 0 {
-        let end = blocks.min(at.saturating_add(BATCH_BLOCKS_MAX));
-        for behind in at + 1..end {
-            if let Some(batch) = read(&here, behind, Ahead::Blocks(end - behind))? {
-                chain.durable_behind = batch.header.durable_seq.raw();
-                break;
-            }
-        }
-    }
-    Ok(chain)
-}
-
-/// The header that a block is, if it counts.
-fn header_of(
-    block: &[u8],
-    identity: &Identity,
-    candidate: &Candidate,
-    at: u32,
-) -> Option<DecodedBatch> {
-    let batch = BatchHeader::decode(block, &identity.uuid, at.into()).ok();
-    batch.filter(|batch| {
-        let header = &batch.header;
-        header.segment == candidate.segment
-            && header.incarnation == identity.incarnation
-            && (candidate.epoch_min..=candidate.epoch_max).contains(&header.epoch)
-    })
 }
 
 /// Blocks of a batch with its header.

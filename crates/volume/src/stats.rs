@@ -108,6 +108,8 @@ pub struct Stats {
     pub flushes_sent: u64,
     /// Batches sent.
     pub batches: u64,
+    /// Batches that have nothing but the number of what is durable.
+    pub markers: u64,
     /// Checkpoints.
     pub checkpoints: u64,
     /// Map pages read.
@@ -180,6 +182,7 @@ impl Stats {
             flushes: self.flushes - earlier.flushes,
             flushes_sent: self.flushes_sent - earlier.flushes_sent,
             batches: self.batches - earlier.batches,
+            markers: self.markers - earlier.markers,
             checkpoints: self.checkpoints - earlier.checkpoints,
             map_faults: self.map_faults - earlier.map_faults,
             map_evictions: self.map_evictions - earlier.map_evictions,

@@ -208,6 +208,7 @@ impl Volume {
         self.now = now;
         self.send_due();
         self.step_flushes();
+        self.step_marker();
         self.step_counting();
         self.step_deletion();
         self.step_scrub();
@@ -237,6 +238,7 @@ impl Volume {
         let flush = self.flushes.deadline(&self.options);
         batches
             .chain(flush)
+            .chain(self.marker_due())
             .chain(self.checkpoint.deadline(&self.options))
             .chain(self.trims.deadline(self.options.trim))
             .chain(self.scrub.deadline())

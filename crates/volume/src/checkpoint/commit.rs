@@ -77,6 +77,7 @@ impl Volume {
         self.checkpoint.generation += 1;
         self.checkpoint.committed = self.checkpoint.number;
         self.checkpoint.spoiled_in_a_row = 0;
+        self.flushes.note_said(work.seq);
         self.stats.checkpoints += 1;
         self.segments.list(&work.reserve);
         self.give_back(&work.emptied);

@@ -2,6 +2,7 @@
 
 use onefold_format::volume::VolumeMode;
 use onefold_testkit::budget;
+use onefold_units::Nanos;
 use onefold_units::convert::{index64, u64_from};
 use onefold_volume::{CleanMove, Resize};
 
@@ -47,6 +48,10 @@ fn remaps(setup: &Setup) -> bool {
     setup.options.clean_move == CleanMove::Remap
 }
 
+fn marks(setup: &Setup) -> bool {
+    setup.options.marker_age == Nanos::ZERO
+}
+
 /// A volume at rest with live blocks in several log segments, some of which are worth cleaning, and perhaps a snapshot.
 fn begin(setup: Setup, snapshot: bool) -> Rig {
     let mut rig = Rig::new(setup, 5);
@@ -83,6 +88,7 @@ impl States {
             rig.step();
             self.cut_everywhere(&rig, ops);
         }
+        self.markers += rig.volume.stats().markers;
     }
 
     /// One in so many requests of a history fails; from then on power may fail any time.
@@ -126,6 +132,14 @@ fn every_cut_of_every_short_history_cleaned_by_remap() {
     every_cut(setup(VolumeMode::Log).remapped());
 }
 
+/// Those in which something is flushed, where a marker follows each flush.
+#[test]
+fn every_cut_of_every_short_history_with_markers() {
+    let mut setup = setup(VolumeMode::Log);
+    setup.options.marker_age = Nanos::ZERO;
+    every_cut(setup);
+}
+
 /// The same on zones, with as few of them active as can be.
 #[test]
 fn every_cut_of_every_short_history_on_zones() {
@@ -151,7 +165,9 @@ fn histories(setup: &Setup, snapshot: bool) -> Vec<Vec<Op>> {
         // A volume with snapshots does not change its size, and another one does not so twice at a time.
         let resizes = history.iter().filter(|op| matches!(op, Op::Resize(_))).count();
         let fixed = snapshot || history.contains(&Op::Snapshot);
-        resizes <= usize::from(!fixed) && (!remaps(setup) || history.contains(&Op::Clean))
+        resizes <= usize::from(!fixed)
+            && (!remaps(setup) || history.contains(&Op::Clean))
+            && (!marks(setup) || history.contains(&Op::Flush))
     };
     let one = ops.iter().map(|op| vec![*op]);
     let two = (0..count * count).map(|n| vec![ops[n % count], ops[n / count]]);
@@ -166,7 +182,7 @@ fn histories(setup: &Setup, snapshot: bool) -> Vec<Vec<Op>> {
 
 fn every_cut(setup: Setup) {
     let (mode, campaign) = (setup.mode, budget(300) >= CAMPAIGN);
-    let (mut counts, mut count, mut remapped, mut refused) = ([0; 7], 0, 0, 0);
+    let (mut counts, mut count, mut remapped, mut refused, mut markers) = ([0; 7], 0, 0, 0, 0);
     for snapshot in [false, true].into_iter().filter(|with| !with || mode == VolumeMode::Log) {
         let second = if mode == VolumeMode::Log { &OPS[..10] } else { ops(mode) };
         let effort = if campaign {
@@ -182,7 +198,9 @@ fn every_cut(setup: Setup) {
             if campaign && n % 4 == 0 {
                 states.history(history, Order::Random);
             }
-            if history.len() == 1 || campaign && (history.len() == 2 || n % 8 == 1) {
+            // With markers a single operation is a flush of nothing.
+            let short = if marks(&setup) { 2 } else { 1 };
+            if history.len() <= short || campaign && (history.len() == 2 || n % 8 == 1) {
                 states.failing_history(history, if campaign { 1 } else { 3 });
             }
         }
@@ -191,6 +209,7 @@ fn every_cut(setup: Setup) {
         }
         remapped += states.remapped;
         refused += states.refused;
+        markers += states.markers;
         // Campaigns take long.
         println!(
             "{mode:?}, snapshot {snapshot}: {} distinct crash states so far",
@@ -208,6 +227,7 @@ fn every_cut(setup: Setup) {
     let expected = match setup.zones {
         // What survives of a zone is the first of it, so there are fewer.
         Some(_) => 5_000,
+        None if marks(&setup) => 8_000,
         None if remaps(&setup) => 10_000,
         None => 20_000,
     };
@@ -215,4 +235,5 @@ fn every_cut(setup: Setup) {
     let kinds = if mode == VolumeMode::Log { 7 } else { 4 };
     assert!(counts[..kinds].iter().all(|count| *count > 0), "{counts:?}");
     assert_eq!(remapped > 0, remaps(&setup));
+    assert!(markers > 0 || !marks(&setup));
 }

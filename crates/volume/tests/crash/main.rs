@@ -14,6 +14,7 @@ mod golden;
 mod image;
 mod journal;
 mod lost_map;
+mod marker;
 mod oracle;
 mod random;
 mod rebuild;

@@ -82,6 +82,8 @@ pub(crate) struct States {
     tried: u64,
     /// Those that were cut while a remap was not durable.
     pub(crate) remapped: u64,
+    /// Markers of histories.
+    pub(crate) markers: u64,
     /// Spoiled ones that were refused.
     pub(crate) refused: u64,
 }
@@ -103,6 +105,7 @@ impl States {
             distinct: BTreeMap::new(),
             tried: 0,
             remapped: 0,
+            markers: 0,
             refused: 0,
         }
     }
