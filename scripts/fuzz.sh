@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes on stable Rust: builds the targets of fuzz/ with coverage and runs each for some seconds.
+# Fuzzes on stable Rust: builds the targets of fuzz/ with coverage and runs each for some seconds, one on each
+# processor at a time.
 #
 #   scripts/fuzz.sh [SECONDS] [TARGET...]      30 s each, every target, unless said otherwise
 #
@@ -9,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case "${1:-}" in
-  -h | --help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
   [0-9]*) seconds=$1; shift ;;
   *) seconds=30 ;;
 esac
@@ -40,26 +41,41 @@ export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
 cargo build --release --manifest-path fuzz/Cargo.toml --target-dir fuzz/target --target "$triple" \
   "${targets[@]/#/--bin=}" || exit 1
 
-failed=0
-for target in "${targets[@]}"; do
-  binary=fuzz/target/$triple/release/$target
-  found=fuzz/target/corpus/$target
-  artifacts=fuzz/target/artifacts/$target/
-  log=fuzz/target/$target.log
+# Fuzzes one target and says what came of it.
+fuzz() {
+  local target=$1
+  local binary=fuzz/target/$triple/release/$target found=fuzz/target/corpus/$target
+  local artifacts=fuzz/target/artifacts/$target/ log=fuzz/target/$target.log seeds=()
   mkdir -p "$found" "$artifacts"
-  seeds=()
   [ -d "fuzz/corpus/$target" ] && seeds=("fuzz/corpus/$target")
   if "$binary" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -print_final_stats=1 \
     -artifact_prefix="$artifacts" "$found" "${seeds[@]}" >"$log" 2>&1 </dev/null; then
+    local runs coverage
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     coverage=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1)
     printf 'fuzz %-16s ok: %s inputs in %s s, %s\n' "$target" "${runs:-?}" "$seconds" "${coverage:-cov: ?}"
   else
-    failed=1
+    local input
     input=$(grep -o 'Test unit written to .*' "$log" | tail -n 1 | sed 's/^Test unit written to //')
-    tail -n 40 "$log"
-    printf 'fuzz %-16s FAILED\n' "$target"
-    printf 'reproduce: %s %s\n' "$binary" "${input:-(no input was written; see $log)}"
+    printf '%s\nfuzz %-16s FAILED\nreproduce: %s %s\n' "$(tail -n 40 "$log")" "$target" \
+      "$binary" "${input:-(no input was written; see $log)}"
+    return 1
   fi
+}
+
+# A target is one thread: as many at a time as there are processors.
+failed=0
+running=0
+for target in "${targets[@]}"; do
+  if [ "$running" -ge "$(nproc)" ]; then
+    wait -n || failed=1
+    running=$((running - 1))
+  fi
+  fuzz "$target" &
+  running=$((running + 1))
+done
+while [ "$running" -gt 0 ]; do
+  wait -n || failed=1
+  running=$((running - 1))
 done
 exit $failed
