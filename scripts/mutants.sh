@@ -153,6 +153,8 @@ volume|thin-overwrite|family/space.rs|s/return u64_from\(\(from\.\.from \+ range
 volume|clones-alike|family/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
 volume|clones-uncounted|family/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
 volume|kept-for-one|volume.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more/Layout::reserve()/|log segments are kept for a checkpoint of all members
+volume|lost-page-dropped|checkpoint/sweep.rs|s/            self\.keep_runs_of\(&lost\);/            let _ = \&lost;/|runs with records of a page that cannot be read stay
+volume|lost-page-short|checkpoint/sweep.rs|s/run\.number < behind;/run.number + 1 < behind;/|all of them do
 volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
 volume|room-unpadded|family/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
@@ -162,7 +164,7 @@ volume|lost-guess|rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell
 volume|lost-unread|rebuild/pages.rs|s/\(all_read && /(true \&\& /|a block without a version maps nothing only if all log segments were read
 volume|lost-unsalvaged|zones/map.rs|s/self\.recovered = beneath\(salvaged, recovered\);/let _ = salvaged; self.recovered = beneath(Vec::new(), recovered);/|what headers tell of pages that are gone is not lost
 volume|lost-uncounted|zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.live = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
-volume|lost-stale|zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0\);/let _ = record;/|what recovery found is read again after headers were asked
+volume|lost-stale|zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0, self\.checkpoint\.runs_end\(\)\);/let _ = record;/|what recovery found is read again after headers were asked
 volume|snapshot-copy-sure|rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
 volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
 volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken

@@ -32,12 +32,12 @@ struct Slot {
     image: DirectoryEntry,
     /// Index of the page in memory, or one of the words above.
     page: u32,
-    /// Runs have or may have records that the image has not.
-    stale: bool,
+    /// Runs below this number have or may have records that the image has not; 0 if none has.
+    behind: u64,
 }
 
 impl Slot {
-    const ABSENT: Self = Self { image: DirectoryEntry::ABSENT, page: ABSENT, stale: false };
+    const ABSENT: Self = Self { image: DirectoryEntry::ABSENT, page: ABSENT, behind: 0 };
 }
 
 /// Whether the entries of a page can be looked up.
@@ -125,9 +125,9 @@ impl Map {
         }
         let Some(parent) = parent else { return };
         for page in 0..self.pages_each {
-            let Slot { image, stale, .. } = self.slots[self.key(parent, page)];
+            let Slot { image, behind, .. } = self.slots[self.key(parent, page)];
             let key = self.key(member, page);
-            self.slots[key] = Slot { image, stale, page: ABSENT };
+            self.slots[key] = Slot { image, behind, page: ABSENT };
         }
     }
 
@@ -181,7 +181,7 @@ impl Map {
     pub(crate) fn ready(&self, page: usize) -> Ready {
         let Some(slot) = self.slots.get(page) else { return Ready::Empty };
         match slot.page {
-            ABSENT if !slot.image.page.is_block() && !slot.stale => Ready::Empty,
+            ABSENT if !slot.image.page.is_block() && slot.behind == 0 => Ready::Empty,
             ABSENT => Ready::Missing,
             LOADING => Ready::Loading,
             DAMAGED => Ready::Damaged,
@@ -253,7 +253,12 @@ impl Map {
     }
 
     pub(crate) fn is_stale(&self, page: usize) -> bool {
-        self.slots[page].stale
+        self.slots[page].behind > 0
+    }
+
+    /// Runs below this number may have records that the image of a page has not.
+    pub(crate) fn behind(&self, page: usize) -> u64 {
+        self.slots[page].behind
     }
 
     /// Whether a page differs from its image.
@@ -261,23 +266,30 @@ impl Map {
         self.is_stale(page) || self.is_dirty(page)
     }
 
-    pub(crate) fn mark_stale(&mut self, page: usize) {
-        self.slots[page].stale = true;
+    /// Runs below a number may have records that the image of a page has not.
+    pub(crate) fn mark_stale(&mut self, page: usize, behind: u64) {
+        let slot = &mut self.slots[page];
+        slot.behind = slot.behind.max(behind);
+    }
+
+    /// The image of a page is to be written anew, though it may have all.
+    pub(crate) fn write_anew(&mut self, page: usize) {
+        self.mark_stale(page, 1);
     }
 
     /// Sets where the image of a page lies, when a volume is opened or its page was written.
-    pub(crate) fn set_image(&mut self, page: usize, image: DirectoryEntry, stale: bool) {
+    pub(crate) fn set_image(&mut self, page: usize, image: DirectoryEntry, behind: u64) {
         let slot = &mut self.slots[page];
         slot.image = image;
-        slot.stale = stale;
+        slot.behind = behind;
     }
 
-    /// Another number of pages of the only member; those that go map nothing, have no image and did not change. Runs may
-    /// have records of new ones if `stale`.
-    pub(crate) fn resize(&mut self, pages: usize, stale: bool) {
+    /// Another number of pages of the only member; those that go map nothing, have no image and did not change. Runs below
+    /// `behind` may have records of new ones.
+    pub(crate) fn resize(&mut self, pages: usize, behind: u64) {
         (pages..self.pages_each).for_each(|page| self.leave(page));
         self.pages_each = pages;
-        self.slots.resize(pages, Slot { stale, ..Slot::ABSENT });
+        self.slots.resize(pages, Slot { behind, ..Slot::ABSENT });
     }
 
     pub(crate) fn begin_load(&mut self, page: usize) {
@@ -296,10 +308,12 @@ impl Map {
         }
     }
 
-    pub(crate) fn end_load(&mut self, page: usize, entries: Entries, stale: bool) {
+    pub(crate) fn end_load(&mut self, page: usize, entries: Entries, in_runs: bool) {
         assert!(self.slots[page].page == LOADING, "page {page} was not asked for");
         self.slots[page].page = ABSENT;
-        self.slots[page].stale = stale;
+        let behind = &mut self.slots[page].behind;
+        // What has no image any more is to get one, whatever the runs say.
+        *behind = if in_runs { (*behind).max(1) } else { 0 };
         self.admit(page, entries);
     }
 

@@ -64,7 +64,7 @@ impl Volume {
             // Which pages have records is known when they are read.
             for slot in self.family.slots().collect::<Vec<_>>() {
                 (self.map.key(slot, 0)..self.map.key(slot + 1, 0))
-                    .for_each(|key| self.map.mark_stale(key));
+                    .for_each(|key| self.map.mark_stale(key, body.next_run));
             }
         }
         let table = body.segments.iter().map(|entry| Segment {
@@ -152,7 +152,7 @@ impl Volume {
                 let Some(Some(block)) = block else { continue };
                 let pages = at * DIRECTORY_ENTRIES..self.map.pages_each();
                 for (page, entry) in pages.zip(block.entries.iter()) {
-                    self.map.set_image(self.map.key(slot, page), *entry, false);
+                    self.map.set_image(self.map.key(slot, page), *entry, 0);
                     made.extend([entry.page, entry.sums].into_iter().filter(|at| at.is_block()));
                 }
             }
@@ -190,7 +190,7 @@ impl Volume {
         }
         let mut pages: Vec<usize> = Vec::new();
         for (slot, page) in overlay.pages() {
-            self.map.mark_stale(self.map.key(slot, page));
+            self.map.mark_stale(self.map.key(slot, page), self.checkpoint.runs_end());
             pages.push(page);
         }
         pages.sort_unstable();

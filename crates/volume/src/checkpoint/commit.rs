@@ -111,7 +111,7 @@ impl Volume {
             self.map.page_mut(page).map(Page::take_image);
         }
         for (page, image) in work.old_images.into_iter().rev() {
-            self.map.set_image(page, image, true);
+            self.map.set_image(page, image, self.checkpoint.runs_end());
         }
         for (slot, at, place) in work.old_directory.into_iter().rev() {
             self.family.of_mut(slot).directory[at] = place;

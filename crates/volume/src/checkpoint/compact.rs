@@ -73,7 +73,7 @@ impl Volume {
             }
         }
         for key in keys {
-            self.map.mark_stale(key);
+            self.map.write_anew(key);
         }
     }
 }

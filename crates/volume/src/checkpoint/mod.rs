@@ -28,8 +28,9 @@ pub(crate) use write::extents;
 use std::collections::{BTreeSet, VecDeque};
 
 use onefold_format::volume::{
-    DirectoryEntry, DirectoryPlace, Member, OpenSegment, RunRecord, SegmentEntry,
+    DirectoryEntry, DirectoryPlace, MEMBERS_MAX, Member, OpenSegment, RunRecord, SegmentEntry,
 };
+use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::config::Options;
@@ -209,6 +210,11 @@ impl Checkpoint {
     /// The last checkpoint that counts.
     pub(crate) const fn committed(&self) -> u64 {
         self.committed
+    }
+
+    /// No run that there is or that the next checkpoint writes has this number or a higher one.
+    pub(crate) fn runs_end(&self) -> u64 {
+        self.runs.next_number + u64_from(MEMBERS_MAX)
     }
 
     /// All runs, those that are being written as well.

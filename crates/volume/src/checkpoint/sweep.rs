@@ -43,12 +43,13 @@ impl Volume {
             let at = recovered.iter().position(|(of, _)| *of == slot);
             let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
             records.reserve_exact(index64(self.map.dirty_entries()));
-            self.capture_records(slot, number, &mut records);
+            let run = self.checkpoint.runs.next_number + u64_from(runs.len());
+            self.capture_records(slot, (number, run), &mut records);
             if records.is_empty() {
                 continue;
             }
             let run = Run {
-                number: self.checkpoint.runs.next_number + u64_from(runs.len()),
+                number: run,
                 members: 1 << slot,
                 records: u64_from(records.len()),
                 counted,
@@ -64,8 +65,13 @@ impl Volume {
         runs
     }
 
-    /// The changes of a member in the order of blocks. A page that maps nothing any more is one record.
-    fn capture_records(&mut self, slot: usize, number: u64, records: &mut Vec<RunRecord>) {
+    /// The changes of a member in the order of blocks, for a run of a checkpoint. A page that maps nothing any more is one record.
+    fn capture_records(
+        &mut self,
+        slot: usize,
+        (number, run): (u64, u64),
+        records: &mut Vec<RunRecord>,
+    ) {
         for page in 0..self.map.pages_each() {
             let key = self.map.key(slot, page);
             if !self.map.is_dirty(key) {
@@ -79,7 +85,7 @@ impl Volume {
                 records.truncate(from);
                 records.push(RunRecord::page_gone(first_lba(page)));
             }
-            self.map.mark_stale(key);
+            self.map.mark_stale(key, run + 1);
         }
     }
 
@@ -141,7 +147,7 @@ impl Volume {
         let mut room = if sweep == Sweep::All { u64::MAX } else { self.room_for_sweep() };
         for step in 0..pages {
             let page = (from + step) % pages;
-            let changed = self.changed(page);
+            let (lost, changed) = self.changed(page);
             let ready = |key: &usize| self.map.ready(*key) == Ready::Yes;
             let nothing = |key: &usize| ready(key) && self.map.maps_nothing(*key);
             if budget == 0 && !changed.iter().all(nothing) {
@@ -172,14 +178,26 @@ impl Volume {
             chosen.extend(images);
             self.checkpoint.cursor = (page + 1) % pages;
             self.checkpoint.swept += 1;
+            self.keep_runs_of(&lost);
         }
         chosen
     }
 
-    /// The keys of a page whose images are older than what they map.
-    fn changed(&self, page: usize) -> Vec<usize> {
+    /// The keys of a page whose images are older than what they map: those that cannot be read, and the others.
+    fn changed(&self, page: usize) -> (Vec<usize>, Vec<usize>) {
         let keys = self.family.slots().map(|slot| self.map.key(slot, page));
-        keys.filter(|key| self.map.differs(*key)).collect()
+        keys.filter(|key| self.map.differs(*key))
+            .partition(|key| self.map.ready(*key) == Ready::Damaged)
+    }
+
+    /// The runs that may have records of pages which cannot be read wait for another round of the sweep: perhaps they can be read then.
+    fn keep_runs_of(&mut self, lost: &[usize]) {
+        let swept = self.checkpoint.swept;
+        for key in lost {
+            let (slot, behind) = (self.map.of_key(*key).0, self.map.behind(*key));
+            let has = |run: &&mut Run| run.members >> slot & 1 == 1 && run.number < behind;
+            self.checkpoint.runs.list.iter_mut().filter(has).for_each(|run| run.swept = swept);
+        }
     }
 
     /// Whether the next opening would have many runs to read beside images, all pages that have records there are in memory, and
@@ -221,13 +239,13 @@ impl Volume {
     pub(super) fn prefetch(&mut self, first: usize, budget: u64) {
         let pages = self.map.pages_each();
         let missing: Vec<_> = (0..pages)
-            .flat_map(|step| self.changed((first + step) % pages))
+            .flat_map(|step| self.changed((first + step) % pages).1)
             .filter(|key| self.map.ready(*key) == Ready::Missing)
             .take(index64(budget.min(64)))
             .collect();
         // Those of one page are needed at once.
         let number = self.checkpoint.number + 1;
-        self.changed(first).into_iter().for_each(|key| self.map.keep(key, number));
+        self.changed(first).1.into_iter().for_each(|key| self.map.keep(key, number));
         let fit = (0..missing.len()).take_while(|before| self.make_room(before + 1)).count();
         self.checkpoint.prefetch.extend(&missing[..fit]);
         self.load_pages(&missing[..fit], false);

@@ -50,7 +50,7 @@ impl Volume {
         for key in keys {
             let old = self.map.image(key);
             work.old_images.push((key, old));
-            self.map.set_image(key, image, false);
+            self.map.set_image(key, image, 0);
             if old.page.is_block() && !self.has_image(page, old) {
                 work.replaced.extend([old.page, old.sums]);
             }

@@ -28,7 +28,7 @@ impl Volume {
     }
 
     /// Makes a snapshot of a member as it is now: what was reported done is in it. Reported under `tag` when it is
-    /// durable and can be read. It takes a checkpoint, and memory for the slots of its pages (24 B per 4 MiB).
+    /// durable and can be read. It takes a checkpoint, and memory for the slots of its pages (32 B per 4 MiB).
     ///
     /// # Errors
     /// Nothing was done then.

@@ -279,8 +279,8 @@ impl Volume {
     fn apply(&mut self, work: Work) {
         let pages = work.layout.map_pages();
         if pages != self.map.pages_each() {
-            let stale = !self.checkpoint.runs().list.is_empty();
-            self.map.resize(pages, stale);
+            let behind = self.checkpoint.runs().list.last().map_or(0, |run| run.number + 1);
+            self.map.resize(pages, behind);
             self.heat.resize(pages);
             self.checkpoint.resize();
             for at in self.family.resize(pages.div_ceil(DIRECTORY_ENTRIES)) {

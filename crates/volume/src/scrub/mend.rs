@@ -126,7 +126,7 @@ impl Volume {
         let Some(page) = keys.first().map(|key| self.map.of_key(*key).1) else { return false };
         let number = self.checkpoint.next_number();
         for key in keys {
-            self.map.mark_stale(key);
+            self.map.write_anew(key);
             self.map.keep(key, number);
         }
         self.checkpoint.sweep_from(page);

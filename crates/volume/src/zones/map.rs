@@ -90,7 +90,7 @@ impl Volume {
             while self.map.evict(u64::MAX) {}
             self.recovered = beneath(salvaged, recovered);
             for record in self.recovered.iter().flat_map(|(_, records)| records) {
-                self.map.mark_stale(Map::place(record.lba).0);
+                self.map.mark_stale(Map::place(record.lba).0, self.checkpoint.runs_end());
             }
         }
         self.load_all(backing, &mut damaged);

@@ -10,6 +10,7 @@ use onefold_units::LogSegmentId;
 use onefold_volume::Volume;
 
 use crate::disk::Disk;
+use crate::image::Image;
 use crate::setup::UUID;
 use crate::stamp::BLOCK;
 
@@ -28,17 +29,28 @@ struct Reach {
     reserve: Vec<LogSegmentId>,
 }
 
+/// What a root names.
+fn body_of(root: &Root, image: &Image) -> Body {
+    let mut bytes = Vec::new();
+    for extent in &root.body.extents {
+        let first = u64::from(extent.location.raw());
+        for at in first..first + u64::from(extent.blocks) {
+            let part = BodyBlock::decode(&image.get(at)[..], &UUID, at).expect("a whole body");
+            bytes.extend_from_slice(part.payload);
+        }
+    }
+    Body::decode(&bytes).expect("a body")
+}
+
+/// What the newest of some roots names.
+pub(crate) fn newest_body(image: &Image, places: &[u64]) -> Body {
+    let roots = places.iter().filter_map(|at| Root::decode(&image.get(*at)[..], &UUID, *at).ok());
+    body_of(&roots.max_by_key(|root| root.generation).expect("a root"), image)
+}
+
 impl Reach {
     fn of(root: &Root, change: Option<u64>, disk: &Disk) -> Self {
-        let mut bytes = Vec::new();
-        for extent in &root.body.extents {
-            let first = u64::from(extent.location.raw());
-            for at in first..first + u64::from(extent.blocks) {
-                let part = BodyBlock::decode(&disk.get(at)[..], &UUID, at).expect("a whole body");
-                bytes.extend_from_slice(part.payload);
-            }
-        }
-        let body = Body::decode(&bytes).expect("a body");
+        let body = body_of(root, disk.view());
         let open = body.open.iter().map(|one| {
             let epoch = body.segments[one.segment.index()].epoch;
             (one.segment, epoch)
