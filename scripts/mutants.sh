@@ -330,6 +330,7 @@ zoned|flush-root-first|flush.rs|s/self\.flush\.phase = Phase::BlocksFlush\(set\)
 zoned|flush-in-place|flush.rs|s/self\.flush\.phase = Phase::Blocks\(SECONDARY\);\s*self\.write_blocks\(SECONDARY\);/self.flush.phase = Phase::Blocks(PRIMARY); self.write_blocks(PRIMARY);/|one set is whole while the other one is written
 zoned|flush-same-generation|flush.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
 zoned|flush-fua|chunks.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
+zoned|flush-kernel-fua|chunks.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
 zoned|flush-host-runs|chunks.rs|s/let blocked = self\.flush\.holds_host\(\) && !self\.frozen;/let blocked = false;/|no part begins while metadata is flushed
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
@@ -350,6 +351,7 @@ zoned|idle-any|foreground.rs|s/self\.note_access\(.*?\);//|a device whose data z
 zoned|one-is-none|reclaim.rs|s/if free <= 1/if free == 0/|one free zone is as good as none
 zoned|low-percent|reclaim.rs|s/percent <= LOW_PERCENT/percent < LOW_PERCENT/|reclaim runs at 30 %
 zoned|throttle|reclaim.rs|s/if urgent \{ 100 \} else \{ 75\.min\(100 - percent \/ 2\) \}/if urgent { 100 } else { 100 - percent \/ 2 }/|copying takes 75 % of the time
+zoned|zeroes-rest|copy.rs|s/if cause == Sent::ZeroFill \{\s*job\.stage = Stage::Ready;\s*return;\s*\}\s*job\.run\.start \+= blocks;/if cause != Sent::ZeroFill { job.run.start += blocks; }/|zeroes are written without a rest
 zoned|reserved-first|reclaim.rs|s/if self\.zones\.reserved\(\) == 0 \{/if self.zones.reserved() == u32::MAX {/|without a reserved zone a buffered sequential zone is taken
 zoned|pinned-moved|reclaim.rs|s/!self\.is_pinned\(\*zone\) && //|reclaim leaves the journal alone
 zoned|wrong-action|reclaim.rs|s/run\.start >= zone\.wp/run.start + 4 >= zone.wp/|a buffer is appended only behind the write pointer

@@ -296,7 +296,8 @@ impl Volume {
         if request.parts > 0 {
             return;
         }
-        if request.fua && request.result.is_ok() {
+        // The kernel target passes FUA on to the device, and does no more.
+        if request.fua && request.result.is_ok() && !self.options.kernel_flush {
             self.flush_for_write(part.request);
         } else {
             self.request_over(part.request, Ok(()));

@@ -51,7 +51,8 @@ impl JournalMode {
 /// How a volume is run. None of it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Flushes and reuses zones in the kernel's order, which loses acknowledged data at power cuts. For the simulator only.
+    /// Flushes and reuses zones in the kernel's order, and leaves FUA to the devices: that loses acknowledged data at power cuts. For
+    /// the simulator only.
     pub kernel_flush: bool,
     /// What becomes of the journal.
     pub journal: JournalMode,

@@ -223,7 +223,7 @@ impl Volume {
         self.ask(IoKind::Write, place, Purpose::CopyWrite(worker), bytes);
     }
 
-    /// A piece is copied. dm-kcopyd bounds the share of time that it copies in.
+    /// A piece is copied. dm-kcopyd bounds the share of time that it copies in; the block layer writes zeroes without it.
     pub(crate) fn copy_written(&mut self, worker: usize, result: Result<(), IoFailed>) {
         if self.frozen {
             return;
@@ -235,9 +235,11 @@ impl Volume {
         let now = self.now;
         let job = self.job(worker);
         let (blocks, cause) = job.piece;
-        if cause != Sent::ZeroFill {
-            job.run.start += blocks;
+        if cause == Sent::ZeroFill {
+            job.stage = Stage::Ready;
+            return;
         }
+        job.run.start += blocks;
         let busy = now.saturating_sub(job.since).get();
         let rest = busy * u64::from(100 - job.throttle) / u64::from(job.throttle.max(1));
         job.stage = if rest == 0 { Stage::Ready } else { Stage::Resting(now + Nanos::new(rest)) };

@@ -114,7 +114,7 @@ pub(crate) const KEYS: &[Key] = &[
         "zoned.kernel_flush",
         Kind::Flag,
         "false",
-        "Flushes and reuses zones in the order of dm-zoned, which loses acknowledged data at power cuts.",
+        "Flushes and reuses zones in the order of dm-zoned, and leaves FUA to the devices: that loses acknowledged data at power cuts.",
     ),
     key("zoned.copy", size(4096, 1 << 30), "512KiB", "Bytes that reclaim copies at once."),
     key(

@@ -96,6 +96,14 @@ fn fua_makes_map_and_validity_durable() {
 }
 
 #[test]
+fn the_kernel_writes_no_metadata_for_fua() {
+    let mut rig = rig(true);
+    let tag = rig.submit(Request::Write { lba: 8, blocks: 2, fua: true, data: stamped(5, 8, 2) });
+    rig.settle();
+    assert_eq!((rig.result(tag), rig.volume.generation()), (Some(Ok(())), 1));
+}
+
+#[test]
 fn a_flush_waits_for_writes_under_way_and_holds_new_ones_back() {
     let mut rig = rig(false);
     let first = rig.write(0, 1, 1);

@@ -1,7 +1,7 @@
 //! Z3: the rules of zoned.md section 3, one by one.
 
 use onefold_zoned::{
-    Action, DeviceZones, Failure, IoKind, Options, Request, Sent, WaitReason, ZoneKind,
+    Action, DeviceZones, Failure, Io, IoKind, Options, Request, Sent, WaitReason, ZoneKind,
 };
 
 use crate::rig::{MS, Rig, SECOND, formatted, one_device, two_devices};
@@ -325,7 +325,7 @@ fn appending_a_buffer_is_not_aborted() {
 fn a_reclaim_does_not_commit_while_metadata_is_flushed() {
     let mut rig = reclaiming(&[(0, 16)]);
     rig.submit(Request::Flush);
-    let is_copy = |io: &onefold_zoned::Io| io.at >= 64 || io.device == 1;
+    let is_copy = |io: &Io| io.at >= 64 || io.device == 1;
     assert!(rig.under_way.iter().any(|underway| !is_copy(&underway.io)), "a flush is under way");
     rig.complete_all(is_copy);
     assert!(!rig.is_sequential(0));
@@ -357,6 +357,22 @@ fn copying_takes_three_quarters_of_the_time_unless_it_is_urgent() {
         let rests = due.saturating_sub(rig.now).get() == MS;
         assert_eq!(rests, rest == 1, "{due:?} at {:?}", rig.now);
     }
+}
+
+/// The share is that of dm-kcopyd, which does not write the zeroes.
+#[test]
+fn zeroes_are_written_without_a_rest() {
+    let mut rig = fourteen();
+    for chunk in 0..10 {
+        rig.write_now(rig.at(chunk, 2), 1, 1);
+    }
+    rig.write(rig.at(10, 0), 1, 1);
+    let is_copy = |io: &Io| io.kind == IoKind::Write && io.device == 1;
+    rig.run_until(is_copy);
+    assert_eq!(rig.under_way[0].io.blocks, 2, "the hole before the block");
+    rig.now += onefold_units::Nanos::new(3 * MS);
+    rig.complete(0);
+    assert!(rig.under_way.iter().any(|underway| underway.io.kind == IoKind::Read), "no rest");
 }
 
 /// The volume opened again, and a minute later: everything that can be reclaimed is.
