@@ -324,6 +324,7 @@ impl Config {
             window: self.count("run.window"),
             mode: match self.word("run.mode") {
                 "closed" => Mode::Closed,
+                "bounded" => Mode::Bounded,
                 _ => Mode::Open,
             },
             speedup: self.real("run.speedup"),

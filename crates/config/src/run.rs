@@ -50,6 +50,8 @@ pub enum Mode {
     Open,
     /// As fast as the queue depth allows.
     Closed,
+    /// At the times of the trace, but no more than the queue depth at once.
+    Bounded,
 }
 
 /// What happens to trace requests off the 4 KiB grid.

@@ -15,13 +15,12 @@ use crate::SimError;
 use crate::contents::Contents;
 use crate::cpu::thread_cpu_s;
 use crate::dmz;
-use crate::in_flight::InFlight;
 use crate::outcome;
 use crate::precondition::{Bare, Preconditioned, precondition};
 use crate::result::RunResult;
 use crate::series::Recorder;
 use crate::source::{Replay, Source};
-use crate::tenant::{Outstanding, Pace, Tenant};
+use crate::tenant::{Pace, Tenant};
 use crate::volume::{self, VolumeRun};
 use crate::zoned;
 
@@ -356,7 +355,7 @@ impl Gathered {
             say(&meta.interpretation);
         }
         self.warnings.extend(meta.warnings.iter().cloned());
-        if meta.untimed && run.mode == Mode::Open {
+        if meta.untimed && run.mode != Mode::Closed {
             return Err(SimError::Untimed { path: PathBuf::from(path) });
         }
         self.trace.get_or_insert_with(|| crate::result::TraceSource {
@@ -366,8 +365,9 @@ impl Gathered {
             requests: meta.requests,
         });
         let pace = match run.mode {
-            Mode::Open => open(spec.start.get(), spec.speed * run.speedup),
-            Mode::Closed => closed(run.qd, spec.start.get()),
+            Mode::Open => Pace::open(spec.start.get(), spec.speed * run.speedup),
+            Mode::Closed => Pace::closed(run.qd, spec.start.get()),
+            Mode::Bounded => Pace::bounded(run.qd, spec.start.get(), spec.speed * run.speedup),
         };
         let replay = Replay::new(trace, run.fit, run.align, bytes, self.tells_contents)?;
         Ok((Source::Trace(Box::new(replay)), pace))
@@ -384,16 +384,8 @@ fn workload(
     let workload = Workload::parse(text).map_err(fail)?;
     let generator = workload.instantiate(bytes, seed).map_err(fail)?;
     let pace = match workload.pacing() {
-        Pacing::Closed { depth } => closed(depth, spec.start.get()),
-        Pacing::Open { .. } | Pacing::Timed => open(spec.start.get(), spec.speed),
+        Pacing::Closed { depth } => Pace::closed(depth, spec.start.get()),
+        Pacing::Open { .. } | Pacing::Timed => Pace::open(spec.start.get(), spec.speed),
     };
     Ok((Source::Generator(Box::new(generator)), pace))
-}
-
-fn closed(depth: u32, start: u64) -> Pace {
-    Pace::Closed(InFlight::new(usize::try_from(depth).unwrap_or(usize::MAX), start))
-}
-
-fn open(start: u64, speed: f64) -> Pace {
-    Pace::Open { start, speed, outstanding: Outstanding::default() }
 }

@@ -12,8 +12,34 @@ use crate::source::{BATCH, Source};
 pub(crate) enum Pace {
     /// A new request as soon as one of `depth` is done.
     Closed(InFlight),
-    /// At its own times, divided by `speed`.
-    Open { start: u64, speed: f64, outstanding: Outstanding },
+    /// At its own times, divided by `speed`; later if there are places and all are taken.
+    Open { start: u64, speed: f64, outstanding: Outstanding, places: Option<InFlight> },
+}
+
+impl Pace {
+    /// `depth` requests in flight from `start` on.
+    pub(crate) fn closed(depth: u32, start: u64) -> Self {
+        Self::Closed(InFlight::new(usize::try_from(depth).unwrap_or(usize::MAX), start))
+    }
+
+    /// At times counted from `start`.
+    pub(crate) fn open(start: u64, speed: f64) -> Self {
+        Self::Open { start, speed, outstanding: Outstanding::default(), places: None }
+    }
+
+    /// The same, but no more than `depth` in flight.
+    pub(crate) fn bounded(depth: u32, start: u64, speed: f64) -> Self {
+        let places = InFlight::new(usize::try_from(depth).unwrap_or(usize::MAX), start);
+        Self::Open { start, speed, outstanding: Outstanding::default(), places: Some(places) }
+    }
+
+    /// The places of requests in flight, if they are limited.
+    pub(crate) const fn places(&self) -> Option<&InFlight> {
+        match self {
+            Self::Closed(places) => Some(places),
+            Self::Open { places, .. } => places.as_ref(),
+        }
+    }
 }
 
 /// The number of requests in flight in an open loop, and its integral over time.
@@ -128,7 +154,8 @@ impl Tenant {
             Pace::Closed(in_flight) => in_flight.earliest(),
             Pace::Open { start, speed, .. } => {
                 let at = request.at.map_or(0, onefold_units::Nanos::get);
-                start + scaled(at, *speed)
+                let free = self.pace.places().map_or(0, InFlight::earliest);
+                free.max(start + scaled(at, *speed))
             }
         }
     }
@@ -140,7 +167,12 @@ impl Tenant {
         self.ended(now, done);
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.replace_earliest(done),
-            Pace::Open { outstanding, .. } => outstanding.issue(now, done),
+            Pace::Open { outstanding, places, .. } => {
+                outstanding.issue(now, done);
+                if let Some(places) = places {
+                    places.replace_earliest(done);
+                }
+            }
         }
     }
 

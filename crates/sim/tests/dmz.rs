@@ -221,3 +221,29 @@ fn a_journal_zone_set_is_not_copied() {
         );
     }
 }
+
+/// 2,000 writes at once, and 20 writes a second apart.
+#[test]
+fn a_bounded_replay_keeps_its_limit_and_the_times_of_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("load.csv");
+    for preset in ["s1", "choi2022"] {
+        let replay = |requests: u64, apart: u64, mode: &str| {
+            let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+            for number in 0..requests {
+                let _ = writeln!(text, "{},W,{},8,,-1", number * apart, number * 8);
+            }
+            std::fs::write(&path, text).unwrap();
+            let mode = sets(&[mode, "run.qd=2"]);
+            let setup = setup(preset, &mode, &Load::Trace(path.clone()));
+            simulate(&setup, &Control::default()).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let most = |mode| replay(2_000, 0, mode).checks.littles_law.unwrap().in_flight_mean;
+        assert!(most("run.mode=open") > 100.0, "{preset}");
+        let bounded = most("run.mode=bounded");
+        assert!((1.0..=2.0).contains(&bounded), "{preset}: {bounded} requests in flight");
+        let time = |mode| replay(20, 1_000_000_000, mode).virtual_ns;
+        assert_eq!(time("run.mode=bounded"), time("run.mode=open"), "{preset}");
+        assert!(time("run.mode=bounded") > 19_000_000_000, "{preset}");
+    }
+}

@@ -528,17 +528,17 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.window", count(1, 1 << 53), "100000", "Requests per point of the time series."),
     key(
         "run.mode",
-        words(&["open", "closed"]),
+        words(&["open", "closed", "bounded"]),
         "open",
-        "Replay of a trace. open: at its own times; closed: as fast as run.qd allows. Generators have a queue depth of their own.",
+        "Replay of a trace. open: at its own times; closed: as fast as run.qd allows; bounded: at its own times, but no more than run.qd at once, for traces of hosts that wait for their requests. Generators have a queue depth of their own.",
     ),
     key(
         "run.speedup",
         real(0.000_001, 1_000_000.0),
         "1.0",
-        "Factor by which an open replay runs faster than the trace.",
+        "Factor by which an open or bounded replay runs faster than the trace.",
     ),
-    key("run.qd", count(1, 65_536), "32", "Requests in flight in a closed replay."),
+    key("run.qd", count(1, 65_536), "32", "Requests in flight in a closed or bounded replay."),
     key(
         "run.align",
         words(&["rmw", "round", "drop"]),

@@ -10,7 +10,7 @@ use crate::tenant::{Pace, Tenant};
 /// A tenant, and what it has in flight.
 pub(crate) struct Load {
     pub(crate) tenant: Tenant,
-    /// When places of a closed loop became free, ascending.
+    /// When places became free, ascending, if they are limited.
     ready: VecDeque<u64>,
     in_flight: u64,
     since: u64,
@@ -45,18 +45,19 @@ pub(crate) fn next_arrival(loads: &mut [Load]) -> Result<(Option<Arrival>, bool)
 
 impl Load {
     pub(crate) fn new(tenant: Tenant) -> Self {
-        let ready = match &tenant.pace {
-            Pace::Closed(places) => vec![places.earliest(); places.depth()].into(),
-            Pace::Open { .. } => VecDeque::new(),
-        };
+        let places = tenant.pace.places();
+        let ready = places.map(|places| vec![places.earliest(); places.depth()].into());
+        let ready = ready.unwrap_or_default();
         Self { tenant, ready, in_flight: 0, since: 0, integral: 0 }
     }
 
     /// When the next request is issued; `None` while all places are taken.
     fn next_time(&self, request: &Request) -> Option<u64> {
+        let free = self.ready.front().copied();
         match &self.tenant.pace {
-            Pace::Closed(_) => self.ready.front().copied(),
-            Pace::Open { .. } => Some(self.tenant.next_time(request)),
+            Pace::Closed(_) => free,
+            Pace::Open { places: Some(_), .. } => Some(free?.max(self.tenant.next_time(request))),
+            Pace::Open { places: None, .. } => Some(self.tenant.next_time(request)),
         }
     }
 
@@ -76,7 +77,7 @@ impl Load {
     pub(crate) fn ended(&mut self, issued: u64, now: u64) {
         self.count(now);
         self.in_flight -= 1;
-        if let Pace::Closed(_) = self.tenant.pace {
+        if self.tenant.pace.places().is_some() {
             self.ready.push_back(now);
         }
         self.tenant.ended(issued, now);
