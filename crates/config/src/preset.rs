@@ -50,6 +50,8 @@ presets!(
     "choi2022",
     "choi2022-regular",
     "choi2022-single",
+    "dmz-guest",
+    "dmz-guest-regular",
 );
 
 /// The preset called `name`.

@@ -149,9 +149,9 @@ drive write.
 `onefold ssd create --preset NAME --size SIZE` keeps everything of a preset but the number of
 blocks, so the share of spare capacity stays.
 
-`zns-proto`, `zn540`, `femu-zns`, `choi2022` and `choi2022-single` have a zoned namespace ([zoned.md](zoned.md)): the simulator
-runs them, images hold them, and a volume of mode `log` can lie on one. `choi2022` has a second device, `choi2022-regular`,
-beside it, which only the simulator has.
+`zns-proto`, `zn540`, `femu-zns`, `choi2022`, `choi2022-single` and `dmz-guest` have a zoned namespace
+([zoned.md](zoned.md)): the simulator runs them, images hold them, and a volume of mode `log` can lie on one. `choi2022` and
+`dmz-guest` have a second device, `choi2022-regular` and `dmz-guest-regular`, beside it, which only the simulator has.
 ";
 
 /// The reference as Markdown.
