@@ -3,23 +3,28 @@
 # packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
 # packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|fidelity|fua|images|volume|single]...      fidelity, images, volume and single if nothing is named
+#   scripts/guest.sh [baseline|concurrent|fidelity|fua|images|volume|single]...
+#
+# fidelity, images, volume and single if nothing is named.
 #
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
+# concurrent  the same loads on devices that QEMU limits, recorded where they reach dm-zoned, and replayed by `onefold sim run` on
+#           devices as fast (preset dmz-guest): bytes of each device and reclaims begun, side by side. GUEST_ROWS (default "1 4 6 7")
+#           and GUEST_SECONDS (default 20) as above; ONEFOLD=PROGRAM replaces the release build.
 # fidelity  the same requests through dm-zoned and through the engine of onefold-zoned: what reclaim does has to be the same, and
 #           bytes within 15 %. GUEST_REQUESTS=FILE replaces scripts/guest/requests.
 # fua       is a write with FUA durable on dm-zoned? It only tells.
 # images    volumes of onefold-zoned after power cuts: dmzadm --check, read and written by dm-zoned, and read here again; and
-#           dm-zoned refuses those with a journal block map. GUEST_SEEDS="1 2 3" are the seeds, GUEST_KINDS="opened raw map
-#           returned" which of them.
+#           dm-zoned refuses those with a journal block map (the first seed; needs an opened one before). GUEST_SEEDS="1 2 3" are
+#           the seeds, GUEST_KINDS="opened raw map returned" which of them.
 # volume    a volume of mode log on a zoned block device, served over NBD: ext4, fio with verify, e2fsck, check.
 # single    the same with policy dmz on one device with conventional zones; then dm-zoned takes it over.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
 [ $# -gt 0 ] || set -- fidelity images volume single
 lack() {
@@ -63,6 +68,17 @@ baseline() {
     $4, $6, $8, $9 }' "$work/baseline/output"
 }
 
+concurrent() {
+  local seconds=${GUEST_SECONDS:-20} rows=${GUEST_ROWS:-1 4 6 7} onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
+  command -v python3 >/dev/null || { echo "skipped: concurrent loads (python3 is missing)"; return 0; }
+  [ -n "${ONEFOLD:-}" ] || cargo build --quiet --release --locked -p onefold || return 1
+  folder concurrent 1024 4096
+  # The speeds of preset dmz-guest.
+  ONEFOLD_GUEST_REGULAR=,throttling.iops-total=4000 ONEFOLD_GUEST_ZONED=,throttling.bps-total=$((64 << 20)) \
+    boot concurrent $((120 + 240 * $(wc -w <<<"$rows"))) "RECORD=1 sh ./baseline.sh $seconds $rows" || return 1
+  scripts/guest/compare.py "$work/concurrent" "$onefold"
+}
+
 fidelity() {
   local ours=$work/fidelity/ours kernel=$work/fidelity/kernel
   folder fidelity 1024 4096
@@ -93,10 +109,13 @@ step() {
 }
 
 images() {
-  local kind seed
+  local kind seed seeds
   folder images 8 24
   for kind in ${GUEST_KINDS:-opened raw map returned}; do
-    for seed in ${GUEST_SEEDS:-1 2 3}; do mkdir -p "$work/images/$kind-$seed"; done
+    seeds=${GUEST_SEEDS:-1 2 3}
+    # One, and the last: what dm-zoned refused it holds until the guest ends.
+    [ "$kind" != map ] || seeds=${seeds%% *}
+    for seed in $seeds; do mkdir -p "$work/images/$kind-$seed"; done
   done
   step images_are_written || return 1
   ONEFOLD_GUEST_ZONE=1M boot images 1200 "sh ./images.sh" || return 1
@@ -129,10 +148,10 @@ single() {
 status=0
 for name in "$@"; do
   case $name in
-    baseline | fidelity | fua | images | volume | single)
+    baseline | concurrent | fidelity | fua | images | volume | single)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, fidelity, fua, images, volume or single; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, concurrent, fidelity, fua, images, volume or single; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

@@ -5,7 +5,8 @@
 #   scripts/guest/boot.sh FOLDER SECONDS [QEMU-OPTION...]
 #
 # A folder with files `regular.img` and `zoned.img` gives the guest these as /dev/vda and as the zoned namespace /dev/nvme0n1
-# with zones of ONEFOLD_GUEST_ZONE (64M). ONEFOLD_GUEST_ACCEL=kvm or tcg overrules what the processor seems to offer.
+# with zones of ONEFOLD_GUEST_ZONE (64M), whose speed ONEFOLD_GUEST_REGULAR and ONEFOLD_GUEST_ZONED may limit (options of -drive
+# that begin with a comma, such as ",throttling.iops-total=1000"). ONEFOLD_GUEST_ACCEL=kvm or tcg overrules what the processor seems to offer.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1 seconds=$2
@@ -19,12 +20,12 @@ accel=${ONEFOLD_GUEST_ACCEL:-$accel}
 
 devices=()
 if [ -f "$folder/regular.img" ]; then
-  devices+=(-drive "if=none,id=c,file=$folder/regular.img,format=raw,cache=unsafe" -device virtio-blk-pci,drive=c)
+  devices+=(-drive "if=none,id=c,file=$folder/regular.img,format=raw,cache=unsafe${ONEFOLD_GUEST_REGULAR:-}" -device virtio-blk-pci,drive=c)
 fi
 if [ -f "$folder/zoned.img" ]; then
   zone=${ONEFOLD_GUEST_ZONE:-64M}
   zones=zoned=true,zoned.zone_size=$zone,zoned.zone_capacity=$zone,zoned.max_open=0,zoned.max_active=0
-  devices+=(-drive "if=none,id=z,file=$folder/zoned.img,format=raw,cache=unsafe" -device nvme,id=n0,serial=zoned
+  devices+=(-drive "if=none,id=z,file=$folder/zoned.img,format=raw,cache=unsafe${ONEFOLD_GUEST_ZONED:-}" -device nvme,id=n0,serial=zoned
     -device "nvme-ns,drive=z,bus=n0,nsid=1,logical_block_size=4096,physical_block_size=4096,$zones")
 fi
 rm -f "$folder/exit" "$folder/output"

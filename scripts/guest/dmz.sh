@@ -27,32 +27,43 @@ stop_dmz() {
   dmzadm --stop $devices >/tmp/dmzadm 2>&1 || { cat /tmp/dmzadm; return 1; }
 }
 
-# Sectors written to a disk and flushes it got since boot.
+# Sectors written to a disk, flushes it got and sectors read from it since boot.
 counters() {
-  awk -v disk="$1" '$3 == disk { print $10, $19 }' /proc/diskstats
+  awk -v disk="$1" '$3 == disk { print $10, $19, $6 }' /proc/diskstats
+}
+
+# Says something in the log of the kernel, behind what it said before.
+say() {
+  echo "<7>guest: $1" >/dev/kmsg
+  sleep 1
 }
 
 # Remembers where everything stands.
 mark() {
+  say begin
   marked="$(counters vda) $(counters nvme0n1) $(counters dm-0)"
-  sleep 1
-  mark_line=$(wc -l </tmp/kmsg)
 }
 
 # What happened since: MiB and flushes of the regular disk and of the zoned one, MiB at the top; then reclaims started, given
-# up, and the weight of those started.
+# up, and the weight of those started; how many of them began again, at once, what was just given up; MiB read from both disks.
 since_mark() {
   now="$(counters vda) $(counters nvme0n1) $(counters dm-0)"
-  sleep 1
-  tail -n +$((mark_line + 1)) /tmp/kmsg | awk -v before="$marked" -v now="$now" '
-    / move (cache|rnd|data|buf) zone / {
+  say end
+  awk -v before="$marked" -v now="$now" '
+    /guest: begin/ { on = 1; started = weight = aborted = again = 0; last = "" }
+    /guest: end/ { on = 0 }
+    on && / move (cache|rnd|data|buf) zone / {
+      match($0, /zone [0-9]+/)
+      zone = substr($0, RSTART, RLENGTH)
       started++
+      again += zone == last
+      last = ""
       if (match($0, /weight [0-9]+/)) weight += substr($0, RSTART + 7, RLENGTH - 7)
     }
-    /interrupted/ { aborted++ }
+    on && /interrupted/ { aborted++; last = zone }
     END {
       split(before, b); split(now, n)
-      printf "%.1f %d %.1f %d %.1f %d %d %d\n", (n[1] - b[1]) / 2048, n[2] - b[2], (n[3] - b[3]) / 2048, n[4] - b[4],
-        (n[5] - b[5]) / 2048, started, aborted, weight
-    }'
+      printf "%.1f %d %.1f %d %.1f %d %d %d %d %.1f %.1f\n", (n[1] - b[1]) / 2048, n[2] - b[2], (n[4] - b[4]) / 2048, n[5] - b[5],
+        (n[7] - b[7]) / 2048, started, aborted, weight, again, (n[3] - b[3]) / 2048, (n[6] - b[6]) / 2048
+    }' /tmp/kmsg
 }

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Lays what the kernel target did under concurrent loads beside `onefold sim run` on the requests that reached it.
+
+    scripts/guest/compare.py FOLDER ONEFOLD
+
+FOLDER has `output` and `trace-ROW` of baseline.sh (RECORD=1). One line per row: MiB written to and read from both devices and
+reclaims begun, each as ours / the kernel's = ratio; more than 15 % off has a star. A reclaim that the kernel gives up and begins
+again at once, because whoever wanted the zone did not run yet, counts once. Ends with 1 if what is written, or the reclaims, are
+off by more than a factor of two, unless both sides have next to nothing.
+"""
+
+import json
+import subprocess
+import sys
+
+CLOSE = 0.15
+# Of fio: what it had to wait for in the guest the simulator makes wait as well.
+DEPTH = 32
+FIELDS = "user conv conv_flushes zns zns_flushes top started given_up weight again conv_read zns_read".split()
+
+
+def simulated(onefold: str, trace: str) -> dict[str, float]:
+    command = [onefold, "sim", "run", "--preset", "dmz-guest", "--set", "run.mode=bounded", "--set", f"run.qd={DEPTH}"]
+    command += ["--trace", trace, "--event", "Q", "--format", "json", "--quiet"]
+    volume = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["zoned_volume"]
+    regular, zoned = volume["devices"]
+    moves = {name: found for name, found in volume["reclaims"].items() if name != "empty"}
+    mib = 256
+    return {
+        "conv": sum(regular["sent_pages"].values()) / mib,
+        "zns": sum(zoned["sent_pages"].values()) / mib,
+        "conv_read": (regular["read_pages"] + regular["copy_read_pages"]) / mib,
+        "zns_read": (zoned["read_pages"] + zoned["copy_read_pages"]) / mib,
+        "started": sum(found["started"] for found in moves.values()),
+        "given_up": sum(found["aborted"] for found in moves.values()),
+    }
+
+
+def cell(ours: float, kernel: float) -> tuple[str, bool]:
+    """The cell, and whether it is out of bounds."""
+    if max(ours, kernel) < 10:
+        return f"{ours:.0f} / {kernel:.0f}", False
+    ratio = ours / kernel if kernel else float("inf")
+    star = "" if abs(ratio - 1) <= CLOSE else " *"
+    return f"{ours:.0f} / {kernel:.0f} = {ratio:.2f}{star}", not 0.5 <= ratio <= 2
+
+
+def main() -> int:
+    folder, onefold = sys.argv[1:]
+    columns = ["conv", "zns", "conv_read", "zns_read", "started"]
+    print("| row | to the regular device | to the zoned one | from the regular one | from the zoned one | reclaims begun |")
+    print("|---|---|---|---|---|---|")
+    bad = False
+    with open(f"{folder}/output", encoding="utf-8") as output:
+        for line in output:
+            name, *values = line.split()
+            kernel = dict(zip(FIELDS, map(float, values), strict=True))
+            kernel["started"] -= kernel["again"]
+            ours = simulated(onefold, f"{folder}/trace-{name}")
+            cells = [cell(ours[column], kernel[column]) for column in columns]
+            bad |= any(out for column, (_, out) in zip(columns, cells, strict=True) if not column.endswith("read"))
+            print("|", " | ".join([name, *(text for text, _ in cells)]), "|", flush=True)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
