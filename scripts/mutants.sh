@@ -147,7 +147,7 @@ volume|root-unsettled|checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.
 volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.checkpoint\.work \{\s*work\.phase = Phase::RootFlush;\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
 volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
 volume|spoiled-recovery|checkpoint/commit.rs|s/self\.recovered\.push\(\(new\.slot, new\.records\)\);//|a spoiled checkpoint of the opening keeps what recovery found
-volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages_each\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
+volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
 volume|map-uncleaned|checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
 volume|thin-overwrite|family/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
 volume|clones-alike|family/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
@@ -182,10 +182,15 @@ volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(
 volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
 volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
 volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
-volume|resize-forgets|resize/shrink.rs|s/self\.map\.image\(page\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(page\)/page == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
+volume|resize-forgets|resize/shrink.rs|s/self\.map\.image\(key\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(key\)/key == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
 volume|resize-unswept|resize/shrink.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
 volume|resize-stays|resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/mod.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
+volume|resize-one-size|restore.rs|s/\(member, member\.logical_blocks\)/(member, device)/|a snapshot has the size that it had
+volume|resize-shared-directory|resize/mod.rs|s/if !self\.family\.has_directory\(at, place\) \{/if place.crc != 1 {/|what a smaller device has no more of its directory may be that of a snapshot
+volume|resize-unrecorded|resize/mod.rs|s/Phase::Record \{ number \} if self\.checkpoint\.committed\(\) >= number =>/Phase::Record { .. } =>/|nothing is written behind the old end of a clone before a root says the new one
+volume|resize-replayed|restore.rs|s/Written \{ slot, blocks: kin\.blocks \}/Written { slot, blocks: self.layout.geometry().logical_blocks }/|what was written to a clone counts up to its own end
+volume|resize-round|family/change.rs|s/self\.fit_pages\(\);//|a run is kept for a whole round when the largest member goes
 volume|resize-table|restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
 volume|faithful-no-data-flush|faithful/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
 volume|faithful-no-log-flush|faithful/commit.rs|s/self\.stage = Stage::LogFlush;\n\s*self\.ask_flush\(\);/self.apply();/|nothing is answered before the log block is durable
@@ -210,10 +215,10 @@ volume|capture-unshared|checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//
 volume|directory-freed|checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.family\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
 volume|image-freed|checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.has_image\(page, old\)/old.page.is_block()/|an image of a page stays while a member has it
 volume|directory-stale|checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
-volume|unmarked|family/delete.rs|s/Life::Deleted \{ next \} if next < pages => Some\(\(slot, next\)\),/Life::Deleted { next } if next < pages => Some((slot, next)), Life::Doomed { .. } | Life::Marking { .. } => { Some((slot, 0)) }/|a member is freed when it is marked as deleted
-volume|deleted-early|family/change.rs|s/if next == pages && !self/if next <= pages \&\& !self/|a member goes when all its pages are unmapped
+volume|unmarked|family/delete.rs|s/Life::Deleted \{ next \} if next < self\.map\.pages_of\(slot\) => Some\(\(slot, next\)\),/Life::Deleted { next } if next < self.map.pages_of(slot) => Some((slot, next)), Life::Doomed { .. } | Life::Marking { .. } => { Some((slot, 0)) }/|a member is freed when it is marked as deleted
+volume|deleted-early|family/change.rs|s/if next == self\.map\.pages_of\(slot\) && !self/if next <= self.map.pages_of(slot) \&\& !self/|a member goes when all its pages are unmapped
 volume|deleted-waits|family/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
-volume|held-unkept|family/share.rs|s/(let number = self\.checkpoint\.committed\(\) \+ 1;\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(self\.map\.key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
+volume|held-unkept|family/share.rs|s/(let number = self\.checkpoint\.committed\(\) \+ 1;\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
 volume|judged-alone|counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
 volume|remap-read-early|log.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[self\.index_of\(at\)\]\.source\)/self.remaps.then_some(at)/|blocks are read at their sources until their batch is complete
 volume|remap-failed|remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere
@@ -248,7 +253,7 @@ volume|rebuilt-zone-left|rebuild/survey.rs|s/follows \|\| !self\.zoned/true || !
 volume|rebuilt-zone-active|rebuild/image.rs|s/finish_zones\(backing, zones, &homes\.segments\)\?;//|zones that nobody goes on writing are finished before others are begun
 volume|rebuilt-root-active|rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
 volume|rebuilt-unreset|rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
-volume|preload-over|preload.rs|s/keys > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
+volume|preload-over|preload.rs|s/self\.map\.pages_of_all\(\) > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
 volume|preload-crowd|faults.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
 volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
 volume|batch-long|service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing

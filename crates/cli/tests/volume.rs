@@ -452,9 +452,6 @@ fn a_served_volume_takes_snapshots_and_another_size() {
     disk.write(4096, &[2; 4096], false).unwrap();
     assert_eq!(json(&["snapshot", "list", text(&path)])[1]["name"], "trial");
     assert_eq!(json(&["info", text(&path)])["members"][0]["kind"], "snapshot");
-    let refused = volume(&["resize", text(&path), "--size", "100MiB"]);
-    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
-    assert!(message(&refused).contains("delete them first"), "{}", message(&refused));
     json(&["resize", text(&path), "--backing-size", "200MiB"]);
     done(&["snapshot", "delete", text(&path), "trial"]);
     assert_eq!(server.terminate(), Some(0));
@@ -481,6 +478,73 @@ fn a_served_volume_takes_snapshots_and_another_size() {
     drop(disk);
     assert_eq!(server.terminate(), Some(0));
     assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
+}
+
+/// The device grows and shrinks beside a snapshot and a clone, which keep their sizes; the clone changes its own.
+#[test]
+fn a_served_volume_changes_its_size_beside_snapshots() {
+    let folder = Folder::new("volume-resize-family");
+    let (path, socket) = (folder.0.join("volume"), folder.0.join("nbd"));
+    let beside = |name: &str| folder.0.join(name);
+    let made = volume(&["create", text(&path), "--backing-size", "160MiB", "--size", "16MiB"]);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let client = |socket: &Path| Client::device(&Endpoint::Unix(socket.to_owned())).unwrap();
+    let server = Server::start_noun("volume", &path, &socket, &[]);
+    let mut disk = client(&socket);
+    let last = (16 << 20) - 4096;
+    disk.write(last, &[1; 4096], false).unwrap();
+    for arguments in [&["snapshot", "create"][..], &["clone"]] {
+        let name = if arguments.len() > 1 { "monday" } else { "trial" };
+        let done = volume(&[arguments, &[text(&path), name]].concat());
+        assert_eq!(done.status.code(), Some(0), "{}", message(&done));
+    }
+    // A client has the new size when it connects again.
+    let resized = json(&["resize", text(&path), "--size", "64MiB"]);
+    assert_eq!(resized["logical_bytes_before"], 16 << 20);
+    let mut disk = client(&socket);
+    assert_eq!(disk.size(), 64 << 20);
+    disk.write(60 << 20, &[2; 4096], true).unwrap();
+    disk.write(last, &[2; 4096], false).unwrap();
+    let refused = volume(&["resize", text(&path), "--size", "8MiB"]);
+    assert!(message(&refused).contains("holds data"), "{}", message(&refused));
+    json(&["resize", text(&path), "--size", "8MiB", "--discard-tail"]);
+    let snapshot = volume(&["resize", text(&path), "--size", "64MiB", "--member", "monday"]);
+    assert!(message(&snapshot).contains("keeps the size"), "{}", message(&snapshot));
+    let clone = json(&["resize", text(&path), "--size", "32MiB", "--member", "trial"]);
+    assert_eq!((&clone["logical_bytes"], &clone["member"]), (&(32 << 20).into(), &"trial".into()));
+    assert_eq!(server.terminate(), Some(0));
+
+    let member = |name: &str| format!("{name}=unix:{}", text(&beside(name)));
+    let members = [member("monday"), member("trial")];
+    let more = ["--member", &members[0], "--member", &members[1]];
+    let server = Server::start_noun("volume", &path, &socket, &more);
+    let (mut monday, mut trial) = (client(&beside("monday")), client(&beside("trial")));
+    let sizes = [client(&socket).size(), monday.size(), trial.size()];
+    assert_eq!(sizes, [8 << 20, 16 << 20, 32 << 20]);
+    let mut page = [0; 4096];
+    for member in [&mut monday, &mut trial] {
+        member.read(last, &mut page).unwrap();
+        assert_eq!(page, [1; 4096]);
+    }
+    trial.write((32 << 20) - 4096, &[3; 4096], true).unwrap();
+    // What was behind the end does not come back.
+    json(&["resize", text(&path), "--size", "64MiB"]);
+    let mut disk = client(&socket);
+    for at in [60 << 20, last] {
+        disk.read(at, &mut page).unwrap();
+        assert_eq!(page, [0; 4096]);
+    }
+    drop((disk, monday, trial));
+    assert_eq!(server.terminate(), Some(0));
+    let list = json(&["snapshot", "list", text(&path)]);
+    assert_eq!((&list[0]["bytes"], &list[1]["bytes"]), (&(16 << 20).into(), &(32 << 20).into()));
+    let smaller = ["resize", text(&path), "--size", "20MiB", "--member", "trial"];
+    assert!(message(&volume(&smaller)).contains("holds data"));
+    json(&[&smaller[..], &["--discard-tail"]].concat());
+    assert_eq!(json(&["check", text(&path), "--data"])["found"], 0);
+    let block = json(&["dump", text(&path), "map", "4095", "--member", "monday"]);
+    assert_eq!(block["mapped"], true);
+    assert_eq!(exit(&["dump", text(&path), "map", "4095"]).1["mapped"], false);
 }
 
 /// It exports more than it can hold, and says how much that is.

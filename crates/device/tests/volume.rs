@@ -2,13 +2,14 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use onefold_device::{
     BlockDevice, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions,
     VolumeResize, VolumeSpec,
 };
-use onefold_format::volume::VolumeMode;
+use onefold_format::volume::{VolumeMode, VolumeName};
 use onefold_units::{Rng, Status};
 use onefold_volume::Sent;
 
@@ -479,6 +480,56 @@ fn sizes_change_while_it_is_used() {
     assert!(refused(&rig, VolumeResize { bytes: Some(5), ..logical(1) }).contains("multiple"));
     rig.compare();
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 170 * MIB);
+}
+
+/// Handles of a member share its size, and are told of no other one.
+#[test]
+fn members_have_sizes_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    let backing = VolumeBacking::create(&path, 160 * MIB).unwrap();
+    let spec = VolumeSpec { bytes: Some(40 * MIB), ..VolumeSpec::default() };
+    VolumeDevice::format(&backing, &spec, false).unwrap();
+    drop(backing);
+    let device = open(&path, WAYS[0]).unwrap();
+    let last = 40 * MIB - 4096;
+    device.write(last, &[1; 4096], false).unwrap();
+    device.make_snapshot(&VolumeName::new("monday").unwrap()).unwrap();
+    device.make_clone(&VolumeName::new("trial").unwrap()).unwrap();
+    let (monday, trial) = (device.member("monday").unwrap(), device.member("trial").unwrap());
+    let told = Arc::new(AtomicU64::new(0));
+    let teller = Arc::clone(&told);
+    monday.watch_size(Box::new(move |size| teller.store(size, Relaxed)));
+    let to = |mib: u64| VolumeResize {
+        bytes: Some(mib * MIB),
+        discard_tail: true,
+        ..VolumeResize::default()
+    };
+    device.resize(&to(60)).unwrap();
+    device.write(59 * MIB, &[2; 4096], true).unwrap();
+    device.resize(&to(8)).unwrap();
+    trial.resize(&to(80)).unwrap();
+    device.member("trial").unwrap().write(79 * MIB, &[3; 4096], true).unwrap();
+    assert!(monday.resize(&to(80)).unwrap_err().to_string().contains("keeps the size"));
+    assert!(device.write(last, &[2; 4096], false).is_err(), "behind the end");
+    let sizes = [device.size(), monday.size(), trial.size()];
+    assert_eq!(sizes, [8 * MIB, 40 * MIB, 80 * MIB]);
+    assert_eq!(told.load(Relaxed), 0);
+    device.close().unwrap();
+    drop((device, monday, trial));
+
+    let device = open(&path, WAYS[0]).unwrap();
+    device.resize(&to(60)).unwrap();
+    let read = |of: &VolumeDevice, at: u64| {
+        let mut page = [9; 4096];
+        of.read(at, &mut page).unwrap();
+        page[0]
+    };
+    let (monday, trial) = (device.member("monday").unwrap(), device.member("trial").unwrap());
+    assert_eq!([read(&device, last), read(&device, 59 * MIB)], [0, 0]);
+    assert_eq!([read(&monday, last), read(&trial, last), read(&trial, 79 * MIB)], [1, 1, 3]);
+    assert_eq!(device.size(), 60 * MIB);
+    device.close().unwrap();
 }
 
 /// The modes of the papers on a file, with threads and requests at any byte.

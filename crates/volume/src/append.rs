@@ -7,6 +7,7 @@ use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 use crate::config::BATCH_BLOCKS_MAX;
 use crate::io::{IoFailed, IoKind};
 use crate::log::{BLOCK, Batch, BatchId, CLEAN_RECORDS_MAX, Progress, Stream};
+use crate::map::Map;
 use crate::page::Entry;
 use crate::pending::Purpose;
 use crate::stats::Sent;
@@ -343,7 +344,7 @@ impl Volume {
     pub(crate) fn point_elsewhere(&mut self, lba: Lba, from: Location, to: Location) -> u32 {
         let mut count = 0;
         for slot in 0..self.family.places() {
-            let lba = self.map.lba_of(slot, lba);
+            let lba = Map::lba_of(slot, lba);
             let entry = self.map.peek(lba);
             if entry.at == from {
                 let crc = if to.is_block() { entry.crc } else { 0 };

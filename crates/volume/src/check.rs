@@ -6,7 +6,7 @@ use onefold_format::volume::SegmentState;
 use onefold_units::convert::index;
 use onefold_units::{Location, LogSegmentId};
 
-use crate::map::Ready;
+use crate::map::{Map, Ready};
 use crate::volume::Volume;
 
 /// A log segment whose count of live blocks is wrong.
@@ -67,7 +67,7 @@ impl Volume {
                 live[self.layout.segment_of(at).index()] += 1;
             }
         };
-        for page in 0..self.map.pages_each() {
+        for page in 0..self.map.pages() {
             self.places_at(page)?.into_iter().for_each(&mut count);
         }
         let slots = self.family.slots();
@@ -92,7 +92,7 @@ impl Volume {
     fn places_at(&self, page: usize) -> Option<BTreeSet<Location>> {
         let mut places = BTreeSet::new();
         for slot in self.family.slots() {
-            let key = self.map.key(slot, page);
+            let key = Map::key(slot, page);
             match self.map.ready(key) {
                 Ready::Yes => {
                     places.extend(self.map.page(key)?.entries.iter().map(|entry| entry.at));

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location};
 
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::preload::{TOGETHER, UNDER_WAY_MAX};
 use crate::volume::Volume;
 
@@ -44,7 +44,7 @@ impl Volume {
         if self.is_counted() {
             return;
         }
-        let page = self.map.of_key(key).1;
+        let page = Map::of_key(key).1;
         if !self.counting.judged.contains(&page) {
             self.counting.replaced.insert(key, replaced);
             self.judge(page);
@@ -53,7 +53,7 @@ impl Volume {
 
     /// Judges a page if it is there in every member (invariant 1).
     fn judge(&mut self, page: usize) -> bool {
-        let keys: Vec<usize> = self.family.slots().map(|slot| self.map.key(slot, page)).collect();
+        let keys: Vec<usize> = self.family.slots().map(|slot| Map::key(slot, page)).collect();
         let there = |key: &usize| !matches!(self.map.ready(*key), Ready::Missing | Ready::Loading);
         if !keys.iter().all(there) {
             return false;
@@ -63,8 +63,8 @@ impl Volume {
         for (at, location) in replaced {
             let lba = Lba::new(u64_from(page) * PAGE_ENTRIES_U64 + u64_from(at));
             let held = self.family.slots().any(|slot| {
-                self.map.ready(self.map.key(slot, page)) == Ready::Damaged
-                    || self.map.peek(self.map.lba_of(slot, lba)).at == location
+                self.map.ready(Map::key(slot, page)) == Ready::Damaged
+                    || self.map.peek(Map::lba_of(slot, lba)).at == location
             });
             if !held {
                 self.lose(location);
@@ -113,7 +113,7 @@ impl Volume {
         let number = self.checkpoint.committed() + 1;
         let mut loading = false;
         for slot in self.family.slots() {
-            let key = self.map.key(slot, page);
+            let key = Map::key(slot, page);
             self.map.keep(key, number);
             match self.map.ready(key) {
                 Ready::Missing if !self.is_coming(slot) => missing.push(key),

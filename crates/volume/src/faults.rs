@@ -8,6 +8,7 @@
 //! somebody needs is read before the others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use onefold_format::volume::PAGE_ENTRIES;
 use onefold_units::convert::{index, u64_from};
@@ -16,6 +17,7 @@ use onefold_units::{Lba, Location};
 use crate::images::{Image, apply_all, records_of};
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::log::BLOCK;
+use crate::map::Map;
 use crate::pending::Purpose;
 use crate::slices::Slice;
 use crate::volume::Volume;
@@ -83,7 +85,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Whether a page of a member is being read.
-    pub(crate) fn reads(&self, keys: std::ops::Range<usize>) -> bool {
+    pub(crate) fn reads(&self, keys: Range<usize>) -> bool {
         self.keys.range(keys).next().is_some()
     }
 
@@ -170,7 +172,7 @@ impl Volume {
         for run in &self.checkpoint.runs().list {
             if run.members != members {
                 members = run.members;
-                let places = keys.iter().map(|key| self.map.of_key(*key));
+                let places = keys.iter().map(|key| Map::of_key(*key));
                 pages = places
                     .filter(|(slot, _)| members >> slot & 1 == 1)
                     .map(|(_, page)| page)
@@ -250,7 +252,7 @@ impl Volume {
         let Load { mut images, slices, .. } =
             self.faults.loads.remove(&number).expect("pages that are being read");
         for slot in self.family.slots() {
-            let (first, end) = (self.map.key(slot, 0), self.map.key(slot + 1, 0));
+            let Range { start: first, end } = self.map.keys_of(slot);
             let from = images.partition_point(|image| image.key < first);
             let to = images.partition_point(|image| image.key < end);
             let own = &mut images[from..to];

@@ -20,6 +20,11 @@ impl Heat {
         Self { written: vec![0; pages], total: 0 }
     }
 
+    /// How many pages there are.
+    pub(crate) const fn pages(&self) -> usize {
+        self.written.len()
+    }
+
     /// Another number of pages.
     pub(crate) fn resize(&mut self, pages: usize) {
         self.written.resize(pages, 0);

@@ -31,9 +31,9 @@ pub struct Range {
 }
 
 impl Volume {
-    pub(crate) fn check_range(&self, range: Range, most: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_range(&self, slot: usize, range: Range, most: u64) -> Result<(), Refusal> {
         let end = range.lba.raw().checked_add(range.blocks);
-        let inside = end.is_some_and(|end| end <= self.logical_end());
+        let inside = end.is_some_and(|end| end <= self.end_of(slot));
         if inside && range.blocks > 0 && range.blocks <= most {
             Ok(())
         } else {
@@ -63,10 +63,10 @@ impl Volume {
     }
 
     /// The keys of the pages of a member's range.
-    fn keys_of(&self, slot: usize, range: Range) -> std::ops::RangeInclusive<usize> {
+    fn keys_of(slot: usize, range: Range) -> std::ops::RangeInclusive<usize> {
         let first = index64(range.lba.raw() / PAGE_ENTRIES_U64);
         let last = index64((range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64);
-        self.map.key(slot, first)..=self.map.key(slot, last)
+        Map::key(slot, first)..=Map::key(slot, last)
     }
 
     /// Pages of one request must not make room for one another: they stay until the next checkpoint counts.
@@ -78,7 +78,7 @@ impl Volume {
     /// Makes room for map pages of a range that map nothing yet. Comes before [`Volume::need_pages`], because pages that
     /// others make room for may be of the range.
     fn need_new_pages(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
-        let keys = self.keys_of(slot, range);
+        let keys = Self::keys_of(slot, range);
         let new = keys.clone().filter(|key| self.map.ready(*key) == Ready::Empty).count();
         if new == 0 {
             return Ok(());
@@ -89,7 +89,7 @@ impl Volume {
 
     /// Makes sure that all map pages of a range can be looked up; asks for those that are missing.
     pub(crate) fn need_pages(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
-        let keys = self.keys_of(slot, range);
+        let keys = Self::keys_of(slot, range);
         let mut ready = Ok(());
         for key in keys.clone() {
             match self.map.ready(key) {
@@ -140,8 +140,8 @@ impl Volume {
         data: Option<&[u8]>,
         fua: bool,
     ) -> Result<(), Refusal> {
-        self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
         let slot = self.slot_to_change(member)?;
+        self.check_range(slot, range, REQUEST_BLOCKS_MAX.into())?;
         self.need_new_pages(slot, range)?;
         self.need_pages(slot, range)?;
         self.need_sharers(slot, range)?;
@@ -211,7 +211,7 @@ impl Volume {
     /// Puts a block into a batch of the stream, or over an older version of it that was not sent yet.
     fn put(&mut self, stream: Stream, here: Spot, data: Option<&[u8]>) -> BatchId {
         let crc = data.map_or(0, checksum);
-        let old = self.map.get(self.in_map(here));
+        let old = self.map.get(here.in_map());
         if let Some(batch) = self.batch_of(old.at)
             && self.log.batch(batch).seq.is_none()
             && self.log.batch(batch).stream.is_user()
@@ -228,7 +228,7 @@ impl Volume {
             batch.block_mut(slot).copy_from_slice(data);
         }
         let segment = batch.segment;
-        let old = self.map.set(self.in_map(here), Entry { at, crc });
+        let old = self.map.set(here.in_map(), Entry { at, crc });
         self.segments.gain(segment);
         if stream.is_journal() {
             let again = old.at.is_block() && self.layout.segment_of(old.at) == segment;
@@ -246,7 +246,7 @@ impl Volume {
         if let Some(data) = data {
             batch.block_mut(slot).copy_from_slice(data);
         }
-        self.map.set(self.in_map(here), entry);
+        self.map.set(here.in_map(), entry);
         self.stats.absorbed += 1;
     }
 
@@ -287,13 +287,13 @@ impl Volume {
         mut buffer: Option<&mut [u8]>,
         plan: &mut ReadPlan,
     ) -> Result<(), Refusal> {
-        self.check_range(range, REQUEST_BLOCKS_MAX.into())?;
         let slot = self.slot_for(member)?;
+        self.check_range(slot, range, REQUEST_BLOCKS_MAX.into())?;
         self.need_pages(slot, range)?;
         plan.clear();
         for block in 0..onefold_units::convert::narrow(range.blocks) {
             let lba = Lba::new(range.lba.raw() + u64::from(block));
-            let entry = self.map.get(self.in_map(Spot { slot, lba }));
+            let entry = self.map.get(Spot { slot, lba }.in_map());
             let into = buffer
                 .as_deref_mut()
                 .map(|all| &mut all[index(block) * BLOCK..index(block + 1) * BLOCK]);
@@ -339,8 +339,8 @@ impl Volume {
     /// # Errors
     /// As for reads.
     pub fn mapped_of(&mut self, member: MemberId, range: Range) -> Result<(bool, u64), Refusal> {
-        self.check_range(range, u64::MAX)?;
         let slot = self.slot_for(member)?;
+        self.check_range(slot, range, u64::MAX)?;
         self.alike(slot, range)
     }
 
@@ -349,7 +349,7 @@ impl Volume {
         let page_end = (range.lba.raw() / PAGE_ENTRIES_U64 + 1) * PAGE_ENTRIES_U64;
         let end = (range.lba.raw() + range.blocks).min(page_end);
         self.need_pages(slot, Range { blocks: end - range.lba.raw(), ..range })?;
-        let first = self.map.lba_of(slot, Lba::new(0)).raw();
+        let first = Map::lba_of(slot, Lba::new(0)).raw();
         let mut is_mapped = |lba| self.map.get(Lba::new(first + lba)).at != Location::UNMAPPED;
         let first = is_mapped(range.lba.raw());
         let alike =

@@ -15,7 +15,7 @@ use crate::error::MountError;
 use crate::family::{MemberId, MemberInfo, Spot};
 use crate::host::Range;
 use crate::log::BLOCK;
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::mount::{Recovery, layout_of, mount_read_only, read_label};
 use crate::volume::Volume;
 use crate::zones::layout_on;
@@ -220,8 +220,8 @@ impl Volume {
     pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut List) {
         for slot in self.family.slots().collect::<Vec<_>>() {
             let member = self.family.id_of(slot);
-            for page in 0..self.map.pages_each() {
-                let key = self.map.key(slot, page);
+            for page in 0..self.map.pages_of(slot) {
+                let key = Map::key(slot, page);
                 if self.map.ready(key) == Ready::Missing {
                     self.load_page(key);
                     drive(self, backing, Nanos::ZERO);
@@ -239,7 +239,7 @@ impl Volume {
     pub(crate) fn entries_of(&self, lba: Lba) -> BTreeMap<Location, (MemberId, u32)> {
         let mut entries = BTreeMap::new();
         for slot in self.family.slots() {
-            let entry = self.map.peek(self.map.lba_of(slot, lba));
+            let entry = self.map.peek(Map::lba_of(slot, lba));
             if entry.at.is_block() {
                 entries.entry(entry.at).or_insert_with(|| (self.family.id_of(slot), entry.crc));
             }
@@ -251,7 +251,7 @@ impl Volume {
     fn check_entries(&mut self, list: &mut List) -> u64 {
         let mut taken = vec![false; index64(self.layout.geometry().backing_blocks)];
         let mut mapped = 0;
-        for lba in (0..self.layout.geometry().logical_blocks).map(Lba::new) {
+        for lba in (0..self.family.largest()).map(Lba::new) {
             for (at, (member, _)) in self.entries_of(lba) {
                 mapped += 1;
                 let segment = self.layout.segment_of(at);
@@ -273,7 +273,7 @@ impl Volume {
     fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut List) -> u64 {
         let mut checked = 0;
         let mut block = [0; BLOCK];
-        for lba in (0..self.layout.geometry().logical_blocks).map(Lba::new) {
+        for lba in (0..self.family.largest()).map(Lba::new) {
             for (at, (member, crc)) in self.entries_of(lba) {
                 checked += 1;
                 let read = backing.read(at.raw().into(), &mut block);
@@ -295,7 +295,7 @@ impl Volume {
         for _ in 0..3 {
             if self.mapped_of(member, Range { lba, blocks: 1 }).is_ok() {
                 let slot = self.family.slot_of(member)?;
-                let entry = self.map.peek(self.in_map(Spot { slot, lba }));
+                let entry = self.map.peek(Spot { slot, lba }.in_map());
                 return Some((entry.at, entry.crc));
             }
             drive(self, backing, Nanos::ZERO);

@@ -8,7 +8,7 @@
 //! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
 use onefold_format::volume::{VolumeLabel, label_addresses, root_addresses};
-use onefold_units::convert::{index64, low32, narrow, u64_from};
+use onefold_units::convert::{low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
@@ -161,16 +161,12 @@ impl Layout {
     pub fn thin_max(&self) -> u64 {
         let most = self.logical_max() * THIN_MAX;
         let left = self.usable_segments().saturating_sub(self.low() + SEGMENTS_BESIDE);
-        if self.map_segments_of(most) * 2 <= left { most } else { self.logical_max() }
+        if self.map_segments(most) * 2 <= left { most } else { self.logical_max() }
     }
 
-    /// Log segments that the map of all that is exported takes at most.
+    /// Log segments that the map of so many blocks takes at most.
     #[must_use]
-    pub(crate) fn map_segments(&self) -> u32 {
-        self.map_segments_of(self.geometry.logical_blocks)
-    }
-
-    fn map_segments_of(&self, logical_blocks: u64) -> u32 {
+    pub(crate) fn map_segments(&self, logical_blocks: u64) -> u32 {
         let blocks = logical_blocks.div_ceil(crate::map::PAGE_ENTRIES_U64) * LOG_PER_MAP_PAGE;
         narrow(blocks.div_ceil(u64::from(self.geometry.segment_blocks)))
     }
@@ -344,12 +340,6 @@ impl Layout {
     #[must_use]
     pub const fn stride(&self) -> u32 {
         self.stride
-    }
-
-    /// Map pages of the exported device.
-    #[must_use]
-    pub fn map_pages(&self) -> usize {
-        index64(self.geometry.logical_blocks.div_ceil(crate::map::PAGE_ENTRIES_U64))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The map: where each block of the exported device lies, and its checksum.
 //!
 //! A *map page* holds 1,024 entries, so it stands for 4 MiB of the exported device. The *directory* has one slot per
-//! page: where its image lies on the backing, and whether it is in memory. Each member of the family has slots of its own,
-//! one after the other, so a page is named by a *key*: its number and that of its member ([`Map::key`]).
+//! page: where its image lies on the backing, and whether it is in memory. Each member of the family has slots of its own, as
+//! many as its size takes, so a page is named by a *key*: its number and that of its member ([`Map::key`]).
 //!
 //! 1. The state of a page is its image, with the records of all runs applied in order, with the changes since the last
 //!    checkpoint. Applying a run to an image that is newer than the run gives the same result, because what changed
@@ -12,10 +12,11 @@
 //!    the log may know from before the device shrank.
 
 mod capture;
+mod keys;
 
 use onefold_format::volume::DirectoryEntry;
 use onefold_units::Lba;
-use onefold_units::convert::{index, index64, u32_from, u64_from};
+use onefold_units::convert::{index, index64, u32_from};
 
 use crate::page::{Entries, Entry, ImageOf, Page, blank_entries};
 
@@ -58,9 +59,8 @@ pub(crate) enum Ready {
 /// The maps of all members.
 #[derive(Debug)]
 pub(crate) struct Map {
-    /// Pages of one member.
-    pages_each: usize,
-    slots: Vec<Slot>,
+    /// By place of the member.
+    slots: Vec<Vec<Slot>>,
     pages: Vec<Option<Page>>,
     free: Vec<u32>,
     resident: usize,
@@ -74,8 +74,7 @@ pub(crate) struct Map {
 impl Map {
     pub(crate) fn new(pages: usize, limit: usize) -> Self {
         Self {
-            pages_each: pages,
-            slots: vec![Slot::ABSENT; pages],
+            slots: vec![vec![Slot::ABSENT; pages]],
             pages: Vec::new(),
             free: Vec::new(),
             resident: 0,
@@ -87,62 +86,10 @@ impl Map {
         }
     }
 
-    /// Pages of one member.
-    pub(crate) const fn pages_each(&self) -> usize {
-        self.pages_each
-    }
-
-    /// Keys of all members.
-    pub(crate) const fn keys(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// The key of a page of a member.
-    pub(crate) const fn key(&self, member: usize, page: usize) -> usize {
-        member * self.pages_each + page
-    }
-
-    /// The keys of a member.
-    pub(crate) const fn keys_of(&self, member: usize) -> std::ops::Range<usize> {
-        self.key(member, 0)..self.key(member + 1, 0)
-    }
-
-    /// The member and the page of a key.
-    pub(crate) const fn of_key(&self, key: usize) -> (usize, usize) {
-        (key / self.pages_each, key % self.pages_each)
-    }
-
-    /// A block of a member among the blocks of all of them, as the map counts.
-    pub(crate) fn lba_of(&self, member: usize, lba: Lba) -> Lba {
-        Lba::new(u64_from(member * self.pages_each) * PAGE_ENTRIES_U64 + lba.raw())
-    }
-
-    /// Gives a member its slots, as they are in `parent`: what changed there has to be captured.
-    pub(crate) fn add_member(&mut self, member: usize, parent: Option<usize>) {
-        let end = (member + 1) * self.pages_each;
-        if self.slots.len() < end {
-            self.slots.resize(end, Slot::ABSENT);
-        }
-        let Some(parent) = parent else { return };
-        for page in 0..self.pages_each {
-            let Slot { image, behind, .. } = self.slots[self.key(parent, page)];
-            let key = self.key(member, page);
-            self.slots[key] = Slot { image, behind, page: ABSENT };
-        }
-    }
-
-    /// Takes the slots of a member away. Nothing of it is being read.
-    pub(crate) fn drop_member(&mut self, member: usize) {
-        for key in self.keys_of(member) {
-            assert!(self.slots[key].page != LOADING, "page {key} is being read");
-            self.leave(key);
-            self.slots[key] = Slot::ABSENT;
-        }
-    }
-
     /// Takes a page out of memory, with what changed in it.
     fn leave(&mut self, key: usize) {
-        let slot = self.slots[key].page;
+        let slot = self.slot(key).page;
+        assert!(slot != LOADING, "page {key} is being read");
         if slot >= DAMAGED {
             return;
         }
@@ -151,19 +98,20 @@ impl Map {
             self.dirty_entries -= u64::from(dirty);
             self.dirty_pages -= usize::from(dirty > 0);
             self.free.push(slot);
-            self.slots[key].page = ABSENT;
+            self.slot_mut(key).page = ABSENT;
             self.resident -= 1;
         }
     }
 
     /// Unmaps a page as a whole; it need not be in memory, nor need it be readable.
     pub(crate) fn clear(&mut self, key: usize) {
-        assert!(self.slots[key].page != LOADING, "page {key} is being read");
-        if self.slots[key].page >= DAMAGED {
-            self.slots[key].page = ABSENT;
+        assert!(self.slot(key).page != LOADING, "page {key} is being read");
+        if self.slot(key).page >= DAMAGED {
+            self.slot_mut(key).page = ABSENT;
             self.admit(key, blank_entries());
         }
-        let page = self.pages[index(self.slots[key].page)].as_mut().expect("a resident page");
+        let at = index(self.slot(key).page);
+        let page = self.pages[at].as_mut().expect("a resident page");
         page.will_change();
         page.entries.fill(Entry::UNMAPPED);
         if !page.is_dirty() {
@@ -179,7 +127,7 @@ impl Map {
     }
 
     pub(crate) fn ready(&self, page: usize) -> Ready {
-        let Some(slot) = self.slots.get(page) else { return Ready::Empty };
+        let slot = self.slot(page);
         match slot.page {
             ABSENT if !slot.image.page.is_block() && slot.behind == 0 => Ready::Empty,
             ABSENT => Ready::Missing,
@@ -210,12 +158,12 @@ impl Map {
     #[inline]
     pub(crate) fn set(&mut self, lba: Lba, entry: Entry) -> Entry {
         let (page, at) = Self::place(lba);
-        if self.slots[page].page == ABSENT {
+        if self.slot(page).page == ABSENT {
             assert!(self.ready(page) == Ready::Empty, "page {page} is not in memory");
             self.admitted += 1;
             self.admit(page, blank_entries());
         }
-        let slot = self.slots[page].page;
+        let slot = self.slot(page).page;
         let page = self.pages[index(slot)].as_mut().expect("a resident page");
         page.referenced = true;
         let (word, bit) = (at / 64, 1 << (at % 64));
@@ -233,7 +181,7 @@ impl Map {
     /// The page, if it is in memory.
     #[inline]
     pub(crate) fn page_mut(&mut self, page: usize) -> Option<&mut Page> {
-        let slot = self.slots.get(page)?.page;
+        let slot = self.slot(page).page;
         if slot >= DAMAGED {
             return None;
         }
@@ -244,21 +192,21 @@ impl Map {
 
     /// The page, if it is in memory.
     pub(crate) fn page(&self, page: usize) -> Option<&Page> {
-        let slot = self.slots[page].page;
+        let slot = self.slot(page).page;
         if slot >= DAMAGED { None } else { self.pages[index(slot)].as_ref() }
     }
 
     pub(crate) fn image(&self, page: usize) -> DirectoryEntry {
-        self.slots[page].image
+        self.slot(page).image
     }
 
     pub(crate) fn is_stale(&self, page: usize) -> bool {
-        self.slots[page].behind > 0
+        self.slot(page).behind > 0
     }
 
     /// Runs below this number may have records that the image of a page has not.
     pub(crate) fn behind(&self, page: usize) -> u64 {
-        self.slots[page].behind
+        self.slot(page).behind
     }
 
     /// Whether a page differs from its image.
@@ -268,7 +216,7 @@ impl Map {
 
     /// Runs below a number may have records that the image of a page has not.
     pub(crate) fn mark_stale(&mut self, page: usize, behind: u64) {
-        let slot = &mut self.slots[page];
+        let slot = self.slot_mut(page);
         slot.behind = slot.behind.max(behind);
     }
 
@@ -279,41 +227,33 @@ impl Map {
 
     /// Sets where the image of a page lies, when a volume is opened or its page was written.
     pub(crate) fn set_image(&mut self, page: usize, image: DirectoryEntry, behind: u64) {
-        let slot = &mut self.slots[page];
+        let slot = self.slot_mut(page);
         slot.image = image;
         slot.behind = behind;
     }
 
-    /// Another number of pages of the only member; those that go map nothing, have no image and did not change. Runs below
-    /// `behind` may have records of new ones.
-    pub(crate) fn resize(&mut self, pages: usize, behind: u64) {
-        (pages..self.pages_each).for_each(|page| self.leave(page));
-        self.pages_each = pages;
-        self.slots.resize(pages, Slot { behind, ..Slot::ABSENT });
-    }
-
     pub(crate) fn begin_load(&mut self, page: usize) {
-        assert!(self.slots[page].page == ABSENT, "page {page} is loaded twice");
-        self.slots[page].page = LOADING;
+        assert!(self.slot(page).page == ABSENT, "page {page} is loaded twice");
+        self.slot_mut(page).page = LOADING;
     }
 
     pub(crate) fn fail_load(&mut self, page: usize) {
-        self.slots[page].page = DAMAGED;
+        self.slot_mut(page).page = DAMAGED;
     }
 
     /// A page that could not be read is read again when it is needed next.
     pub(crate) fn forget_damage(&mut self, page: usize) {
-        if self.slots[page].page == DAMAGED {
-            self.slots[page].page = ABSENT;
+        if self.slot(page).page == DAMAGED {
+            self.slot_mut(page).page = ABSENT;
         }
     }
 
     pub(crate) fn end_load(&mut self, page: usize, entries: Entries, in_runs: bool) {
-        assert!(self.slots[page].page == LOADING, "page {page} was not asked for");
-        self.slots[page].page = ABSENT;
-        let behind = &mut self.slots[page].behind;
+        assert!(self.slot(page).page == LOADING, "page {page} was not asked for");
+        let slot = self.slot_mut(page);
         // What has no image any more is to get one, whatever the runs say.
-        *behind = if in_runs { (*behind).max(1) } else { 0 };
+        slot.behind = if in_runs { slot.behind.max(1) } else { 0 };
+        slot.page = ABSENT;
         self.admit(page, entries);
     }
 
@@ -331,7 +271,7 @@ impl Map {
             u32_from(self.pages.len() - 1)
         });
         self.pages[index(at)] = Some(new);
-        self.slots[page].page = at;
+        self.slot_mut(page).page = at;
         self.resident += 1;
     }
 
@@ -370,7 +310,7 @@ impl Map {
             let slot = index(page.index);
             self.pages[self.hand] = None;
             self.free.push(u32_from(self.hand));
-            self.slots[slot].page = ABSENT;
+            self.slot_mut(slot).page = ABSENT;
             self.resident -= 1;
             return true;
         }

@@ -8,10 +8,7 @@
 //!    any one of them, and then none from before this one may be believed.
 //! 5. Recovery reads no map page: what it found is a run, and pages are read when they are needed (`crate::runs`, invariant 2).
 
-use onefold_format::volume::{
-    BlockError, Body, BodyBlock, DIRECTORY_ENTRIES, DirectoryPlace, Extent, Root, VolumeLabel,
-    VolumeMode,
-};
+use onefold_format::volume::{BlockError, Body, BodyBlock, Extent, Root, VolumeLabel, VolumeMode};
 use onefold_units::convert::narrow;
 use onefold_units::{Location, Nanos};
 
@@ -351,15 +348,12 @@ pub(crate) fn locations(extents: &[Extent]) -> Vec<Location> {
 impl Volume {
     /// A volume in which nothing was ever written.
     pub(crate) fn blank(layout: Layout, options: Options, label: VolumeLabel) -> Self {
-        let pages = layout.map_pages();
-        let directory = vec![
-            DirectoryPlace { location: Location::UNMAPPED, crc: 0 };
-            pages.div_ceil(DIRECTORY_ENTRIES)
-        ];
+        let device = Kin::device(layout.geometry().logical_blocks);
+        let pages = device.pages();
         let runs = Runs { list: Vec::new(), next_number: 1 };
         Self {
             map: Map::new(pages, options.map_pages),
-            family: Family::new(vec![Kin::device(directory)], 1),
+            family: Family::new(vec![device], 1),
             counting: Counting::default(),
             segments: Segments::new(layout.segments(), layout.fixed()),
             log: Log::new(options.batches, 0),

@@ -2,7 +2,7 @@
 //!
 //! The sweep writes images of neighbouring pages side by side, so that most of the map is read in long requests.
 
-use crate::map::Ready;
+use crate::map::{Map, Ready};
 use crate::volume::Volume;
 
 /// Pages that are asked for together, at least; their images have a size of 1 MiB.
@@ -48,17 +48,16 @@ impl Volume {
         while self.preloads()
             && let Some(next) = self.preload.next.take()
         {
-            let keys = self.map.keys();
             // Never in the place of others.
-            if keys > self.options.map_pages || self.frozen.is_some() {
+            if self.map.pages_of_all() > self.options.map_pages || self.frozen.is_some() {
                 return;
             }
             // The images of a member that is coming may be being written.
             let missing = |key: &usize| {
-                self.map.ready(*key) == Ready::Missing && !self.is_coming(self.map.of_key(*key).0)
+                self.map.ready(*key) == Ready::Missing && !self.is_coming(Map::of_key(*key).0)
             };
             let most = self.preloads_together();
-            let pages: Vec<usize> = (next..keys).filter(missing).take(most).collect();
+            let pages: Vec<usize> = self.map.keys_from(next).filter(missing).take(most).collect();
             if let Some(last) = pages.last() {
                 self.preload.next = Some(last + 1);
                 self.load_pages(&pages, true);

@@ -234,14 +234,20 @@ struct OverlayPage {
 pub(crate) struct Overlay {
     /// By place of the member, and number.
     pages: BTreeMap<(usize, usize), OverlayPage>,
-    /// The places of members by what their writes are marked with.
-    births: BTreeMap<u32, usize>,
-    logical_blocks: u64,
+    /// Members by what their writes are marked with.
+    births: BTreeMap<u32, Written>,
+}
+
+/// A member that batches write to: its place and its size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) slot: usize,
+    pub(crate) blocks: u64,
 }
 
 impl Overlay {
-    pub(crate) const fn new(births: BTreeMap<u32, usize>, logical_blocks: u64) -> Self {
-        Self { pages: BTreeMap::new(), births, logical_blocks }
+    pub(crate) const fn new(births: BTreeMap<u32, Written>) -> Self {
+        Self { pages: BTreeMap::new(), births }
     }
 
     /// Applies a batch; batches come in order.
@@ -249,14 +255,13 @@ impl Overlay {
         let stranger = damaged("batch header", Location::new(found.start));
         let stranger = || stranger(BlockError::Malformed("a record of a member that is none"));
         for trim in &found.batch.trims {
-            let slot = *self.births.get(&trim.birth).ok_or_else(stranger)?;
-            let end = trim.lba.raw().saturating_add(trim.blocks).min(self.logical_blocks);
-            self.trim(slot, trim.lba.raw(), end);
+            let of = *self.births.get(&trim.birth).ok_or_else(stranger)?;
+            self.trim(of, trim.lba.raw(), trim.lba.raw().saturating_add(trim.blocks));
         }
         let RecordList::Data(list) = &found.batch.records else { return Ok(()) };
         for (at, record) in (found.start + 1..).zip(list) {
-            let slot = *self.births.get(&record.birth).ok_or_else(stranger)?;
-            if record.lba.raw() >= self.logical_blocks {
+            let Written { slot, blocks } = *self.births.get(&record.birth).ok_or_else(stranger)?;
+            if record.lba.raw() >= blocks {
                 return Err(stranger());
             }
             self.set(slot, record.lba, Entry { at: Location::new(at), crc: record.crc });
@@ -269,13 +274,14 @@ impl Overlay {
         self.pages.entry(page).or_default().entries.insert(lba.raw(), entry);
     }
 
-    fn trim(&mut self, slot: usize, from: u64, end: u64) {
-        let mut at = from;
+    fn trim(&mut self, of: Written, from: u64, end: u64) {
+        let Written { slot, blocks } = of;
+        let (mut at, end) = (from, end.min(blocks));
         while at < end {
             let page = Map::place(Lba::new(at)).0;
             let first = first_lba(page).raw();
             let page_end = first + PAGE_ENTRIES_U64;
-            if at == first && end >= page_end.min(self.logical_blocks) {
+            if at == first && end >= page_end.min(blocks) {
                 let gone = OverlayPage { gone: true, entries: BTreeMap::new() };
                 self.pages.insert((slot, page), gone);
             } else {

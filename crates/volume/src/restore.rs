@@ -19,7 +19,7 @@ use crate::layout::Layout;
 use crate::log::{Log, Stream};
 use crate::map::Map;
 use crate::mount::{Recovery, damaged, locations};
-use crate::replay::{Candidate, Overlay, Replay};
+use crate::replay::{Candidate, Overlay, Replay, Written};
 use crate::runs::{Run, Runs};
 use crate::segments::{Segment, Segments, fit};
 use crate::volume::Volume;
@@ -59,12 +59,11 @@ impl Volume {
         runs.list = read_runs(backing, &body.runs, &self.uuid)?;
         made.extend(runs.list.iter().flat_map(|run| &run.blocks));
         let mut uncounted = pages_of(backing, &runs, &self.uuid)?;
-        uncounted.retain(|page| *page < self.map.pages_each());
+        uncounted.retain(|page| *page < self.map.pages());
         if !runs.list.is_empty() {
             // Which pages have records is known when they are read.
             for slot in self.family.slots().collect::<Vec<_>>() {
-                (self.map.key(slot, 0)..self.map.key(slot + 1, 0))
-                    .for_each(|key| self.map.mark_stale(key, body.next_run));
+                self.map.keys_of(slot).for_each(|key| self.map.mark_stale(key, body.next_run));
             }
         }
         let table = body.segments.iter().map(|entry| Segment {
@@ -115,10 +114,18 @@ impl Volume {
         if found > max {
             return Err(MountError::Members { found, pages: self.options.map_pages });
         }
-        let blocks = self.map.pages_each().div_ceil(DIRECTORY_ENTRIES);
-        let kin = list.iter().map(|member| Kin::restored(member, blocks)).collect();
+        let (device, most) = (self.layout.geometry().logical_blocks, self.layout.thin_max());
+        let others = list.iter().skip(1).map(|member| (member, member.logical_blocks));
+        let sizes = list.iter().take(1).map(|member| (member, device)).chain(others);
+        let kin: Vec<Kin> = sizes.map(|(member, blocks)| Kin::restored(member, blocks)).collect();
+        if kin.iter().any(|kin| kin.blocks == 0 || kin.blocks > most) {
+            return Err(MountError::Family("a member has no size that the backing can hold"));
+        }
+        for (slot, kin) in kin.iter().enumerate() {
+            self.map.add_member(slot, kin.pages(), None);
+        }
         self.family = Family::new(kin, body.next_member);
-        (0..found).for_each(|slot| self.map.add_member(slot, None));
+        self.fit_pages();
         Ok(())
     }
 
@@ -150,9 +157,9 @@ impl Volume {
             for (at, place) in self.family.of(slot).directory.iter().enumerate() {
                 let block = read.get(&(place.location, place.crc));
                 let Some(Some(block)) = block else { continue };
-                let pages = at * DIRECTORY_ENTRIES..self.map.pages_each();
+                let pages = at * DIRECTORY_ENTRIES..self.map.pages_of(slot);
                 for (page, entry) in pages.zip(block.entries.iter()) {
-                    self.map.set_image(self.map.key(slot, page), *entry, 0);
+                    self.map.set_image(Map::key(slot, page), *entry, 0);
                     made.extend([entry.page, entry.sums].into_iter().filter(|at| at.is_block()));
                 }
             }
@@ -167,8 +174,11 @@ impl Volume {
         replay: &Replay,
         clean: bool,
     ) -> Result<Recovery, MountError> {
-        let births = body.members.iter().map(|member| member.birth).zip(0..).collect();
-        let mut overlay = Overlay::new(births, self.layout.geometry().logical_blocks);
+        let written = |slot| {
+            let kin = self.family.of(slot);
+            (kin.birth, Written { slot, blocks: kin.blocks })
+        };
+        let mut overlay = Overlay::new(self.family.slots().map(written).collect());
         let mut used = Vec::new();
         for found in &replay.batches {
             overlay.apply(found)?;
@@ -190,7 +200,7 @@ impl Volume {
         }
         let mut pages: Vec<usize> = Vec::new();
         for (slot, page) in overlay.pages() {
-            self.map.mark_stale(self.map.key(slot, page), self.checkpoint.runs_end());
+            self.map.mark_stale(Map::key(slot, page), self.checkpoint.runs_end());
             pages.push(page);
         }
         pages.sort_unstable();

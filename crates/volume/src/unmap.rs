@@ -30,8 +30,8 @@ impl Volume {
     /// # Errors
     /// Nothing was done then.
     pub fn trim_of(&mut self, member: MemberId, tag: u64, range: Range) -> Result<u64, Refusal> {
-        self.check_range(range, u64::MAX)?;
         let slot = self.slot_to_change(member)?;
+        self.check_range(slot, range, u64::MAX)?;
         let blocks = self.trim_part(slot, range, Some(tag))?;
         self.stats.trimmed += blocks;
         Ok(blocks)
@@ -65,7 +65,7 @@ impl Volume {
     fn unmap(&mut self, slot: usize, range: Range) {
         for raw in range.lba.raw()..range.lba.raw() + range.blocks {
             let here = Spot { slot, lba: Lba::new(raw) };
-            let old = self.map.get(self.in_map(here));
+            let old = self.map.get(here.in_map());
             if old.at == Location::UNMAPPED {
                 continue;
             }
@@ -75,7 +75,7 @@ impl Volume {
             {
                 self.send(batch);
             }
-            self.map.set(self.in_map(here), Entry::UNMAPPED);
+            self.map.set(here.in_map(), Entry::UNMAPPED);
             self.unlink(here, old.at);
         }
     }

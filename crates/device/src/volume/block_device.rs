@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Op, PAGE_BYTES, Status};
 use onefold_volume::Range;
 
@@ -12,18 +13,20 @@ use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
 
 impl BlockDevice for VolumeDevice {
     fn size(&self) -> u64 {
-        self.shared.size()
+        self.size.get()
     }
 
     fn watch_size(&self, watcher: SizeWatcher) {
-        self.shared.watchers().push(watcher);
+        self.size.watch(watcher);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        self.check_range(offset, u64_from(buf.len()))?;
         self.shared.read(self.member, offset, buf).map(|()| None)
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
+        self.check_range(offset, u64_from(data.len()))?;
         self.shared.write(self.member, offset, data, fua).map(|()| None)
     }
 
@@ -39,6 +42,7 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.check_range(offset, len)?;
         self.shared.zero(self.member, offset, len).map(|()| None)
     }
 
@@ -49,6 +53,7 @@ impl BlockDevice for VolumeDevice {
         _may_unmap: bool,
         fua: bool,
     ) -> Result<Due, Status> {
+        self.check_range(offset, len)?;
         self.shared.zero(self.member, offset, len)?;
         if fua { self.flush() } else { Ok(None) }
     }
@@ -58,7 +63,7 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
-        self.shared.check_range(offset, len)?;
+        self.check_range(offset, len)?;
         let (from, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
         let range = Range { lba: Lba::new(from), blocks: end - from };
         let ((mapped, blocks), _) =

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use onefold_format::volume::VolumeName;
-use onefold_units::Status;
+use onefold_units::{PAGE_BYTES, Status};
 use onefold_volume::{
     Engine, FamilyError, MemberId, MemberInfo, Range, ReadPlan, Refusal, Usage, Volume,
 };
@@ -28,8 +28,10 @@ impl VolumeDevice {
         let state = self.shared.state();
         let info = state.volume.as_log().and_then(|volume| volume.member(name));
         let info = info.ok_or(FamilyError::Missing)?;
+        // It changes while the lock is held.
+        let size = self.shared.size_of(info.id, info.blocks * PAGE_BYTES);
         drop(state);
-        Ok(Self { member: info.id, ..self.clone() })
+        Ok(Self { member: info.id, size, ..self.clone() })
     }
 
     /// Whether this member can be written.

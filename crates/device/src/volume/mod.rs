@@ -31,6 +31,7 @@ mod replay;
 mod resize;
 mod scatter;
 mod scrub;
+mod size;
 mod space;
 mod state;
 mod watch;
@@ -38,7 +39,8 @@ mod whole;
 mod zones;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -48,11 +50,11 @@ use onefold_volume::{
     Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
 };
 
-use crate::block::SizeWatcher;
 use crate::driver::{Fuse, Jobs};
 use bell::Bell;
 use jobs::Job;
 use members::{read_from, status, trim_of, write_to};
+use size::Size;
 use state::{Outcome, State};
 
 pub use backing::VolumeBacking;
@@ -97,10 +99,8 @@ struct Shared {
     backing: VolumeBacking,
     /// Writes of whole blocks share it; those that read and rewrite have it alone.
     rewrite: RwLock<()>,
-    /// Bytes that it exports.
-    size: AtomicU64,
-    /// Who wants to know when that changes.
-    watchers: Mutex<Vec<SizeWatcher>>,
+    /// Those of members that somebody has a handle of.
+    sizes: Mutex<BTreeMap<MemberId, Arc<Size>>>,
     start: Instant,
     acknowledge: Acknowledge,
     /// Writes for which there is no space wait for some.
@@ -114,6 +114,7 @@ struct Shared {
 pub struct VolumeDevice {
     shared: Arc<Shared>,
     member: MemberId,
+    size: Arc<Size>,
     /// Ends them when it goes.
     _threads: Arc<Threads>,
 }
@@ -141,10 +142,6 @@ impl Shared {
             state.fall();
             state
         })
-    }
-
-    fn watchers(&self) -> MutexGuard<'_, Vec<SizeWatcher>> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tick(&self, state: &mut State) {
@@ -358,15 +355,6 @@ impl Shared {
             at += taken;
         }
         Ok(())
-    }
-
-    fn size(&self) -> u64 {
-        self.size.load(Ordering::Acquire)
-    }
-
-    fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
-        let inside = len > 0 && offset.checked_add(len).is_some_and(|end| end <= self.size());
-        if inside { Ok(()) } else { Err(Status::InvalidField) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Making and opening volumes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
@@ -363,8 +363,7 @@ impl VolumeDevice {
             opening: Opening { uuid, io, remaps, recovery, took },
             backing,
             rewrite: RwLock::new(()),
-            size: AtomicU64::new(size),
-            watchers: Mutex::default(),
+            sizes: Mutex::default(),
             start: Instant::now(),
             acknowledge: options.acknowledge,
             waits_for_space: AtomicBool::new(options.on_full == OnFull::Block),
@@ -380,7 +379,8 @@ impl VolumeDevice {
         threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());
         let (member, threads) = (MemberId::DEVICE, Arc::new(threads));
-        let device = Self { shared, member, _threads: threads };
+        let size = shared.size_of(member, size);
+        let device = Self { shared, member, size, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
     }
 }

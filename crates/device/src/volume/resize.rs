@@ -1,11 +1,10 @@
 //! Changing the size of a volume while it is used.
 
-use std::sync::atomic::Ordering;
-
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{Resize, Volume};
+use onefold_volume::{Resize, ResizeError, Volume};
 
 use super::error::VolumeError;
+use super::size::bytes_of;
 use super::{State, VolumeDevice};
 use crate::driver::Fuse;
 use crate::write_log::WriteLogError;
@@ -13,7 +12,7 @@ use crate::write_log::WriteLogError;
 /// New sizes of a volume; what is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeResize {
-    /// Bytes that it exports.
+    /// Bytes that the device exports, or the clone whose handle is told.
     pub bytes: Option<u64>,
     /// Bytes of the backing. A file gets that size, too; a block device or an emulated SSD has to have it.
     pub backing_bytes: Option<u64>,
@@ -22,7 +21,7 @@ pub struct VolumeResize {
 }
 
 impl VolumeDevice {
-    /// Changes the size of what is exported, of the backing, or both, in the order in which one has room for the other.
+    /// Changes the size of this member, of the backing, or both, in the order in which one has room for the other.
     /// Durable when it returns; each of the two counts by itself, so a power cut leaves one, both or none of them.
     ///
     /// # Errors
@@ -31,9 +30,10 @@ impl VolumeDevice {
         let logical = to.bytes.map(|bytes| blocks_of("a volume", bytes)).transpose()?;
         let backing = to.backing_bytes.map(|bytes| blocks_of("a backing", bytes)).transpose()?;
         let now = *log_of(&mut self.shared.state())?.layout().geometry();
-        let logical = logical
-            .filter(|blocks| *blocks != now.logical_blocks)
-            .map(|blocks| Resize::Logical { blocks, discard: to.discard_tail });
+        let logical =
+            logical.filter(|blocks| *blocks * PAGE_BYTES != self.size.get()).map(|blocks| {
+                Resize::Logical { member: self.member, blocks, discard: to.discard_tail }
+            });
         if backing.is_some_and(|blocks| blocks > now.backing_blocks) {
             self.resize_backing(backing)?;
             logical.map_or(Ok(()), |to| self.resize_one(to))
@@ -63,7 +63,13 @@ impl VolumeDevice {
         let shared = &*self.shared;
         let _fuse = Fuse(shared);
         let mut state = shared.state();
-        log_of(&mut state)?.resize(to)?;
+        while let Err(error) = log_of(&mut state)?.resize(to) {
+            if error != ResizeError::Members || state.fallen {
+                return Err(error.into());
+            }
+            shared.turn(&mut state);
+            state = shared.wait(state);
+        }
         loop {
             if state.fallen {
                 return Err(VolumeError::Failed);
@@ -71,13 +77,9 @@ impl VolumeDevice {
             shared.turn(&mut state);
             let volume = log_of(&mut state)?;
             if let Some(result) = volume.poll_resized() {
-                let logical = volume.layout().geometry().logical_blocks;
-                let size = logical * PAGE_BYTES;
-                let changed = shared.size.swap(size, Ordering::AcqRel) != size;
+                let bytes = bytes_of(volume, self.member).filter(|bytes| self.size.set(*bytes));
                 drop(state);
-                if changed {
-                    shared.watchers().iter().for_each(|watcher| watcher(size));
-                }
+                bytes.into_iter().for_each(|bytes| self.size.tell(bytes));
                 return Ok(result?);
             }
             state = shared.wait(state);

@@ -3,7 +3,6 @@
 use std::sync::RwLock;
 
 use onefold_units::Status;
-use onefold_units::convert::u64_from;
 use onefold_volume::MemberId;
 
 use super::Shared;
@@ -39,7 +38,6 @@ impl Shared {
     }
 
     pub(super) fn read(&self, member: MemberId, offset: u64, buf: &mut [u8]) -> Result<(), Status> {
-        self.check_range(offset, u64_from(buf.len()))?;
         self.blocks(member).read_bytes(offset, buf)
     }
 
@@ -50,13 +48,11 @@ impl Shared {
         data: &[u8],
         fua: bool,
     ) -> Result<(), Status> {
-        self.check_range(offset, u64_from(data.len()))?;
         self.when_there_is_space(|| self.blocks(member).write_bytes(offset, data, fua))
     }
 
     /// Makes a range read as zeroes.
     pub(super) fn zero(&self, member: MemberId, offset: u64, len: u64) -> Result<(), Status> {
-        self.check_range(offset, len)?;
         self.when_there_is_space(|| self.blocks(member).zero_bytes(offset, len))
     }
 }

@@ -8,6 +8,7 @@ use onefold_units::LogSegmentId;
 use super::sweep::Sweep;
 use super::{Phase, RESERVE_LIST, Work};
 use crate::log::Stream;
+use crate::map::Map;
 use crate::volume::Volume;
 
 impl Volume {
@@ -44,16 +45,14 @@ impl Volume {
         let mut runs = self.capture_runs(number, before.1);
         let (emptied, reserve) = self.choose_reserve(!recovered);
         if let Some((slot, parent)) = self.welcome_member() {
-            self.share_capture(slot, parent, &mut pages, &mut runs);
+            Self::share_capture(slot, parent, &mut pages, &mut runs);
         }
         let block_of = |key: &usize| {
-            let (slot, page) = self.map.of_key(*key);
+            let (slot, page) = Map::of_key(*key);
             (slot, page / DIRECTORY_ENTRIES)
         };
         let directories: BTreeSet<(usize, usize)> = pages.iter().flatten().map(block_of).collect();
-        let logical = self.layout.geometry().logical_blocks;
-        let members =
-            self.family.slots().map(|slot| (slot, self.family.of(slot).describe(logical)));
+        let members = self.family.slots().map(|slot| (slot, self.family.of(slot).describe()));
         let members = members.collect();
         self.checkpoint.work = Some(Box::new(Work {
             phase: Phase::Pages,

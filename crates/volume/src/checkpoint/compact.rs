@@ -9,6 +9,7 @@ use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::log::Stream;
+use crate::map::Map;
 use crate::segments::Segment;
 use crate::volume::Volume;
 
@@ -63,9 +64,8 @@ impl Volume {
         let lies = |at: Location| at.is_block() && goes(self.layout.segment_of(at));
         let mut keys = Vec::new();
         for slot in self.family.slots() {
-            for page in 0..self.map.pages_each() {
-                let key = self.map.key(slot, page);
-                let image = self.map.image(key);
+            for key in self.map.keys_of(slot) {
+                let (image, page) = (self.map.image(key), Map::of_key(key).1);
                 let block = self.family.of(slot).directory[page / DIRECTORY_ENTRIES];
                 if lies(image.page) || lies(image.sums) || lies(block.location) {
                     keys.push(key);

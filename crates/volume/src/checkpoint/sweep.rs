@@ -1,6 +1,6 @@
 //! What a checkpoint takes from the map: the records of its runs, and the pages of the sweep.
 
-use onefold_format::volume::{DIRECTORY_ENTRIES, RunRecord};
+use onefold_format::volume::RunRecord;
 use onefold_units::convert::{index64, u64_from};
 
 use super::room::blocks_of_sweep;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::faults::first_lba;
 use crate::layout::Layout;
-use crate::map::Ready;
+use crate::map::{Map, Ready};
 use crate::page::ImageOf;
 use crate::runs::Run;
 use crate::volume::Volume;
@@ -72,8 +72,7 @@ impl Volume {
         (number, run): (u64, u64),
         records: &mut Vec<RunRecord>,
     ) {
-        for page in 0..self.map.pages_each() {
-            let key = self.map.key(slot, page);
+        for key in self.map.keys_of(slot) {
             if !self.map.is_dirty(key) {
                 continue;
             }
@@ -83,7 +82,7 @@ impl Volume {
             });
             if self.map.maps_nothing(key) {
                 records.truncate(from);
-                records.push(RunRecord::page_gone(first_lba(page)));
+                records.push(RunRecord::page_gone(first_lba(Map::of_key(key).1)));
             }
             self.map.mark_stale(key, run + 1);
         }
@@ -91,16 +90,15 @@ impl Volume {
 
     /// What this checkpoint writes of a member is that of one that is made of it as well.
     pub(super) fn share_capture(
-        &self,
         slot: usize,
         parent: usize,
         pages: &mut [SweptPage],
         runs: &mut [NewRun],
     ) {
         for keys in pages {
-            let of_parent = keys.iter().find(|key| self.map.of_key(**key).0 == parent);
-            let page = of_parent.map(|key| self.map.of_key(*key).1);
-            keys.extend(page.map(|page| self.map.key(slot, page)));
+            let of_parent = keys.iter().find(|key| Map::of_key(**key).0 == parent);
+            let page = of_parent.map(|key| Map::of_key(*key).1);
+            keys.extend(page.map(|page| Map::key(slot, page)));
         }
         for new in runs.iter_mut().filter(|new| new.slot == parent) {
             new.run.members |= 1 << slot;
@@ -137,7 +135,7 @@ impl Volume {
             // Neighbours lie side by side then.
             self.checkpoint.cursor = 0;
         }
-        let (pages, from) = (self.map.pages_each(), self.checkpoint.cursor);
+        let (pages, from) = (self.map.pages(), self.checkpoint.cursor);
         // What small checkpoints write beside pages stays until the sweep has come round.
         let hurry = self.meta_is_sparse() || self.family.waits;
         let share = if hurry { RUNS_IN_A_HURRY } else { RUNS_MAX };
@@ -185,7 +183,7 @@ impl Volume {
 
     /// The keys of a page whose images are older than what they map: those that cannot be read, and the others.
     fn changed(&self, page: usize) -> (Vec<usize>, Vec<usize>) {
-        let keys = self.family.slots().map(|slot| self.map.key(slot, page));
+        let keys = self.family.slots().map(|slot| Map::key(slot, page));
         keys.filter(|key| self.map.differs(*key))
             .partition(|key| self.map.ready(*key) == Ready::Damaged)
     }
@@ -194,7 +192,7 @@ impl Volume {
     fn keep_runs_of(&mut self, lost: &[usize]) {
         let swept = self.checkpoint.swept;
         for key in lost {
-            let (slot, behind) = (self.map.of_key(*key).0, self.map.behind(*key));
+            let (slot, behind) = (Map::of_key(*key).0, self.map.behind(*key));
             let has = |run: &&mut Run| run.members >> slot & 1 == 1 && run.number < behind;
             self.checkpoint.runs.list.iter_mut().filter(has).for_each(|run| run.swept = swept);
         }
@@ -214,8 +212,8 @@ impl Volume {
             }
             images += 1;
         }
-        let directories = self.map.keys().div_ceil(DIRECTORY_ENTRIES);
-        let blocks = 2 * images + u64_from(directories);
+        let directories = self.family.slots().map(|slot| self.family.of(slot).directory.len());
+        let blocks = 2 * images + u64_from(directories.sum());
         let segments = blocks.div_ceil(u64::from(self.layout.packed())) + 1;
         let available = u64::from(self.segments.available());
         images > 0 && segments + u64::from(Layout::reserve()) <= available
@@ -237,7 +235,7 @@ impl Volume {
 
     /// Asks for the stale pages that the next sweep begins with.
     pub(super) fn prefetch(&mut self, first: usize, budget: u64) {
-        let pages = self.map.pages_each();
+        let pages = self.map.pages();
         let missing: Vec<_> = (0..pages)
             .flat_map(|step| self.changed((first + step) % pages).1)
             .filter(|key| self.map.ready(*key) == Ready::Missing)

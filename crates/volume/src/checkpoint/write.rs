@@ -11,6 +11,7 @@ use onefold_units::{Lba, Location, Seq};
 
 use super::{Phase, Work};
 use crate::log::{BLOCK, Stream};
+use crate::map::Map;
 use crate::page::{Entries, Page};
 use crate::runs::Run;
 use crate::volume::Volume;
@@ -43,7 +44,7 @@ impl Volume {
             work.phase = Phase::Directory;
             return true;
         };
-        let page = self.map.of_key(keys[0]).1;
+        let page = Map::of_key(keys[0]).1;
         let entries = self.map.page_mut(keys[0]).and_then(Page::take_image);
         let image =
             entries.map_or(DirectoryEntry::ABSENT, |entries| self.put_image(work, page, &entries));
@@ -94,8 +95,8 @@ impl Volume {
         slot: usize,
         at: usize,
     ) -> impl Iterator<Item = DirectoryEntry> + '_ {
-        let end = ((at + 1) * DIRECTORY_ENTRIES).min(self.map.pages_each());
-        (at * DIRECTORY_ENTRIES..end).map(move |page| self.map.image(self.map.key(slot, page)))
+        let end = ((at + 1) * DIRECTORY_ENTRIES).min(self.map.pages_of(slot));
+        (at * DIRECTORY_ENTRIES..end).map(move |page| self.map.image(Map::key(slot, page)))
     }
 
     /// The block of a directory that another member has, and that says the same.
@@ -219,7 +220,7 @@ impl Volume {
 
     /// Invariant 3.
     pub(super) fn is_swept(&self, run: &Run, swept: u64) -> bool {
-        run.counted && swept >= run.swept + u64_from(self.map.pages_each())
+        run.counted && swept >= run.swept + u64_from(self.map.pages())
     }
 }
 

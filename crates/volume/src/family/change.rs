@@ -4,6 +4,7 @@ use onefold_format::volume::{DirectoryEntry, PAGE_GONE_BIRTH, VolumeName};
 use onefold_units::Location;
 
 use super::{Family, FamilyError, Kin, Life, MemberId, MemberInfo, Wish};
+use crate::map::Map;
 use crate::volume::Volume;
 
 impl Volume {
@@ -17,6 +18,7 @@ impl Volume {
             writable: !kin.read_only,
             deleted: kin.life != Life::Here,
             seq: kin.seq,
+            blocks: kin.blocks,
         })
     }
 
@@ -58,8 +60,7 @@ impl Volume {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
             return Err(FamilyError::ReadOnly);
         }
-        // A member is as large as the device; and what recovery has to count would be of other members as well, or of
-        // fewer.
+        // A member has the size of its parent; and what recovery has to count would be of other members as well, or of fewer.
         if self.is_counted() && !self.is_resizing() { Ok(()) } else { Err(FamilyError::Busy) }
     }
 
@@ -124,14 +125,14 @@ impl Volume {
     /// Members that a checkpoint which begins now says are deleted, or leaves out. Gives what the one before points to
     /// because of those alone.
     pub(crate) fn let_members_go(&mut self) -> Vec<Location> {
-        let pages = self.map.pages_each();
         let mut alone = Vec::new();
         for slot in self.family.slots().collect::<Vec<_>>() {
             match self.family.of(slot).life {
                 Life::Doomed { tag } => self.family.of_mut(slot).life = Life::Marking { tag },
-                Life::Deleted { next } if next == pages && !self.family.of(slot).unread => {
-                    let keys = self.map.key(slot, 0)..self.map.key(slot + 1, 0);
-                    if self.faults.reads(keys) {
+                Life::Deleted { next }
+                    if next == self.map.pages_of(slot) && !self.family.of(slot).unread =>
+                {
+                    if self.faults.reads(self.map.keys_of(slot)) {
                         // It goes with the next one, which nobody else may ask for.
                         self.checkpoint.want();
                     } else {
@@ -147,8 +148,8 @@ impl Volume {
 
     /// Images and directory blocks of a member that no other one has.
     fn named_by_it_alone(&self, slot: usize, alone: &mut Vec<Location>) {
-        for page in 0..self.map.pages_each() {
-            let image = self.map.image(self.map.key(slot, page));
+        for page in 0..self.map.pages_of(slot) {
+            let image = self.map.image(Map::key(slot, page));
             if image.page.is_block() && !self.has_image(page, image) {
                 alone.extend([image.page, image.sums]);
             }
@@ -162,7 +163,7 @@ impl Volume {
 
     /// Whether a member has this image of a page.
     pub(crate) fn has_image(&self, page: usize, image: DirectoryEntry) -> bool {
-        self.family.slots().any(|slot| self.map.image(self.map.key(slot, page)) == image)
+        self.family.slots().any(|slot| self.map.image(Map::key(slot, page)) == image)
     }
 
     /// Adds the member that was asked for to those of the checkpoint that begins now. Gives its place and its parent's.
@@ -177,13 +178,14 @@ impl Volume {
             birth: id,
             seq: self.log.seq(),
             epoch: self.segments.next_epoch(),
+            blocks: self.family.of(parent).blocks,
             name,
             directory: self.family.of(parent).directory.clone(),
             unread: false,
         };
         self.family.next_id += 1;
         let slot = self.family.add(kin);
-        self.map.add_member(slot, Some(parent));
+        self.map.add_member(slot, self.map.pages_of(parent), Some(parent));
         for run in self.checkpoint.runs_mut() {
             run.members |= (run.members >> parent & 1) << slot;
         }
@@ -208,18 +210,18 @@ impl Volume {
                 Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
             }
         }
+        self.fit_pages();
         self.measure_capacity();
     }
 
     /// The checkpoint that members were to come and go with came to nothing. The next one tries again.
     pub(crate) fn restore_family(&mut self) {
-        let pages = self.map.pages_each();
         for slot in 0..self.family.list.len() {
             let Some(kin) = &mut self.family.list[slot] else { continue };
             match kin.life {
                 Life::Coming { .. } => self.forget_member(slot),
                 Life::Marking { tag } => kin.life = Life::Doomed { tag },
-                Life::Going => kin.life = Life::Deleted { next: pages },
+                Life::Going => kin.life = Life::Deleted { next: kin.pages() },
                 Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
             }
         }

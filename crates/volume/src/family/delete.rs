@@ -8,7 +8,7 @@ use onefold_units::{Lba, Location};
 
 use super::{Kin, Life, Spot};
 use crate::host::Range;
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::volume::Volume;
 
 /// Pages that are unmapped at once.
@@ -18,10 +18,9 @@ impl Volume {
     /// Whether what deleted members had is being freed.
     #[must_use]
     pub fn is_freeing(&self) -> bool {
-        let pages = self.map.pages_each();
         let stays = |kin: &Kin| match kin.life {
             Life::Here | Life::Coming { .. } => true,
-            Life::Deleted { next } => next == pages && kin.unread,
+            Life::Deleted { next } => next == kin.pages() && kin.unread,
             Life::Doomed { .. } | Life::Marking { .. } | Life::Going => false,
         };
         !self.family.list.iter().flatten().all(stays)
@@ -29,9 +28,8 @@ impl Volume {
 
     /// A member whose pages are being unmapped, and the next one.
     fn deleted_member(&self) -> Option<(usize, usize)> {
-        let pages = self.map.pages_each();
         self.family.slots().find_map(|slot| match self.family.of(slot).life {
-            Life::Deleted { next } if next < pages => Some((slot, next)),
+            Life::Deleted { next } if next < self.map.pages_of(slot) => Some((slot, next)),
             _ => None,
         })
     }
@@ -54,7 +52,7 @@ impl Volume {
             }
             let next = page + 1;
             self.family.of_mut(slot).life = Life::Deleted { next };
-            if next == self.map.pages_each() {
+            if next == self.map.pages_of(slot) {
                 self.checkpoint.want();
             }
         }
@@ -63,9 +61,8 @@ impl Volume {
 
     /// Unmaps a page of a deleted member. `false` if that has to wait.
     fn unmap_page(&mut self, slot: usize, page: usize) -> bool {
-        let key = self.map.key(slot, page);
-        let same =
-            self.family.others(slot).any(|other| self.is_same(key, self.map.key(other, page)));
+        let key = Map::key(slot, page);
+        let same = self.family.others(slot).any(|other| self.is_same(key, Map::key(other, page)));
         match self.map.ready(key) {
             Ready::Empty => return true,
             Ready::Loading => return false,
@@ -98,7 +95,7 @@ impl Volume {
     fn unlink_page(&mut self, slot: usize, first: Lba) {
         for lba in (first.raw()..first.raw() + PAGE_ENTRIES_U64).map(Lba::new) {
             let here = Spot { slot, lba };
-            let at = self.map.peek(self.in_map(here)).at;
+            let at = self.map.peek(here.in_map()).at;
             if at != Location::UNMAPPED {
                 self.unlink(here, at);
             }

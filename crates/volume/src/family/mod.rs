@@ -18,12 +18,15 @@ mod share;
 mod space;
 
 use onefold_format::volume::{
-    DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, MEMBERS_MAX, Member, VolumeName,
+    DIRECTORY_ENTRIES, DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, MEMBERS_MAX, Member,
+    VolumeName,
 };
+use onefold_units::convert::index64;
 use onefold_units::{Lba, Location, Seq};
 use thiserror::Error;
 
 use crate::config::Options;
+use crate::map::PAGE_ENTRIES_U64;
 
 use space::Capacity;
 pub(crate) use space::SEGMENTS_BESIDE;
@@ -59,6 +62,8 @@ pub struct MemberInfo {
     pub deleted: bool,
     /// It has what the batches up to this one left.
     pub seq: u64,
+    /// Its blocks.
+    pub blocks: u64,
 }
 
 /// Why a snapshot or clone cannot be made or deleted. Nothing was changed.
@@ -133,6 +138,11 @@ pub(crate) enum Life {
     Going,
 }
 
+/// Map pages of a member of so many blocks.
+pub(crate) fn pages_of(blocks: u64) -> usize {
+    index64(blocks.div_ceil(PAGE_ENTRIES_U64))
+}
+
 /// A member in memory. Its place in the list is its bit in the masks of runs and the place of its slots in the map.
 #[derive(Debug)]
 pub(crate) struct Kin {
@@ -144,6 +154,8 @@ pub(crate) struct Kin {
     pub(crate) seq: u64,
     /// Number of the next use of a log segment when it came (invariant 4).
     pub(crate) epoch: u64,
+    /// Its size; that of the device is what the label says.
+    pub(crate) blocks: u64,
     pub(crate) name: VolumeName,
     pub(crate) directory: Vec<DirectoryPlace>,
     /// It was deleted, and a page of it could not be read: what it has alone is found when the volume is opened again.
@@ -152,8 +164,8 @@ pub(crate) struct Kin {
 
 impl Kin {
     /// The device of a new volume.
-    pub(crate) fn device(directory: Vec<DirectoryPlace>) -> Self {
-        Self {
+    pub(crate) fn device(blocks: u64) -> Self {
+        let mut device = Self {
             id: 0,
             parent: 0,
             read_only: false,
@@ -161,19 +173,19 @@ impl Kin {
             birth: 0,
             seq: 0,
             epoch: 0,
+            blocks: 0,
             name: VolumeName::default(),
-            directory,
+            directory: Vec::new(),
             unread: false,
-        }
+        };
+        device.resize(blocks);
+        device
     }
 
-    /// What a root said about it.
-    pub(crate) fn restored(member: &Member, blocks: usize) -> Self {
+    /// What a root said about it, with its size.
+    pub(crate) fn restored(member: &Member, blocks: u64) -> Self {
         let deleted = member.flags & MEMBER_DELETED != 0;
-        let nowhere = DirectoryPlace { location: Location::UNMAPPED, crc: 0 };
-        let mut directory = member.directory.clone();
-        directory.resize(blocks, nowhere);
-        Self {
+        let mut restored = Self {
             id: member.id,
             parent: member.parent,
             read_only: member.flags & MEMBER_READ_ONLY != 0,
@@ -181,14 +193,31 @@ impl Kin {
             birth: member.birth,
             seq: member.seq.raw(),
             epoch: member.epoch,
+            blocks: 0,
             name: member.name.clone(),
-            directory,
+            directory: member.directory.clone(),
             unread: false,
-        }
+        };
+        restored.resize(blocks);
+        restored
+    }
+
+    /// Its map pages.
+    pub(crate) fn pages(&self) -> usize {
+        pages_of(self.blocks)
+    }
+
+    /// Another size. Gives the blocks of its directory that are gone.
+    pub(crate) fn resize(&mut self, blocks: u64) -> Vec<DirectoryPlace> {
+        self.blocks = blocks;
+        let directory = self.pages().div_ceil(DIRECTORY_ENTRIES);
+        let gone = self.directory.split_off(directory.min(self.directory.len()));
+        self.directory.resize(directory, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
+        gone
     }
 
     /// What a root says about it; the directory is filled in when it is written.
-    pub(crate) fn describe(&self, logical_blocks: u64) -> Member {
+    pub(crate) fn describe(&self) -> Member {
         let deleted = matches!(self.life, Life::Marking { .. } | Life::Deleted { .. });
         let flags = if self.read_only { MEMBER_READ_ONLY } else { 0 }
             | if deleted { MEMBER_DELETED } else { 0 };
@@ -199,7 +228,7 @@ impl Kin {
             birth: self.birth,
             seq: Seq::new(self.seq),
             epoch: self.epoch,
-            logical_blocks,
+            logical_blocks: self.blocks,
             mapped: 0,
             name: self.name.clone(),
             directory: Vec::new(),
@@ -287,17 +316,14 @@ impl Family {
         self.list.len() == 1
     }
 
-    /// Whether there is none but the device, and none is about to come.
-    pub(crate) fn stays_alone(&self) -> bool {
-        self.is_alone() && self.wish.is_none()
+    /// Whether a member is about to come.
+    pub(crate) const fn awaits_member(&self) -> bool {
+        self.wish.is_some()
     }
 
-    /// Another number of directory blocks of the only member. Gives the places of those that are gone.
-    pub(crate) fn resize(&mut self, blocks: usize) -> Vec<Location> {
-        let directory = &mut self.of_mut(0).directory;
-        let gone = directory.iter().skip(blocks).map(|place| place.location).collect();
-        directory.resize(blocks, DirectoryPlace { location: Location::UNMAPPED, crc: 0 });
-        gone
+    /// Blocks of the largest member.
+    pub(crate) fn largest(&self) -> u64 {
+        self.list.iter().flatten().map(|kin| kin.blocks).max().unwrap_or(0)
     }
 
     pub(crate) fn of(&self, slot: usize) -> &Kin {

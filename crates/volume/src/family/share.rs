@@ -7,16 +7,18 @@ use super::{Life, Spot};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::Stream;
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::volume::Volume;
 
-impl Volume {
-    /// The LBA of a here as the map counts.
+impl Spot {
+    /// Its LBA as the map counts.
     #[inline]
-    pub(crate) fn in_map(&self, here: Spot) -> Lba {
-        self.map.lba_of(here.slot, here.lba)
+    pub(crate) const fn in_map(self) -> Lba {
+        Map::lba_of(self.slot, self.lba)
     }
+}
 
+impl Volume {
     /// The use of the log segment of a block if the host filled it. What the cleaner filled may be of any age.
     fn host_epoch(&self, at: Location) -> Option<u64> {
         let segment = self.segments.of(self.layout.segment_of(at));
@@ -38,12 +40,12 @@ impl Volume {
         }
         let page = index64(here.lba.raw() / PAGE_ENTRIES_U64);
         self.family.others(here.slot).any(|other| {
-            let key = self.map.key(other, page);
+            let key = Map::key(other, page);
             self.may_share(here.slot, other, at)
                 && match self.map.ready(key) {
                     Ready::Damaged => true,
                     Ready::Empty => false,
-                    Ready::Yes => self.map.peek(self.map.lba_of(other, here.lba)).at == at,
+                    Ready::Yes => self.map.peek(Map::lba_of(other, here.lba)).at == at,
                     Ready::Missing | Ready::Loading => panic!("page {key} was not asked for"),
                 }
         })
@@ -81,7 +83,7 @@ impl Volume {
         let mut missing = Vec::new();
         for other in self.family.others(slot).collect::<Vec<_>>() {
             for page in first..=last {
-                let key = self.map.key(other, index64(page));
+                let key = Map::key(other, index64(page));
                 let absent = matches!(self.map.ready(key), Ready::Missing | Ready::Loading);
                 let from = range.lba.raw().max(page * PAGE_ENTRIES_U64);
                 let end = (range.lba.raw() + range.blocks).min((page + 1) * PAGE_ENTRIES_U64);
@@ -96,7 +98,7 @@ impl Volume {
         let number = self.checkpoint.committed() + 1;
         for page in first..=last {
             for slot in self.family.slots().collect::<Vec<_>>() {
-                self.map.keep(self.map.key(slot, index64(page)), number);
+                self.map.keep(Map::key(slot, index64(page)), number);
             }
         }
         for (other, key) in missing {
@@ -107,7 +109,7 @@ impl Volume {
 
     /// Whether what an entry of `slot` points at may be of another member as well.
     fn may_be_of(&self, other: usize, slot: usize, lba: Lba) -> bool {
-        let at = self.map.peek(self.map.lba_of(slot, lba)).at;
+        let at = self.map.peek(Map::lba_of(slot, lba)).at;
         at.is_block() && self.may_share(slot, other, at)
     }
 
@@ -127,7 +129,7 @@ impl Volume {
     /// takes are there; asks for those that are not. `birth` is that of who wrote the block.
     pub(crate) fn is_held(&mut self, lba: Lba, birth: u32, at: Location) -> Option<bool> {
         let page = index64(lba.raw() / PAGE_ENTRIES_U64);
-        if page >= self.map.pages_each() {
+        if page >= self.map.pages() {
             return Some(false);
         }
         let epoch = self.host_epoch(at);
@@ -136,13 +138,13 @@ impl Volume {
             if !self.family.may_hold(slot, birth, epoch) {
                 continue;
             }
-            let key = self.map.key(slot, page);
+            let key = Map::key(slot, page);
             match self.map.ready(key) {
                 Ready::Missing | Ready::Loading => missing.push((slot, key)),
                 // It may have the block, and cannot be told to point elsewhere: the block stays.
                 Ready::Damaged => return Some(false),
                 Ready::Empty => {}
-                Ready::Yes => held |= self.map.get(self.map.lba_of(slot, lba)).at == at,
+                Ready::Yes => held |= self.map.get(Map::lba_of(slot, lba)).at == at,
             }
         }
         if missing.is_empty() {
@@ -151,7 +153,7 @@ impl Volume {
         // Those that are there stay: where memory is short, each would make room for the next one for ever.
         let number = self.checkpoint.committed() + 1;
         for slot in self.family.slots().collect::<Vec<_>>() {
-            self.map.keep(self.map.key(slot, page), number);
+            self.map.keep(Map::key(slot, page), number);
         }
         for (slot, key) in missing {
             self.load_of(slot, key);

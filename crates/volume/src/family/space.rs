@@ -12,7 +12,7 @@ use super::{FamilyError, Kin, Life};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::CLEAN_RECORDS_MAX;
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::volume::{KEPT_FOR_META, Volume};
 
 /// Log segments that stay free beside those that the cleaner keeps free: those that streams fill, and two.
@@ -124,7 +124,7 @@ impl Volume {
     fn map_takes_with(&self, members: u64, live: u64) -> u32 {
         let segments = narrow((live * LOG_PER_LIVE).div_ceil(self.segment_blocks().into()));
         let begun = if members == 1 { 0 } else { self.checkpoint_segments(members) };
-        self.layout.map_segments().max(segments + begun)
+        self.layout.map_segments(self.family.largest()).max(segments + begun)
     }
 
     /// Live blocks of the map, however much the members come to differ: with few runs, and with those that there are.
@@ -201,8 +201,7 @@ impl Volume {
             return u64_from((from..from + range.blocks).filter(is_new).count());
         }
         let pages = from / PAGE_ENTRIES_U64..=(from + range.blocks - 1) / PAGE_ENTRIES_U64;
-        let is_new =
-            |page: &u64| self.map.ready(self.map.key(slot, index64(*page))) == Ready::Empty;
+        let is_new = |page: &u64| self.map.ready(Map::key(slot, index64(*page))) == Ready::Empty;
         range.blocks + u64_from(pages.filter(is_new).count()) * IMAGE * LOG_PER_LIVE
     }
 

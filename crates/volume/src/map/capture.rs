@@ -11,7 +11,7 @@ impl Map {
     /// Takes the changes of a page: each entry with its new content, by the LBA in its member. The page stays in memory until checkpoint
     /// `number` is committed.
     pub(crate) fn capture(&mut self, page: usize, number: u64, mut each: impl FnMut(Lba, Entry)) {
-        let slot = self.slots[page].page;
+        let (slot, first) = (self.slot(page).page, Self::of_key(page).1);
         if slot >= DAMAGED {
             return;
         }
@@ -21,7 +21,7 @@ impl Map {
         }
         resident.keep_until = number;
         self.dirty_pages -= 1;
-        let first = u64_from(page % self.pages_each) * PAGE_ENTRIES_U64;
+        let first = u64_from(first) * PAGE_ENTRIES_U64;
         for (word, bits) in resident.dirty.iter_mut().enumerate() {
             let mut rest = std::mem::take(bits);
             self.dirty_entries -= u64::from(rest.count_ones());
@@ -46,7 +46,7 @@ impl Map {
     /// Marks what a record of a member says as changed, for a checkpoint that came to nothing.
     pub(crate) fn touch(&mut self, member: usize, record: &RunRecord) {
         let blocks = if record.is_page_gone() { PAGE_ENTRIES_U64 } else { 1 };
-        let first = self.lba_of(member, record.lba).raw();
+        let first = Self::lba_of(member, record.lba).raw();
         for lba in (first..first + blocks).map(Lba::new) {
             let entry = self.get(lba);
             self.set(lba, entry);

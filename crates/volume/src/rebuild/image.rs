@@ -147,13 +147,13 @@ impl Image<'_> {
     /// Blocks that the checkpoint takes.
     fn blocks(&self) -> u64 {
         let map = &self.volume.map;
-        let pages = (0..map.pages_each()).filter(|page| !map.maps_nothing(*page)).count();
+        let pages = (0..map.pages()).filter(|page| !map.maps_nothing(*page)).count();
         let body = self.body(self.nowhere()).encode().len().div_ceil(BODY_PAYLOAD_BYTES);
         u64_from(2 * pages + self.directories() + body)
     }
 
     fn directories(&self) -> usize {
-        self.volume.map.pages_each().div_ceil(DIRECTORY_ENTRIES)
+        self.volume.map.pages().div_ceil(DIRECTORY_ENTRIES)
     }
 
     fn nowhere(&self) -> Vec<DirectoryPlace> {
@@ -178,7 +178,7 @@ impl Image<'_> {
         writer: &mut Writer<'_, B>,
     ) -> Result<Vec<DirectoryPlace>, IoFailed> {
         let map = &self.volume.map;
-        let mut images = vec![DirectoryEntry::ABSENT; map.pages_each()];
+        let mut images = vec![DirectoryEntry::ABSENT; map.pages()];
         for (page, image) in (0..).zip(&mut images) {
             if map.maps_nothing(page) {
                 continue;
@@ -221,7 +221,7 @@ impl Image<'_> {
 
     fn body(&self, directory: Vec<DirectoryPlace>) -> Body {
         let logical_blocks = self.volume.layout.geometry().logical_blocks;
-        let mut device = Kin::device(Vec::new()).describe(logical_blocks);
+        let mut device = Kin::device(logical_blocks).describe();
         device.directory = directory;
         let segments = self.table.iter().map(|segment| SegmentEntry {
             state: segment.state,

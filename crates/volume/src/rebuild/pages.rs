@@ -87,7 +87,7 @@ impl Volume {
 
     /// Blocks of the device of which neither a page nor a run tells.
     fn unknown_blocks(&self) -> BTreeSet<u64> {
-        let pages = (0..self.map.pages_each()).filter(|page| self.is_lost(self.map.image(*page)));
+        let pages = (0..self.map.pages()).filter(|page| self.is_lost(self.map.image(*page)));
         let blocks = pages.flat_map(|page| {
             let first = u64_from(page) * PAGE_ENTRIES_U64;
             first..(first + PAGE_ENTRIES_U64).min(self.layout.geometry().logical_blocks)

@@ -158,7 +158,7 @@ impl Volume {
             })
         };
         let mut block = [0; BLOCK];
-        let blocks = (0..self.layout.geometry().logical_blocks).map(Lba::new);
+        let blocks = (0..self.family.largest()).map(Lba::new);
         blocks.flat_map(|lba| self.entries_of(lba)).all(|(at, (_, crc))| {
             let read = is_durable(at) || backing.read(at.raw().into(), &mut block).is_ok();
             read && (is_durable(at) || checksum(&block) == crc)

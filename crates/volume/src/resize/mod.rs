@@ -1,21 +1,24 @@
 //! Changing the size of a volume, or of its backing, while it is used.
 //!
-//! 1. The newest label says how large both are. It is written when nothing lies any more where a smaller one does not
+//! 1. The newest label says how large device and backing are. It is written when nothing lies any more where a smaller one does not
 //!    reach, and before anything lies where only a larger one does. So a power cut leaves the old size or the new one, and
 //!    needs no record of what was under way: all that was done before the label does no harm to the old size.
 //! 2. What no longer belongs to the exported device is unmapped in the last root, and in every block of the directory: it
 //!    must not come back when the device grows again.
 //! 3. Log segments that end behind a smaller backing are empty, and no root names them as places for batches.
 //! 4. The sizes in memory change between checkpoints.
+//! 5. Each member has a size of its own. That of the device changes no other; that of a clone is what the last root says, so
+//!    nothing is written behind a smaller one before a root says the larger one.
 
 mod labels;
 mod shrink;
 
-use onefold_format::volume::{DIRECTORY_ENTRIES, VolumeLabel};
+use onefold_format::volume::VolumeLabel;
 use onefold_units::convert::low16;
 use thiserror::Error;
 
 use crate::config::{Geometry, GeometryError};
+use crate::family::{MemberId, pages_of};
 use crate::layout::Layout;
 use crate::map::Ready;
 use crate::volume::Volume;
@@ -23,8 +26,10 @@ use crate::volume::Volume;
 /// A new size in blocks of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
-    /// Of the exported device.
+    /// Of the exported device, or of a clone.
     Logical {
+        /// Which.
+        member: MemberId,
         /// Its blocks.
         blocks: u64,
         /// What lies behind a smaller end is lost. Without, it has to be unmapped.
@@ -84,14 +89,22 @@ pub enum ResizeError {
         /// Which.
         segment: u32,
     },
-    /// Snapshots and clones are as large as the device.
-    #[error("the volume has snapshots or clones, which are as large as it is; delete them first")]
+    /// A snapshot or clone comes with the size of what it is made of. Try again after the next completion.
+    #[error("a snapshot or clone is being made; try again")]
     Members,
     /// Zones are as many as the device has.
     #[error(
         "the volume lies on the zones of a device, all of them: only what it exports can change its size"
     )]
     Zoned,
+    /// A snapshot never changes.
+    #[error(
+        "a snapshot keeps the size that it has; only the volume and its clones can change theirs"
+    )]
+    Snapshot,
+    /// There is no such member.
+    #[error("there is no clone of that name")]
+    Missing,
     /// Another resize is under way.
     #[error("another resize is under way")]
     Busy,
@@ -117,11 +130,18 @@ enum Phase {
     Labels { next: usize },
     /// No checkpoint may run (invariant 4).
     Apply,
+    /// This checkpoint says the size of a clone (invariant 5).
+    Record { number: u64 },
 }
 
 #[derive(Debug)]
 struct Work {
     phase: Phase,
+    /// The member that gets another size, its blocks then, and those that the host can use meanwhile. Those of the device where
+    /// the backing gets another size.
+    slot: usize,
+    blocks: u64,
+    usable: u64,
     layout: Layout,
     label: VolumeLabel,
 }
@@ -140,23 +160,40 @@ impl Volume {
     /// # Errors
     /// Nothing was changed then.
     pub fn resize(&mut self, to: Resize) -> Result<(), ResizeError> {
-        let (old, layout) = (*self.layout.geometry(), self.check_resize(to)?);
-        let label = self.label_of(&layout);
-        let phase = match to {
-            Resize::Logical { blocks, discard } if blocks < old.logical_blocks => {
-                Phase::Clear { at: blocks, discard }
+        let (slot, layout) = (self.slot_to_resize(to)?, self.check_resize(to)?);
+        let old = self.family.of(slot).blocks;
+        let (blocks, phase) = match to {
+            Resize::Logical { blocks, discard, .. } if blocks < old => {
+                (blocks, Phase::Clear { at: blocks, discard })
             }
-            Resize::Backing { blocks } if blocks < old.backing_blocks => {
+            Resize::Logical { blocks, .. } if slot != 0 => (blocks, Phase::Apply),
+            Resize::Logical { blocks, .. } => (blocks, Phase::Checkpoint { number: 0 }),
+            Resize::Backing { blocks } if blocks < self.layout.geometry().backing_blocks => {
                 self.leave(&layout);
-                Phase::Evacuate
+                (old, Phase::Evacuate)
             }
-            _ => Phase::Checkpoint { number: 0 },
+            Resize::Backing { .. } => (old, Phase::Checkpoint { number: 0 }),
         };
-        self.resizing = Resizing { work: Some(Work { phase, layout, label }), outcome: None };
+        let usable = old.min(blocks);
+        let (layout, label) = if slot == 0 {
+            let label = self.label_of(&layout);
+            (layout, label)
+        } else {
+            (self.layout.clone(), self.label.clone())
+        };
+        let work = Some(Work { phase, slot, blocks, usable, layout, label });
+        self.resizing = Resizing { work, outcome: None };
         Ok(())
     }
 
-    /// The layout with a new size, if that can be had.
+    /// The place of the member whose size changes, or that of the device.
+    fn slot_to_resize(&self, to: Resize) -> Result<usize, ResizeError> {
+        let Resize::Logical { member, .. } = to else { return Ok(0) };
+        let slot = self.family.slot_of(member).ok_or(ResizeError::Missing)?;
+        if self.family.of(slot).read_only { Err(ResizeError::Snapshot) } else { Ok(slot) }
+    }
+
+    /// The layout with a new size of the device or of the backing, if that can be had.
     ///
     /// # Errors
     /// As for [`Volume::resize`].
@@ -170,7 +207,7 @@ impl Volume {
         if self.layout.is_zoned() && matches!(to, Resize::Backing { .. }) {
             return Err(ResizeError::Zoned);
         }
-        if matches!(to, Resize::Logical { .. }) && !self.family.stays_alone() {
+        if matches!(to, Resize::Logical { .. }) && self.family.awaits_member() {
             return Err(ResizeError::Members);
         }
         let old = *self.layout.geometry();
@@ -180,6 +217,8 @@ impl Volume {
         };
         let layout = Layout::new(geometry)?.like(&self.layout);
         let layout = if self.layout.is_thin() { layout } else { layout.not_thin()? };
+        // As large as it is with any backing.
+        Layout::new(Geometry { logical_blocks: self.family.largest(), ..geometry })?;
         if layout.roots() != self.layout.roots() {
             let (from, to) = (old.backing_blocks, geometry.backing_blocks);
             return Err(ResizeError::Moves { from, to });
@@ -204,11 +243,10 @@ impl Volume {
         self.resizing.work.is_some()
     }
 
-    /// The first block that the host cannot use.
-    pub(crate) fn logical_end(&self) -> u64 {
-        let now = self.layout.geometry().logical_blocks;
-        let work = self.resizing.work.as_ref();
-        work.map_or(now, |work| now.min(work.layout.geometry().logical_blocks))
+    /// The first block of a member that the host cannot use.
+    pub(crate) fn end_of(&self, slot: usize) -> u64 {
+        let work = self.resizing.work.as_ref().filter(|work| work.slot == slot);
+        work.map_or_else(|| self.family.of(slot).blocks, |work| work.usable)
     }
 
     /// The label of a new layout.
@@ -250,8 +288,8 @@ impl Volume {
     /// Does the next thing, if it need not wait. `None` when the new size counts.
     fn advance_resize(&mut self, mut work: Work) -> Result<Option<Work>, ResizeError> {
         work.phase = match work.phase {
-            Phase::Clear { at, discard } => self.clear_tail(at, discard)?,
-            Phase::Forget => self.forget_tail(&work.layout),
+            Phase::Clear { at, discard } => self.clear_tail(work.slot, at, discard)?,
+            Phase::Forget => self.forget_tail(work.slot, work.blocks),
             Phase::Evacuate => self.evacuate()?,
             Phase::Checkpoint { number } if self.checkpoint.committed() >= number => {
                 self.hold_zones();
@@ -262,34 +300,48 @@ impl Volume {
                 self.write_label(&work, 0)
             }
             Phase::Apply if !self.checkpoint.is_running() && !self.is_loading_behind(&work) => {
-                self.apply(work);
-                return Ok(None);
+                let slot = work.slot;
+                self.apply(&work);
+                if slot == 0 {
+                    return Ok(None);
+                }
+                Phase::Record { number: self.checkpoint.next_number() }
             }
+            Phase::Record { number } if self.checkpoint.committed() >= number => return Ok(None),
             waits => waits,
         };
         Ok(Some(work))
     }
 
     fn is_loading_behind(&self, work: &Work) -> bool {
-        let mut pages = work.layout.map_pages()..self.map.pages_each();
-        pages.any(|page| self.map.ready(page) == Ready::Loading)
+        let mut keys = self.map.keys_of(work.slot).skip(pages_of(work.blocks));
+        keys.any(|key| self.map.ready(key) == Ready::Loading)
     }
 
     /// Takes the new sizes over.
-    fn apply(&mut self, work: Work) {
-        let pages = work.layout.map_pages();
-        if pages != self.map.pages_each() {
-            let behind = self.checkpoint.runs().list.last().map_or(0, |run| run.number + 1);
-            self.map.resize(pages, behind);
-            self.heat.resize(pages);
-            self.checkpoint.resize();
-            for at in self.family.resize(pages.div_ceil(DIRECTORY_ENTRIES)) {
-                self.lose(at);
+    fn apply(&mut self, work: &Work) {
+        let gone = self.family.of_mut(work.slot).resize(work.blocks);
+        let first = self.family.of(work.slot).directory.len();
+        for (at, place) in (first..).zip(gone) {
+            if !self.family.has_directory(at, place) {
+                self.lose(place.location);
             }
         }
-        self.layout = work.layout;
-        self.label = work.label;
+        let behind = self.checkpoint.runs().list.last().map_or(0, |run| run.number + 1);
+        self.map.resize(work.slot, pages_of(work.blocks), behind);
+        self.fit_pages();
+        self.layout = work.layout.clone();
+        self.label = work.label.clone();
         self.segments.resize(self.layout.segments(), self.layout.fixed());
         self.want_checkpoint();
+    }
+
+    /// The largest member may have another number of pages; no checkpoint is under way.
+    pub(crate) fn fit_pages(&mut self) {
+        let pages = self.map.pages();
+        if pages != self.heat.pages() {
+            self.heat.resize(pages);
+            self.checkpoint.resize();
+        }
     }
 }

@@ -5,17 +5,23 @@ use onefold_units::convert::index64;
 use onefold_units::{Lba, LogSegmentId};
 
 use super::{Phase, ResizeError};
+use crate::family::pages_of;
 use crate::host::Range;
 use crate::layout::Layout;
 use crate::log::Stream;
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::segments::Segment;
 use crate::volume::Volume;
 
 impl Volume {
     /// Looks at the next blocks behind the new end, or unmaps them.
-    pub(super) fn clear_tail(&mut self, at: u64, discard: bool) -> Result<Phase, ResizeError> {
-        let end = self.layout.geometry().logical_blocks;
+    pub(super) fn clear_tail(
+        &mut self,
+        slot: usize,
+        at: u64,
+        discard: bool,
+    ) -> Result<Phase, ResizeError> {
+        let end = self.family.of(slot).blocks;
         // The counts of pages that recovery changed come first: a run that recovery made has records of the tail.
         if !self.is_counted() {
             return Ok(Phase::Clear { at, discard });
@@ -24,25 +30,25 @@ impl Volume {
             return Ok(Phase::Forget);
         }
         let range = Range { lba: Lba::new(at), blocks: end - at };
-        let page = index64(at / PAGE_ENTRIES_U64);
-        if self.map.ready(page) == Ready::Damaged {
+        let key = Map::key(slot, index64(at / PAGE_ENTRIES_U64));
+        if self.map.ready(key) == Ready::Damaged {
             return Err(ResizeError::Unreadable { lba: at });
         }
-        let done = match self.alike(0, range) {
+        let done = match self.alike(slot, range) {
             Ok((false, blocks)) => blocks,
             Ok((true, _)) if !discard => return Err(ResizeError::Mapped { lba: at }),
-            Ok((true, _)) => self.trim_part(0, range, None).unwrap_or(0),
+            Ok((true, _)) => self.trim_part(slot, range, None).unwrap_or(0),
             Err(_) => 0,
         };
         Ok(Phase::Clear { at: at + done, discard })
     }
 
     /// Waits until no page behind the new end has an image.
-    pub(super) fn forget_tail(&mut self, layout: &Layout) -> Phase {
-        let tail = layout.map_pages()..self.map.pages_each();
-        let (first, mut pages) = (tail.start, tail);
-        if !pages.any(|page| self.map.image(page).page.is_block() || self.map.is_dirty(page)) {
-            return self.after_next_checkpoint();
+    pub(super) fn forget_tail(&mut self, slot: usize, blocks: u64) -> Phase {
+        let first = pages_of(blocks);
+        let mut keys = self.map.keys_of(slot).skip(first);
+        if !keys.any(|key| self.map.image(key).page.is_block() || self.map.is_dirty(key)) {
+            return if slot == 0 { self.after_next_checkpoint() } else { Phase::Apply };
         }
         if !self.is_settling() {
             self.checkpoint.sweep_from(first);

@@ -5,7 +5,7 @@ use onefold_units::Location;
 use onefold_units::convert::index64;
 
 use super::{Phase, ScrubState};
-use crate::map::Ready;
+use crate::map::{Map, Ready};
 use crate::volume::Volume;
 
 /// Checkpoints that may be taken for one block: the first one may have to read the page that it is to write.
@@ -85,8 +85,8 @@ impl Volume {
 
     /// The keys of a page whose image lies there.
     fn keys_at(&self, page: usize, at: Location) -> impl Iterator<Item = usize> + '_ {
-        let slots = self.family.slots().filter(move |_| page < self.map.pages_each());
-        slots.map(move |slot| self.map.key(slot, page)).filter(move |key| {
+        let slots = self.family.slots().filter(move |slot| page < self.map.pages_of(*slot));
+        slots.map(move |slot| Map::key(slot, page)).filter(move |key| {
             let image = self.map.image(*key);
             image.page == at || image.sums == at
         })
@@ -118,12 +118,12 @@ impl Volume {
             // A block of the directory comes with any of its pages.
             MetaKind::Directory => {
                 let Some(slot) = self.has_directory_at(object, at) else { return false };
-                let pages = object * DIRECTORY_ENTRIES..self.map.pages_each();
-                let mut keys = pages.take(DIRECTORY_ENTRIES).map(|page| self.map.key(slot, page));
+                let pages = object * DIRECTORY_ENTRIES..self.map.pages_of(slot);
+                let mut keys = pages.take(DIRECTORY_ENTRIES).map(|page| Map::key(slot, page));
                 keys.find(|key| self.map.image(*key).page.is_block()).into_iter().collect()
             }
         };
-        let Some(page) = keys.first().map(|key| self.map.of_key(*key).1) else { return false };
+        let Some(page) = keys.first().map(|key| Map::of_key(*key).1) else { return false };
         let number = self.checkpoint.next_number();
         for key in keys {
             self.map.write_anew(key);

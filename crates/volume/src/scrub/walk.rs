@@ -20,7 +20,7 @@ use crate::config::BATCH_BLOCKS_MAX;
 use crate::family::MemberId;
 use crate::inspect::Finding;
 use crate::log::{BLOCK, Stream};
-use crate::map::{PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::replay::length;
 use crate::volume::Volume;
 
@@ -205,8 +205,8 @@ impl Volume {
     fn is_unknown(&self, block: &Listed) -> bool {
         let Is::Data { lba, .. } = block.is else { return false };
         let page = index64(lba.raw() / PAGE_ENTRIES_U64);
-        let damaged = |slot| self.map.ready(self.map.key(slot, page)) == Ready::Damaged;
-        page < self.map.pages_each() && self.family.slots().any(damaged)
+        let damaged = |slot| self.map.ready(Map::key(slot, page)) == Ready::Damaged;
+        page < self.map.pages() && self.family.slots().any(damaged)
     }
 
     /// Blocks of a log segment were read, or cannot be.

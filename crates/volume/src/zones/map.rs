@@ -38,14 +38,13 @@ impl Volume {
 
     /// The first page whose image is gone, in any member, and the zone where it was.
     fn lost_page(&self) -> Option<(usize, ZoneId)> {
-        let keys = self.family.slots();
-        let keys = keys.flat_map(|slot| self.map.key(slot, 0)..self.map.key(slot + 1, 0));
+        let keys = self.family.slots().flat_map(|slot| self.map.keys_of(slot));
         let lost = |key: &usize| self.is_lost(self.map.image(*key));
         let key = keys.into_iter().find(lost)?;
         let image = self.map.image(key);
         let segments = [image.page, image.sums].map(|at| self.layout.segment_of(at));
         let zone = segments.into_iter().find(|segment| self.segments.of(*segment).gone)?;
-        Some((self.map.of_key(key).1, ZoneId::new(zone.raw())))
+        Some((Map::of_key(key).1, ZoneId::new(zone.raw())))
     }
 
     /// What of the map lay in a zone that is offline, if anything did. Without its records a run is of no use.

@@ -4,9 +4,10 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::budget;
 use onefold_units::Nanos;
 use onefold_units::convert::{index64, u64_from};
-use onefold_volume::{CleanMove, Resize};
+use onefold_volume::CleanMove;
 
 use crate::disk::{Fate, Trimmed};
+use crate::resize::resize_to;
 use crate::rig::{Op, Order, Rig};
 use crate::setup::{OPTIONS, Setup};
 use crate::states::{Effort, Fault, States};
@@ -24,8 +25,8 @@ const OPS: [Op; 12] = [
     Op::Clean,
     Op::Snapshot,
     Op::Delete,
-    Op::Resize(Resize::Logical { blocks: GROWN, discard: false }),
-    Op::Resize(Resize::Logical { blocks: 1040, discard: false }),
+    Op::Resize(resize_to(GROWN)),
+    Op::Resize(resize_to(1040)),
 ];
 
 /// Blocks of the host in the beginning, and at most.
@@ -158,14 +159,12 @@ fn every_cut_of_every_short_history_of_han() {
 }
 
 /// Histories of one, two and some of three operations.
-fn histories(setup: &Setup, snapshot: bool) -> Vec<Vec<Op>> {
+fn histories(setup: &Setup) -> Vec<Vec<Op>> {
     let ops = ops(setup.mode);
     let count = ops.len();
     let wanted = |history: &Vec<Op>| {
-        // A volume with snapshots does not change its size, and another one does not so twice at a time.
         let resizes = history.iter().filter(|op| matches!(op, Op::Resize(_))).count();
-        let fixed = snapshot || history.contains(&Op::Snapshot);
-        resizes <= usize::from(!fixed)
+        resizes <= 1
             && (!remaps(setup) || history.contains(&Op::Clean))
             && (!marks(setup) || history.contains(&Op::Flush))
     };
@@ -191,7 +190,7 @@ fn every_cut(setup: Setup) {
             Effort { lives: 128, spoiled: 16 }
         };
         let mut states = States::new(begin(setup, snapshot), second, effort);
-        let histories = histories(&setup, snapshot);
+        let histories = histories(&setup);
         count += histories.len();
         for (n, history) in histories.iter().enumerate() {
             states.history(history, Order::InTurn);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onefold_units::convert::u64_from;
+use onefold_units::convert::{index64, u64_from};
 use onefold_volume::{MemberId, MemberInfo};
 
 use crate::oracle::Oracle;
@@ -10,7 +10,8 @@ use crate::oracle::Oracle;
 /// A change of the family that was not reported done.
 #[derive(Clone, Debug)]
 pub(crate) enum FamilyChange {
-    Make(String),
+    /// A snapshot of this name, of so many blocks.
+    Make(String, u64),
     Delete(MemberId),
 }
 
@@ -21,6 +22,8 @@ pub(crate) struct Snapshots {
     held: BTreeMap<MemberId, Vec<u64>>,
     /// Those reported made, by name, and those reported deleted.
     made: BTreeSet<String>,
+    /// Blocks of those that were asked for, by name.
+    sizes: BTreeMap<String, u64>,
     deleted: BTreeSet<MemberId>,
     /// Those whose deletion was asked for.
     doomed: BTreeSet<MemberId>,
@@ -35,20 +38,23 @@ impl Snapshots {
         u64_from(self.made.len() + self.deleted.len())
     }
 
-    pub(crate) fn doom(&mut self, id: MemberId) {
-        self.doomed.insert(id);
+    pub(crate) fn asked(&mut self, change: &FamilyChange) {
+        match change {
+            FamilyChange::Make(name, blocks) => drop(self.sizes.insert(name.clone(), *blocks)),
+            FamilyChange::Delete(id) => drop(self.doomed.insert(*id)),
+        }
     }
 
     pub(crate) fn done(&mut self, change: FamilyChange) {
         match change {
-            FamilyChange::Make(name) => drop(self.made.insert(name)),
+            FamilyChange::Make(name, _) => drop(self.made.insert(name)),
             FamilyChange::Delete(id) => drop(self.deleted.insert(id)),
         }
     }
 }
 
 impl Oracle {
-    /// What a snapshot has to hold.
+    /// What a snapshot has to hold, each of its blocks.
     pub(crate) fn content(&self, info: &MemberInfo) -> Result<Vec<u64>, String> {
         if let Some(held) = self.snapshots.held.get(&info.id) {
             return Ok(held.clone());
@@ -56,7 +62,12 @@ impl Oracle {
         if info.seq < self.durable() {
             return Err(format!("{info:?} is new, and says it is older than the opening"));
         }
-        Ok(self.state_at(info.seq))
+        let Some(blocks) = self.snapshots.sizes.get(&info.name) else {
+            return Err(format!("nobody asked for {info:?}"));
+        };
+        let mut content = self.state_at(info.seq);
+        content.truncate(index64(*blocks));
+        Ok(content)
     }
 
     /// Checks the snapshots of a volume that was opened (I8).
@@ -68,6 +79,9 @@ impl Oracle {
                 return Err(format!("{info:?} was deleted"));
             }
             let content = self.content(info)?;
+            if info.blocks != u64_from(content.len()) {
+                return Err(format!("{info:?} had {} blocks (I8)", content.len()));
+            }
             for (lba, block) in blocks.iter().enumerate() {
                 if block.is_some_and(|block| block != content[lba]) {
                     let expected = content[lba];

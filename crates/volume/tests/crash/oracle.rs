@@ -148,9 +148,7 @@ impl Oracle {
 
     /// The volume took a change of its family.
     pub(crate) fn changes(&mut self, change: FamilyChange) {
-        if let FamilyChange::Delete(id) = change {
-            self.snapshots.doom(id);
-        }
+        self.snapshots.asked(&change);
         self.begin(Request::Family(change));
     }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use onefold_testkit::{budget, for_each_seed};
 use onefold_units::Rng;
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::convert::{index64, low32, u64_from};
 use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume, inspect};
 
 use crate::disk::{Disk, Fate};
 use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::random::random_op;
-use crate::rig::{Op, Order, Rig, assert_fixed, open, read_all};
+use crate::rig::{Op, Order, Rig, assert_fixed, host_of, open, read_all};
 use crate::setup::{OPTIONS, Setup, pick};
 use crate::zones::ZoneSetup;
 
@@ -61,12 +61,18 @@ fn zoned(conventional: u32) -> Setup {
     Setup::of(0, LOGICAL, OPTIONS).on_zones(110, zones)
 }
 
+/// Of what the host uses; what is behind a smaller end is unmapped.
+pub(crate) const fn resize_to(blocks: u64) -> Resize {
+    Resize::Logical { member: MemberId::DEVICE, blocks, discard: false }
+}
+
 fn log_of(rig: &Rig) -> &Volume {
     rig.volume.as_log().expect("a volume of mode log")
 }
 
+/// That of the volume, but for what the host uses.
 fn geometry(rig: &Rig) -> Geometry {
-    *log_of(rig).layout().geometry()
+    Geometry { logical_blocks: rig.blocks(), ..*log_of(rig).layout().geometry() }
 }
 
 /// Log segments in use that a smaller backing does not have.
@@ -75,16 +81,17 @@ fn in_the_tail(rig: &Rig) -> usize {
     log_of(rig).segment_infos().filter(|info| tail(info) && info.live > 0).count()
 }
 
-/// A new size, and what the host has to do before. With snapshots only the backing can change.
-fn random_resize(rng: &mut Rng, now: &Geometry, alone: bool) -> (Option<Op>, Resize) {
-    if !alone || rng.below(2) == 0 {
+/// A new size, and what the host has to do before.
+fn random_resize(rng: &mut Rng, now: &Geometry) -> (Option<Op>, Resize) {
+    if now.zone_blocks == 0 && rng.below(2) == 0 {
         let blocks = BACKING_MIN + rng.below(FILE - BACKING_MIN + 1);
         return (None, Resize::Backing { blocks });
     }
     let blocks = 500 + rng.below(LOGICAL_MAX - 499);
     let tail = now.logical_blocks.saturating_sub(blocks);
-    let trim = (tail > 0).then_some(Op::Trim { lba: blocks, blocks: tail });
-    (trim, Resize::Logical { blocks, discard: false })
+    let discard = rng.below(2) == 0;
+    let trim = (tail > 0 && !discard).then_some(Op::Trim { lba: blocks, blocks: tail });
+    (trim, Resize::Logical { member: MemberId::DEVICE, blocks, discard })
 }
 
 /// Random operations within what the host can use. `false` if power fails.
@@ -124,18 +131,11 @@ fn resize_often(mut rig: Rig, rng: &mut Rng) {
         let mut sizes = vec![geometry(&rig)];
         loop {
             let family = [Op::Snapshot, Op::Delete, Op::Flush, Op::Flush][index64(rng.below(4))];
-            if !rig.run(family) || !rig.settle() {
+            if !rig.run(family) || rng.below(2) == 0 && !rig.settle() {
                 break;
             }
             let now = geometry(&rig);
-            let alone = log_of(&rig).members().count() == 1;
-            let (before, to) = random_resize(rng, &now, alone);
-            if now.zone_blocks > 0 && matches!(to, Resize::Backing { .. }) {
-                if !rig.run(Op::Delete) || !rig.settle() {
-                    break;
-                }
-                continue;
-            }
+            let (before, to) = random_resize(rng, &now);
             let power = before.is_none_or(|op| rig.run(op)) && rig.run(Op::Resize(to));
             if !power {
                 break;
@@ -165,6 +165,64 @@ fn resize_often(mut rig: Rig, rng: &mut Rng) {
         assert!(inspection.findings.is_empty(), "{:?}", inspection.findings);
     }
     rig.assert_counts();
+}
+
+/// Any volume, thin ones as well, with sizes that change among snapshots that come and go: each keeps the size that it had.
+#[test]
+fn random_cuts_of_resized_families() {
+    for_each_seed(("onefold-volume", "crash", "random_cuts_of_resized_families"), 40, |seed| {
+        let mut rng = Rng::new(seed);
+        let setup =
+            if seed % 5 == 0 { Setup::random_thin(&mut rng) } else { Setup::random(&mut rng) };
+        let mut setup = Setup { cloned: rng.below(3) == 0, ..setup };
+        if setup.cloned {
+            // As few as the device, the clone and a snapshot need.
+            setup.options.map_pages = setup.options.map_pages.max(12);
+        }
+        let mut rig = Rig::new(setup, seed);
+        // Then it may be larger than the device.
+        if setup.cloned && setup.logical_blocks < 5000 {
+            rig.oracle.extend(5000);
+        }
+        for _ in 0..4 {
+            let within = [20, 300, 3000][index64(rng.below(3))];
+            rig.fuse = Some(1 + rng.below(within));
+            work_on_a_family(&mut rig, &mut rng);
+            rig = rig
+                .cut_and_reopen(low32(rng.below(3)))
+                .unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        }
+        rig.assert_counts();
+        rig = rig.close_and_reopen().unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        work_on_a_family(&mut rig, &mut rng);
+        rig.assert_counts();
+    });
+}
+
+fn work_on_a_family(rig: &mut Rig, rng: &mut Rng) {
+    let mut blocks = rig.blocks();
+    for _ in 0..400 {
+        let op = match rng.below(100) {
+            0..4 => Op::Snapshot,
+            4..7 => Op::Delete,
+            7..10 => {
+                let (most, layout) = (rig.oracle.blocks(), log_of(rig).layout());
+                // A device that is not thin any more does not become so again.
+                let least = if layout.is_thin() { layout.logical_max() } else { most / 4 };
+                let to = least + 1 + rng.below(most - least);
+                blocks = blocks.min(to);
+                Op::Resize(Resize::Logical { member: MemberId::DEVICE, blocks: to, discard: true })
+            }
+            _ => random_op(rng, blocks),
+        };
+        if !rig.run(op) {
+            return;
+        }
+        (0..rng.below(4)).for_each(|_| rig.step());
+        if !rig.resizing {
+            blocks = rig.blocks();
+        }
+    }
 }
 
 /// What is cut at every step of one resize.
@@ -201,8 +259,8 @@ fn recover(setup: &Setup, image: &Image, oracle: &Oracle) -> Result<(), String> 
     let mut disk = Disk::new(image.clone());
     let (mut volume, recovery) = open(&mut disk, setup).map_err(|error| error.to_string())?;
     assert_fixed(&*volume);
-    let end = volume.logical_blocks();
-    let mut found = read_all(&mut *volume, &mut disk, MemberId::DEVICE, 0..end)?;
+    let (member, end) = host_of(setup, &*volume);
+    let mut found = read_all(&mut *volume, &mut disk, member, 0..end)?;
     found.resize(index64(oracle.blocks()), None);
     oracle.check(recovery.seq, &found)
 }
@@ -212,8 +270,8 @@ fn every_cut_of_a_resize() {
     let (image, oracle) = begin();
     let tail = Op::Trim { lba: 1000, blocks: LOGICAL - 1000 };
     let resizes = [
-        (None, Resize::Logical { blocks: LOGICAL_MAX, discard: false }),
-        (Some(tail), Resize::Logical { blocks: 1000, discard: false }),
+        (None, resize_to(LOGICAL_MAX)),
+        (Some(tail), resize_to(1000)),
         (None, Resize::Backing { blocks: FILE }),
         (None, Resize::Backing { blocks: BACKING_MIN + 1 }),
     ];
@@ -238,10 +296,7 @@ fn every_cut_of_a_resize_on_zones() {
         assert!(rig.settle());
         let (image, oracle) = (rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost), rig.oracle);
         let tail = Op::Trim { lba: 1000, blocks: LOGICAL - 1000 };
-        let resizes = [
-            (None, Resize::Logical { blocks: LOGICAL_MAX, discard: false }),
-            (Some(tail), Resize::Logical { blocks: 1000, discard: false }),
-        ];
+        let resizes = [(None, resize_to(LOGICAL_MAX)), (Some(tail), resize_to(1000))];
         for (before, to) in resizes {
             let setup = zoned(conventional);
             let states = every_cut(setup, &image, &oracle, before, to, budget(6));
@@ -258,6 +313,7 @@ fn resizes_of_many_pages() {
     for_each_seed(("onefold-volume", "crash", "resizes_of_many_pages"), 12, |seed| {
         let mut rng = Rng::new(seed);
         let setup = Setup::of(64 * 420, PAGES * 1024, OPTIONS);
+        let setup = Setup { cloned: seed % 3 == 0, ..setup };
         let mut rig = Rig::new(setup, seed);
         rig.order = Order::InTurn;
         for _ in 0..4 {
@@ -272,10 +328,12 @@ fn resizes_of_many_pages() {
                     assert!(rig.run(Op::Checkpoint) && rig.settle());
                 }
                 let to = (5 + rng.below(PAGES - 4)) * 1024 - rng.below(2) * 100;
+                let family = [Op::Snapshot, Op::Delete, Op::Flush][index64(rng.below(3))];
+                assert!(rig.run(family));
                 if to < blocks {
                     assert!(rig.run(Op::Trim { lba: to, blocks: blocks - to }));
                 }
-                assert!(rig.run(Op::Resize(Resize::Logical { blocks: to, discard: false })));
+                assert!(rig.run(Op::Resize(resize_to(to))));
                 assert!(rig.settle());
                 assert_eq!(geometry(&rig).logical_blocks, to);
             }
@@ -303,7 +361,24 @@ fn a_run_stays_when_a_resize_interrupts_the_sweep() {
     for _ in 0..3 {
         assert!(rig.run(Op::Checkpoint) && rig.settle());
     }
-    assert!(rig.run(Op::Resize(Resize::Logical { blocks: PAGES * 1024, discard: false })));
+    assert!(rig.run(Op::Resize(resize_to(PAGES * 1024))));
     assert!(rig.settle());
     rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// A block of the directory stands for 252 pages. That of the tail of the device, in which nothing is mapped any more, is that of the
+/// snapshot as well.
+#[test]
+fn a_directory_block_that_a_snapshot_shares_stays() {
+    const PAGES: u64 = 300;
+    let mut rig = Rig::new(Setup::of(64 * 420, PAGES * 1024, OPTIONS), 1);
+    let lba = (PAGES - 1) * 1024;
+    for op in [Op::Write { lba, blocks: 1, fua: false }, Op::Trim { lba, blocks: 1 }] {
+        assert!(rig.run(op) && rig.run(Op::Checkpoint) && rig.settle());
+    }
+    assert!(rig.run(Op::Snapshot) && rig.settle());
+    assert!(rig.run(Op::Resize(resize_to(100 * 1024))) && rig.settle());
+    rig.assert_counts();
+    let mut rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
+    rig.assert_counts();
 }

@@ -5,8 +5,8 @@ use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, Nanos, Rng};
 use onefold_volume::{
-    Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, MountError, Range, ReadPlan,
-    Recovery, Refusal, Relocation, Resize, Volume,
+    Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, MountError, Range,
+    ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
 };
 
 use crate::disk::{Disk, Fate};
@@ -14,7 +14,7 @@ use crate::family::{FamilyChange, Found};
 use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::roots::Roots;
-use crate::setup::{Setup, UUID};
+use crate::setup::{HOST, Setup, UUID};
 use crate::stamp::{BLOCK, read_stamp, stamped};
 
 /// Steps that a request may have to wait.
@@ -99,6 +99,8 @@ struct Reading {
 pub(crate) struct Rig {
     pub(crate) setup: Setup,
     pub(crate) volume: Box<dyn Engine>,
+    /// What the host uses.
+    member: MemberId,
     pub(crate) disk: Disk,
     pub(crate) oracle: Oracle,
     pub(crate) rng: Rng,
@@ -118,6 +120,8 @@ pub(crate) struct Rig {
     pub(crate) failed: Option<Io>,
     /// A resize is under way.
     pub(crate) resizing: bool,
+    /// The operation that is what it discards.
+    discards: Option<u64>,
     /// Writes of roots take long: other requests are answered first.
     pub(crate) late_roots: bool,
     /// Of a volume of mode `log`.
@@ -147,9 +151,10 @@ impl Rig {
     ) -> Result<Self, String> {
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
-        let blocks = oracle.blocks().min(volume.logical_blocks());
-        let found = read_all(&mut *volume, &mut disk, MemberId::DEVICE, 0..blocks)?;
-        let family = read_family(&mut *volume, &mut disk, None, blocks)?;
+        let (member, size) = host_of(&setup, &*volume);
+        let blocks = oracle.blocks().min(size);
+        let found = read_all(&mut *volume, &mut disk, member, 0..blocks)?;
+        let family = read_family(&mut *volume, &mut disk, None)?;
         oracle.check_family(&family)?;
         oracle.check(recovery.seq, &found)?;
         oracle.recovered_family(family.into_iter().map(|(info, _)| info));
@@ -159,6 +164,7 @@ impl Rig {
         Ok(Self {
             setup,
             volume,
+            member,
             disk,
             oracle,
             rng: Rng::new(seed),
@@ -172,9 +178,15 @@ impl Rig {
             fail: None,
             failed: None,
             resizing: false,
+            discards: None,
             late_roots: false,
             roots,
         })
+    }
+
+    /// Blocks of what the host uses.
+    pub(crate) fn blocks(&self) -> u64 {
+        host_of(&self.setup, &*self.volume).1
     }
 
     /// Whether there is power.
@@ -195,7 +207,12 @@ impl Rig {
                 let tag = self.oracle.next_op();
                 let data = stamped(tag, lba, blocks);
                 let range = Range { lba: Lba::new(lba), blocks };
-                let taken = self.retry(|volume| volume.write(tag, range, Some(&data), fua))?;
+                let member = self.member;
+                let write = |volume: &mut dyn Engine| match volume.as_log_mut() {
+                    Some(log) => log.write_to(member, tag, range, Some(&data), fua),
+                    None => volume.write(tag, range, Some(&data), fua),
+                };
+                let taken = self.retry(write)?;
                 if taken.is_some() {
                     self.oracle.wrote(lba, blocks, fua);
                 }
@@ -219,15 +236,8 @@ impl Rig {
                 self.volume.want_cleaning();
                 Ok(true)
             }
-            Op::Resize(to) => {
-                let volume = self.volume.as_log_mut().expect("a volume of mode log");
-                let taken = volume.resize(to);
-                assert!(taken.is_ok() || self.failed.is_some(), "{to:?}: {taken:?}");
-                self.resizing |= taken.is_ok();
-                Ok(true)
-            }
             // The modes of the papers have none.
-            Op::Snapshot | Op::Delete if self.volume.as_log().is_none() => Ok(true),
+            Op::Snapshot | Op::Delete | Op::Resize(_) if self.volume.as_log().is_none() => Ok(true),
             Op::Journal { first, hot, blocks } => {
                 let volume = self.volume.as_log_mut().expect("a volume of mode log");
                 volume.set_journal(&crate::journal::ranges(first, hot, blocks));
@@ -235,15 +245,52 @@ impl Rig {
             }
             Op::Snapshot => Ok(self.snapshot()),
             Op::Delete => Ok(self.delete()),
+            Op::Resize(to) => Ok(self.resize(to)),
         }
+    }
+
+    /// Begins a resize when it can. `false` if power fails before.
+    fn resize(&mut self, to: Resize) -> bool {
+        let to = match to {
+            Resize::Logical { blocks, discard, .. } => {
+                Resize::Logical { member: self.member, blocks, discard }
+            }
+            backing @ Resize::Backing { .. } => backing,
+        };
+        for _ in 0..PATIENCE {
+            if !self.has_power() {
+                return false;
+            }
+            let old = self.blocks();
+            let volume = self.volume.as_log_mut().expect("a volume of mode log");
+            match volume.resize(to) {
+                Err(ResizeError::Busy | ResizeError::Members) => self.step(),
+                Err(error) => {
+                    assert!(self.failed.is_some(), "{to:?}: {error}, {:?}", self.setup);
+                    return true;
+                }
+                Ok(()) => {
+                    self.resizing = true;
+                    if let Resize::Logical { blocks, discard: true, .. } = to
+                        && blocks < old
+                    {
+                        self.discards = Some(self.oracle.next_op());
+                        self.oracle.trimmed(blocks, old - blocks);
+                    }
+                    return true;
+                }
+            }
+        }
+        panic!("{to:?} is refused for ever, {:?}", self.setup);
     }
 
     fn snapshot(&mut self) -> bool {
         let tag = self.oracle.next_op();
         let name = format!("s{tag}");
         let given = VolumeName::new(&name).expect("a short name");
-        let make = |volume: &mut Volume| volume.make_snapshot(tag, MemberId::DEVICE, &given);
-        self.change(make, FamilyChange::Make(name))
+        let member = self.member;
+        let make = |volume: &mut Volume| volume.make_snapshot(tag, member, &given);
+        self.change(make, FamilyChange::Make(name, 0))
     }
 
     fn delete(&mut self) -> bool {
@@ -256,7 +303,7 @@ impl Rig {
     fn change(
         &mut self,
         mut what: impl FnMut(&mut Volume) -> Result<(), FamilyError>,
-        change: FamilyChange,
+        mut change: FamilyChange,
     ) -> bool {
         for _ in 0..PATIENCE {
             if !self.has_power() {
@@ -265,6 +312,9 @@ impl Rig {
             let volume = self.volume.as_log_mut().expect("a volume of mode log");
             match what(volume) {
                 Ok(()) => {
+                    if let FamilyChange::Make(_, blocks) = &mut change {
+                        *blocks = self.blocks();
+                    }
                     self.oracle.changes(change);
                     return true;
                 }
@@ -290,9 +340,12 @@ impl Rig {
         while at < lba + blocks {
             let tag = self.oracle.next_op();
             let range = Range { lba: Lba::new(at), blocks: lba + blocks - at };
-            let Some(taken) = self.retry(|volume| volume.trim(tag, range))? else {
-                return Ok(false);
+            let member = self.member;
+            let trim = |volume: &mut dyn Engine| match volume.as_log_mut() {
+                Some(log) => log.trim_of(member, tag, range),
+                None => volume.trim(tag, range),
             };
+            let Some(taken) = self.retry(trim)? else { return Ok(false) };
             self.oracle.trimmed(at, taken);
             at += taken;
         }
@@ -304,7 +357,12 @@ impl Rig {
         let mut plan = ReadPlan::default();
         let mut buffer = vec![0xAA; index64(blocks) * BLOCK];
         let range = Range { lba: Lba::new(lba), blocks };
-        let taken = self.retry(|volume| volume.read(range, Some(&mut buffer), &mut plan))?;
+        let member = self.member;
+        let read = |volume: &mut dyn Engine| match volume.as_log_mut() {
+            Some(log) => log.read_from(member, range, Some(&mut buffer), &mut plan),
+            None => volume.read(range, Some(&mut buffer), &mut plan),
+        };
+        let taken = self.retry(read)?;
         if taken.is_some() {
             let expected = (lba..lba + blocks).map(|lba| self.oracle.now(lba)).collect();
             self.reading.push(Reading { lba, plan, buffer, expected });
@@ -347,7 +405,11 @@ impl Rig {
             && let Some(result) = volume.poll_resized()
         {
             assert!(result.is_ok() || self.failed.is_some(), "{result:?}, {:?}", self.setup);
+            let result = result.map_err(|_| IoFailed);
             self.resizing = false;
+            if let Some(tag) = self.discards.take() {
+                self.oracle.done(Done { tag, result });
+            }
             // What is behind a smaller end belongs to somebody else.
             self.disk.scribble(volume.layout().geometry().backing_blocks);
         }
@@ -620,11 +682,11 @@ impl Rig {
     /// Reads the map as a whole, so that live blocks can be counted anew.
     pub(crate) fn assert_counts(&mut self) {
         if self.setup.options.map_pages == usize::MAX && self.settle() {
-            let blocks = self.volume.logical_blocks();
+            let (member, blocks) = (self.member, self.blocks());
             let (volume, disk) = (&mut *self.volume, &mut self.disk);
-            let found = read_all(volume, disk, MemberId::DEVICE, 0..blocks);
+            let found = read_all(volume, disk, member, 0..blocks);
             found.expect("everything can be read");
-            let family = read_family(volume, disk, None, blocks).expect("readable");
+            let family = read_family(volume, disk, None).expect("readable");
             self.oracle.check_family(&family).unwrap_or_else(|what| panic!("{what}"));
             self.settle();
             if let Some(wrong) = self.volume.as_log().and_then(Volume::recount) {
@@ -658,10 +720,16 @@ pub(crate) fn assert_fixed(volume: &dyn Engine) {
     assert_eq!(fixed, expected, "log segments with labels and roots");
 }
 
+/// What the host uses, and its blocks.
+pub(crate) fn host_of(setup: &Setup, volume: &dyn Engine) -> (MemberId, u64) {
+    let clone = volume.as_log().filter(|_| setup.cloned).and_then(|volume| volume.member(HOST));
+    clone.map_or_else(|| (MemberId::DEVICE, volume.logical_blocks()), |info| (info.id, info.blocks))
+}
+
 /// The snapshots of a volume, oldest first.
 pub(crate) fn snapshots(volume: &dyn Engine) -> Vec<MemberInfo> {
     let members = volume.as_log().into_iter().flat_map(Volume::members);
-    members.filter(|info| info.id != MemberId::DEVICE && !info.deleted).collect()
+    members.filter(|info| !info.writable && !info.deleted).collect()
 }
 
 /// What the snapshots hold, in some ranges or as a whole.
@@ -669,13 +737,12 @@ pub(crate) fn read_family(
     volume: &mut dyn Engine,
     disk: &mut Disk,
     look: Option<&[std::ops::Range<u64>]>,
-    blocks: u64,
 ) -> Result<Vec<Found>, String> {
-    let (mut all, whole) = (Vec::new(), 0..blocks);
+    let mut all = Vec::new();
     for info in snapshots(volume) {
-        let mut found = vec![None; index64(blocks)];
-        let all_of_it = std::slice::from_ref(&whole);
-        for range in look.unwrap_or(all_of_it) {
+        let whole = 0..info.blocks;
+        let mut found = vec![None; index64(info.blocks)];
+        for range in look.unwrap_or_else(|| std::slice::from_ref(&whole)) {
             let part = read_all(volume, disk, info.id, range.clone())?;
             found[index64(range.start)..index64(range.end)].copy_from_slice(&part);
         }

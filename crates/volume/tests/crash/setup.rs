@@ -4,7 +4,8 @@ use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, 
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{
-    Areas, CleanMove, JournalStreams, Options, TRANSACTION_PAIRS_MAX, Trim, Victim, format,
+    Areas, CleanMove, JournalStreams, MemberId, Options, TRANSACTION_PAIRS_MAX, Trim, Victim,
+    drive, format, mount, settle,
 };
 
 use crate::disk::Disk;
@@ -22,6 +23,8 @@ pub(crate) struct Setup {
     pub(crate) file_blocks: u64,
     pub(crate) logical_blocks: u64,
     pub(crate) unit_blocks: u32,
+    /// The host uses a clone of the device, which stays as it is.
+    pub(crate) cloned: bool,
     /// What zones the backing has, if it has any.
     pub(crate) zones: Option<ZoneSetup>,
     /// One in so many remaps fails; 0: none does.
@@ -72,6 +75,7 @@ impl Setup {
             file_blocks: backing_blocks,
             logical_blocks,
             unit_blocks: 1,
+            cloned: false,
             zones: None,
             refused_remaps: 0,
             options,
@@ -200,7 +204,23 @@ impl Setup {
         image.zones = self.zones.map(|zones| Zones::new(zones, self.file_blocks));
         let mut disk = Disk::new(image);
         format(&mut disk, &self.label()).expect("a volume that fits");
+        if self.cloned {
+            make_clone(&mut disk, self);
+        }
         assert_eq!(disk.volatile(), 0, "a new volume is durable");
         disk
     }
+}
+
+/// Name of the clone that the host uses.
+pub(crate) const HOST: &str = "host";
+
+fn make_clone(disk: &mut Disk, setup: &Setup) {
+    let opened = mount(disk, setup.file_blocks, setup.options);
+    let (mut volume, _) = opened.expect("a new volume opens");
+    let name = VolumeName::new(HOST).expect("a short name");
+    volume.make_clone(1, MemberId::DEVICE, &name).expect("there is no other member");
+    drive(&mut volume, disk, Nanos::new(1));
+    volume.close();
+    assert!(settle(&mut volume, disk, Nanos::new(1)), "it is closed");
 }

@@ -237,7 +237,7 @@ fn recover(
     }
     drive(&mut *volume, &mut disk, Nanos::new(1));
     oracle.check(recovery.seq, &found)?;
-    let family = read_family(&mut *volume, &mut disk, Some(&LOOK), oracle.blocks())?;
+    let family = read_family(&mut *volume, &mut disk, Some(&LOOK))?;
     oracle.check_family(&family)?;
     Ok((recovery.seq, family.into_iter().map(|(info, _)| info).collect()))
 }

@@ -68,15 +68,19 @@ fn delete(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
     deleted.map(|()| Value::Null).map_err(|error| error.to_string())
 }
 
-/// `bytes`, `backing_bytes` and `discard_tail`; what is absent stays as it is. The front ends tell clients that connect
-/// later.
+/// `bytes`, `backing_bytes` and `discard_tail`; what is absent stays as it is. `member`, a clone whose size is meant. The front
+/// ends tell clients that connect later.
 fn resize(device: &VolumeDevice, request: &Value) -> Result<Value, String> {
     let to = VolumeResize {
         bytes: number(request, "bytes")?,
         backing_bytes: number(request, "backing_bytes")?,
         discard_tail: request["discard_tail"] == true,
     };
-    device.resize(&to).map(|()| Value::Null).map_err(|error| error.to_string())
+    let done = match request["member"].as_str() {
+        Some(name) => device.member(name).and_then(|member| member.resize(&to)),
+        None => device.resize(&to),
+    };
+    done.map(|()| Value::Null).map_err(|error| error.to_string())
 }
 
 /// `action`: start, stop or status.

@@ -160,17 +160,17 @@ fn map<B: Backing>(
     lba: u64,
     member: Option<&str>,
 ) -> Result<Value, CliError> {
-    let blocks = volume.layout().geometry().logical_blocks;
+    let (member, blocks) = match member {
+        None => (MemberId::DEVICE, volume.layout().geometry().logical_blocks),
+        Some(name) => {
+            let info = volume.member(name).ok_or(FamilyError::Missing);
+            info.map(|info| (info.id, info.blocks)).map_err(VolumeError::from)?
+        }
+    };
     if lba >= blocks {
         let text = format!("block {lba}; expected one of 0 to {}", blocks - 1);
         return Err(CliError::new(Exit::Usage, "volume::block", text));
     }
-    let member = match member {
-        None => MemberId::DEVICE,
-        Some(name) => {
-            volume.member(name).ok_or(FamilyError::Missing).map_err(VolumeError::from)?.id
-        }
-    };
     let found = volume.look_up(backing, member, Lba::new(lba));
     let Some((at, crc)) = found else {
         let text = format!("the map of block {lba} cannot be read");

@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use onefold_device::{VolumeDevice, VolumeError, VolumeOptions};
 use onefold_format::volume::VolumeName;
+use onefold_units::PAGE_BYTES;
 use onefold_volume::{MemberInfo, Options, open_read_only};
 use serde_json::{Value, json};
 
 use crate::cmd::control;
+use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
@@ -145,7 +147,8 @@ fn lines(members: &Value) -> String {
             None => "one that was deleted".to_owned(),
         };
         let deleted = if member["deleted"] == true { ", being freed" } else { "" };
-        format!("{}: {} of {parent}{deleted}\n", word("name"), word("kind"))
+        let size = render::size(member["bytes"].as_u64().unwrap_or(0));
+        format!("{}: {} of {parent}, {size}{deleted}\n", word("name"), word("kind"))
     };
     list.iter().map(line).collect()
 }
@@ -158,6 +161,7 @@ pub(super) fn describe(members: &[MemberInfo]) -> Value {
             "parent": info.parent.raw(),
             "name": info.name,
             "kind": kind(info),
+            "bytes": info.blocks * PAGE_BYTES,
             "deleted": info.deleted,
             "batch": info.seq,
         })
