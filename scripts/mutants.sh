@@ -183,6 +183,8 @@ volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flu
 volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
 volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
 volume|resize-forgets|resize/shrink.rs|s/self\.map\.image\(key\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(key\)/key == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
+volume|resize-rot-waits|resize/shrink.rs|s/find\(\|key\| self\.map\.ready\(\*key\) == Ready::Damaged\)/find(|_| false)/|a page behind a smaller end that cannot be read any more is told
+volume|resize-rot-retried|resize/shrink.rs|s/blocks: end\.min\(page_end\) - at/blocks: end.max(page_end) - at/|.. also one that is not the first
 volume|resize-unswept|resize/shrink.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
 volume|resize-stays|resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/mod.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped

@@ -289,7 +289,7 @@ impl Volume {
     fn advance_resize(&mut self, mut work: Work) -> Result<Option<Work>, ResizeError> {
         work.phase = match work.phase {
             Phase::Clear { at, discard } => self.clear_tail(work.slot, at, discard)?,
-            Phase::Forget => self.forget_tail(work.slot, work.blocks),
+            Phase::Forget => self.forget_tail(work.slot, work.blocks)?,
             Phase::Evacuate => self.evacuate()?,
             Phase::Checkpoint { number } if self.checkpoint.committed() >= number => {
                 self.hold_zones();

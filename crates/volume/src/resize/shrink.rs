@@ -6,6 +6,7 @@ use onefold_units::{Lba, LogSegmentId};
 
 use super::{Phase, ResizeError};
 use crate::family::pages_of;
+use crate::faults::first_lba;
 use crate::host::Range;
 use crate::layout::Layout;
 use crate::log::Stream;
@@ -29,7 +30,9 @@ impl Volume {
         if at >= end {
             return Ok(Phase::Forget);
         }
-        let range = Range { lba: Lba::new(at), blocks: end - at };
+        // Page by page, so that it is known which one cannot be read.
+        let page_end = (at / PAGE_ENTRIES_U64 + 1) * PAGE_ENTRIES_U64;
+        let range = Range { lba: Lba::new(at), blocks: end.min(page_end) - at };
         let key = Map::key(slot, index64(at / PAGE_ENTRIES_U64));
         if self.map.ready(key) == Ready::Damaged {
             return Err(ResizeError::Unreadable { lba: at });
@@ -43,18 +46,21 @@ impl Volume {
         Ok(Phase::Clear { at: at + done, discard })
     }
 
-    /// Waits until no page behind the new end has an image.
-    pub(super) fn forget_tail(&mut self, slot: usize, blocks: u64) -> Phase {
+    /// Waits until no page behind the new end has an image. The sweep passes those that cannot be read any more.
+    pub(super) fn forget_tail(&mut self, slot: usize, blocks: u64) -> Result<Phase, ResizeError> {
         let first = pages_of(blocks);
         let mut keys = self.map.keys_of(slot).skip(first);
+        if let Some(key) = keys.clone().find(|key| self.map.ready(*key) == Ready::Damaged) {
+            return Err(ResizeError::Unreadable { lba: first_lba(Map::of_key(key).1).raw() });
+        }
         if !keys.any(|key| self.map.image(key).page.is_block() || self.map.is_dirty(key)) {
-            return if slot == 0 { self.after_next_checkpoint() } else { Phase::Apply };
+            return Ok(if slot == 0 { self.after_next_checkpoint() } else { Phase::Apply });
         }
         if !self.is_settling() {
             self.checkpoint.sweep_from(first);
             self.want_checkpoint();
         }
-        Phase::Forget
+        Ok(Phase::Forget)
     }
 
     pub(super) fn after_next_checkpoint(&mut self) -> Phase {

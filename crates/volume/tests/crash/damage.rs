@@ -6,7 +6,10 @@ use onefold_format::volume::{
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{Engine, Range, ReadPlan, Refusal, drive, mount_read_only};
+use onefold_volume::{
+    Engine, IoKind, MemberId, Range, ReadPlan, Refusal, Resize, ResizeError, Volume, drive,
+    execute, mount_read_only,
+};
 
 use crate::disk::Disk;
 use crate::image::{Image, block};
@@ -250,6 +253,94 @@ fn a_rotten_page_of_the_map_does_not_stop_the_sweep() {
             assert_eq!(found, Some(state[index64(lba)]), "block {lba} of page {page}");
         }
     }
+}
+
+/// Images of the map pages of a member.
+fn images_of(image: &Image, setup: &Setup, member: usize) -> Vec<u64> {
+    let body = newest_body(image, &root_addresses(setup.backing_blocks));
+    let at = u64::from(body.members[member].directory[0].location.raw());
+    let directory = DirectoryBlock::decode(&image.get(at)[..], &UUID, at).expect("whole");
+    directory.entries.iter().map(|entry| entry.page.raw().into()).collect()
+}
+
+/// How a resize ends where a block cannot be read any more after so many times.
+fn resize_with(
+    setup: &Setup,
+    image: &Image,
+    to: Resize,
+    rotten: (u64, u32),
+) -> Result<(), ResizeError> {
+    let mut disk = Disk::new(image.clone());
+    let (mut volume, _) = open(&mut disk, setup).expect("it opens");
+    volume.as_log_mut().expect("a volume of mode log").resize(to).expect("it begins");
+    let (at, mut left) = rotten;
+    for _ in 0..10_000 {
+        volume.pump(Nanos::new(1));
+        while let Some(io) = volume.poll_io() {
+            let first = u64::from(io.at.raw());
+            let result = execute(&mut *volume, &mut disk, io);
+            if io.kind == IoKind::Read && (first..first + u64::from(io.blocks)).contains(&at) {
+                if left == 0 {
+                    let from = index64(at - first) * BLOCK;
+                    volume.buffer_mut(io.id)[from..from + BLOCK].fill(7);
+                }
+                left = left.saturating_sub(1);
+            }
+            volume.completed(Nanos::new(1), io.id, result);
+        }
+        if let Some(end) = volume.as_log_mut().and_then(Volume::poll_resized) {
+            return end;
+        }
+    }
+    panic!("{to:?} does not end with {rotten:?}");
+}
+
+/// What lies behind a smaller end and cannot be read is told, whether that is found when the tail is looked at or when its images
+/// are to go; what a snapshot has there does not matter.
+#[test]
+fn a_rotten_page_behind_a_smaller_end_is_told() {
+    const PAGES: u64 = 20;
+    const LEFT: u64 = 5;
+    let fill = |rig: &mut Rig, pages: std::ops::Range<u64>| {
+        for page in pages {
+            let lba = page * 1024 + rig.rng.below(1000);
+            assert!(rig.run(Op::Write { lba, blocks: 3, fua: false }));
+        }
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+    };
+    let mut setup = Setup::of(64 * 420, PAGES * 1024, OPTIONS);
+    let mut rig = Rig::new(setup, 4);
+    (0..20).for_each(|_| fill(&mut rig, 0..PAGES));
+    assert!(rig.run(Op::Snapshot) && rig.settle());
+    (0..20).for_each(|_| fill(&mut rig, 0..PAGES));
+    let image = rig.disk.view().clone();
+    let (own, of_snapshot) = (images_of(&image, &setup, 0), images_of(&image, &setup, 1));
+    let to = |discard| Resize::Logical { member: MemberId::DEVICE, blocks: LEFT * 1024, discard };
+    for page in [LEFT, LEFT + 7, PAGES - 1] {
+        let at = index64(page);
+        assert_ne!(own[at], of_snapshot[at]);
+        let unreadable = Err(ResizeError::Unreadable { lba: page * 1024 });
+        assert_eq!(resize_with(&setup, &image, to(true), (own[at], 0)), unreadable);
+        assert_eq!(resize_with(&setup, &image, to(true), (of_snapshot[at], 0)), Ok(()));
+    }
+    // The tail maps nothing any more, but it has images: the sweep, which begins anew, had enough with the pages before it.
+    rig = rig.cut_and_reopen(0).expect("it opens");
+    let tail = Op::Trim { lba: LEFT * 1024, blocks: (PAGES - LEFT) * 1024 };
+    assert!(rig.run(tail));
+    fill(&mut rig, 0..LEFT);
+    let image = rig.disk.view().clone();
+    let body = newest_body(&image, &root_addresses(setup.backing_blocks));
+    let run = body.runs.last().expect("the tail is trimmed").extents[0].location.raw();
+    // Less memory than the tail has pages, so that what the run says of them is read when the tail is looked at, and again for the
+    // sweep.
+    setup.options.map_pages = 8;
+    let ends: Vec<_> =
+        (0..100).map(|reads| resize_with(&setup, &image, to(false), (run.into(), reads))).collect();
+    let at_a_look = index64(PAGES - LEFT);
+    let told = |end: &Result<(), ResizeError>| matches!(end, Err(ResizeError::Unreadable { .. }));
+    let good = ends.iter().position(Result::is_ok).expect("it ends well with few errors");
+    assert!(good > at_a_look && ends[..good].iter().all(told), "{ends:?}");
+    assert!(ends[good..].iter().all(Result::is_ok), "{ends:?}");
 }
 
 /// The operation that wrote a block.
