@@ -536,8 +536,8 @@ fn a_served_volume_changes_its_size_beside_snapshots() {
     }
     drop((disk, monday, trial));
     assert_eq!(server.terminate(), Some(0));
-    let list = json(&["snapshot", "list", text(&path)]);
-    assert_eq!((&list[0]["bytes"], &list[1]["bytes"]), (&(16 << 20).into(), &(32 << 20).into()));
+    let kept = json(&["snapshot", "list", text(&path)]);
+    assert_eq!((&kept[0]["bytes"], &kept[1]["bytes"]), (&(16 << 20).into(), &(32 << 20).into()));
     let smaller = ["resize", text(&path), "--size", "20MiB", "--member", "trial"];
     assert!(message(&volume(&smaller)).contains("holds data"));
     json(&[&smaller[..], &["--discard-tail"]].concat());

@@ -598,7 +598,7 @@ fn snapshots_and_clones_beside_the_device() {
     VolumeDevice::format(&backing, &spec, false).unwrap();
     drop(backing);
     let mut rng = Rng::new(3);
-    let name = |text| onefold_format::volume::VolumeName::new(text).unwrap();
+    let name = |text| VolumeName::new(text).unwrap();
     let device = open(&path, WAYS[0]).unwrap();
     let mut device = Rig { model: vec![0; usize::try_from(device.size()).unwrap()], device };
     device.work(&mut rng, 150);
@@ -651,7 +651,7 @@ fn full_of_a_snapshot(path: &Path) -> u64 {
     for offset in (0..size).step_by(1 << 20) {
         device.write(offset, &piece, false).unwrap();
     }
-    device.make_snapshot(&onefold_format::volume::VolumeName::new("daily").unwrap()).unwrap();
+    device.make_snapshot(&VolumeName::new("daily").unwrap()).unwrap();
     let full = |offset: &u64| device.write(*offset, &piece, false) == Err(Status::NoSpace);
     let full = (0..size).step_by(1 << 20).find(full).expect("a snapshot takes space");
     device.close().unwrap();

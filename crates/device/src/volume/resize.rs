@@ -79,7 +79,9 @@ impl VolumeDevice {
             if let Some(result) = volume.poll_resized() {
                 let bytes = bytes_of(volume, self.member).filter(|bytes| self.size.set(*bytes));
                 drop(state);
-                bytes.into_iter().for_each(|bytes| self.size.tell(bytes));
+                if let Some(bytes) = bytes {
+                    self.size.tell(bytes);
+                }
                 return Ok(result?);
             }
             state = shared.wait(state);
