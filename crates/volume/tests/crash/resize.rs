@@ -199,6 +199,24 @@ fn random_cuts_of_resized_families() {
     });
 }
 
+/// A write behind the old end of a clone is taken when a root says the new one, so no power cut takes it away.
+#[test]
+fn what_is_written_behind_the_old_end_of_a_clone_stays() {
+    let setup = Setup { cloned: true, ..Setup::of(64 * 134, 2000, OPTIONS) };
+    for (seed, steps) in (0..400).map(|n| (n, n % 25)) {
+        let mut rig = Rig::new(setup, seed);
+        rig.oracle.extend(3000);
+        rig.order = Order::InTurn;
+        assert!(rig.run(Op::Resize(resize_to(3000))));
+        while rig.resizing {
+            rig.step();
+        }
+        assert!(rig.run(Op::Write { lba: 2500, blocks: 3, fua: true }));
+        (0..steps).for_each(|_| rig.step());
+        rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what} after {steps} steps"));
+    }
+}
+
 fn work_on_a_family(rig: &mut Rig, rng: &mut Rng) {
     let mut blocks = rig.blocks();
     for _ in 0..400 {
