@@ -100,7 +100,7 @@ administrate() {
 
 round() {
   local fs=$1 number=$2 until=$((SECONDS + ROUND))
-  # A killed administrator's snapshot may be left, and volumes with snapshots keep their size.
+  # A killed administrator's snapshot may be left.
   volume snapshot delete "$image" during > /dev/null 2>&1
   must "resize of the volume" volume resize "$image" --size $((number < 32 ? 512 + number * 4 : 640))MiB
   must serve serve
