@@ -438,14 +438,18 @@ fn a_killed_process_loses_nothing_that_was_flushed() {
     }
 }
 
+/// A volume of 40 MiB on a file of four times as much.
+fn format_40_mib(path: &Path) {
+    let backing = VolumeBacking::create(path, 160 * MIB).unwrap();
+    let spec = VolumeSpec { bytes: Some(40 * MIB), ..VolumeSpec::default() };
+    VolumeDevice::format(&backing, &spec, false).unwrap();
+}
+
 #[test]
 fn sizes_change_while_it_is_used() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("volume");
-    let backing = VolumeBacking::create(&path, 160 * MIB).unwrap();
-    let spec = VolumeSpec { bytes: Some(40 * MIB), ..VolumeSpec::default() };
-    VolumeDevice::format(&backing, &spec, false).unwrap();
-    drop(backing);
+    format_40_mib(&path);
     let model = vec![0; usize::try_from(40 * MIB).unwrap()];
     let mut rig = Rig { device: open(&path, WAYS[0]).unwrap(), model };
     let mut rng = Rng::new(4);
@@ -487,10 +491,7 @@ fn sizes_change_while_it_is_used() {
 fn members_have_sizes_of_their_own() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("volume");
-    let backing = VolumeBacking::create(&path, 160 * MIB).unwrap();
-    let spec = VolumeSpec { bytes: Some(40 * MIB), ..VolumeSpec::default() };
-    VolumeDevice::format(&backing, &spec, false).unwrap();
-    drop(backing);
+    format_40_mib(&path);
     let device = open(&path, WAYS[0]).unwrap();
     let last = 40 * MIB - 4096;
     device.write(last, &[1; 4096], false).unwrap();

@@ -23,6 +23,7 @@ mod room;
 mod sweep;
 mod write;
 
+pub(crate) use room::IMAGE;
 pub(crate) use write::extents;
 
 use std::collections::{BTreeSet, VecDeque};

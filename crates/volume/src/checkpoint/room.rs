@@ -14,8 +14,8 @@ use crate::volume::Volume;
 /// Blocks that a run takes at least: records and their index.
 const RUN_MIN: u64 = 2;
 
-/// Blocks of an image: a page and its checksums.
-const IMAGE: u64 = 2;
+/// Blocks of the image of a map page: the page and its checksums.
+pub(crate) const IMAGE: u64 = 2;
 
 /// Blocks of a body that describes few log segments and runs, twice.
 const BODY: u64 = 16;

@@ -3,7 +3,7 @@
 use onefold_format::volume::RunRecord;
 use onefold_units::convert::{index64, u64_from};
 
-use super::room::blocks_of_sweep;
+use super::room::{IMAGE, blocks_of_sweep};
 use super::{
     Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN,
     SweptPage,
@@ -213,7 +213,7 @@ impl Volume {
             images += 1;
         }
         let directories = self.family.slots().map(|slot| self.family.of(slot).directory.len());
-        let blocks = 2 * images + u64_from(directories.sum());
+        let blocks = IMAGE * images + u64_from(directories.sum());
         let segments = blocks.div_ceil(u64::from(self.layout.packed())) + 1;
         let available = u64::from(self.segments.available());
         images > 0 && segments + u64::from(Layout::reserve()) <= available

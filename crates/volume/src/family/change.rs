@@ -73,8 +73,7 @@ impl Volume {
     ) -> Result<(), FamilyError> {
         self.check_family()?;
         let family = &self.family;
-        let changing = |kin: &Kin| matches!(kin.life, Life::Coming { .. });
-        if family.wish.is_some() || family.slot_where(changing).is_some() {
+        if family.awaits_member() || family.is_one_coming() {
             return Err(FamilyError::Busy);
         }
         if name.as_str().is_empty() {

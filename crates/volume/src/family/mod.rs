@@ -321,6 +321,11 @@ impl Family {
         self.wish.is_some()
     }
 
+    /// Whether a member comes with the checkpoint under way.
+    pub(crate) fn is_one_coming(&self) -> bool {
+        self.slot_where(|kin| matches!(kin.life, Life::Coming { .. })).is_some()
+    }
+
     /// Blocks of the largest member.
     pub(crate) fn largest(&self) -> u64 {
         self.list.iter().flatten().map(|kin| kin.blocks).max().unwrap_or(0)

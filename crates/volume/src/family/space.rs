@@ -8,7 +8,8 @@ use onefold_format::volume::DIRECTORY_ENTRIES;
 use onefold_units::Lba;
 use onefold_units::convert::{index, index64, narrow, u32_from, u64_from};
 
-use super::{FamilyError, Kin, Life};
+use super::{FamilyError, Life};
+use crate::checkpoint::IMAGE;
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::CLEAN_RECORDS_MAX;
@@ -31,9 +32,6 @@ pub struct Usage {
 /// Log segments of checkpoints as a multiple of what is live there: none is emptied before half of all is dead
 /// ([`Volume::meta_is_sparse`]).
 const LOG_PER_LIVE: u64 = 2;
-
-/// Blocks of the image of a map page: the page and its checksums.
-const IMAGE: u64 = 2;
 
 /// How much data the members may have.
 #[derive(Clone, Copy, Debug)]
@@ -95,10 +93,7 @@ impl Volume {
             let kin = self.family.of(slot);
             add(slot, !kin.read_only && matches!(kin.life, Life::Here | Life::Coming { .. }));
         }
-        let is_coming = |kin: &Kin| matches!(kin.life, Life::Coming { .. });
-        if let Some(wish) =
-            self.family.wish.as_ref().filter(|_| self.family.slot_where(is_coming).is_none())
-        {
+        if let Some(wish) = self.family.wish.as_ref().filter(|_| !self.family.is_one_coming()) {
             add(wish.parent, !wish.read_only);
         }
         census
