@@ -259,7 +259,10 @@ volume|preload-over|preload.rs|s/self\.map\.pages_of_all\(\) > self\.options\.ma
 volume|preload-crowd|faults.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
 volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
 volume|batch-long|service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing
-volume|victim-full|clean/victim.rs|s/ - if urgent \{ 0 \} else \{ blocks \/ 16 \}//|the cleaner does not copy nearly full log segments while it has time
+volume|victim-full|clean/victim.rs|s/ - least;/;/|the cleaner does not copy nearly full log segments while it has time
+volume|victim-late|clean/victim.rs|s/\|least\| least\.min\(most\)/|_| if above == 0 { 0 } else { most }/|.. and begins with those before the last free one is about to be taken
+volume|victims-unfit|clean.rs|s/!self\.has_room_to_move\(live\)/false/|no victim is begun beside others that would not fit with them
+volume|map-uncompacted|checkpoint/compact.rs|s/self\.is_cleaner_stuck\(\) \&\&/false \&\&/|checkpoints make room where the cleaner has none
 volume|rebuilt-offline|rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
 volume|batch-full|append.rs|s/let short = self\.segments\.free_count\(\) < self\.reserve\(\);/let short = false;/|batches are long where log segments are short
 volume|batch-least|service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host

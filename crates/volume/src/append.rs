@@ -40,6 +40,17 @@ impl Volume {
         self.log.batches_left(stream) >= index(more) && has_segment
     }
 
+    /// Blocks that a stream that is not the host's may take until a checkpoint gives more log segments back.
+    pub(crate) fn room_of(&self, stream: Stream) -> u64 {
+        let full = self.layout.full_blocks();
+        let state = self.log.stream(stream);
+        let open = state.open.map(|open| self.log.batch(open));
+        let taken = state.used + open.map_or(0, |batch| batch.capacity - batch.room());
+        let rest = state.segment.map_or(0, |_| full.saturating_sub(taken));
+        let segments = self.segments.available().saturating_sub(self.kept_from(stream));
+        u64::from(segments) * u64::from(full) + u64::from(rest)
+    }
+
     /// The batch of a stream that has room for a block; [`Volume::can_append`] said that there is one.
     pub(crate) fn batch_with_room(&mut self, stream: Stream) -> BatchId {
         if let Some(open) = self.log.stream(stream).open {

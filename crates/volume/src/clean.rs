@@ -143,11 +143,22 @@ impl Volume {
         }
         let Some(segment) = self.choose_victim() else { return false };
         let live = self.segments.of(segment).live;
+        if !self.cleaner.walks.is_empty() && !self.has_room_to_move(live) {
+            return false;
+        }
         let share = f64::from(live) / f64::from(self.segment_blocks());
         self.cleaner.utilisation += (share - self.cleaner.utilisation) / 8.0;
         self.segments.pin(segment);
         self.cleaner.walks.push(Walk::new(segment, self.cleaner_remaps()));
         true
+    }
+
+    /// Whether all that is live in the victims fits where the cleaner may put it, and so many blocks more: several that come to a stop half
+    /// way give back less than one that is empty.
+    fn has_room_to_move(&self, more: u32) -> bool {
+        let walks = self.cleaner.walks.iter();
+        let live = walks.map(|walk| u64::from(self.segments.of(walk.segment).live)).sum::<u64>();
+        live + u64::from(more) <= self.room_of(Stream::Clean)
     }
 
     /// Whether a first victim is needed.

@@ -45,12 +45,9 @@ impl Volume {
 
     /// Blocks that the checkpoint that begins now may take for its sweep.
     pub(super) fn room_for_sweep(&self) -> u64 {
-        let full = self.layout.full_blocks();
-        let state = self.log.stream(Stream::Meta);
-        let rest = state.segment.map_or(0, |_| full.saturating_sub(state.used));
-        let room = u64::from(self.segments.available()) * u64::from(full) + u64::from(rest);
         let records = self.map.dirty_entries() / u64_from(RUN_BLOCK_RECORDS);
         let body = u64_from(self.checkpoint.body.len()) + BODY;
-        room.saturating_sub(self.member_count() * RUN_MIN + 2 * records + body)
+        self.room_of(Stream::Meta)
+            .saturating_sub(self.member_count() * RUN_MIN + 2 * records + body)
     }
 }

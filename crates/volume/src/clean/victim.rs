@@ -9,18 +9,17 @@ use crate::volume::Volume;
 impl Volume {
     /// The log segment to clean next.
     pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
-        let urgent = self.free_soon() <= self.reserve() + 1;
-        let greedy = urgent || self.options.victim == Victim::Greedy;
+        let least = self.least_gain();
+        let greedy = least == 0 || self.options.victim == Victim::Greedy;
         let blocks = self.segment_blocks();
-        // What gives back less than a sixteenth is only worth its copies where nothing else is left.
-        let full = self.layout.full_blocks() - if urgent { 0 } else { blocks / 16 };
+        let full = self.layout.full_blocks() - least;
         let now = self.segments.next_epoch();
         let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable());
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {
             return Some(id);
         }
         let candidates = cleanable().filter(|(_, segment)| {
-            // A full log segment gives nothing back, and one of a journal is empty soon.
+            // One that is full gives nothing back, and one of a journal is empty soon.
             segment.live < full && !self.journal.protects(segment)
         });
         if greedy {
@@ -34,5 +33,17 @@ impl Volume {
             .map(|(id, segment)| (score(segment.live, segment.epoch), id))
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
             .map(|(_, id)| id)
+    }
+
+    /// Blocks that a victim has to give back at least. Less than a sixteenth of a log segment is worth its copies only where nothing else is
+    /// left: the fewer are free, the less. Where many give back a little each, that takes many of them and the checkpoints between, so it
+    /// cannot wait until the last is about to be taken.
+    fn least_gain(&self) -> u32 {
+        let urgent = self.reserve() + 1;
+        let above = self.free_soon().saturating_sub(urgent);
+        let between =
+            self.low().min(self.family.kept_more + self.layout.low()).saturating_sub(urgent);
+        let most = self.segment_blocks() / 16;
+        (most * above).checked_div(between).map_or(0, |least| least.min(most))
     }
 }

@@ -147,3 +147,34 @@ fn full_volumes_can_always_be_overwritten() {
             .unwrap_or_else(|what| panic!("{what}: {geometry:?}, {options:?}"));
     });
 }
+
+/// Batches of 16 blocks leave 60 of 64 in each log segment, so the cleaner gains three in each: many have to be emptied, and begun with
+/// early enough, before the last is taken.
+#[test]
+fn volumes_of_many_log_segments_can_be_filled() {
+    // In the last one, only when the host waits: four victims at a time would come to a stop half way.
+    for (segments, clean_below) in [(600, None), (6000, None), (600, Some(0))] {
+        let backing_blocks = 64 * segments;
+        let of = |logical_blocks| Geometry {
+            backing_blocks,
+            segment_blocks: 64,
+            zone_blocks: 0,
+            unit_blocks: 1,
+            logical_blocks,
+        };
+        let blocks = Layout::new(of(1)).expect("a geometry").logical_max();
+        let options = Options {
+            batch_blocks: 16,
+            batches: 32,
+            checkpoint_blocks: 1024,
+            bytes: false,
+            clean_below,
+            ..Options::default()
+        };
+        let mut full = Full::new(of(blocks), options);
+        for at in (0..blocks).step_by(200) {
+            full.write(at, 200.min(blocks - at), false)
+                .unwrap_or_else(|what| panic!("{what}: at block {at} of {blocks}"));
+        }
+    }
+}
