@@ -262,7 +262,7 @@ volume|batch-long|service.rs|s/let each = took\.saturating_mul\(16\)/let each = 
 volume|victim-full|clean/victim.rs|s/ - least;/;/|the cleaner does not copy nearly full log segments while it has time
 volume|victim-late|clean/victim.rs|s/\|least\| least\.min\(most\)/|_| if above == 0 { 0 } else { most }/|.. and begins with those before the last free one is about to be taken
 volume|victims-unfit|clean.rs|s/!self\.has_room_to_move\(live\)/false/|no victim is begun beside others that would not fit with them
-volume|map-uncompacted|checkpoint/compact.rs|s/self\.is_cleaner_stuck\(\) \&\&/false \&\&/|checkpoints make room where the cleaner has none
+volume|map-unkept|family/space.rs|s/ \+ grows;/;/|what the map may still take is kept from the host and the cleaner
 volume|rebuilt-offline|rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
 volume|batch-full|append.rs|s/let short = self\.segments\.free_count\(\) < self\.reserve\(\);/let short = false;/|batches are long where log segments are short
 volume|batch-least|service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host

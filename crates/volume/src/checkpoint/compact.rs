@@ -5,7 +5,7 @@
 //! the map should, the next sweeps write the pages anew that lie in the emptiest of these.
 
 use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState};
-use onefold_units::convert::{narrow, u32_from};
+use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::log::Stream;
@@ -30,28 +30,9 @@ impl Volume {
         self.meta().map(|segment| u64::from(segment.live)).sum()
     }
 
-    /// Whether checkpoints take more of the log than the map of the device should, and most of that is dead. Where the cleaner cannot go on
-    /// without it, they make room as long as they gain more than they write.
+    /// Whether checkpoints take more of the log than the map of the device should, and most of that is dead.
     pub(crate) fn meta_is_sparse(&self) -> bool {
-        let live = self.meta_live();
-        let segments = self.meta_segments();
-        segments > self.map_takes(live)
-            || self.is_cleaner_stuck() && segments > self.map_needs(live)
-    }
-
-    /// Log segments that so many live blocks of the map fit into, a fifth of each dead, and those of a checkpoint.
-    fn map_needs(&self, live: u64) -> u32 {
-        let blocks = live + live / 4;
-        narrow(blocks.div_ceil(self.layout.full_blocks().into()))
-            + self.checkpoint_segments(self.member_count())
-    }
-
-    /// Whether the cleaner has no log segment to move blocks to, and there is none that the next checkpoint would give back.
-    fn is_cleaner_stuck(&self) -> bool {
-        let (available, free) = (self.segments.available(), self.segments.free_count());
-        available <= self.kept_from(Stream::Clean)
-            && free <= available
-            && self.segments.empty_count() == 0
+        self.meta_segments() > self.map_takes(self.meta_live())
     }
 
     /// Has the sweep empty log segments of the map, as many as their blocks fit into one.

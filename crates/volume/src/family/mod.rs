@@ -258,7 +258,7 @@ pub(crate) struct Family {
     capacity: Capacity,
     /// A write waits for what a checkpoint may find to be room.
     pub(crate) waits: bool,
-    /// Log segments that are kept for a checkpoint of all members beside the two for one of the device.
+    /// Log segments that are kept for a checkpoint of all members beside the two for one of the device, and for what the map may grow to.
     pub(crate) kept_more: u32,
 }
 

@@ -214,7 +214,9 @@ impl Volume {
 
     /// Log segments of the map come and go with checkpoints.
     pub(crate) fn measure_capacity(&mut self) {
-        self.family.kept_more = self.kept_for(self.member_count());
+        // Taken by the host, what the map may still grow to would be taken from the cleaner.
+        let grows = self.map_takes(self.meta_live()).saturating_sub(self.meta_segments());
+        self.family.kept_more = self.kept_for(self.member_count()) + grows;
         self.family.waits = false;
         self.family.capacity = self.capacity();
     }
