@@ -10,7 +10,9 @@ BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-TEST_STEPS := setup-if-possible fmt clippy unit doc tidy oracle instructions fuzz-smoke file-systems study-short crash-short database-short
+# Steps of `make test`, and those that run beside them because they wait for disks most of the time.
+TEST_STEPS := fmt clippy unit doc tidy oracle instructions study-short fuzz-smoke
+WAITING_STEPS := file-systems crash-short database-short
 
 .PHONY: help
 help: ## Show this list
@@ -21,8 +23,8 @@ demo: ## Build, run a recorded trace through two presets, mount an emulated SSD 
 	scripts/demo.sh
 
 .PHONY: test
-test: ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, file systems, short crash campaigns
-	@scripts/test.sh $(TEST_STEPS)
+test: setup-if-possible ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, file systems, short crash campaigns
+	@scripts/test.sh $(TEST_STEPS) --beside $(WAITING_STEPS)
 
 .PHONY: bench
 bench: ## Speed of the simulator, of the served device and of the buffer policies on this machine
@@ -78,8 +80,10 @@ fmt:
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 clippy:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+# Examples are compiled by clippy, and none has tests.
 unit:
-	cargo test --workspace --locked
+	cargo test --workspace --locked --lib --bins --tests
+	cargo test --workspace --locked --doc
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 tidy:
