@@ -159,6 +159,8 @@ pub(crate) struct Checkpoint {
     /// Pages that the sweep waits for.
     prefetch: BTreeSet<usize>,
     wanted: bool,
+    /// The live counts do not have what the run of a recovery replaced: they were made anew with it (`crate::zones`, invariant 7).
+    pub(crate) exact: bool,
     closing: Closing,
     spoiled_in_a_row: u32,
     sent_blocks: u64,
@@ -189,6 +191,7 @@ impl Checkpoint {
             swept: 0,
             prefetch: BTreeSet::new(),
             wanted: false,
+            exact: false,
             closing: Closing::No,
             spoiled_in_a_row: 0,
             sent_blocks: 0,

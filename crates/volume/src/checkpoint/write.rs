@@ -198,7 +198,10 @@ impl Volume {
         let runs = self.checkpoint.runs.list.iter().chain(work.runs.iter().map(|new| &new.run));
         let runs = runs.filter(|run| !self.is_swept(run, work.swept));
         let slots: Vec<usize> = work.members.iter().map(|(slot, _)| *slot).collect();
-        let runs = runs.map(|run| describe_run(run, &slots)).filter(|run| run.members > 0);
+        let exact = self.checkpoint.exact;
+        let runs =
+            runs.map(|run| RunEntry { counted: run.counted || exact, ..describe_run(run, &slots) });
+        let runs = runs.filter(|run| run.members > 0);
         let members = work.members.iter().map(|(slot, member)| {
             let directory = self.family.of(*slot).directory.clone();
             Member { directory, ..member.clone() }

@@ -8,7 +8,9 @@
 //!    be read. So those of a log segment that has as many as are live are the live ones.
 //! 2. That does not hold for what an opening may have left out. A block with such a version says nothing, nor does any log segment
 //!    that has one of its versions.
-//! 3. A block without any version maps nothing, if no log segment with live blocks is unread.
+//! 3. A block without any version maps nothing, if no log segment with live blocks is unread, and some have more live blocks than the
+//!    rest of the map knows of. Where none has, a repair may have been cut off that gave them up: then nothing counts them any more, and
+//!    what held them may be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,20 +61,24 @@ impl Volume {
         let mut counts: BTreeMap<LogSegmentId, u32> = BTreeMap::new();
         let known = (0..self.layout.geometry().logical_blocks).map(Lba::new);
         let known = known.map(|lba| self.map.peek(lba).at).filter(|at| at.is_block());
-        for at in known.chain(versions.newest.values().map(|entry| entry.at)) {
+        for at in known {
             *counts.entry(self.layout.segment_of(at)).or_default() += 1;
+        }
+        let all =
+            || (0..).map(LogSegmentId::new).zip(live).filter(|(id, live)| **live > 0 && data(*id));
+        let tells_all = all().all(|(id, _)| !unread(id))
+            && all().any(|(id, live)| counts.get(&id).is_none_or(|known| known < live));
+        for entry in versions.newest.values() {
+            *counts.entry(self.layout.segment_of(entry.at)).or_default() += 1;
         }
         let tells = |id: LogSegmentId| {
             !unread(id) && counts.get(&id).copied() == live.get(id.index()).copied()
         };
         let doubted: BTreeSet<LogSegmentId> =
             versions.doubtful.iter().flat_map(|lba| &versions.places[lba]).copied().collect();
-        let all_read = (0..).map(LogSegmentId::new).zip(live);
-        let all_read =
-            all_read.filter(|(id, live)| **live > 0 && data(*id)).all(|(id, _)| !unread(id));
         let told = |lba: &u64| {
             let Some(entry) = versions.newest.get(lba) else {
-                return (all_read && !versions.doubtful.contains(lba)).then_some(Entry::UNMAPPED);
+                return (tells_all && !versions.doubtful.contains(lba)).then_some(Entry::UNMAPPED);
             };
             let segment = self.layout.segment_of(entry.at);
             let sure = !versions.doubtful.contains(lba) && !doubted.contains(&segment);

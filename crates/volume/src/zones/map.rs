@@ -98,6 +98,7 @@ impl Volume {
             self.segments.of_mut(wrong.segment).live = wrong.found;
         }
         self.segments.count_anew();
+        self.checkpoint.exact = true;
         self.frozen = None;
     }
 

@@ -86,6 +86,9 @@ pub(crate) struct Disk {
 }
 
 fn apply(image: &mut Image, change: &Change, trimmed: Trimmed) {
+    if image.zones.as_ref().is_some_and(|zones| zones.is_offline(zones.zone_of(change.at))) {
+        return;
+    }
     match &change.what {
         What::Write(blocks) => {
             for (at, block) in (change.at..).zip(blocks) {
@@ -385,6 +388,12 @@ impl Disk {
             1 | 2 => Fate::Whole,
             _ => [Fate::Lost, Fate::Torn, Fate::Whole][index64(rng.below(3))],
         })
+    }
+
+    /// What a power cut leaves that takes one change and no other.
+    pub(crate) fn cut_without_one(&self, rng: &mut Rng) -> Image {
+        let lost = index64(rng.below(u64_from(self.changes.len()).max(1)));
+        self.cut(rng, |n, _| if n == lost { Fate::Lost } else { Fate::Whole })
     }
 
     fn tick(&mut self) -> Result<(), IoFailed> {

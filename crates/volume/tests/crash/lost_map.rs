@@ -2,15 +2,15 @@
 
 use onefold_testkit::{chosen_seed, for_each_seed};
 use onefold_units::convert::{low32, u64_from};
-use onefold_units::{Rng, ZoneState};
-use onefold_volume::{Found, MountError, Options, Rebuilt, ZoneError, inspect, rebuild};
+use onefold_units::{Nanos, Rng, ZoneState};
+use onefold_volume::{Found, MountError, Options, Rebuilt, ZoneError, inspect, rebuild, settle};
 
 use crate::damage::assert_right_or_error;
 use crate::disk::{Disk, fail_zone};
 use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::random::{random_op, work};
-use crate::rebuild::{contents, is_uncertain};
+use crate::rebuild::{content, contents, is_uncertain};
 use crate::rig::{Op, Rig, open};
 use crate::setup::{OPTIONS, Setup};
 use crate::zones::ZoneSetup;
@@ -115,6 +115,92 @@ fn pages_of_the_map_that_are_gone_are_given_up() {
     println!("{asked} asked, {whole} of {told} told by headers, {lost} blocks lost");
     let some = asked > 0 && lost > 0 && whole > 0;
     assert!(chosen_seed().is_some() || some, "{asked} {lost} {whole} of {told}");
+}
+
+/// What `check --repair` does where zones took pages of the map along: the last batch that counts. `None` if power failed before its
+/// end.
+fn repaired(disk: &mut Disk) -> Option<u64> {
+    let (mut volume, recovery) = open(disk, &setup(true)).ok()?;
+    volume.close();
+    settle(&mut *volume, disk, Nanos::new(1)).then_some(recovery.seq)
+}
+
+/// What blocks hold when a volume is opened, after a repair where it asks for one; `None` for errors.
+fn mended(disk: &mut Disk) -> Vec<Option<u64>> {
+    let before = disk.volatile();
+    let opened = match open(disk, &setup(false)) {
+        Err(MountError::Zones(error)) if error.can_be_given_up() => {
+            assert_eq!(disk.volatile(), before, "a refusal changes nothing");
+            open(disk, &setup(true))
+        }
+        opened => opened,
+    };
+    let (mut volume, _) = opened.unwrap_or_else(|error| panic!("{error}"));
+    let found = (0..volume.logical_blocks()).map(|lba| content(&mut *volume, disk, lba)).collect();
+    let wrong = volume.as_log().expect("a volume of mode log").recount();
+    assert!(wrong.as_ref().is_none_or(Vec::is_empty), "{wrong:?}");
+    found
+}
+
+/// Power fails at every request of a repair from its first change on, and at one of the attempt after that: what the first one would have
+/// kept is kept, and nothing comes back. Gives the cuts, and how many of them were followed by another one.
+fn cut_repairs(seed: u64) -> (u64, u64) {
+    let mut rng = Rng::new(seed);
+    let (mut cuts, mut again) = (0, 0);
+    let (image, oracle) = lived(seed, &mut rng);
+    for zone in zones_of_the_map(&image) {
+        let mut image = image.clone();
+        fail_zone(&mut image, zone, ZoneState::Offline);
+        let mut disk = Disk::new(image.clone());
+        let refused = open(&mut disk, &setup(false)).err();
+        if !matches!(refused, Some(MountError::Zones(ZoneError::Map { .. }))) {
+            continue;
+        }
+        (disk.requests, disk.unchanged) = (0, None);
+        let Some(seq) = repaired(&mut disk) else { continue };
+        let (first, end) = (disk.unchanged.expect("it changes something"), disk.requests);
+        let (state, kept) = (oracle.state_at(seq), mended(&mut disk));
+        for fuse in first..end {
+            let mut disk = Disk::new(image.clone());
+            disk.fuse = Some(fuse);
+            assert!(repaired(&mut disk).is_none(), "power failed at {fuse} of {end}");
+            let mut disk = Disk::new(disk.random_cut(&mut rng));
+            if rng.below(2) == 0 {
+                disk.fuse = Some(rng.below(end));
+                again += u64::from(repaired(&mut disk).is_none());
+                disk = Disk::new(disk.random_cut(&mut rng));
+            }
+            cuts += 1;
+            for (lba, found) in (0..).zip(mended(&mut disk)) {
+                let (kept, is) = (kept[lba], state[lba]);
+                assert!(
+                    found.map_or_else(|| kept.is_none(), |found| found == is),
+                    "block {lba} is {found:?}, was {kept:?} without a cut and is to be {is}: \
+                     zone {zone}, cut at {fuse} of {first}..{end}"
+                );
+            }
+        }
+    }
+    (cuts, again)
+}
+
+#[test]
+fn a_repair_that_is_cut_off_begins_again() {
+    let (mut cuts, mut again) = (0, 0);
+    for_each_seed(("onefold-volume", "crash", "a_repair_that_is_cut_off"), 6, |seed| {
+        let (more, once_more) = cut_repairs(seed);
+        (cuts, again) = (cuts + more, again + once_more);
+    });
+    println!("{cuts} cuts, {again} of them once more");
+    assert!(chosen_seed().is_some() || again > 0);
+}
+
+/// Batches came behind the last root: the first attempt had made the counts exact with them, and the next one took from these again what
+/// they had replaced.
+#[test]
+fn a_repair_that_begins_again_counts_what_recovery_found_once() {
+    let (cuts, _) = cut_repairs(37);
+    assert!(cuts > 0);
 }
 
 /// Blocks were trimmed, and the batch that says so is gone: their old versions do not come back with what headers tell.
