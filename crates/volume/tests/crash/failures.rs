@@ -84,6 +84,25 @@ fn assert_reaction(rig: &Rig, refusal: Option<Refusal>) {
     assert!(frozen.is_some() || rig.oracle.failed == 0, "nothing else fails");
 }
 
+/// Batches that end up behind one that fails lie in no chain of headers: they were written, and go elsewhere with it.
+#[test]
+fn what_was_written_behind_a_batch_that_fails_moves_along() {
+    let mut overtaken = 0;
+    for seed in 0..40 {
+        let mut rig = Rig::new(Setup::of(64 * 134, 2100, OPTIONS), seed);
+        assert!(rig.settle());
+        rig.fail = Some((rig.requests + 1 + seed % 3, Fate::Lost));
+        // Three batches in one log segment.
+        assert!(rig.run(Op::Write { lba: 0, blocks: 45, fua: false }));
+        assert!(rig.run(Op::Flush) && rig.settle());
+        assert!(rig.failed.is_some_and(|io| io.kind == IoKind::Write), "{:?}", rig.failed);
+        overtaken += rig.volume.stats().retried_batches;
+        assert_eq!((rig.volume.frozen(), rig.oracle.failed), (None, 0));
+        rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, seed {seed}"));
+    }
+    assert!(overtaken > 60, "{overtaken} batches were written elsewhere");
+}
+
 #[test]
 fn every_request_fails_once() {
     every_request_fails(setup(), "every_request_fails_once");

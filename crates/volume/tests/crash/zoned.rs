@@ -240,6 +240,19 @@ fn closed() -> (Image, Oracle, u32) {
     (rig.disk.view().clone(), rig.oracle, lba.expect("a mapped block"))
 }
 
+/// Nothing else is to be cleaned, and nobody writes.
+#[test]
+fn a_zone_that_can_only_be_read_is_emptied_at_rest() {
+    let (mut image, oracle, zone) = closed();
+    fail_zone(&mut image, zone, ZoneState::ReadOnly);
+    let mut rig = Rig::open(setup(), Disk::new(image), oracle, 1).expect("it opens");
+    (0..3000).for_each(|_| rig.step());
+    let log = rig.volume.as_log().expect("a volume of mode log");
+    let live = log.segment_infos().find(|info| info.segment.raw() == zone).map(|info| info.live);
+    assert_eq!(live, Some(0));
+    rig.cut_and_reopen(0).expect("it opens again");
+}
+
 /// A zone that somebody reset is told, and given up only by who wants that.
 #[test]
 fn a_zone_that_was_reset_by_somebody_else_is_told() {

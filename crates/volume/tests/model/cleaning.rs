@@ -62,13 +62,6 @@ fn spare_log_segments_are_trimmed_when_they_stayed_free() {
     rig.read_all();
 }
 
-/// No batch is sure to fit what is left of a log segment, so each write needs one that is listed by a root.
-#[test]
-fn log_segments_smaller_than_batches_do_not_stop_the_host() {
-    let mut rig = worn(Options { batch_blocks: 256, ..options() });
-    rig.read_all();
-}
-
 /// Answers what it is asked, but for reads: those it holds.
 fn answer_writes(rig: &mut Rig, held: &mut Vec<Io>) {
     rig.volume.pump(rig.now);
