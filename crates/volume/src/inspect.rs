@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use onefold_format::checksum;
 use onefold_format::volume::{MetaKind, Root, SegmentState, VolumeLabel, VolumeMode};
 use onefold_units::convert::{index64, u64_from};
-use onefold_units::{Lba, Location, Nanos};
+use onefold_units::{Lba, Location, LogSegmentId, Nanos, ZoneId};
 
 use crate::backing::{Backing, drive, read_block};
 use crate::check::Miscount;
@@ -83,6 +83,13 @@ pub enum Finding {
         /// Where both lie.
         at: Location,
     },
+    /// A zone is offline, and blocks are mapped to it: reading them is an error until they are written again.
+    Offline {
+        /// Which.
+        zone: ZoneId,
+        /// How many.
+        blocks: u64,
+    },
     /// A count of live blocks is wrong.
     Miscount(Miscount),
     /// A block cannot be read, or is not what was written.
@@ -115,6 +122,8 @@ pub struct Inspection {
     pub members: Vec<MemberInfo>,
     /// Blocks of data that some member maps.
     pub mapped: u64,
+    /// Blocks that are known to be lost: reading them is an error until they are written again.
+    pub lost: u64,
     /// Blocks of data that were checked.
     pub checked: u64,
     /// What is not as it should be, the first [`FINDINGS_MAX`] of it.
@@ -142,7 +151,8 @@ impl List {
         checked: u64,
     ) -> Inspection {
         let Self { findings, found } = self;
-        Inspection { label, recovery, members: Vec::new(), mapped, checked, findings, found }
+        let members = Vec::new();
+        Inspection { label, recovery, members, mapped, lost: 0, checked, findings, found }
     }
 
     pub(crate) const fn len(&self) -> u64 {
@@ -184,12 +194,17 @@ pub fn inspect<B: Backing>(
     }
     volume.load_all(backing, &mut list);
     let mapped = volume.check_entries(&mut list);
+    let given_up = volume.lost_blocks();
     for wrong in volume.recount().unwrap_or_default() {
         list.push(Finding::Miscount(wrong));
     }
     let checked = if data { volume.check_data(backing, &mut list) } else { 0 };
     let members = volume.members().collect();
-    Ok(Inspection { members, ..list.into_inspection(label, recovery, mapped, checked) })
+    Ok(Inspection {
+        members,
+        lost: given_up,
+        ..list.into_inspection(label, recovery, mapped, checked)
+    })
 }
 
 /// Looks at every copy of label and root.
@@ -250,6 +265,7 @@ impl Volume {
     /// Every mapped block lies in a log segment that holds data, and no other block lies there.
     fn check_entries(&mut self, list: &mut List) -> u64 {
         let mut taken = vec![false; index64(self.layout.geometry().backing_blocks)];
+        let mut offline: BTreeMap<LogSegmentId, u64> = BTreeMap::new();
         let mut mapped = 0;
         for lba in (0..self.family.largest()).map(Lba::new) {
             for (at, (member, _)) in self.entries_of(lba) {
@@ -264,10 +280,26 @@ impl Volume {
                     list.push(Finding::Outside { member, lba, at });
                 } else if std::mem::replace(&mut taken[at.index()], true) {
                     list.push(Finding::Shared { member, lba, at });
+                } else if self.segments.of(segment).gone {
+                    *offline.entry(segment).or_default() += 1;
                 }
             }
         }
+        for (segment, blocks) in offline {
+            list.push(Finding::Offline { zone: ZoneId::new(segment.raw()), blocks });
+        }
         mapped
+    }
+
+    /// Blocks that members map and that are known to be lost.
+    fn lost_blocks(&self) -> u64 {
+        let lbas = (0..self.family.largest()).map(Lba::new);
+        let lost = |lba: &Lba| {
+            let mut entries =
+                self.family.slots().map(|slot| self.map.peek(Map::lba_of(slot, *lba)));
+            entries.any(|entry| entry.at == Location::LOST)
+        };
+        u64_from(lbas.filter(lost).count())
     }
 
     fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut List) -> u64 {

@@ -258,11 +258,13 @@ fn find_state<B: Backing>(
     options.check(layout.geometry().unit_blocks)?;
     let (layout, zones) = layout_on(backing, layout)?;
     let options = zones.as_ref().map_or(Ok(options), |report| report.adapt(options))?;
-    let (root, cursor) = newest_root(backing, &layout, zones.as_ref(), &label.uuid)?;
-    let mut state = state_from(backing, &root, label, options, zones)
-        .map_err(|error| of_zone(backing, &layout, error))?;
-    state.volume.roots = cursor;
-    Ok(state)
+    let found = newest_root(backing, &layout, zones.as_ref(), &label.uuid).and_then(|newest| {
+        let (root, cursor) = newest;
+        let mut state = state_from(backing, &root, label, options, zones)?;
+        state.volume.roots = cursor;
+        Ok(state)
+    });
+    found.map_err(|error| of_zone(backing, &layout, error))
 }
 
 /// The newest label and what it describes, if the backing has all of it.

@@ -35,8 +35,9 @@ impl Volume {
         self.meta_segments() > self.map_takes(self.meta_live())
     }
 
-    /// Has the sweep empty log segments of the map, as many as their blocks fit into one.
+    /// Has the sweep empty log segments of the map: those that are not taken again, or as many as their blocks fit into one.
     pub(super) fn compact_meta(&mut self) {
+        self.move_meta();
         if !self.meta_is_sparse() || !self.is_counted() {
             return;
         }

@@ -114,7 +114,7 @@ impl Volume {
     }
 
     /// Has the sweep write anew what checkpoints put into log segments that leave. Whether there is any.
-    pub(super) fn move_meta(&mut self) -> bool {
+    pub(crate) fn move_meta(&mut self) -> bool {
         let meta = |segment: &Segment| {
             segment.leaving && segment.stream == Stream::Meta && segment.live > 0
         };

@@ -146,6 +146,9 @@ impl Volume {
         self.segments.unpin(segment);
         if self.segments.of(segment).state == SegmentState::Suspect {
             self.segments.retire(segment);
+            // Where it is offline, a replay would end at the first batch that it took along, and the map does not need them. What
+            // the map has there is written anew.
+            self.want_checkpoint();
         }
         self.start_waiting();
     }

@@ -15,6 +15,7 @@ mod image;
 mod journal;
 mod lost_map;
 mod marker;
+mod offline;
 mod oracle;
 mod random;
 mod rebuild;

@@ -3,7 +3,7 @@
 use onefold_format::checksum;
 use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
-use onefold_units::{Lba, Location, Nanos, Rng};
+use onefold_units::{Lba, Location, Nanos, Rng, ZoneState};
 use onefold_volume::{
     Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, MountError, Range,
     ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
@@ -122,6 +122,8 @@ pub(crate) struct Rig {
     pub(crate) resizing: bool,
     /// The operation that is what it discards.
     discards: Option<u64>,
+    /// Zones went offline: what was there is an error to read.
+    losses: bool,
     /// Writes of roots take long: other requests are answered first.
     pub(crate) late_roots: bool,
     /// Of a volume of mode `log`.
@@ -179,6 +181,7 @@ impl Rig {
             failed: None,
             resizing: false,
             discards: None,
+            losses: false,
             late_roots: false,
             roots,
         })
@@ -392,6 +395,14 @@ impl Rig {
         );
     }
 
+    /// A zone goes offline, whatever lies there.
+    pub(crate) fn lose_zone(&mut self, zone: u32) {
+        self.disk.fail_zone(zone, ZoneState::Offline);
+        self.losses = true;
+        // What roots lead to may have been there.
+        self.roots = None;
+    }
+
     /// Takes what the volume asks for and reports.
     pub(crate) fn pump(&mut self) {
         self.volume.pump(self.now);
@@ -585,7 +596,7 @@ impl Rig {
         self.volume.end_read(&reading.plan);
         // What could not be written is an error, never something else.
         assert!(
-            damaged.is_empty() || self.oracle.failed > 0,
+            damaged.is_empty() || self.oracle.failed > 0 || self.losses,
             "blocks {damaged:?} from {} are damaged",
             reading.lba
         );

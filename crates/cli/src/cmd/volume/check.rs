@@ -111,6 +111,7 @@ impl Check {
                     "batches_to_replay": recovery.batches,
                     "members": super::family::describe(&inspection.members),
                     "mapped_blocks": inspection.mapped,
+                    "lost_blocks": inspection.lost,
                     "checked_blocks": inspection.checked,
                     "findings": lines,
                     "found": inspection.found,
@@ -133,6 +134,7 @@ impl Check {
                         " (not closed; it recovers when it is served)"
                     },
                 ));
+                all.extend(describe_lost(inspection.lost));
                 all.extend(lines);
                 let more = inspection.found.saturating_sub(u64_from(FINDINGS_MAX));
                 if more > 0 {
@@ -152,6 +154,13 @@ impl Check {
             }
         }
     }
+}
+
+/// Blocks that were given up, if there are any.
+fn describe_lost(blocks: u64) -> Option<String> {
+    let text =
+        format!("{blocks} blocks are lost: reading them is an error until they are written again");
+    (blocks > 0).then_some(text)
 }
 
 /// Whether anything was changed.
@@ -228,6 +237,10 @@ pub(super) fn describe(finding: &Finding) -> String {
                 at.raw()
             )
         }
+        Finding::Offline { zone, blocks } => format!(
+            "zone {} is offline, and held {blocks} blocks that are mapped: reading them is an error until they are written again",
+            zone.raw()
+        ),
         Finding::Miscount(wrong) => format!(
             "log segment {} has {} live blocks and counts {}",
             wrong.segment.raw(),
