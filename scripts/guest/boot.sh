@@ -20,7 +20,9 @@ accel=${ONEFOLD_GUEST_ACCEL:-$accel}
 
 devices=()
 if [ -f "$folder/regular.img" ]; then
-  devices+=(-drive "if=none,id=c,file=$folder/regular.img,format=raw,cache=unsafe${ONEFOLD_GUEST_REGULAR:-}" -device virtio-blk-pci,drive=c)
+  # Unless told not to, QEMU makes one request of neighbours before it limits them.
+  devices+=(-drive "if=none,id=c,file=$folder/regular.img,format=raw,cache=unsafe${ONEFOLD_GUEST_REGULAR:-}"
+    -device virtio-blk-pci,drive=c,request-merging=off)
 fi
 if [ -f "$folder/zoned.img" ]; then
   zone=${ONEFOLD_GUEST_ZONE:-64M}
