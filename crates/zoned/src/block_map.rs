@@ -135,11 +135,6 @@ impl BlockMap {
         self.zones.iter_mut().find(|one| one.zone == zone)
     }
 
-    /// Whether another zone has a slot.
-    pub(crate) fn has_room(&self) -> bool {
-        self.zones.len() < index(self.slots)
-    }
-
     /// A zone joins the set. There has to be room.
     pub(crate) fn open(&mut self, zone: ZoneId, stream: Stream) {
         let is_free = |slot: &u32| self.zones.iter().all(|one| one.slot != *slot);

@@ -66,9 +66,9 @@ impl JournalSet {
         }
     }
 
-    /// Whether it may take another zone.
+    /// Whether it may take another zone. While blocks are appended there is a slot for it.
     pub(crate) fn may_grow(&self) -> bool {
-        self.map.has_room() && u32_from(self.map.zones().len()) < self.zones_max
+        u32_from(self.map.zones().len()) < self.zones_max
     }
 
     /// Most zones of a stream.

@@ -63,6 +63,8 @@ pub(crate) struct Rig {
 pub(crate) enum Bad {
     Written,
     Read,
+    /// Nothing any more.
+    Recovered,
 }
 
 pub(crate) fn formatted(zone_blocks: u32, devices: &[DeviceZones]) -> (Disks, Geometry) {
@@ -115,7 +117,7 @@ impl Rig {
             let bad = zone.and_then(|zone| self.bad.get(&zone)).copied();
             let fails = match io.kind {
                 IoKind::Read => bad == Some(Bad::Read),
-                IoKind::Write | IoKind::Reset => bad.is_some(),
+                IoKind::Write | IoKind::Reset => matches!(bad, Some(Bad::Written | Bad::Read)),
                 IoKind::Flush => false,
             };
             let device = &mut self.disks.0[index(io.device)];
