@@ -153,8 +153,10 @@ volume|thin-overwrite|family/space.rs|s/return u64_from\(\(from\.\.from \+ range
 volume|clones-alike|family/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
 volume|clones-uncounted|family/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
 volume|kept-for-one|volume.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more/Layout::reserve()/|log segments are kept for a checkpoint of all members
-volume|lost-page-dropped|checkpoint/sweep.rs|s/            self\.keep_runs_of\(&lost\);/            let _ = \&lost;/|runs with records of a page that cannot be read stay
-volume|lost-page-short|checkpoint/sweep.rs|s/run\.number < behind;/run.number + 1 < behind;/|all of them do
+volume|lost-page-dropped|checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
+volume|lost-page-early|checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
+volume|unfound-free|segments.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
+volume|lost-page-partly|checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..oldest + 1]/|where that cannot be read either, all runs from the first one on stay
 volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
 volume|room-unpadded|family/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded

@@ -10,14 +10,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use onefold_format::volume::PAGE_ENTRIES;
+use onefold_format::volume::{PAGE_ENTRIES, RunRecord};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lba, Location};
 
-use crate::images::{Image, apply_all, records_of};
+use crate::images::{Image, apply_all, merge, records_of};
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::log::BLOCK;
-use crate::map::Map;
+use crate::map::{Map, PAGE_ENTRIES_U64};
 use crate::pending::Purpose;
 use crate::slices::Slice;
 use crate::volume::Volume;
@@ -79,6 +79,8 @@ pub(crate) struct Faults {
     waiting: VecDeque<u64>,
     requests: u32,
     blocks: u32,
+    /// What runs have of pages that could not be read, by key.
+    told: BTreeMap<usize, Vec<RunRecord>>,
     /// The next load or read.
     next: u64,
 }
@@ -92,6 +94,11 @@ impl Faults {
     /// Pages that are being read.
     pub(crate) fn count(&self) -> usize {
         self.keys.len()
+    }
+
+    /// What runs have of a page that could not be read, if that could be.
+    pub(crate) fn told(&self, key: usize) -> Option<&[RunRecord]> {
+        self.told.get(&key).map(Vec::as_slice)
     }
 
     fn number(&mut self) -> u64 {
@@ -259,7 +266,9 @@ impl Volume {
             for slice in slices.iter().filter(|slice| slice.members >> slot & 1 == 1) {
                 if slice.failed {
                     let hit = |image: &&mut Image| slice.pages.contains(&(image.key - first));
-                    own.iter_mut().filter(hit).for_each(|image| image.failed = true);
+                    own.iter_mut().filter(hit).for_each(|image| {
+                        (image.failed, image.untold) = (true, true);
+                    });
                 }
                 apply_all(&slice.records, own, first, slice.counted);
             }
@@ -270,13 +279,26 @@ impl Volume {
             }
         }
         for image in images {
-            self.end_page(image);
+            let told = (image.failed && !image.untold).then(|| self.merge_told(image.key, &slices));
+            self.end_page(image, told);
         }
     }
 
-    fn end_page(&mut self, image: Image) {
+    /// What is known of a page without its image.
+    fn merge_told(&self, key: usize, slices: &[Slice]) -> Vec<RunRecord> {
+        let (slot, page) = Map::of_key(key);
+        let of_runs = slices.iter().filter(|slice| slice.members >> slot & 1 == 1);
+        let recovered = self.recovered.iter().filter(|(of, _)| *of == slot);
+        let all = of_runs.map(|slice| &slice.records).chain(recovered.map(|(_, records)| records));
+        let blocks = self.family.of(slot).blocks - first_lba(page).raw();
+        merge(all.flat_map(|all| records_of(page..=page, all)), blocks.min(PAGE_ENTRIES_U64))
+    }
+
+    fn end_page(&mut self, image: Image, told: Option<Vec<RunRecord>>) {
         let key = image.key;
         self.faults.keys.remove(&key);
+        self.faults.told.remove(&key);
+        self.faults.told.extend(told.map(|told| (key, told)));
         if image.failed {
             self.map.fail_load(key);
             self.stats.crc_errors += 1;

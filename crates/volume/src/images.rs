@@ -1,10 +1,11 @@
 //! Map pages that are being read: their images, and the records of runs that change them.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use onefold_format::checksum;
 use onefold_format::volume::{DirectoryEntry, PAGE_ENTRIES, RunRecord, decode_page};
-use onefold_units::Location;
+use onefold_units::{Lba, Location};
 
 use crate::counting::Replaced;
 use crate::map::Map;
@@ -19,6 +20,8 @@ pub(crate) struct Image {
     page_crc: u32,
     sums_crc: u32,
     pub(crate) failed: bool,
+    /// Nor can what runs have of it be read.
+    pub(crate) untold: bool,
     /// Runs have records of it.
     pub(crate) in_runs: bool,
     /// What records of recovery replaced.
@@ -28,8 +31,16 @@ pub(crate) struct Image {
 impl Image {
     pub(crate) fn of(key: usize, image: DirectoryEntry) -> Self {
         let DirectoryEntry { page_crc, sums_crc, .. } = image;
-        let (entries, replaced) = (blank_entries(), Vec::new());
-        Self { key, entries, page_crc, sums_crc, failed: false, in_runs: false, replaced }
+        Self {
+            key,
+            entries: blank_entries(),
+            page_crc,
+            sums_crc,
+            failed: false,
+            untold: false,
+            in_runs: false,
+            replaced: Vec::new(),
+        }
     }
 
     /// One whose blocks are gone for good: only runs tell of its entries. Its image is written anew like those that runs change.
@@ -75,6 +86,25 @@ pub(crate) fn records_of(pages: RangeInclusive<usize>, records: &[RunRecord]) ->
 
 fn page_of(record: &RunRecord) -> usize {
     Map::place(record.lba).0
+}
+
+/// What records of a page come to, oldest first, as records of one run. The page has so many blocks.
+pub(crate) fn merge<'a>(
+    records: impl Iterator<Item = &'a RunRecord>,
+    blocks: u64,
+) -> Vec<RunRecord> {
+    let mut newest = BTreeMap::new();
+    for record in records {
+        if record.is_page_gone() {
+            let Entry { at: location, crc } = Entry::UNMAPPED;
+            let gone = |at| RunRecord { lba: Lba::new(at), birth: 0, location, crc };
+            let first = record.lba.raw();
+            newest.extend((first..first + blocks).map(|at| (at, gone(at))));
+        } else {
+            newest.insert(record.lba.raw(), *record);
+        }
+    }
+    newest.into_values().collect()
 }
 
 /// Applies records of a member to its images, which ascend; its first page has key `first`.

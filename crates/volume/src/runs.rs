@@ -6,7 +6,10 @@
 //!    it cannot know what was replaced: the counts are too high until each page of that run was read once.
 //! 3. A run belongs to the member whose changes it has, and to those that were made of it later. It has pages and LBAs as
 //!    each member counts them.
-//! 4. A run is dropped when each page it has records of was written after it (`crate::checkpoint`).
+//! 4. A run is dropped when each page it has records of was written after it (`crate::checkpoint`). What it has of one that
+//!    cannot be read goes to a new run before.
+//! 5. Runs are dropped oldest first: all that are left are applied to an image, however new that is, so an old record must not
+//!    be left without the newer ones that its page has an image of.
 
 use onefold_units::Location;
 

@@ -9,6 +9,8 @@
 //! 2. A root lists the log segments that may be taken before the next root: recovery looks at those only.
 //! 3. A log segment that is read is not given back.
 
+mod segment;
+
 use std::collections::VecDeque;
 
 use onefold_format::volume::SegmentState;
@@ -17,40 +19,7 @@ use onefold_units::convert::u32_from;
 
 use crate::log::Stream;
 
-/// One log segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
-    pub(crate) state: SegmentState,
-    pub(crate) stream: Stream,
-    /// Blocks that the map or a root points at; an upper bound until recovery has read the whole map.
-    pub(crate) live: u32,
-    /// Number of this use among all uses of log segments in the life of the volume.
-    pub(crate) epoch: u64,
-    /// Reads and writes under way.
-    pub(crate) pins: u32,
-    /// The last root names it among those that may be taken (invariant 2).
-    pub(crate) listed: bool,
-    /// The backing is about to lose it: it is never taken again.
-    pub(crate) leaving: bool,
-    /// It is a zone that is offline: what was there is gone.
-    pub(crate) gone: bool,
-    /// Of one of the journal set: how far its stream was when it was left (`crate::journal`).
-    pub(crate) mark: u64,
-}
-
-impl Segment {
-    pub(crate) const FREE: Self = Self {
-        state: SegmentState::Free,
-        stream: Stream::User,
-        live: 0,
-        epoch: 0,
-        pins: 0,
-        listed: false,
-        leaving: false,
-        gone: false,
-        mark: 0,
-    };
-}
+pub(crate) use segment::Segment;
 
 /// All log segments of a volume.
 #[derive(Debug)]
@@ -144,10 +113,23 @@ impl Segments {
             segment.epoch = *epoch;
             segment.stream = Stream::from_code(*stream).unwrap_or(Stream::User);
         }
-        self.free = self.in_state(SegmentState::Free).collect();
         self.next_epoch = next_epoch;
+        self.keep_unfound();
+        self.free = self.in_state(SegmentState::Free).collect();
         self.count_anew();
         self.list_all();
+    }
+
+    /// What the root points to is kept even if no batch was found there: one block of its checkpoint that rotted makes the batch with it
+    /// count for nothing, and the others of that are as good as before.
+    fn keep_unfound(&mut self) {
+        for segment in &mut self.table {
+            if segment.state == SegmentState::Free && segment.live > 0 {
+                (segment.state, segment.stream) = (SegmentState::Closed, Stream::Meta);
+                segment.epoch = self.next_epoch;
+                self.next_epoch += 1;
+            }
+        }
     }
 
     fn in_state(&self, state: SegmentState) -> impl Iterator<Item = LogSegmentId> + '_ {
@@ -367,20 +349,6 @@ impl Segments {
     /// Live blocks of all log segments.
     pub(crate) fn live_total(&self) -> u64 {
         self.table.iter().map(|segment| u64::from(segment.live)).sum()
-    }
-}
-
-impl Segment {
-    /// Whether it holds data that the cleaner can move.
-    pub(crate) fn is_movable(&self) -> bool {
-        self.state == SegmentState::Closed
-            && self.stream != Stream::Meta
-            && self.pins == 0
-            && self.live > 0
-    }
-
-    pub(crate) fn is_empty_closed(&self) -> bool {
-        self.state == SegmentState::Closed && self.live == 0
     }
 }
 

@@ -158,6 +158,8 @@ pub(crate) struct Checkpoint {
     swept: u64,
     /// Pages that the sweep waits for.
     prefetch: BTreeSet<usize>,
+    /// Pages that it passed and that cannot be read: what runs have of them goes to the next run.
+    unread: Vec<usize>,
     wanted: bool,
     /// The live counts do not have what the run of a recovery replaced: they were made anew with it (`crate::zones`, invariant 7).
     pub(crate) exact: bool,
@@ -190,6 +192,7 @@ impl Checkpoint {
             cursor: 0,
             swept: 0,
             prefetch: BTreeSet::new(),
+            unread: Vec::new(),
             wanted: false,
             exact: false,
             closing: Closing::No,

@@ -1,6 +1,6 @@
 //! What a checkpoint takes from the map: the records of its runs, and the pages of the sweep.
 
-use onefold_format::volume::RunRecord;
+use onefold_format::volume::{RUN_BLOCK_RECORDS, RunRecord};
 use onefold_units::convert::{index64, u64_from};
 
 use super::room::{IMAGE, blocks_of_sweep};
@@ -39,12 +39,16 @@ impl Volume {
         let mut recovered = std::mem::take(&mut self.recovered);
         let counted = recovered.is_empty();
         let mut runs = Vec::new();
+        let unread = std::mem::take(&mut self.checkpoint.unread);
+        // The sweep has passed these pages already, and comes to them again within a round from here.
+        let swept = if unread.is_empty() { swept } else { self.checkpoint.swept };
         for slot in self.family.slots().collect::<Vec<_>>() {
             let at = recovered.iter().position(|(of, _)| *of == slot);
             let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
             records.reserve_exact(index64(self.map.dirty_entries()));
             let run = self.checkpoint.runs.next_number + u64_from(runs.len());
             self.capture_records(slot, (number, run), &mut records);
+            self.repeat_told(&unread, (slot, run), &mut records);
             if records.is_empty() {
                 continue;
             }
@@ -63,6 +67,24 @@ impl Volume {
             runs.push(NewRun { run, slot, records, written, index_written: 0 });
         }
         runs
+    }
+
+    /// Adds what runs have of pages of a member that cannot be read.
+    fn repeat_told(
+        &mut self,
+        unread: &[usize],
+        (slot, run): (usize, u64),
+        records: &mut Vec<RunRecord>,
+    ) {
+        for key in unread.iter().copied().filter(|key| Map::of_key(*key).0 == slot) {
+            let Some(told) = self.faults.told(key) else { continue };
+            records.extend_from_slice(told);
+            self.map.mark_stale(key, run + 1);
+        }
+        if !unread.is_empty() {
+            records.sort_by_key(|record| record.lba);
+            records.dedup_by_key(|record| record.lba);
+        }
     }
 
     /// The changes of a member in the order of blocks, for a run of a checkpoint. A page that maps nothing any more is one record.
@@ -157,12 +179,14 @@ impl Volume {
             }
             let images = self.images(&changed);
             // One page has room in any case.
-            let takes = blocks_of_sweep(images.len(), changed.len());
+            let told: u64 = lost.iter().map(|key| self.told_blocks(*key)).sum();
+            let takes = blocks_of_sweep(images.len(), changed.len()) + told;
             let Some(left) = room.checked_sub(takes).or_else(|| chosen.is_empty().then_some(0))
             else {
                 return chosen;
             };
             room = left;
+            budget = budget.saturating_sub(told.min(1));
             for keys in &images {
                 let mapped = self.map.page_mut(keys[0]).filter(|page| !page.maps_nothing());
                 budget = budget.saturating_sub(mapped.is_some().into());
@@ -176,7 +200,7 @@ impl Volume {
             chosen.extend(images);
             self.checkpoint.cursor = (page + 1) % pages;
             self.checkpoint.swept += 1;
-            self.keep_runs_of(&lost);
+            self.pass_unread(&lost);
         }
         chosen
     }
@@ -188,14 +212,24 @@ impl Volume {
             .partition(|key| self.map.ready(*key) == Ready::Damaged)
     }
 
-    /// The runs that may have records of pages which cannot be read wait for another round of the sweep: perhaps they can be read then.
-    fn keep_runs_of(&mut self, lost: &[usize]) {
+    /// Pages that cannot be read are passed. What runs have of them goes to the run of this checkpoint, so that they can be dropped. Where they
+    /// cannot be read either, they wait for another round, and with them those that came later: whoever reads a page applies all that are
+    /// left to its image (`crate::runs`, invariant 5).
+    fn pass_unread(&mut self, keys: &[usize]) {
+        self.checkpoint.unread.extend(keys);
         let swept = self.checkpoint.swept;
-        for key in lost {
+        for key in keys.iter().filter(|key| self.faults.told(**key).is_none()) {
             let (slot, behind) = (Map::of_key(*key).0, self.map.behind(*key));
-            let has = |run: &&mut Run| run.members >> slot & 1 == 1 && run.number < behind;
-            self.checkpoint.runs.list.iter_mut().filter(has).for_each(|run| run.swept = swept);
+            let has = |run: &Run| run.members >> slot & 1 == 1 && run.number < behind;
+            let runs = &mut self.checkpoint.runs.list;
+            let oldest = runs.iter().position(has).unwrap_or(runs.len());
+            runs[oldest..].iter_mut().for_each(|run| run.swept = swept);
         }
+    }
+
+    /// Blocks that what runs have of a page takes in another run.
+    fn told_blocks(&self, key: usize) -> u64 {
+        u64_from(self.faults.told(key).map_or(0, <[RunRecord]>::len).div_ceil(RUN_BLOCK_RECORDS))
     }
 
     /// Whether the next opening would have many runs to read beside images, all pages that have records there are in memory, and

@@ -1,0 +1,52 @@
+//! One log segment.
+
+use onefold_format::volume::SegmentState;
+
+use crate::log::Stream;
+
+/// One log segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) state: SegmentState,
+    pub(crate) stream: Stream,
+    /// Blocks that the map or a root points at; an upper bound until recovery has read the whole map.
+    pub(crate) live: u32,
+    /// Number of this use among all uses of log segments in the life of the volume.
+    pub(crate) epoch: u64,
+    /// Reads and writes under way.
+    pub(crate) pins: u32,
+    /// The last root names it among those that may be taken (invariant 2).
+    pub(crate) listed: bool,
+    /// The backing is about to lose it: it is never taken again.
+    pub(crate) leaving: bool,
+    /// It is a zone that is offline: what was there is gone.
+    pub(crate) gone: bool,
+    /// Of one of the journal set: how far its stream was when it was left (`crate::journal`).
+    pub(crate) mark: u64,
+}
+
+impl Segment {
+    pub(crate) const FREE: Self = Self {
+        state: SegmentState::Free,
+        stream: Stream::User,
+        live: 0,
+        epoch: 0,
+        pins: 0,
+        listed: false,
+        leaving: false,
+        gone: false,
+        mark: 0,
+    };
+
+    /// Whether it holds data that the cleaner can move.
+    pub(crate) fn is_movable(&self) -> bool {
+        self.state == SegmentState::Closed
+            && self.stream != Stream::Meta
+            && self.pins == 0
+            && self.live > 0
+    }
+
+    pub(crate) fn is_empty_closed(&self) -> bool {
+        self.state == SegmentState::Closed && self.live == 0
+    }
+}
