@@ -290,7 +290,7 @@ impl Volume {
         let of_runs = slices.iter().filter(|slice| slice.members >> slot & 1 == 1);
         let recovered = self.recovered.iter().filter(|(of, _)| *of == slot);
         let all = of_runs.map(|slice| &slice.records).chain(recovered.map(|(_, records)| records));
-        let blocks = self.family.of(slot).blocks - first_lba(page).raw();
+        let blocks = self.family.of(slot).blocks.saturating_sub(first_lba(page).raw());
         merge(all.flat_map(|all| records_of(page..=page, all)), blocks.min(PAGE_ENTRIES_U64))
     }
 

@@ -170,7 +170,8 @@ impl Volume {
             let (lost, changed) = self.changed(page);
             let ready = |key: &usize| self.map.ready(*key) == Ready::Yes;
             let nothing = |key: &usize| ready(key) && self.map.maps_nothing(*key);
-            if budget == 0 && !changed.iter().all(nothing) {
+            let told: u64 = lost.iter().map(|key| self.told_blocks(*key)).sum();
+            if budget == 0 && (told > 0 || !changed.iter().all(nothing)) {
                 return chosen;
             }
             if !changed.iter().all(ready) {
@@ -179,10 +180,9 @@ impl Volume {
             }
             let images = self.images(&changed);
             // One page has room in any case.
-            let told: u64 = lost.iter().map(|key| self.told_blocks(*key)).sum();
+            let first = chosen.is_empty() && self.checkpoint.unread.is_empty();
             let takes = blocks_of_sweep(images.len(), changed.len()) + told;
-            let Some(left) = room.checked_sub(takes).or_else(|| chosen.is_empty().then_some(0))
-            else {
+            let Some(left) = room.checked_sub(takes).or_else(|| first.then_some(0)) else {
                 return chosen;
             };
             room = left;
