@@ -224,7 +224,7 @@ impl Volume {
 
     /// Parts of pages were read. Where a request for several blocks failed, each block is asked for by itself: one that is
     /// bad takes no other with it.
-    pub(crate) fn load_over(&mut self, number: u64, buffer: &Buffer, result: Result<(), IoFailed>) {
+    pub(crate) fn load_over(&mut self, number: u64, buffer: Buffer, result: Result<(), IoFailed>) {
         let read = self.faults.reads.remove(&number).expect("a request that is under way");
         if read.background {
             self.faults.requests -= 1;
@@ -247,11 +247,17 @@ impl Volume {
             load.take(&uuid, *at, *part, bytes.unwrap_or_default());
             self.segments.unpin(self.layout.segment_of(*at));
         }
+        if read.blocks() == READ_BLOCKS_MAX {
+            self.pending.keep_spare(buffer);
+        }
         load.missing -= read.parts.len();
         if load.missing == 0 {
             self.end_load(read.load);
         }
         self.read_waiting();
+        if self.faults.reads.is_empty() {
+            self.pending.drop_spare();
+        }
     }
 
     /// All blocks of a load are there, or failed.
@@ -294,7 +300,7 @@ impl Volume {
         merge(all.flat_map(|all| records_of(page..=page, all)), blocks.min(PAGE_ENTRIES_U64))
     }
 
-    fn end_page(&mut self, image: Image, told: Option<Vec<RunRecord>>) {
+    fn end_page(&mut self, mut image: Image, told: Option<Vec<RunRecord>>) {
         let key = image.key;
         self.faults.keys.remove(&key);
         self.faults.told.remove(&key);
@@ -304,7 +310,7 @@ impl Volume {
             self.stats.crc_errors += 1;
             return;
         }
-        self.map.end_load(key, image.entries, image.in_runs);
+        self.map.end_load(key, image.take_entries(), image.in_runs);
         if let Some(number) = self.checkpoint.keeps(key) {
             self.map.keep(key, number);
         }

@@ -15,8 +15,8 @@ use crate::page::{Entries, Entry, blank_entries};
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) key: usize,
-    /// As far as the image is there.
-    pub(crate) entries: Entries,
+    /// As far as the image is there. Made with the first of its blocks: memory that was never used costs more than to fill it.
+    entries: Option<Entries>,
     page_crc: u32,
     sums_crc: u32,
     pub(crate) failed: bool,
@@ -33,7 +33,7 @@ impl Image {
         let DirectoryEntry { page_crc, sums_crc, .. } = image;
         Self {
             key,
-            entries: blank_entries(),
+            entries: None,
             page_crc,
             sums_crc,
             failed: false,
@@ -45,36 +45,43 @@ impl Image {
 
     /// One whose blocks are gone for good: only runs tell of its entries. Its image is written anew like those that runs change.
     pub(crate) fn lost(key: usize) -> Self {
-        let entries = Box::new([Entry::LOST; PAGE_ENTRIES]);
-        Self { entries, in_runs: true, ..Self::of(key, DirectoryEntry::ABSENT) }
+        let entries: Entries = Box::new([Entry::LOST; PAGE_ENTRIES]);
+        Self { entries: Some(entries), in_runs: true, ..Self::of(key, DirectoryEntry::ABSENT) }
     }
 
     /// Takes the block with places; no bytes if it could not be read.
     pub(crate) fn take_page(&mut self, bytes: &[u8]) {
-        let place = |entry: &mut Entry, word| entry.at = Location::new(word);
-        self.failed |= !take_words(bytes, self.page_crc, &mut self.entries, place);
+        self.take_words(bytes, self.page_crc, |entry, word| entry.at = Location::new(word));
     }
 
     /// Takes the block with checksums; no bytes if it could not be read.
     pub(crate) fn take_sums(&mut self, bytes: &[u8]) {
-        let sum = |entry: &mut Entry, word| entry.crc = word;
-        self.failed |= !take_words(bytes, self.sums_crc, &mut self.entries, sum);
+        self.take_words(bytes, self.sums_crc, |entry, word| entry.crc = word);
     }
-}
 
-/// Sets what one of the two blocks of an image says of each entry. `false` if it is damaged.
-fn take_words(
-    bytes: &[u8],
-    crc: u32,
-    entries: &mut Entries,
-    set: impl Fn(&mut Entry, u32),
-) -> bool {
-    if checksum(bytes) != crc {
-        return false;
+    /// Sets what one of the two blocks says of each entry.
+    fn take_words(&mut self, bytes: &[u8], crc: u32, set: impl Fn(&mut Entry, u32)) {
+        let words = decode_page(bytes).ok().filter(|_| checksum(bytes) == crc);
+        let Some(words) = words else {
+            self.failed = true;
+            return;
+        };
+        if let Some(entries) = &mut self.entries {
+            entries.iter_mut().zip(words).for_each(|(entry, word)| set(entry, word));
+        } else {
+            let mut blank = Entry::UNMAPPED;
+            let made = words.map(|word| {
+                set(&mut blank, word);
+                blank
+            });
+            self.entries = made.collect::<Box<[Entry]>>().try_into().ok();
+        }
     }
-    let Ok(words) = decode_page(bytes) else { return false };
-    entries.iter_mut().zip(words).for_each(|(entry, word)| set(entry, word));
-    true
+
+    /// What was taken.
+    pub(crate) fn take_entries(&mut self) -> Entries {
+        self.entries.take().unwrap_or_else(blank_entries)
+    }
 }
 
 /// The records of some pages, of those of a run.
@@ -121,7 +128,7 @@ pub(crate) fn apply_all(records: &[RunRecord], images: &mut [Image], first: usiz
         let old = |at, entry: Entry| {
             replaced.extend((!counted && entry.at.is_block()).then_some((at, entry.at)));
         };
-        *in_runs |= apply(records, entries, old);
+        *in_runs |= apply(records, entries.get_or_insert_with(blank_entries), old);
     }
 }
 

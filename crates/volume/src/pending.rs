@@ -62,6 +62,8 @@ pub(crate) struct Ended {
 pub(crate) struct Pending {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
+    /// Of reads that ended, for others of the same length.
+    spare: Vec<Buffer>,
 }
 
 impl Pending {
@@ -86,7 +88,11 @@ impl Pending {
             u32_from(self.entries.len() - 1)
         });
         let io = Io { id: IoId(id), kind, at, blocks };
-        let buffer = if bytes > 0 { Buffer::new(bytes) } else { Buffer::default() };
+        let spare = self.spare.pop_if(|spare| kind == IoKind::Read && spare.bytes().len() == bytes);
+        let buffer = spare.unwrap_or_else(|| match bytes {
+            0 => Buffer::default(),
+            bytes => Buffer::new(bytes),
+        });
         self.entries[index(id)] = Some(Entry { io, purpose, buffer });
         IoId(id)
     }
@@ -115,6 +121,16 @@ impl Pending {
         let entry = self.entries[index(id.0)].take().expect("a request that is under way");
         self.free.push(id.0);
         Ended { purpose: entry.purpose, buffer: entry.buffer }
+    }
+
+    /// Keeps the buffer of a read that ended for the next one: new memory costs more than to read into it.
+    pub(crate) fn keep_spare(&mut self, buffer: Buffer) {
+        self.spare.push(buffer);
+    }
+
+    /// Gives back what was kept.
+    pub(crate) fn drop_spare(&mut self) {
+        self.spare = Vec::new();
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -293,7 +293,7 @@ impl Volume {
             Purpose::RootReset => self.root_reset_over(result),
             Purpose::Trim(segment) => self.trim_over(segment, result),
             Purpose::Finish(segment) => self.finish_over(segment),
-            Purpose::Load(number) => self.load_over(number, &ended.buffer, result),
+            Purpose::Load(number) => self.load_over(number, ended.buffer, result),
             Purpose::CleanHeader(segment) => {
                 self.clean_header_over(segment, &ended.buffer, result);
             }
