@@ -43,10 +43,14 @@ impl Map {
         self.page(page).is_none_or(Page::maps_nothing)
     }
 
-    /// Marks what a record of a member says as changed, for a checkpoint that came to nothing.
+    /// Marks what a record of a member says as changed, for a checkpoint that came to nothing. What changed is still in memory; the other
+    /// records were those of a page that cannot be read, and the runs that have them stay.
     pub(crate) fn touch(&mut self, member: usize, record: &RunRecord) {
         let blocks = if record.is_page_gone() { PAGE_ENTRIES_U64 } else { 1 };
         let first = Self::lba_of(member, record.lba).raw();
+        if self.page(Self::place(Lba::new(first)).0).is_none() {
+            return;
+        }
         for lba in (first..first + blocks).map(Lba::new) {
             let entry = self.get(lba);
             self.set(lba, entry);

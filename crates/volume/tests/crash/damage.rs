@@ -17,8 +17,9 @@ use crate::oracle::Oracle;
 use crate::random::random_op;
 use crate::rig::{Op, Rig, fetch, open};
 use crate::roots::newest_body;
+use crate::rotten::images_of;
 use crate::setup::{OPTIONS, Setup, UUID};
-use crate::stamp::{BLOCK, read_stamp, stamped};
+use crate::stamp::{BLOCK, read_stamp};
 
 pub(crate) fn setup() -> Setup {
     let options =
@@ -187,113 +188,6 @@ fn kind_of(image: &Image, at: u64) -> &'static str {
     if DirectoryBlock::decode(bytes, &UUID, at).is_ok() { "directory" } else { "other" }
 }
 
-/// A page of the map that cannot be read stays as it is, with what runs have of it, and stops nothing else. What they have of other pages
-/// is not taken for newer than the images of these.
-#[test]
-fn a_rotten_page_of_the_map_does_not_stop_the_sweep() {
-    // With runs beside the images, and with all images in the last checkpoints.
-    let runs = [usize::MAX, 8].map(rotten_pages);
-    assert!(runs[0] > 0 && runs[1] == 0, "{runs:?}");
-}
-
-/// Lets each page of a map rot that was written with so many in memory. Gives the runs beside its images.
-fn rotten_pages(map_pages: usize) -> usize {
-    const PAGES: u64 = 9;
-    const ROUNDS: u64 = 60;
-    // Versions of what they write.
-    const LATER: u64 = 1 << 20;
-    // A block of each page that is written before and after one of them rots.
-    const OFTEN: u64 = 1020;
-    let options = onefold_volume::Options { map_pages, ..OPTIONS };
-    let mut setup = Setup { logical_blocks: PAGES * 1024, ..Setup::of(64 * 250, 9000, options) };
-    let mut rig = Rig::new(setup, 4);
-    let fill = |rig: &mut Rig| {
-        for page in 0..PAGES {
-            let lba = page * 1024 + rig.rng.below(1000);
-            assert!(rig.run(Op::Write { lba, blocks: 3, fua: false }));
-            assert!(rig.run(Op::Write { lba: page * 1024 + OFTEN, blocks: 1, fua: false }));
-        }
-        assert!(rig.run(Op::Checkpoint) && rig.settle());
-    };
-    (0..20).for_each(|_| fill(&mut rig));
-    assert!(rig.run(Op::Snapshot) && rig.settle());
-    // A sweep takes four pages, so others have records that their images have not.
-    fill(&mut rig);
-    let (image, state) = (rig.disk.view().clone(), rig.oracle.state_at(u64::MAX));
-    let roots = root_addresses(setup.backing_blocks);
-    let body = newest_body(&image, &roots);
-    // From now on pages are read again and again.
-    setup.options.map_pages = 8;
-    for page in 0..PAGES {
-        let places = body.members.iter().map(|member| {
-            let at = u64::from(member.directory[0].location.raw());
-            let directory = DirectoryBlock::decode(&image.get(at)[..], &UUID, at).expect("whole");
-            u64::from(directory.entries[index64(page)].page.raw())
-        });
-        let places: Vec<u64> = places.collect();
-        let mut damaged = image.clone();
-        for at in &places {
-            damaged.set(*at, block(&[7; BLOCK]));
-        }
-        let mut disk = Disk::new(damaged);
-        let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
-        let others = || (0..PAGES).filter(|other| *other != page);
-        for round in 0..ROUNDS {
-            // Runs with the second one are gone in the end.
-            let blocks = if round == 0 { vec![round, OFTEN] } else { vec![round] };
-            for lba in others().flat_map(|other| blocks.iter().map(move |at| other * 1024 + at)) {
-                let range = Range { lba: Lba::new(lba), blocks: 1 };
-                let mut taken = Err(Refusal::Busy);
-                while taken == Err(Refusal::Busy) {
-                    taken = volume.write(1, range, Some(&stamped(LATER + round, lba, 1)), false);
-                    drive(&mut *volume, &mut disk, Nanos::new(1));
-                }
-                taken.expect("a write to a page that is there");
-            }
-            volume.as_log_mut().expect("a volume of mode log").want_checkpoint();
-            drive(&mut *volume, &mut disk, Nanos::new(1));
-        }
-        let runs = newest_body(disk.view(), &roots).runs.len();
-        assert!(runs < 15, "{runs} runs with page {page} damaged");
-        let lbas = page * 1024..(page + 1) * 1024;
-        let mut read = |lba| {
-            let range = Range { lba: Lba::new(lba), blocks: 1 };
-            volume.read(range, Some(&mut vec![0; BLOCK]), &mut ReadPlan::default())
-        };
-        assert!(lbas.clone().all(|lba| read(lba) != Ok(())), "nobody knows what was there");
-        let newest = |volume: &mut dyn Engine, disk: &mut Disk| {
-            for lba in others().map(|other| other * 1024 + OFTEN) {
-                let found = read_one(volume, disk, lba);
-                assert_eq!(found, Some(LATER), "block {lba}, page {page} damaged");
-            }
-        };
-        newest(&mut *volume, &mut disk);
-        let (mut again, _) = open(&mut disk, &setup).expect("it opens");
-        newest(&mut *again, &mut disk);
-        // Had it been an error that passes, nothing would be lost.
-        let mut whole = disk.view().clone();
-        for at in &places {
-            whole.set(*at, image.get(*at).clone());
-        }
-        let mut disk = Disk::new(whole);
-        let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
-        newest(&mut *volume, &mut disk);
-        for lba in lbas {
-            let found = read_one(&mut *volume, &mut disk, lba);
-            assert_eq!(found, Some(state[index64(lba)]), "block {lba} of page {page}");
-        }
-    }
-    body.runs.len()
-}
-
-/// Images of the map pages of a member.
-fn images_of(image: &Image, setup: &Setup, member: usize) -> Vec<u64> {
-    let body = newest_body(image, &root_addresses(setup.backing_blocks));
-    let at = u64::from(body.members[member].directory[0].location.raw());
-    let directory = DirectoryBlock::decode(&image.get(at)[..], &UUID, at).expect("whole");
-    directory.entries.iter().map(|entry| entry.page.raw().into()).collect()
-}
-
 /// How a resize ends where a block cannot be read any more after so many times.
 fn resize_with(
     setup: &Setup,
@@ -372,19 +266,6 @@ fn a_rotten_page_behind_a_smaller_end_is_told() {
     let good = ends.iter().position(Result::is_ok).expect("it ends well with few errors");
     assert!(good > at_a_look && ends[..good].iter().all(told), "{ends:?}");
     assert!(ends[good..].iter().all(Result::is_ok), "{ends:?}");
-}
-
-/// The operation that wrote a block.
-fn read_one(volume: &mut dyn Engine, disk: &mut Disk, lba: u64) -> Option<u64> {
-    let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);
-    let range = Range { lba: Lba::new(lba), blocks: 1 };
-    while let Err(refusal) = volume.read(range, Some(&mut bytes), &mut plan) {
-        assert_eq!(refusal, Refusal::Busy);
-        drive(volume, disk, Nanos::new(1));
-    }
-    fetch(disk, &plan, &mut bytes);
-    volume.end_read(&plan);
-    read_stamp(&bytes, lba)
 }
 
 /// A header that rots is not the end of the log if a later one says that it was durable.

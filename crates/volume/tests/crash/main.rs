@@ -22,6 +22,7 @@ mod rebuild;
 mod resize;
 mod rig;
 mod roots;
+mod rotten;
 mod scrub;
 mod setup;
 mod spoil;
