@@ -232,13 +232,14 @@ pub(crate) fn check_copies<B: Backing>(
 }
 
 impl Volume {
+    /// Reads all of the map, whatever the limit of pages in memory is: who looks at all of it needs them together.
     pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut List) {
         for slot in self.family.slots().collect::<Vec<_>>() {
             let member = self.family.id_of(slot);
             for page in 0..self.map.pages_of(slot) {
                 let key = Map::key(slot, page);
                 if self.map.ready(key) == Ready::Missing {
-                    self.load_page(key);
+                    self.load_pages(&[key], false);
                     drive(self, backing, Nanos::ZERO);
                 }
                 if self.map.ready(key) == Ready::Damaged {
