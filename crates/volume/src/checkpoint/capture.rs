@@ -36,7 +36,8 @@ impl Volume {
         let before = (self.checkpoint.cursor, self.checkpoint.swept);
         let replaced = self.let_members_go();
         let sweep = self.begin_sweep();
-        if sweep == Sweep::All {
+        let is_last = sweep != Sweep::All && !self.is_moving_meta();
+        if self.checkpoint.is_closing() && !is_last {
             // The last one follows.
             self.checkpoint.want();
         }
@@ -57,7 +58,7 @@ impl Volume {
         self.checkpoint.work = Some(Box::new(Work {
             phase: Phase::Pages,
             seq: self.log.seq(),
-            clean: self.checkpoint.is_closing() && sweep != Sweep::All,
+            clean: self.checkpoint.is_closing() && is_last,
             pages: pages.into(),
             directories: directories.into_iter().collect(),
             runs,

@@ -82,6 +82,10 @@ impl Volume {
         self.segments.list(&work.reserve);
         self.give_back(&work.emptied);
         self.settle_family();
+        // Before all runs are counted nothing is swept; a checkpoint follows when they are.
+        if self.is_moving_meta() && self.is_counted() {
+            self.checkpoint.want();
+        }
         if work.clean {
             self.freeze(Frozen::Closed);
         }

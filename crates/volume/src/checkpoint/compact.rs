@@ -5,7 +5,7 @@
 //! the map should, the next sweeps write the pages anew that lie in the emptiest of these.
 
 use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState};
-use onefold_units::convert::u32_from;
+use onefold_units::convert::{u32_from, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::log::Stream;
@@ -35,9 +35,8 @@ impl Volume {
         self.meta_segments() > self.map_takes(self.meta_live())
     }
 
-    /// Has the sweep empty log segments of the map: those that are not taken again, or as many as their blocks fit into one.
+    /// Has the sweep empty log segments of the map, as many as their blocks fit into one.
     pub(super) fn compact_meta(&mut self) {
-        self.move_meta();
         if !self.meta_is_sparse() || !self.is_counted() {
             return;
         }
@@ -58,6 +57,18 @@ impl Volume {
             .collect();
         let goes = |id: LogSegmentId| emptiest.contains(&id);
         self.write_anew(goes);
+    }
+
+    /// A zone takes no more: checkpoints follow one another until the map has nothing there. The sweep comes round once for its images, and
+    /// once for runs made meanwhile.
+    pub(crate) fn move_meta_soon(&mut self) {
+        self.checkpoint.moves_until = self.checkpoint.swept + 2 * u64_from(self.map.pages());
+        self.want_checkpoint();
+    }
+
+    /// Whether it still has, and the sweep may change that.
+    pub(super) fn is_moving_meta(&self) -> bool {
+        self.checkpoint.swept < self.checkpoint.moves_until && self.has_leaving_meta()
     }
 
     /// Marks the pages whose images, or whose block of the directory, lie in some log segments: the sweep writes them anew.

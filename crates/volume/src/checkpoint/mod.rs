@@ -161,6 +161,8 @@ pub(crate) struct Checkpoint {
     /// Pages that it passed and that cannot be read: what runs have of them goes to the next run.
     unread: Vec<usize>,
     wanted: bool,
+    /// Checkpoints follow one another until the sweep has passed so many pages, or until what they move is elsewhere.
+    moves_until: u64,
     /// The live counts do not have what the run of a recovery replaced: they were made anew with it (`crate::zones`, invariant 7).
     pub(crate) exact: bool,
     closing: Closing,
@@ -194,6 +196,7 @@ impl Checkpoint {
             prefetch: BTreeSet::new(),
             unread: Vec::new(),
             wanted: false,
+            moves_until: 0,
             exact: false,
             closing: Closing::No,
             spoiled_in_a_row: 0,

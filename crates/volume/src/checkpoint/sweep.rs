@@ -129,8 +129,10 @@ impl Volume {
 
     /// How much the checkpoint that begins sweeps over.
     pub(super) fn begin_sweep(&mut self) -> Sweep {
+        self.move_meta();
         match self.checkpoint.closing {
             Closing::No => self.compact_meta(),
+            _ if self.is_moving_meta() => {}
             Closing::Begins if self.can_sweep_all() => {
                 self.checkpoint.closing = Closing::Ends;
                 return Sweep::All;
@@ -159,7 +161,7 @@ impl Volume {
         }
         let (pages, from) = (self.map.pages(), self.checkpoint.cursor);
         // What small checkpoints write beside pages stays until the sweep has come round.
-        let hurry = self.meta_is_sparse() || self.family.waits;
+        let hurry = self.meta_is_sparse() || self.family.waits || self.is_moving_meta();
         let share = if hurry { RUNS_IN_A_HURRY } else { RUNS_MAX };
         let least = SWEEP_MIN.max(u64_from(pages) / share);
         let some = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);

@@ -148,7 +148,7 @@ impl Volume {
             self.segments.retire(segment);
             // Where it is offline, a replay would end at the first batch that it took along, and the map does not need them. What
             // the map has there is written anew.
-            self.want_checkpoint();
+            self.move_meta_soon();
         }
         self.start_waiting();
     }

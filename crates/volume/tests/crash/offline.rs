@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use onefold_testkit::{chosen_seed, for_each_seed};
+use onefold_units::Rng;
 use onefold_units::convert::{index64, low32, u64_from};
-use onefold_units::{Lba, Rng};
 use onefold_volume::{
-    Finding, Frozen, Inspection, MemberId, MountError, Options, Refusal, ZoneError, inspect,
+    Finding, Frozen, Inspection, MountError, Options, Refusal, SegmentInfo, ZoneError, inspect,
     rebuild,
 };
 
@@ -15,25 +15,29 @@ use crate::random::random_op;
 use crate::rebuild::{content, contents, is_uncertain};
 use crate::rig::{Op, Rig, open};
 use crate::setup::{OPTIONS, Setup};
+use crate::stamp::op_of;
 use crate::zones::ZoneSetup;
 
 const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
 
-fn setup(give_up_zones: bool) -> Setup {
-    let options = Options { checkpoint_blocks: 400, give_up_zones, ..OPTIONS };
+/// A volume with so many pages of the map in memory.
+fn setup(map_pages: usize, give_up_zones: bool) -> Setup {
+    let options = Options { checkpoint_blocks: 400, map_pages, give_up_zones, ..OPTIONS };
     Setup::of(0, 6000, options).on_zones(180, ZONES)
 }
 
-/// Blocks that lie in a zone. All of the map is in memory.
-fn blocks_in(rig: &mut Rig, zone: u32) -> BTreeSet<u64> {
-    let blocks = rig.oracle.blocks();
-    let log = rig.volume.as_log_mut().expect("a volume of mode log");
-    let mut lies_there = |lba: &u64| {
-        let found = log.look_up(&mut rig.disk, MemberId::DEVICE, Lba::new(*lba));
-        let (at, _) = found.expect("the map is in memory");
-        at.is_block() && at.raw() / ZONES.size == zone
-    };
-    (0..blocks).filter(|lba| lies_there(lba)).collect()
+/// Blocks whose last version lies in a zone.
+fn blocks_in(rig: &Rig, zone: u32) -> impl Iterator<Item = u64> {
+    let zones = rig.disk.view().zones.as_ref().expect("zones");
+    let stamps = zones.blocks(zone).filter_map(|at| op_of(&rig.disk.get(at)[..]));
+    stamps.filter(|(lba, op)| rig.oracle.now(*lba) == *op).map(|(lba, _)| lba)
+}
+
+/// Whether blocks of checkpoints that count lie in a zone.
+fn has_map(rig: &Rig, zone: u32) -> bool {
+    let log = rig.volume.as_log().expect("a volume of mode log");
+    let mut infos = log.segment_infos().filter(|info| info.stream == 3 && info.live > 0);
+    infos.any(|info| info.segment.raw() == zone)
 }
 
 /// A zone of the log, rather one that is written; whether it is.
@@ -93,22 +97,26 @@ struct Lived {
     end: End,
     /// Blocks whose last version may be lost.
     lost: BTreeSet<u64>,
-    /// The zones were written after that.
-    noticed: bool,
+    /// It opens without being asked: the zones were written after that, and no page that was not in memory lay there.
+    sure: bool,
 }
 
-fn lived(seed: u64) -> Lived {
+fn lived(seed: u64, map_pages: usize) -> Lived {
     let mut rng = Rng::new(seed);
-    let mut rig = Rig::new(setup(false), seed);
-    let (mut lost, mut noticed) = (BTreeSet::new(), true);
+    let mut rig = Rig::new(setup(map_pages, false), seed);
+    let (mut lost, mut sure) = (BTreeSet::new(), true);
     assert_eq!(work(&mut rig, &mut rng, &mut lost), None);
     for _ in 0..2 {
         let (zone, is_open) = some_zone(&rig, &mut rng);
-        lost.extend(blocks_in(&mut rig, zone));
+        lost.extend(blocks_in(&rig, zone));
+        if map_pages != usize::MAX && has_map(&rig, zone) {
+            lost.extend(0..rig.oracle.blocks());
+            sure = false;
+        }
         let before = rig.volume.stats().retried_batches;
         rig.lose_zone(zone);
         assert_eq!(work(&mut rig, &mut rng, &mut lost), None, "{:?}", rig.volume.frozen());
-        noticed &= is_open && rig.volume.stats().retried_batches > before;
+        sure &= is_open && rig.volume.stats().retried_batches > before;
     }
     let end = [End::Cut, End::Closed, End::Rested][index64(rng.below(3))];
     assert!(end == End::Cut || rig.settle());
@@ -117,71 +125,170 @@ fn lived(seed: u64) -> Lived {
         assert!(rig.settle());
         assert_eq!(rig.volume.frozen(), Some(Frozen::Closed));
     }
-    Lived { rig, end, lost, noticed }
+    Lived { rig, end, lost, sure: sure && end != End::Cut }
 }
 
-/// The volume goes on without what was there, and everything else is as it was; a check tells what is lost. If the volume came to know of
-/// the zones, it opens without being asked: all of its map is in memory.
+/// All of the map is in memory: if the volume came to know of the zones, it opens without being asked.
 #[test]
 fn zones_go_offline_at_any_time() {
+    go_offline("zones_go_offline_at_any_time", usize::MAX);
+}
+
+/// Pages of the map are read again and again, and some of them are gone.
+#[test]
+fn zones_go_offline_while_little_of_the_map_is_in_memory() {
+    go_offline("zones_go_offline_while_little_of_the_map_is_in_memory", 4);
+}
+
+/// Pages of the map are gone, and more of them than may be in memory are there: what these know of a log segment counts when headers tell of
+/// those, else a trimmed block comes back.
+#[test]
+fn what_is_given_up_is_known_by_all_of_the_map() {
+    assert_goes_on(518, 4, &mut [0; 6]);
+}
+
+/// A checkpoint repeated what runs had of a page that was gone, and came to nothing because of another zone.
+#[test]
+fn a_checkpoint_is_begun_again_beside_a_page_that_is_gone() {
+    assert_goes_on(320, 4, &mut [0; 6]);
+}
+
+fn go_offline(test: &'static str, map_pages: usize) {
     // Opened; refused because of the last batches, of pages of the map, of more of the last checkpoint; blocks that were lost; sure to open.
     let mut counts = [0; 6];
-    for_each_seed(("onefold-volume", "crash", "zones_go_offline_at_any_time"), 120, |seed| {
-        let Lived { mut rig, end, lost, noticed } = lived(seed);
-        let mut disk = Disk::new(rig.random_cut());
-        let checked = inspect(&mut disk, setup(false).file_blocks, true);
-        let refused = match open(&mut disk.clone(), &setup(false)) {
-            Err(MountError::Zones(error)) => Some(error),
-            Err(error) => panic!("{error}"),
-            Ok(_) => None,
-        };
-        let sure = noticed && end != End::Cut;
-        assert!(refused.is_none() || !sure, "seed {seed}: {refused:?}");
-        counts[5] += u64::from(sure);
-        counts[match refused {
-            None => 0,
-            Some(ZoneError::Map { .. }) => 2,
-            Some(ZoneError::Checkpoint { .. }) => 3,
-            Some(_) => 1,
-        }] += 1;
-        let opened = open(&mut disk, &setup(refused.is_some()));
-        let Ok((mut volume, recovery)) = opened else {
-            // The checkpoint lay there as well, or batches that others say were durable.
-            let why = opened.err().expect("it is refused");
-            let known = matches!(
-                why,
-                MountError::Zones(ZoneError::Checkpoint { .. }) | MountError::Lost { .. }
-            );
-            assert!(known && refused.is_some(), "{why}");
-            return;
-        };
-        let (state, mut errors) = (rig.oracle.state_at(recovery.seq), 0);
-        for (lba, expected) in (0..).zip(state) {
-            let found = content(&mut *volume, &mut disk, lba);
-            assert_eq!(found.unwrap_or(expected), expected, "block {lba}");
-            // A page that is gone takes its blocks along, and a version before the last one may have been there.
-            let may = refused.is_some() || end != End::Closed || lost.contains(&lba);
-            assert!(found.is_some() || may, "block {lba} is lost without need");
-            errors += u64::from(found.is_none());
-        }
-        match checked {
-            Ok(checked) => assert_eq!(told(&checked), errors, "{:?}", checked.findings),
-            Err(error) => assert!(refused.is_some(), "{error}"),
-        }
-        counts[4] += errors;
+    for_each_seed(("onefold-volume", "crash", test), 120, |seed| {
+        assert_goes_on(seed, map_pages, &mut counts);
     });
     println!("{counts:?}");
     let some = [0, 1, 4, 5].iter().all(|at| counts[*at] > 0);
     assert!(chosen_seed().is_some() || some, "{counts:?}");
 }
 
+/// The volume goes on without what was there, and everything else is as it was; a check tells what is lost.
+fn assert_goes_on(seed: u64, map_pages: usize, counts: &mut [u64; 6]) {
+    let Lived { mut rig, end, lost, sure } = lived(seed, map_pages);
+    let mut disk = Disk::new(rig.random_cut());
+    let setup = |give_up| setup(map_pages, give_up);
+    let checked = inspect(&mut disk, setup(false).file_blocks, true);
+    let refused = match open(&mut disk.clone(), &setup(false)) {
+        Err(MountError::Zones(error)) => Some(error),
+        Err(error) => panic!("{error}"),
+        Ok(_) => None,
+    };
+    assert!(refused.is_none() || !sure, "seed {seed}: {refused:?}");
+    counts[5] += u64::from(sure);
+    counts[match refused {
+        None => 0,
+        Some(ZoneError::Map { .. }) => 2,
+        Some(ZoneError::Checkpoint { .. }) => 3,
+        Some(_) => 1,
+    }] += 1;
+    let opened = open(&mut disk, &setup(refused.is_some()));
+    let Ok((mut volume, recovery)) = opened else {
+        // The checkpoint lay there as well, or batches that others say were durable.
+        let why = opened.err().expect("it is refused");
+        let known = matches!(
+            why,
+            MountError::Zones(ZoneError::Checkpoint { .. }) | MountError::Lost { .. }
+        );
+        assert!(known && refused.is_some(), "{why}");
+        return;
+    };
+    let (state, mut errors) = (rig.oracle.state_at(recovery.seq), 0);
+    for (lba, expected) in (0..).zip(state) {
+        let found = content(&mut *volume, &mut disk, lba);
+        assert_eq!(found.unwrap_or(expected), expected, "block {lba}");
+        // A page that is gone takes its blocks along, and a version before the last one may have been there.
+        let may = refused.is_some() || end != End::Closed || lost.contains(&lba);
+        assert!(found.is_some() || may, "block {lba} is lost without need");
+        errors += u64::from(found.is_none());
+    }
+    match checked {
+        Ok(checked) => assert_eq!(told(&checked), errors, "{:?}", checked.findings),
+        Err(error) => assert!(refused.is_some(), "{error}"),
+    }
+    if refused.is_some() {
+        let checked = inspect(&mut disk, setup(false).file_blocks, false).expect("it is opened");
+        assert_eq!(told(&checked), errors, "what was given up: {:?}", checked.findings);
+    }
+    counts[4] += errors;
+}
+
+/// Pages of the map in [`after_a_zone_of_the_map`].
+const PAGES: u64 = 20;
+
+/// A volume with blocks in each page of its map takes so many checkpoints. Then the zone that takes them goes offline, and the next one, or
+/// that of closing, comes to know of it. `None` if that took another zone.
+fn after_a_zone_of_the_map(map_pages: usize, closes: bool, checkpoints: u64) -> Option<Rig> {
+    let setup = Setup { logical_blocks: PAGES * 1024, ..setup(map_pages, false) };
+    let mut rig = Rig::new(setup, checkpoints);
+    for page in 0..PAGES {
+        assert!(rig.run(Op::Write { lba: page * 1024 + 7, blocks: 1, fua: false }));
+    }
+    for _ in 0..checkpoints {
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+    }
+    let log = rig.volume.as_log().expect("a volume of mode log");
+    let is_open = |info: &SegmentInfo| info.stream == 3 && info.state == "open" && info.live > 0;
+    let zone = log.segment_infos().find(is_open)?.segment.raw();
+    rig.lose_zone(zone);
+    assert!(rig.run(Op::Write { lba: 7, blocks: 1, fua: false }));
+    if closes {
+        rig.volume.close();
+    } else {
+        assert!(rig.run(Op::Checkpoint));
+    }
+    assert!(rig.settle());
+    (rig.volume.stats().retried_batches > 0).then_some(rig)
+}
+
+/// What the map has in a zone that fails is written anew at once, though it does not change, also while the volume is closed. What was not in
+/// memory can be given up.
+#[test]
+fn the_map_moves_out_of_a_zone_that_fails() {
+    let mut moved = 0;
+    let all = [(usize::MAX, false), (usize::MAX, true), (4, false), (4, true)];
+    for ((map_pages, closes), checkpoints) in
+        all.into_iter().flat_map(|one| (1..12).map(move |n| (one, n)))
+    {
+        let Some(mut rig) = after_a_zone_of_the_map(map_pages, closes, checkpoints) else {
+            continue;
+        };
+        let mut disk = Disk::new(rig.random_cut());
+        let in_memory = map_pages == usize::MAX;
+        let mut volume = match open(&mut disk, &rig.setup) {
+            Ok((volume, _)) => volume,
+            // What a run had of pages that were not in memory, or their images.
+            Err(MountError::Zones(ZoneError::Checkpoint { .. })) if !in_memory => continue,
+            Err(MountError::Zones(ZoneError::Map { .. })) if !in_memory => {
+                let options = Options { give_up_zones: true, ..rig.setup.options };
+                open(&mut disk, &Setup { options, ..rig.setup }).expect("that is given up").0
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let mut errors = 0;
+        for lba in 0..rig.oracle.blocks() {
+            let found = content(&mut *volume, &mut disk, lba);
+            let expected = rig.oracle.now(lba);
+            assert_eq!(found.unwrap_or(expected), expected, "block {lba}");
+            errors += u64::from(found.is_none());
+        }
+        let checked = inspect(&mut disk, rig.setup.file_blocks, false).expect("it opens");
+        assert_eq!(told(&checked), errors, "{:?}", checked.findings);
+        assert!(errors == 0 || !in_memory, "{errors} blocks are lost without need");
+        moved += u64::from(in_memory);
+    }
+    assert!(moved > 10, "{moved} volumes moved their maps");
+}
+
 /// The zone that takes roots: nothing more can be made durable, so nothing is written any more, and all that there is can be read. It is
 /// made anew from what is left.
 #[test]
 fn without_its_zone_of_roots_a_volume_is_read_only() {
+    let setup = || setup(usize::MAX, false);
     for seed in 0..6 {
         let mut rng = Rng::new(seed);
-        let mut rig = Rig::new(setup(false), seed);
+        let mut rig = Rig::new(setup(), seed);
         assert_eq!(work(&mut rig, &mut rng, &mut BTreeSet::new()), None);
         let zones = rig.disk.view().zones.clone().expect("zones");
         let zone =
@@ -197,10 +304,10 @@ fn without_its_zone_of_roots_a_volume_is_read_only() {
             assert_eq!(found, Some(rig.oracle.now(lba)), "block {lba}, seed {seed}");
         }
         let mut disk = Disk::new(rig.random_cut());
-        let error = open(&mut disk, &setup(false)).err().expect("no root");
+        let error = open(&mut disk, &setup()).err().expect("no root");
         assert!(error.to_string().contains(&format!("zone {zone} is offline")), "{error}");
-        let done = rebuild(&mut disk, setup(false).file_blocks, OPTIONS).expect("it is made anew");
-        for (lba, found) in (0..).zip(contents(&mut disk, &setup(false))) {
+        let done = rebuild(&mut disk, setup().file_blocks, OPTIONS).expect("it is made anew");
+        for (lba, found) in (0..).zip(contents(&mut disk, &setup())) {
             let may = found.is_some_and(|found| rig.oracle.may_hold(lba, found));
             assert!(
                 may || is_uncertain(&done, lba),

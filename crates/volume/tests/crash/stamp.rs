@@ -45,3 +45,10 @@ pub(crate) fn read_stamp(block: &[u8], lba: u64) -> Option<u64> {
     };
     block.chunks(SECTOR).enumerate().all(good).then_some(op)
 }
+
+/// Which block of the host this is, and which operation wrote it; `None` if none did.
+pub(crate) fn op_of(block: &[u8]) -> Option<(u64, u64)> {
+    let lba = u64::from_le_bytes(block[8..16].try_into().expect("8 bytes"));
+    let op = read_stamp(block, lba).filter(|op| *op > 0)?;
+    Some((lba, op))
+}
