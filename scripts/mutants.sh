@@ -157,12 +157,15 @@ volume|lost-page-dropped|checkpoint/sweep.rs|s/records\.extend_from_slice\(told\
 volume|lost-page-early|checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
 volume|unfound-free|segments.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
 volume|lost-page-partly|checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..oldest + 1]/|where that cannot be read either, all runs from the first one on stay
+volume|told-unbounded|checkpoint/sweep.rs|s/told > 0 \|\| //|one checkpoint repeats what runs have of few pages that cannot be read
+volume|touched-unread|map/capture.rs|s/if self\.page\(Self::place\(Lba::new\(first\)\)\.0\)\.is_none\(\)/if false/|what was repeated of a page changes nothing where its checkpoint comes to nothing
 volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
 volume|room-unpadded|family/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
 volume|cleaned-short|append.rs|s/BATCH_BLOCKS_MAX\.min\(self\.segment_blocks\(\)\)/self.options.batch_blocks/|the cleaner packs log segments however short batches of the host are
 volume|lost-silent|zones/map.rs|s/!self\.options\.give_up_zones \|\| !error/!error/|pages of the map are given up only on demand
 volume|lost-guess|rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell of a log segment whose live blocks are as many as they say
+volume|lost-evicted|inspect.rs|s/self\.load_pages\(&\[key\], false\);/self.load_page(key);/|who looks at all of the map has all of it in memory
 volume|lost-unread|rebuild/pages.rs|s/all\(\)\.all\(\|\(id, _\)\| !unread\(id\)\)/true/|a block without a version maps nothing only if all log segments were read
 volume|lost-unsalvaged|zones/map.rs|s/self\.recovered = beneath\(salvaged, recovered\);/let _ = salvaged; self.recovered = beneath(Vec::new(), recovered);/|what headers tell of pages that are gone is not lost
 volume|lost-uncounted|zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.live = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
@@ -329,8 +332,10 @@ volume|zone-not-finished|zones/open.rs|s/backing\.finish\(zone\)\.or\(Ok\(\(\)\)
 volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
 volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently
 volume|zone-evacuated|clean.rs|s/ \|\| self\.segments\.has_leaving\(\)//|zones that can only be read are emptied
-volume|offline-behind|zones/gate.rs|s/self\.want_checkpoint\(\);//|a checkpoint makes up for what a zone took along that fails
-volume|offline-map|checkpoint/compact.rs|s/self\.move_meta\(\);//|what the map has in a zone that failed is written anew
+volume|offline-behind|zones/gate.rs|s/self\.move_meta_soon\(\);//|a checkpoint makes up for what a zone took along that fails
+volume|offline-map|checkpoint/sweep.rs|s/self\.move_meta\(\);//|what the map has in a zone that failed is written anew
+volume|moved-once|checkpoint/commit.rs|s/if self\.is_moving_meta\(\) && self\.is_counted\(\)/if false/|.. by as many checkpoints as that takes
+volume|closed-unmoved|checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
 volume|offline-untold|inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
 volume|given-up-untold|inspect.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up
 volume|lost-counted-twice|zones/map.rs|s/self\.checkpoint\.exact = true;//|a repair counts what recovery found, and whoever begins again does not

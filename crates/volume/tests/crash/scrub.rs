@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use onefold_format::volume::{BatchHeader, MetaKind, label_addresses, root_addresses};
+use onefold_format::volume::{
+    BatchHeader, DirectoryBlock, MetaKind, label_addresses, root_addresses,
+};
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
@@ -13,12 +15,13 @@ use onefold_volume::{
 
 use crate::damage::{setup, worked};
 use crate::disk::Disk;
-use crate::image::Image;
+use crate::image::{Image, block};
 use crate::oracle::Oracle;
 use crate::random::{random_op, work};
 use crate::rig::{Op, Rig};
+use crate::roots::newest_body;
 use crate::setup::{Setup, UUID, pick};
-use crate::stamp::BLOCK;
+use crate::stamp::{BLOCK, stamped};
 use crate::zones::ZoneSetup;
 
 fn scrubbed(disk: &mut Disk, mend: bool) -> Scrubbed {
@@ -174,6 +177,43 @@ fn what_is_in_memory_is_written_anew() {
     assert!(kinds.len() >= 4, "{kinds:?}");
 }
 
+/// It is written anew by the next checkpoint, however many other pages changed.
+#[test]
+fn a_page_that_is_in_memory_is_the_next_one_to_be_written() {
+    const PAGES: u64 = 40;
+    let mut rig = Rig::new(Setup::of(64 * 200, PAGES * 1024, setup().options), 4);
+    let (blocks, options) = (rig.setup.backing_blocks, rig.setup.options);
+    for _ in 0..15 {
+        for page in 0..PAGES {
+            assert!(rig.run(Op::Write { lba: page * 1024, blocks: 2, fua: false }));
+        }
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+    }
+    let image = rig.disk.view();
+    let body = newest_body(image, &root_addresses(blocks));
+    let at = u64::from(body.members[0].directory[0].location.raw());
+    let directory = DirectoryBlock::decode(&image.get(at)[..], &UUID, at).expect("whole");
+    for entry in directory.entries.iter().filter(|entry| entry.page.is_block()).step_by(3) {
+        let mut below = image.clone();
+        let mut disk = Disk::new(below.clone());
+        let (mut volume, _) = mount(&mut disk, blocks, options).expect("it opens");
+        drive(&mut volume, &mut disk, Nanos::new(1));
+        for page in 0..PAGES {
+            let (lba, data) = (page * 1024, stamped(1 << 20, page * 1024, 1));
+            let range = Range { lba: Lba::new(lba), blocks: 1 };
+            volume.write(1, range, Some(&data), false).expect("its page is in memory");
+        }
+        drive(&mut volume, &mut disk, Nanos::new(1));
+        below = disk.view().clone();
+        below.flip(entry.page.raw().into(), 900);
+        let mut disk = Disk::new(below);
+        volume.start_scrub(Nanos::ZERO).expect("it begins");
+        drive(&mut volume, &mut disk, Nanos::new(2));
+        let [damage] = volume.scrubbed().damage[..] else { panic!("{:?}", volume.scrubbed()) };
+        assert!(damage.mended, "{damage:?}");
+    }
+}
+
 /// All blocks of checkpoints on a backing, of old ones as well.
 fn metas(image: &Image) -> Vec<(u64, MetaKind)> {
     let mut all = Vec::new();
@@ -198,8 +238,14 @@ fn labels_and_the_newest_root_are_written_anew() {
         assert_eq!(found.findings, [], "every copy is whole");
     }
     let mut newest = 0;
-    for at in root_addresses(blocks) {
-        let (disk, report, _) = scrub_open(&image, |below, _| below.flip(at, 900));
+    // It rots, or is as if it had never been written.
+    let zeroes = |below: &mut Image, at| below.set(at, block(&[0; BLOCK]));
+    for (at, rots) in root_addresses(blocks).into_iter().flat_map(|at| [(at, true), (at, false)]) {
+        let (disk, report, _) =
+            scrub_open(
+                &image,
+                |below, _| if rots { below.flip(at, 900) } else { zeroes(below, at) },
+            );
         assert!(!report.is_damaged(), "{report:?}");
         for damage in &report.damage {
             let is_newest = damage.finding == Finding::NewestRoot { at };
@@ -208,7 +254,7 @@ fn labels_and_the_newest_root_are_written_anew() {
         }
         assert_whole(&disk, &oracle);
     }
-    assert_eq!(newest, 1);
+    assert_eq!(newest, 2);
 }
 
 /// Whatever the host, the cleaner and power do, nothing is found where nothing is damaged, and every pass comes to an end.
@@ -289,11 +335,14 @@ fn scrubs_on_zones() {
     assert!(!report.is_damaged(), "the others are whole");
 }
 
-/// Blocks that cannot be read once are no damage.
+/// Blocks that cannot be read once are no damage. Where the first read of a log segment fails, its header is read by itself, and the next one
+/// begins with a block.
 #[test]
 fn a_read_that_fails_once_is_no_damage() {
     let (image, _) = worked(1);
-    for request in 1..60 {
+    for (request, next) in
+        (1..60).flat_map(|request| [(request, None), (request, Some(request + 2))])
+    {
         let mut disk = Disk::new(image.clone());
         let (mut volume, _) =
             mount(&mut disk, setup().backing_blocks, setup().options).expect("it opens");
@@ -304,14 +353,14 @@ fn a_read_that_fails_once_is_no_damage() {
             volume.pump(Nanos::new(2));
             let Some(io) = volume.poll_io() else { continue };
             count += 1;
-            let result = if count == request {
+            let result = if count == request || Some(count) == next {
                 Err(onefold_volume::IoFailed)
             } else {
                 onefold_volume::execute(&mut volume, &mut disk, io)
             };
             volume.completed(Nanos::new(2), io.id, result);
         }
-        assert_eq!(volume.scrubbed().found, 0, "request {request}");
+        assert_eq!(volume.scrubbed().found, 0, "request {request}, {next:?}");
     }
 }
 
