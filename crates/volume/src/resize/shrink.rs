@@ -123,6 +123,7 @@ impl Volume {
         self.write_anew(|id| leaving.contains(&id));
         true
     }
+
     /// Whether what checkpoints need lies in log segments that leave.
     pub(crate) fn has_leaving_meta(&self) -> bool {
         let meta = |segment: &Segment| {
