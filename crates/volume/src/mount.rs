@@ -30,7 +30,7 @@ use crate::log::{BLOCK, Log};
 use crate::map::Map;
 use crate::pending::Pending;
 use crate::preload::Preload;
-use crate::replay::{Identity, find};
+use crate::replay::{Identity, LeftOut, find};
 use crate::resize::Resizing;
 use crate::restore::candidates;
 use crate::roots::{RootCursor, newest_root};
@@ -168,12 +168,8 @@ pub fn mount<B: Backing>(
         // Invariant 4.
         let _ = write_label(backing, &volume.label, *at);
     }
-    // In sequential zones they stay behind the write pointer of one that is finished, unless nothing else is there.
-    let stays = |at: u32| volume.layout.is_sequential(volume.layout.segment_of(Location::new(at)));
-    for at in left_out.into_iter().filter(|at| !stays(*at)) {
-        let failed = |_: IoFailed| MountError::Backing("batches that do not count were erased");
-        backing.write(at.into(), &[0; BLOCK]).map_err(failed)?;
-    }
+    // Invariant 3.
+    left_out.erase(backing, &volume.layout)?;
     volume.incarnation += 1;
     volume.want_checkpoint();
     if !settle(&mut volume, backing, Nanos::ZERO) {
@@ -243,8 +239,7 @@ pub(crate) struct State {
     pub(crate) recovery: Recovery,
     /// Number of the last batch that was durable.
     pub(crate) durable: u64,
-    /// Headers of batches that do not count.
-    left_out: Vec<u32>,
+    left_out: LeftOut,
     /// The zones before anything was changed.
     zones: Option<ZoneReport>,
 }

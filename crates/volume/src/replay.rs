@@ -22,6 +22,7 @@ use onefold_units::{Lba, Location, LogSegmentId};
 use crate::backing::{Backing, Piece, Window, bytes_of, read_pieces};
 use crate::error::MountError;
 use crate::faults::first_lba;
+use crate::io::IoFailed;
 use crate::layout::Layout;
 use crate::log::BLOCK;
 use crate::map::{Map, PAGE_ENTRIES_U64};
@@ -70,7 +71,41 @@ pub(crate) struct Replay {
     /// Blocks that were checked.
     pub(crate) checked: u64,
     /// Headers of batches that were found and do not count.
-    pub(crate) left_out: Vec<u32>,
+    pub(crate) left_out: LeftOut,
+}
+
+/// Headers of batches that do not count.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    /// Of attempts that were made again.
+    pub(crate) earlier: Vec<u32>,
+    /// Of the last attempts.
+    pub(crate) last: Vec<u32>,
+}
+
+impl LeftOut {
+    /// Erases the headers, so that they never count. The last attempt at a batch goes last: where an opening is cut before that, an earlier
+    /// one that is whole must not count in its place.
+    pub(crate) fn erase<B: Backing>(
+        &self,
+        backing: &mut B,
+        layout: &Layout,
+    ) -> Result<(), MountError> {
+        let failed = |_: IoFailed| MountError::Backing("batches that do not count were erased");
+        // In sequential zones they stay behind the write pointer of one that is finished, unless nothing else is there.
+        let stays = |at: u32| layout.is_sequential(layout.segment_of(Location::new(at)));
+        for at in self.earlier.iter().filter(|at| !stays(**at)) {
+            // A write has failed there, and may fail again.
+            let _ = backing.write((*at).into(), &[0; BLOCK]);
+        }
+        if !self.earlier.is_empty() {
+            backing.flush().map_err(failed)?;
+        }
+        for at in self.last.iter().filter(|at| !stays(**at)) {
+            backing.write((*at).into(), &[0; BLOCK]).map_err(failed)?;
+        }
+        Ok(())
+    }
 }
 
 /// What identifies the batches that count.
@@ -102,6 +137,7 @@ pub(crate) fn find<B: Backing>(
     candidates: &[Candidate],
 ) -> Result<Replay, MountError> {
     let mut found: BTreeMap<u64, Found> = BTreeMap::new();
+    let mut earlier: Vec<Found> = Vec::new();
     let mut headers = 0;
     let mut durable = identity.seq;
     // Most were not begun, and nothing is read of those but one block.
@@ -122,12 +158,7 @@ pub(crate) fn find<B: Backing>(
         durable = durable.max(chain.durable_behind);
         for one in chain.batches {
             durable = durable.max(one.batch.header.durable_seq.raw());
-            let newer = found
-                .get(&one.batch.header.seq.raw())
-                .is_none_or(|other| other.batch.header.attempt < one.batch.header.attempt);
-            if newer {
-                found.insert(one.batch.header.seq.raw(), one);
-            }
+            earlier.extend(take(&mut found, one));
         }
     }
     let mut replay = Replay {
@@ -136,7 +167,7 @@ pub(crate) fn find<B: Backing>(
         durable,
         headers,
         checked: 0,
-        left_out: Vec::new(),
+        left_out: LeftOut::default(),
     };
     let gapless = found.range(identity.seq + 1..).zip(identity.seq + 1..);
     replay.seq += u64_from(gapless.take_while(|((seq, _), expected)| **seq == *expected).count());
@@ -148,9 +179,19 @@ pub(crate) fn find<B: Backing>(
         replay.checked = checked;
     }
     let behind = found.split_off(&(replay.seq + 1));
-    replay.left_out = behind.into_values().map(|one| one.start).collect();
+    earlier.retain(|one| one.batch.header.seq.raw() > replay.seq);
+    replay.left_out.earlier = earlier.into_iter().map(|one| one.start).collect();
+    replay.left_out.last = behind.into_values().map(|one| one.start).collect();
     replay.batches = found.split_off(&(identity.seq + 1)).into_values().collect();
     Ok(replay)
+}
+
+/// Takes a batch that was found; of two attempts at one gives back the earlier.
+fn take(found: &mut BTreeMap<u64, Found>, one: Found) -> Option<Found> {
+    let header = &one.batch.header;
+    let seq = header.seq.raw();
+    let later = |other: &Found| other.batch.header.attempt >= header.attempt;
+    if found.get(&seq).is_some_and(later) { Some(one) } else { found.insert(seq, one) }
 }
 
 /// Blocks of a batch with its header.

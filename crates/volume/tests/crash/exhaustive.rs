@@ -127,6 +127,18 @@ fn every_cut_of_every_short_history() {
     every_cut(setup(VolumeMode::Log));
 }
 
+/// A batch that failed and was written again counts once or not at all, however often openings are cut.
+#[test]
+fn every_cut_of_openings_after_a_failed_write() {
+    let setup = setup(VolumeMode::Log);
+    let effort = Effort { lives: 1, spoiled: u64::MAX };
+    let mut states = States::new(begin(setup, false), &OPS[..10], effort);
+    for _ in 0..budget(300).div_ceil(30) {
+        states.failing_history(&[OPS[1], Op::Flush, OPS[0]], 1);
+    }
+    assert!(states.distinct(Fault::Opening) > 0);
+}
+
 /// Those in which a log segment is cleaned.
 #[test]
 fn every_cut_of_every_short_history_cleaned_by_remap() {
