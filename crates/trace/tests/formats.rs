@@ -246,6 +246,26 @@ fn tracefs() {
     assert_eq!(summary.dropped_records, 3);
 }
 
+/// Of a device that has no requests of its own, such as those of the device mapper.
+#[test]
+fn tracefs_of_what_is_queued() {
+    let text = "fio-9 [000] ..... 3.000001: block_bio_queue: 253,0 WS 2048 + 8 [fio]\n\
+        kworker/u4:0-9 [000] ..... 3.000002: block_rq_issue: 254,0 WS 4096 () 4096 + 8 be,0,4 [x]\n\
+        kworker/u4:0-9 [000] ..... 3.000031: block_bio_complete: 253,0 WS 2048 + 8 [0]\n";
+    let options = ReadOptions { event: Event::Queue, ..Default::default() };
+    let mut reader = Reader::new(FormatSpec::new(Format::Tracefs), options).unwrap();
+    let mut records = Vec::new();
+    reader.push(text.as_bytes(), &mut records).unwrap();
+    reader.finish(&mut records).unwrap();
+    assert_eq!((records.len(), records[0].lat_ns), (1, Some(30_000)));
+    assert_eq!(reader.summary().warnings, Vec::<String>::new());
+    assert_eq!(
+        rows(Format::Tracefs, text),
+        [(3_000_002_000, Write, 0, 2_097_152, 4_096, None)],
+        "what is queued is not what is issued"
+    );
+}
+
 #[test]
 fn nbdkit_log() {
     let text = "2026-11-20 18:25:23.558619 Ready thread_model=3\n\

@@ -22,13 +22,16 @@ enum Kind {
     Issue,
     Queue,
     Complete,
+    /// Of what was queued; a request of the driver may be several of these.
+    Ended,
     Requeue,
 }
 
-const EVENTS: [(&[u8], Kind); 4] = [
+const EVENTS: [(&[u8], Kind); 5] = [
     (b": block_rq_issue: ", Kind::Issue),
     (b": block_bio_queue: ", Kind::Queue),
     (b": block_rq_complete: ", Kind::Complete),
+    (b": block_bio_complete: ", Kind::Ended),
     (b": block_rq_requeue: ", Kind::Requeue),
 ];
 
@@ -44,7 +47,8 @@ impl LineFormat for Tracefs {
             return Ok(Taken::Nothing);
         };
         let wanted = if context.event == Event::Queue { Kind::Queue } else { Kind::Issue };
-        if matches!(kind, Kind::Issue | Kind::Queue) && kind != wanted {
+        let other = if wanted == Kind::Queue { Kind::Issue } else { Kind::Queue };
+        if kind == other || kind == Kind::Ended && wanted == Kind::Issue {
             return Ok(Taken::Nothing);
         }
         let time_at = cursor
@@ -67,7 +71,9 @@ impl LineFormat for Tracefs {
         cursor.gap()?;
         let (sector, sectors) = extent(cursor)?;
         match kind {
-            Kind::Complete => self.block.complete(key(dev, sector, sectors), t_ns, out),
+            Kind::Complete | Kind::Ended => {
+                self.block.complete(key(dev, sector, sectors), t_ns, out);
+            }
             Kind::Requeue => self.block.requeue(key(dev, sector, sectors)),
             Kind::Issue | Kind::Queue => {
                 let rwbs = Rwbs::parse(letters).ok_or_else(|| place.expected("RWBS letters"))?;
