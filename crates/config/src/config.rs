@@ -325,6 +325,7 @@ impl Config {
             mode: match self.word("run.mode") {
                 "closed" => Mode::Closed,
                 "bounded" => Mode::Bounded,
+                "recorded" => Mode::Recorded,
                 _ => Mode::Open,
             },
             speedup: self.real("run.speedup"),

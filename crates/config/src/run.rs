@@ -33,7 +33,7 @@ pub struct Run {
     pub window: u64,
     /// Replay of traces.
     pub mode: Mode,
-    /// Factor by which an open replay is faster than the trace.
+    /// Factor by which a replay at the times of the trace is faster than the trace.
     pub speedup: f64,
     /// Requests in flight in a closed replay.
     pub qd: u32,
@@ -52,6 +52,8 @@ pub enum Mode {
     Closed,
     /// At the times of the trace, but no more than the queue depth at once.
     Bounded,
+    /// At the times of the trace, but no more at once than were under way when it was recorded.
+    Recorded,
 }
 
 /// What happens to trace requests off the 4 KiB grid.

@@ -21,6 +21,8 @@ pub struct ZonedVolume {
     pub options: Options,
     /// The regular device, if there is one; it comes first then.
     pub regular: Option<Box<Config>>,
+    /// Requests at once to it; `None` if there is no limit.
+    pub regular_depth: Option<u64>,
     /// Bytes that the volume exports.
     pub logical_bytes: u64,
 }
@@ -51,7 +53,13 @@ impl Config {
         let ZonedDevices { geometry, dmz_blocks, regular } = devices;
         let logical_bytes = dmz_blocks * BLOCK;
         let options = self.zoned_options(logical_bytes)?;
-        Ok(Some(ZonedVolume { geometry, options, regular, logical_bytes }))
+        let regular_depth = Some(self.count("zoned.regular_depth")).filter(|depth| *depth > 0);
+        if regular_depth.is_some() && regular.is_none() {
+            return Err(ConfigError::ZonedVolume {
+                what: "zoned.regular, to which zoned.regular_depth limits requests",
+            });
+        }
+        Ok(Some(ZonedVolume { geometry, options, regular, regular_depth, logical_bytes }))
     }
 
     /// The regular device below a volume of policy `log`, if there is one beside the zones.

@@ -9,6 +9,7 @@ use onefold_nand::NullMedia;
 use onefold_ssd::{Command, DedupStats, HostStats, Payload, Ssd};
 use onefold_trace::workload::{Pacing, Request, Workload};
 use onefold_tracefile::{Options, TraceSource};
+use onefold_units::convert::index;
 use onefold_units::{Nanos, Op};
 
 use crate::SimError;
@@ -20,7 +21,7 @@ use crate::precondition::{Bare, Preconditioned, precondition};
 use crate::result::RunResult;
 use crate::series::Recorder;
 use crate::source::{Replay, Source};
-use crate::tenant::{Pace, Tenant};
+use crate::tenant::{Bound, Pace, Tenant};
 use crate::volume::{self, VolumeRun};
 use crate::zoned;
 
@@ -358,18 +359,23 @@ impl Gathered {
         if meta.untimed && run.mode != Mode::Closed {
             return Err(SimError::Untimed { path: PathBuf::from(path) });
         }
+        if !meta.has_latencies && run.mode == Mode::Recorded {
+            return Err(SimError::NoLatencies { path: PathBuf::from(path) });
+        }
         self.trace.get_or_insert_with(|| crate::result::TraceSource {
             path: path.display().to_string(),
             format: meta.spec.format.name().to_owned(),
             sha256: meta.sha256.clone(),
             requests: meta.requests,
         });
+        let timed = |bound| Pace::open(spec.start.get(), spec.speed * run.speedup, bound);
         let pace = match run.mode {
-            Mode::Open => Pace::open(spec.start.get(), spec.speed * run.speedup),
             Mode::Closed => Pace::closed(run.qd, spec.start.get()),
-            Mode::Bounded => Pace::bounded(run.qd, spec.start.get(), spec.speed * run.speedup),
+            Mode::Open => timed(Bound::None),
+            Mode::Bounded => timed(Bound::Most(index(run.qd).max(1))),
+            Mode::Recorded => timed(Bound::Recorded),
         };
-        let replay = Replay::new(trace, run.fit, run.align, bytes, self.tells_contents)?;
+        let replay = Replay::new(trace, run, bytes, self.tells_contents)?;
         Ok((Source::Trace(Box::new(replay)), pace))
     }
 }
@@ -385,7 +391,9 @@ fn workload(
     let generator = workload.instantiate(bytes, seed).map_err(fail)?;
     let pace = match workload.pacing() {
         Pacing::Closed { depth } => Pace::closed(depth, spec.start.get()),
-        Pacing::Open { .. } | Pacing::Timed => Pace::open(spec.start.get(), spec.speed),
+        Pacing::Open { .. } | Pacing::Timed => {
+            Pace::open(spec.start.get(), spec.speed, Bound::None)
+        }
     };
     Ok((Source::Generator(Box::new(generator)), pace))
 }

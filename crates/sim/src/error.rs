@@ -56,6 +56,15 @@ pub enum SimError {
         /// The trace.
         path: PathBuf,
     },
+    /// Replay as recorded of a trace that does not tell how long requests took.
+    #[error(
+        "{path} does not tell how long requests took, so it cannot be replayed with as many under way as were recorded: \
+         use --set run.mode=bounded --set run.qd=32"
+    )]
+    NoLatencies {
+        /// The trace.
+        path: PathBuf,
+    },
     /// The load held no request.
     #[error("{name} holds no request that the device can serve: a run of nothing proves nothing")]
     Empty {

@@ -1,11 +1,14 @@
 //! Where requests come from: a generator, or a trace file shaped for the device.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZeroU32;
 
-use onefold_config::{Align, Fit as ConfigFit};
+use onefold_config::{Align, Fit as ConfigFit, Mode, Run};
 use onefold_trace::workload::{Generator, Request};
 use onefold_trace::{Record, Regions, TraceOp};
 use onefold_tracefile::{Fit, TraceSource};
+use onefold_units::convert::{narrow, u64_from};
 use onefold_units::{Nanos, Op, PAGE_BYTES};
 
 use crate::SimError;
@@ -32,6 +35,25 @@ pub(crate) struct Replay {
     /// Of every write handed out and not issued yet, what the trace tells about its pages; `None` if
     /// nobody asks.
     contents: Option<VecDeque<Vec<u128>>>,
+    /// What was under way when the trace was recorded; `None` if nobody asks.
+    under_way: Option<UnderWay>,
+}
+
+/// When the requests of a trace that were begun ended.
+#[derive(Default)]
+struct UnderWay(BinaryHeap<Reverse<u64>>);
+
+impl UnderWay {
+    /// Begins a request; gives how many were under way then, itself included. One of which the trace does not tell how long it
+    /// took is over at once.
+    fn begin(&mut self, record: &Record) -> NonZeroU32 {
+        while self.0.peek().is_some_and(|Reverse(end)| *end <= record.t_ns) {
+            self.0.pop();
+        }
+        let depth = NonZeroU32::MIN.saturating_add(narrow(u64_from(self.0.len())));
+        self.0.extend(record.lat_ns.map(|lat| Reverse(record.t_ns.saturating_add(lat))));
+        depth
+    }
 }
 
 /// How addresses are brought onto the device.
@@ -64,17 +86,16 @@ impl Source {
 impl Replay {
     pub(crate) fn new(
         trace: TraceSource,
-        fit: ConfigFit,
-        align: Align,
+        run: &Run,
         range_bytes: u64,
         tells_contents: bool,
     ) -> Result<Self, SimError> {
-        let shape = match fit {
+        let shape = match run.fit {
             ConfigFit::Error => Shape::AsIs,
             ConfigFit::Compact => Shape::Compact(trace.regions()),
             ConfigFit::Wrap => Shape::Wrap(range_bytes),
         };
-        let policy = match fit {
+        let policy = match run.fit {
             ConfigFit::Error => Fit::Error,
             ConfigFit::Compact => Fit::Compact,
             ConfigFit::Wrap => Fit::Wrap,
@@ -85,10 +106,11 @@ impl Replay {
             records: Vec::new(),
             next: 0,
             fit: shape,
-            align,
+            align: run.align,
             backlog: VecDeque::new(),
             skipped: 0,
             contents: tells_contents.then(VecDeque::new),
+            under_way: (run.mode == Mode::Recorded).then(UnderWay::default),
         })
     }
 
@@ -117,9 +139,11 @@ impl Replay {
         self.next += 1;
         let (align, backlog, skipped) = (self.align, &mut self.backlog, &mut self.skipped);
         let contents = &mut self.contents;
+        let depth = self.under_way.as_mut().map(|under_way| under_way.begin(record));
         let mut push = |record: &Record| {
             let from = backlog.len();
             push_aligned(record, align, backlog, skipped);
+            backlog.range_mut(from..).for_each(|request| request.depth = depth);
             if let Some(contents) = contents {
                 push_contents(record, backlog.range(from..), contents);
             }
@@ -160,13 +184,13 @@ fn push_aligned(record: &Record, align: Align, backlog: &mut VecDeque<Request>, 
     let fua = record.flags.has(onefold_trace::Flags::FUA);
     let at = Some(Nanos::new(record.t_ns));
     if op == Op::Flush {
-        backlog.push_back(Request { op, fua: false, len: 0, offset: 0, at });
+        backlog.push_back(Request { at, ..Request::EMPTY });
         return;
     }
     while offset < end {
         let len = (end - offset).min(LEN_MAX);
         let len32 = u32::try_from(len).unwrap_or(u32::MAX);
-        backlog.push_back(Request { op, fua, len: len32, offset, at });
+        backlog.push_back(Request { op, fua, len: len32, offset, at, depth: None });
         offset += len;
     }
 }

@@ -2,6 +2,7 @@
 
 use onefold_ssd::HostStats;
 use onefold_trace::workload::Request;
+use onefold_units::convert::index;
 
 use crate::SimError;
 use crate::in_flight::InFlight;
@@ -12,8 +13,30 @@ use crate::source::{BATCH, Source};
 pub(crate) enum Pace {
     /// A new request as soon as one of `depth` is done.
     Closed(InFlight),
-    /// At its own times, divided by `speed`; later if there are places and all are taken.
-    Open { start: u64, speed: f64, outstanding: Outstanding, places: Option<InFlight> },
+    /// At its own times, divided by `speed`; later if more would be under way then than may be.
+    Open { start: u64, speed: f64, outstanding: Outstanding, bound: Bound },
+}
+
+/// How many requests of an open loop may be under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    /// Any number.
+    None,
+    /// So many.
+    Most(usize),
+    /// As many as when the trace was recorded.
+    Recorded,
+}
+
+impl Bound {
+    /// How many with this request, if that is limited.
+    pub(crate) fn with(self, request: &Request) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Most(most) => Some(most),
+            Self::Recorded => request.depth.map(|depth| index(depth.get())),
+        }
+    }
 }
 
 impl Pace {
@@ -23,22 +46,8 @@ impl Pace {
     }
 
     /// At times counted from `start`.
-    pub(crate) fn open(start: u64, speed: f64) -> Self {
-        Self::Open { start, speed, outstanding: Outstanding::default(), places: None }
-    }
-
-    /// The same, but no more than `depth` in flight.
-    pub(crate) fn bounded(depth: u32, start: u64, speed: f64) -> Self {
-        let places = InFlight::new(usize::try_from(depth).unwrap_or(usize::MAX), start);
-        Self::Open { start, speed, outstanding: Outstanding::default(), places: Some(places) }
-    }
-
-    /// The places of requests in flight, if they are limited.
-    pub(crate) const fn places(&self) -> Option<&InFlight> {
-        match self {
-            Self::Closed(places) => Some(places),
-            Self::Open { places, .. } => places.as_ref(),
-        }
+    pub(crate) fn open(start: u64, speed: f64, bound: Bound) -> Self {
+        Self::Open { start, speed, outstanding: Outstanding::default(), bound }
     }
 }
 
@@ -48,9 +57,22 @@ pub(crate) struct Outstanding {
     done: std::collections::BinaryHeap<std::cmp::Reverse<u64>>,
     pub(crate) integral: u128,
     since: u64,
+    /// When the last request ended that another one waited for.
+    waited: u64,
 }
 
 impl Outstanding {
+    /// When fewer than `most` are under way.
+    fn room(&mut self, most: usize) -> u64 {
+        while self.done.len() >= most {
+            let Some(std::cmp::Reverse(done)) = self.done.peek().copied() else { break };
+            self.accumulate(done);
+            self.done.pop();
+            self.waited = self.waited.max(done);
+        }
+        self.waited
+    }
+
     fn advance(&mut self, now: u64) {
         while let Some(&std::cmp::Reverse(done)) = self.done.peek() {
             if done > now {
@@ -149,13 +171,13 @@ impl Tenant {
 
     /// When the next request is issued.
     #[inline]
-    pub(crate) fn next_time(&self, request: &Request) -> u64 {
-        match &self.pace {
+    pub(crate) fn next_time(&mut self, request: &Request) -> u64 {
+        match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.earliest(),
-            Pace::Open { start, speed, .. } => {
+            Pace::Open { start, speed, outstanding, bound } => {
                 let at = request.at.map_or(0, onefold_units::Nanos::get);
-                let free = self.pace.places().map_or(0, InFlight::earliest);
-                free.max(start + scaled(at, *speed))
+                let room = bound.with(request).map_or(0, |most| outstanding.room(most));
+                room.max(*start + scaled(at, *speed))
             }
         }
     }
@@ -167,12 +189,7 @@ impl Tenant {
         self.ended(now, done);
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.replace_earliest(done),
-            Pace::Open { outstanding, places, .. } => {
-                outstanding.issue(now, done);
-                if let Some(places) = places {
-                    places.replace_earliest(done);
-                }
-            }
+            Pace::Open { outstanding, .. } => outstanding.issue(now, done),
         }
     }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{sets, setup, workload};
-use onefold_config::Load;
+use onefold_config::{Config, Load, Sources};
 use std::fmt::Write as _;
 
 use onefold_sim::result::{RunResult, ZonedVolume};
@@ -222,6 +222,15 @@ fn a_journal_zone_set_is_not_copied() {
     }
 }
 
+/// Lines of a trace with so many writes of 4 KiB, one after the other, `apart` ns apart and each `took` ns long.
+fn writes(requests: u64, apart: u64, took: i64) -> String {
+    let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+    for number in 0..requests {
+        let _ = writeln!(text, "{},W,{},8,,{took}", number * apart, number * 8);
+    }
+    text
+}
+
 /// 2,000 writes at once, and 20 writes a second apart.
 #[test]
 fn a_bounded_replay_keeps_its_limit_and_the_times_of_the_trace() {
@@ -229,11 +238,7 @@ fn a_bounded_replay_keeps_its_limit_and_the_times_of_the_trace() {
     let path = folder.path().join("load.csv");
     for preset in ["s1", "choi2022"] {
         let replay = |requests: u64, apart: u64, mode: &str| {
-            let mut text = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
-            for number in 0..requests {
-                let _ = writeln!(text, "{},W,{},8,,-1", number * apart, number * 8);
-            }
-            std::fs::write(&path, text).unwrap();
+            std::fs::write(&path, writes(requests, apart, -1)).unwrap();
             let mode = sets(&[mode, "run.qd=2"]);
             let setup = setup(preset, &mode, &Load::Trace(path.clone()));
             simulate(&setup, &Control::default()).unwrap_or_else(|error| panic!("{error}"))
@@ -246,4 +251,59 @@ fn a_bounded_replay_keeps_its_limit_and_the_times_of_the_trace() {
         assert_eq!(time("run.mode=bounded"), time("run.mode=open"), "{preset}");
         assert!(time("run.mode=bounded") > 19_000_000_000, "{preset}");
     }
+}
+
+/// Eight at once while it was recorded, on devices of which one is far faster than that and one far slower.
+#[test]
+fn a_replay_as_recorded_has_no_more_under_way_than_there_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("load.csv");
+    for preset in ["s1", "choi2022"] {
+        let replay = |apart: u64, took: i64, mode: &str| {
+            std::fs::write(&path, writes(2_000, apart, took)).unwrap();
+            let setup = setup(preset, &sets(&[mode]), &Load::Trace(path.clone()));
+            simulate(&setup, &Control::default())
+        };
+        let most = |apart, took, mode| {
+            let result = replay(apart, took, mode).unwrap_or_else(|error| panic!("{error}"));
+            result.checks.littles_law.unwrap().in_flight_mean
+        };
+        assert!(most(10, 80, "run.mode=open") > 100.0, "{preset}");
+        let recorded = most(10, 80, "run.mode=recorded");
+        assert!((4.0..=8.0).contains(&recorded), "{preset}: {recorded} requests in flight");
+        // More were under way then than there ever are here.
+        let time =
+            |mode| replay(10_000_000, 1_000_000_000, mode).map(|result| result.virtual_ns).ok();
+        assert_eq!(time("run.mode=recorded"), time("run.mode=open"), "{preset}: its own times");
+        let unknown = replay(10, -1, "run.mode=recorded").err().map(|error| error.to_string());
+        assert!(unknown.is_some_and(|text| text.contains("run.mode=bounded")), "{preset}");
+    }
+}
+
+/// A read of the cache behind 2,000 writes.
+#[test]
+fn a_read_goes_before_writes_that_wait_for_the_regular_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("load.csv");
+    std::fs::write(&path, writes(2_000, 0, -1) + "1,R,0,8,,-1\n").unwrap();
+    let read = |depth: &str| {
+        let depth = sets(&["run.mode=open", depth]);
+        let setup = setup("dmz-guest", &depth, &Load::Trace(path.clone()));
+        run(&setup).0.latency_ns.read.max
+    };
+    let [alone, unlimited] = ["zoned.regular_depth=1", "zoned.regular_depth=0"].map(read);
+    assert!(alone < 1_000_000 && unlimited > 400_000_000, "{alone} and {unlimited} ns");
+}
+
+/// What waits for the device when the load is over was sent as well: a law of every run.
+#[test]
+fn what_waits_for_the_regular_device_at_the_end_is_sent() {
+    for requests in 300..330 {
+        let load = workload(&format!("randwrite,bs=4KiB,qd=32,requests={requests},range=2GiB"));
+        run(&setup("dmz-guest", &sets(&SMALL), &load));
+    }
+    let depth = sets(&["zoned.regular_depth=1"]);
+    let alone = Sources { file: None, preset: Some("choi2022-single"), sets: &depth };
+    let refused = Config::load(&alone).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|text| text.contains("zoned.regular_depth")));
 }

@@ -21,6 +21,8 @@ pub struct Scan {
     pub data_bytes: u64,
     /// Records behind an earlier record's time.
     pub out_of_order: u64,
+    /// Records that tell how long they took.
+    pub with_latencies: u64,
     /// Records with digests.
     pub with_digests: u64,
     /// Earliest time.
@@ -54,6 +56,7 @@ impl Scan {
         self.tick_ns = common_tick(self.tick_ns, record.t_ns.abs_diff(self.last_ns));
         self.first_ns = self.first_ns.min(record.t_ns);
         self.last_ns = self.last_ns.max(record.t_ns);
+        self.with_latencies += u64::from(record.lat_ns.is_some());
         self.with_digests += u64::from(record.digests.is_some());
         let dev = index(u32::from(record.dev));
         if self.end_bytes.len() <= dev {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use onefold_trace::{
     FitError, FormatSpec, Layout, Record, Regions, Scan, ShapeOptions, Shaper, Summary, TraceOp,
-    order,
 };
 
 use crate::error::TraceFileError;
@@ -44,10 +43,11 @@ pub struct Meta {
     pub time_resolution_ns: u64,
     /// The trace has no times: only a closed loop makes sense.
     pub untimed: bool,
+    /// Whether requests carry the time that they took.
+    pub has_latencies: bool,
     /// Whether writes carry digests.
     pub has_digests: bool,
-    /// Bytes of the address space that holds every request: as laid out if [`Options::flat`], else
-    /// of the largest device.
+    /// Bytes of the address space of all requests: laid out if [`Options::flat`], else of the largest device.
     pub end_bytes: u64,
     /// Size of the recorded device, where the trace says it.
     pub device_bytes: Option<u64>,
@@ -76,6 +76,7 @@ impl Meta {
             out_of_order: 0,
             time_resolution_ns: 1,
             untimed: false,
+            has_latencies: false,
             has_digests: false,
             end_bytes: 0,
             device_bytes: None,
@@ -114,7 +115,7 @@ pub struct TraceSource {
 impl TraceSource {
     /// Opens a trace: reads it once to check it, to learn its size and whether it is sorted.
     pub fn open(path: &Path, options: &Options) -> Result<Self, TraceFileError> {
-        Self::open_with_window(path, options, order::WINDOW_RECORDS)
+        Self::open_with_window(path, options, onefold_trace::order::WINDOW_RECORDS)
     }
 
     /// [`TraceSource::open`] with another limit of the sort in memory.
@@ -141,7 +142,7 @@ impl TraceSource {
         let spec_options = Options { format: Some(meta.spec), ..options.clone() };
         let sorted = match records {
             Some(mut records) => {
-                order::sort(&mut records);
+                onefold_trace::order::sort(&mut records);
                 Sorted::Memory(records.into_iter())
             }
             None if scan.out_of_order == 0 => {
@@ -329,6 +330,7 @@ fn meta(
         out_of_order: scan.out_of_order,
         time_resolution_ns: scan.time_resolution_ns(),
         untimed: summary.untimed,
+        has_latencies: scan.with_latencies > 0,
         has_digests: scan.with_digests > 0,
         end_bytes: 0,
         device_bytes: summary.device_bytes,

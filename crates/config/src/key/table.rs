@@ -116,6 +116,12 @@ pub(crate) const KEYS: &[Key] = &[
         "false",
         "Flushes and reuses zones in the order of dm-zoned, and leaves FUA to the devices: that loses acknowledged data at power cuts.",
     ),
+    key(
+        "zoned.regular_depth",
+        count(0, 1 << 16),
+        "0",
+        "Requests at once to zoned.regular under policy dmz. Others wait, and reads go before what else waits, as the kernel's scheduler has it. 0: no limit.",
+    ),
     key("zoned.copy", size(4096, 1 << 30), "512KiB", "Bytes that reclaim copies at once."),
     key(
         "timing.read",
@@ -528,15 +534,15 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.window", count(1, 1 << 53), "100000", "Requests per point of the time series."),
     key(
         "run.mode",
-        words(&["open", "closed", "bounded"]),
+        words(&["open", "closed", "bounded", "recorded"]),
         "open",
-        "Replay of a trace. open: at its own times; closed: as fast as run.qd allows; bounded: at its own times, but no more than run.qd at once, for traces of hosts that wait for their requests. Generators have a queue depth of their own.",
+        "Replay of a trace. open: at its own times; closed: as fast as run.qd allows; bounded: at its own times, but no more than run.qd at once, for traces of hosts that wait for their requests; recorded: at its own times, but no more at once than were under way when it was recorded, for traces that tell how long requests took. Generators have a queue depth of their own.",
     ),
     key(
         "run.speedup",
         real(0.000_001, 1_000_000.0),
         "1.0",
-        "Factor by which an open or bounded replay runs faster than the trace.",
+        "Factor by which a replay at the times of the trace runs faster than the trace.",
     ),
     key("run.qd", count(1, 65_536), "32", "Requests in flight in a closed or bounded replay."),
     key(

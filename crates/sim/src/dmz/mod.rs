@@ -5,6 +5,7 @@
 
 mod below;
 mod outcome;
+mod queue;
 mod run;
 
 pub(crate) use below::add;

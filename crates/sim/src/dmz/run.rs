@@ -12,11 +12,12 @@ use onefold_trace::workload::Request as Asked;
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Op};
 use onefold_zoned::{
-    Done, Identity, IoFailed, IoId, REQUESTS_MAX, Request, Stats, Volume, format, mount,
+    Done, Identity, Io, IoFailed, IoId, REQUESTS_MAX, Request, Stats, Volume, format, mount,
 };
 
 use super::below::{Below, told};
 use super::outcome;
+use super::queue::Queue;
 use crate::SimError;
 use crate::cpu::thread_cpu_s;
 use crate::engine::{Control, Gathered, INTERRUPT_EVERY, Setup};
@@ -49,6 +50,8 @@ struct Flight {
     id: IoId,
     delay: Delay,
     failed: bool,
+    /// Another request waits for it to end.
+    queued: bool,
 }
 
 /// A run through a zoned volume, and what it leaves behind.
@@ -63,6 +66,7 @@ pub(super) struct Runner {
     pub(super) filled_cpu_s: f64,
     pub(super) gathered: Gathered,
     pub(super) executed: u64,
+    queue: Queue,
     flights: BinaryHeap<Reverse<Flight>>,
     submitted: u64,
     active: Vec<Option<Active>>,
@@ -122,6 +126,7 @@ pub(crate) fn simulate(
         filled_cpu_s: 0.0,
         gathered,
         executed: 0,
+        queue: Queue::default(),
         flights: BinaryHeap::new(),
         submitted: 0,
         active: Vec::new(),
@@ -136,6 +141,7 @@ pub(crate) fn simulate(
     runner.fill(setup.config.precondition().fill)?;
     runner.filled_cpu_s = thread_cpu_s() - begin;
     runner.below.set_timed();
+    runner.queue.limit(config.regular_depth);
     let begin = thread_cpu_s();
     runner.run(control)?;
     runner.cpu_s = thread_cpu_s() - begin;
@@ -159,7 +165,11 @@ impl Runner {
                 (Some(arrival), event) if event.is_none_or(|event| arrival.issued <= event) => {
                     self.arrive(&arrival)?;
                 }
-                _ if !more && under_way == 0 => return Ok(()),
+                _ if !more && under_way == 0 => {
+                    self.queue.limit(None);
+                    self.submit_queued(self.clock);
+                    return Ok(());
+                }
                 (_, Some(event)) => self.advance(event)?,
                 (_, None) => return Err(SimError::VolumeStuck),
             }
@@ -196,9 +206,12 @@ impl Runner {
 
     /// Ends the first flight.
     fn land(&mut self, now: u64) -> Result<(), SimError> {
-        let Some(Reverse(Flight { id, delay, failed, .. })) = self.flights.pop() else {
+        let Some(Reverse(Flight { id, delay, failed, queued, .. })) = self.flights.pop() else {
             return Ok(());
         };
+        if queued {
+            self.queue.ended();
+        }
         let result = if failed { Err(IoFailed) } else { Ok(()) };
         self.delay = delay;
         self.volume.completed(Nanos::new(self.base + now), id, result);
@@ -208,12 +221,11 @@ impl Runner {
     /// Submits what the volume asks for, and notes what ended.
     fn follow(&mut self, now: u64) -> Result<(), SimError> {
         while let Some(io) = self.volume.poll_io() {
-            let time = Nanos::new(now);
-            let (at, delay, failed) = told(self.below.execute(time, &io), time);
-            self.submitted += 1;
-            let (at, number, id) = (at.get(), self.submitted, io.id);
-            self.flights.push(Reverse(Flight { at, number, id, delay, failed }));
+            if let Some(io) = self.queue.push(io) {
+                self.execute(now, &io, false);
+            }
         }
+        self.submit_queued(now);
         while let Some(Done { tag, result, .. }) = self.volume.poll_done() {
             let active = self.active.get_mut(index64(tag)).and_then(Option::take);
             let (number, what) =
@@ -229,6 +241,21 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// Has a device do what the volume asks for.
+    fn execute(&mut self, now: u64, io: &Io, queued: bool) {
+        let time = Nanos::new(now);
+        let (at, delay, failed) = told(self.below.execute(time, io), time);
+        self.submitted += 1;
+        let (at, number, id) = (at.get(), self.submitted, io.id);
+        self.flights.push(Reverse(Flight { at, number, id, delay, failed, queued }));
+    }
+
+    fn submit_queued(&mut self, now: u64) {
+        while let Some(io) = self.queue.pop() {
+            self.execute(now, &io, true);
+        }
     }
 
     /// Takes a request to the volume.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use onefold_trace::workload::Request;
+use onefold_units::convert::u64_from;
 
 use crate::SimError;
 use crate::tenant::{Pace, Tenant};
@@ -10,7 +11,7 @@ use crate::tenant::{Pace, Tenant};
 /// A tenant, and what it has in flight.
 pub(crate) struct Load {
     pub(crate) tenant: Tenant,
-    /// When places became free, ascending, if they are limited.
+    /// When places of a closed loop became free, ascending.
     ready: VecDeque<u64>,
     in_flight: u64,
     since: u64,
@@ -45,19 +46,24 @@ pub(crate) fn next_arrival(loads: &mut [Load]) -> Result<(Option<Arrival>, bool)
 
 impl Load {
     pub(crate) fn new(tenant: Tenant) -> Self {
-        let places = tenant.pace.places();
-        let ready = places.map(|places| vec![places.earliest(); places.depth()].into());
-        let ready = ready.unwrap_or_default();
+        let ready = match &tenant.pace {
+            Pace::Closed(places) => vec![places.earliest(); places.depth()].into(),
+            Pace::Open { .. } => VecDeque::new(),
+        };
         Self { tenant, ready, in_flight: 0, since: 0, integral: 0 }
     }
 
-    /// When the next request is issued; `None` while all places are taken.
-    fn next_time(&self, request: &Request) -> Option<u64> {
-        let free = self.ready.front().copied();
-        match &self.tenant.pace {
-            Pace::Closed(_) => free,
-            Pace::Open { places: Some(_), .. } => Some(free?.max(self.tenant.next_time(request))),
-            Pace::Open { places: None, .. } => Some(self.tenant.next_time(request)),
+    /// When the next request is issued; `None` while as many are under way as may be.
+    fn next_time(&mut self, request: &Request) -> Option<u64> {
+        let Pace::Open { bound, .. } = &self.tenant.pace else {
+            return self.ready.front().copied();
+        };
+        let most = bound.with(request).map(u64_from);
+        let at = self.tenant.next_time(request);
+        match most {
+            None => Some(at),
+            // One that had to wait is issued when the last one ended.
+            Some(most) => (self.in_flight < most).then(|| at.max(self.since)),
         }
     }
 
@@ -77,7 +83,7 @@ impl Load {
     pub(crate) fn ended(&mut self, issued: u64, now: u64) {
         self.count(now);
         self.in_flight -= 1;
-        if self.tenant.pace.places().is_some() {
+        if matches!(self.tenant.pace, Pace::Closed(_)) {
             self.ready.push_back(now);
         }
         self.tenant.ended(issued, now);

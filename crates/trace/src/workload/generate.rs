@@ -223,7 +223,7 @@ impl State {
         }
         let fua = op == Op::Write && self.fua_below > 0 && self.fua.next_u64() < self.fua_below;
         self.left.count(op, len);
-        Request { op, fua, len, offset: self.start + offset, at }
+        Request { op, fua, len, offset: self.start + offset, at, depth: None }
     }
 
     /// Takes a unit out of use, with its followers up to the size. `None` if nothing is in use.
@@ -258,7 +258,7 @@ fn plain<P: Place>(
     let mut rng = places.clone();
     for request in out {
         let offset = start + place.offset(&mut rng, size);
-        *request = Request { op: op(), fua: false, len: size.bytes, offset, at: None };
+        *request = Request { op: op(), len: size.bytes, offset, ..Request::EMPTY };
     }
     *places = rng;
 }

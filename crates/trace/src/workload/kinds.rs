@@ -1,6 +1,7 @@
 //! One door to every kind of workload.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use onefold_units::{Nanos, Op};
 
@@ -27,11 +28,14 @@ pub struct Request {
     pub offset: u64,
     /// Open loop: when the request is issued, from the start of the workload.
     pub at: Option<Nanos>,
+    /// Requests under way when a trace recorded it, itself included, where that is asked for.
+    pub depth: Option<NonZeroU32>,
 }
 
 impl Request {
     /// Something to fill a batch with before its first use: a flush.
-    pub const EMPTY: Self = Self { op: Op::Flush, fua: false, len: 0, offset: 0, at: None };
+    pub const EMPTY: Self =
+        Self { op: Op::Flush, fua: false, len: 0, offset: 0, at: None, depth: None };
 }
 
 /// A checked workload specification: what to do, independent of the device.

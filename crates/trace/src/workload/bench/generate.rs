@@ -225,7 +225,7 @@ impl BenchGenerator {
         while page < end {
             let pages = (end - page).min(IO_PAGES);
             let (offset, len) = (self.start + page * PAGE_BYTES, narrow(pages * PAGE_BYTES));
-            self.queue.push_back(Request { op, fua, len, offset, at: None });
+            self.queue.push_back(Request { op, fua, len, offset, ..Request::EMPTY });
             page += pages;
         }
     }

@@ -195,7 +195,7 @@ impl Ext4Generator {
         while block < end {
             let blocks = (end - block).min(IO_PAGES);
             let (offset, len) = (block * PAGE_BYTES, narrow(blocks * PAGE_BYTES));
-            self.queue.push_back(Request { op, fua: false, len, offset, at: request.at });
+            self.queue.push_back(Request { op, len, offset, at: request.at, ..Request::EMPTY });
             block += blocks;
         }
     }
