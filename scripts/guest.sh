@@ -10,8 +10,8 @@
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
 # concurrent  the same loads on devices that QEMU limits, recorded where they reach dm-zoned, and replayed by `onefold sim run` on
-#           devices as fast (preset dmz-guest): bytes of each device and reclaims begun, side by side. GUEST_ROWS (default "1 4 6 7")
-#           and GUEST_SECONDS (default 20) as above; ONEFOLD=PROGRAM replaces the release build.
+#           devices as fast (preset dmz-guest): bytes of each device, reclaims begun and completed, side by side. GUEST_ROWS (default "1 4 6 7")
+#           and GUEST_SECONDS (default 40) as above; ONEFOLD=PROGRAM replaces the release build.
 # fidelity  the same requests through dm-zoned and through the engine of onefold-zoned: what reclaim does has to be the same, and
 #           bytes within 15 %. GUEST_REQUESTS=FILE replaces scripts/guest/requests.
 # fua       is a write with FUA durable on dm-zoned? It only tells.
@@ -69,13 +69,13 @@ baseline() {
 }
 
 concurrent() {
-  local seconds=${GUEST_SECONDS:-20} rows=${GUEST_ROWS:-1 4 6 7} onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
+  local seconds=${GUEST_SECONDS:-40} rows=${GUEST_ROWS:-1 4 6 7} onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/release/onefold}
   command -v python3 >/dev/null || { echo "skipped: concurrent loads (python3 is missing)"; return 0; }
   [ -n "${ONEFOLD:-}" ] || cargo build --quiet --release --locked -p onefold || return 1
   folder concurrent 1024 4096
   # The speeds of preset dmz-guest.
-  ONEFOLD_GUEST_REGULAR=,throttling.iops-total=4000 ONEFOLD_GUEST_ZONED=,throttling.bps-total=$((64 << 20)) \
-    boot concurrent $((120 + 240 * $(wc -w <<<"$rows"))) "RECORD=1 sh ./baseline.sh $seconds $rows" || return 1
+  ONEFOLD_GUEST_REGULAR=,throttling.iops-total=2000 ONEFOLD_GUEST_ZONED=,throttling.bps-total=$((32 << 20)) \
+    boot concurrent $((120 + 480 * $(wc -w <<<"$rows"))) "RECORD=1 sh ./baseline.sh $seconds $rows" || return 1
   scripts/guest/compare.py "$work/concurrent" "$onefold"
 }
 

@@ -5,6 +5,7 @@
 seconds=$1
 shift
 tracing=/sys/kernel/tracing/instances/onefold
+events="block_bio_queue block_bio_complete"
 
 # row NAME DATA-MODE PREFILL FIO-OPTION...: PREFILL is the size of a file that is written before, or no.
 row() {
@@ -41,13 +42,16 @@ record_begin() {
   mkdir -p "$tracing"
   echo 98304 >"$tracing/buffer_size_kb"
   echo mono >"$tracing/trace_clock"
-  echo "dev == $((0x$(stat -c %t /dev/dm-0) << 20 | 0x$(stat -c %T /dev/dm-0)))" >"$tracing/events/block/block_bio_queue/filter"
-  echo 1 >"$tracing/events/block/block_bio_queue/enable"
+  local event device=$((0x$(stat -c %t /dev/dm-0) << 20 | 0x$(stat -c %T /dev/dm-0)))
+  for event in $events; do
+    echo "dev == $device" >"$tracing/events/block/$event/filter"
+    echo 1 >"$tracing/events/block/$event/enable"
+  done
 }
 
 record_end() {
   [ -n "${RECORD:-}" ] || return 0
-  echo 0 >"$tracing/events/block/block_bio_queue/enable"
+  for event in $events; do echo 0 >"$tracing/events/block/$event/enable"; done
   cat "$tracing/trace" >"/share/$1"
   echo >"$tracing/trace"
   ! grep -h '^overrun: [1-9]' "$tracing"/per_cpu/*/stats || { echo "events of $1 were lost"; return 1; }

@@ -6,6 +6,8 @@ devices="/dev/vda /dev/nvme0n1"
 prepare_dmz() {
   modprobe -a dm-zoned crc32c_generic || return 1
   echo mq-deadline >/sys/block/nvme0n1/queue/scheduler
+  # ms. Where QEMU limits it, a request may wait for more than the 30 s after which the driver would reset the device.
+  echo 600000 >/sys/block/nvme0n1/queue/io_timeout || return 1
   # Not the line that tells of free zones: an idle target with nothing to do repeats it as fast as it can.
   echo 'file dm-zoned-reclaim.c format "zone %u" +p' >/sys/kernel/debug/dynamic_debug/control
   cat /dev/kmsg >/tmp/kmsg &
