@@ -88,6 +88,8 @@ impl Volume {
         }
         if work.clean {
             self.freeze(Frozen::Closed);
+        } else if self.is_full_of_runs() {
+            self.freeze(Frozen::Checkpoint);
         }
     }
 

@@ -52,6 +52,9 @@ const RUNS_MAX: u64 = 1024;
 /// The same while checkpoints take more of the log than the map should.
 const RUNS_IN_A_HURRY: u64 = 16;
 
+/// Runs of each member that may stay because one of them cannot be read, before the volume takes no more changes.
+const RUNS_HELD_MAX: u64 = 4 * RUNS_MAX;
+
 /// Runs from which on closing leaves none, if it can: an opening reads their blocks beside the pages.
 const RUNS_AT_CLOSE: usize = 2;
 

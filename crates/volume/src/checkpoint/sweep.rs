@@ -5,11 +5,12 @@ use onefold_units::convert::{index64, u64_from};
 
 use super::room::{IMAGE, blocks_of_sweep};
 use super::{
-    Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_IN_A_HURRY, RUNS_MAX, SWEEP_MIN,
-    SweptPage,
+    Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_HELD_MAX, RUNS_IN_A_HURRY, RUNS_MAX,
+    SWEEP_MIN, SweptPage,
 };
 use crate::faults::first_lba;
 use crate::layout::Layout;
+use crate::log::Stream;
 use crate::map::{Map, Ready};
 use crate::page::ImageOf;
 use crate::runs::Run;
@@ -227,6 +228,19 @@ impl Volume {
             let oldest = runs.iter().position(has).unwrap_or(runs.len());
             runs[oldest..].iter_mut().for_each(|run| run.swept = swept);
         }
+    }
+
+    /// Whether runs that stay because one of them cannot be read ([`Self::pass_unread`]) are more than the volume has room for: each
+    /// checkpoint adds to them.
+    pub(super) fn is_full_of_runs(&self) -> bool {
+        let (runs, members) = (&self.checkpoint.runs.list, self.member_count());
+        let blocks: usize = runs.iter().map(|run| run.blocks.len()).sum();
+        let is_low = self.segments.free_count() <= self.kept_from(Stream::User);
+        let kept = is_low && u64_from(blocks) > Self::runs_when_swept_often(members);
+        let untold =
+            |key: usize| self.map.ready(key) == Ready::Damaged && self.faults.told(key).is_none();
+        (kept || u64_from(runs.len()) > RUNS_HELD_MAX * members)
+            && self.family.slots().flat_map(|slot| self.map.keys_of(slot)).any(untold)
     }
 
     /// Blocks that what runs have of a page takes in another run.

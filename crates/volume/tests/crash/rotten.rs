@@ -3,7 +3,9 @@
 use onefold_format::volume::{DirectoryBlock, RUN_BLOCK_RECORDS, root_addresses};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos};
-use onefold_volume::{Engine, IoFailed, IoKind, Options, Range, ReadPlan, Refusal, drive, execute};
+use onefold_volume::{
+    Engine, Frozen, IoFailed, IoKind, Options, Range, ReadPlan, Refusal, drive, execute,
+};
 
 use crate::disk::Disk;
 use crate::image::{Image, block};
@@ -153,6 +155,37 @@ fn with_a_run() -> (Setup, Image, Vec<u64>) {
     assert!(rig.run(Op::Checkpoint) && rig.settle());
     let setup = Setup { options: Options { map_pages: 8, ..OPTIONS }, ..setup };
     (setup, rig.disk.view().clone(), rig.oracle.state_at(u64::MAX))
+}
+
+/// With a run that cannot be read all later ones stay. Where they have no room left the volume takes no more changes, and has all that it was
+/// given.
+#[test]
+fn what_a_rotten_run_keeps_does_not_fill_the_log() {
+    let (setup, image, state) = with_a_run();
+    let roots = root_addresses(setup.backing_blocks);
+    let run = newest_body(&image, &roots).runs[0].clone();
+    let mut damaged = image;
+    damaged.flip(run.extents[0].location.raw().into(), 9000);
+    let mut disk = Disk::new(damaged);
+    let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
+    let frozen = |volume: &mut dyn Engine| volume.as_log_mut().and_then(|log| log.frozen());
+    // The last page is in another block of the run.
+    let first = (PAGES - 1) * 1024;
+    let mut taken = 0;
+    while frozen(&mut *volume).is_none() {
+        write_one(&mut *volume, &mut disk, first + 100 + taken % 500, LATER);
+        checkpoint(&mut *volume, &mut disk);
+        taken += 1;
+        assert!(taken < 2000, "runs fill the log");
+    }
+    assert_eq!(frozen(&mut *volume), Some(Frozen::Checkpoint));
+    for _ in 0..3 {
+        (volume, _) = open(&mut disk, &setup).expect("it opens");
+        for at in (0..EACH).chain(100..600) {
+            let expected = if at < 100 { state[index64(first + at)] } else { LATER };
+            assert_eq!(read_one(&mut *volume, &mut disk, first + at), Some(expected), "{at}");
+        }
+    }
 }
 
 /// What runs have of a page cannot be read: it stays as it is, with all runs since then, as no other page must get back what they have
