@@ -137,3 +137,30 @@ impl Pending {
         self.free.len() == self.entries.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onefold_units::{Location, LogSegmentId};
+
+    use super::{Pending, Purpose};
+    use crate::io::{Buffer, IoKind};
+
+    /// A buffer that was kept goes to a read of its length, and to nothing else.
+    #[test]
+    fn a_spare_is_for_a_read_of_its_length() {
+        let at = Location::new(1);
+        let mut pending = Pending::default();
+        let mut spare = Buffer::new(8192);
+        spare.bytes_mut().fill(7);
+        pending.keep_spare(spare);
+        let mut begin = |kind, purpose, blocks| {
+            let id = pending.begin((kind, purpose), at, blocks, true);
+            pending.buffer(id).to_vec()
+        };
+        assert_eq!(begin(IoKind::Write, Purpose::Trim(LogSegmentId::new(0)), 2), []);
+        assert_eq!(begin(IoKind::Write, Purpose::Label, 2), [0; 8192]);
+        assert_eq!(begin(IoKind::Read, Purpose::Load(0), 1), [0; 4096]);
+        assert_eq!(begin(IoKind::Read, Purpose::Load(1), 2), [7; 8192]);
+        assert_eq!(begin(IoKind::Read, Purpose::Load(2), 2), [0; 8192]);
+    }
+}
