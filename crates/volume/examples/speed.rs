@@ -1,27 +1,25 @@
-//! Speed and memory of the engine alone: random requests of 4 KiB into a backing that takes no time.
+//! Speed, memory and metadata of the engine alone: requests of 4 KiB into a backing that takes no time.
 //!
 //! Counts the CPU time of the thread, so other programs disturb little.
 //!
 //! `cargo run --release -p onefold-volume --example speed -- [GIB [bytes]]`
 //!
 //! Memory is that of the first run: without bytes of blocks that of the map and all tables, with `bytes` also that of
-//! the batches.
+//! the batches. Metadata is all that is sent but data of the host and what the cleaner moves.
 use std::collections::VecDeque;
 use std::io::Write as _;
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
-use onefold_units::convert::{float, index, index64};
+use onefold_units::convert::{float, index, index64, narrow};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Backing, IoFailed, IoId, IoKind, Options, Range, ReadPlan, Refusal, Volume, format, mount,
+    Backing, IoFailed, IoId, IoKind, Options, Range, ReadPlan, Refusal, Sent, Stats, Volume,
+    format, mount,
 };
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const BLOCK: usize = 4096;
-
-/// 4 MiB.
-const SEGMENT_BLOCKS: u32 = 1024;
 
 /// Writes to the backing that are under way.
 const IN_FLIGHT: usize = 4;
@@ -105,7 +103,8 @@ impl Rig {
         let backing_blocks = 2 * blocks;
         let mut backing = Nowhere::new(backing_blocks);
         format(&mut backing, &label(backing_blocks, blocks))?;
-        let options = Options { bytes, ..Options::default() };
+        // All of the map in memory: what is written of it is not kept.
+        let options = Options { bytes, map_pages: usize::MAX, ..Options::default() };
         let (volume, _) = mount(&mut backing, backing_blocks, options)?;
         Ok(Self { volume, backing, in_flight: VecDeque::new(), blocks, bytes })
     }
@@ -162,6 +161,34 @@ impl Rig {
         while self.volume.poll_done().is_some() {}
         any
     }
+
+    /// Makes `count` writes of one block and prints their speed and what was sent for them.
+    fn measure_writes(
+        &mut self,
+        name: &str,
+        count: u64,
+        mut lba: impl FnMut(u64) -> u64,
+    ) -> Outcome<()> {
+        let (before, data) = (*self.volume.stats(), vec![0x5A; BLOCK]);
+        measure(name, count, |n| self.write(lba(n), &data))?;
+        say_sent(&self.volume.stats().since(&before))
+    }
+}
+
+/// Prints what was sent for each block that was written.
+fn say_sent(stats: &Stats) -> Outcome<()> {
+    let written = float(stats.written);
+    let data = [Sent::User, Sent::Journal, Sent::Cleaning].map(|cause| stats.sent(cause));
+    let metadata = float(stats.sent_total() - data.iter().sum::<u64>()) / written;
+    let causes = Sent::ALL
+        .into_iter()
+        .filter(|&cause| stats.sent(cause) > 0)
+        .map(|cause| std::format!("{} {:.4}", cause.name(), float(stats.sent(cause)) / written));
+    say(format_args!(
+        "    sent per block written: {}; metadata {:.2} %",
+        causes.collect::<Vec<_>>().join(", "),
+        100.0 * metadata
+    ))
 }
 
 fn label(blocks: u64, logical_blocks: u64) -> VolumeLabel {
@@ -174,7 +201,8 @@ fn label(blocks: u64, logical_blocks: u64) -> VolumeLabel {
         ro_compat: 0,
         incompat: 0,
         unit_blocks: 1,
-        segment_blocks: SEGMENT_BLOCKS,
+        // As `onefold volume create` has it: one of 512, 4 MiB to 1 GiB.
+        segment_blocks: narrow((blocks / 512).next_power_of_two().clamp(1024, 1 << 18)),
         logical_blocks,
         op_basis_points: 0,
         devices: vec![VolumeDevice {
@@ -216,21 +244,15 @@ fn run(gib: u64, bytes: bool, is_first: bool) -> Outcome<()> {
     let mut rig = Rig::new(gib, bytes)?;
     let before = resident_bytes()?;
     let blocks = rig.blocks;
-    let (mut rng, data) = (Rng::new(1), vec![0x5A; BLOCK]);
+    let mut rng = Rng::new(1);
     let with = if bytes { "with bytes" } else { "without bytes" };
-    measure(&std::format!("{with}: fill in order"), blocks, |n| rig.write(n, &data))?;
+    rig.measure_writes(&std::format!("{with}: fill in order"), blocks, |n| n)?;
     let full = resident_bytes()? - rig.backing.resident_bytes() - before;
     // Once over, so that the cleaner is at work.
-    measure(&std::format!("{with}: random writes, log not full"), blocks, |_| {
-        rig.write(rng.below(blocks), &data)
-    })?;
-    let stats = *rig.volume.stats();
-    measure(&std::format!("{with}: random writes, with cleaning"), 2 * blocks, |_| {
-        rig.write(rng.below(blocks), &data)
-    })?;
-    let after = rig.volume.stats();
-    let written = float(after.written - stats.written);
-    let sent = float(after.sent_total() - stats.sent_total()) / written;
+    let name = std::format!("{with}: random writes, log not full");
+    rig.measure_writes(&name, blocks, |_| rng.below(blocks))?;
+    let name = std::format!("{with}: random writes, with cleaning");
+    rig.measure_writes(&name, 2 * blocks, |_| rng.below(blocks))?;
     let (mut plan, mut buffer) = (ReadPlan::default(), vec![0; BLOCK]);
     measure(&std::format!("{with}: random reads"), 4 * blocks, |_| {
         let range = Range { lba: Lba::new(rng.below(blocks)), blocks: 1 };
@@ -241,7 +263,6 @@ fn run(gib: u64, bytes: bool, is_first: bool) -> Outcome<()> {
         }
         Ok(())
     })?;
-    say(format_args!("{with}: {sent:.2} blocks sent per block written"))?;
     if !is_first {
         return Ok(()); // What the run before gave back to the allocator is in use again.
     }
