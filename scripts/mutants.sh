@@ -339,6 +339,7 @@ volume|offline-map|checkpoint/sweep.rs|s/self\.move_meta\(\);//|what the map has
 volume|moved-once|checkpoint/commit.rs|s/if self\.is_moving_meta\(\) && self\.is_counted\(\)/if false/|.. by as many checkpoints as that takes
 volume|runs-unbounded|checkpoint/commit.rs|s/self\.is_full_of_runs\(\)/false/|runs that stay for what cannot be read do not fill the log
 volume|runs-many|checkpoint/mod.rs|s/RUNS_HELD_MAX: u64 = 4 \*/RUNS_HELD_MAX: u64 = 8 */|.. nor become more than whoever reads a page can bear
+volume|map-unlisted|volume.rs|s/kept\.min\(u32_from\(RESERVE_LIST \/ 2\)\)/kept/|a map of more log segments than a root lists leaves some for the host
 volume|closed-unmoved|checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
 volume|offline-untold|inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
 volume|given-up-untold|inspect.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up

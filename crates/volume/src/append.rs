@@ -35,8 +35,8 @@ impl Volume {
         let most = self.blocks_of_batch(stream).min(CLEAN_RECORDS_MAX + 1);
         let more = blocks.div_ceil(most - 1) + 1;
         // Each takes a header, and may be padded.
-        let has_segment = rest >= blocks + more * self.layout.geometry().unit_blocks
-            || self.segments.available() > self.kept_from(stream);
+        let has_segment =
+            rest >= blocks + more * self.layout.geometry().unit_blocks || self.takeable(stream) > 0;
         self.log.batches_left(stream) >= index(more) && has_segment
     }
 
@@ -47,8 +47,7 @@ impl Volume {
         let open = state.open.map(|open| self.log.batch(open));
         let taken = state.used + open.map_or(0, |batch| batch.capacity - batch.room());
         let rest = state.segment.map_or(0, |_| full.saturating_sub(taken));
-        let segments = self.segments.available().saturating_sub(self.kept_from(stream));
-        u64::from(segments) * u64::from(full) + u64::from(rest)
+        u64::from(self.takeable(stream)) * u64::from(full) + u64::from(rest)
     }
 
     /// The batch of a stream that has room for a block; [`Volume::can_append`] said that there is one.

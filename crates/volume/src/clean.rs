@@ -168,7 +168,7 @@ impl Volume {
         let wanted = std::mem::take(&mut self.cleaner.wanted);
         // Log segments that a checkpoint is about to free may be taken up by checkpoints themselves: whoever waits for
         // one must not wait for those.
-        let blocked = self.segments.available() <= self.kept_from(Stream::User);
+        let blocked = self.takeable(Stream::User) == 0;
         let leaves = self.is_evacuating() || self.segments.has_leaving();
         free < self.low() || background || wanted || blocked || leaves
     }

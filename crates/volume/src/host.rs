@@ -190,17 +190,19 @@ impl Volume {
     /// Why a stream takes nothing now. Where log segments are short, a checkpoint that makes some available begins: those that
     /// are free count only when a root lists them.
     pub(crate) fn why_busy(&mut self, stream: Stream) -> Refusal {
-        let kept = self.kept_from(stream);
-        let (available, free) = (self.segments.available(), self.segments.free_count());
-        if available <= kept && self.fit_set() {
+        let is_short = self.takeable(stream) == 0;
+        if is_short && self.fit_set() {
             return Refusal::Busy;
         }
-        if free <= kept && !self.can_free() && !self.give_up_set() {
+        if self.segments.free_count() <= self.kept_from(stream)
+            && !self.can_free()
+            && !self.give_up_set()
+        {
             return Refusal::NoSpace;
         }
-        if available <= kept {
+        if is_short {
             self.stats.clean_stalls += 1;
-            let gains = self.segments.empty_count() > 0 || free > available;
+            let gains = self.segments.empty_count() > 0 || self.segments.can_list_more();
             if !self.checkpoint.is_running() && (gains || self.meta_is_sparse()) {
                 self.checkpoint.want();
             }

@@ -15,8 +15,9 @@ use std::collections::VecDeque;
 
 use onefold_format::volume::SegmentState;
 use onefold_units::LogSegmentId;
-use onefold_units::convert::u32_from;
+use onefold_units::convert::{index, u32_from};
 
+use crate::checkpoint::RESERVE_LIST;
 use crate::log::Stream;
 
 pub(crate) use segment::Segment;
@@ -43,9 +44,9 @@ pub(crate) struct Segments {
 impl Segments {
     /// `count` free log segments, but for those in `fixed`.
     pub(crate) fn new(count: u32, fixed: &[u32]) -> Self {
-        let mut table = vec![Segment::FREE; onefold_units::convert::index(count)];
+        let mut table = vec![Segment::FREE; index(count)];
         for segment in fixed {
-            table[onefold_units::convert::index(*segment)].state = SegmentState::Fixed;
+            table[index(*segment)].state = SegmentState::Fixed;
         }
         let mut segments = Self {
             table,
@@ -164,6 +165,11 @@ impl Segments {
     /// Free log segments that may be taken now (invariant 2).
     pub(crate) const fn available(&self) -> u32 {
         self.available
+    }
+
+    /// Whether the next root would list free log segments that none lists yet.
+    pub(crate) fn can_list_more(&self) -> bool {
+        index(self.available) < self.free.len().min(RESERVE_LIST)
     }
 
     /// A root counts that lists these log segments.
@@ -354,7 +360,7 @@ impl Segments {
 
 /// Fits a table to a layout: log segments that are new are free, and so are those that no longer hold a label.
 pub(crate) fn fit(table: &mut Vec<Segment>, count: u32, fixed: &[u32]) {
-    table.resize(onefold_units::convert::index(count), Segment::FREE);
+    table.resize(index(count), Segment::FREE);
     for (id, segment) in (0..).zip(table) {
         if fixed.contains(&id) {
             *segment = Segment { state: SegmentState::Fixed, ..Segment::FREE };

@@ -80,7 +80,7 @@ impl Volume {
             let hurry = self.segments.free_count() < self.layout.low();
             let due = hurry || !pauses || self.now >= self.trims.next;
             let alone = self.trims.under_way == 0 || !pauses || zoned && hurry;
-            let blocked = self.segments.available() <= self.kept_from(Stream::User);
+            let blocked = self.takeable(Stream::User) == 0;
             match self.way_of(segment, since) {
                 Way::Trim if due && alone => self.send_trim(segment),
                 Way::Trim | Way::Wait if zoned || !blocked => return,

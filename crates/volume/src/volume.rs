@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use onefold_format::volume::{RunRecord, SegmentState, VolumeLabel};
-use onefold_units::convert::index;
+use onefold_units::convert::{index, u32_from};
 use onefold_units::{Location, LogSegmentId, Nanos};
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, RESERVE_LIST};
 use crate::clean::Cleaner;
 use crate::config::Options;
 use crate::counting::Counting;
@@ -123,7 +123,7 @@ impl Requests {
             return id;
         }
         self.list.push(request);
-        onefold_units::convert::u32_from(self.list.len() - 1)
+        u32_from(self.list.len() - 1)
     }
 
     pub(crate) fn wait(&mut self, id: u32) {
@@ -370,6 +370,15 @@ impl Volume {
             Stream::Meta => 0,
             _ => self.reserve(),
         }
+    }
+
+    /// Log segments that a stream may take now: as many as are kept from it stay free. Of those the root lists them too, but no more than
+    /// half of what it has room for, or nobody else could take any of the other half: what the map of a large volume of short log segments may
+    /// grow to is more.
+    pub(crate) fn takeable(&self, stream: Stream) -> u32 {
+        let (kept, segments) = (self.kept_from(stream), &self.segments);
+        let listed = segments.available().saturating_sub(kept.min(u32_from(RESERVE_LIST / 2)));
+        listed.min(segments.free_count().saturating_sub(kept))
     }
 
     /// Log segments that only the cleaner and the map may take (R of volume.md, section 5.7). Where many members come with short log

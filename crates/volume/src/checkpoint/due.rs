@@ -23,15 +23,14 @@ impl Volume {
     /// the host or the cleaner would have to wait. Those free but not listed do not count (`TAKEN_MAX`).
     fn segments_wait(&self) -> bool {
         let segments = &self.segments;
-        let (available, free) = (segments.available(), segments.free_count());
         // Before all runs are counted a checkpoint gives nothing back (`Volume::capture`).
         let empty = if self.is_counted() { segments.empty_count() } else { 0 };
         let half = self.segment_blocks() / 2;
         let ends_soon = Stream::HOST.iter().any(|stream| self.log.stream(*stream).used >= half);
-        let host_soon = available <= self.kept_from(Stream::User) && ends_soon;
-        if host_soon || available <= self.kept_from(Stream::Clean) {
-            return empty + free > available || self.meta_is_sparse();
+        let host_soon = self.takeable(Stream::User) == 0 && ends_soon;
+        if host_soon || self.takeable(Stream::Clean) == 0 {
+            return empty > 0 || segments.can_list_more() || self.meta_is_sparse();
         }
-        free < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
+        segments.free_count() < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
     }
 }
