@@ -32,9 +32,9 @@ const ZONES_MIN: u32 = Layout::reserve() + OPEN_SEGMENTS + 1;
 /// map page is used.
 const THIN_MAX: u64 = 16;
 
-/// Blocks of log that a map page takes at most: its image with checksums, half a block of records that no image has yet, and as
-/// much again that is dead and not given back yet.
-const LOG_PER_MAP_PAGE: u64 = 5;
+/// Blocks of log that a map page takes at most: its image with checksums, three quarters of a block of records that no image has yet, and
+/// as much again that is dead and not given back yet.
+const LOG_PER_MAP_PAGE: u64 = 6;
 
 /// Batches of the cleaner that are padded for each log segment that it empties: a checkpoint sends what is there, and another one may
 /// be due meanwhile.

@@ -40,8 +40,9 @@ use crate::runs::{Run, Runs};
 use crate::volume::Volume;
 
 /// Records of runs for which one page is swept. A record takes 16 B and a page 8 KiB, so a block of 4 KiB costs 16 B
-/// for its record and 64 B for the sweep (volume.md, section 5.4: 128).
-const RECORDS_PER_PAGE: u64 = 128;
+/// for its record and 43 B for the sweep. With the 128 of volume.md, section 5.4, it is 64 B, and where the cleaner moves a third of what the
+/// host writes all metadata is more than the 2.5 % of section 13.
+pub(crate) const RECORDS_PER_PAGE: u64 = 192;
 
 /// Pages that any checkpoint may sweep.
 const SWEEP_MIN: u64 = 4;

@@ -4,12 +4,12 @@
 //! take space and free none, and a thin device can hold less than it exports. So their writes end where the cleaner would begin
 //! to move almost full log segments (volume.md, section 5.7), and what their maps may take is left.
 
-use onefold_format::volume::DIRECTORY_ENTRIES;
+use onefold_format::volume::{DIRECTORY_ENTRIES, RUN_BLOCK_RECORDS};
 use onefold_units::Lba;
 use onefold_units::convert::{index, index64, narrow, u32_from, u64_from};
 
 use super::{FamilyError, Life};
-use crate::checkpoint::IMAGE;
+use crate::checkpoint::{IMAGE, RECORDS_PER_PAGE};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::CLEAN_RECORDS_MAX;
@@ -137,7 +137,9 @@ impl Volume {
             let directories = pages.div_ceil(u64_from(DIRECTORY_ENTRIES)) + members;
             (IMAGE * pages + directories).min(there + IMAGE * writable)
         };
-        let few_runs = Self::runs_when_swept_often(members) + images / 4;
+        let records = images / IMAGE * RECORDS_PER_PAGE;
+        let few_runs =
+            Self::runs_when_swept_often(members) + records.div_ceil(u64_from(RUN_BLOCK_RECORDS));
         [images + few_runs, images + few_runs.max(runs)]
     }
 
