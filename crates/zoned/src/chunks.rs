@@ -339,8 +339,8 @@ impl Volume {
         let over = |(chunk, queue): (&u32, &ChunkQueue)| {
             queue.due().filter(|due| *due <= self.now).map(|_| *chunk)
         };
-        let chunks: Vec<u32> = self.chunks.iter().filter_map(over).collect();
-        for chunk in chunks {
+        let chunks = self.chunks.iter().filter_map(over).collect();
+        for chunk in self.oldest_first(chunks) {
             let reason = self.chunks[&chunk].sleep.map(|sleep| sleep.reason);
             self.zone_waiters.retain(|waiter| *waiter != chunk);
             self.wake(chunk);
@@ -377,8 +377,16 @@ impl Volume {
         let waits = |(chunk, queue): (&u32, &ChunkQueue)| {
             (!queue.waiting.is_empty() && queue.sleep.is_none()).then_some(*chunk)
         };
-        let chunks: Vec<u32> = self.chunks.iter().filter_map(waits).collect();
+        let chunks = self.chunks.iter().filter_map(waits).collect();
+        let chunks = self.oldest_first(chunks);
         self.ready.extend(chunks);
+    }
+
+    /// In the order in which their requests came. In the order of chunks the one with the highest number would get no zone as long as others
+    /// wait for one.
+    fn oldest_first(&self, mut chunks: Vec<u32>) -> Vec<u32> {
+        chunks.sort_by_key(|chunk| self.chunks[chunk].waiting.front().map(|part| part.request));
+        chunks
     }
 
     /// Requests of the host that are not over.

@@ -281,6 +281,27 @@ fn reclaim_is_aborted_between_runs_and_all_of_it_is_lost() {
     assert_eq!(rig.read_now(0, 10), [9, 0, 0, 0, 1, 1, 0, 0, 0, 2]);
 }
 
+/// The highest chunk is the first that waits; all of them ask again each second.
+#[test]
+fn a_zone_that_becomes_free_goes_to_who_waits_longest() {
+    let mut rig = six();
+    let chunks = (10..22).rev();
+    let waiting: Vec<u64> = chunks.map(|chunk| rig.write(rig.at(chunk, 0), 1, 1)).collect();
+    let mut answered = Vec::new();
+    while answered.len() < waiting.len() {
+        for _ in 0..rig.under_way().min(3) {
+            rig.complete(0);
+        }
+        if rig.volume.poll_timeout().is_some() {
+            rig.tick();
+        }
+        let is_new = |tag: &&u64| rig.result(**tag).is_some() && !answered.contains(*tag);
+        answered.extend(waiting.iter().filter(is_new).copied().collect::<Vec<_>>());
+    }
+    assert_eq!(answered, waiting);
+    assert!(rig.volume.stats().waits(WaitReason::FreeZone).count > 10);
+}
+
 #[test]
 fn reads_wait_for_reclaim_too_and_a_run_to_the_end_is_not_aborted() {
     let mut rig = reclaiming(&[(3, 13)]);
