@@ -372,9 +372,8 @@ impl Volume {
         }
     }
 
-    /// Log segments that a stream may take now: as many as are kept from it stay free. Of those the root lists them too, but no more than
-    /// half of what it has room for, or nobody else could take any of the other half: what the map of a large volume of short log segments may
-    /// grow to is more.
+    /// Log segments that a stream may take now. As many as are kept from it stay free; listed by the root are no more of these than half of what it
+    /// has room for, because the map of a large volume of short log segments may grow to more than a root lists.
     pub(crate) fn takeable(&self, stream: Stream) -> u32 {
         let (kept, segments) = (self.kept_from(stream), &self.segments);
         let listed = segments.available().saturating_sub(kept.min(u32_from(RESERVE_LIST / 2)));
