@@ -340,6 +340,10 @@ volume|moved-once|checkpoint/commit.rs|s/if self\.is_moving_meta\(\) && self\.is
 volume|runs-unbounded|checkpoint/commit.rs|s/self\.is_full_of_runs\(\)/false/|runs that stay for what cannot be read do not fill the log
 volume|runs-many|checkpoint/mod.rs|s/RUNS_HELD_MAX: u64 = 4 \*/RUNS_HELD_MAX: u64 = 8 */|.. nor become more than whoever reads a page can bear
 volume|map-unlisted|volume.rs|s/kept\.min\(u32_from\(RESERVE_LIST \/ 2\)\)/kept/|a map of more log segments than a root lists leaves some for the host
+volume|reserve-listed|volume.rs|s/listed\.min\(segments\.free_count\(\)\.saturating_sub\(kept\)\)/listed/|what the map may grow to and the cleaner needs is not the host's, however few of it a root lists
+volume|write-too-long|host.rs|s/REQUEST_BLOCKS_MAX\.min\(segment - segment\.div_ceil\(batch\)\)/REQUEST_BLOCKS_MAX/|.. also if a write is longer than a log segment
+volume|bodies-unkept|checkpoint/room.rs|s/2 \* RUNS_IN_A_HURRY \* self\.body_of_segments\(\)/0/|what describes many log segments has room until a sweep makes some
+volume|bodies-unpaced|pace.rs|s/ \+ self\.kept_for_bodies\(\) \/ 2//|.. and the cleaner goes ahead of that
 volume|closed-unmoved|checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
 volume|offline-untold|inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
 volume|given-up-untold|inspect.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up

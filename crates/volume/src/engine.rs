@@ -18,6 +18,8 @@ pub trait Engine: Send {
     fn mode(&self) -> VolumeMode;
     /// Exported blocks of 4 KiB.
     fn logical_blocks(&self) -> u64;
+    /// See [`Volume::write_blocks_max`].
+    fn write_blocks_max(&self) -> u32;
     /// See [`Volume::write`].
     fn write(
         &mut self,
@@ -112,6 +114,10 @@ impl Engine for Volume {
 
     fn logical_blocks(&self) -> u64 {
         self.layout().geometry().logical_blocks
+    }
+
+    fn write_blocks_max(&self) -> u32 {
+        Self::write_blocks_max(self)
     }
 
     fn write(

@@ -12,13 +12,13 @@ use onefold_units::{Lba, Location};
 
 use crate::family::{MemberId, Spot};
 use crate::io::Refusal;
-use crate::log::{BLOCK, BatchId, Stream};
+use crate::log::{BLOCK, BatchId, CLEAN_RECORDS_MAX, Stream};
 use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::page::Entry;
 use crate::plan::ReadPlan;
 use crate::volume::Volume;
 
-/// Most blocks of one read or write.
+/// Most blocks of a read, and of a write unless log segments are short ([`Volume::write_blocks_max`]).
 pub const REQUEST_BLOCKS_MAX: u32 = 255;
 
 /// Blocks of the host, from `lba` on.
@@ -112,7 +112,17 @@ impl Volume {
         ready
     }
 
-    /// Takes a write of at most [`REQUEST_BLOCKS_MAX`] blocks. It is reported done under `tag` when a read after a
+    /// Most blocks of a write, at least 32: as many as fit a log segment beside the headers of short batches. The host is let on while one
+    /// may be taken for it, and a write that took several would take those that the map and the cleaner need.
+    #[must_use]
+    pub fn write_blocks_max(&self) -> u32 {
+        let batch =
+            self.service.shortest(self.batch_memory(Stream::User).min(CLEAN_RECORDS_MAX + 1));
+        let segment = self.segment_blocks();
+        REQUEST_BLOCKS_MAX.min(segment - segment.div_ceil(batch))
+    }
+
+    /// Takes a write of at most [`Volume::write_blocks_max`] blocks. It is reported done under `tag` when a read after a
     /// restart of the volume would find it, short of a power cut; with `fua` even then. `data` is absent only where
     /// blocks carry no bytes.
     ///
@@ -141,7 +151,7 @@ impl Volume {
         fua: bool,
     ) -> Result<(), Refusal> {
         let slot = self.slot_to_change(member)?;
-        self.check_range(slot, range, REQUEST_BLOCKS_MAX.into())?;
+        self.check_range(slot, range, self.write_blocks_max().into())?;
         self.need_new_pages(slot, range)?;
         self.need_pages(slot, range)?;
         self.need_sharers(slot, range)?;

@@ -62,6 +62,11 @@ impl Service {
         self.block_time = (self.block_time * 7 + each) / 8;
     }
 
+    /// Fewest blocks of a batch that may have `most`, short of those that are sent early.
+    pub(crate) fn shortest(&self, most: u32) -> u32 {
+        self.least.min(most)
+    }
+
     /// Blocks of a batch that may have `most`, a multiple of the indirection unit.
     pub(crate) fn batch_blocks(&self, most: u32) -> u32 {
         let limit = u64::from(most);

@@ -382,7 +382,8 @@ impl Volume {
 
     /// Log segments that only the cleaner and the map may take (R of volume.md, section 5.7). Where many members come with short log
     /// segments, a checkpoint takes more of them, and so does a map that has not grown to all that it may take.
-    pub(crate) const fn reserve(&self) -> u32 {
+    #[must_use]
+    pub const fn reserve(&self) -> u32 {
         Layout::reserve() + self.family.kept_more
     }
 

@@ -440,7 +440,7 @@ pub(crate) const KEYS: &[Key] = &[
         "volume.clean_below",
         count(0, 1 << 20),
         "0",
-        "Free log segments below which the cleaner has to keep pace with the load. 0: 2 % of all above the reserve; the least is 2 above it.",
+        "Free log segments below which the cleaner has to keep pace with the load. 0: 2 % of all above the reserve; the least is 2 above it, more if they are many and short.",
     ),
     key(
         "volume.trim",

@@ -103,8 +103,15 @@ struct Shared {
     sizes: Mutex<BTreeMap<MemberId, Arc<Size>>>,
     start: Instant,
     acknowledge: Acknowledge,
+    /// Blocks that the volume takes at once.
+    write_blocks_max: u32,
     /// Writes for which there is no space wait for some.
     waits_for_space: AtomicBool,
+}
+
+/// Bytes of so many blocks.
+fn bytes_of(blocks: u32) -> usize {
+    usize::try_from(u64::from(blocks) * PAGE_BYTES).unwrap_or(usize::MAX)
 }
 
 /// A handle of a member of a volume: its device, a snapshot, or a clone. Copies are the same member.
@@ -291,10 +298,8 @@ impl Shared {
         data: &[u8],
         fua: bool,
     ) -> Result<(), Status> {
-        let most =
-            usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
         let mut at = lba;
-        for piece in data.chunks(most) {
+        for piece in data.chunks(bytes_of(self.write_blocks_max)) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
             let write = |state: &mut State, tag| {
@@ -318,11 +323,9 @@ impl Shared {
 
     /// Reads whole blocks. A block whose checksum is wrong is read once more before the read fails.
     fn read_blocks(&self, member: MemberId, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
-        let most =
-            usize::try_from(u64::from(REQUEST_BLOCKS_MAX) * PAGE_BYTES).unwrap_or(usize::MAX);
         let mut plan = PLAN.take();
         let mut at = lba;
-        for piece in buffer.chunks_mut(most) {
+        for piece in buffer.chunks_mut(bytes_of(REQUEST_BLOCKS_MAX)) {
             let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
             let range = Range { lba: Lba::new(at), blocks };
             self.ask(|state, _| read_from(&mut *state.volume, member, range, piece, &mut plan))?;

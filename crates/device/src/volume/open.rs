@@ -325,13 +325,12 @@ impl VolumeDevice {
     /// There is none, or it is damaged.
     pub fn open(
         backing: VolumeBacking,
-        options: VolumeOptions,
+        mut options: VolumeOptions,
     ) -> Result<VolumeOpened, VolumeError> {
         let begin = Instant::now();
         let blocks = backing.blocks();
         let label = onefold_volume::read_label(&mut backing.clone(), blocks)?;
         let uuid = label.uuid;
-        let mut options = options;
         let remaps = options.remap && can_remap(&backing, &label);
         options.engine.clean_move = if remaps { CleanMove::Remap } else { CleanMove::Copy };
         options.engine.trim = trims(&backing, options.trim);
@@ -354,6 +353,7 @@ impl VolumeDevice {
         let state = State::new(volume, setting);
         let watches = state.watch.is_some();
         let shared = Arc::new(Shared {
+            write_blocks_max: state.volume.write_blocks_max(),
             state: Mutex::new(state),
             progress: Condvar::new(),
             watched: Condvar::new(),

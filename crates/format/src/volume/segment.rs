@@ -50,7 +50,8 @@ pub struct OpenSegment {
 }
 
 impl SegmentEntry {
-    pub(super) const BYTES: usize = 16;
+    /// Length in the body, in bytes.
+    pub const BYTES: usize = 16;
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend([self.state.code(), self.stream, 0, 0]);

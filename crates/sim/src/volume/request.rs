@@ -58,15 +58,20 @@ impl Request {
         }
     }
 
-    /// The next thing to ask of the volume, at most as long as it takes; `None` when everything was asked for.
-    pub(crate) fn next(&self) -> Option<Work> {
-        let most = u64::from(REQUEST_BLOCKS_MAX);
-        let cut = |range: Range| Range { blocks: range.blocks.min(most), ..range };
-        Some(match self.work.get(self.at).copied().flatten()? {
-            Work::Read(range) => Work::Read(cut(range)),
-            Work::Write(range) => Work::Write(cut(range)),
+    /// The next thing to ask of a volume that takes writes of so many blocks, at most as long as it takes; `None` when everything was
+    /// asked for.
+    pub(crate) fn next(&self, write_blocks_max: u32) -> Option<Work> {
+        let cut =
+            |range: Range, most: u32| Range { blocks: range.blocks.min(most.into()), ..range };
+        Some(match self.rest()? {
+            Work::Read(range) => Work::Read(cut(range, REQUEST_BLOCKS_MAX)),
+            Work::Write(range) => Work::Write(cut(range, write_blocks_max)),
             work => work,
         })
+    }
+
+    fn rest(&self) -> Option<Work> {
+        self.work.get(self.at).copied().flatten()
     }
 
     /// The volume took the first `blocks` of the next thing.
@@ -83,7 +88,7 @@ impl Request {
 
     /// Whether nothing of it is left.
     pub(crate) fn is_over(&self) -> bool {
-        self.outstanding == 0 && self.next().is_none()
+        self.outstanding == 0 && self.rest().is_none()
     }
 
     /// Whether it changes blocks, so that the order among such requests counts.

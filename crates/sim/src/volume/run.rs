@@ -205,7 +205,8 @@ impl Runner {
         let Some(mut request) = self.active[tag] else { return Ok(true) };
         let number = u64_from(tag);
         let mut taken = true;
-        while let Some(work) = request.next() {
+        let write_blocks_max = self.stack.volume.write_blocks_max();
+        while let Some(work) = request.next(write_blocks_max) {
             let outstanding = request.outstanding;
             let result = match work {
                 Work::Wait if outstanding > 0 => break,

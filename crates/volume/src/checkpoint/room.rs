@@ -4,7 +4,7 @@
 //! for it, and it sweeps over no more pages than have room: a root lists no more than [`super::RESERVE_LIST`] log segments, and the map of
 //! a large volume that changed everywhere takes more.
 
-use onefold_format::volume::RUN_BLOCK_RECORDS;
+use onefold_format::volume::{BODY_PAYLOAD_BYTES, RUN_BLOCK_RECORDS, SegmentEntry};
 use onefold_units::convert::{index64, narrow, u64_from};
 
 use super::RUNS_IN_A_HURRY;
@@ -41,6 +41,19 @@ impl Volume {
     /// Blocks that the runs of so many members take if the sweep comes round often.
     pub(crate) const fn runs_when_swept_often(members: u64) -> u64 {
         RUNS_IN_A_HURRY * RUN_MIN * members
+    }
+
+    /// Blocks of a body that describe log segments.
+    fn body_of_segments(&self) -> u64 {
+        let bytes = u64::from(self.layout.segments()) * u64_from(SegmentEntry::BYTES);
+        bytes / u64_from(BODY_PAYLOAD_BYTES)
+    }
+
+    /// Log segments that the bodies of checkpoints are left in until a sweep in a hurry has come round twice. Beside the reserve that is nothing
+    /// but where log segments are many and short: 78 blocks describe 20,000, and with every checkpoint they come once more.
+    pub(crate) fn kept_for_bodies(&self) -> u32 {
+        let blocks = 2 * RUNS_IN_A_HURRY * self.body_of_segments();
+        narrow(blocks / u64::from(self.layout.full_blocks()))
     }
 
     /// Blocks that the checkpoint that begins now may take for its sweep.

@@ -36,7 +36,7 @@ use onefold_units::{Location, Nanos};
 
 use crate::config::Options;
 use crate::engine::Engine;
-use crate::host::Range as HostRange;
+use crate::host::{REQUEST_BLOCKS_MAX, Range as HostRange};
 use crate::io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 use crate::memory::Memory;
 use crate::plan::ReadPlan;
@@ -212,6 +212,10 @@ impl Engine for Faithful {
 
     fn logical_blocks(&self) -> u64 {
         self.areas.logical_blocks()
+    }
+
+    fn write_blocks_max(&self) -> u32 {
+        REQUEST_BLOCKS_MAX
     }
 
     fn write(

@@ -106,9 +106,10 @@ impl Volume {
         u64::from(segments) * u64::from(self.sure_room())
     }
 
-    /// Log segments that are kept for a checkpoint of so many members beside those that are kept for one of the device.
+    /// Log segments that are kept for checkpoints of so many members beside those that are kept for one of the device.
     fn kept_for(&self, members: u64) -> u32 {
-        self.checkpoint_segments(members).saturating_sub(KEPT_FOR_META)
+        let more = self.checkpoint_segments(members).saturating_sub(KEPT_FOR_META);
+        more + self.kept_for_bodies()
     }
 
     /// Most log segments that so many live blocks of the map are left in. What the device alone takes at most counts in any case.

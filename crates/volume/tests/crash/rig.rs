@@ -206,21 +206,7 @@ impl Rig {
 
     fn take(&mut self, op: Op) -> Result<bool, Refusal> {
         match op {
-            Op::Write { lba, blocks, fua } => {
-                let tag = self.oracle.next_op();
-                let data = stamped(tag, lba, blocks);
-                let range = Range { lba: Lba::new(lba), blocks };
-                let member = self.member;
-                let write = |volume: &mut dyn Engine| match volume.as_log_mut() {
-                    Some(log) => log.write_to(member, tag, range, Some(&data), fua),
-                    None => volume.write(tag, range, Some(&data), fua),
-                };
-                let taken = self.retry(write)?;
-                if taken.is_some() {
-                    self.oracle.wrote(lba, blocks, fua);
-                }
-                Ok(taken.is_some())
-            }
+            Op::Write { lba, blocks, fua } => self.write(lba, blocks, fua),
             Op::Trim { lba, blocks } => self.trim(lba, blocks),
             Op::Read { lba, blocks } => self.read(lba, blocks),
             Op::Flush => {
@@ -336,6 +322,25 @@ impl Rig {
             return true;
         }
         taken.unwrap_or_else(|refusal| panic!("{op:?} is refused: {refusal:?}, {:?}", self.setup))
+    }
+
+    /// Writes as much at once as the volume takes.
+    fn write(&mut self, lba: u64, blocks: u64, fua: bool) -> Result<bool, Refusal> {
+        let (mut at, most) = (lba, u64::from(self.volume.write_blocks_max()));
+        while at < lba + blocks {
+            let tag = self.oracle.next_op();
+            let range = Range { lba: Lba::new(at), blocks: most.min(lba + blocks - at) };
+            let data = stamped(tag, at, range.blocks);
+            let member = self.member;
+            let write = |volume: &mut dyn Engine| match volume.as_log_mut() {
+                Some(log) => log.write_to(member, tag, range, Some(&data), fua),
+                None => volume.write(tag, range, Some(&data), fua),
+            };
+            let Some(()) = self.retry(write)? else { return Ok(false) };
+            self.oracle.wrote(at, range.blocks, fua);
+            at += range.blocks;
+        }
+        Ok(true)
     }
 
     fn trim(&mut self, lba: u64, blocks: u64) -> Result<bool, Refusal> {

@@ -174,14 +174,17 @@ impl Rig {
         self.try_write(member, lba, blocks).unwrap_or_else(|refusal| panic!("{refusal:?}"));
     }
 
-    /// Writes blocks, if there is space.
+    /// Writes blocks if there is space, as many at once as the volume takes.
     fn try_write(&mut self, member: MemberId, lba: u64, blocks: u64) -> Result<(), Refusal> {
-        self.version += 1;
-        let version = self.version;
-        let data: Vec<u8> = (lba..lba + blocks).flat_map(|lba| stamp(lba, version)).collect();
-        let range = Range { lba: Lba::new(lba), blocks };
-        self.ask(|rig| rig.volume.write_to(member, 1, range, Some(&data), false))?;
-        self.set(member, lba, blocks, version);
+        let most = u64::from(self.volume.write_blocks_max());
+        for at in (lba..lba + blocks).step_by(usize::try_from(most).unwrap()) {
+            self.version += 1;
+            let (version, blocks) = (self.version, most.min(lba + blocks - at));
+            let data: Vec<u8> = (at..at + blocks).flat_map(|lba| stamp(lba, version)).collect();
+            let range = Range { lba: Lba::new(at), blocks };
+            self.ask(|rig| rig.volume.write_to(member, 1, range, Some(&data), false))?;
+            self.set(member, at, blocks, version);
+        }
         Ok(())
     }
 
