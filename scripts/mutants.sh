@@ -355,6 +355,7 @@ volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.s
 volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
 volume|feature-ungolden|../../format/src/volume/label.rs|s/pub const COMPAT_KNOWN: u64 = 0;/pub const COMPAT_KNOWN: u64 = 1;/|a feature bit has a golden image
 volume|golden-changed|../../format/src/volume/block.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
+zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
 zoned|flush-undrained|flush.rs|s/if self\.writes_under_way > 0 && !self\.options\.kernel_flush/if false/|what stored metadata calls valid is on a device
 zoned|flush-one-device|flush.rs|s/if all && self\.unflushed\[device\]/if false \&\& all \&\& self.unflushed[device]/|every device with data is flushed before the root record
