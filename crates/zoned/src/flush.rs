@@ -255,10 +255,4 @@ impl Volume {
     pub const fn generation(&self) -> u64 {
         self.generation
     }
-
-    /// Blocks of the metadata as they are in memory, the root record blank. For checks.
-    #[must_use]
-    pub fn metadata_block(&self, block: u32) -> Option<&[u8]> {
-        (block < self.layout.metadata_blocks).then(|| self.meta.block(block))
-    }
 }

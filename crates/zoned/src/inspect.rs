@@ -190,7 +190,7 @@ pub fn inspect<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Inspe
     let differing_blocks = u64_from(differing(&bytes, &other).count());
     let (meta, map) = bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
     let found = BlockMap::of(geometry.zone_blocks(), map);
-    let meta = Metadata::of(&layout, meta.to_vec());
+    let meta = Metadata::of(&layout, meta);
     let mut findings = root_findings(&roots);
     findings.extend(
         damaged.iter().map(|(device, error)| Finding::Copy { device: *device, error: *error }),

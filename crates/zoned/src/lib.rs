@@ -8,6 +8,7 @@
 
 mod append;
 mod backing;
+mod bits;
 mod block_map;
 mod chunks;
 mod config;

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use onefold_format::{DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DmzMapEntry, DmzRoot};
 use onefold_units::ZoneId;
-use onefold_units::convert::{index, index64, low8, narrow, u32_from, u64_from};
+use onefold_units::convert::{index, u32_from, u64_from};
 
+use crate::bits::Bits;
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 
@@ -66,11 +67,12 @@ impl Identity {
 /// The blocks of a metadata set; that of the root record is left blank.
 #[derive(Clone, Debug)]
 pub(crate) struct Metadata {
-    bytes: Vec<u8>,
-    /// First validity bit, counted from the first byte.
-    first_bit: u64,
-    /// Validity bits of a zone, those not in use included.
-    zone_bits: u64,
+    /// The root record and the map, as they are stored.
+    map: Vec<u8>,
+    /// Each block of validity bits.
+    bits: Vec<Bits>,
+    /// Such blocks of a zone.
+    zone_bitmap_blocks: u32,
     /// Blocks that differ from what is stored.
     dirty: BTreeSet<u32>,
 }
@@ -78,32 +80,38 @@ pub(crate) struct Metadata {
 impl Metadata {
     /// No chunk is mapped, no block is valid.
     pub(crate) fn blank(layout: &Layout) -> Self {
-        let mut bytes = vec![0; index(layout.metadata_blocks) * DMZ_BLOCK_BYTES];
-        let map = DMZ_BLOCK_BYTES..(1 + index(layout.map_blocks)) * DMZ_BLOCK_BYTES;
-        bytes[map].fill(0xFF);
-        Self::of(layout, bytes)
+        let mut map = vec![0xFF; index(1 + layout.map_blocks) * DMZ_BLOCK_BYTES];
+        map[..DMZ_BLOCK_BYTES].fill(0);
+        let bits = vec![Bits::First(0); index(layout.bitmap_blocks)];
+        let zone_bitmap_blocks = layout.zone_bitmap_blocks;
+        Self { map, bits, zone_bitmap_blocks, dirty: BTreeSet::new() }
     }
 
     /// The blocks of a set as they were read.
-    pub(crate) fn of(layout: &Layout, bytes: Vec<u8>) -> Self {
-        Self {
-            bytes,
-            first_bit: u64::from(1 + layout.map_blocks) * u64::from(DMZ_BLOCK_BITS),
-            zone_bits: u64::from(layout.zone_bitmap_blocks) * u64::from(DMZ_BLOCK_BITS),
-            dirty: BTreeSet::new(),
-        }
+    pub(crate) fn of(layout: &Layout, bytes: &[u8]) -> Self {
+        let (map, bits) = bytes.split_at(index(1 + layout.map_blocks) * DMZ_BLOCK_BYTES);
+        let bits = bits.chunks_exact(DMZ_BLOCK_BYTES).map(Bits::of).collect();
+        let zone_bitmap_blocks = layout.zone_bitmap_blocks;
+        Self { map: map.to_vec(), bits, zone_bitmap_blocks, dirty: BTreeSet::new() }
     }
 
     /// Bytes of a block as they are now.
-    pub(crate) fn block(&self, block: u32) -> &[u8] {
-        let at = index(block) * DMZ_BLOCK_BYTES;
-        &self.bytes[at..at + DMZ_BLOCK_BYTES]
+    pub(crate) fn block(&self, block: u32) -> Vec<u8> {
+        match index(block).checked_sub(self.map_blocks()) {
+            Some(at) => self.bits[at].to_bytes(),
+            None => self.map[index(block) * DMZ_BLOCK_BYTES..][..DMZ_BLOCK_BYTES].to_vec(),
+        }
+    }
+
+    /// Blocks before those of validity bits.
+    fn map_blocks(&self) -> usize {
+        self.map.len() / DMZ_BLOCK_BYTES
     }
 
     /// Blocks that have to be written, with their bytes as they are now; from now on they count as written.
     pub(crate) fn take_dirty(&mut self) -> Vec<(u32, Vec<u8>)> {
         let dirty = std::mem::take(&mut self.dirty);
-        dirty.into_iter().map(|block| (block, self.block(block).to_vec())).collect()
+        dirty.into_iter().map(|block| (block, self.block(block))).collect()
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
@@ -118,63 +126,59 @@ impl Metadata {
     /// Where a chunk lies.
     pub(crate) fn entry(&self, chunk: u32) -> DmzMapEntry {
         let mut bytes = [0; DmzMapEntry::BYTES];
-        bytes.copy_from_slice(&self.bytes[Self::entry_at(chunk)]);
+        bytes.copy_from_slice(&self.map[Self::entry_at(chunk)]);
         DmzMapEntry::decode(bytes)
     }
 
     pub(crate) fn set_entry(&mut self, chunk: u32, entry: DmzMapEntry) {
         let range = Self::entry_at(chunk);
         self.dirty.insert(u32_from(range.start / DMZ_BLOCK_BYTES));
-        self.bytes[range].copy_from_slice(&entry.encode());
+        self.map[range].copy_from_slice(&entry.encode());
     }
 
-    fn bit_at(&self, zone: ZoneId, block: u32) -> u64 {
-        self.first_bit + u64::from(zone.raw()) * self.zone_bits + u64::from(block)
+    /// The blocks of bits that have some of a zone's blocks, and which bits of each.
+    fn bits_of(
+        &self,
+        zone: ZoneId,
+        blocks: Range<u32>,
+    ) -> impl Iterator<Item = (usize, Range<u32>)> + use<> {
+        let first = index(zone.raw()) * index(self.zone_bitmap_blocks);
+        let Range { start, end } = blocks;
+        (start / DMZ_BLOCK_BITS..end.div_ceil(DMZ_BLOCK_BITS)).map(move |at| {
+            let begin = at * DMZ_BLOCK_BITS;
+            let range = start.max(begin) - begin..(end - begin).min(DMZ_BLOCK_BITS);
+            (first + index(at), range)
+        })
     }
 
     /// Makes blocks of a zone valid, or not. Gives how many changed.
     pub(crate) fn set_valid(&mut self, zone: ZoneId, blocks: Range<u32>, valid: bool) -> u32 {
-        let mut changed = 0;
-        let (mut at, end) = (self.bit_at(zone, blocks.start), self.bit_at(zone, blocks.end));
-        while at < end {
-            let next = (at / 8 * 8 + 8).min(end);
-            let mask = low8(((1 << (next - at)) - 1) << (at % 8));
-            let byte = &mut self.bytes[index64(at / 8)];
-            let new = if valid { *byte | mask } else { *byte & !mask };
-            if new != *byte {
-                changed += (new ^ *byte).count_ones();
-                *byte = new;
-                self.dirty.insert(narrow(at / u64::from(DMZ_BLOCK_BITS)));
+        let (mut changed, before) = (0, self.map_blocks());
+        for (at, range) in self.bits_of(zone, blocks) {
+            let here = self.bits[at].set(range, valid);
+            if here > 0 {
+                self.dirty.insert(u32_from(before + at));
             }
-            at = next;
+            changed += here;
         }
         changed
     }
 
     /// Whether the first of these blocks is valid, and how many from it on are like it. The range is not empty.
     pub(crate) fn run(&self, zone: ZoneId, blocks: Range<u32>) -> (bool, u32) {
-        let (start, end) = (self.bit_at(zone, blocks.start), self.bit_at(zone, blocks.end));
-        let valid = self.bytes[index64(start / 8)] >> (start % 8) & 1 == 1;
-        let mut at = start;
-        while at < end {
-            // Bits that are not alike are set; those before `at` are left out.
-            let other = self.word(at / 64) ^ if valid { u64::MAX } else { 0 };
-            let other = other >> (at % 64);
-            if other > 0 {
-                at += u64::from(other.trailing_zeros());
+        let (mut first, mut len) = (None, 0);
+        for (at, range) in self.bits_of(zone, blocks) {
+            let all = range.end - range.start;
+            let (valid, here) = self.bits[at].run(range);
+            if *first.get_or_insert(valid) != valid {
                 break;
             }
-            at = at / 64 * 64 + 64;
+            len += here;
+            if here < all {
+                break;
+            }
         }
-        (valid, narrow(at.min(end) - start))
-    }
-
-    /// Bits from 64 x `at` on.
-    fn word(&self, at: u64) -> u64 {
-        let from = index64(at * 8);
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.bytes[from..from + 8]);
-        u64::from_le_bytes(bytes)
+        (first.unwrap_or(false), len)
     }
 
     /// The first run of valid blocks among these.
@@ -192,24 +196,19 @@ impl Metadata {
 
     /// Valid blocks of a zone.
     pub(crate) fn weight(&self, zone: ZoneId) -> u32 {
-        let start = index64(self.bit_at(zone, 0) / 8);
-        let len = index64(self.zone_bits / 8);
-        self.bytes[start..start + len].iter().map(|byte| byte.count_ones()).sum()
+        let blocks = index(self.zone_bitmap_blocks);
+        self.bits[index(zone.raw()) * blocks..][..blocks].iter().map(Bits::count).sum()
     }
 
     /// Valid blocks of a zone before a block.
     pub(crate) fn weight_before(&self, zone: ZoneId, end: u32) -> u32 {
-        let (mut at, mut weight) = (0, 0);
-        while let Some(run) = self.first_valid(zone, at..end) {
-            at = run.end;
-            weight += run.end - run.start;
-        }
-        weight
+        let parts = self.bits_of(zone, 0..end);
+        parts.map(|(at, range)| self.bits[at].count_before(range.end)).sum()
     }
 
     /// Bytes in memory.
     pub(crate) fn memory(&self) -> u64 {
-        u64_from(self.bytes.len())
+        u64_from(self.map.len() + self.bits.iter().map(Bits::memory).sum::<usize>())
     }
 }
 

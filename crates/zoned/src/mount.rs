@@ -95,7 +95,7 @@ pub fn mount<B: Backing>(
     let bytes = read_set(backing, layout.set_block(geometry, set), blocks)?;
     let (meta, map) = bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
     let mut map = BlockMap::of(geometry.zone_blocks(), map).map_err(MountError::Journal)?;
-    let mut meta = Metadata::of(&layout, meta.to_vec());
+    let mut meta = Metadata::of(&layout, meta);
     let mut recovery = Recovery::default();
     let zones = load(geometry, &layout, (&mut meta, &mut map), &reports, &mut recovery)?;
     // A device that does not hold what the metadata has there may be of another volume.
@@ -339,7 +339,7 @@ pub fn format<B: Backing>(
     for set in 0..2 {
         for block in 1..layout.metadata_blocks {
             let at = layout.set_block(geometry, set) + u64::from(block);
-            write(backing, 0, at, meta.block(block))?;
+            write(backing, 0, at, &meta.block(block))?;
         }
     }
     for device in 1..geometry.devices() {
