@@ -247,3 +247,27 @@ fn a_volume_on_zones_leaves_nothing_to_move_to_the_device() {
     );
     assert!((volume.waf_device - 1.0).abs() < 0.01, "{}", volume.waf_device);
 }
+
+/// Host and cleaner take turns where a log segment is as long as a batch, so that a device that has no streams has superblocks that die as a
+/// whole (`waf_device` is 1.07 if they write side by side).
+#[test]
+fn short_log_segments_lie_in_one_piece_on_the_device() {
+    let settings = sets(&[
+        "geometry.channels=1",
+        "geometry.ways=1",
+        "geometry.pages=256",
+        "geometry.blocks=158",
+        "geometry.superblock=device",
+        "capacity.logical=140MiB",
+        "precondition.fill=1",
+        "precondition.overwrite=1",
+        "run.warmup=10000",
+        "volume.mode=log",
+        "volume.log_segment=1MiB",
+        "volume.trim_pause=0",
+        "volume.op=0.2",
+    ]);
+    let load = workload("randwrite,bs=4KiB,qd=64,requests=30k");
+    let (_, volume) = run(&setup("s1", &settings, &load));
+    assert!(volume.waf_device < 1.02, "{}", volume.waf_device);
+}

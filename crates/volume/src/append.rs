@@ -35,9 +35,15 @@ impl Volume {
         let most = self.blocks_of_batch(stream).min(CLEAN_RECORDS_MAX + 1);
         let more = blocks.div_ceil(most - 1) + 1;
         // Each takes a header, and may be padded.
-        let has_segment =
-            rest >= blocks + more * self.layout.geometry().unit_blocks || self.takeable(stream) > 0;
+        let fits = rest >= blocks + more * self.layout.geometry().unit_blocks;
+        let has_segment = fits && !self.takes_turns(stream) || self.takeable(stream) > 0;
         self.log.batches_left(stream) >= index(more) && has_segment
+    }
+
+    /// Whether a stream waits for the cleaner before its log segment is used up. Where log segments are hardly longer than batches, both write
+    /// them in turns then, and each lies in one piece on a device that has no streams. Block by block, such a device would move half as much again.
+    fn takes_turns(&self, stream: Stream) -> bool {
+        stream.is_user() && self.segment_blocks() <= 2 * self.options.batch_blocks
     }
 
     /// Blocks that a stream that is not the host's may take until a checkpoint gives more log segments back.

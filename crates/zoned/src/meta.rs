@@ -251,4 +251,28 @@ mod tests {
         assert_eq!(metadata.weight(ZoneId::new(0)) + metadata.weight(ZoneId::new(2)), 0);
         assert_eq!(metadata.take_dirty().len(), 2);
     }
+
+    #[test]
+    fn ten_terabytes_without_holes_take_4_5_mb() {
+        let devices = vec![
+            DeviceZones { conventional: 400, sequential: 0 },
+            DeviceZones { conventional: 0, sequential: 36_850 },
+        ];
+        let geometry = Geometry::new(65_536, devices).unwrap();
+        let layout = Layout::new(&geometry, geometry.zones()).unwrap();
+        let mut metadata = Metadata::blank(&layout);
+        for zone in geometry.ids() {
+            // In full, in part, or not at all.
+            metadata.set_valid(zone, 0..zone.raw() % 3 * 30_000, true);
+        }
+        let zones = index(geometry.zones()) * size_of::<crate::zones::Zone>();
+        let zones = u64_from(zones);
+        let memory = metadata.memory() + zones;
+        assert!(memory < 4_500_000, "{memory} B");
+        // Every other block is a hole.
+        for block in (0..65_536).step_by(2) {
+            metadata.set_valid(ZoneId::new(9), block..block + 1, true);
+        }
+        assert!(metadata.memory() + zones - memory <= 2 * 4096, "two blocks of bits");
+    }
 }
