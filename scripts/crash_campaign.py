@@ -115,8 +115,8 @@ def work(
 ) -> None:
     """Write, zero, trim and flush one connection's blocks until the server is gone."""
     handle = nbd.NBD()
-    handle.connect_uri(uri)
     try:
+        handle.connect_uri(uri)
         while not stop.is_set():
             if rng.random() < flush_share:
                 covered = model.before_flush()
