@@ -100,7 +100,11 @@ impl Bits {
     }
 
     fn set_mixed(&mut self, range: Range<u32>, valid: bool) -> u32 {
-        let (mut count, mut words) = (self.count(), self.take_words());
+        let mut count = self.count();
+        let mut words = match std::mem::replace(self, Self::First(0)) {
+            Self::Mixed { words, .. } => words,
+            first @ Self::First(_) => first.words(),
+        };
         let before = count;
         for (word, mask) in words_of(range) {
             let word = &mut words[word];
@@ -111,17 +115,6 @@ impl Bits {
         *self = Self::Mixed { count, words };
         self.shrink();
         count.abs_diff(before)
-    }
-
-    fn take_words(&mut self) -> Box<[u64; WORDS]> {
-        match std::mem::replace(self, Self::First(0)) {
-            Self::Mixed { words, .. } => words,
-            first @ Self::First(_) => {
-                let words = first.words();
-                *self = first;
-                words
-            }
-        }
     }
 
     /// Keeps a number where the first bits are set and no others.
