@@ -271,3 +271,19 @@ fn short_log_segments_lie_in_one_piece_on_the_device() {
     let (_, volume) = run(&setup("s1", &settings, &load));
     assert!(volume.waf_device < 1.02, "{}", volume.waf_device);
 }
+
+/// A write that is longer than a log segment is taken in pieces.
+#[test]
+fn long_requests_go_to_short_log_segments() {
+    let settings = sets(&[
+        "geometry.channels=1",
+        "geometry.ways=1",
+        "geometry.blocks=158",
+        "geometry.pages=256",
+        "capacity.logical=140MiB",
+        "volume.mode=log",
+        "volume.log_segment=256KiB",
+    ]);
+    let (result, _) = run(&setup("s1", &settings, &workload("write,bs=1MiB,qd=4,requests=40")));
+    assert_eq!(result.host.write_pages, 40 * 256);
+}

@@ -248,6 +248,13 @@ mod tests {
         assert_eq!(metadata.run(zone, 32_701..32_710), (true, 9));
         assert_eq!(metadata.first_valid(zone, 0..65_536), Some(32_700..32_800));
         assert_eq!(metadata.first_valid(zone, 32_800..65_536), None);
+        metadata.set_valid(zone, 5..10, true);
+        metadata.set_valid(zone, 32_700..32_768, false);
+        assert_eq!(
+            metadata.run(zone, 5..65_536),
+            (true, 5),
+            "what the next block begins with is another one"
+        );
         assert_eq!(metadata.weight(ZoneId::new(0)) + metadata.weight(ZoneId::new(2)), 0);
         assert_eq!(metadata.take_dirty().len(), 2);
     }
