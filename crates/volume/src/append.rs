@@ -166,6 +166,7 @@ impl Volume {
     /// Has a batch written if it may be now. Its header comes after what it describes.
     pub(crate) fn start_batch(&mut self, id: BatchId) {
         if !self.may_start(id) {
+            self.give_up_if_held(id);
             return;
         }
         let batch = self.log.batch_mut(id);

@@ -236,10 +236,10 @@ impl Volume {
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let batches = self.log.active().iter().filter_map(|id| self.batch_deadline(*id));
         let flush = self.flushes.deadline(&self.options);
+        let checkpoint = self.checkpoint.deadline(&self.options);
         batches
-            .chain(flush)
+            .chain(flush.into_iter().chain(checkpoint).filter(|_| self.frozen.is_none()))
             .chain(self.marker_due())
-            .chain(self.checkpoint.deadline(&self.options))
             .chain(self.trims.deadline(self.options.trim))
             .chain(self.scrub.deadline())
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
@@ -337,6 +337,7 @@ impl Volume {
         self.frozen = self.frozen.or(Some(why));
         self.fail_flushes();
         self.fail_family();
+        self.give_up_held();
     }
 
     /// The live count of what a location names grows by one.

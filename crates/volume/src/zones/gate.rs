@@ -67,6 +67,26 @@ impl Volume {
         !finishing && !self.log.active().iter().any(left)
     }
 
+    /// The volume froze.
+    pub(crate) fn give_up_held(&mut self) {
+        let waits = |id: &BatchId| {
+            let batch = self.log.batch(*id);
+            batch.seq.is_some() && batch.progress == Progress::Waiting && !self.may_start(*id)
+        };
+        let waiting: Vec<BatchId> = self.log.active().iter().copied().filter(waits).collect();
+        for id in waiting {
+            self.give_up_if_held(id);
+        }
+    }
+
+    /// A volume that froze while no zone was to be begun will not begin one: who waits for such a batch is told that it failed.
+    pub(crate) fn give_up_if_held(&mut self, id: BatchId) {
+        if self.frozen.is_some() && self.finishes.held.is_some() {
+            let mut waiters = std::mem::take(&mut self.log.batch_mut(id).waiters);
+            self.release(&mut waiters, true);
+        }
+    }
+
     /// Zones may be begun again.
     pub(crate) fn release_zones(&mut self) {
         self.finishes.held = None;

@@ -8,7 +8,7 @@ use onefold_volume::CleanMove;
 
 use crate::disk::{Fate, Trimmed};
 use crate::resize::resize_to;
-use crate::rig::{Op, Order, Rig};
+use crate::rig::{Op, Order, PATIENCE, Rig};
 use crate::setup::{OPTIONS, Setup};
 use crate::states::{Effort, Fault, States};
 use crate::zones::ZoneSetup;
@@ -104,7 +104,11 @@ impl States {
                 let _ = rig.try_run(*op);
                 self.cut_if_failed(&rig, ops);
             }
-            while !rig.is_settled() {
+            for left in (0..PATIENCE).rev() {
+                if rig.is_settled() {
+                    break;
+                }
+                assert!(left > 0, "request {request} of {ops:?} failed, and it never rests");
                 rig.step();
                 self.cut_if_failed(&rig, ops);
             }
@@ -205,6 +209,10 @@ fn every_cut(setup: Setup) {
         let histories = histories(&setup);
         count += histories.len();
         for (n, history) in histories.iter().enumerate() {
+            // Campaigns take long.
+            if campaign && n % 200 == 0 {
+                println!("{mode:?}, snapshot {snapshot}: {n} of {} histories", histories.len());
+            }
             states.history(history, Order::InTurn);
             if campaign && n % 4 == 0 {
                 states.history(history, Order::Random);
@@ -221,11 +229,6 @@ fn every_cut(setup: Setup) {
         remapped += states.remapped;
         refused += states.refused;
         markers += states.markers;
-        // Campaigns take long.
-        println!(
-            "{mode:?}, snapshot {snapshot}: {} distinct crash states so far",
-            counts.iter().sum::<u64>()
-        );
     }
     let distinct: u64 = counts.iter().sum();
     println!(

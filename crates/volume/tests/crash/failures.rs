@@ -6,6 +6,7 @@ use onefold_volume::{CleanMove, Frozen, IoKind, Refusal};
 
 use crate::disk::{Disk, Fate};
 use crate::random::random_op;
+use crate::resize::resize_to;
 use crate::rig::{Op, Rig, open};
 use crate::setup::{OPTIONS, Setup};
 use crate::zones::ZoneSetup;
@@ -101,6 +102,23 @@ fn what_was_written_behind_a_batch_that_fails_moves_along() {
         rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, seed {seed}"));
     }
     assert!(overtaken > 60, "{overtaken} batches were written elsewhere");
+}
+
+/// While a label is written to its zone no other zone is begun: what waited for that is written or fails when the label cannot be.
+#[test]
+fn a_write_beside_a_resize_that_fails_is_answered() {
+    let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
+    let setup = Setup::of(64 * 134, 1050, OPTIONS).on_zones(134, zones);
+    let mut frozen = 0;
+    for request in 1..12 {
+        let mut rig = Rig::new(setup, request);
+        assert!(rig.settle());
+        rig.fail = Some((rig.requests + request, Fate::Lost));
+        assert!(rig.run(Op::Resize(resize_to(1100))));
+        assert!(rig.run(Op::Write { lba: 40, blocks: 1, fua: false }) && rig.settle());
+        frozen += u32::from(rig.volume.frozen() == Some(Frozen::Label));
+    }
+    assert!(frozen > 0);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::setup::{HOST, Setup, UUID};
 use crate::stamp::{BLOCK, read_stamp, stamped};
 
 /// Steps that a request may have to wait.
-const PATIENCE: u32 = 20_000;
+pub(crate) const PATIENCE: u32 = 20_000;
 
 /// What the host does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub(crate) struct Rig {
     now: Nanos,
     flying: Vec<Flying>,
     reading: Vec<Reading>,
+    /// See [`Self::wants`].
+    wanted: Option<Nanos>,
     /// Requests to the backing that are answered before power fails.
     pub(crate) fuse: Option<u64>,
     /// Requests that opening it took.
@@ -175,6 +177,7 @@ impl Rig {
             flying: Vec::new(),
             reading: Vec::new(),
             fuse: None,
+            wanted: None,
             opening,
             requests: 0,
             fail: None,
@@ -410,6 +413,13 @@ impl Rig {
 
     /// Takes what the volume asks for and reports.
     pub(crate) fn pump(&mut self) {
+        self.turn();
+        let wants = self.wants();
+        assert!(wants.is_none() || wants != self.wanted, "called at {:?} in vain", self.now);
+        self.wanted = wants;
+    }
+
+    fn turn(&mut self) {
         self.volume.pump(self.now);
         while let Some(io) = self.volume.poll_io() {
             self.submit(io);
@@ -429,6 +439,12 @@ impl Rig {
             // What is behind a smaller end belongs to somebody else.
             self.disk.scribble(volume.layout().geometry().backing_blocks);
         }
+    }
+
+    /// When it wanted to be called, if that is over and nothing is under way that it could wait for.
+    fn wants(&self) -> Option<Nanos> {
+        let idle = self.flying.is_empty() && self.reading.is_empty();
+        self.volume.poll_timeout().filter(|due| idle && *due <= self.now)
     }
 
     fn submit(&mut self, io: Io) {
