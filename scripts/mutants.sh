@@ -415,6 +415,18 @@ zoned|set-old|append.rs|s/if let Some\(old\) = self\.set\.map\.put\(lba, spot\) 
 zoned|set-failed|append.rs|s/if part\.appended_at\.take\(\)\.is_some\(\) \{/if false {/|what a zone of the journal did not take begins again
 zoned|set-forgets|foreground.rs|s/self\.forget\(part\);//|what goes to its chunk lies in the journal zone set no more
 zoned|set-limit|rewrite.rs|s/most == 0 \|\| u32_from\(behind\.len\(\)\) < most \|\|/most == 0 ||/|only what is left behind at the limit moves
+zoned|set-strict|journal.rs|s/\(2 \* log\)\.min\(self\.zones_max - hot - 1\)\.max\(log\)/log/|a ring out of step is not copied
+zoned|rest-never|rest.rs|s/self\.fits && /false \&\& /|a journal rests in the cache while that has room
+zoned|rest-large|rest.rs|s/may && CACHE_PART \* chunks <= self\.zones\.conventional\(\)/may \&\& chunks > 0/|a journal that rests takes a tenth of the cache at most
+zoned|rest-slow|rest.rs|s/ && WRITTEN_PART \* self\.journal >= self\.all/ \&\& self.journal <= self.all/|a ring that is slow is appended
+zoned|rest-late|rest.rs|s/self\.set\.rest\.gave_out = true;//|a journal leaves a cache that gave out
+zoned|rest-once|rest.rs|s/self\.set\.rest\.gave_out = false;//|a journal rests again when half of the cache is free
+zoned|rest-copied|rest.rs|s/ \|\| self\.holds_journal\(chunk\)//|what is left of a journal that rested is not copied
+zoned|rest-kept|append.rs|s/self\.unpin_if_left\(part\.chunk\);//|a chunk that a journal has left is the cache's again
+zoned|rest-before|journal.rs|s/touched\.retain\(\|chunk\| self\.holds_journal\(\*chunk\)\);/touched.clear();/|blocks from before the journal was found are not copied
+zoned|rest-moved|rest.rs|s/!self\.zones\.get\(zone\)\.is_sequential\(\) && !self\.zones\.get\(zone\)\.locked/!self.zones.get(zone).locked/|a chunk in a sequential zone is not rested in
+zoned|rest-sleeps|rest.rs|s/self\.zones\.room\(0\)\.0 > 0/true/|a journal that may rest does not wait for a zone
+zoned|rest-waits|rest.rs|s/ && !self\.zones\.get\(zone\)\.locked//|a journal that may rest does not wait for a reclaim of its chunk
 zoned|set-left|rewrite.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
 zoned|set-unflushed|flush.rs|s/self\.flush\.blocks\.extend\(journal\.into_iter\(\)/self.flush.blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
 zoned|set-version|flush.rs|s/self\.flush\.journal_blocks = self\.set\.map\.blocks\(\);//|a volume with a journal block map says so

@@ -301,14 +301,16 @@ fn the_chunk_where_a_journal_begins_is_pinned() {
 }
 
 #[test]
-fn every_chunk_of_a_journal_is_pinned() {
+fn a_journal_in_two_chunks_has_zones_of_its_own() {
     let mut made = Made::dmz("jset");
     lives(&mut made, &["--journal", "set"], STRADDLES, true, |info, shown| {
         let journal = &info["journal"];
-        assert_eq!((&journal["mode"], &journal["pinned_chunks"]), (&"set".into(), &json!([1, 2])));
-        assert_eq!((&journal["zones"], &journal["appended_blocks"]), (&2.into(), &0.into()));
+        assert_eq!((&journal["mode"], &journal["pinned_chunks"]), (&"set".into(), &json!([])));
+        let zones = (&journal["hot_zones"], &journal["appended_blocks"]);
+        assert_eq!(zones, (&1.into(), &ZONE.into()));
+        assert!(matches!(journal["log_zones"].as_u64(), Some(1 | 2)), "{journal}");
         assert_eq!(info["live"]["journal_outside_bytes"], 0);
-        assert!(shown.contains("journal set: pinned chunks 1, 2\n"), "{shown}");
+        assert!(shown.contains("journal set: 1024 blocks in"), "{shown}");
     });
 }
 
@@ -372,7 +374,8 @@ fn a_journal_is_where_the_user_says() {
     let mut model = Model::new(4 * ZONE);
     model.write(&mut client, 0..4 * ZONE);
     let info = says(&["info", text(&made.image)]);
-    assert_eq!(info["journal"]["pinned_chunks"], json!([1, 3]));
+    let zone = 4 * 1024 * 1024 / BLOCK;
+    assert_eq!(info["journal"]["appended_blocks"], zone + zone / 4);
     assert_eq!(info["content"]["ranges"][1]["why"], "you gave this range");
     drop(client);
     assert_eq!(server.terminate(), Some(0));

@@ -46,6 +46,7 @@ impl Volume {
             };
         }
         let (stream, blocks) = self.set.stream(lba, part.blocks);
+        let stream = stream.filter(|_| !self.rests(part));
         let Some(head) = stream.and_then(|stream| self.set_head(stream)) else { return blocks };
         blocks.min(self.geometry.zone_blocks() - self.zones.get(head).wp)
     }
@@ -55,7 +56,7 @@ impl Volume {
         let lba = self.lba(part.chunk, part.offset);
         match part.kind {
             Kind::Write => {
-                let stream = self.set.stream(lba, 1).0?;
+                let stream = self.set.stream(lba, 1).0.filter(|_| !self.rests(part))?;
                 self.append(number, part, stream)
             }
             Kind::Rewrite if !self.has_to_move(lba) => Some(Begun::Yes),
@@ -112,8 +113,12 @@ impl Volume {
         if stream == Stream::Log && !self.is_rewritten(part) {
             self.stats.note_journal(self.now, head);
         }
-        let cause =
-            if self.is_rewritten(part) { Sent::JournalCopied } else { Sent::JournalAppended };
+        let cause = if self.is_rewritten(part) {
+            Sent::JournalCopied
+        } else {
+            self.count_for_rest(part.blocks.into(), part.blocks.into());
+            Sent::JournalAppended
+        };
         self.stats.count(device, cause, part.blocks.into());
         self.note_access(Geometry::at(device));
         self.writes_under_way += 1;
@@ -163,6 +168,7 @@ impl Volume {
                 self.invalidate(buffer, blocks.clone());
             }
             self.free_if_empty(data);
+            self.unpin_if_left(part.chunk);
         }
         for (after, offset) in (0..).zip(blocks) {
             let lba = self.lba(part.chunk, offset);

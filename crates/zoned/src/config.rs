@@ -28,8 +28,8 @@ pub enum JournalMode {
     Off,
     /// Its chunk is pinned to a conventional zone that reclaim leaves alone (Choi 2022; zoned.md, section 4).
     One,
-    /// All of it lies in a journal zone set (zoned.md, section 5): its chunks are pinned as with `One` if that leaves half of
-    /// the conventional zones, else its blocks are appended to sequential ones. It loses them when it is elsewhere or gone.
+    /// All of it lies in a journal zone set (zoned.md, section 5): its blocks are appended to sequential zones, or lie in pinned
+    /// chunks as with `One`, where there are no zones or while the cache has room. It loses them when it is elsewhere or gone.
     Set,
 }
 

@@ -61,7 +61,11 @@ impl Volume {
     /// A zone for new data of a chunk. Whoever asks for one has reclaim looked after.
     pub(crate) fn take_zone(&mut self) -> Option<ZoneId> {
         self.schedule_reclaim();
-        self.zones.take_for_chunk()
+        let zone = self.zones.take_for_chunk();
+        if zone.is_none() {
+            self.cache_gave_out();
+        }
+        zone
     }
 
     fn begin_read(&mut self, number: u64, part: &mut Part, data: ZoneId) {

@@ -2,9 +2,9 @@
 //!
 //! With `one` (Choi 2022; zoned.md, section 4) the chunk of the first journal write is pinned: its data zone is a conventional one
 //! that reclaim leaves alone. Choi 2022 has the file system mark its journal writes; here ranges of blocks are given. With `set`
-//! (section 5) every chunk is pinned that the journal touches, or, where that takes too much of the conventional zones, its
-//! blocks are appended to sequential zones ([`crate::append`]). Where the journal is no more it loses those zones. Which chunks
-//! are pinned is not stored.
+//! (section 5) its blocks are appended to sequential zones ([`crate::append`]), unless they rest in pinned chunks
+//! ([`crate::rest`]) or there are no such zones. Where the journal is no more it loses those zones. Which chunks are pinned is not
+//! stored.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,6 +16,7 @@ use crate::block_map::{BlockMap, Stream};
 use crate::chunks::Part;
 use crate::config::{JournalMode, QUIET};
 use crate::geometry::ZoneKind;
+use crate::rest::Rest;
 use crate::rewrite::{Rewrite, Sweep};
 use crate::stats::Sent;
 use crate::volume::Volume;
@@ -31,8 +32,9 @@ pub(crate) enum Placement {
     Chunks,
     /// To pinned chunks.
     Pinned,
-    /// To sequential zones, so many of each stream at most.
-    Appended { log: u32, hot: u32 },
+    /// To sequential zones, so many of each stream at most. A chunk with blocks of it is pinned until the ring has come around, if
+    /// all chunks may be (`pins`).
+    Appended { log: u32, hot: u32, pins: bool },
 }
 
 /// The journal zone set.
@@ -47,12 +49,21 @@ pub(crate) struct JournalSet {
     /// The search for blocks that lie in the set and do not belong there.
     pub(crate) sweep: Option<Sweep>,
     pub(crate) rewrite: Option<Rewrite>,
+    pub(crate) rest: Rest,
 }
 
 impl JournalSet {
-    pub(crate) const fn new(map: BlockMap, zones_max: u32) -> Self {
+    pub(crate) fn new(map: BlockMap, zones_max: u32) -> Self {
         let placement = Placement::Chunks;
-        Self { placement, spans: Vec::new(), map, zones_max, sweep: None, rewrite: None }
+        Self {
+            placement,
+            spans: Vec::new(),
+            map,
+            zones_max,
+            sweep: None,
+            rewrite: None,
+            rest: Rest::default(),
+        }
     }
 
     /// The stream that a block is appended to, and how many from it on, at most `blocks`, are alike.
@@ -71,10 +82,15 @@ impl JournalSet {
         u32_from(self.map.zones().len()) < self.zones_max
     }
 
-    /// Most zones of a stream.
-    pub(crate) const fn zones_max(&self, stream: Stream) -> u32 {
+    /// Zones of a stream from which on what is left in the oldest one moves to the head. Requests come out of order, so a ring has
+    /// twice the zones that it needs if these are there; what comes too late makes it use them, and is not copied.
+    ///
+    /// Differs from zoned.md, section 5, where that is as many as it needs.
+    pub(crate) fn zones_most(&self, stream: Stream) -> u32 {
         match (self.placement, stream) {
-            (Placement::Appended { log, .. }, Stream::Log) => log,
+            (Placement::Appended { log, hot, .. }, Stream::Log) => {
+                (2 * log).min(self.zones_max - hot - 1).max(log)
+            }
             (Placement::Appended { hot, .. }, Stream::Hot) => hot,
             _ => 0,
         }
@@ -138,7 +154,8 @@ impl Volume {
 
     /// Counts a part that is written to a zone of its chunk, and pins the chunk if that is due with the first journal write.
     pub(crate) fn count_written(&mut self, part: &Part, zone: ZoneId) {
-        let device = self.zones.get(zone).device;
+        let (device, sequential) =
+            (self.zones.get(zone).device, self.zones.get(zone).is_sequential());
         if self.is_rewritten(part) {
             self.stats.count(device, Sent::JournalReturned, part.blocks.into());
             return;
@@ -149,13 +166,18 @@ impl Volume {
         }
         self.stats.count(device, Sent::Journal, journal);
         self.stats.count(device, Sent::User, u64::from(part.blocks) - journal);
+        self.count_for_rest(journal, part.blocks.into());
         if journal == 0 || self.pinned.contains(&part.chunk) {
             return;
         }
-        let pins = match self.options.journal {
-            JournalMode::Off => return,
-            JournalMode::One => self.pinned.is_empty(),
-            JournalMode::Set => self.set.placement == Placement::Pinned,
+        let pins = match (self.options.journal, self.set.placement) {
+            (JournalMode::Off, _) => return,
+            (JournalMode::One, _) => self.pinned.is_empty(),
+            (JournalMode::Set, Placement::Pinned) => true,
+            (JournalMode::Set, Placement::Appended { pins, .. }) => {
+                pins && !sequential && self.meta.entry(part.chunk).data == Some(zone)
+            }
+            (JournalMode::Set, Placement::Chunks) => false,
         };
         if pins {
             self.pinned.insert(part.chunk);
@@ -184,6 +206,9 @@ impl Volume {
         match (placement, self.options.journal) {
             (Placement::Pinned, JournalMode::One) => touched.truncate(1),
             (Placement::Pinned, _) => {}
+            (Placement::Appended { pins: true, .. }, _) => {
+                touched.retain(|chunk| self.holds_journal(*chunk));
+            }
             _ => touched.clear(),
         }
         let before = self.pinned.len();
@@ -196,6 +221,7 @@ impl Volume {
         let is_there = |chunk: &u32| self.meta.entry(*chunk).data.is_some_and(|z| conventional(&z));
         self.pinned.extend(touched.into_iter().filter(is_there));
         self.set.placement = placement;
+        self.place_rest();
         self.set.spans = Vec::new();
         if matches!(placement, Placement::Appended { .. }) {
             self.set.spans = self.spans();
@@ -207,8 +233,11 @@ impl Volume {
         self.settle_set();
     }
 
-    /// Where the journal goes (zoned.md, section 5): to pinned chunks if that leaves half of the conventional zones, else to
-    /// sequential zones; in no case to more than a quarter of all zones.
+    /// Where the journal goes: to sequential zones if they are there, else to pinned chunks if that leaves half of the
+    /// conventional zones; in no case to more than a quarter of all zones.
+    ///
+    /// Differs from zoned.md, section 5, which pins wherever it can: a zone that is missing in the cache makes reclaim copy more than
+    /// the journal's blocks were (docs/zoned-studies.md).
     ///
     /// Beyond zoned.md: sequential zones of the journal are taken from what the reserved ones are there for, see
     /// [`Layout::journal_zones_max`](crate::Layout::journal_zones_max).
@@ -221,9 +250,8 @@ impl Volume {
             JournalMode::Set => {}
         }
         let is_little = |zones: u64| SET_PART * zones <= self.geometry.zones().into();
-        if 2 * chunks <= self.zones.conventional().into() && is_little(chunks) {
-            return Placement::Pinned;
-        }
+        let may_pin = 2 * chunks <= self.zones.conventional().into() && is_little(chunks);
+        let instead = if may_pin { Placement::Pinned } else { Placement::Chunks };
         let zone_blocks = u64::from(self.geometry.zone_blocks());
         let blocks_of = |wanted| {
             let spans = self.spans();
@@ -242,12 +270,12 @@ impl Volume {
         };
         // One more may be needed for a moment, while what was overwritten is on its way.
         if !is_little(log + hot) || log + hot >= self.set.zones_max.into() {
-            return Placement::Chunks;
+            return instead;
         }
         let (log, hot) = (narrow(log), narrow(hot));
         let room = self.layout.journal_room(&self.geometry);
         let fits = self.set.zones_max <= BlockMap::slots_in(self.geometry.zone_blocks(), room);
-        if fits { Placement::Appended { log, hot } } else { Placement::Chunks }
+        if fits { Placement::Appended { log, hot, pins: may_pin } } else { instead }
     }
 
     /// The blocks of the journal by stream, in order and apart.
@@ -270,7 +298,7 @@ impl Volume {
     }
 
     /// The chunks that the journal touches, in the order of its blocks.
-    fn journal_chunks(&self) -> Vec<u32> {
+    pub(crate) fn journal_chunks(&self) -> Vec<u32> {
         let zone_blocks = u64::from(self.geometry.zone_blocks());
         let blocks = self.blocks();
         let inside = self.options.journal_ranges.iter().filter(|range| range.start < blocks);

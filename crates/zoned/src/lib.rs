@@ -28,6 +28,7 @@ mod meta;
 mod mount;
 mod queries;
 mod reclaim;
+mod rest;
 mod rewrite;
 mod stats;
 mod volume;

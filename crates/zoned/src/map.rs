@@ -78,6 +78,7 @@ impl Volume {
     pub(crate) fn zone_free(&mut self, zone: ZoneId) {
         self.zones.get_mut(zone).wp = 0;
         self.zones.put_free(zone);
+        self.cache_has_room();
         self.changes += 1;
         for chunk in std::mem::take(&mut self.zone_waiters) {
             self.wake(chunk);

@@ -97,7 +97,7 @@ impl Volume {
     /// the set exactly in the order of the ring, so those behind get time until half of the head is written.
     fn next_left(&mut self) -> Option<(u64, u32, Option<ZoneId>)> {
         for stream in [Stream::Hot, Stream::Log] {
-            let (behind, most) = (self.behind_head(stream), self.set.zones_max(stream));
+            let (behind, most) = (self.behind_head(stream), self.set.zones_most(stream));
             let Some(zone) = behind.first().copied() else { continue };
             if most == 0 || u32_from(behind.len()) < most || self.is_young(stream) {
                 continue;

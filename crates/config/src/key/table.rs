@@ -96,7 +96,7 @@ pub(crate) const KEYS: &[Key] = &[
         "zoned.journal",
         words(&["off", "one", "set"]),
         "off",
-        "one, with dmz: the chunk of the first write to the journal stays on the regular device (Choi 2022). set, with dmz: all its chunks do, if that leaves half of the regular device, else it is appended to sequential zones of its own, and its first block is the header; with log: it has log segments of its own (volumes of volume.mode = \"log\" as well).",
+        "one, with dmz: the chunk of the first write to the journal stays on the regular device (Choi 2022). set, with dmz: it is appended to sequential zones of its own, and its first block is the header; a small one rests in the cache while that has room, and one for which there are no zones stays in its chunks there; with log: it has log segments of its own (volumes of volume.mode = \"log\" as well).",
     ),
     key(
         "zoned.journal_offset",

@@ -106,6 +106,22 @@ fn random_rings_are_never_copied() {
     });
 }
 
+/// One half of the ring is fifteen times as fast as the other for a while: what is late does not move, as its turn will come.
+#[test]
+fn a_ring_out_of_step_is_not_copied() {
+    let mut rig = Rig::new(&two_devices(), options(&(16..48), 0));
+    laps(&mut rig, 16..48, 1..2);
+    for late in 16..19 {
+        rig.write_now(late, 2, 1);
+        laps(&mut rig, 33..48, 2..3);
+    }
+    assert!(rig.volume.set_zones(Stream::Log) > 3, "more than the ring needs");
+    laps(&mut rig, 19..33, 2..3);
+    laps(&mut rig, 16..48, 3..5);
+    assert_eq!((copied(&rig), rig.volume.stats().journal_outside), (0, 0));
+    assert!(rig.volume.set_zones(Stream::Log) <= 3);
+}
+
 /// A block of the log that no lap comes to keeps its zone until the stream is at its limit; then it moves to the head.
 #[test]
 fn what_is_left_behind_moves_to_the_head() {

@@ -9,7 +9,7 @@ use onefold_zoned::{
 
 use crate::disk::{BLOCK, Disks};
 use crate::oracle::{Oracle, stamp, stamped};
-use crate::rig::{Rig, ZONE, formatted, one_device, two_devices};
+use crate::rig::{Rig, ZONE, few_zones, formatted, large_cache, one_device, two_devices};
 use crate::verify::verify;
 
 /// What a request under way means to the model.
@@ -25,6 +25,8 @@ pub(crate) struct World {
     given: Vec<(u64, Given)>,
     /// The journal is found somewhere else now and then.
     pub(crate) journal_moves: bool,
+    /// Half of the requests are to a journal of one chunk, now and then.
+    favours: Option<bool>,
     /// Tag of a read, and what it has to find.
     reads: Vec<(u64, u64, Vec<u64>)>,
     rng: Rng,
@@ -32,8 +34,10 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(rig: Rig, oracle: Oracle, rng: Rng) -> Self {
-        let journal_moves = rig.volume.journal_mode() == JournalMode::Set;
-        Self { rig, oracle, given: Vec::new(), journal_moves, reads: Vec::new(), rng }
+        let is_chunk = rig.volume.journal() == resting().journal_ranges;
+        let journal_moves = rig.volume.journal_mode() == JournalMode::Set && !is_chunk;
+        let (favours, given, reads) = (is_chunk.then_some(true), Vec::new(), Vec::new());
+        Self { rig, oracle, given, journal_moves, favours, reads, rng }
     }
 
     /// A range, in few chunks, often at the start of one.
@@ -41,7 +45,10 @@ impl World {
         let zone = u64::from(self.rig.zone_blocks());
         let chunks = self.rig.blocks() / zone;
         let few = self.rng.below(3) > 0;
-        let chunk = self.rng.below(if few { chunks.min(5) } else { chunks });
+        let mut chunk = self.rng.below(if few { chunks.min(5) } else { chunks });
+        if self.favours == Some(true) && self.rng.below(2) == 0 {
+            chunk = 1;
+        }
         let offset = if self.rng.below(4) == 0 { 0 } else { self.rng.below(zone) };
         let lba = chunk * zone + offset;
         let most = [1, 4, 20][index64(self.rng.below(3))];
@@ -134,6 +141,9 @@ impl World {
     pub(crate) fn step(&mut self) {
         if self.journal_moves && self.rng.below(250) == 0 {
             self.move_journal();
+        }
+        if let Some(favours) = self.favours.as_mut().filter(|_| self.rng.below(64) == 0) {
+            *favours = !*favours;
         }
         match self.rng.below(10) {
             0..4 if self.rig.volume.requests_under_way() < 12 => self.give(),
@@ -257,18 +267,31 @@ fn what_was_flushed_survives_power_cuts_with_pinned_chunks() {
     let options = Options {
         journal: JournalMode::Set,
         journal_ranges: std::iter::once(20..60).collect(),
+        journal_hot: std::iter::once(20..21).collect(),
         ..small_copies()
     };
     for_each_seed(("onefold-zoned", "zoned", "pinned_chunks"), 80, |seed| {
-        campaign(seed, &two_devices(), &options, None).unwrap();
+        campaign(seed, &few_zones(), &options, None).unwrap();
     });
 }
 
-/// A journal that fits half of the cache, one that does not, or none, of a volume that is opened with a mode.
+/// A journal of a chunk that rests in the cache and leaves it again.
+fn resting() -> Options {
+    let journal_ranges = std::iter::once(16..32).collect();
+    Options { journal: JournalMode::Set, journal_ranges, ..small_copies() }
+}
+
+#[test]
+fn what_was_flushed_survives_power_cuts_with_a_journal_that_rests() {
+    for_each_seed(("onefold-zoned", "zoned", "resting_journal"), 120, |seed| {
+        campaign(seed, &large_cache(), &resting(), None).unwrap();
+    });
+}
+
+/// A journal that fits half of the cache, one that does not, one that may rest, or none, of a volume that is opened with a mode.
 fn journal_options(rng: &mut Rng) -> Options {
-    let (journal, hot) = [(20..60, 1), (16..80, 1), (24..77, 5), (0..50, 0), (0..0, 0)]
-        [index64(rng.below(5))]
-    .clone();
+    let journals = [(20..60, 1), (16..80, 1), (24..77, 5), (0..50, 0), (16..32, 0), (0..0, 0)];
+    let (journal, hot) = journals[index64(rng.below(6))].clone();
     let mode = [JournalMode::Set, JournalMode::Set, JournalMode::Set, JournalMode::One];
     let journal_hot = journal.start..(journal.start + hot).min(journal.end);
     let keep = |range: std::ops::Range<u64>| (!range.is_empty()).then_some(range);
@@ -330,9 +353,11 @@ fn what_was_flushed_survives_a_power_cut_at_every_request() {
 fn what_was_flushed_survives_power_cuts_with_a_journal_that_moves() {
     for_each_seed(("onefold-zoned", "zoned", "moving_journal"), 120, |seed| {
         let mut rng = Rng::new(seed);
-        let (disks, geometry) = formatted(ZONE, &two_devices());
+        let devices = [two_devices, few_zones, large_cache][index64(seed % 3)];
+        let (disks, geometry) = formatted(ZONE, &devices());
         let (rig, _) = Rig::mount(disks, &geometry, journal_options(&mut rng));
-        let mut world = World::new(rig, Oracle::new(176), Rng::fork(seed, 1));
+        let oracle = Oracle::new(rig.blocks());
+        let mut world = World::new(rig, oracle, Rng::fork(seed, 1));
         for _ in 0..5 {
             for _ in 0..rng.below(900) {
                 world.step();
@@ -356,6 +381,17 @@ fn the_campaign_appends_moves_and_gives_back() {
     assert!(sum(Sent::JournalCopied) > 100, "{}", sum(Sent::JournalCopied));
     assert!(sum(Sent::JournalReturned) > 100, "{}", sum(Sent::JournalReturned));
     assert!(seen.iter().map(|stats| stats.journal_demotions).sum::<u64>() > 10);
+}
+
+/// So do those with one that rests.
+#[test]
+fn the_campaign_rests_and_leaves() {
+    let run = |seed| campaign(seed, &large_cache(), &resting(), None).unwrap();
+    let seen: Vec<Stats> = (3000..3030).flat_map(run).collect();
+    let both = |stats: &&Stats| {
+        [Sent::Journal, Sent::JournalAppended].iter().all(|cause| stats.sent(*cause) > 20)
+    };
+    assert!(seen.iter().filter(both).count() > 20);
 }
 
 /// Z6: the kernel target never flushes its zoned device, and frees zones before the metadata that says so is durable.

@@ -11,6 +11,7 @@ mod golden;
 mod images;
 mod journal;
 mod oracle;
+mod rest;
 mod rig;
 mod rules;
 mod set;

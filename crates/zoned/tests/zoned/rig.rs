@@ -25,6 +25,22 @@ pub(crate) fn two_devices() -> Vec<DeviceZones> {
     ]
 }
 
+/// Too few zones for a journal of more than two to have some of its own; 6 of them are cache.
+pub(crate) fn few_zones() -> Vec<DeviceZones> {
+    vec![
+        DeviceZones { conventional: 10, sequential: 0 },
+        DeviceZones { conventional: 0, sequential: 9 },
+    ]
+}
+
+/// 10 cache zones, so that a journal of one chunk may rest in them.
+pub(crate) fn large_cache() -> Vec<DeviceZones> {
+    vec![
+        DeviceZones { conventional: 16, sequential: 0 },
+        DeviceZones { conventional: 0, sequential: 26 },
+    ]
+}
+
 /// One zoned device: 8 chunks, 4 random, 5 free and 7 reserved sequential zones.
 pub(crate) fn one_device() -> Vec<DeviceZones> {
     vec![DeviceZones { conventional: 8, sequential: 12 }]

@@ -14,8 +14,7 @@ enum Mode {
     Off,
     /// Policy dmz: its chunk stays in the cache (Choi 2022)
     One,
-    /// It has log segments of its own; policy dmz: its chunks stay in the cache if that leaves half of it, else it gets sequential
-    /// zones
+    /// It has log segments of its own; policy dmz: sequential zones, or its chunks stay in the cache while that has room
     Set,
 }
 

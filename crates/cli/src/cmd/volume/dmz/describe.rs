@@ -218,21 +218,26 @@ pub(in super::super) fn table(info: &Value) -> String {
 }
 
 fn journal(journal: &Value) -> String {
+    let count = |key: &str| journal[key].as_u64().unwrap_or(0);
     let pinned: Vec<String> =
         journal["pinned_chunks"].as_array().into_iter().flatten().map(Value::to_string).collect();
-    let appended = journal["appended_blocks"].as_u64().unwrap_or(0);
-    let zones = &journal["zones"];
+    let mut parts = Vec::new();
+    if count("appended_blocks") > 0 {
+        let zones = match count("log_zones") + count("hot_zones") {
+            // Without a server.
+            0 => count("zones"),
+            zones => zones,
+        };
+        let blocks = count("appended_blocks");
+        parts.push(format!("{blocks} blocks in {zones} sequential zones of its own"));
+    }
+    if !pinned.is_empty() {
+        parts.push(format!("pinned chunks {}", pinned.join(", ")));
+    }
     match (journal["mode"].as_str(), journal["would_pin_chunk"].as_u64()) {
-        (Some(mode), _) if !pinned.is_empty() => {
-            format!("journal {mode}: pinned chunks {}", pinned.join(", "))
-        }
-        (Some(mode), _) if appended > 0 => {
-            format!("journal {mode}: {appended} blocks in {zones} sequential zones of its own")
-        }
-        (Some(mode), _) => format!("journal {mode}: no chunk is pinned"),
-        (None, _) if appended > 0 => {
-            format!("{appended} blocks of a journal in {zones} sequential zones of its own")
-        }
+        (Some(mode), _) if parts.is_empty() => format!("journal {mode}: no chunk is pinned"),
+        (Some(mode), _) => format!("journal {mode}: {}", parts.join(", ")),
+        (None, _) if !parts.is_empty() => format!("journal: {}", parts.join(", ")),
         (None, Some(chunk)) => format!("`serve --journal one` would pin chunk {chunk}"),
         (None, None) => "`serve --journal one` would pin nothing yet".to_owned(),
     }
