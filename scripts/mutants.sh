@@ -355,6 +355,8 @@ volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.s
 volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
 volume|frozen-held|zones/gate.rs|s/self\.release\(&mut waiters, true\);//|a write beside a resize that fails is answered
 volume|frozen-wakes|volume.rs|s/\.filter\(\|_\| self\.frozen\.is_none\(\)\)//|a frozen volume is not called again and again
+volume|finish-once|zones/gate.rs|s/if !matches!\(purpose, Purpose::Finish\(_\) \| Purpose::LabelFinish\)/if at.raw() < u32::MAX || !matches!(purpose, Purpose::Finish(_) | Purpose::LabelFinish)/|a zone that could not be finished is finished again
+volume|copy-unchecked|host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
 volume|feature-ungolden|../../format/src/volume/label.rs|s/pub const COMPAT_KNOWN: u64 = 0;/pub const COMPAT_KNOWN: u64 = 1;/|a feature bit has a golden image
 volume|golden-changed|../../format/src/volume/block.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again

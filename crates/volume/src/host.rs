@@ -328,6 +328,13 @@ impl Volume {
                 }
             } else if let (Some(batch), Some(into)) = (batch, into) {
                 into.copy_from_slice(batch.block(batch.index_of(entry.at)));
+                // What the cleaner read may have been damaged there.
+                let is_copy = batch.stream == Stream::Clean;
+                if self.options.verify && is_copy && checksum(into) != entry.crc {
+                    plan.clear();
+                    self.stats.crc_errors += 1;
+                    return Err(Refusal::MediaError);
+                }
             }
         }
         for run in &plan.runs {

@@ -280,8 +280,10 @@ impl Volume {
     /// The backing is through with a request.
     pub fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {
         self.now = now;
+        let at = self.pending.io(id).at;
         let ended = self.pending.end(id);
         match ended.purpose {
+            again if self.finishes_again(again, at, result.is_err()) => {}
             Purpose::Batch(batch) => self.batch_over(batch, result),
             Purpose::Remap(batch) => self.remap_over(batch, result),
             Purpose::Flush { covers } => self.flush_over(covers, result),

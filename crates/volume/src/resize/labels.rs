@@ -76,9 +76,7 @@ impl Volume {
         }
         self.with_label(|volume, _, _, at| {
             if volume.layout.is_sequential(volume.layout.segment_of(at)) {
-                volume.stats.zone_finishes += 1;
-                let blocks = volume.layout.geometry().zone_blocks;
-                volume.ask(IoKind::Finish, Purpose::LabelFinish, at, blocks);
+                volume.finish_zone(Purpose::LabelFinish, at);
             } else {
                 volume.flush_label();
             }
@@ -86,7 +84,7 @@ impl Volume {
         });
     }
 
-    /// Behind a copy there is nothing to come, or its zone could not be finished, which takes one of those that may be active.
+    /// Behind a copy there is nothing to come.
     pub(crate) fn flush_label(&mut self) {
         self.ask(IoKind::Flush, Purpose::LabelFlush, Location::new(0), 0);
     }

@@ -1,7 +1,7 @@
 //! When a batch may be written, and when zones are finished (`crate::zones`, invariants 1 and 3).
 
 use onefold_format::volume::SegmentState;
-use onefold_units::LogSegmentId;
+use onefold_units::{Location, LogSegmentId};
 
 use crate::append::BATCH_MIN;
 use crate::io::IoKind;
@@ -15,6 +15,8 @@ pub(crate) struct Finishes {
     /// Those that still have batches under way.
     wanted: Vec<LogSegmentId>,
     under_way: u32,
+    /// Those that were asked for in vain once.
+    failed: Vec<Location>,
     /// A zone beside those of streams and roots is written: no zone of this use or a later one is begun.
     held: Option<u64>,
 }
@@ -154,10 +156,32 @@ impl Volume {
                 self.finish_over(segment);
                 continue;
             }
-            self.stats.zone_finishes += 1;
-            let (start, blocks) = (self.start_of(segment), self.layout.geometry().zone_blocks);
-            self.ask(IoKind::Finish, Purpose::Finish(segment), start, blocks);
+            self.finish_zone(Purpose::Finish(segment), self.start_of(segment));
         }
+    }
+
+    /// Has the zone that begins there finished.
+    pub(crate) fn finish_zone(&mut self, purpose: Purpose, at: Location) {
+        self.stats.zone_finishes += 1;
+        self.ask(IoKind::Finish, purpose, at, self.layout.geometry().zone_blocks);
+    }
+
+    /// Whether a zone is finished again because that failed: it might still be one of those that are active, of which there would be one
+    /// too many. One that fails twice can only be read.
+    pub(crate) fn finishes_again(&mut self, purpose: Purpose, at: Location, failed: bool) -> bool {
+        if !matches!(purpose, Purpose::Finish(_) | Purpose::LabelFinish) {
+            return false;
+        }
+        let tried = self.finishes.failed.iter().position(|zone| *zone == at);
+        match tried {
+            Some(tried) => _ = self.finishes.failed.swap_remove(tried),
+            None if failed => {
+                self.finishes.failed.push(at);
+                self.finish_zone(purpose, at);
+            }
+            None => {}
+        }
+        failed && tried.is_none()
     }
 
     /// A zone was finished, or could not be: then it can only be read, which is as good.

@@ -150,6 +150,49 @@ fn damaged_data_is_an_error_for_its_block() {
     }
 }
 
+/// Nor is it given out while the cleaner has it in memory.
+#[test]
+fn damaged_data_is_an_error_while_it_moves() {
+    let (image, oracle) = worked(1);
+    let options = onefold_volume::Options { clean_below: Some(110), ..setup().options };
+    let setup = Setup { options, ..setup() };
+    let mut refused = 0;
+    for lba in (0..oracle.blocks()).filter(|lba| oracle.now(*lba) > 0).step_by(9) {
+        let mut disk = Disk::new(image.clone());
+        let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
+        let range = Range { lba: Lba::new(lba), blocks: 1 };
+        let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);
+        while volume.read(range, None, &mut plan) == Err(Refusal::Busy) {
+            drive(&mut *volume, &mut disk, Nanos::new(1));
+        }
+        volume.end_read(&plan);
+        let mut damaged = disk.view().clone();
+        damaged.flip(u64::from(plan.runs()[0].at.raw()), 4000);
+        let mut disk = Disk::new(damaged);
+        let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
+        for _ in 0..4 {
+            volume.want_cleaning();
+            volume.pump(Nanos::new(1));
+            while let Some(io) = volume.poll_io() {
+                match volume.read(range, Some(&mut bytes), &mut plan) {
+                    Err(Refusal::Busy) => {}
+                    read => {
+                        fetch(&disk, &plan, &mut bytes);
+                        let in_memory = read == Err(Refusal::MediaError);
+                        assert!(in_memory || plan.damaged(&bytes).count() == 1, "block {lba}");
+                        refused += u32::from(in_memory);
+                        volume.end_read(&plan);
+                    }
+                }
+                let result = execute(&mut *volume, &mut disk, io);
+                volume.completed(Nanos::new(1), io.id, result);
+                volume.pump(Nanos::new(1));
+            }
+        }
+    }
+    assert!(refused > 0, "none was in memory");
+}
+
 /// All copies but one of the label may rot, and any one root.
 #[test]
 fn labels_and_roots_have_copies() {
