@@ -268,20 +268,22 @@ def main() -> None:
             create += ["--cache-size", options.cache_size]
             subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
         command = [*onefold, "serve", str(image), *beside, "--nbd", f"unix:{socket}"]
-        # Reclaim, copies and aborts with a chunk that stays where it is.
-        command += ["--journal", "one", "--journal-range", "5MiB-7MiB"] if beside else []
+        command += ["--journal-range", "5MiB-7MiB"] if beside else []
         command += ["--latency", "none"] if options.kind == "ssd" else []
+
+    # Reclaim, copies and aborts with a chunk that stays where it is, with a journal in zones of its own, and from one to the other.
+    modes = [["--journal", mode] for mode in ("one", "set", "set")] if beside else [[]]
 
     rng = random.Random(options.seed)
     model = Model(options.span, options.seed)
     for kill in range(1, options.kills + 1):
-        server = Server(command, socket, log)
+        server = Server(command + modes[kill % len(modes)], socket, log)
         if kill > 1:
             verify_all(uri, model)
         load_and_kill(server, uri, model, options.flush_share, rng)
         if not options.server:
             check(onefold, image, beside, options.seed)
-    server = Server(command, socket, log)
+    server = Server(command + modes[0], socket, log)
     verify_all(uri, model)
     server.process.terminate()
     code = server.process.wait()

@@ -6,7 +6,8 @@
 #
 #   scripts/fs-test.sh [ssd|volume|zoned|dmz] [ext4|xfs|btrfs]...
 #
-# zoned is a volume on an emulated SSD with zones, dmz one of policy dmz with a regular device beside that; its journal is pinned. FS_TEST_MODE is the mode of the volume (default log).
+# zoned is a volume on an emulated SSD with zones, dmz one of policy dmz with a regular device beside that. FS_TEST_MODE is the mode of the volume (default log),
+# FS_TEST_JOURNAL what becomes of the journal with dmz (default set).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -57,7 +58,7 @@ fi
 
 folder=$(mktemp --directory)
 cache=$folder/cache.img
-if [ "$on" = dmz ]; then serve_options=(--cache "$cache" --journal one); fi
+if [ "$on" = dmz ]; then serve_options=(--cache "$cache" --journal "${FS_TEST_JOURNAL:-set}"); fi
 image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount
 mkdir "$fuse" "$mount"
 
