@@ -11,10 +11,7 @@ use crate::map::Map;
 use crate::page::Entry;
 use crate::pending::Purpose;
 use crate::stats::Sent;
-use crate::volume::{Frozen, Volume};
-
-/// Writes in a row that may fail before the volume gives up.
-const FAILURES_MAX: u32 = 3;
+use crate::volume::Volume;
 
 /// Fewest blocks of a batch: a header and a block.
 pub(crate) const BATCH_MIN: u32 = 2;
@@ -96,7 +93,11 @@ impl Volume {
     }
 
     /// Where the next batch of a stream goes: log segment, block, and how many blocks it may have, at least `least`.
-    fn next_place(&mut self, stream: Stream, least: u32) -> (LogSegmentId, Location, u32) {
+    pub(crate) fn next_place(
+        &mut self,
+        stream: Stream,
+        least: u32,
+    ) -> (LogSegmentId, Location, u32) {
         let unit = self.layout.geometry().unit_blocks;
         let blocks = self.segment_blocks();
         let state = *self.log.stream(stream);
@@ -155,7 +156,7 @@ impl Volume {
     }
 
     /// Has a batch written, now or when its turn comes.
-    fn dispatch(&mut self, id: BatchId) {
+    pub(crate) fn dispatch(&mut self, id: BatchId) {
         let batch = self.log.batch_mut(id);
         batch.progress = Progress::Waiting;
         let segment = batch.segment;
@@ -285,10 +286,10 @@ impl Volume {
         self.service.end(std::mem::take(&mut batch.sent), self.now);
         batch.progress = Progress::Over(result.is_ok());
         let (stream, segment) = (batch.stream, batch.segment);
-        if result.is_ok() {
-            self.failures = 0;
-        } else {
-            self.suspect(stream, segment);
+        match result {
+            Ok(()) => self.note_written(),
+            Err(_) if self.frozen.is_none() && !self.can_move() => return self.write_in_place(id),
+            Err(_) => self.suspect(stream, segment),
         }
         let broken = self.segments.of(segment).state == SegmentState::Suspect;
         if broken && self.layout.is_zoned() {
@@ -298,9 +299,10 @@ impl Volume {
         for id in self.log.sent_to(segment) {
             let progress = self.log.batch(id).progress;
             match progress {
-                Progress::Over(_) | Progress::Waiting if broken && self.retry(id) => {}
-                Progress::Over(written) => self.end_batch(id, !written),
-                Progress::Waiting if broken => self.end_batch(id, true),
+                Progress::Over(_) | Progress::Waiting if broken && self.move_batch(id) => {}
+                Progress::Over(true) => self.end_batch(id, Ok(())),
+                Progress::Over(false) => self.end_batch(id, Err(IoFailed::Error)),
+                Progress::Waiting if broken => self.end_batch(id, Err(IoFailed::Error)),
                 Progress::UnderWay if broken => {}
                 Progress::Waiting | Progress::UnderWay => break,
             }
@@ -308,53 +310,13 @@ impl Volume {
         self.start_waiting();
     }
 
-    fn end_batch(&mut self, id: BatchId, failed: bool) {
+    fn end_batch(&mut self, id: BatchId, result: Result<(), IoFailed>) {
         let mut batch = self.log.end(id);
         self.segments.unpin(batch.segment);
         let mut waiters = std::mem::take(&mut batch.waiters);
-        self.release(&mut waiters, failed);
+        self.release(&mut waiters, result);
         batch.waiters = waiters;
         self.log.recycle(batch);
-    }
-
-    /// Writes a batch that failed, or that lies behind one, to another log segment, under the same number. `false` if
-    /// that is no use.
-    fn retry(&mut self, id: BatchId) -> bool {
-        let stream = self.log.batch(id).stream;
-        if self.frozen.is_some() || self.segments.available() == 0 {
-            self.freeze(Frozen::Writes);
-            return false;
-        }
-        // What the stream put together meanwhile stays behind the batch that failed, so it is sent first.
-        self.send_open(stream);
-        let (old, blocks) = (self.log.batch(id).segment, self.log.batch(id).records.blocks());
-        let least = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
-        let (segment, start, _) = self.next_place(stream, least);
-        self.move_entries(id, start);
-        let batch = self.log.batch_mut(id);
-        batch.segment = segment;
-        batch.start = start;
-        batch.attempt += 1;
-        self.segments.unpin(old);
-        self.log.stream_mut(stream).used += self.extent(id);
-        self.dispatch(id);
-        self.stats.retried_batches += 1;
-        self.checkpoint.spoil();
-        true
-    }
-
-    /// A write failed: nothing more goes to its log segment.
-    fn suspect(&mut self, stream: Stream, segment: LogSegmentId) {
-        self.failures += 1;
-        if self.failures >= FAILURES_MAX {
-            self.freeze(Frozen::Writes);
-        }
-        self.segments.suspect(segment);
-        self.finish_rest(segment, 1);
-        let state = self.log.stream_mut(stream);
-        if state.segment == Some(segment) {
-            state.segment = None;
-        }
     }
 
     /// Entries of an LBA that point to a block, in members whose page is in memory, point to another place. Says how many.
@@ -370,22 +332,5 @@ impl Volume {
             }
         }
         count
-    }
-
-    /// What pointed into a batch points to its new place.
-    fn move_entries(&mut self, id: BatchId, start: Location) {
-        let batch = self.log.batch(id);
-        let old = batch.start.raw();
-        let data = batch.records.data.iter().map(|record| record.lba);
-        let lbas: Vec<_> =
-            data.chain(batch.records.clean.iter().map(|record| record.lba)).collect();
-        // Pages with entries in batches under way are in memory.
-        for (at, lba) in (1..).zip(lbas) {
-            let (from, to) = (Location::new(old + at), Location::new(start.raw() + at));
-            if self.point_elsewhere(lba, from, to) > 0 {
-                self.lose(from);
-                self.gain(to);
-            }
-        }
     }
 }

@@ -26,6 +26,9 @@ pub struct Piece {
     pub blocks: u32,
 }
 
+/// How long a volume may need to settle on a backing that fails.
+const SETTLE_MAX: Nanos = Nanos::new(100_000_000_000);
+
 /// Blocks of 4 KiB that can be read and written. `at` counts blocks.
 pub trait Backing {
     /// Fills `bytes`, whole blocks, from block `at` on.
@@ -164,11 +167,17 @@ pub(crate) fn turn<E: Engine + ?Sized, B: Backing>(
 /// Drives a volume until the checkpoint under way or asked for is over. What it does in the background is left to who uses
 /// it then. `false` if the volume froze without one.
 pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, now: Nanos) -> bool {
+    let (mut now, last) = (now, now + SETTLE_MAX);
     while volume.is_settling() && volume.frozen().is_none() {
         let before = volume.stats().checkpoints;
         let requests = turn(volume, backing, now);
-        if requests == 0 && volume.stats().checkpoints == before && volume.is_idle() {
-            break;
+        if requests > 0 || volume.stats().checkpoints > before {
+            continue;
+        }
+        // What failed is sent again after a pause.
+        match volume.poll_timeout() {
+            Some(due) if volume.stats().failed_requests > 0 && now < due && due < last => now = due,
+            _ => break,
         }
     }
     !volume.is_settling()

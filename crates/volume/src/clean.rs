@@ -10,6 +10,8 @@
 //!    checkpoint covers the copy, so a replay needs no copies.
 //! 2. All members whose entry points at a block point at its copy from the same moment on.
 //! 3. A damaged block is moved as it is, with the checksum it should have: reading it stays an error.
+//! 4. What cannot be read stays where it is, as it may be read later: a victim that cannot be emptied (its headers, its blocks or their
+//!    pages of the map cannot be read) is *held*, and cleaned again after some time that doubles.
 
 mod moves;
 mod victim;
@@ -169,7 +171,7 @@ impl Volume {
         // Log segments that a checkpoint is about to free may be taken up by checkpoints themselves: whoever waits for
         // one must not wait for those.
         let blocked = self.takeable(Stream::User) == 0;
-        let leaves = self.is_evacuating() || self.segments.has_leaving();
+        let leaves = self.is_evacuating() || self.segments.has_leaving(self.now);
         free < self.low() || background || wanted || blocked || leaves
     }
 
@@ -179,10 +181,10 @@ impl Volume {
         self.cleaner.copies_left = self.cleaner.copies_left.saturating_sub(1);
         self.stats.cleaned_segments += 1;
         if self.segments.of(walk.segment).live > 0 {
-            // Its chain is damaged, or the map of what it holds. What still points there can be read or not, but the log
-            // segment is not taken again.
-            self.segments.suspect(walk.segment);
+            self.segments.hold(walk.segment, self.now);
             self.stats.damaged_segments += 1;
+        } else {
+            self.segments.release_held(walk.segment);
         }
     }
 }

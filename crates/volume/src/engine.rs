@@ -76,6 +76,8 @@ pub trait Engine: Send {
     fn close(&mut self);
     /// See [`Volume::frozen`].
     fn frozen(&self) -> Option<Frozen>;
+    /// See [`Volume::stalled`].
+    fn stalled(&self) -> Option<IoFailed>;
     /// See [`Volume::stats`].
     fn stats(&self) -> &Stats;
     /// Memory of the tables of the modes `sung` and `han`; all 0 in mode `log`.
@@ -213,6 +215,10 @@ impl Engine for Volume {
 
     fn frozen(&self) -> Option<Frozen> {
         Self::frozen(self)
+    }
+
+    fn stalled(&self) -> Option<IoFailed> {
+        Self::stalled(self)
     }
 
     fn stats(&self) -> &Stats {

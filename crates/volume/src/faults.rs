@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use onefold_format::volume::{PAGE_ENTRIES, RunRecord};
 use onefold_units::convert::{index, u64_from};
-use onefold_units::{Lba, Location};
+use onefold_units::{Lba, Location, Nanos};
 
 use crate::images::{Image, apply_all, merge, records_of};
 use crate::io::{Buffer, IoFailed, IoKind};
@@ -30,6 +30,10 @@ const GAP_BLOCKS_MAX: u32 = 8;
 
 /// Blocks that are being read in the background, at most, before more are asked for: 8 MiB.
 const BACKGROUND_BLOCKS: u32 = 2048;
+
+/// How long a page that cannot be read is an error for the host, and how long it is one for all others at most: until it is read again.
+const DAMAGED_MIN: Nanos = Nanos::new(1_000_000_000);
+const DAMAGED_MAX: Nanos = Nanos::new(600_000_000_000);
 
 /// Pages that are read together.
 #[derive(Debug)]
@@ -81,6 +85,8 @@ pub(crate) struct Faults {
     blocks: u32,
     /// What runs have of pages that could not be read, by key.
     told: BTreeMap<usize, Vec<RunRecord>>,
+    /// Pages that could not be read: when each was read last, and how often.
+    damaged: BTreeMap<usize, (Nanos, u32)>,
     /// The next load or read.
     next: u64,
 }
@@ -112,7 +118,10 @@ impl Volume {
     pub(crate) fn make_room(&mut self, pages: usize) -> bool {
         while self.map.resident() + self.faults.count() + pages > self.options.map_pages {
             if !self.map.evict(self.checkpoint.committed()) {
-                self.checkpoint.want();
+                // Where pages that are being read take all the memory, a checkpoint would change nothing.
+                if self.map.resident() > 0 {
+                    self.checkpoint.want();
+                }
                 return false;
             }
             self.stats.map_evictions += 1;
@@ -122,8 +131,8 @@ impl Volume {
 
     /// Begins to read a page that is missing. Does nothing if there is no room for it; a checkpoint makes some.
     pub(crate) fn load_page(&mut self, key: usize) {
-        // What changed stays in memory for ever in a frozen volume; reads go on with a page more than the limit.
-        if !self.make_room(1) && self.frozen.is_none() {
+        // What changed stays in memory in a volume that is frozen or stalls; reads go on with a page more than the limit.
+        if !self.make_room(1) && self.frozen.is_none() && self.stalled.is_none() {
             return;
         }
         self.stats.map_faults += 1;
@@ -300,6 +309,24 @@ impl Volume {
         merge(all.flat_map(|all| records_of(page..=page, all)), blocks.min(PAGE_ENTRIES_U64))
     }
 
+    /// Pages that could not be read are read again when they are needed, after some time: some errors pass.
+    pub(crate) fn step_damaged(&mut self) {
+        for (key, (since, failures)) in &self.faults.damaged {
+            let doubled = DAMAGED_MIN.get() << (failures - 1).min(16);
+            if self.now >= *since + Nanos::new(doubled.min(DAMAGED_MAX.get())) {
+                self.map.forget_damage(*key);
+            }
+        }
+    }
+
+    /// A page that could not be read is read again when it is needed next. Whether that is an error for the host, because it waited for this page:
+    /// another request is no part of it.
+    pub(crate) fn tells_damage(&mut self, key: usize) -> bool {
+        self.map.forget_damage(key);
+        let since = self.faults.damaged.get(&key).map_or(self.now, |(since, _)| *since);
+        self.now < since + DAMAGED_MIN
+    }
+
     fn end_page(&mut self, mut image: Image, told: Option<Vec<RunRecord>>) {
         let key = image.key;
         self.faults.keys.remove(&key);
@@ -307,9 +334,12 @@ impl Volume {
         self.faults.told.extend(told.map(|told| (key, told)));
         if image.failed {
             self.map.fail_load(key);
+            let failures = self.faults.damaged.get(&key).map_or(0, |(_, failures)| *failures);
+            self.faults.damaged.insert(key, (self.now, failures + 1));
             self.stats.crc_errors += 1;
             return;
         }
+        self.faults.damaged.remove(&key);
         self.map.end_load(key, image.take_entries(), image.in_runs);
         if let Some(number) = self.checkpoint.keeps(key) {
             self.map.keep(key, number);

@@ -103,7 +103,7 @@ impl Volume {
     /// Reports `tag` when everything up to batch `seq` is durable; at once that it failed if nothing will be any more.
     pub(crate) fn flush_at(&mut self, tag: u64, seq: u64) {
         if self.frozen.is_some() {
-            self.report(tag, true);
+            self.report(tag, Err(IoFailed::Error));
         } else {
             self.flushes.waiters.push(Waiter { tag, seq });
         }
@@ -138,7 +138,7 @@ impl Volume {
         while let Some(waiter) = self.flushes.waiters.get(at).copied() {
             if waiter.seq <= durable {
                 self.flushes.waiters.swap_remove(at);
-                self.report(waiter.tag, false);
+                self.report(waiter.tag, Ok(()));
             } else {
                 at += 1;
             }
@@ -159,9 +159,12 @@ impl Volume {
         }
     }
 
-    pub(crate) fn fail_flushes(&mut self) {
-        for waiter in std::mem::take(&mut self.flushes.waiters) {
-            self.report(waiter.tag, true);
+    /// Flushes that wait for more than the batches up to `complete` fail.
+    pub(crate) fn fail_flushes(&mut self, complete: u64, why: IoFailed) {
+        let waiters = &mut self.flushes.waiters;
+        let failed: Vec<Waiter> = waiters.extract_if(.., |waiter| waiter.seq > complete).collect();
+        for waiter in failed {
+            self.report(waiter.tag, Err(why));
         }
     }
 }

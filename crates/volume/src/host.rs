@@ -46,6 +46,9 @@ impl Volume {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
             return Err(Refusal::ReadOnly);
         }
+        if let Some(why) = self.stalled {
+            return Err(Refusal::Backing(why));
+        }
         // `crate::counting`, invariant 1.
         if self.family.is_alone() || self.is_counted() { Ok(()) } else { Err(Refusal::Busy) }
     }
@@ -94,13 +97,10 @@ impl Volume {
         for key in keys.clone() {
             match self.map.ready(key) {
                 Ready::Yes | Ready::Empty => {}
-                Ready::Damaged => {
-                    // Who asks again may have better luck: some errors pass.
-                    self.map.forget_damage(key);
-                    return Err(Refusal::MediaError);
-                }
+                // Who asks again may have better luck: some errors pass.
+                Ready::Damaged if self.tells_damage(key) => return Err(Refusal::MediaError),
                 Ready::Loading => ready = Err(Refusal::Busy),
-                Ready::Missing => {
+                Ready::Missing | Ready::Damaged => {
                     self.load_page(key);
                     ready = Err(Refusal::Busy);
                 }
@@ -301,7 +301,7 @@ impl Volume {
     ) -> Result<(), Refusal> {
         let slot = self.slot_for(member)?;
         self.check_range(slot, range, REQUEST_BLOCKS_MAX.into())?;
-        self.need_pages(slot, range)?;
+        self.need_pages(slot, range).map_err(|refusal| self.refuse(refusal))?;
         plan.clear();
         for block in 0..onefold_units::convert::narrow(range.blocks) {
             let lba = Lba::new(range.lba.raw() + u64::from(block));
@@ -360,7 +360,7 @@ impl Volume {
     pub fn mapped_of(&mut self, member: MemberId, range: Range) -> Result<(bool, u64), Refusal> {
         let slot = self.slot_for(member)?;
         self.check_range(slot, range, u64::MAX)?;
-        self.alike(slot, range)
+        self.alike(slot, range).map_err(|refusal| self.refuse(refusal))
     }
 
     /// As [`Volume::mapped`], of any blocks of the map.

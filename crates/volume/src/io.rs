@@ -84,6 +84,9 @@ pub enum Refusal {
     /// No log segment is left that cleaning could free.
     #[error("no log segment is left that cleaning could free")]
     NoSpace,
+    /// The backing does not take writes now. Reads go on, and so does the volume when the backing does.
+    #[error("the device below does not take writes now")]
+    Backing(IoFailed),
     /// The volume stopped taking changes after a failure of its backing.
     #[error("it takes no changes any more, because the device below failed")]
     ReadOnly,

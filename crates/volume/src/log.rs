@@ -18,6 +18,7 @@ use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::io::Buffer;
+use crate::retries::Failing;
 use crate::service::UnderWay;
 
 /// Bytes of a block.
@@ -153,6 +154,8 @@ pub(crate) struct Batch {
     pub(crate) seq: Option<u64>,
     pub(crate) attempt: u16,
     pub(crate) progress: Progress,
+    /// How its write fails, if it does.
+    pub(crate) failing: Option<Failing>,
     pub(crate) records: Records,
     /// Its blocks are not in memory: the backing remaps them from their sources (`crate::remap`).
     pub(crate) remaps: bool,
@@ -307,6 +310,7 @@ impl Log {
             seq: None,
             attempt: 0,
             progress: Progress::Waiting,
+            failing: None,
             records: Records::default(),
             remaps: false,
             waiters: Vec::new(),
@@ -337,6 +341,7 @@ impl Log {
         batch.seq = None;
         batch.attempt = 0;
         batch.progress = Progress::Waiting;
+        batch.failing = None;
         batch.remaps = false;
         Some(batch)
     }

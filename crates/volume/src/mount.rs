@@ -33,6 +33,7 @@ use crate::preload::Preload;
 use crate::replay::{Identity, LeftOut, find};
 use crate::resize::Resizing;
 use crate::restore::candidates;
+use crate::retries::Retries;
 use crate::roots::{RootCursor, newest_root};
 use crate::runs::Runs;
 use crate::scrub::Scrub;
@@ -374,7 +375,9 @@ impl Volume {
             recovered: Vec::new(),
             stats: Stats::default(),
             frozen: None,
-            failures: 0,
+            suspects: Vec::new(),
+            retries: Retries::default(),
+            stalled: None,
             incarnation: 1,
             now: Nanos::ZERO,
             layout,

@@ -19,6 +19,8 @@ pub(crate) enum Purpose {
     Root,
     /// The zone that the root goes to.
     RootReset,
+    /// The zone of the last root takes no more, as the next one could not be written there.
+    RootFinish,
     /// The zone of a copy of the label.
     LabelReset,
     /// A copy of the label.

@@ -7,8 +7,8 @@ use onefold_format::volume::{
     BlockError, Body, DIRECTORY_ENTRIES, DirectoryBlock, DirectoryPlace, Member, RunBlock,
     RunEntry, RunIndexBlock, SegmentState,
 };
-use onefold_units::Location;
 use onefold_units::convert::{index, u64_from};
+use onefold_units::{Location, Nanos};
 
 use crate::backing::{Backing, fetch_each};
 use crate::checkpoint::{Checkpoint, Restored};
@@ -22,6 +22,7 @@ use crate::mount::{Recovery, damaged, locations};
 use crate::replay::{Candidate, Overlay, Replay, Written};
 use crate::runs::{Run, Runs};
 use crate::segments::{Segment, Segments, fit};
+use crate::suspects::STRIKES_MAX;
 use crate::volume::Volume;
 
 /// Where batches behind the root may lie.
@@ -70,6 +71,8 @@ impl Volume {
             state: match entry.state {
                 SegmentState::Open => SegmentState::Closed,
                 SegmentState::Prefree => SegmentState::Free,
+                // It is tried once more (`crate::suspects`, invariant 3).
+                SegmentState::Suspect => SegmentState::Closed,
                 other => other,
             },
             stream: Stream::from_code(entry.stream).unwrap_or(Stream::User),
@@ -78,6 +81,10 @@ impl Volume {
             epoch: entry.epoch,
             pins: 0,
             listed: false,
+            failed: entry.state == SegmentState::Suspect,
+            strikes: if entry.state == SegmentState::Suspect { STRIKES_MAX - 1 } else { 0 },
+            holds: 0,
+            held_until: Nanos::ZERO,
             leaving: false,
             gone: false,
             // A lap begins (`crate::journal`, invariant 4).

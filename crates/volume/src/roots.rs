@@ -18,7 +18,7 @@ use crate::layout::{Layout, ROOT_ZONES};
 use crate::log::BLOCK;
 use crate::pending::Purpose;
 use crate::stats::Sent;
-use crate::volume::{Frozen, Volume};
+use crate::volume::Volume;
 use crate::zones::ZoneReport;
 
 /// Blocks of a zone that are looked at for a root, from its last one on. More than two that are none are damage.
@@ -29,8 +29,8 @@ const LOOK_BACK: u32 = 64;
 pub(crate) enum RootCursor {
     /// To the slot of its generation.
     Slot,
-    /// To this block of a zone; to the other zone if that is full.
-    Zone { zone: u32, next: u32 },
+    /// To this block of a zone; to the other zone if that is full. `home` is the zone of the last root that counts.
+    Zone { zone: u32, next: u32, home: u32 },
 }
 
 impl RootCursor {
@@ -39,7 +39,7 @@ impl RootCursor {
         if layout.has_root_slots() {
             Self::Slot
         } else {
-            Self::Zone { zone: ROOT_ZONES[0], next: 0 }
+            Self::Zone { zone: ROOT_ZONES[0], next: 0, home: ROOT_ZONES[0] }
         }
     }
 }
@@ -108,7 +108,7 @@ fn newest_in_zones<B: Backing>(
         if newest.as_ref().is_none_or(|(old, _)| old.generation < root.generation) {
             let writable = state.is_active();
             let next = if writable { written } else { layout.geometry().segment_blocks };
-            newest = Some((root, RootCursor::Zone { zone, next }));
+            newest = Some((root, RootCursor::Zone { zone, next, home: zone }));
         }
     }
     let full = layout.geometry().segment_blocks;
@@ -168,16 +168,16 @@ impl Volume {
         let capacity = self.segment_blocks();
         let (at, with_label) = match self.roots {
             RootCursor::Slot => (slot_of(self.layout.roots(), root.generation), false),
-            RootCursor::Zone { zone, next } if next < capacity => {
+            RootCursor::Zone { zone, next, home } if next < capacity => {
                 let with_label = next == 0;
                 let next = next + 1 + u32::from(with_label);
                 let at = self.start_of(LogSegmentId::new(zone)).raw() + next - 1;
-                self.roots = RootCursor::Zone { zone, next };
+                self.roots = RootCursor::Zone { zone, next, home };
                 (at.into(), with_label)
             }
-            RootCursor::Zone { zone, .. } => {
+            RootCursor::Zone { zone, home, .. } => {
                 let other = ROOT_ZONES.into_iter().find(|other| *other != zone).unwrap_or(zone);
-                self.roots = RootCursor::Zone { zone: other, next: 0 };
+                self.roots = RootCursor::Zone { zone: other, next: 0, home };
                 let (at, blocks) =
                     (self.start_of(LogSegmentId::new(other)), self.layout.geometry().zone_blocks);
                 self.stats.zone_resets += 1;
@@ -198,12 +198,31 @@ impl Volume {
         true
     }
 
-    /// The zone that takes roots from now on was reset. Where it was not, nothing can be written any more.
+    /// The zone that takes roots from now on was reset, or could not be.
     pub(crate) fn root_reset_over(&mut self, result: Result<(), IoFailed>) {
-        if result.is_err() {
-            self.freeze(Frozen::Checkpoint);
+        if let Err(why) = result {
+            self.root_failed(why);
         } else {
             self.root_zone_ready();
         }
+    }
+
+    /// A root counts: its zone is not reset before another one does.
+    pub(crate) fn root_counts(&mut self) {
+        if let RootCursor::Zone { zone, home, .. } = &mut self.roots {
+            *home = *zone;
+        }
+    }
+
+    /// No root can be written where the last one was to go. On zones the next one goes to the start of that which does not have the last root that
+    /// counts; if the other one was left half full, it is finished before. Whether that has to be waited for.
+    pub(crate) fn leave_root_zone(&mut self) -> bool {
+        let full = self.segment_blocks();
+        let RootCursor::Zone { zone, home, .. } = self.roots else { return false };
+        self.roots = RootCursor::Zone { zone: home, next: full, home };
+        if zone == home {
+            self.finish_zone(Purpose::RootFinish, self.start_of(LogSegmentId::new(home)));
+        }
+        zone == home
     }
 }

@@ -14,13 +14,18 @@ mod segment;
 use std::collections::VecDeque;
 
 use onefold_format::volume::SegmentState;
-use onefold_units::LogSegmentId;
 use onefold_units::convert::{index, u32_from};
+use onefold_units::{LogSegmentId, Nanos};
 
 use crate::checkpoint::RESERVE_LIST;
 use crate::log::Stream;
+use crate::suspects::STRIKES_MAX;
 
 pub(crate) use segment::Segment;
+
+/// How long a log segment that could not be cleaned is left alone, the first time and at most.
+const HOLD_MIN: Nanos = Nanos::new(5_000_000_000);
+const HOLD_MAX: Nanos = Nanos::new(600_000_000_000);
 
 /// All log segments of a volume.
 #[derive(Debug)]
@@ -37,8 +42,10 @@ pub(crate) struct Segments {
     deferred: Vec<u32>,
     /// Live blocks that are not of the map.
     data: u64,
-    /// Some log segment may be leaving.
+    /// Some log segment may have to go.
     leaves: bool,
+    /// Those that could not be cleaned.
+    held: Vec<LogSegmentId>,
 }
 
 impl Segments {
@@ -57,6 +64,7 @@ impl Segments {
             deferred: Vec::new(),
             data: 0,
             leaves: false,
+            held: Vec::new(),
         };
         segments.free = segments.in_state(SegmentState::Free).collect();
         segments.list_all();
@@ -80,7 +88,9 @@ impl Segments {
             deferred: Vec::new(),
             data: 0,
             leaves: false,
+            held: Vec::new(),
         };
+        segments.leaves = segments.table.iter().any(Segment::has_to_go);
         segments.free = segments.in_state(SegmentState::Free).collect();
         segments.count_anew();
         segments.list_all();
@@ -202,7 +212,9 @@ impl Segments {
         self.available -= 1;
         let epoch = self.next_epoch;
         self.next_epoch += 1;
-        *self.of_mut(id) = Segment { state: SegmentState::Open, stream, epoch, ..Segment::FREE };
+        let strikes = self.of(id).strikes;
+        *self.of_mut(id) =
+            Segment { state: SegmentState::Open, stream, epoch, strikes, ..Segment::FREE };
         Some(id)
     }
 
@@ -214,8 +226,8 @@ impl Segments {
         self.empty += u32::from(self.of(id).is_empty_closed());
     }
 
-    /// Closes a log segment whose medium failed. It is cleaned like others, and never taken again.
-    pub(crate) fn suspect(&mut self, id: LogSegmentId) {
+    /// Nothing is written to a log segment any more, and nothing is moved out of it.
+    pub(crate) fn set_aside(&mut self, id: LogSegmentId) {
         self.empty -= u32::from(self.of(id).is_empty_closed());
         self.of_mut(id).state = SegmentState::Suspect;
     }
@@ -235,29 +247,64 @@ impl Segments {
         assert!(segment.is_empty_closed(), "invariant 1");
         segment.state = SegmentState::Prefree;
         segment.live = 0;
+        if !segment.failed {
+            segment.strikes = 0;
+        }
+        if segment.holds > 0 {
+            self.release_held(id);
+        }
     }
 
-    /// Puts a log segment that was given back at the end of the free list.
+    /// Puts a log segment that was given back at the end of the free list, unless it is retired (`crate::suspects`, invariant 3).
     pub(crate) fn freed(&mut self, id: LogSegmentId) {
-        self.of_mut(id).state = SegmentState::Free;
+        let segment = self.of_mut(id);
+        if segment.strikes >= STRIKES_MAX {
+            segment.state = SegmentState::Suspect;
+            return;
+        }
+        (segment.state, segment.failed) = (SegmentState::Free, false);
         if !self.of(id).leaving {
             self.available += u32::from(self.of(id).listed);
             self.free.push_back(id);
         }
     }
 
-    /// A log segment whose zone takes no more after a failed write: what it holds moves elsewhere, and it is not taken again.
-    pub(crate) fn retire(&mut self, id: LogSegmentId) {
+    /// The batches of a log segment in which a write failed are elsewhere: what else it holds moves out.
+    pub(crate) fn empty_out(&mut self, id: LogSegmentId) {
         let segment = self.of_mut(id);
         segment.state = SegmentState::Closed;
-        segment.leaving = true;
+        segment.failed = true;
         self.leaves = true;
         self.empty += u32::from(self.of(id).is_empty_closed());
     }
 
-    /// Whether data has to move out of a log segment that is not taken again.
-    pub(crate) fn has_leaving(&self) -> bool {
-        self.leaves && self.table.iter().any(|segment| segment.leaving && segment.is_movable())
+    /// Whether data has to move out of some log segment.
+    pub(crate) fn has_leaving(&self, now: Nanos) -> bool {
+        let goes = |segment: &Segment| segment.has_to_go() && segment.is_movable(now);
+        self.leaves && self.table.iter().any(goes)
+    }
+
+    /// A log segment could not be cleaned: it is not tried again for some time, which doubles each time.
+    pub(crate) fn hold(&mut self, id: LogSegmentId, now: Nanos) {
+        let segment = self.of_mut(id);
+        let doubled = HOLD_MIN.get() << u32::from(segment.holds).min(16);
+        segment.held_until = now + Nanos::new(doubled.min(HOLD_MAX.get()));
+        segment.holds = segment.holds.saturating_add(1);
+        if !self.held.contains(&id) {
+            self.held.push(id);
+        }
+    }
+
+    /// A log segment was cleaned, or is being used anew.
+    pub(crate) fn release_held(&mut self, id: LogSegmentId) {
+        self.held.retain(|held| *held != id);
+        let segment = self.of_mut(id);
+        (segment.holds, segment.held_until) = (0, Nanos::ZERO);
+    }
+
+    /// When the next one of those that could not be cleaned may be tried again.
+    pub(crate) fn held_deadline(&self, now: Nanos) -> Option<Nanos> {
+        self.held.iter().map(|id| self.of(*id).held_until).filter(|until| *until > now).min()
     }
 
     /// The backing is about to lose these log segments, or takes no more there.

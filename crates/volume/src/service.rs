@@ -54,8 +54,16 @@ impl Service {
         UnderWay { at: now, blocks, ahead: self.under_way }
     }
 
+    /// It failed: how long it took says nothing.
+    pub(crate) fn give_up(&mut self, sent: UnderWay) {
+        self.under_way -= sent.blocks;
+    }
+
     /// It is over.
     pub(crate) fn end(&mut self, sent: UnderWay, now: Nanos) {
+        if sent.blocks == 0 {
+            return;
+        }
         self.under_way -= sent.blocks;
         let took = now.get().saturating_sub(sent.at.get());
         let each = took.saturating_mul(16) / u64::from(sent.ahead.max(1));

@@ -116,7 +116,9 @@ pub struct Stats {
     pub map_faults: u64,
     /// Map pages that made room for others.
     pub map_evictions: u64,
-    /// Writes that failed and went elsewhere.
+    /// Requests to the backing that failed, each time that they did.
+    pub failed_requests: u64,
+    /// Batches that failed and went elsewhere.
     pub retried_batches: u64,
     /// Blocks whose checksum was wrong.
     pub crc_errors: u64,
@@ -186,6 +188,7 @@ impl Stats {
             checkpoints: self.checkpoints - earlier.checkpoints,
             map_faults: self.map_faults - earlier.map_faults,
             map_evictions: self.map_evictions - earlier.map_evictions,
+            failed_requests: self.failed_requests - earlier.failed_requests,
             retried_batches: self.retried_batches - earlier.retried_batches,
             crc_errors: self.crc_errors - earlier.crc_errors,
             scrubs: self.scrubs - earlier.scrubs,

@@ -14,6 +14,10 @@ use crate::volume::Volume;
 /// How long a log segment waits before it is trimmed as one that stays free ([`Trim::Spare`]).
 const SPARE_AGE: Nanos = Nanos::new(30_000_000_000);
 
+/// How long a zone that could not be reset is left alone, at first and at most.
+const AGAIN_MIN: Nanos = Nanos::new(1_000_000_000);
+const AGAIN_MAX: Nanos = Nanos::new(120_000_000_000);
+
 /// What becomes of a log segment that was given back.
 #[derive(Clone, Copy)]
 enum Way {
@@ -34,6 +38,8 @@ pub(crate) struct Trims {
     over: Vec<LogSegmentId>,
     /// When the next one may be trimmed.
     next: Nanos,
+    /// Zones that could not be reset: when that is tried again, unless it is being reset, and after how many failures.
+    later: Vec<(LogSegmentId, Option<Nanos>, u32)>,
 }
 
 impl Trims {
@@ -52,20 +58,34 @@ impl Trims {
     }
 
     pub(crate) fn deadline(&self, trim: Trim) -> Option<Nanos> {
-        let (_, since) = self.queue.front()?;
-        let aged = if trim == Trim::Spare { *since + SPARE_AGE } else { Nanos::ZERO };
-        (self.under_way == 0).then_some(self.next.max(aged))
+        let later = self.later.iter().filter_map(|(_, due, _)| *due).min();
+        let next = self.queue.front().filter(|_| self.under_way == 0).map(|(_, since)| {
+            let aged = if trim == Trim::Spare { *since + SPARE_AGE } else { Nanos::ZERO };
+            self.next.max(aged)
+        });
+        next.into_iter().chain(later).min()
+    }
+
+    /// A zone could not be reset: that is tried again after a time that doubles.
+    fn again(&mut self, segment: LogSegmentId, now: Nanos) {
+        let known = self.later.iter().position(|(of, ..)| *of == segment);
+        let failures = known.map_or(0, |at| self.later.swap_remove(at).2) + 1;
+        let doubled = AGAIN_MIN.get() << failures.min(8);
+        let due = now + Nanos::new(doubled.min(AGAIN_MAX.get()));
+        self.later.push((segment, Some(due), failures));
     }
 }
 
 impl Volume {
-    /// The backing is through with a log segment. A zone that could not be reset is not taken again.
+    /// The backing is through with a log segment. A zone that could not be reset is not free.
     pub(crate) fn trim_over(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
         self.trims.under_way -= 1;
         if result.is_err() && self.layout.is_sequential(segment) {
-            self.segments.leave(&[segment]);
+            self.trims.again(segment, self.now);
+        } else {
+            self.trims.later.retain(|(later, ..)| *later != segment);
+            self.trims.over.push(segment);
         }
-        self.trims.over.push(segment);
     }
 
     /// Trims what waits, one log segment at a time and not too fast. Where log segments are short, they become free
@@ -74,6 +94,7 @@ impl Volume {
         for segment in std::mem::take(&mut self.trims.over) {
             self.segments.freed(segment);
         }
+        self.reset_again();
         while let Some((segment, since)) = self.trims.queue.front().copied() {
             let zoned = self.layout.is_sequential(segment);
             let pauses = self.options.trim_pause > Nanos::ZERO;
@@ -87,6 +108,17 @@ impl Volume {
                 _ => self.segments.freed(segment),
             }
             self.trims.queue.pop_front();
+        }
+    }
+
+    /// Has zones reset of which that failed before. One that the backing is about to lose need not be.
+    fn reset_again(&mut self) {
+        for at in 0..self.trims.later.len() {
+            let (segment, due, failures) = self.trims.later[at];
+            if due.is_some_and(|due| due <= self.now) {
+                self.trims.later[at] = (segment, None, failures);
+                self.send_trim(segment);
+            }
         }
     }
 

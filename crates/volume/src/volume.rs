@@ -22,6 +22,7 @@ use crate::map::Map;
 use crate::pending::{Pending, Purpose};
 use crate::preload::Preload;
 use crate::resize::Resizing;
+use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_FINISH, TRIES_MANY, TRIES_SOME};
 use crate::roots::RootCursor;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
@@ -60,6 +61,9 @@ pub struct Volume {
     pub(crate) requests: Requests,
     pub(crate) pending: Pending,
     pub(crate) outbox: VecDeque<IoId>,
+    pub(crate) retries: Retries,
+    /// Why the backing takes no writes now (`crate::stall`).
+    pub(crate) stalled: Option<IoFailed>,
     pub(crate) done: VecDeque<Done>,
     pub(crate) flushes: Flushes,
     pub(crate) faults: Faults,
@@ -76,8 +80,8 @@ pub struct Volume {
     pub(crate) stats: Stats,
     /// Why nothing may change any more.
     pub(crate) frozen: Option<Frozen>,
-    /// Writes that failed one after the other.
-    pub(crate) failures: u32,
+    /// Log segments that failed, one after the other, since a batch was written last (`crate::suspects`).
+    pub(crate) suspects: Vec<LogSegmentId>,
     pub(crate) now: Nanos,
 }
 
@@ -86,7 +90,7 @@ pub struct Volume {
 pub enum Frozen {
     /// A flush of the backing failed: what is durable is not known.
     Flush,
-    /// Several writes in a row failed.
+    /// A write failed, and no zone is left for it.
     Writes,
     /// No checkpoint can be written.
     Checkpoint,
@@ -103,7 +107,9 @@ pub enum Frozen {
 struct Request {
     tag: u64,
     outstanding: u32,
-    failed: bool,
+    result: Result<(), IoFailed>,
+    /// The host was told that it failed before it was over.
+    told: bool,
     /// Durable before it is done.
     fua: bool,
 }
@@ -117,7 +123,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn begin(&mut self, tag: u64, fua: bool) -> u32 {
-        let request = Request { tag, outstanding: 0, failed: false, fua };
+        let request = Request { tag, outstanding: 0, result: Ok(()), told: false, fua };
         if let Some(id) = self.free.pop() {
             self.list[index(id)] = request;
             return id;
@@ -134,16 +140,33 @@ impl Requests {
         self.list[index(id)].fua
     }
 
+    /// The host does not wait any longer: all requests that it was told nothing of.
+    pub(crate) fn give_up(&mut self) -> Vec<u64> {
+        let waits = |request: &&mut Request| request.outstanding > 0 && !request.told;
+        let give_up = |request: &mut Request| {
+            request.told = true;
+            request.tag
+        };
+        self.list.iter_mut().filter(waits).map(give_up).collect()
+    }
+
     /// One of the batches of a request is over. Gives the request when it was the last one.
-    pub(crate) fn over(&mut self, id: u32, failed: bool) -> Option<(u64, bool, bool)> {
+    pub(crate) fn over(
+        &mut self,
+        id: u32,
+        result: Result<(), IoFailed>,
+    ) -> Option<(u64, Result<(), IoFailed>, bool)> {
         let request = &mut self.list[index(id)];
         request.outstanding -= 1;
-        request.failed |= failed;
+        request.result = request.result.and(result);
         if request.outstanding > 0 {
             return None;
         }
         self.free.push(id);
-        Some((request.tag, request.failed, request.fua))
+        if request.told {
+            return None;
+        }
+        Some((request.tag, request.result, request.fua))
     }
 }
 
@@ -206,6 +229,10 @@ impl Volume {
     /// Lets everything go on that can: batches, flushes, checkpoint, cleaning.
     pub fn pump(&mut self, now: Nanos) {
         self.now = now;
+        while let Some(id) = self.retries.next(now) {
+            self.outbox.push_back(id);
+        }
+        self.step_stall();
         self.send_due();
         self.step_flushes();
         self.step_marker();
@@ -218,6 +245,7 @@ impl Volume {
         self.step_finishes();
         self.step_resize();
         self.step_preload();
+        self.step_damaged();
     }
 
     /// The next request to the backing.
@@ -236,12 +264,14 @@ impl Volume {
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let batches = self.log.active().iter().filter_map(|id| self.batch_deadline(*id));
         let flush = self.flushes.deadline(&self.options);
-        let checkpoint = self.checkpoint.deadline(&self.options);
+        let checkpoint = self.checkpoint.deadline(&self.options, self.now);
         batches
             .chain(flush.into_iter().chain(checkpoint).filter(|_| self.frozen.is_none()))
             .chain(self.marker_due())
             .chain(self.trims.deadline(self.options.trim))
             .chain(self.scrub.deadline())
+            .chain(self.retries.deadline())
+            .chain(self.held_deadline())
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }
@@ -280,10 +310,13 @@ impl Volume {
     /// The backing is through with a request.
     pub fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {
         self.now = now;
-        let at = self.pending.io(id).at;
+        match result {
+            Err(why) if self.is_sent_again(id, why) => return,
+            Ok(()) if !self.retries.is_empty() => self.retries.over(id),
+            _ => {}
+        }
         let ended = self.pending.end(id);
         match ended.purpose {
-            again if self.finishes_again(again, at, result.is_err()) => {}
             Purpose::Batch(batch) => self.batch_over(batch, result),
             Purpose::Remap(batch) => self.remap_over(batch, result),
             Purpose::Flush { covers } => self.flush_over(covers, result),
@@ -295,6 +328,7 @@ impl Volume {
             Purpose::RootReset => self.root_reset_over(result),
             Purpose::Trim(segment) => self.trim_over(segment, result),
             Purpose::Finish(segment) => self.finish_over(segment),
+            Purpose::RootFinish => self.root_zone_ready(),
             Purpose::Load(number) => self.load_over(number, ended.buffer, result),
             Purpose::CleanHeader(segment) => {
                 self.clean_header_over(segment, &ended.buffer, result);
@@ -303,6 +337,43 @@ impl Volume {
             Purpose::Scrub => self.scrub_over(&ended.buffer, result),
             Purpose::ScrubLabel(place) => self.scrub_label_over(place, result),
         }
+    }
+
+    /// Whether a request that failed is sent again before that counts (`crate::retries`).
+    fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
+        let Io { kind, at, .. } = self.pending.io(id);
+        let purpose = self.pending.purpose(id);
+        let tries = match (kind, purpose) {
+            _ if self.frozen.is_some() => 1,
+            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _) => 1,
+            // Room may come back, and no other place has more of it.
+            (IoKind::Write, _) if why == IoFailed::NoSpace => u32::MAX,
+            (_, Purpose::Batch(batch)) => self.tries_of(batch),
+            (IoKind::Write, _) if self.layout.is_sequential(self.layout.segment_of(at)) => {
+                TRIES_FEW
+            }
+            (IoKind::Finish, _) => TRIES_FINISH,
+            (_, Purpose::Label | Purpose::LabelReset) => TRIES_MANY,
+            // Whoever needs the page waits; what comes after that is costly (`crate::family`).
+            (_, Purpose::Load(_)) => TRIES_SOME,
+            _ => TRIES_FEW,
+        };
+        let mut since = None;
+        if let Purpose::Batch(batch) = purpose {
+            let batch = self.log.batch_mut(batch);
+            self.service.give_up(std::mem::take(&mut batch.sent));
+            let failing = batch.failing.get_or_insert(Failing { since: self.now, why });
+            failing.why = why;
+            since = Some(failing.since);
+        }
+        self.stats.failed_requests += 1;
+        self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
+    }
+
+    /// When to look again at log segments that could not be cleaned, if their room is missed.
+    fn held_deadline(&self) -> Option<Nanos> {
+        let missed = self.frozen.is_none() && self.free_soon() < self.low();
+        self.segments.held_deadline(self.now).filter(|_| missed)
     }
 
     /// Asks the backing for something.
@@ -319,17 +390,16 @@ impl Volume {
     }
 
     /// Tells the host that a request ended.
-    pub(crate) fn report(&mut self, tag: u64, failed: bool) {
-        let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
+    pub(crate) fn report(&mut self, tag: u64, result: Result<(), IoFailed>) {
         self.done.push_back(Done { tag, result });
     }
 
     /// A batch that `waiters` waited for is over.
-    pub(crate) fn release(&mut self, waiters: &mut Vec<u32>, failed: bool) {
+    pub(crate) fn release(&mut self, waiters: &mut Vec<u32>, result: Result<(), IoFailed>) {
         for waiter in waiters.drain(..) {
-            match self.requests.over(waiter, failed) {
-                Some((tag, false, true)) => self.flush_at(tag, self.log.seq()),
-                Some((tag, failed, _)) => self.report(tag, failed),
+            match self.requests.over(waiter, result) {
+                Some((tag, Ok(()), true)) => self.flush_at(tag, self.log.seq()),
+                Some((tag, result, _)) => self.report(tag, result),
                 None => {}
             }
         }
@@ -337,7 +407,7 @@ impl Volume {
 
     pub(crate) fn freeze(&mut self, why: Frozen) {
         self.frozen = self.frozen.or(Some(why));
-        self.fail_flushes();
+        self.fail_flushes(0, IoFailed::Error);
         self.fail_family();
         self.give_up_held();
     }

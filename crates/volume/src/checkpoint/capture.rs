@@ -78,6 +78,7 @@ impl Volume {
             old_directory: Vec::new(),
             before,
             last_seq: 0,
+            generation: 0,
             spoiled: false,
         }));
         self.checkpoint.sent_blocks = 0;

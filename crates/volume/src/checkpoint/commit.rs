@@ -11,6 +11,7 @@ use super::{Phase, SPOILED_MAX, Work};
 use crate::io::IoFailed;
 use crate::log::Stream;
 use crate::page::Page;
+use crate::retries::{Failing, pause};
 use crate::volume::{Frozen, Volume};
 
 impl Volume {
@@ -18,10 +19,13 @@ impl Volume {
     pub(super) fn settle(&mut self, work: &mut Work) -> bool {
         // `crate::scrub`, invariant 4.
         let waits = self.scrub.holds_copies() || self.flushes.durable() < work.last_seq;
-        if work.spoiled || waits {
+        if work.spoiled || waits || self.checkpoint.waits_until > self.now {
             return false;
         }
-        let generation = self.checkpoint.generation + 1;
+        // A slot that fails is one of eight: the next one is tried, in turns, so that no more than two are written in vain.
+        let generation =
+            self.checkpoint.generation + 1 + u64::from(self.checkpoint.root_failures % 2);
+        work.generation = work.generation.max(generation);
         let root = Root {
             generation,
             incarnation: self.incarnation,
@@ -42,13 +46,24 @@ impl Volume {
 
     /// The root was written.
     pub(crate) fn root_over(&mut self, result: Result<(), IoFailed>) {
-        if result.is_err() {
-            self.freeze(Frozen::Checkpoint);
+        if let Err(why) = result {
+            self.root_failed(why);
             return;
         }
+        (self.checkpoint.root_failures, self.checkpoint.root_failing) = (0, None);
         if let Some(work) = &mut self.checkpoint.work {
             work.phase = Phase::RootFlush;
             self.flushes.want_root();
+        }
+    }
+
+    /// The root could not be written: that is tried again, elsewhere. It names the same body, so it does not matter if the first one is there.
+    pub(crate) fn root_failed(&mut self, why: IoFailed) {
+        self.checkpoint.root_failing.get_or_insert(Failing { since: self.now, why }).why = why;
+        self.checkpoint.root_failures += 1;
+        self.checkpoint.waits_until = self.now + pause(self.checkpoint.root_failures);
+        if !self.leave_root_zone() {
+            self.root_zone_ready();
         }
     }
 
@@ -74,7 +89,8 @@ impl Volume {
         for at in replaced {
             self.lose(at);
         }
-        self.checkpoint.generation += 1;
+        self.checkpoint.generation = work.generation;
+        self.root_counts();
         self.checkpoint.committed = self.checkpoint.number;
         self.checkpoint.spoiled_in_a_row = 0;
         self.flushes.note_said(work.seq);
@@ -136,8 +152,9 @@ impl Volume {
         (self.checkpoint.cursor, self.checkpoint.swept) = work.before;
         self.checkpoint.wanted = true;
         self.checkpoint.spoiled_in_a_row += 1;
-        if self.checkpoint.spoiled_in_a_row > SPOILED_MAX {
-            self.freeze(Frozen::Checkpoint);
+        let more = self.checkpoint.spoiled_in_a_row.saturating_sub(SPOILED_MAX);
+        if more > 0 {
+            self.checkpoint.waits_until = self.now + pause(more);
         }
     }
 }

@@ -10,13 +10,16 @@ impl Volume {
         let state = &self.checkpoint;
         let options = &self.options;
         let taken = self.segments.next_epoch() - state.epoch_then;
+        if state.waits_until > self.now {
+            return false;
+        }
         state.wanted
             || state.sent_blocks >= options.checkpoint_blocks
             || state.sent_batches >= options.checkpoint_batches
             || taken >= TAKEN_MAX
             || self.map.wants_checkpoint()
             || self.segments_wait()
-            || state.deadline(options).is_some_and(|due| due <= self.now)
+            || state.deadline(options, self.now).is_some_and(|due| due <= self.now)
     }
 
     /// Whether log segments that a checkpoint would make available are worth one: several are, or the first one just before

@@ -36,6 +36,7 @@ use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::config::Options;
 use crate::log::Stream;
+use crate::retries::Failing;
 use crate::runs::{Run, Runs};
 use crate::volume::Volume;
 
@@ -65,7 +66,7 @@ pub(crate) const RESERVE_LIST: usize = 64;
 /// Log segments taken since the last checkpoint after which another one begins.
 const TAKEN_MAX: u64 = 40;
 
-/// Checkpoints in a row that may come to nothing.
+/// Checkpoints in a row that may come to nothing before the next one waits: each takes some of the log.
 const SPOILED_MAX: u32 = 8;
 
 /// What has to be done, in this order.
@@ -119,6 +120,8 @@ struct Work {
     old_directory: Vec<(usize, usize, DirectoryPlace)>,
     before: (usize, u64),
     last_seq: u64,
+    /// Of the newest root that was written for it.
+    generation: u64,
     spoiled: bool,
 }
 
@@ -171,6 +174,10 @@ pub(crate) struct Checkpoint {
     pub(crate) exact: bool,
     closing: Closing,
     spoiled_in_a_row: u32,
+    /// Times in a row that the root could not be written, and until when the next checkpoint or root waits.
+    root_failures: u32,
+    root_failing: Option<Failing>,
+    waits_until: Nanos,
     sent_blocks: u64,
     sent_batches: u64,
     since: Option<Nanos>,
@@ -204,6 +211,9 @@ impl Checkpoint {
             exact: false,
             closing: Closing::No,
             spoiled_in_a_row: 0,
+            root_failures: 0,
+            root_failing: None,
+            waits_until: Nanos::ZERO,
             sent_blocks: 0,
             sent_batches: 0,
             since: None,
@@ -219,6 +229,11 @@ impl Checkpoint {
     /// That of the newest root.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// How its root fails, if it does.
+    pub(crate) const fn root_failing(&self) -> Option<Failing> {
+        self.root_failing
     }
 
     /// The last checkpoint that counts.
@@ -283,12 +298,12 @@ impl Checkpoint {
         self.since = self.since.or(Some(now));
     }
 
-    pub(crate) fn deadline(&self, options: &Options) -> Option<Nanos> {
-        if self.work.is_some() {
-            None
-        } else {
-            self.since.map(|since| since + options.checkpoint_age)
-        }
+    /// When a checkpoint is due because of its age, or when one or its root, of which some came to nothing, is tried again.
+    pub(crate) fn deadline(&self, options: &Options, now: Nanos) -> Option<Nanos> {
+        let waits = Some(self.waits_until).filter(|until| *until > now);
+        let aged = self.since.map(|since| since + options.checkpoint_age);
+        let aged = aged.filter(|_| self.work.is_none());
+        waits.or(aged)
     }
 
     /// Number of a checkpoint that begins now.

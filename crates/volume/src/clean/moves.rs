@@ -1,8 +1,9 @@
 //! Moving live blocks: they are read from the victim and appended to the `clean` stream.
 
+use onefold_format::checksum;
 use onefold_format::volume::CleanRecord;
+use onefold_units::LogSegmentId;
 use onefold_units::convert::{index, u32_from};
-use onefold_units::{Location, LogSegmentId};
 
 use super::walk::Found;
 use crate::io::{Buffer, IoFailed, IoKind};
@@ -75,8 +76,8 @@ impl Volume {
         result: Result<(), IoFailed>,
     ) {
         let Some(mut ready) = self.cleaner.moves[slot].take() else { return };
-        if result.is_err() && !ready.again {
-            // Each one by itself: those beside the one that cannot be read are good.
+        if !ready.again && (result.is_err() || self.is_damaged(&ready.blocks, &buffer)) {
+            // Each one by itself: those beside the one that cannot be read are good, and one that is damaged may have been misread.
             let victim = self.victim_of(&ready);
             for found in ready.blocks {
                 self.read_move(vec![found], true);
@@ -87,6 +88,12 @@ impl Volume {
         ready.buffer = buffer;
         ready.lost = result.is_err();
         self.cleaner.ready.push_back(ready);
+    }
+
+    /// Whether some block does not fit its checksum.
+    fn is_damaged(&self, blocks: &[Found], buffer: &Buffer) -> bool {
+        let mut read = blocks.iter().zip(buffer.bytes().chunks(BLOCK));
+        self.options.verify && read.any(|(found, bytes)| checksum(bytes) != found.crc)
     }
 
     fn victim_of(&self, of: &Move) -> Option<LogSegmentId> {
@@ -124,9 +131,7 @@ impl Volume {
 
     fn append_copy(&mut self, found: Found, bytes: Option<&[u8]>, lost: bool) {
         if lost {
-            self.point_elsewhere(found.lba, found.at, Location::LOST);
-            self.lose(found.at);
-            self.stats.crc_errors += 1;
+            // It stays where it is (`crate::clean`, invariant 4).
             return;
         }
         let (id, slot) = self.append_record(found);

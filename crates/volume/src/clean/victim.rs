@@ -14,8 +14,8 @@ impl Volume {
         let blocks = self.segment_blocks();
         let full = self.layout.full_blocks() - least;
         let now = self.segments.next_epoch();
-        let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable());
-        if let Some((id, _)) = cleanable().find(|(_, segment)| segment.leaving) {
+        let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable(self.now));
+        if let Some((id, _)) = cleanable().find(|(_, segment)| segment.has_to_go()) {
             return Some(id);
         }
         let candidates = cleanable().filter(|(_, segment)| {

@@ -186,7 +186,7 @@ impl Faithful {
         let over = self.journal.waiters.extract_if(.., |(seq, _)| *seq <= durable);
         let tags: Vec<_> = over.map(|(_, tag)| tag).collect();
         for tag in tags {
-            self.report(tag, false);
+            self.report(tag, Ok(()));
         }
     }
 

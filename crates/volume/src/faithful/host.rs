@@ -26,8 +26,19 @@ impl Faithful {
     }
 
     pub(super) fn check_change(&self) -> Result<(), Refusal> {
-        let taken = self.frozen.is_none() && !self.checkpoint.closing;
-        if taken { Ok(()) } else { Err(Refusal::ReadOnly) }
+        match self.failing {
+            _ if self.frozen.is_some() || self.checkpoint.closing => Err(Refusal::ReadOnly),
+            Some(why) => Err(Refusal::Backing(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// A refusal as the host gets it: what would have to wait for a backing that takes no writes is refused.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Refusal {
+        match self.failing {
+            Some(why) if refusal == Refusal::Busy => Refusal::Backing(why),
+            _ => refusal,
+        }
     }
 
     pub(super) fn take_write(
@@ -135,14 +146,14 @@ impl Faithful {
         while let Some(lba) = self.next_mapped(at, end, found.as_ref(), &mut known) {
             if room == 0 {
                 self.stats.trimmed += u64::from(lba - start);
-                self.report(tag, false);
+                self.report(tag, Ok(()));
                 return Ok((lba - start).into());
             }
             self.change(lba, Change::Trim, found.as_ref());
             (at, room) = (lba + 1, room - 1);
         }
         self.stats.trimmed += u64::from(end - start);
-        self.report(tag, false);
+        self.report(tag, Ok(()));
         Ok((end - start).into())
     }
 

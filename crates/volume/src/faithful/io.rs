@@ -90,6 +90,15 @@ impl Ios {
         self.entries[index(id.0)].as_ref().expect("a request that is under way")
     }
 
+    /// Queues a request once more.
+    pub(super) fn again(&mut self, id: IoId) {
+        self.outbox.push_back(id);
+    }
+
+    pub(super) fn purpose(&self, id: IoId) -> Purpose {
+        self.of(id).purpose
+    }
+
     pub(super) fn io(&self, id: IoId) -> Io {
         self.of(id).io
     }

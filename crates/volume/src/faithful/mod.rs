@@ -40,6 +40,7 @@ use crate::host::{REQUEST_BLOCKS_MAX, Range as HostRange};
 use crate::io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 use crate::memory::Memory;
 use crate::plan::ReadPlan;
+use crate::retries::{Retries, TRIES_FEW, TRIES_MANY};
 use crate::stats::Stats;
 use crate::volume::{Frozen, Requests};
 
@@ -84,6 +85,9 @@ pub struct Faithful {
     files: Vec<u32>,
     runs: Runs,
     ios: Ios,
+    retries: Retries,
+    /// Why the backing takes no writes now (`crate::stall`).
+    failing: Option<IoFailed>,
     requests: Requests,
     done: VecDeque<Done>,
     job: Option<Job>,
@@ -115,6 +119,8 @@ impl Faithful {
             files: vec![0; onefold_units::convert::index(areas.rules().files)],
             runs: Runs::default(),
             ios: Ios::default(),
+            retries: Retries::default(),
+            failing: None,
             requests: Requests::default(),
             done: VecDeque::new(),
             job: None,
@@ -154,7 +160,7 @@ impl Faithful {
         self.frozen = self.frozen.or(Some(why));
         self.job = None;
         for (_, tag) in std::mem::take(&mut self.journal.waiters) {
-            self.report(tag, true);
+            self.report(tag, Err(IoFailed::Error));
         }
         for piece in self.runs.give_up() {
             self.piece_over(piece, true);
@@ -162,17 +168,17 @@ impl Faithful {
     }
 
     /// Tells the host that a request ended.
-    fn report(&mut self, tag: u64, failed: bool) {
-        let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
+    fn report(&mut self, tag: u64, result: Result<(), IoFailed>) {
         self.done.push_back(Done { tag, result });
     }
 
     /// A piece of a request was written, or never will be.
     fn piece_over(&mut self, piece: Piece, failed: bool) {
         self.journal.data_over(piece.seq);
-        match self.requests.over(piece.request, failed) {
-            Some((tag, false, true)) => self.wait_until_durable(tag),
-            Some((tag, failed, _)) => self.report(tag, failed),
+        let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
+        match self.requests.over(piece.request, result) {
+            Some((tag, Ok(()), true)) => self.wait_until_durable(tag),
+            Some((tag, result, _)) => self.report(tag, result),
             None => {}
         }
     }
@@ -181,11 +187,41 @@ impl Faithful {
     fn wait_until_durable(&mut self, tag: u64) {
         let last = self.journal.last();
         if self.frozen.is_some() {
-            self.report(tag, true);
+            self.report(tag, Err(IoFailed::Error));
         } else if last <= self.journal.durable {
-            self.report(tag, false);
+            self.report(tag, Ok(()));
         } else {
             self.journal.waiters.push((last, tag));
+        }
+    }
+
+    /// Whether a request that failed is sent again before that counts. Writes are until they are through: where things go is what both
+    /// papers fix.
+    fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
+        let write = self.ios.io(id).kind == IoKind::Write;
+        let tries = match self.ios.purpose(id) {
+            _ if self.frozen.is_some() => 1,
+            _ if write => u32::MAX,
+            Purpose::Flush | Purpose::Trim => 1,
+            Purpose::Load { .. } => TRIES_MANY,
+            _ => TRIES_FEW,
+        };
+        self.stats.failed_requests += 1;
+        self.retries.again((id, write), tries, (self.now, why), None)
+    }
+
+    /// See `crate::stall`, invariant 2.
+    fn step_stall(&mut self) {
+        if self.retries.is_empty() && self.failing.is_none() {
+            return;
+        }
+        let failing = self.retries.writes().find(|failing| failing.stalls(self.now));
+        self.failing = failing.filter(|_| self.frozen.is_none()).map(|failing| failing.why);
+        let Some(why) = self.failing else { return };
+        let durable = std::mem::take(&mut self.journal.waiters).into_iter().map(|(_, tag)| tag);
+        let tags: Vec<u64> = durable.chain(self.requests.give_up()).collect();
+        for tag in tags {
+            self.report(tag, Err(why));
         }
     }
 
@@ -195,7 +231,6 @@ impl Faithful {
     }
 
     fn data_over(&mut self, at: u32, buffer: &Buffer, failed: bool) {
-        // Differs from mode `log`, which writes elsewhere: where data goes is what both papers fix.
         if failed {
             self.freeze(Frozen::Writes);
         }
@@ -234,7 +269,8 @@ impl Engine for Faithful {
         buffer: Option<&mut [u8]>,
         plan: &mut ReadPlan,
     ) -> Result<(), Refusal> {
-        self.take_read(range, buffer, plan)
+        let taken = self.take_read(range, buffer, plan);
+        taken.map_err(|refusal| self.refuse(refusal))
     }
 
     fn end_read(&mut self, plan: &ReadPlan) {
@@ -255,7 +291,8 @@ impl Engine for Faithful {
     }
 
     fn mapped(&mut self, range: HostRange) -> Result<(bool, u64), Refusal> {
-        self.find_mapped(range)
+        let found = self.find_mapped(range);
+        found.map_err(|refusal| self.refuse(refusal))
     }
 
     fn count_crc_errors(&mut self, blocks: u64) {
@@ -264,6 +301,10 @@ impl Engine for Faithful {
 
     fn pump(&mut self, now: Nanos) {
         self.now = now;
+        while let Some(id) = self.retries.next(now) {
+            self.ios.again(id);
+        }
+        self.step_stall();
         self.step_writer();
         self.step_cleaner();
         self.step_writer();
@@ -284,7 +325,9 @@ impl Engine for Faithful {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        if self.frozen.is_some() { None } else { self.journal.deadline(self.options.commit_age) }
+        let commit =
+            self.journal.deadline(self.options.commit_age).filter(|_| self.frozen.is_none());
+        commit.into_iter().chain(self.retries.deadline()).min()
     }
 
     fn buffer(&self, id: IoId) -> &[u8] {
@@ -297,6 +340,11 @@ impl Engine for Faithful {
 
     fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {
         self.now = now;
+        match result {
+            Err(why) if self.is_sent_again(id, why) => return,
+            Ok(()) if !self.retries.is_empty() => self.retries.over(id),
+            _ => {}
+        }
         let (purpose, buffer) = self.ios.end(id);
         let failed = result.is_err();
         match purpose {
@@ -339,6 +387,10 @@ impl Engine for Faithful {
 
     fn frozen(&self) -> Option<Frozen> {
         self.frozen
+    }
+
+    fn stalled(&self) -> Option<IoFailed> {
+        self.failing
     }
 
     fn stats(&self) -> &Stats {

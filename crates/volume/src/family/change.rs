@@ -4,6 +4,7 @@ use onefold_format::volume::{DirectoryEntry, PAGE_GONE_BIRTH, VolumeName};
 use onefold_units::Location;
 
 use super::{Family, FamilyError, Kin, Life, MemberId, MemberInfo, Wish};
+use crate::io::IoFailed;
 use crate::map::Map;
 use crate::volume::Volume;
 
@@ -199,11 +200,11 @@ impl Volume {
                 Life::Coming { tag } => {
                     kin.life = Life::Here;
                     self.family.wish = None;
-                    self.report(tag, false);
+                    self.report(tag, Ok(()));
                 }
                 Life::Marking { tag } => {
                     kin.life = Life::Deleted { next: 0 };
-                    self.report(tag, false);
+                    self.report(tag, Ok(()));
                 }
                 Life::Going => self.forget_member(slot),
                 Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
@@ -244,7 +245,7 @@ impl Volume {
             }
         }
         for tag in tags {
-            self.report(tag, true);
+            self.report(tag, Err(IoFailed::Error));
         }
     }
 }

@@ -95,11 +95,17 @@ impl Volume {
     /// there is written anew.
     pub(super) fn evacuate(&mut self) -> Result<Phase, ResizeError> {
         let leaving = || self.segments.iter().filter(|(_, segment)| segment.leaving);
-        if let Some((id, _)) = leaving().find(|(_, one)| one.state == SegmentState::Suspect) {
+        if let Some((id, _)) = leaving()
+            .find(|(_, one)| one.live > 0 && (one.state == SegmentState::Suspect || one.holds > 0))
+        {
             return Err(ResizeError::Stuck { segment: id.raw() });
         }
-        let is_free =
-            |segment: &Segment| matches!(segment.state, SegmentState::Free | SegmentState::Fixed);
+        let is_free = |segment: &Segment| {
+            matches!(
+                segment.state,
+                SegmentState::Free | SegmentState::Fixed | SegmentState::Suspect
+            )
+        };
         if leaving().all(|(_, segment)| is_free(segment)) {
             return Ok(self.after_next_checkpoint());
         }
@@ -119,7 +125,7 @@ impl Volume {
             return false;
         }
         let leaving: Vec<LogSegmentId> =
-            self.segments.iter().filter(|(_, one)| one.leaving).map(|(id, _)| id).collect();
+            self.segments.iter().filter(|(_, one)| one.has_to_go()).map(|(id, _)| id).collect();
         self.write_anew(|id| leaving.contains(&id));
         true
     }
@@ -127,7 +133,7 @@ impl Volume {
     /// Whether what checkpoints need lies in log segments that leave.
     pub(crate) fn has_leaving_meta(&self) -> bool {
         let meta = |segment: &Segment| {
-            segment.leaving && segment.stream == Stream::Meta && segment.live > 0
+            segment.has_to_go() && segment.stream == Stream::Meta && segment.live > 0
         };
         self.segments.iter().any(|(_, segment)| meta(segment))
     }

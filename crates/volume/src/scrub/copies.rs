@@ -31,7 +31,7 @@ impl Volume {
             RootCursor::Slot => Some(slot_of(self.layout.roots(), self.checkpoint.generation())),
             // Before a root is appended it is not known behind how many blocks that are none the last one lies.
             RootCursor::Zone { .. } if self.frozen.is_some() => None,
-            RootCursor::Zone { zone, next } => {
+            RootCursor::Zone { zone, next, .. } => {
                 let start = self.start_of(onefold_units::LogSegmentId::new(zone));
                 next.checked_sub(1).map(|last| u64::from(start.raw() + last))
             }

@@ -1,6 +1,7 @@
 //! One log segment.
 
 use onefold_format::volume::SegmentState;
+use onefold_units::Nanos;
 
 use crate::log::Stream;
 
@@ -17,6 +18,13 @@ pub(crate) struct Segment {
     pub(crate) pins: u32,
     /// The last root names it among those that may be taken (invariant 2).
     pub(crate) listed: bool,
+    /// A write failed there: what it holds moves out (`crate::suspects`).
+    pub(crate) failed: bool,
+    /// Times that a write failed there.
+    pub(crate) strikes: u8,
+    /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::clean`, invariant 4).
+    pub(crate) holds: u8,
+    pub(crate) held_until: Nanos,
     /// The backing is about to lose it: it is never taken again.
     pub(crate) leaving: bool,
     /// It is a zone that is offline: what was there is gone.
@@ -33,17 +41,27 @@ impl Segment {
         epoch: 0,
         pins: 0,
         listed: false,
+        failed: false,
+        strikes: 0,
+        holds: 0,
+        held_until: Nanos::ZERO,
         leaving: false,
         gone: false,
         mark: 0,
     };
 
-    /// Whether it holds data that the cleaner can move.
-    pub(crate) fn is_movable(&self) -> bool {
+    /// Whether all that it holds has to move out.
+    pub(crate) const fn has_to_go(&self) -> bool {
+        self.leaving || self.failed
+    }
+
+    /// Whether it holds data that the cleaner can move now.
+    pub(crate) fn is_movable(&self, now: Nanos) -> bool {
         self.state == SegmentState::Closed
             && self.stream != Stream::Meta
             && self.pins == 0
             && self.live > 0
+            && self.held_until <= now
     }
 
     pub(crate) fn is_empty_closed(&self) -> bool {

@@ -4,7 +4,7 @@ use onefold_format::volume::SegmentState;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::append::BATCH_MIN;
-use crate::io::IoKind;
+use crate::io::{IoFailed, IoKind};
 use crate::log::{Batch, BatchId, Progress, Stream};
 use crate::pending::Purpose;
 use crate::volume::Volume;
@@ -15,8 +15,6 @@ pub(crate) struct Finishes {
     /// Those that still have batches under way.
     wanted: Vec<LogSegmentId>,
     under_way: u32,
-    /// Those that were asked for in vain once.
-    failed: Vec<Location>,
     /// A zone beside those of streams and roots is written: no zone of this use or a later one is begun.
     held: Option<u64>,
 }
@@ -85,7 +83,7 @@ impl Volume {
     pub(crate) fn give_up_if_held(&mut self, id: BatchId) {
         if self.frozen.is_some() && self.finishes.held.is_some() {
             let mut waiters = std::mem::take(&mut self.log.batch_mut(id).waiters);
-            self.release(&mut waiters, true);
+            self.release(&mut waiters, Err(IoFailed::Error));
         }
     }
 
@@ -135,7 +133,14 @@ impl Volume {
 
     /// A stream leaves a zone of which so many blocks were not written.
     pub(crate) fn finish_rest(&mut self, segment: LogSegmentId, rest: u32) {
-        if self.layout.is_zoned() && rest > 0 && !self.finishes.wanted.contains(&segment) {
+        if self.layout.is_zoned() && rest > 0 {
+            self.leave_for_good(segment);
+        }
+    }
+
+    /// A log segment takes no more: when its batches are over it is finished, if it is a zone.
+    pub(crate) fn leave_for_good(&mut self, segment: LogSegmentId) {
+        if !self.finishes.wanted.contains(&segment) {
             // Nobody resets it meanwhile.
             self.segments.pin(segment);
             self.finishes.wanted.push(segment);
@@ -166,32 +171,14 @@ impl Volume {
         self.ask(IoKind::Finish, purpose, at, self.layout.geometry().zone_blocks);
     }
 
-    /// Whether a zone is finished again because that failed: it might still be one of those that are active, of which there would be one
-    /// too many. One that fails twice can only be read.
-    pub(crate) fn finishes_again(&mut self, purpose: Purpose, at: Location, failed: bool) -> bool {
-        if !matches!(purpose, Purpose::Finish(_) | Purpose::LabelFinish) {
-            return false;
-        }
-        let tried = self.finishes.failed.iter().position(|zone| *zone == at);
-        match tried {
-            Some(tried) => _ = self.finishes.failed.swap_remove(tried),
-            None if failed => {
-                self.finishes.failed.push(at);
-                self.finish_zone(purpose, at);
-            }
-            None => {}
-        }
-        failed && tried.is_none()
-    }
-
     /// A zone was finished, or could not be: then it can only be read, which is as good.
     pub(crate) fn finish_over(&mut self, segment: LogSegmentId) {
         self.finishes.under_way -= 1;
         self.segments.unpin(segment);
         if self.segments.of(segment).state == SegmentState::Suspect {
-            self.segments.retire(segment);
-            // Where it is offline, a replay would end at the first batch that it took along, and the map does not need them. What
-            // the map has there is written anew.
+            self.segments.empty_out(segment);
+            // What checkpoints put there is written anew. On a zone that is offline a replay would end at the first batch that it took
+            // along, which the map does not need.
             self.move_meta_soon();
         }
         self.start_waiting();

@@ -136,15 +136,14 @@ impl Volume {
             self.segments.of_mut(id).gone = status.state == ZoneState::Offline;
             let holds = segment.live > 0 && segment.state != SegmentState::Fixed;
             match status.state {
-                ZoneState::Offline if holds => self.segments.suspect(id),
+                ZoneState::Offline if holds => self.segments.set_aside(id),
                 ZoneState::Empty if holds && segment.state == SegmentState::Closed => {
                     if !self.options.give_up_zones {
                         let (found, expected) = (0, segment.live);
                         return Err(ZoneError::WritePointer { zone, found, expected }.into());
                     }
-                    self.segments.suspect(id);
+                    self.segments.set_aside(id);
                 }
-                _ if holds && segment.state == SegmentState::Suspect => self.segments.retire(id),
                 _ => {}
             }
             if !status.is_writable() && segment.state != SegmentState::Fixed {

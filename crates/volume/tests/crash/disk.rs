@@ -222,12 +222,7 @@ impl Disk {
             assert!(at + u64_from(bytes.len() / BLOCK) <= end, "a write over the end of a zone");
         } else if let Some(zones) = &self.view.zones {
             self.assert_zone_rests(zones.zone_of(at));
-            let opens = |change: &&Change| {
-                let zone = zones.zone_of(change.at);
-                let writes = matches!(change.what, What::Write(_));
-                writes && !change.complete && zones.state(zone) == ZoneState::Empty
-            };
-            let opening = self.changes.iter().filter(opens).count();
+            let opening = self.changes.iter().filter(|change| self.opens(zones, change)).count();
             zones.check_write(at, u64_from(bytes.len() / BLOCK), opening);
         }
         self.begin(at, What::Write(bytes.chunks(BLOCK).map(block).collect()))
@@ -265,6 +260,26 @@ impl Disk {
         let Some(zones) = &self.view.zones else { return false };
         let zone = zones.zone_of(at);
         if reads { zones.is_offline(zone) } else { !zones.is_writable(zone) }
+    }
+
+    /// Whether a block lies in a zone with a write pointer that is elsewhere.
+    pub(crate) fn is_off_pointer(&self, at: u64) -> bool {
+        let Some(zones) = &self.view.zones else { return false };
+        zones.is_sequential_at(at) && !zones.is_next(at)
+    }
+
+    /// Whether a write there makes more zones active than there may be.
+    pub(crate) fn exceeds(&self, at: u64) -> bool {
+        let Some(zones) = &self.view.zones else { return false };
+        let opening = self.changes.iter().filter(|change| self.opens(zones, change)).count();
+        zones.is_sequential_at(at) && zones.exceeds(at, opening)
+    }
+
+    /// Whether a change under way makes a zone active.
+    fn opens(&self, zones: &crate::zones::Zones, change: &Change) -> bool {
+        let zone = zones.zone_of(change.at);
+        let writes = matches!(change.what, What::Write(_));
+        writes && !change.complete && zones.state(zone) == ZoneState::Empty
     }
 
     pub(crate) fn begin_trim(&mut self, at: u64, blocks: u64) -> u64 {

@@ -6,8 +6,8 @@ use onefold_testkit::{chosen_seed, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, low32, u64_from};
 use onefold_volume::{
-    Finding, Frozen, Inspection, MountError, Options, Refusal, SegmentInfo, ZoneError, inspect,
-    rebuild,
+    Finding, Frozen, Inspection, IoFailed, MountError, Options, Refusal, SegmentInfo, ZoneError,
+    inspect, rebuild,
 };
 
 use crate::disk::Disk;
@@ -281,8 +281,8 @@ fn the_map_moves_out_of_a_zone_that_fails() {
     assert!(moved > 10, "{moved} volumes moved their maps");
 }
 
-/// The zone that takes roots: nothing more can be made durable, so nothing is written any more, and all that there is can be read. It is
-/// made anew from what is left.
+/// The zones that take roots: when the last one with room is full nothing more can be made durable, so changes are refused, and all that there
+/// is can be read. A root is made anew from what is left.
 #[test]
 fn without_its_zone_of_roots_a_volume_is_read_only() {
     let setup = || setup(usize::MAX, false);
@@ -294,11 +294,10 @@ fn without_its_zone_of_roots_a_volume_is_read_only() {
         let zone =
             [2, 3].into_iter().find(|zone| zones.state(*zone).is_active()).expect("one has room");
         rig.lose_zone(zone);
-        let refused = (0..20).find_map(|_| work(&mut rig, &mut rng, &mut BTreeSet::new()));
-        assert_eq!(
-            (refused, rig.volume.frozen()),
-            (Some(Refusal::ReadOnly), Some(Frozen::Checkpoint))
-        );
+        // The other one takes roots until it is full.
+        let refused = (0..400).find_map(|_| work(&mut rig, &mut rng, &mut BTreeSet::new()));
+        let down = Refusal::Backing(IoFailed::Error);
+        assert_eq!((refused, rig.volume.frozen()), (Some(down), None));
         for lba in 0..rig.oracle.blocks() {
             let found = content(&mut *rig.volume, &mut rig.disk, lba);
             assert_eq!(found, Some(rig.oracle.now(lba)), "block {lba}, seed {seed}");

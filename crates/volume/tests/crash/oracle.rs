@@ -114,6 +114,12 @@ impl Oracle {
         self.requests.is_empty()
     }
 
+    /// The changes and flushes that were not answered.
+    pub(crate) fn waiting(&self) -> Vec<u64> {
+        let waits = |request: &Request| !matches!(request, Request::Family(_));
+        self.requests.iter().filter(|(_, request)| waits(request)).map(|(tag, _)| *tag).collect()
+    }
+
     /// The number for the next operation, which is its tag as well.
     pub(crate) const fn next_op(&self) -> u64 {
         self.ops + 1
@@ -216,7 +222,12 @@ impl Oracle {
         let (seq, attempt) = (batch.header.seq.raw(), batch.header.attempt);
         assert!(seq > self.seq, "batch {seq} has a number that was given out before");
         if let Some(old) = self.batches.get(&seq) {
-            assert!(old.attempt < attempt, "batch {seq} is sent twice as attempt {attempt}");
+            // One that failed is sent again to its place, or as another attempt to another one.
+            assert!(
+                old.attempt <= attempt,
+                "batch {seq} is sent as attempt {attempt} after {}",
+                old.attempt
+            );
             assert!(old.changes == changes, "batch {seq} is sent again with other content");
         }
         self.batches.insert(seq, Batch { attempt, changes });
@@ -235,10 +246,12 @@ impl Oracle {
             };
             Change { lba, op }
         };
-        let changes = transaction.pairs.iter().map(change).collect();
+        let changes: Vec<Change> = transaction.pairs.iter().map(change).collect();
         assert!(seq > self.seq, "transaction {seq} has a number that was given out before");
-        let again = self.batches.insert(seq, Batch { attempt: 0, changes });
-        assert!(again.is_none(), "transaction {seq} is sent twice");
+        if let Some(old) = self.batches.get(&seq) {
+            assert!(old.changes == changes, "transaction {seq} is sent again with other content");
+        }
+        self.batches.insert(seq, Batch { attempt: 0, changes });
     }
 
     /// What the batches up to `seq` leave.

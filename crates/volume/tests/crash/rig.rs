@@ -1,5 +1,7 @@
 //! A volume on a backing that answers in any order, beside the oracle.
 
+use std::collections::BTreeSet;
+
 use onefold_format::checksum;
 use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
@@ -16,6 +18,7 @@ use crate::oracle::Oracle;
 use crate::roots::Roots;
 use crate::setup::{HOST, Setup, UUID};
 use crate::stamp::{BLOCK, read_stamp, stamped};
+use crate::weather::Weather;
 
 /// Steps that a request may have to wait.
 pub(crate) const PATIENCE: u32 = 20_000;
@@ -71,6 +74,8 @@ struct Flying {
     sum: u32,
     /// What a remap is about.
     sources: Vec<Relocation>,
+    /// A zone does not take it.
+    refused: bool,
 }
 
 impl Flying {
@@ -118,8 +123,17 @@ pub(crate) struct Rig {
     pub(crate) requests: u64,
     /// The request that fails, and how a write does.
     pub(crate) fail: Option<(u64, Fate)>,
-    /// What it was.
+    /// How often it fails when it is sent again, and what is left of that.
+    pub(crate) fail_again: u32,
+    bad: Option<(IoKind, Location, u32)>,
+    /// How requests fail beside that.
+    pub(crate) weather: Weather,
+    /// The last one that failed.
     pub(crate) failed: Option<Io>,
+    /// Where writes to zones failed: they may be tried there again.
+    failed_at: BTreeSet<u64>,
+    /// A zone could not be finished in bad weather.
+    unfinished: bool,
     /// A resize is under way.
     pub(crate) resizing: bool,
     /// The operation that is what it discards.
@@ -181,7 +195,12 @@ impl Rig {
             opening,
             requests: 0,
             fail: None,
+            fail_again: 0,
+            bad: None,
+            weather: Weather::CALM,
             failed: None,
+            failed_at: BTreeSet::new(),
+            unfinished: false,
             resizing: false,
             discards: None,
             losses: false,
@@ -310,6 +329,7 @@ impl Rig {
                     self.oracle.changes(change);
                     return true;
                 }
+                Err(FamilyError::Busy) if self.volume.stalled().is_some() => return true,
                 Err(FamilyError::Busy) => self.step(),
                 Err(_) => return true,
             }
@@ -451,9 +471,10 @@ impl Rig {
         self.assert_alone(&io);
         let at = u64::from(io.at.raw());
         assert!(at + u64::from(io.blocks) <= self.setup.file_blocks, "{io:?} leaves the backing");
-        let refused = io.kind != IoKind::Flush && self.disk.refuses(at, io.kind == IoKind::Read);
+        let refused = io.kind != IoKind::Flush && self.disk.refuses(at, io.kind == IoKind::Read)
+            || io.kind == IoKind::Write && (self.is_off_pointer(at) || self.exceeds(at));
         let mut flying =
-            Flying { io, change: None, covered: Vec::new(), sum: 0, sources: Vec::new() };
+            Flying { io, change: None, covered: Vec::new(), sum: 0, sources: Vec::new(), refused };
         match io.kind {
             IoKind::Read => {}
             // Its zone failed; that is told when it is answered.
@@ -553,7 +574,8 @@ impl Rig {
             *fuse -= 1;
         }
         let id = flying.io.id;
-        let failure = self.failure(&flying.io);
+        let refused = flying.refused.then_some((Fate::Lost, IoFailed::Error));
+        let failure = refused.or_else(|| self.failure(&flying.io));
         if flying.io.kind == IoKind::Write && flying.change.is_some() {
             let bytes = &self.volume.buffer(id)[..index64(flying.io.blocks.into()) * BLOCK];
             assert_eq!(checksum(bytes), flying.sum, "bytes changed while they were written");
@@ -563,31 +585,58 @@ impl Rig {
                 self.execute(&flying);
                 Ok(())
             }
-            Some(fate) => {
+            Some((fate, why)) => {
                 if let Some(change) = flying.change {
                     self.disk.fail(change, fate, &mut self.rng);
                 }
-                Err(IoFailed::Error)
+                self.unfinished |= flying.io.kind == IoKind::Finish && self.weather.others > 0;
+                if flying.io.kind == IoKind::Write {
+                    self.failed_at.insert(flying.io.at.raw().into());
+                }
+                Err(why)
             }
         };
         self.volume.completed(self.now, id, result);
     }
 
+    /// Whether a write makes one zone too many active, because one could not be finished.
+    fn exceeds(&self, at: u64) -> bool {
+        self.unfinished && self.disk.exceeds(at)
+    }
+
+    /// Whether a zone refuses a write that is tried once more, because a part of it was written.
+    fn is_off_pointer(&self, at: u64) -> bool {
+        self.failed_at.contains(&at) && self.disk.is_off_pointer(at)
+    }
+
     /// How a request fails, if it does.
-    fn failure(&mut self, io: &Io) -> Option<Fate> {
+    fn failure(&mut self, io: &Io) -> Option<(Fate, IoFailed)> {
         if let Some((_, fate)) = self.fail.filter(|(request, _)| *request == self.requests) {
             self.failed = Some(*io);
-            return Some(fate);
+            self.bad = Some((io.kind, io.at, self.fail_again));
+            return Some((fate, IoFailed::Error));
         }
         let (at, reads) = (u64::from(io.at.raw()), io.kind == IoKind::Read);
         if io.kind != IoKind::Flush && self.disk.refuses(at, reads) {
-            return Some(Fate::Lost);
+            return Some((Fate::Lost, IoFailed::Error));
+        }
+        if let Some((kind, at, times)) = &mut self.bad
+            && (*kind, *at) == (io.kind, io.at)
+            && *times > 0
+        {
+            *times -= 1;
+            return Some((Fate::Lost, IoFailed::Error));
+        }
+        if let Some(failure) = self.weather.failure(io, &mut self.rng) {
+            self.failed = Some(*io);
+            return Some(failure);
         }
         let one_in = self.setup.refused_remaps;
         if io.kind != IoKind::Remap || one_in == 0 || self.rng.below(one_in) > 0 {
             return None;
         }
-        Some([Fate::Lost, Fate::Torn, Fate::Whole][index64(self.rng.below(3))])
+        let fate = [Fate::Lost, Fate::Torn, Fate::Whole][index64(self.rng.below(3))];
+        Some((fate, IoFailed::Error))
     }
 
     fn execute(&mut self, flying: &Flying) {
@@ -632,6 +681,32 @@ impl Rig {
                 self.setup
             );
         }
+    }
+
+    /// So much time passes.
+    pub(crate) fn pass(&mut self, time: Nanos) {
+        let end = self.now + time;
+        for _ in 0..50 * PATIENCE {
+            let rests = self.flying.is_empty() && self.reading.is_empty();
+            let next = self.volume.poll_timeout().filter(|due| *due < end);
+            if self.now >= end || !self.has_power() {
+                return;
+            }
+            if rests && next.is_none() {
+                self.now = end;
+                self.pump();
+                return;
+            }
+            self.step();
+        }
+        let flying: Vec<_> = self.flying.iter().map(|flying| flying.io).collect();
+        let due = self.volume.poll_timeout();
+        panic!(
+            "things happen for ever at {:?} of {end:?}, {due:?}, {flying:?}, {:?}, {:?}",
+            self.now,
+            self.volume.stats(),
+            self.setup
+        );
     }
 
     /// Goes on until nothing is under way and every request was reported done. `false` if power fails before.
@@ -724,7 +799,7 @@ impl Rig {
             if let Some(wrong) = self.volume.as_log().and_then(Volume::recount) {
                 assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
             }
-            if self.fail.is_none() {
+            if self.failed.is_none() {
                 let stats = self.volume.stats();
                 assert_eq!(stats.damaged_segments, 0, "nothing is damaged: {:?}", self.setup);
             }

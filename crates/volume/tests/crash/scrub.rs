@@ -348,17 +348,20 @@ fn a_read_that_fails_once_is_no_damage() {
             mount(&mut disk, setup().backing_blocks, setup().options).expect("it opens");
         drive(&mut volume, &mut disk, Nanos::new(1));
         volume.start_scrub(Nanos::ZERO).expect("it begins");
-        let mut count = 0;
+        let (mut count, mut now) = (0, Nanos::new(2));
         while volume.scrubbed().state == ScrubState::Running {
-            volume.pump(Nanos::new(2));
-            let Some(io) = volume.poll_io() else { continue };
+            volume.pump(now);
+            let Some(io) = volume.poll_io() else {
+                now = volume.poll_timeout().unwrap_or(now).max(now);
+                continue;
+            };
             count += 1;
             let result = if count == request || Some(count) == next {
                 Err(onefold_volume::IoFailed::Error)
             } else {
                 onefold_volume::execute(&mut volume, &mut disk, io)
             };
-            volume.completed(Nanos::new(2), io.id, result);
+            volume.completed(now, io.id, result);
         }
         assert_eq!(volume.scrubbed().found, 0, "request {request}, {next:?}");
     }

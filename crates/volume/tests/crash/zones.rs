@@ -92,10 +92,22 @@ impl Zones {
         );
         let end = at - start + blocks;
         assert!(end <= self.setup.capacity.into(), "a write behind the end of zone {zone}");
-        let limit = index(self.setup.limit.unwrap_or(u32::MAX));
-        let more = usize::from(state == ZoneState::Empty);
-        let active = self.active() + more + opening;
-        assert!(active <= limit, "{active} active zones, and {limit} are allowed");
+        let (active, limit) = (self.active(), self.setup.limit);
+        assert!(!self.exceeds(at, opening), "{active} active zones, and {limit:?} are allowed");
+    }
+
+    /// Whether a write makes more zones active than there may be.
+    pub(crate) fn exceeds(&self, at: u64, opening: usize) -> bool {
+        let more = usize::from(self.state(self.zone_of(at)) == ZoneState::Empty);
+        self.active() + more + opening > index(self.setup.limit.unwrap_or(u32::MAX))
+    }
+
+    /// Whether a zone takes a write there.
+    pub(crate) fn is_next(&self, at: u64) -> bool {
+        let zone = self.zone_of(at);
+        let state = self.state(zone);
+        let written = u64::from(self.list[index(zone)].written);
+        (state.is_active() || state == ZoneState::Empty) && at - self.blocks(zone).start == written
     }
 
     pub(crate) fn advance(&mut self, at: u64, blocks: u64) {

@@ -1,0 +1,67 @@
+//! What the host is told while the backing takes no writes.
+//!
+//! Writes that fail are sent again for as long as it takes (`crate::retries`), and what they hold stays in memory. The host does
+//! not wait for ever:
+//!
+//! 1. A volume *stalls* when a write fails for [`PATIENCE`], or at once when the backing says that it is full. It stalls until that
+//!    write is through.
+//! 2. A volume that stalls answers: whoever waits for a batch or a flush is told that it failed, changes are refused, and so is
+//!    what would have to wait. Reads go on.
+//! 3. Nothing is given up: what was taken stays in memory and is written when the backing takes it. A flush after that covers it.
+
+use onefold_units::Nanos;
+
+use crate::io::{IoFailed, Refusal};
+use crate::retries::Failing;
+use crate::volume::Volume;
+
+/// How long a write may fail before the host is told. Longer than what most paths to a drive take to come back.
+const PATIENCE: Nanos = Nanos::new(5_000_000_000);
+
+impl Failing {
+    /// Invariant 1.
+    pub(crate) fn stalls(&self, now: Nanos) -> bool {
+        self.why == IoFailed::NoSpace || now >= self.since + PATIENCE
+    }
+}
+
+impl Volume {
+    /// Why the backing takes no writes now, if it does not.
+    #[must_use]
+    pub const fn stalled(&self) -> Option<IoFailed> {
+        self.stalled
+    }
+
+    pub(crate) fn step_stall(&mut self) {
+        let fails = !self.retries.is_empty() || self.checkpoint.root_failing().is_some();
+        if !fails && self.stalled.is_none() {
+            return;
+        }
+        self.stalled = if self.frozen.is_some() { None } else { self.find_stall() };
+        if let Some(why) = self.stalled {
+            self.fail_waiters(why);
+        }
+    }
+
+    fn find_stall(&self) -> Option<IoFailed> {
+        let batches = self.log.active().iter().filter_map(|id| self.log.batch(*id).failing);
+        let failing = self.retries.writes().chain(batches).chain(self.checkpoint.root_failing());
+        failing.filter(|failing| failing.stalls(self.now)).map(|failing| failing.why).next()
+    }
+
+    /// Invariant 2.
+    fn fail_waiters(&mut self, why: IoFailed) {
+        for tag in self.requests.give_up() {
+            self.report(tag, Err(why));
+        }
+        self.fail_flushes(self.log.complete(), why);
+    }
+
+    /// A refusal as the host gets it: what would have to wait for a backing that takes no writes is refused.
+    pub(crate) fn refuse(&self, refusal: Refusal) -> Refusal {
+        match self.stalled {
+            Some(why) if refusal == Refusal::Busy => Refusal::Backing(why),
+            _ => refusal,
+        }
+    }
+}

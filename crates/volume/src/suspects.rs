@@ -1,0 +1,163 @@
+//! Log segments in which a write failed.
+//!
+//! ```text
+//! open or closed -> suspect (its batches go elsewhere) -> failed (closed, what is live moves out) -> given back -> free
+//!                                                                                     third strike -> retired
+//! ```
+//!
+//! 1. A batch is tried again in its place before it goes elsewhere (`crate::retries`): the longer, the more that costs. A log segment that
+//!    is left is one that has to be cleaned, and where a checkpoint is under way it is begun again.
+//! 2. A log segment that failed is emptied, given back, and used again. Each failure is a strike against it, unless the
+//!    backing as a whole failed: that is told by the next place failing as well. Filling it without a failure takes strikes back.
+//! 3. After [`STRIKES_MAX`] strikes it is retired: empty, and not taken again until the volume is opened the next time.
+//! 4. Nothing is given up: a batch that is moved is in memory until it is written.
+
+use onefold_format::volume::SegmentState;
+use onefold_units::convert::u32_from;
+use onefold_units::{Location, LogSegmentId};
+
+use crate::log::{BatchId, Progress, Stream};
+use crate::retries::{TRIES_FEW, TRIES_MANY, TRIES_SOME};
+use crate::volume::{Frozen, Volume};
+
+/// Strikes after which a log segment is not taken again.
+pub(crate) const STRIKES_MAX: u8 = 3;
+
+/// Log segments that are not used as others are, because the backing fails there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faulty {
+    /// A write failed there: what they hold moves out, and they are used again.
+    pub failed: u32,
+    /// Writes failed there again and again: they are not used until the volume is opened the next time.
+    pub retired: u32,
+    /// What they hold could not be read when they were cleaned: they stay as they are, and are looked at again later.
+    pub held: u32,
+    /// Blocks of all these that hold nothing live: what the volume has less.
+    pub lost_blocks: u64,
+    /// Strikes against log segments.
+    pub strikes: u32,
+}
+
+impl Volume {
+    /// Log segments in which the backing fails.
+    #[must_use]
+    pub fn faulty(&self) -> Faulty {
+        let mut faulty = Faulty::default();
+        for (_, segment) in self.segments.iter() {
+            let retired = segment.state == SegmentState::Suspect && segment.live == 0;
+            faulty.failed += u32::from(segment.failed && !retired);
+            faulty.retired += u32::from(retired);
+            faulty.held += u32::from(segment.holds > 0);
+            faulty.strikes += u32::from(segment.strikes);
+            if segment.failed || retired || segment.holds > 0 {
+                let rest = self.segment_blocks().saturating_sub(segment.live);
+                faulty.lost_blocks += u64::from(rest);
+            }
+        }
+        faulty
+    }
+
+    /// Times that a batch is tried in its place (invariant 1).
+    pub(crate) fn tries_of(&self, id: BatchId) -> u32 {
+        let batch = self.log.batch(id);
+        let zoned = self.layout.is_zoned();
+        let costly = self.checkpoint.is_running() || batch.stream == Stream::Meta;
+        let tries = match self.segments.free_count() {
+            _ if self.segments.available() == 0 => return u32::MAX,
+            _ if self.segments.of(batch.segment).state == SegmentState::Suspect => return 1,
+            // A zone that takes no more does not take the batch either, however often that is tried.
+            _ if zoned => TRIES_FEW,
+            free if free <= self.reserve() => TRIES_MANY,
+            free if free <= self.layout.low() || costly => TRIES_SOME,
+            _ => TRIES_FEW,
+        };
+        // Places before failed as well, and nothing was written since: it is not the place.
+        let many = if zoned { TRIES_SOME } else { TRIES_MANY };
+        match u32_from(self.suspects.len()) {
+            0 => tries,
+            places => tries.max(many << (places - 1).min(16)),
+        }
+    }
+
+    /// A batch was written: log segments that failed before failed by themselves.
+    pub(crate) fn note_written(&mut self) {
+        self.suspects.clear();
+    }
+
+    /// A write failed for good: nothing more goes to its log segment.
+    pub(crate) fn suspect(&mut self, stream: Stream, segment: LogSegmentId) {
+        if self.segments.of(segment).state != SegmentState::Suspect {
+            self.strike(segment);
+            self.segments.set_aside(segment);
+            self.leave_for_good(segment);
+        }
+        let state = self.log.stream_mut(stream);
+        if state.segment == Some(segment) {
+            state.segment = None;
+        }
+    }
+
+    /// Invariant 2.
+    fn strike(&mut self, segment: LogSegmentId) {
+        match self.suspects[..] {
+            [] => self.segments.of_mut(segment).strikes += 1,
+            [first] => self.segments.of_mut(first).strikes -= 1,
+            _ => {}
+        }
+        self.suspects.push(segment);
+    }
+
+    /// Writes a batch that failed, or that lies behind one, to another log segment, under the same number. `false` if
+    /// that is no use.
+    pub(crate) fn move_batch(&mut self, id: BatchId) -> bool {
+        let stream = self.log.batch(id).stream;
+        if self.frozen.is_some() || self.segments.available() == 0 {
+            self.freeze(Frozen::Writes);
+            return false;
+        }
+        // What the stream put together meanwhile stays behind the batch that failed, so it is sent first.
+        self.send_open(stream);
+        let (old, blocks) = (self.log.batch(id).segment, self.log.batch(id).records.blocks());
+        let least = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
+        let (segment, start, _) = self.next_place(stream, least);
+        self.move_entries(id, start);
+        let batch = self.log.batch_mut(id);
+        batch.segment = segment;
+        batch.start = start;
+        batch.attempt += 1;
+        self.segments.unpin(old);
+        self.log.stream_mut(stream).used += self.extent(id);
+        self.dispatch(id);
+        self.stats.retried_batches += 1;
+        self.checkpoint.spoil();
+        true
+    }
+
+    /// Whether a batch that failed can go elsewhere; else it is tried in its place. All batches of its log segment fit another one.
+    pub(crate) fn can_move(&self) -> bool {
+        self.segments.available() > 0 || self.layout.is_zoned()
+    }
+
+    /// Has a batch written once more where it failed.
+    pub(crate) fn write_in_place(&mut self, id: BatchId) {
+        self.log.batch_mut(id).progress = Progress::UnderWay;
+        self.write_batch(id, self.extent(id));
+    }
+
+    /// What pointed into a batch points to its new place.
+    fn move_entries(&mut self, id: BatchId, start: Location) {
+        let batch = self.log.batch(id);
+        let old = batch.start.raw();
+        let data = batch.records.data.iter().map(|record| record.lba);
+        let lbas: Vec<_> =
+            data.chain(batch.records.clean.iter().map(|record| record.lba)).collect();
+        // Pages with entries in batches under way are in memory.
+        for (at, lba) in (1..).zip(lbas) {
+            let (from, to) = (Location::new(old + at), Location::new(start.raw() + at));
+            if self.point_elsewhere(lba, from, to) > 0 {
+                self.lose(from);
+                self.gain(to);
+            }
+        }
+    }
+}

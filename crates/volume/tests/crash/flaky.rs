@@ -1,0 +1,174 @@
+//! A backing that fails for a while, and heals: any number of requests, singly, in bursts or all of them, beside power cuts, snapshots,
+//! resizes and scrubs.
+//!
+//! - **Safety**: a block reads as what was written, or is an error; what is durable stays durable.
+//! - **Liveness**: each request is answered in bounded time. When the backing is whole again writes succeed, and the room comes back.
+
+use onefold_format::volume::VolumeMode;
+use onefold_testkit::for_each_seed;
+use onefold_units::convert::index64;
+use onefold_units::{Nanos, Rng};
+use onefold_volume::{Frozen, IoFailed, Refusal};
+
+use crate::random::random_op;
+use crate::rig::{Op, Rig};
+use crate::setup::Setup;
+use crate::weather::Weather;
+
+/// How long a request may wait on a backing that fails.
+const ANSWERED: Nanos = Nanos::new(10_000_000_000);
+
+/// How long after the backing healed the volume takes writes again: what fails may be tried for a minute before something else is.
+const RECOVERED: Nanos = Nanos::new(100_000_000_000);
+
+/// How long after the backing healed the volume is as if nothing had been: longer than a log segment that could not be cleaned is left alone.
+const HEALED: Nanos = Nanos::new(700_000_000_000);
+
+fn operation(rng: &mut Rng, rig: &Rig) -> Op {
+    match rng.below(60) {
+        0 => Op::Snapshot,
+        1 => Op::Delete,
+        _ => random_op(rng, rig.oracle.blocks()),
+    }
+}
+
+/// Uses the volume while the backing fails. What it refuses it has a reason for.
+fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather) {
+    rig.weather = weather;
+    for _ in 0..rng.below(60) {
+        let op = operation(rng, rig);
+        match rig.try_run(op) {
+            Ok(taken) if !taken => return,
+            Ok(_) | Err(Refusal::MediaError) => {}
+            Err(Refusal::Backing(why)) => {
+                assert_eq!(rig.volume.stalled(), Some(why));
+            }
+            Err(Refusal::ReadOnly) => {
+                let frozen = rig.volume.frozen();
+                assert!(frozen.is_some(), "{op:?} is refused");
+                return;
+            }
+            Err(refusal) => panic!("{op:?} is refused: {refusal:?}, {weather:?}, {:?}", rig.setup),
+        }
+        for _ in 0..rng.below(4) {
+            rig.step();
+        }
+    }
+    rig.pass(ANSWERED);
+    let waiting = rig.oracle.waiting();
+    let frozen = rig.volume.frozen();
+    assert!(
+        waiting.is_empty() || !rig.has_power(),
+        "requests {waiting:?} are not answered, {frozen:?}, {weather:?}, {:?}",
+        rig.setup
+    );
+}
+
+/// The backing is whole: everything succeeds, and nothing is missing after a while.
+fn recover(rig: &mut Rig, rng: &mut Rng) {
+    rig.weather = Weather::CALM;
+    rig.pass(RECOVERED);
+    assert_eq!((rig.volume.stalled(), rig.volume.frozen()), (None, None), "{:?}", rig.setup);
+    let failed = rig.oracle.failed;
+    for _ in 0..40 {
+        assert!(rig.run(random_op(rng, rig.oracle.blocks())));
+    }
+    assert!(rig.run(Op::Flush) && rig.settle());
+    assert_eq!(rig.oracle.failed, failed, "a request failed on a whole backing");
+}
+
+fn assert_whole(rig: &mut Rig) {
+    let blocks = rig.oracle.blocks();
+    for _ in 0..2 {
+        for lba in (0..blocks).step_by(100) {
+            assert!(rig.run(Op::Write { lba, blocks: 100.min(blocks - lba), fua: false }));
+        }
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+        rig.pass(HEALED);
+    }
+    if let Some(volume) = rig.volume.as_log() {
+        let faulty = volume.faulty();
+        assert_eq!((faulty.failed, faulty.held), (0, 0), "{faulty:?}, {:?}", rig.setup);
+    }
+    rig.assert_counts();
+}
+
+fn history(seed: u64, setup: Setup, mut rng: Rng) {
+    let mut rig = Rig::new(setup, seed);
+    let blocks = rig.oracle.blocks() * (1 + rng.below(2)) / 2;
+    for lba in (0..blocks).step_by(100) {
+        assert!(rig.run(Op::Write { lba, blocks: 100.min(blocks - lba), fua: false }));
+    }
+    for _ in 0..2 + rng.below(3) {
+        for _ in 0..1 + rng.below(3) {
+            let weather = Weather::random(&mut rng);
+            endure(&mut rig, &mut rng, weather);
+        }
+        let frozen = rig.volume.frozen();
+        if frozen.is_none() && rng.below(2) == 0 {
+            recover(&mut rig, &mut rng);
+        }
+        if frozen.is_some() || rng.below(2) == 0 {
+            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+        }
+    }
+    if rig.volume.frozen().is_none() {
+        recover(&mut rig, &mut rng);
+        assert_whole(&mut rig);
+    }
+    rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+}
+
+#[test]
+fn errors_that_come_and_go() {
+    for_each_seed(("onefold-volume", "crash", "errors_that_come_and_go"), 60, |seed| {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::random(&mut rng);
+        history(seed, setup, rng);
+    });
+}
+
+#[test]
+fn errors_that_come_and_go_on_zones() {
+    for_each_seed(("onefold-volume", "crash", "errors_that_come_and_go_on_zones"), 40, |seed| {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::random_zoned(&mut rng);
+        history(seed, setup, rng);
+    });
+}
+
+#[test]
+fn errors_that_come_and_go_in_the_modes_of_the_papers() {
+    let test = "errors_that_come_and_go_in_the_modes_of_the_papers";
+    for_each_seed(("onefold-volume", "crash", test), 30, |seed| {
+        let mut rng = Rng::new(seed);
+        let mode = [VolumeMode::Sung, VolumeMode::Han][index64(seed % 2)];
+        let setup = Setup::random_faithful(mode, &mut rng);
+        history(seed, setup, rng);
+    });
+}
+
+/// A backing that fails for longer than anybody waits, and one that never heals: each request is answered, and reads of what is
+/// there go on.
+#[test]
+fn a_backing_that_is_down() {
+    for_each_seed(("onefold-volume", "crash", "a_backing_that_is_down"), 30, |seed| {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::random(&mut rng);
+        let mut rig = Rig::new(setup, seed);
+        assert!(rig.run(Op::Write { lba: 0, blocks: 60, fua: false }) && rig.run(Op::Flush));
+        assert!(rig.settle());
+        endure(&mut rig, &mut rng, Weather { reads: 0, ..Weather::DOWN });
+        rig.pass(Nanos::new(3_600_000_000_000));
+        assert!(rig.oracle.waiting().is_empty());
+        if rig.volume.stalled().is_some() {
+            let write = rig.try_run(Op::Write { lba: 0, blocks: 1, fua: false });
+            assert_eq!(write, Err(Refusal::Backing(IoFailed::Error)));
+            assert_eq!(rig.try_run(Op::Flush), Err(Refusal::Backing(IoFailed::Error)));
+        }
+        assert_eq!(rig.try_run(Op::Read { lba: 0, blocks: 60 }), Ok(true));
+        assert_ne!(rig.volume.frozen(), Some(Frozen::Writes));
+        recover(&mut rig, &mut rng);
+        rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+    });
+}
