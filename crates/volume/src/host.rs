@@ -11,7 +11,7 @@ use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Lba, Location};
 
 use crate::family::{MemberId, Spot};
-use crate::io::Refusal;
+use crate::io::{IoFailed, Refusal};
 use crate::log::{BLOCK, BatchId, CLEAN_RECORDS_MAX, Stream};
 use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::page::Entry;
@@ -208,6 +208,10 @@ impl Volume {
             && !self.can_free()
             && !self.give_up_set()
         {
+            // What could not be read may be cleaned later: the volume is not full.
+            if self.segments.held_deadline(self.now).is_some() {
+                return Refusal::Backing(IoFailed::Error);
+            }
             return Refusal::NoSpace;
         }
         if is_short {

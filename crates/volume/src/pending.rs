@@ -33,6 +33,8 @@ pub(crate) enum Purpose {
     Trim(LogSegmentId),
     /// The zone of a log segment takes no more.
     Finish(LogSegmentId),
+    /// The same, after it failed.
+    FinishAgain(LogSegmentId),
     /// Parts that map pages are made from; the number is that of the request among those.
     Load(u64),
     /// The next header of a log segment that is cleaned.

@@ -163,6 +163,10 @@ impl Segments {
         (0..).map(LogSegmentId::new).zip(&self.table)
     }
 
+    pub(crate) fn is_free(&self, id: LogSegmentId) -> bool {
+        self.of(id).state == SegmentState::Free
+    }
+
     pub(crate) fn free_count(&self) -> u32 {
         u32_from(self.free.len())
     }

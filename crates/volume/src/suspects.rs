@@ -17,7 +17,7 @@ use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::log::{BatchId, Progress, Stream};
-use crate::retries::{TRIES_FEW, TRIES_MANY, TRIES_SOME};
+use crate::retries::{TRIES_FEW, TRIES_FINISH, TRIES_MANY, TRIES_SOME};
 use crate::volume::{Frozen, Volume};
 
 /// Strikes after which a log segment is not taken again.
@@ -47,9 +47,10 @@ impl Volume {
             let retired = segment.state == SegmentState::Suspect && segment.live == 0;
             faulty.failed += u32::from(segment.failed && !retired);
             faulty.retired += u32::from(retired);
-            faulty.held += u32::from(segment.holds > 0);
+            let held = segment.held_until > self.now;
+            faulty.held += u32::from(held);
             faulty.strikes += u32::from(segment.strikes);
-            if segment.failed || retired || segment.holds > 0 {
+            if segment.failed || retired || held {
                 let rest = self.segment_blocks().saturating_sub(segment.live);
                 faulty.lost_blocks += u64::from(rest);
             }
@@ -72,10 +73,10 @@ impl Volume {
             _ => TRIES_FEW,
         };
         // Places before failed as well, and nothing was written since: it is not the place.
-        let many = if zoned { TRIES_SOME } else { TRIES_MANY };
+        let (many, doublings) = if zoned { (TRIES_FINISH, 2) } else { (TRIES_MANY, 16) };
         match u32_from(self.suspects.len()) {
             0 => tries,
-            places => tries.max(many << (places - 1).min(16)),
+            places => tries.max(many << (places - 1).min(doublings)),
         }
     }
 

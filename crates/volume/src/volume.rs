@@ -22,7 +22,7 @@ use crate::map::Map;
 use crate::pending::{Pending, Purpose};
 use crate::preload::Preload;
 use crate::resize::Resizing;
-use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_FINISH, TRIES_MANY, TRIES_SOME};
+use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_FINISH, TRIES_MANY};
 use crate::roots::RootCursor;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
@@ -272,6 +272,7 @@ impl Volume {
             .chain(self.scrub.deadline())
             .chain(self.retries.deadline())
             .chain(self.held_deadline())
+            .chain(self.finish_deadline())
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }
@@ -327,7 +328,8 @@ impl Volume {
             Purpose::LabelFlush => self.label_durable(result),
             Purpose::RootReset => self.root_reset_over(result),
             Purpose::Trim(segment) => self.trim_over(segment, result),
-            Purpose::Finish(segment) => self.finish_over(segment),
+            Purpose::Finish(segment) => self.finish_over(segment, result),
+            Purpose::FinishAgain(segment) => self.finish_again_over(segment, result),
             Purpose::RootFinish => self.root_zone_ready(),
             Purpose::Load(number) => self.load_over(number, ended.buffer, result),
             Purpose::CleanHeader(segment) => {
@@ -352,10 +354,9 @@ impl Volume {
             (IoKind::Write, _) if self.layout.is_sequential(self.layout.segment_of(at)) => {
                 TRIES_FEW
             }
+            (_, Purpose::FinishAgain(_)) => 1,
             (IoKind::Finish, _) => TRIES_FINISH,
             (_, Purpose::Label | Purpose::LabelReset) => TRIES_MANY,
-            // Whoever needs the page waits; what comes after that is costly (`crate::family`).
-            (_, Purpose::Load(_)) => TRIES_SOME,
             _ => TRIES_FEW,
         };
         let mut since = None;

@@ -1,7 +1,7 @@
 //! When a batch may be written, and when zones are finished (`crate::zones`, invariants 1 and 3).
 
 use onefold_format::volume::SegmentState;
-use onefold_units::{Location, LogSegmentId};
+use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::append::BATCH_MIN;
 use crate::io::{IoFailed, IoKind};
@@ -15,6 +15,8 @@ pub(crate) struct Finishes {
     /// Those that still have batches under way.
     wanted: Vec<LogSegmentId>,
     under_way: u32,
+    /// Those that could not be finished and may still be active: when that is tried again, unless it is, and after how many failures.
+    later: Vec<(LogSegmentId, Option<Nanos>, u32)>,
     /// A zone beside those of streams and roots is written: no zone of this use or a later one is begun.
     held: Option<u64>,
 }
@@ -149,6 +151,7 @@ impl Volume {
 
     /// Finishes zones that have no batch under way any more.
     pub(crate) fn step_finishes(&mut self) {
+        self.finish_again();
         let mut at = 0;
         while let Some(segment) = self.finishes.wanted.get(at).copied() {
             if !self.log.sent_to(segment).is_empty() {
@@ -158,7 +161,7 @@ impl Volume {
             self.finishes.wanted.swap_remove(at);
             self.finishes.under_way += 1;
             if !self.layout.is_sequential(segment) {
-                self.finish_over(segment);
+                self.finish_over(segment, Ok(()));
                 continue;
             }
             self.finish_zone(Purpose::Finish(segment), self.start_of(segment));
@@ -171,10 +174,56 @@ impl Volume {
         self.ask(IoKind::Finish, purpose, at, self.layout.geometry().zone_blocks);
     }
 
-    /// A zone was finished, or could not be: then it can only be read, which is as good.
-    pub(crate) fn finish_over(&mut self, segment: LogSegmentId) {
+    /// Has zones finished of which that failed before. The volume goes on meanwhile: most of them can only be read, which is as good.
+    fn finish_again(&mut self) {
+        for at in 0..self.finishes.later.len() {
+            let (segment, due, failures) = self.finishes.later[at];
+            if due.is_some_and(|due| due <= self.now) && self.segments.of(segment).pins == 0 {
+                self.finishes.later[at] = (segment, None, failures);
+                self.segments.pin(segment);
+                self.finish_zone(Purpose::FinishAgain(segment), self.start_of(segment));
+            }
+        }
+    }
+
+    /// A zone that could not be finished was, or again could not be.
+    pub(crate) fn finish_again_over(
+        &mut self,
+        segment: LogSegmentId,
+        result: Result<(), IoFailed>,
+    ) {
+        self.segments.unpin(segment);
+        self.note_finish(segment, result);
+    }
+
+    fn note_finish(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
+        let known = self.finishes.later.iter().position(|(of, ..)| *of == segment);
+        let failures = known.map_or(0, |at| self.finishes.later.swap_remove(at).2) + 1;
+        let again = result.is_err() && !self.segments.is_free(segment) && self.frozen.is_none();
+        if again {
+            let pause = Nanos::new(1_000_000_000 << failures.min(6));
+            self.finishes.later.push((segment, Some(self.now + pause), failures));
+        }
+    }
+
+    /// When a zone that could not be finished is tried next.
+    pub(crate) fn finish_deadline(&self) -> Option<Nanos> {
+        let later = self.finishes.later.iter();
+        let rests = |segment: &LogSegmentId| self.segments.of(*segment).pins == 0;
+        let due = later.filter(|(segment, ..)| rests(segment)).filter_map(|(_, due, _)| *due).min();
+        due.filter(|_| self.frozen.is_none())
+    }
+
+    /// A zone was reset: it is not active.
+    pub(crate) fn forget_finish(&mut self, segment: LogSegmentId) {
+        self.finishes.later.retain(|(later, ..)| *later != segment);
+    }
+
+    /// A zone was finished, or could not be: then it can only be read, which is as good, or is tried again later.
+    pub(crate) fn finish_over(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
         self.finishes.under_way -= 1;
         self.segments.unpin(segment);
+        self.note_finish(segment, result);
         if self.segments.of(segment).state == SegmentState::Suspect {
             self.segments.empty_out(segment);
             // What checkpoints put there is written anew. On a zone that is offline a replay would end at the first batch that it took

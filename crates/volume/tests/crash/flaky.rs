@@ -8,7 +8,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::index64;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Frozen, IoFailed, Refusal};
+use onefold_volume::{Frozen, IoFailed, Refusal, Volume};
 
 use crate::random::random_op;
 use crate::rig::{Op, Rig};
@@ -19,30 +19,33 @@ use crate::weather::Weather;
 const ANSWERED: Nanos = Nanos::new(10_000_000_000);
 
 /// How long after the backing healed the volume takes writes again: what fails may be tried for a minute before something else is.
-const RECOVERED: Nanos = Nanos::new(100_000_000_000);
+const RECOVERED: Nanos = Nanos::new(200_000_000_000);
 
 /// How long after the backing healed the volume is as if nothing had been: longer than a log segment that could not be cleaned is left alone.
 const HEALED: Nanos = Nanos::new(700_000_000_000);
 
-fn operation(rng: &mut Rng, rig: &Rig) -> Op {
+fn operation(rng: &mut Rng, rig: &Rig, snapshots: bool) -> Op {
     match rng.below(60) {
-        0 => Op::Snapshot,
-        1 => Op::Delete,
+        0 if snapshots => Op::Snapshot,
+        1 if snapshots => Op::Delete,
         _ => random_op(rng, rig.oracle.blocks()),
     }
 }
 
 /// Uses the volume while the backing fails. What it refuses it has a reason for.
-fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather) {
+fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather, snapshots: bool) {
     rig.weather = weather;
     for _ in 0..rng.below(60) {
-        let op = operation(rng, rig);
+        let op = operation(rng, rig, snapshots);
         match rig.try_run(op) {
             Ok(taken) if !taken => return,
             Ok(_) | Err(Refusal::MediaError) => {}
             Err(Refusal::Backing(why)) => {
-                assert_eq!(rig.volume.stalled(), Some(why));
+                // The cleaner may be what could not read.
+                assert!(rig.volume.stalled() == Some(why) || weather.reads > 0, "{op:?}");
             }
+            // Snapshots take what space there is.
+            Err(Refusal::NoSpace) if rig.volume.as_log().is_some_and(Volume::can_fill) => {}
             Err(Refusal::ReadOnly) => {
                 let frozen = rig.volume.frozen();
                 assert!(frozen.is_some(), "{op:?} is refused");
@@ -68,7 +71,13 @@ fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather) {
 fn recover(rig: &mut Rig, rng: &mut Rng) {
     rig.weather = Weather::CALM;
     rig.pass(RECOVERED);
-    assert_eq!((rig.volume.stalled(), rig.volume.frozen()), (None, None), "{:?}", rig.setup);
+    assert_eq!(
+        (rig.volume.stalled(), rig.volume.frozen()),
+        (None, None),
+        "{} {:?}",
+        rig.tell(),
+        rig.setup
+    );
     let failed = rig.oracle.failed;
     for _ in 0..40 {
         assert!(rig.run(random_op(rng, rig.oracle.blocks())));
@@ -77,7 +86,7 @@ fn recover(rig: &mut Rig, rng: &mut Rng) {
     assert_eq!(rig.oracle.failed, failed, "a request failed on a whole backing");
 }
 
-fn assert_whole(rig: &mut Rig) {
+fn assert_whole(rig: &mut Rig, snapshots: bool) {
     let blocks = rig.oracle.blocks();
     for _ in 0..2 {
         for lba in (0..blocks).step_by(100) {
@@ -90,10 +99,14 @@ fn assert_whole(rig: &mut Rig) {
         let faulty = volume.faulty();
         assert_eq!((faulty.failed, faulty.held), (0, 0), "{faulty:?}, {:?}", rig.setup);
     }
-    rig.assert_counts();
+    // Where the map of a snapshot could not be read, what it shares may be counted as live until the volume is opened again.
+    if !snapshots {
+        rig.assert_counts();
+    }
 }
 
 fn history(seed: u64, setup: Setup, mut rng: Rng) {
+    let snapshots = rng.below(2) == 0;
     let mut rig = Rig::new(setup, seed);
     let blocks = rig.oracle.blocks() * (1 + rng.below(2)) / 2;
     for lba in (0..blocks).step_by(100) {
@@ -102,7 +115,7 @@ fn history(seed: u64, setup: Setup, mut rng: Rng) {
     for _ in 0..2 + rng.below(3) {
         for _ in 0..1 + rng.below(3) {
             let weather = Weather::random(&mut rng);
-            endure(&mut rig, &mut rng, weather);
+            endure(&mut rig, &mut rng, weather, snapshots);
         }
         let frozen = rig.volume.frozen();
         if frozen.is_none() && rng.below(2) == 0 {
@@ -114,7 +127,7 @@ fn history(seed: u64, setup: Setup, mut rng: Rng) {
     }
     if rig.volume.frozen().is_none() {
         recover(&mut rig, &mut rng);
-        assert_whole(&mut rig);
+        assert_whole(&mut rig, snapshots);
     }
     rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
 }
@@ -158,7 +171,7 @@ fn a_backing_that_is_down() {
         let mut rig = Rig::new(setup, seed);
         assert!(rig.run(Op::Write { lba: 0, blocks: 60, fua: false }) && rig.run(Op::Flush));
         assert!(rig.settle());
-        endure(&mut rig, &mut rng, Weather { reads: 0, ..Weather::DOWN });
+        endure(&mut rig, &mut rng, Weather { reads: 0, ..Weather::DOWN }, false);
         rig.pass(Nanos::new(3_600_000_000_000));
         assert!(rig.oracle.waiting().is_empty());
         if rig.volume.stalled().is_some() {

@@ -683,6 +683,16 @@ impl Rig {
         }
     }
 
+    /// What is known of failures, for messages.
+    pub(crate) fn tell(&self) -> String {
+        let flying: Vec<_> = self.flying.iter().map(|flying| (flying.io, flying.refused)).collect();
+        let faulty = self.volume.as_log().map(Volume::faulty);
+        format!(
+            "at {:?}: {flying:?} under way, {faulty:?}, unfinished {}",
+            self.now, self.unfinished
+        )
+    }
+
     /// So much time passes.
     pub(crate) fn pass(&mut self, time: Nanos) {
         let end = self.now + time;
