@@ -288,7 +288,9 @@ impl Volume {
         let (stream, segment) = (batch.stream, batch.segment);
         match result {
             Ok(()) => self.note_written(),
-            Err(_) if self.frozen.is_none() && !self.can_move() => return self.write_in_place(id),
+            Err(_) if self.frozen.is_none() && !self.can_move(id) => {
+                return self.write_in_place(id);
+            }
             Err(_) => self.suspect(stream, segment),
         }
         let broken = self.segments.of(segment).state == SegmentState::Suspect;

@@ -16,7 +16,8 @@ use onefold_format::volume::SegmentState;
 use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId};
 
-use crate::log::{BatchId, Progress, Stream};
+use crate::append::BATCH_MIN;
+use crate::log::{Batch, BatchId, Progress, Stream};
 use crate::retries::{TRIES_FEW, TRIES_FINISH, TRIES_MANY, TRIES_SOME};
 use crate::volume::{Frozen, Volume};
 
@@ -64,7 +65,7 @@ impl Volume {
         let zoned = self.layout.is_zoned();
         let costly = self.checkpoint.is_running() || batch.stream == Stream::Meta;
         let tries = match self.segments.free_count() {
-            _ if self.segments.available() == 0 => return u32::MAX,
+            _ if !self.has_room_for(id) => return u32::MAX,
             _ if self.segments.of(batch.segment).state == SegmentState::Suspect => return 1,
             // A zone that takes no more does not take the batch either, however often that is tried.
             _ if zoned => TRIES_FEW,
@@ -112,12 +113,12 @@ impl Volume {
     /// that is no use.
     pub(crate) fn move_batch(&mut self, id: BatchId) -> bool {
         let stream = self.log.batch(id).stream;
-        if self.frozen.is_some() || self.segments.available() == 0 {
+        // What the stream put together meanwhile stays behind the batch that failed, so it is sent first.
+        self.send_open(stream);
+        if self.frozen.is_some() || !self.has_room_for(id) {
             self.freeze(Frozen::Writes);
             return false;
         }
-        // What the stream put together meanwhile stays behind the batch that failed, so it is sent first.
-        self.send_open(stream);
         let (old, blocks) = (self.log.batch(id).segment, self.log.batch(id).records.blocks());
         let least = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
         let (segment, start, _) = self.next_place(stream, least);
@@ -126,17 +127,33 @@ impl Volume {
         batch.segment = segment;
         batch.start = start;
         batch.attempt += 1;
+        let seq = batch.seq.unwrap_or(u64::MAX);
         self.segments.unpin(old);
         self.log.stream_mut(stream).used += self.extent(id);
         self.dispatch(id);
         self.stats.retried_batches += 1;
-        self.checkpoint.spoil();
+        self.checkpoint.note_moved(stream, seq);
         true
     }
 
-    /// Whether a batch that failed can go elsewhere; else it is tried in its place. All batches of its log segment fit another one.
-    pub(crate) fn can_move(&self) -> bool {
-        self.segments.available() > 0 || self.layout.is_zoned()
+    /// Whether a batch that failed, and all others of its log segment, can go elsewhere: they fit what its stream has left in another
+    /// one, or a free one that neither the cleaner nor the next checkpoint will miss: without these nothing gets free. Else it is tried
+    /// where it is.
+    fn has_room_for(&self, id: BatchId) -> bool {
+        let Batch { stream, segment, .. } = *self.log.batch(id);
+        let state = self.log.stream(stream);
+        let others = self.log.sent_to(segment);
+        let blocks: u32 = others.iter().map(|id| self.extent(*id) + BATCH_MIN).sum();
+        let goes_on = state.segment.is_some_and(|open| open != segment);
+        let kept = u32::from(stream.is_user());
+        self.takeable(Stream::Clean) > kept
+            || goes_on && self.segment_blocks() - state.used >= blocks
+    }
+
+    /// Whether a batch that failed is to be written elsewhere. On zones it is, even if there is no place: what was written in part can
+    /// never be written there.
+    pub(crate) fn can_move(&self, id: BatchId) -> bool {
+        self.layout.is_zoned() || self.has_room_for(id)
     }
 
     /// Has a batch written once more where it failed.

@@ -84,7 +84,6 @@ impl Volume {
             self.trims.again(segment, self.now);
         } else {
             self.trims.later.retain(|(later, ..)| *later != segment);
-            self.forget_finish(segment);
             self.trims.over.push(segment);
         }
     }

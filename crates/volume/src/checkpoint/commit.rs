@@ -122,6 +122,7 @@ impl Volume {
         for id in all {
             self.stats.freed_segments += 1;
             self.segments.give_back(id);
+            self.forget_finish(id);
             self.trims.push(id, self.now);
         }
     }

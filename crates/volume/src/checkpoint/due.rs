@@ -32,7 +32,9 @@ impl Volume {
         let ends_soon = Stream::HOST.iter().any(|stream| self.log.stream(*stream).used >= half);
         let host_soon = self.takeable(Stream::User) == 0 && ends_soon;
         if host_soon || self.takeable(Stream::Clean) == 0 {
-            return empty > 0 || segments.can_list_more() || self.meta_is_sparse();
+            // While what the sweep needs cannot be read, it moves nothing, and checkpoints only take room.
+            let moves = self.retries.is_empty() && self.meta_is_sparse();
+            return empty > 0 || segments.can_list_more() || moves;
         }
         segments.free_count() < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
     }

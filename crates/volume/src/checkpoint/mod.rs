@@ -278,6 +278,14 @@ impl Checkpoint {
         self.work.is_some()
     }
 
+    /// A batch went to another place. What the host wrote after X does not matter.
+    pub(crate) fn note_moved(&mut self, stream: Stream, seq: u64) {
+        let matters = |work: &Work| stream == Stream::Meta || seq <= work.seq;
+        if self.work.as_deref().is_some_and(matters) {
+            self.spoil();
+        }
+    }
+
     /// Invariant 4.
     pub(crate) fn spoil(&mut self) {
         if let Some(work) = &mut self.work
@@ -362,6 +370,11 @@ impl Volume {
         while self.checkpoint.work.is_some() && self.advance() {}
     }
 
+    /// Whether a checkpoint waits until the batches up to X are where they stay.
+    const fn is_careful(&self) -> bool {
+        self.checkpoint.spoiled_in_a_row > 0 || !self.retries.is_empty()
+    }
+
     /// Does the next thing. `false` if that has to wait.
     fn advance(&mut self) -> bool {
         let Some(mut work) = self.checkpoint.work.take() else { return false };
@@ -373,6 +386,8 @@ impl Volume {
                 work.last_seq = self.log.seq();
                 true
             }
+            // What is written in vain takes room until the next checkpoint counts, so the room could be used up by trying.
+            Phase::Pages if self.is_careful() && self.log.complete() < work.seq => false,
             _ if !self.can_append(Stream::Meta, 2) => false,
             Phase::Pages => self.write_page(&mut work),
             Phase::Directory => self.write_directory(&mut work),

@@ -214,7 +214,7 @@ impl Volume {
         due.filter(|_| self.frozen.is_none())
     }
 
-    /// A zone was reset: it is not active.
+    /// A zone will be reset, which makes it no longer active either.
     pub(crate) fn forget_finish(&mut self, segment: LogSegmentId) {
         self.finishes.later.retain(|(later, ..)| *later != segment);
     }
@@ -231,5 +231,10 @@ impl Volume {
             self.move_meta_soon();
         }
         self.start_waiting();
+    }
+}
+impl Volume {
+    pub(crate) fn finishes_dbg(&self) -> String {
+        format!("{:?}", self.finishes)
     }
 }

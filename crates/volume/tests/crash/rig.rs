@@ -435,7 +435,12 @@ impl Rig {
     pub(crate) fn pump(&mut self) {
         self.turn();
         let wants = self.wants();
-        assert!(wants.is_none() || wants != self.wanted, "called at {:?} in vain", self.now);
+        assert!(
+            wants.is_none() || wants != self.wanted,
+            "called at {:?} in vain {wants:?} {:?}",
+            self.now,
+            self.volume.as_log().map(Volume::dbgd)
+        );
         self.wanted = wants;
     }
 
@@ -687,6 +692,7 @@ impl Rig {
     pub(crate) fn tell(&self) -> String {
         let flying: Vec<_> = self.flying.iter().map(|flying| (flying.io, flying.refused)).collect();
         let faulty = self.volume.as_log().map(Volume::faulty);
+        eprintln!("{}", self.volume.as_log().map(Volume::dbg).unwrap_or_default());
         format!(
             "at {:?}: {flying:?} under way, {faulty:?}, unfinished {}",
             self.now, self.unfinished
