@@ -208,8 +208,8 @@ impl Volume {
             && !self.can_free()
             && !self.give_up_set()
         {
-            // What could not be read may be cleaned later: the volume is not full.
-            if self.segments.held_deadline(self.now).is_some() {
+            // Log segments that could not be read or written get free later: the volume is not full.
+            if self.segments.any_failed() || self.segments.held_deadline(self.now).is_some() {
                 return Refusal::Backing(IoFailed::Error);
             }
             return Refusal::NoSpace;
@@ -217,7 +217,7 @@ impl Volume {
         if is_short {
             self.stats.clean_stalls += 1;
             let gains = self.segments.empty_count() > 0 || self.segments.can_list_more();
-            if !self.checkpoint.is_running() && (gains || self.meta_is_sparse()) {
+            if !self.checkpoint.is_running() && (gains || self.gains_by_moving_meta()) {
                 self.checkpoint.want();
             }
         }

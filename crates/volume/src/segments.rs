@@ -288,6 +288,11 @@ impl Segments {
         self.leaves && self.table.iter().any(goes)
     }
 
+    /// Whether a write failed in some log segment, which was not given back since.
+    pub(crate) fn any_failed(&self) -> bool {
+        self.leaves && self.table.iter().any(|segment| segment.failed)
+    }
+
     /// A log segment could not be cleaned: it is not tried again for some time, which doubles each time.
     pub(crate) fn hold(&mut self, id: LogSegmentId, now: Nanos) {
         let segment = self.of_mut(id);

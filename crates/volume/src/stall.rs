@@ -12,7 +12,6 @@
 use onefold_units::Nanos;
 
 use crate::io::{IoFailed, Refusal};
-use crate::log::Stream;
 use crate::retries::Failing;
 use crate::volume::Volume;
 
@@ -64,70 +63,5 @@ impl Volume {
             Some(why) if refusal == Refusal::Busy => Refusal::Backing(why),
             _ => refusal,
         }
-    }
-}
-
-impl Volume {
-    /// DEBUG
-    pub fn dbg(&self) -> String {
-        let act: Vec<_> = self
-            .log
-            .active()
-            .iter()
-            .map(|id| {
-                let b = self.log.batch(*id);
-                (
-                    b.stream,
-                    b.segment,
-                    b.start,
-                    b.progress,
-                    b.failing,
-                    b.seq,
-                    self.segments.of(b.segment).state,
-                )
-            })
-            .collect();
-        let f: Vec<_> = self
-            .segments
-            .iter()
-            .filter(|i| i.1.failed)
-            .map(|(a, i)| (a, i.state, i.pins, i.live))
-            .collect();
-        format!(
-            "{:?}\nretries {:?}\nactive {act:?}\nroot {:?}\nfailed {f:?}",
-            self.finishes_dbg(),
-            self.retries,
-            self.checkpoint.root_failing()
-        )
-    }
-}
-
-impl Volume {
-    /// DEBUG
-    pub fn dbgd(&self) -> String {
-        format!(
-            "{:?} {:?} avail {} free {} take {} {:?} {:?}",
-            self.faulty(),
-            self.segments
-                .iter()
-                .map(|(_, s)| (s.state, s.live, s.pins, s.failed, s.strikes))
-                .collect::<Vec<_>>(),
-            self.segments.available(),
-            self.segments.free_count(),
-            self.takeable(Stream::Meta),
-            self.log.stream(Stream::Meta),
-            (
-                self.log.active().iter().filter_map(|id| self.batch_deadline(*id)).min(),
-                self.flushes.deadline(&self.options),
-                self.checkpoint.deadline(&self.options, self.now),
-                self.marker_due(),
-                self.trims.deadline(self.options.trim),
-                self.scrub.deadline(),
-                self.retries.deadline(),
-                self.finish_deadline(),
-                self.deletes_on(),
-                self.preloads()
-            )
-        )
     }
 }

@@ -32,10 +32,14 @@ impl Volume {
         let ends_soon = Stream::HOST.iter().any(|stream| self.log.stream(*stream).used >= half);
         let host_soon = self.takeable(Stream::User) == 0 && ends_soon;
         if host_soon || self.takeable(Stream::Clean) == 0 {
-            // While what the sweep needs cannot be read, it moves nothing, and checkpoints only take room.
-            let moves = self.retries.is_empty() && self.meta_is_sparse();
-            return empty > 0 || segments.can_list_more() || moves;
+            return empty > 0 || segments.can_list_more() || self.gains_by_moving_meta();
         }
         segments.free_count() < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
+    }
+
+    /// Whether checkpoints empty log segments of the map. While what the sweep needs cannot be read it moves nothing, and they only
+    /// take room.
+    pub(crate) fn gains_by_moving_meta(&self) -> bool {
+        self.retries.is_empty() && self.meta_is_sparse()
     }
 }

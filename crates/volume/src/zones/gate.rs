@@ -233,8 +233,3 @@ impl Volume {
         self.start_waiting();
     }
 }
-impl Volume {
-    pub(crate) fn finishes_dbg(&self) -> String {
-        format!("{:?}", self.finishes)
-    }
-}

@@ -97,7 +97,7 @@ fn recover(mut rig: Rig, rng: &mut Rng) -> Rig {
     rig
 }
 
-fn assert_whole(rig: &mut Rig, snapshots: bool) {
+fn assert_whole(mut rig: Rig, snapshots: bool) -> Rig {
     let blocks = rig.oracle.blocks();
     for _ in 0..2 {
         for lba in (0..blocks).step_by(100) {
@@ -106,14 +106,18 @@ fn assert_whole(rig: &mut Rig, snapshots: bool) {
         assert!(rig.run(Op::Checkpoint) && rig.settle());
         rig.pass(HEALED);
     }
+    if snapshots {
+        // Where the map of a snapshot could not be read when that was deleted, what it shared is counted as live for longer than it is.
+        let wrong = rig.miscounts().unwrap_or_default();
+        assert!(wrong.iter().all(|of| of.found <= of.counted), "{wrong:?}, {:?}", rig.setup);
+        return rig;
+    }
     if let Some(volume) = rig.volume.as_log() {
         let faulty = volume.faulty();
         assert_eq!((faulty.failed, faulty.held), (0, 0), "{faulty:?}, {:?}", rig.setup);
     }
-    // Where the map of a snapshot could not be read, what it shares may be counted as live until the volume is opened again.
-    if !snapshots {
-        rig.assert_counts();
-    }
+    rig.assert_counts();
+    rig
 }
 
 fn history(seed: u64, setup: Setup, mut rng: Rng) {
@@ -138,7 +142,7 @@ fn history(seed: u64, setup: Setup, mut rng: Rng) {
     }
     if rig.volume.frozen().is_none() {
         rig = recover(rig, &mut rng);
-        assert_whole(&mut rig, snapshots);
+        rig = assert_whole(rig, snapshots);
     }
     rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
 }

@@ -7,8 +7,8 @@ use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, Nanos, Rng, ZoneState};
 use onefold_volume::{
-    Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, MountError, Range,
-    ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
+    Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, Miscount, MountError,
+    Range, ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
 };
 
 use crate::disk::{Disk, Fate};
@@ -435,12 +435,7 @@ impl Rig {
     pub(crate) fn pump(&mut self) {
         self.turn();
         let wants = self.wants();
-        assert!(
-            wants.is_none() || wants != self.wanted,
-            "called at {:?} in vain {wants:?} {:?}",
-            self.now,
-            self.volume.as_log().map(Volume::dbgd)
-        );
+        assert!(wants.is_none() || wants != self.wanted, "called at {:?} in vain", self.now);
         self.wanted = wants;
     }
 
@@ -692,7 +687,6 @@ impl Rig {
     pub(crate) fn tell(&self) -> String {
         let flying: Vec<_> = self.flying.iter().map(|flying| (flying.io, flying.refused)).collect();
         let faulty = self.volume.as_log().map(Volume::faulty);
-        eprintln!("{}", self.volume.as_log().map(Volume::dbg).unwrap_or_default());
         format!(
             "at {:?}: {flying:?} under way, {faulty:?}, unfinished {}",
             self.now, self.unfinished
@@ -802,24 +796,29 @@ impl Rig {
         Self::open(self.setup, disk, self.oracle, self.rng.next_u64())
     }
 
-    /// Reads the map as a whole, so that live blocks can be counted anew.
+    /// Live blocks are counted as what maps have.
     pub(crate) fn assert_counts(&mut self) {
-        if self.setup.options.map_pages == usize::MAX && self.settle() {
-            let (member, blocks) = (self.member, self.blocks());
-            let (volume, disk) = (&mut *self.volume, &mut self.disk);
-            let found = read_all(volume, disk, member, 0..blocks);
-            found.expect("everything can be read");
-            let family = read_family(volume, disk, None).expect("readable");
-            self.oracle.check_family(&family).unwrap_or_else(|what| panic!("{what}"));
-            self.settle();
-            if let Some(wrong) = self.volume.as_log().and_then(Volume::recount) {
-                assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
-            }
-            if self.failed.is_none() {
-                let stats = self.volume.stats();
-                assert_eq!(stats.damaged_segments, 0, "nothing is damaged: {:?}", self.setup);
-            }
+        let Some(wrong) = self.miscounts() else { return };
+        assert!(wrong.is_empty(), "live counts are wrong: {wrong:?}, {:?}", self.setup);
+        if self.failed.is_none() {
+            let stats = self.volume.stats();
+            assert_eq!(stats.damaged_segments, 0, "nothing is damaged: {:?}", self.setup);
         }
+    }
+
+    /// Log segments of which the live blocks are not counted right. The map is read as a whole for that, if it may be in memory.
+    pub(crate) fn miscounts(&mut self) -> Option<Vec<Miscount>> {
+        if self.setup.options.map_pages != usize::MAX || !self.settle() {
+            return None;
+        }
+        let (member, blocks) = (self.member, self.blocks());
+        let (volume, disk) = (&mut *self.volume, &mut self.disk);
+        let found = read_all(volume, disk, member, 0..blocks);
+        found.expect("everything can be read");
+        let family = read_family(volume, disk, None).expect("readable");
+        self.oracle.check_family(&family).unwrap_or_else(|what| panic!("{what}"));
+        self.settle();
+        self.volume.as_log().and_then(Volume::recount)
     }
 }
 
