@@ -304,6 +304,11 @@ impl Segments {
         }
     }
 
+    /// Whether some log segment could not be cleaned, and was not since.
+    pub(crate) fn holds_some(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// A log segment was cleaned, or is being used anew.
     pub(crate) fn release_held(&mut self, id: LogSegmentId) {
         self.held.retain(|held| *held != id);

@@ -37,9 +37,9 @@ impl Volume {
         segments.free_count() < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
     }
 
-    /// Whether checkpoints empty log segments of the map. While what the sweep needs cannot be read it moves nothing, and they only
-    /// take room.
+    /// Whether checkpoints empty log segments of the map. While reads fail the sweep moves little, and they only take room.
     pub(crate) fn gains_by_moving_meta(&self) -> bool {
-        self.retries.is_empty() && self.meta_is_sparse()
+        let fails = !self.retries.is_empty() || self.segments.holds_some();
+        !fails && self.meta_is_sparse()
     }
 }

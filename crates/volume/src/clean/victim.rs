@@ -4,6 +4,8 @@ use onefold_units::LogSegmentId;
 use onefold_units::convert::float;
 
 use crate::config::Victim;
+use crate::log::Stream;
+use crate::segments::Segment;
 use crate::volume::Volume;
 
 impl Volume {
@@ -14,7 +16,12 @@ impl Volume {
         let blocks = self.segment_blocks();
         let full = self.layout.full_blocks() - least;
         let now = self.segments.next_epoch();
-        let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable(self.now));
+        // What could not be emptied gives much for little when it can be read again. The room for that is kept.
+        let scarce = self.segments.holds_some()
+            && self.room_of(Stream::Clean) < 2 * u64::from(self.layout.full_blocks());
+        let movable =
+            |segment: &Segment| segment.is_movable(self.now) && (!scarce || segment.holds > 0);
+        let cleanable = || self.segments.iter().filter(|(_, segment)| movable(segment));
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.has_to_go()) {
             return Some(id);
         }

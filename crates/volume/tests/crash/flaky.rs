@@ -44,8 +44,10 @@ fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather, snapshots: bool) {
             Ok(taken) if !taken => return,
             Ok(_) | Err(Refusal::MediaError) => {}
             Err(Refusal::Backing(why)) => {
-                // The cleaner may be what could not read.
-                assert!(rig.volume.stalled() == Some(why) || weather.reads > 0, "{op:?}");
+                // The cleaner may be what could not read, or room may be where writes failed.
+                let faulty = rig.volume.as_log().map(Volume::faulty).unwrap_or_default();
+                let short = weather.reads > 0 || faulty.failed > 0;
+                assert!(rig.volume.stalled() == Some(why) || short, "{op:?}");
             }
             // Snapshots take what space there is.
             Err(Refusal::NoSpace) if rig.volume.as_log().is_some_and(Volume::can_fill) => {}
