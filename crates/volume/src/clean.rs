@@ -137,7 +137,8 @@ impl Volume {
             self.wants_victim()
         } else {
             let waits = !walks.iter().any(Walk::has_blocks);
-            waits && walks.len() < VICTIMS_MAX && self.free_soon() < self.low()
+            let fails = self.segments.holds_some();
+            waits && !fails && walks.len() < VICTIMS_MAX && self.free_soon() < self.low()
         };
         // Until then the counts of live blocks are too high to choose by.
         if !more || !self.is_counted() {

@@ -33,7 +33,7 @@ const BACKGROUND_BLOCKS: u32 = 2048;
 
 /// How long a page that cannot be read is an error for the host, and how long it is one for all others at most: until it is read again.
 const DAMAGED_MIN: Nanos = Nanos::new(1_000_000_000);
-const DAMAGED_MAX: Nanos = Nanos::new(600_000_000_000);
+const DAMAGED_MAX: Nanos = Nanos::new(60_000_000_000);
 
 /// Pages that are read together.
 #[derive(Debug)]

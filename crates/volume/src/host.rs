@@ -215,6 +215,7 @@ impl Volume {
             return Refusal::NoSpace;
         }
         if is_short {
+            self.short_since = self.short_since.or(Some(self.now));
             self.stats.clean_stalls += 1;
             let gains = self.segments.empty_count() > 0 || self.segments.can_list_more();
             if !self.checkpoint.is_running() && (gains || self.gains_by_moving_meta()) {

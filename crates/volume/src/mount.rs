@@ -378,6 +378,8 @@ impl Volume {
             suspects: Vec::new(),
             retries: Retries::default(),
             stalled: None,
+            short_since: None,
+            last_failure: None,
             incarnation: 1,
             now: Nanos::ZERO,
             layout,

@@ -7,8 +7,8 @@ use onefold_format::volume::{
     BlockError, Body, DIRECTORY_ENTRIES, DirectoryBlock, DirectoryPlace, Member, RunBlock,
     RunEntry, RunIndexBlock, SegmentState,
 };
+use onefold_units::Location;
 use onefold_units::convert::{index, u64_from};
-use onefold_units::{Location, Nanos};
 
 use crate::backing::{Backing, fetch_each};
 use crate::checkpoint::{Checkpoint, Restored};
@@ -21,8 +21,7 @@ use crate::map::Map;
 use crate::mount::{Recovery, damaged, locations};
 use crate::replay::{Candidate, Overlay, Replay, Written};
 use crate::runs::{Run, Runs};
-use crate::segments::{Segment, Segments, fit};
-use crate::suspects::STRIKES_MAX;
+use crate::segments::{Errors, Segment, Segments, fit};
 use crate::volume::Volume;
 
 /// Where batches behind the root may lie.
@@ -69,10 +68,9 @@ impl Volume {
         }
         let table = body.segments.iter().map(|entry| Segment {
             state: match entry.state {
-                SegmentState::Open => SegmentState::Closed,
+                // One that was retired is tried once more (`crate::suspects`, invariant 3).
+                SegmentState::Open | SegmentState::Suspect => SegmentState::Closed,
                 SegmentState::Prefree => SegmentState::Free,
-                // It is tried once more (`crate::suspects`, invariant 3).
-                SegmentState::Suspect => SegmentState::Closed,
                 other => other,
             },
             stream: Stream::from_code(entry.stream).unwrap_or(Stream::User),
@@ -81,10 +79,11 @@ impl Volume {
             epoch: entry.epoch,
             pins: 0,
             listed: false,
-            failed: entry.state == SegmentState::Suspect,
-            strikes: if entry.state == SegmentState::Suspect { STRIKES_MAX - 1 } else { 0 },
-            holds: 0,
-            held_until: Nanos::ZERO,
+            errors: if entry.state == SegmentState::Suspect {
+                Errors::RETIRED
+            } else {
+                Errors::NONE
+            },
             leaving: false,
             gone: false,
             // A lap begins (`crate::journal`, invariant 4).

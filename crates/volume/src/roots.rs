@@ -177,6 +177,10 @@ impl Volume {
             }
             RootCursor::Zone { zone, home, .. } => {
                 let other = ROOT_ZONES.into_iter().find(|other| *other != zone).unwrap_or(zone);
+                if self.is_finishing(LogSegmentId::new(other)) {
+                    return false;
+                }
+                self.forget_finish(LogSegmentId::new(other));
                 self.roots = RootCursor::Zone { zone: other, next: 0, home };
                 let (at, blocks) =
                     (self.start_of(LogSegmentId::new(other)), self.layout.geometry().zone_blocks);
@@ -205,6 +209,27 @@ impl Volume {
         } else {
             self.root_zone_ready();
         }
+    }
+
+    /// A zone for roots that could not be finished was, or again could not be: it may be what the next root waits for.
+    pub(crate) fn root_finished_again(&mut self, segment: LogSegmentId) {
+        let waits = match self.roots {
+            RootCursor::Slot => false,
+            RootCursor::Zone { zone, next, .. } => {
+                zone != segment.raw() && next >= self.segment_blocks()
+            }
+        };
+        if waits && ROOT_ZONES.contains(&segment.raw()) {
+            self.root_zone_waited();
+        }
+    }
+
+    /// The zone that takes no more roots was finished, or could not be.
+    pub(crate) fn root_finish_over(&mut self, result: Result<(), IoFailed>) {
+        if let RootCursor::Zone { home, .. } = self.roots {
+            self.note_finish(LogSegmentId::new(home), result);
+        }
+        self.root_zone_ready();
     }
 
     /// A root counts: its zone is not reset before another one does.

@@ -21,11 +21,11 @@ use crate::checkpoint::RESERVE_LIST;
 use crate::log::Stream;
 use crate::suspects::STRIKES_MAX;
 
-pub(crate) use segment::Segment;
+pub(crate) use segment::{Errors, Segment};
 
 /// How long a log segment that could not be cleaned is left alone, the first time and at most.
 const HOLD_MIN: Nanos = Nanos::new(5_000_000_000);
-const HOLD_MAX: Nanos = Nanos::new(600_000_000_000);
+const HOLD_MAX: Nanos = Nanos::new(60_000_000_000);
 
 /// All log segments of a volume.
 #[derive(Debug)]
@@ -216,9 +216,9 @@ impl Segments {
         self.available -= 1;
         let epoch = self.next_epoch;
         self.next_epoch += 1;
-        let strikes = self.of(id).strikes;
+        let errors = Errors { strikes: self.of(id).errors.strikes, ..Errors::NONE };
         *self.of_mut(id) =
-            Segment { state: SegmentState::Open, stream, epoch, strikes, ..Segment::FREE };
+            Segment { state: SegmentState::Open, stream, epoch, errors, ..Segment::FREE };
         Some(id)
     }
 
@@ -251,10 +251,10 @@ impl Segments {
         assert!(segment.is_empty_closed(), "invariant 1");
         segment.state = SegmentState::Prefree;
         segment.live = 0;
-        if !segment.failed {
-            segment.strikes = 0;
+        if !segment.errors.failed {
+            segment.errors.strikes = 0;
         }
-        if segment.holds > 0 {
+        if segment.errors.holds > 0 {
             self.release_held(id);
         }
     }
@@ -262,11 +262,11 @@ impl Segments {
     /// Puts a log segment that was given back at the end of the free list, unless it is retired (`crate::suspects`, invariant 3).
     pub(crate) fn freed(&mut self, id: LogSegmentId) {
         let segment = self.of_mut(id);
-        if segment.strikes >= STRIKES_MAX {
+        if segment.errors.strikes >= STRIKES_MAX {
             segment.state = SegmentState::Suspect;
             return;
         }
-        (segment.state, segment.failed) = (SegmentState::Free, false);
+        (segment.state, segment.errors.failed) = (SegmentState::Free, false);
         if !self.of(id).leaving {
             self.available += u32::from(self.of(id).listed);
             self.free.push_back(id);
@@ -277,7 +277,7 @@ impl Segments {
     pub(crate) fn empty_out(&mut self, id: LogSegmentId) {
         let segment = self.of_mut(id);
         segment.state = SegmentState::Closed;
-        segment.failed = true;
+        segment.errors.failed = true;
         self.leaves = true;
         self.empty += u32::from(self.of(id).is_empty_closed());
     }
@@ -288,17 +288,23 @@ impl Segments {
         self.leaves && self.table.iter().any(goes)
     }
 
+    /// It was not the log segment that failed.
+    pub(crate) fn forgive(&mut self, id: LogSegmentId) {
+        let strikes = &mut self.of_mut(id).errors.strikes;
+        *strikes = strikes.saturating_sub(1);
+    }
+
     /// Whether a write failed in some log segment, which was not given back since.
     pub(crate) fn any_failed(&self) -> bool {
-        self.leaves && self.table.iter().any(|segment| segment.failed)
+        self.leaves && self.table.iter().any(|segment| segment.errors.failed)
     }
 
     /// A log segment could not be cleaned: it is not tried again for some time, which doubles each time.
     pub(crate) fn hold(&mut self, id: LogSegmentId, now: Nanos) {
         let segment = self.of_mut(id);
-        let doubled = HOLD_MIN.get() << u32::from(segment.holds).min(16);
-        segment.held_until = now + Nanos::new(doubled.min(HOLD_MAX.get()));
-        segment.holds = segment.holds.saturating_add(1);
+        let doubled = HOLD_MIN.get() << u32::from(segment.errors.holds).min(16);
+        segment.errors.held_until = now + Nanos::new(doubled.min(HOLD_MAX.get()));
+        segment.errors.holds = segment.errors.holds.saturating_add(1);
         if !self.held.contains(&id) {
             self.held.push(id);
         }
@@ -313,12 +319,12 @@ impl Segments {
     pub(crate) fn release_held(&mut self, id: LogSegmentId) {
         self.held.retain(|held| *held != id);
         let segment = self.of_mut(id);
-        (segment.holds, segment.held_until) = (0, Nanos::ZERO);
+        (segment.errors.holds, segment.errors.held_until) = (0, Nanos::ZERO);
     }
 
     /// When the next one of those that could not be cleaned may be tried again.
     pub(crate) fn held_deadline(&self, now: Nanos) -> Option<Nanos> {
-        self.held.iter().map(|id| self.of(*id).held_until).filter(|until| *until > now).min()
+        self.held.iter().map(|id| self.of(*id).errors.held_until).filter(|until| *until > now).min()
     }
 
     /// The backing is about to lose these log segments, or takes no more there.

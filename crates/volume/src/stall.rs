@@ -4,7 +4,8 @@
 //! not wait for ever:
 //!
 //! 1. A volume *stalls* when a write fails for [`PATIENCE`], or at once when the backing says that it is full. It stalls until that
-//!    write is through.
+//!    write is through. So it does when log segments were short for as long, and what would free some
+//!    fails.
 //! 2. A volume that stalls answers: whoever waits for a batch or a flush is told that it failed, changes are refused, and so is
 //!    what would have to wait. Reads go on.
 //! 3. Nothing is given up: what was taken stays in memory and is written when the backing takes it. A flush after that covers it.
@@ -12,6 +13,7 @@
 use onefold_units::Nanos;
 
 use crate::io::{IoFailed, Refusal};
+use crate::log::Stream;
 use crate::retries::Failing;
 use crate::volume::Volume;
 
@@ -33,7 +35,12 @@ impl Volume {
     }
 
     pub(crate) fn step_stall(&mut self) {
-        let fails = !self.retries.is_empty() || self.checkpoint.root_failing().is_some();
+        if self.short_since.is_some() && self.takeable(Stream::User) > 0 {
+            self.short_since = None;
+        }
+        let fails = !self.retries.is_empty()
+            || self.checkpoint.root_failing().is_some()
+            || self.short_since.is_some();
         if !fails && self.stalled.is_none() {
             return;
         }
@@ -45,8 +52,16 @@ impl Volume {
 
     fn find_stall(&self) -> Option<IoFailed> {
         let batches = self.log.active().iter().filter_map(|id| self.log.batch(*id).failing);
-        let failing = self.retries.writes().chain(batches).chain(self.checkpoint.root_failing());
+        let root = self.checkpoint.root_failing();
+        let failing = self.retries.writes().chain(batches).chain(root).chain(self.shortage());
         failing.filter(|failing| failing.stalls(self.now)).map(|failing| failing.why).next()
+    }
+
+    /// How nothing gets free although log segments are short.
+    fn shortage(&self) -> Option<Failing> {
+        let (at, why) = self.last_failure.filter(|(at, _)| self.now < *at + PATIENCE)?;
+        let since = self.short_since.filter(|since| *since <= at)?;
+        Some(Failing { since, why })
     }
 
     /// Invariant 2.

@@ -46,12 +46,12 @@ impl Volume {
         let mut faulty = Faulty::default();
         for (_, segment) in self.segments.iter() {
             let retired = segment.state == SegmentState::Suspect && segment.live == 0;
-            faulty.failed += u32::from(segment.failed && !retired);
+            faulty.failed += u32::from(segment.errors.failed && !retired);
             faulty.retired += u32::from(retired);
-            let held = segment.held_until > self.now;
+            let held = segment.errors.held_until > self.now;
             faulty.held += u32::from(held);
-            faulty.strikes += u32::from(segment.strikes);
-            if segment.failed || retired || held {
+            faulty.strikes += u32::from(segment.errors.strikes);
+            if segment.errors.failed || retired || held {
                 let rest = self.segment_blocks().saturating_sub(segment.live);
                 faulty.lost_blocks += u64::from(rest);
             }
@@ -102,8 +102,8 @@ impl Volume {
     /// Invariant 2.
     fn strike(&mut self, segment: LogSegmentId) {
         match self.suspects[..] {
-            [] => self.segments.of_mut(segment).strikes += 1,
-            [first] => self.segments.of_mut(first).strikes -= 1,
+            [] => self.segments.of_mut(segment).errors.strikes += 1,
+            [first] => self.segments.forgive(first),
             _ => {}
         }
         self.suspects.push(segment);
@@ -144,7 +144,8 @@ impl Volume {
         let state = self.log.stream(stream);
         let others = self.log.sent_to(segment);
         let blocks: u32 = others.iter().map(|id| self.extent(*id) + BATCH_MIN).sum();
-        let goes_on = state.segment.is_some_and(|open| open != segment);
+        // What a checkpoint has written so far is written again.
+        let goes_on = state.segment.is_some_and(|open| open != segment) && stream != Stream::Meta;
         let kept = u32::from(stream.is_user());
         self.takeable(Stream::Clean) > kept
             || goes_on && self.segment_blocks() - state.used >= blocks

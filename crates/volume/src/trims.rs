@@ -16,7 +16,7 @@ const SPARE_AGE: Nanos = Nanos::new(30_000_000_000);
 
 /// How long a zone that could not be reset is left alone, at first and at most.
 const AGAIN_MIN: Nanos = Nanos::new(1_000_000_000);
-const AGAIN_MAX: Nanos = Nanos::new(120_000_000_000);
+const AGAIN_MAX: Nanos = Nanos::new(60_000_000_000);
 
 /// What becomes of a log segment that was given back.
 #[derive(Clone, Copy)]
@@ -96,6 +96,9 @@ impl Volume {
         }
         self.reset_again();
         while let Some((segment, since)) = self.trims.queue.front().copied() {
+            if self.is_finishing(segment) {
+                return;
+            }
             let zoned = self.layout.is_sequential(segment);
             let pauses = self.options.trim_pause > Nanos::ZERO;
             let hurry = self.segments.free_count() < self.layout.low();
@@ -140,6 +143,7 @@ impl Volume {
         self.trims.next = self.now + self.options.trim_pause;
         let at = self.start_of(segment);
         if self.layout.is_sequential(segment) {
+            self.forget_finish(segment);
             self.stats.zone_resets += 1;
             let blocks = self.layout.geometry().zone_blocks;
             self.ask(IoKind::Reset, Purpose::Trim(segment), at, blocks);

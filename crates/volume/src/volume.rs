@@ -64,6 +64,10 @@ pub struct Volume {
     pub(crate) retries: Retries,
     /// Why the backing takes no writes now (`crate::stall`).
     pub(crate) stalled: Option<IoFailed>,
+    /// Since when a write of the host waits for log segments.
+    pub(crate) short_since: Option<Nanos>,
+    /// When a request to the backing failed last, and how.
+    pub(crate) last_failure: Option<(Nanos, IoFailed)>,
     pub(crate) done: VecDeque<Done>,
     pub(crate) flushes: Flushes,
     pub(crate) faults: Faults,
@@ -330,7 +334,7 @@ impl Volume {
             Purpose::Trim(segment) => self.trim_over(segment, result),
             Purpose::Finish(segment) => self.finish_over(segment, result),
             Purpose::FinishAgain(segment) => self.finish_again_over(segment, result),
-            Purpose::RootFinish => self.root_zone_ready(),
+            Purpose::RootFinish => self.root_finish_over(result),
             Purpose::Load(number) => self.load_over(number, ended.buffer, result),
             Purpose::CleanHeader(segment) => {
                 self.clean_header_over(segment, &ended.buffer, result);
@@ -368,6 +372,7 @@ impl Volume {
             since = Some(failing.since);
         }
         self.stats.failed_requests += 1;
+        self.last_failure = Some((self.now, why));
         self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
     }
 

@@ -44,6 +44,13 @@ impl Volume {
         }
     }
 
+    /// The zone that a root waits for is not being finished any more.
+    pub(crate) fn root_zone_waited(&mut self) {
+        if self.checkpoint.work.as_ref().is_some_and(|work| work.phase == Phase::RootZone) {
+            self.root_zone_ready();
+        }
+    }
+
     /// The root was written.
     pub(crate) fn root_over(&mut self, result: Result<(), IoFailed>) {
         if let Err(why) = result {
@@ -122,7 +129,6 @@ impl Volume {
         for id in all {
             self.stats.freed_segments += 1;
             self.segments.give_back(id);
-            self.forget_finish(id);
             self.trims.push(id, self.now);
         }
     }

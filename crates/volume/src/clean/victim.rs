@@ -16,11 +16,13 @@ impl Volume {
         let blocks = self.segment_blocks();
         let full = self.layout.full_blocks() - least;
         let now = self.segments.next_epoch();
-        // What could not be emptied gives much for little when it can be read again. The room for that is kept.
+        // What could not be emptied gives much for little when it can be read again. The room for that is kept: what is moved takes up
+        // to twice its room, where batches are short.
         let scarce = self.segments.holds_some()
-            && self.room_of(Stream::Clean) < 2 * u64::from(self.layout.full_blocks());
-        let movable =
-            |segment: &Segment| segment.is_movable(self.now) && (!scarce || segment.holds > 0);
+            && self.room_of(Stream::Clean) < 3 * u64::from(self.layout.full_blocks());
+        let movable = |segment: &Segment| {
+            segment.is_movable(self.now) && (!scarce || segment.errors.holds > 0)
+        };
         let cleanable = || self.segments.iter().filter(|(_, segment)| movable(segment));
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.has_to_go()) {
             return Some(id);

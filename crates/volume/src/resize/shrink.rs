@@ -95,9 +95,9 @@ impl Volume {
     /// there is written anew.
     pub(super) fn evacuate(&mut self) -> Result<Phase, ResizeError> {
         let leaving = || self.segments.iter().filter(|(_, segment)| segment.leaving);
-        if let Some((id, _)) = leaving()
-            .find(|(_, one)| one.live > 0 && (one.state == SegmentState::Suspect || one.holds > 0))
-        {
+        if let Some((id, _)) = leaving().find(|(_, one)| {
+            one.live > 0 && (one.state == SegmentState::Suspect || one.errors.holds > 0)
+        }) {
             return Err(ResizeError::Stuck { segment: id.raw() });
         }
         let is_free = |segment: &Segment| {

@@ -4,6 +4,27 @@ use onefold_format::volume::SegmentState;
 use onefold_units::Nanos;
 
 use crate::log::Stream;
+use crate::suspects::STRIKES_MAX;
+
+/// Errors of the backing in a log segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errors {
+    /// A write failed there: what it holds moves out (`crate::suspects`).
+    pub(crate) failed: bool,
+    /// Times that a write failed there.
+    pub(crate) strikes: u8,
+    /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::clean`, invariant 4).
+    pub(crate) holds: u8,
+    pub(crate) held_until: Nanos,
+}
+
+impl Errors {
+    pub(crate) const NONE: Self =
+        Self { failed: false, strikes: 0, holds: 0, held_until: Nanos::ZERO };
+
+    /// Of one that was retired before the volume was opened.
+    pub(crate) const RETIRED: Self = Self { failed: true, strikes: STRIKES_MAX - 1, ..Self::NONE };
+}
 
 /// One log segment.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +39,7 @@ pub(crate) struct Segment {
     pub(crate) pins: u32,
     /// The last root names it among those that may be taken (invariant 2).
     pub(crate) listed: bool,
-    /// A write failed there: what it holds moves out (`crate::suspects`).
-    pub(crate) failed: bool,
-    /// Times that a write failed there.
-    pub(crate) strikes: u8,
-    /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::clean`, invariant 4).
-    pub(crate) holds: u8,
-    pub(crate) held_until: Nanos,
+    pub(crate) errors: Errors,
     /// The backing is about to lose it: it is never taken again.
     pub(crate) leaving: bool,
     /// It is a zone that is offline: what was there is gone.
@@ -41,10 +56,7 @@ impl Segment {
         epoch: 0,
         pins: 0,
         listed: false,
-        failed: false,
-        strikes: 0,
-        holds: 0,
-        held_until: Nanos::ZERO,
+        errors: Errors::NONE,
         leaving: false,
         gone: false,
         mark: 0,
@@ -52,7 +64,7 @@ impl Segment {
 
     /// Whether all that it holds has to move out.
     pub(crate) const fn has_to_go(&self) -> bool {
-        self.leaving || self.failed
+        self.leaving || self.errors.failed
     }
 
     /// Whether it holds data that the cleaner can move now.
@@ -61,7 +73,7 @@ impl Segment {
             && self.stream != Stream::Meta
             && self.pins == 0
             && self.live > 0
-            && self.held_until <= now
+            && self.errors.held_until <= now
     }
 
     pub(crate) fn is_empty_closed(&self) -> bool {

@@ -180,6 +180,7 @@ impl Volume {
             let (segment, due, failures) = self.finishes.later[at];
             if due.is_some_and(|due| due <= self.now) && self.segments.of(segment).pins == 0 {
                 self.finishes.later[at] = (segment, None, failures);
+                // Nobody gives it back meanwhile.
                 self.segments.pin(segment);
                 self.finish_zone(Purpose::FinishAgain(segment), self.start_of(segment));
             }
@@ -194,9 +195,11 @@ impl Volume {
     ) {
         self.segments.unpin(segment);
         self.note_finish(segment, result);
+        self.root_finished_again(segment);
     }
 
-    fn note_finish(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
+    /// Notes whether a zone was finished: if not, that is tried again later.
+    pub(crate) fn note_finish(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
         let known = self.finishes.later.iter().position(|(of, ..)| *of == segment);
         let failures = known.map_or(0, |at| self.finishes.later.swap_remove(at).2) + 1;
         let again = result.is_err() && !self.segments.is_free(segment) && self.frozen.is_none();
@@ -214,7 +217,12 @@ impl Volume {
         due.filter(|_| self.frozen.is_none())
     }
 
-    /// A zone will be reset, which makes it no longer active either.
+    /// Whether a zone is being finished that could not be before.
+    pub(crate) fn is_finishing(&self, segment: LogSegmentId) -> bool {
+        self.finishes.later.iter().any(|(later, due, _)| *later == segment && due.is_none())
+    }
+
+    /// A zone is reset, which makes it no longer active either.
     pub(crate) fn forget_finish(&mut self, segment: LogSegmentId) {
         self.finishes.later.retain(|(later, ..)| *later != segment);
     }

@@ -222,7 +222,7 @@ impl Disk {
             assert!(at + u64_from(bytes.len() / BLOCK) <= end, "a write over the end of a zone");
         } else if let Some(zones) = &self.view.zones {
             self.assert_zone_rests(zones.zone_of(at));
-            let opening = self.changes.iter().filter(|change| self.opens(zones, change)).count();
+            let opening = self.changes.iter().filter(|change| opens(zones, change)).count();
             zones.check_write(at, u64_from(bytes.len() / BLOCK), opening);
         }
         self.begin(at, What::Write(bytes.chunks(BLOCK).map(block).collect()))
@@ -271,15 +271,8 @@ impl Disk {
     /// Whether a write there makes more zones active than there may be.
     pub(crate) fn exceeds(&self, at: u64) -> bool {
         let Some(zones) = &self.view.zones else { return false };
-        let opening = self.changes.iter().filter(|change| self.opens(zones, change)).count();
+        let opening = self.changes.iter().filter(|change| opens(zones, change)).count();
         zones.is_sequential_at(at) && zones.exceeds(at, opening)
-    }
-
-    /// Whether a change under way makes a zone active.
-    fn opens(&self, zones: &crate::zones::Zones, change: &Change) -> bool {
-        let zone = zones.zone_of(change.at);
-        let writes = matches!(change.what, What::Write(_));
-        writes && !change.complete && zones.state(zone) == ZoneState::Empty
     }
 
     pub(crate) fn begin_trim(&mut self, at: u64, blocks: u64) -> u64 {
@@ -518,4 +511,11 @@ impl Backing for Disk {
         self.complete(id);
         Ok(())
     }
+}
+
+/// Whether a change under way makes a zone active.
+fn opens(zones: &crate::zones::Zones, change: &Change) -> bool {
+    let zone = zones.zone_of(change.at);
+    let writes = matches!(change.what, What::Write(_));
+    writes && !change.complete && zones.state(zone) == ZoneState::Empty
 }

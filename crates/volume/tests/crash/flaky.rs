@@ -25,7 +25,7 @@ const ANSWERED_SLOWLY: Nanos = Nanos::new(200_000_000_000);
 const RECOVERED: Nanos = Nanos::new(200_000_000_000);
 
 /// How long after the backing healed the volume is as if nothing had been: longer than a log segment that could not be cleaned is left alone.
-const HEALED: Nanos = Nanos::new(700_000_000_000);
+const HEALED: Nanos = Nanos::new(150_000_000_000);
 
 fn operation(rng: &mut Rng, rig: &Rig, snapshots: bool) -> Op {
     match rng.below(60) {
@@ -78,7 +78,6 @@ fn recover(mut rig: Rig, rng: &mut Rng) -> Rig {
     rig.pass(RECOVERED);
     if rig.volume.stalled().is_some() && rig.setup.zones.is_some() {
         // Each write that was torn took a zone, until none was left.
-        eprintln!("REOPEN {}", rig.tell());
         let setup = rig.setup;
         rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
         rig.pass(RECOVERED);
@@ -130,7 +129,7 @@ fn history(seed: u64, setup: Setup, mut rng: Rng) {
         assert!(rig.run(Op::Write { lba, blocks: 100.min(blocks - lba), fua: false }));
     }
     for _ in 0..2 + rng.below(3) {
-        for _ in 0..1 + rng.below(3) {
+        for _ in 0..=rng.below(3) {
             let weather = Weather::random(&mut rng);
             endure(&mut rig, &mut rng, weather, snapshots);
         }

@@ -132,8 +132,8 @@ pub(crate) struct Rig {
     pub(crate) failed: Option<Io>,
     /// Where writes to zones failed: they may be tried there again.
     failed_at: BTreeSet<u64>,
-    /// A zone could not be finished in bad weather.
-    unfinished: bool,
+    /// Times that a zone could not be finished in bad weather.
+    unfinished: u32,
     /// A resize is under way.
     pub(crate) resizing: bool,
     /// The operation that is what it discards.
@@ -200,7 +200,7 @@ impl Rig {
             weather: Weather::CALM,
             failed: None,
             failed_at: BTreeSet::new(),
-            unfinished: false,
+            unfinished: 0,
             resizing: false,
             discards: None,
             losses: false,
@@ -340,9 +340,13 @@ impl Rig {
     /// The same where nothing fails but power, and snapshots or a thin device take what space there is.
     pub(crate) fn run(&mut self, op: Op) -> bool {
         let taken = self.try_run(op);
-        let fills = self.volume.as_log().is_some_and(Volume::can_fill);
-        if fills && taken == Err(Refusal::NoSpace) {
-            return true;
+        let fills = self.volume.as_log().filter(|volume| volume.can_fill());
+        let short = fills.map(Volume::faulty).is_some_and(|faulty| faulty.held + faulty.failed > 0);
+        match taken {
+            Err(Refusal::NoSpace) if fills.is_some() => return true,
+            // What is missing may be in log segments that could not be emptied.
+            Err(Refusal::Backing(_)) if short => return true,
+            _ => {}
         }
         taken.unwrap_or_else(|refusal| panic!("{op:?} is refused: {refusal:?}, {:?}", self.setup))
     }
@@ -589,7 +593,8 @@ impl Rig {
                 if let Some(change) = flying.change {
                     self.disk.fail(change, fate, &mut self.rng);
                 }
-                self.unfinished |= flying.io.kind == IoKind::Finish && self.weather.others > 0;
+                self.unfinished +=
+                    u32::from(flying.io.kind == IoKind::Finish && self.weather.others > 0);
                 if flying.io.kind == IoKind::Write {
                     self.failed_at.insert(flying.io.at.raw().into());
                 }
@@ -601,7 +606,7 @@ impl Rig {
 
     /// Whether a write makes one zone too many active, because one could not be finished.
     fn exceeds(&self, at: u64) -> bool {
-        self.unfinished && self.disk.exceeds(at)
+        self.unfinished > 0 && self.disk.exceeds(at)
     }
 
     /// Whether a zone refuses a write that is tried once more, because a part of it was written.
