@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::Mode;
@@ -196,6 +197,7 @@ impl Listener {
                 let (stream, address) = listener.accept()?;
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(false)?;
+                watch_peer(&stream)?;
                 Ok((stream.into(), Peer::Address(address.ip())))
             }
             Socket::Unix(listener) => {
@@ -207,6 +209,15 @@ impl Listener {
             }
         }
     }
+}
+
+/// Lets the kernel find out when the machine of a silent peer is gone; its connection would stay for ever.
+fn watch_peer(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepcnt(stream, 6)?;
+    Ok(())
 }
 
 /// The sockets that the service manager opened for this process (`sd_listen_fds(3)`).
