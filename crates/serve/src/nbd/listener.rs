@@ -168,7 +168,7 @@ impl Listener {
     }
 
     /// Waits for a connection; `None` when `stop` fires.
-    pub(super) fn accept(&self, stop: &Stop) -> io::Result<Option<(OwnedFd, Peer)>> {
+    pub(crate) fn accept(&self, stop: &Stop) -> io::Result<Option<(OwnedFd, Peer)>> {
         loop {
             let mut fds = [
                 PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),

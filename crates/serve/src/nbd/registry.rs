@@ -24,7 +24,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Who is at the other end, for the cap per peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     Address(std::net::IpAddr),
     Process(i32),
     Unknown,
