@@ -47,9 +47,7 @@ pub(super) struct Connection<D> {
     control: Option<Box<dyn BlockDevice>>,
     socket: Arc<OwnedFd>,
     registry: Arc<Registry>,
-    /// Before the place in the table, which must not be left while they execute anything (E6).
     workers: Option<Workers<D>>,
-    member: Membership,
     machine: Machine,
     input: Input,
     out: Outbox,
@@ -64,6 +62,9 @@ pub(super) struct Connection<D> {
     /// Whether it may execute requests (E6).
     entered: bool,
     slack_set: bool,
+    /// Its place in the table. Last: nothing is executed any more when it is left (E6), and all memory is
+    /// given back.
+    member: Membership,
 }
 
 impl<D: BlockDevice + 'static> Connection<D> {
