@@ -117,6 +117,9 @@ impl<D: BlockDevice + 'static> Connection<D> {
     pub(super) fn run(mut self) -> Result<(), ConnectionError> {
         loop {
             self.account.settle(self.used());
+            if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(ConnectionError::Timeout);
+            }
             let want = self.work()?;
             if want != Want::Budget {
                 self.account.leave_queue();

@@ -333,9 +333,9 @@ impl Stop {
 mod tests {
     use std::os::unix::net::UnixListener;
 
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket, sockopt};
 
-    use super::{Endpoint, ListenError, Listener};
+    use super::{Endpoint, ListenError, Listener, Stop};
 
     /// CVE-2025-40080: a socket that is no stream.
     #[test]
@@ -357,6 +357,16 @@ mod tests {
             assert_eq!(result.is_ok(), good, "{kind:?}");
             assert!(good || matches!(result, Err(ListenError::WrongSocket)));
         }
+    }
+
+    /// A client whose machine is gone says nothing any more, and its connection stayed for ever.
+    #[test]
+    fn silent_peers_over_tcp_are_asked_whether_they_are_there() {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let Endpoint::Tcp(address) = *listener.endpoint() else { panic!("not TCP") };
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        let (socket, _) = listener.accept(&Stop::new().unwrap()).unwrap().unwrap();
+        assert!(sockopt::socket_keepalive(&socket).unwrap());
     }
 
     #[test]

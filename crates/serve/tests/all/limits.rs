@@ -13,8 +13,8 @@ use onefold_serve::Options;
 use crate::common::device::TestDevice;
 use crate::common::memory::MemoryDevice;
 use crate::common::wire::{
-    ACK, CLIENT_FLAGS, Client, DF, ERR_POLICY, EXPORT_NAME, GO, READ, Source, WRITE, handshake,
-    info, option, request, write,
+    ACK, CLIENT_FLAGS, Client, DF, ERR_POLICY, EXPORT_NAME, GO, LIST, READ, Source, WRITE,
+    handshake, info, option, request, write,
 };
 use crate::common::{Rig, eventually, rig};
 use crate::server::{Opened, connect};
@@ -224,6 +224,22 @@ fn clients_that_say_nothing_keep_nobody_out() {
     assert_eq!(settled.read(0, 512), [0; 512]);
     assert_eq!(silent[0].0.read(&mut [0]).unwrap_or(0), 0, "the oldest gave way");
     assert_eq!(go(silent.last_mut().unwrap()).0, ACK, "a young one goes on");
+}
+
+/// The time for the handshake was looked at only when there was nothing to do.
+#[test]
+fn a_client_that_asks_without_end_has_no_more_time_than_others() {
+    let rig = rig(MemoryDevice::new(SIZE), |options| {
+        options.limits.handshake = Duration::from_millis(100);
+    });
+    let mut chatty = greeted(&rig.socket);
+    let list = option(LIST, &[]).repeat(20);
+    eventually("it is cut", || {
+        let sent = chatty.0.write_all(&list).is_ok();
+        // The last answers of twenty options, or the end.
+        !sent || (0..20).any(|_| chatty.answers().is_empty())
+    });
+    assert_eq!(connect(&rig.socket).read(0, 512), [0; 512]);
 }
 
 /// A client that closed its side for sending and took no reply kept every new connection waiting: it might

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 
 pub(crate) const EXPORT_NAME: u32 = 1;
+pub(crate) const LIST: u32 = 3;
 pub(crate) const GO: u32 = 7;
 pub(crate) const STRUCTURED: u32 = 8;
 pub(crate) const SET_META: u32 = 10;

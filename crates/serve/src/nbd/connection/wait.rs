@@ -91,9 +91,6 @@ impl<D: BlockDevice + 'static> Connection<D> {
 
     fn sleep(&mut self, want: Want) -> Result<(), ConnectionError> {
         let now = Instant::now();
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            return Err(ConnectionError::Timeout);
-        }
         let mut events = PollFlags::empty();
         if matches!(want, Want::Input(_)) {
             events |= PollFlags::IN;
