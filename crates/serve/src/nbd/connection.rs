@@ -116,7 +116,6 @@ impl<D: BlockDevice + 'static> Connection<D> {
     /// Serves the connection until it ends.
     pub(super) fn run(mut self) -> Result<(), ConnectionError> {
         loop {
-            self.account.settle(self.used());
             if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(ConnectionError::Timeout);
             }
@@ -127,6 +126,7 @@ impl<D: BlockDevice + 'static> Connection<D> {
             self.collect()?;
             self.release();
             let sent = self.send()?;
+            self.settle(want);
             if want == Want::Nothing && self.out.is_empty() && self.pending() == 0 {
                 return Ok(());
             }
@@ -245,6 +245,20 @@ impl<D: BlockDevice + 'static> Connection<D> {
         // What was promised for requests that needed less is there already.
         let missing = (self.used() + more).saturating_sub(self.account.held());
         missing == 0 || self.account.take(missing)
+    }
+
+    /// Gives back what is not needed while the connection waits.
+    fn settle(&mut self, want: Want) {
+        let coming = match want {
+            Want::Input(bytes) => self.input.growth(bytes),
+            Want::Budget => {
+                // Who waits holds nothing that others may wait for.
+                self.input.shrink();
+                0
+            }
+            Want::Room | Want::Nothing => 0,
+        };
+        self.account.settle(self.used() + coming);
     }
 
     fn used(&self) -> usize {

@@ -93,7 +93,11 @@ impl Input {
         if self.data().is_empty() {
             *self = Self::default();
         } else if self.bytes.len() > BASE && self.data().len() <= BASE {
-            self.move_to(BASE);
+            // What is large goes first: never more is held than before.
+            let rest = self.data().to_vec();
+            *self = Self::default();
+            self.room(rest.len())[..rest.len()].copy_from_slice(&rest);
+            self.received(rest.len());
         }
     }
 }

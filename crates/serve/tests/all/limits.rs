@@ -167,6 +167,32 @@ fn who_holds_up_memory_that_others_wait_for_is_closed() {
     }
 }
 
+/// Input buffers of earlier writes, each allowed by itself, could be all the memory there is: then everybody
+/// would wait for the others.
+#[test]
+fn connections_that_wait_for_memory_do_not_keep_it_from_each_other() {
+    let rig = rig(MemoryDevice::new(SIZE), |options| {
+        small(options);
+        options.limits.idle = Duration::from_hours(1);
+        options.limits.stall = Duration::from_hours(1);
+    });
+    let mut clients: Vec<_> = (0..30).map(|_| connect(&rig.socket)).collect();
+    let data = vec![1; 4 * MIB - 100];
+    for client in &mut clients {
+        assert_eq!(client.ask(&write(0, 1, 0, &data)).error, 0);
+    }
+    assert!(held(&rig) > 100 * MIB, "each has its buffer");
+    std::thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| {
+                client.send(&request(DF, READ, 2, 0, 32 << 20));
+                let reply = client.reply().expect("an answer");
+                assert!(reply.bytes(0, 32 * MIB)[..data.len()] == data);
+            });
+        }
+    });
+}
+
 /// Where it stops in the handshake: the answer to GO, and its text.
 fn go(stream: &mut Source<UnixStream>) -> (u32, String) {
     stream.0.write_all(&option(GO, &info(b"", &[]))).unwrap();

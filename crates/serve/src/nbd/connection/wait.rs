@@ -20,7 +20,7 @@ const SPIN: Duration = Duration::from_micros(60);
 const LINGER: usize = 16;
 /// How long a connection sleeps that waits for the shared budget.
 const BUDGET_WAIT: Duration = Duration::from_millis(1);
-/// How often a connection that waits for its peer looks whether others wait for it.
+/// How often a connection whose peer is behind looks whether others wait for what it holds.
 const WATCH: Duration = Duration::from_millis(500);
 
 impl<D: BlockDevice + 'static> Connection<D> {
@@ -66,11 +66,8 @@ impl<D: BlockDevice + 'static> Connection<D> {
     /// Ends a connection whose peer keeps memory from others: it takes no reply, or its request stays
     /// half-sent. Nobody is ended for being idle, or while nobody waits.
     fn watch_progress(&mut self, want: Want) -> Result<(), ConnectionError> {
-        let half_sent = matches!(want, Want::Input(_)) && !self.input.data().is_empty();
-        if self.out.is_empty() && !half_sent {
+        if !self.is_behind(want) {
             self.progress = Instant::now();
-        } else if want == Want::Budget {
-            self.input.shrink();
         }
         if self.progress.elapsed() < self.registry.limits.stall || !self.account.is_in_the_way() {
             return Ok(());
@@ -81,6 +78,12 @@ impl<D: BlockDevice + 'static> Connection<D> {
             self.registry.limits.stall.as_secs()
         );
         Err(ConnectionError::Stalled)
+    }
+
+    /// Whether the peer has something to do: to take replies, or to send the rest of a request.
+    fn is_behind(&self, want: Want) -> bool {
+        let half_sent = matches!(want, Want::Input(_)) && !self.input.data().is_empty();
+        half_sent || !self.out.is_empty()
     }
 
     /// Whether the next reply is due so soon that sleeping would miss it.
@@ -98,7 +101,7 @@ impl<D: BlockDevice + 'static> Connection<D> {
         if !self.out.is_empty() {
             events |= PollFlags::OUT;
         }
-        let timeout = Timespec::try_from(self.timeout(want, now)).ok();
+        let timeout = self.timeout(want, now).and_then(|time| Timespec::try_from(time).ok());
         let socket = PollFd::from_borrowed_fd(self.socket.as_fd(), events);
         let bell = self.workers.as_ref().map_or_else(|| self.socket.as_fd(), Workers::bell);
         let mut fds = [socket, PollFd::from_borrowed_fd(bell, PollFlags::IN)];
@@ -120,16 +123,16 @@ impl<D: BlockDevice + 'static> Connection<D> {
     }
 
     /// How long a sleep may last.
-    fn timeout(&self, want: Want, now: Instant) -> Duration {
+    fn timeout(&self, want: Want, now: Instant) -> Option<Duration> {
         let due = self.delayed.next_due().map(|due| due.checked_sub(SPIN).unwrap_or(due));
         let first = due.into_iter().chain(self.deadline).min();
         let time = first.map(|first| first.saturating_duration_since(now));
-        let longest = match want {
-            Want::Budget => BUDGET_WAIT,
-            // Others may come to wait for what it has.
-            _ => WATCH,
+        let looks = if want == Want::Budget {
+            Some(BUDGET_WAIT)
+        } else {
+            self.is_behind(want).then_some(WATCH)
         };
-        time.map_or(longest, |time| time.min(longest))
+        time.into_iter().chain(looks).min()
     }
 
     /// Receives what is there, waiting for it unless told otherwise. Says whether anything came.
