@@ -291,7 +291,19 @@ serve|worker-panic|nbd/workers.rs|s/queue\.broken = true;//|a connection hears o
 serve|worker-bell|nbd/workers.rs|s/(queue\.done\.push.*?)\n\s*self\.ring\(&mut queue\);/$1/s|a connection that sleeps hears of what is done
 serve|worker-bytes|nbd/workers.rs|s/self\.bytes -= /let _ = /|bytes of replies that were taken are free again
 serve|worker-over|nbd/workers.rs|s/queue\.over = true;//|the threads end with their connection
-serve|wait-budget|nbd/connection/wait.rs|s/if want == Want::Budget \{/if false {/|a connection that waits for the shared budget looks again
+serve|wait-budget|nbd/connection/wait.rs|s/Some\(BUDGET_WAIT\)/None/|a connection that waits for the shared budget looks again
+serve|memory-uncounted|memory.rs|s/shared\.free -= needed;//|shared memory is given out once
+serve|memory-unfair|memory.rs|s/if is_next && shared/if shared/|shared memory is given out in the order of asking
+serve|memory-promised|nbd/connection.rs|s/\(!self\.charge\(shared \+ reply\)\)\.then_some/(!self.charge(shared)).then_some/|a reply is asked for before it is made
+serve|memory-writes|nbd/connection.rs|s/waiting \+ reply \+ payload > limits/waiting + reply > limits/|payloads that wait for a drive count
+serve|idle-keeps|nbd/connection/wait.rs|s/self\.input\.shrink\(\);\n\s*self\.out\.shrink\(\);//|an idle connection has no memory
+serve|wait-holds|nbd/connection.rs|s/self\.input\.shrink\(\);\n//|who waits for the shared budget holds nothing of it
+serve|settle-late|nbd/connection.rs|s/self\.settle\(want\);/if want != Want::Input(28) { self.settle(want); }/|what was promised and is not needed is given back before a connection waits
+serve|stall-unseen|nbd/connection/wait.rs|s/self\.progress\.elapsed\(\) < self\.registry\.limits\.stall/true/|who holds up memory that others wait for is closed
+serve|half-closed|nbd/registry.rs|s/if Instant::now\(\) >= deadline \{/if false {/|a half-closed peer keeps nobody waiting
+serve|enter-unlimited|nbd/registry.rs|s/all\.count\(\) >= limits\.connections/all.count() > limits.connections/|a connection too many is refused
+serve|enter-peer|nbd/registry.rs|s/of_peer >= limits/of_peer > limits/|one client has not all connections
+serve|handshakes-wait|nbd/registry.rs|s/oldest\.crowded = true;\n.*?\n//|a silent handshake gives way to a newer one
 journal|hole-accepted|extents.rs|s/expect\(block != 0, "its journal has holes"\)\?;//; s/block > 0 && //|a journal has no holes
 journal|used-twice|ring.rs|s/sorted\.is_sorted_by\(\|a, b\| a\.end\(\) <= b\.at\)/true || sorted.is_empty()/|no block is in a journal twice
 journal|unwritten-extent|extents.rs|s/const WRITTEN_MAX: u16 = 32768/const WRITTEN_MAX: u16 = 65535/|an extent of a journal is written

@@ -664,8 +664,8 @@ fn full_of_a_snapshot(path: &Path) -> u64 {
 #[test]
 fn a_write_waits_for_space() {
     let directory = tempfile::tempdir().unwrap();
-    for closes in [false, true] {
-        let path = directory.path().join(format!("volume-{closes}"));
+    for end in ["room", "close", "stop"] {
+        let path = directory.path().join(end);
         let full = full_of_a_snapshot(&path);
         let mut options = options();
         (options.io, options.on_full) = (VolumeIo::Threads, OnFull::Block);
@@ -687,9 +687,22 @@ fn a_write_waits_for_space() {
             // What the snapshot has as well: that makes no room.
             device.trim(device.size() - 8192, 4096).unwrap();
             assert!(!writer.is_finished(), "there was no space");
-            if closes {
+            if end == "close" {
                 device.close().unwrap();
                 assert!(writer.join().unwrap().is_err());
+                return;
+            }
+            if end == "stop" {
+                // A server that stops closes the volume only when its clients have their answers.
+                device.stop_waiting();
+                let since = Instant::now();
+                while !writer.is_finished() && since.elapsed() < Duration::from_secs(20) {
+                    std::thread::yield_now();
+                }
+                let waits = !writer.is_finished();
+                device.delete_member("daily").unwrap();
+                assert_eq!((waits, writer.join().unwrap()), (false, Err(Status::NoSpace)));
+                device.close().unwrap();
                 return;
             }
             device.delete_member("daily").unwrap();

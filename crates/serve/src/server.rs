@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::Limits;
 use crate::fuse::Mount;
+use crate::memory::ConnectionMemory;
 use crate::metrics::{self, Live};
 use crate::nbd::parse::Export;
 use crate::nbd::{self, Endpoint, ListenError, Listener, Registry, Stop};
@@ -197,6 +198,12 @@ impl<D: BlockDevice> Server<D> {
     #[must_use]
     pub fn edge(&self) -> &Edge<D> {
         &self.edge
+    }
+
+    /// Memory that the NBD connections hold.
+    #[must_use]
+    pub fn connection_memory(&self) -> ConnectionMemory {
+        self.registry.memory()
     }
 
     /// Ends all connections, flushes the device, and ends the recording.

@@ -18,7 +18,12 @@ pub(super) fn encode(snapshot: &Snapshot) -> String {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_s": snapshot.uptime_s,
         "frontends": frontends,
-        "nbd": { "connections": snapshot.nbd_connections, "connection_errors": errors },
+        "nbd": {
+            "connections": snapshot.nbd_connections,
+            "connection_errors": errors,
+            "memory_bytes": snapshot.nbd_memory.held,
+            "memory_peak_bytes": snapshot.nbd_memory.peak,
+        },
         "recording": snapshot.recording.map(|r| json!({
             "records": r.records,
             "dropped": r.dropped,

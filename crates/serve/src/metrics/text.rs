@@ -15,6 +15,7 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Snapshot;
+use crate::memory::ConnectionMemory;
 
 /// The format that [`encode`] writes.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -163,6 +164,17 @@ fn connections(page: &mut Page<'_>, snapshot: &Snapshot) -> fmt::Result {
     family
         .encode_family(&[("frontend", "nbd"), ("kind", "open")])?
         .encode_gauge(&float(snapshot.nbd_connections))?;
+    let mut family = page.0.encode_descriptor(
+        "onefold_connection_memory",
+        "Memory of all connections together: now, and at most since the start",
+        Some(&Unit::Bytes),
+        MetricType::Gauge,
+    )?;
+    let ConnectionMemory { held, peak } = snapshot.nbd_memory;
+    for (kind, bytes) in [("held", held), ("peak", peak)] {
+        let bytes = float(onefold_units::convert::u64_from(bytes));
+        family.encode_family(&[("frontend", "nbd"), ("kind", kind)])?.encode_gauge(&bytes)?;
+    }
     let errors = snapshot.nbd_errors.iter();
     page.counts(
         "connection_errors",
