@@ -47,3 +47,24 @@ pub enum Status {
     /// The device stopped accepting commands after an I/O error of its backing store.
     Poisoned,
 }
+
+/// Why a device could not do what a layer above asked of it.
+///
+/// Either may pass: the same request may succeed when it is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoFailed {
+    /// The request failed.
+    Error,
+    /// The device has no room for it now, such as an image whose host file system is full. Nothing that was stored before is
+    /// lost, and the device still reads.
+    NoSpace,
+}
+
+impl From<IoFailed> for Status {
+    fn from(failed: IoFailed) -> Self {
+        match failed {
+            IoFailed::Error => Self::MediaError,
+            IoFailed::NoSpace => Self::NoSpace,
+        }
+    }
+}

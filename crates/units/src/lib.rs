@@ -16,7 +16,7 @@ mod zone;
 
 pub use addresses::{Lba, Location, LogSegmentId, Lpn, Ppn, Seq, SuperblockId, ZoneId};
 pub use cause::{Cause, CauseCounts};
-pub use command::{Op, Status};
+pub use command::{IoFailed, Op, Status};
 pub use divisor::Divisor;
 pub use quantities::{Bytes, Nanos, Pages};
 pub use rng::Rng;

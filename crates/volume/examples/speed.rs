@@ -142,7 +142,7 @@ impl Rig {
                         continue;
                     }
                     IoKind::Flush | IoKind::Trim => Ok(()),
-                    IoKind::Remap | IoKind::Reset | IoKind::Finish => Err(IoFailed),
+                    IoKind::Remap | IoKind::Reset | IoKind::Finish => Err(IoFailed::Error),
                 };
                 self.volume.completed(Nanos::ZERO, io.id, done);
             }

@@ -52,7 +52,7 @@ pub trait Backing {
     /// Lets blocks hold what others hold without moving data. One that cannot fails.
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         let _ = list;
-        Err(IoFailed)
+        Err(IoFailed::Error)
     }
 
     /// What the backing says of its zones now; `None` if it has none. A volume asks each time it is opened.
@@ -63,13 +63,13 @@ pub trait Backing {
     /// Empties a zone.
     fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
         let _ = zone;
-        Err(IoFailed)
+        Err(IoFailed::Error)
     }
 
     /// A zone takes no more writes until it is reset.
     fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
         let _ = zone;
-        Err(IoFailed)
+        Err(IoFailed::Error)
     }
 }
 
@@ -276,7 +276,7 @@ impl Window {
                 backing.read(at, buffer.bytes_mut()).map(|()| buffer)
             };
             let buffer = match read(ahead.max(1)) {
-                Err(IoFailed) if ahead > 1 => read(1)?,
+                Err(IoFailed::Error) if ahead > 1 => read(1)?,
                 result => result?,
             };
             *self = Self::new(at, buffer);

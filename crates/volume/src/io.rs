@@ -1,5 +1,6 @@
 //! What a volume asks of its backing.
 
+pub use onefold_units::IoFailed;
 use onefold_units::{Location, ZoneId};
 
 /// A request to the backing that is under way.
@@ -61,10 +62,6 @@ impl Io {
         ZoneId::new(self.at.raw() / self.blocks.max(1))
     }
 }
-
-/// The backing could not do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IoFailed;
 
 /// How a request of the host ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -320,7 +320,7 @@ impl Volume {
 
     /// Tells the host that a request ended.
     pub(crate) fn report(&mut self, tag: u64, failed: bool) {
-        let result = if failed { Err(IoFailed) } else { Ok(()) };
+        let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
         self.done.push_back(Done { tag, result });
     }
 

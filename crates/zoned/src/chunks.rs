@@ -252,7 +252,7 @@ impl Volume {
         let Some(part) = self.parts.get_mut(&number) else { return };
         part.ios -= 1;
         let part = *part;
-        let result = result.map_err(|IoFailed| Failure::Media);
+        let result = result.map_err(|_: IoFailed| Failure::Media);
         if let Some(request) = self.requests.get_mut(&part.request) {
             request.result = request.result.and(result);
         }

@@ -1,5 +1,7 @@
 //! What a zoned volume asks of its devices, and what is asked of it.
 
+pub use onefold_units::IoFailed;
+
 /// A request to a device that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IoId(pub(crate) u32);
@@ -31,10 +33,6 @@ pub struct Io {
     /// Blocks.
     pub blocks: u32,
 }
-
-/// The device could not do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IoFailed;
 
 /// What a host asks of a volume. Blocks are of 4 KiB.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -67,7 +67,7 @@ impl DmzDevices {
             IoKind::Flush => device.flush(),
             IoKind::Reset => device.reset(zone_of(io.at, zone_blocks)),
         };
-        done.map_err(|_| IoFailed)
+        done.map_err(|_| IoFailed::Error)
     }
 
     /// What the space for metadata and random writes holds, if that is known by its looks.
@@ -123,28 +123,28 @@ impl Looked {
 impl Backing for Looked {
     fn read(&mut self, device: usize, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).read(at, bytes).map_err(|_| IoFailed)
+        self.devices.device(device).read(at, bytes).map_err(|_| IoFailed::Error)
     }
 
     fn write(&mut self, device: usize, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).write(at, bytes).map_err(|_| IoFailed)
+        self.devices.device(device).write(at, bytes).map_err(|_| IoFailed::Error)
     }
 
     fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).flush().map_err(|_| IoFailed)
+        self.devices.device(device).flush().map_err(|_| IoFailed::Error)
     }
 
     fn reset(&mut self, device: usize, at: u64) -> Result<(), IoFailed> {
         let device = u32_from(device);
         let zone = zone_of(at, self.geometry.zone_blocks());
-        self.devices.device(device).reset(zone).map_err(|_| IoFailed)
+        self.devices.device(device).reset(zone).map_err(|_| IoFailed::Error)
     }
 
     fn report(&mut self, _: usize, at: u64) -> Result<ZoneReport, IoFailed> {
         let zone = at / u64::from(self.geometry.zone_blocks());
-        let status = self.zones.get(index64(zone)).ok_or(IoFailed)?;
+        let status = self.zones.get(index64(zone)).ok_or(IoFailed::Error)?;
         let condition = match status.state {
             ZoneState::ReadOnly => Condition::ReadOnly,
             ZoneState::Offline => Condition::Offline,

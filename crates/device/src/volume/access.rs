@@ -185,12 +185,12 @@ impl DirectFile {
     }
 
     pub(super) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
-        let (start, len) = self.zones.ok_or(IoFailed)?.sectors(zone);
+        let (start, len) = self.zones.ok_or(IoFailed::Error)?.sectors(zone);
         self.carry_out("reset", || kernel::reset_zones(self, start, len))
     }
 
     pub(super) fn finish(&self, zone: ZoneId) -> Result<(), IoFailed> {
-        let (start, len) = self.zones.ok_or(IoFailed)?.sectors(zone);
+        let (start, len) = self.zones.ok_or(IoFailed::Error)?.sectors(zone);
         self.carry_out("finish", || kernel::finish_zones(self, start, len))
     }
 
@@ -199,13 +199,13 @@ impl DirectFile {
         action: &str,
         what: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), IoFailed> {
-        if self.is_to_fail() { Err(IoFailed) } else { self.judge(action, what()) }
+        if self.is_to_fail() { Err(IoFailed::Error) } else { self.judge(action, what()) }
     }
 
     pub(super) fn judge<T>(&self, action: &str, result: io::Result<T>) -> Result<T, IoFailed> {
         result.map_err(|error| {
             tracing::error!(path = %self.path.display(), %error, action, "the backing failed");
-            IoFailed
+            IoFailed::Error
         })
     }
 }

@@ -160,7 +160,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.read(at * PAGE_BYTES, bytes),
             Kind::Ssd(device) => {
-                device.read(at * PAGE_BYTES, bytes).map(drop).map_err(|_| IoFailed)
+                device.read(at * PAGE_BYTES, bytes).map(drop).map_err(|_| IoFailed::Error)
             }
             Kind::Zoned(device) => zones::judge("read", device.read(at, bytes)),
         }
@@ -181,7 +181,7 @@ impl VolumeBacking {
             if !full {
                 self.read(piece.at, buffer.bytes_mut())?;
             } else if self.as_file().is_some_and(|file| file.is_to_fail()) {
-                return Err(IoFailed);
+                return Err(IoFailed::Error);
             }
             Ok(buffer)
         });
@@ -203,8 +203,10 @@ impl VolumeBacking {
     pub(super) fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.write(offset, bytes),
-            Kind::Ssd(device) => device.write(offset, bytes, false).map(drop).map_err(|_| IoFailed),
-            Kind::Zoned(_) => Err(IoFailed),
+            Kind::Ssd(device) => {
+                device.write(offset, bytes, false).map(drop).map_err(|_| IoFailed::Error)
+            }
+            Kind::Zoned(_) => Err(IoFailed::Error),
         }
     }
 
@@ -212,8 +214,8 @@ impl VolumeBacking {
     pub(super) fn clear(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.zero(offset, len),
-            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
-            Kind::Zoned(_) => Err(IoFailed),
+            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed::Error),
+            Kind::Zoned(_) => Err(IoFailed::Error),
         }
     }
 
@@ -221,7 +223,7 @@ impl VolumeBacking {
         let covered = self.log.as_ref().map(|log| (log, log.covered()));
         match &self.kind {
             Kind::File(file) => file.flush(),
-            Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed),
+            Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed::Error),
             Kind::Zoned(device) => zones::judge("flush", device.flush()),
         }?;
         if let Some((log, covered)) = covered {
@@ -234,7 +236,7 @@ impl VolumeBacking {
         let (offset, len) = (at * PAGE_BYTES, blocks * PAGE_BYTES);
         match &self.kind {
             Kind::File(file) => file.trim(offset, len),
-            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed),
+            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed::Error),
             // Of conventional zones alone: others are reset as a whole.
             Kind::Zoned(device) => zones::judge("trim", device.deallocate(at, narrow(blocks))),
         }?;
@@ -256,7 +258,7 @@ impl VolumeBacking {
     pub(crate) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.reset(zone),
-            Kind::Ssd(_) => Err(IoFailed),
+            Kind::Ssd(_) => Err(IoFailed::Error),
             Kind::Zoned(device) => zones::reset(device, zone),
         }
     }
@@ -264,7 +266,7 @@ impl VolumeBacking {
     pub(super) fn finish(&self, zone: ZoneId) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.finish(zone),
-            Kind::Ssd(_) => Err(IoFailed),
+            Kind::Ssd(_) => Err(IoFailed::Error),
             Kind::Zoned(device) => zones::finish(device, zone),
         }
     }
@@ -281,7 +283,7 @@ impl VolumeBacking {
 
     /// Lets blocks hold what others hold. What the device would have to copy it is to leave to the volume.
     pub(super) fn remap(&self, list: &[Relocation]) -> Result<(), IoFailed> {
-        let Kind::Ssd(device) = &self.kind else { return Err(IoFailed) };
+        let Kind::Ssd(device) = &self.kind else { return Err(IoFailed::Error) };
         let mut client = Client::new(device.clone());
         let range = |one: &Relocation| VectorRange {
             dst: one.to.raw().into(),
@@ -297,10 +299,10 @@ impl VolumeBacking {
         for part in ranges.chunks(REMAP_RANGES_MAX) {
             match remap(part) {
                 Ok(true) => {}
-                Ok(false) => return Err(IoFailed),
+                Ok(false) => return Err(IoFailed::Error),
                 Err(error) => {
                     tracing::warn!(%error, "the cleaner copies what could not be remapped");
-                    return Err(IoFailed);
+                    return Err(IoFailed::Error);
                 }
             }
         }

@@ -155,7 +155,7 @@ impl<K> Ring<K> {
             IoKind::Flush | IoKind::Trim => std::ptr::null_mut(),
             // Files cannot remap, so the volume copies; zones are managed by a thread.
             IoKind::Remap | IoKind::Reset | IoKind::Finish => {
-                return self.end(Origin::Volume(io), Err(IoFailed));
+                return self.end(Origin::Volume(io), Err(IoFailed::Error));
             }
         };
         let offset = u64::from(io.at.raw()) * PAGE_BYTES;
@@ -193,7 +193,7 @@ impl<K> Ring<K> {
 
     fn begin(&mut self, slot: Slot) {
         if self.file.is_to_fail() {
-            return self.end(slot.origin, Err(IoFailed));
+            return self.end(slot.origin, Err(IoFailed::Error));
         }
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -330,7 +330,7 @@ impl<K> Ring<K> {
             (IoKind::Write, result) => self.file.judge("write", result),
             (IoKind::Flush, result) => self.file.judge("flush", result),
             (IoKind::Trim, result) => self.file.judge("trim", result),
-            (IoKind::Remap | IoKind::Reset | IoKind::Finish, _) => Err(IoFailed),
+            (IoKind::Remap | IoKind::Reset | IoKind::Finish, _) => Err(IoFailed::Error),
         }
     }
 
@@ -356,7 +356,7 @@ impl<K> Drop for Ring<K> {
         while self.in_flight > 0 && self.wait(None).is_ok() {
             for over in self.take() {
                 if let Over::Host(read, _) = over {
-                    read.answer(Err(IoFailed));
+                    read.answer(Err(IoFailed::Error));
                 }
             }
         }
@@ -366,7 +366,7 @@ impl<K> Drop for Ring<K> {
         std::mem::forget((self.keep.take(), std::mem::take(&mut self.rung)));
         for Gathering { read, buffer, .. } in self.reads.drain(..).flatten() {
             std::mem::forget(buffer);
-            read.answer(Err(IoFailed));
+            read.answer(Err(IoFailed::Error));
         }
     }
 }

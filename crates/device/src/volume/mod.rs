@@ -284,7 +284,7 @@ impl Shared {
         loop {
             match *result {
                 Some(Ok(())) => return Ok(done),
-                Some(Err(IoFailed)) => return Err(Status::MediaError),
+                Some(Err(failed)) => return Err(failed.into()),
                 None => result = outcome.1.wait(result).unwrap_or_else(PoisonError::into_inner),
             }
         }

@@ -96,7 +96,7 @@ fn own(
         }
         if state.inbox.closed {
             // What was not started is lost, as in a power cut; what was is waited for.
-            state.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed)));
+            state.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed::Error)));
             if ring.is_idle() {
                 return;
             }

@@ -62,9 +62,9 @@ impl State {
         (self.fallen, self.failed, self.inbox.closed) = (true, true, true);
         for outcome in std::mem::take(&mut self.waiting).into_values() {
             let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *result = Some(Err(IoFailed));
+            *result = Some(Err(IoFailed::Error));
             outcome.1.notify_one();
         }
-        self.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed)));
+        self.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed::Error)));
     }
 }

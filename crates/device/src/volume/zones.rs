@@ -47,5 +47,5 @@ pub(super) fn judge(action: &str, result: Result<(), ZonedError>) -> Result<(), 
 /// A volume goes on after most of these; what the device said is told here only.
 fn failed(action: &str, error: &ZonedError) -> IoFailed {
     tracing::warn!(%error, action, "the zoned backing refused");
-    IoFailed
+    IoFailed::Error
 }

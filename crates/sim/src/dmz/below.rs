@@ -74,7 +74,7 @@ impl Below {
         if let Some(regular) = self.regular.as_mut().filter(|_| device == 0) {
             let (offset, len) = if op == Op::Flush { (0, 0) } else { (at * BLOCK, blocks * BLOCK) };
             let command = Command::new(op, offset, len);
-            return regular.submit(now, &command, Payload::None).map_err(|_| IoFailed);
+            return regular.submit(now, &command, Payload::None).map_err(|_| IoFailed::Error);
         }
         self.zns_host.count(op, blocks);
         let done = match op {
@@ -82,7 +82,7 @@ impl Below {
             Op::Write => self.zns.write(now, at, narrow(blocks), false, &Payload::None),
             _ => self.zns.flush(now),
         };
-        done.map_err(|_| IoFailed)
+        done.map_err(|_| IoFailed::Error)
     }
 
     fn zone(&self, at: u64) -> ZoneId {
@@ -91,7 +91,7 @@ impl Below {
 
     fn reset_zone(&mut self, now: Nanos, at: u64) -> Result<Completion, IoFailed> {
         let zone = Select::One(self.zone(at));
-        self.zns.manage(now, zone, ZoneAction::Reset).map_err(|_| IoFailed)
+        self.zns.manage(now, zone, ZoneAction::Reset).map_err(|_| IoFailed::Error)
     }
 }
 
@@ -124,7 +124,7 @@ impl Backing for Below {
     }
 
     fn report(&mut self, _device: usize, at: u64) -> Result<ZoneReport, IoFailed> {
-        let info = self.zns.zone(self.zone(at)).ok_or(IoFailed)?;
+        let info = self.zns.zone(self.zone(at)).ok_or(IoFailed::Error)?;
         let condition = match info.state {
             ZoneState::ReadOnly => Condition::ReadOnly,
             ZoneState::Offline => Condition::Offline,
@@ -160,6 +160,6 @@ pub(crate) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
 pub(super) fn told(done: Result<Completion, IoFailed>, now: Nanos) -> (Nanos, Delay, bool) {
     match done {
         Ok(done) => (done.at, done.delay, false),
-        Err(IoFailed) => (now, Delay::None, true),
+        Err(IoFailed::Error) => (now, Delay::None, true),
     }
 }

@@ -212,7 +212,7 @@ impl Runner {
         if queued {
             self.queue.ended();
         }
-        let result = if failed { Err(IoFailed) } else { Ok(()) };
+        let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
         self.delay = delay;
         self.volume.completed(Nanos::new(self.base + now), id, result);
         self.follow(now)

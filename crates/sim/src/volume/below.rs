@@ -146,7 +146,7 @@ impl Backing for Below {
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         let blocks = u64_from(bytes.len()) / BLOCK;
         self.keep(at, blocks, bytes);
-        self.submit(0, (Op::Write, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed)
+        self.submit(0, (Op::Write, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed::Error)
     }
 
     fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
@@ -158,19 +158,19 @@ impl Backing for Below {
             let blocks = u64::from(report.zone_blocks);
             self.forget(u64::from(zone.raw()) * blocks, blocks);
         }
-        if self.manage(0, zone, ZoneAction::Reset).failed { Err(IoFailed) } else { Ok(()) }
+        if self.manage(0, zone, ZoneAction::Reset).failed { Err(IoFailed::Error) } else { Ok(()) }
     }
 
     fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        if self.manage(0, zone, ZoneAction::Finish).failed { Err(IoFailed) } else { Ok(()) }
+        if self.manage(0, zone, ZoneAction::Finish).failed { Err(IoFailed::Error) } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), IoFailed> {
-        self.submit(0, (Op::Flush, 0), 0, 0).map(|_| ()).map_err(|_| IoFailed)
+        self.submit(0, (Op::Flush, 0), 0, 0).map(|_| ()).map_err(|_| IoFailed::Error)
     }
 
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
         self.forget(at, blocks);
-        self.submit(0, (Op::Trim, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed)
+        self.submit(0, (Op::Trim, 0), at, blocks).map(|_| ()).map_err(|_| IoFailed::Error)
     }
 }

@@ -131,7 +131,7 @@ impl Stack {
         let Some(Reverse((answer, _, flight))) = self.flights.pop() else { return false };
         match flight {
             Flight::Io(id) => {
-                let result = if answer.failed { Err(IoFailed) } else { Ok(()) };
+                let result = if answer.failed { Err(IoFailed::Error) } else { Ok(()) };
                 self.volume.completed(Nanos::new(self.base + now), id, result);
                 self.go_on(now, answer.delay);
             }

@@ -52,7 +52,7 @@ pub fn write_label<B: Backing>(
     let report = if zone.is_some() { backing.zones()? } else { None };
     let status = zone.zip(report).map(|(zone, report)| report.status(zone.raw()));
     if status.is_some_and(|status| !status.is_writable()) {
-        return Err(IoFailed);
+        return Err(IoFailed::Error);
     }
     let zone = zone.filter(|_| status.is_some_and(|status| !status.conventional));
     if let Some(zone) = zone {

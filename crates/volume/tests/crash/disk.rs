@@ -400,13 +400,13 @@ impl Disk {
         match &mut self.fuse {
             Some(0) => {
                 self.dead = true;
-                return Err(IoFailed);
+                return Err(IoFailed::Error);
             }
             Some(left) => *left -= 1,
             None => {}
         }
         self.requests += 1;
-        if self.fails == Some(self.requests - 1) { Err(IoFailed) } else { Ok(()) }
+        if self.fails == Some(self.requests - 1) { Err(IoFailed::Error) } else { Ok(()) }
     }
 }
 
@@ -437,7 +437,7 @@ impl Backing for Disk {
 
     fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
         if self.dead {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         let id = self.begin_reset(zone.raw());
         self.tick()?;
@@ -447,7 +447,7 @@ impl Backing for Disk {
 
     fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
         if self.dead {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         let id = self.begin_finish(zone.raw());
         self.tick()?;
@@ -458,7 +458,7 @@ impl Backing for Disk {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         self.tick()?;
         if self.refuses(at, true) {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         for (at, bytes) in (at..).zip(bytes.chunks_mut(BLOCK)) {
             bytes.copy_from_slice(&self.view.get(at)[..]);
@@ -468,7 +468,7 @@ impl Backing for Disk {
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         if self.dead || self.refuses(at, false) {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         let id = self.begin_write(at, bytes);
         self.tick()?;
@@ -486,7 +486,7 @@ impl Backing for Disk {
 
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
         if self.dead {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         let id = self.begin_trim(at, blocks);
         self.tick()?;
@@ -496,7 +496,7 @@ impl Backing for Disk {
 
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         if self.dead {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         let id = self.begin_remap(list);
         self.tick()?;

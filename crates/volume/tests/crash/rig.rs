@@ -431,7 +431,7 @@ impl Rig {
             && let Some(result) = volume.poll_resized()
         {
             assert!(result.is_ok() || self.failed.is_some(), "{result:?}, {:?}", self.setup);
-            let result = result.map_err(|_| IoFailed);
+            let result = result.map_err(|_| IoFailed::Error);
             self.resizing = false;
             if let Some(tag) = self.discards.take() {
                 self.oracle.done(Done { tag, result });
@@ -567,7 +567,7 @@ impl Rig {
                 if let Some(change) = flying.change {
                     self.disk.fail(change, fate, &mut self.rng);
                 }
-                Err(IoFailed)
+                Err(IoFailed::Error)
             }
         };
         self.volume.completed(self.now, id, result);

@@ -298,7 +298,8 @@ fn drive_with(volume: &mut dyn Engine, disk: &mut Disk, mut fails: impl FnMut(Io
         let mut nothing = true;
         while let Some(io) = volume.poll_io() {
             nothing = false;
-            let result = if fails(io.kind) { Err(IoFailed) } else { execute(volume, disk, io) };
+            let result =
+                if fails(io.kind) { Err(IoFailed::Error) } else { execute(volume, disk, io) };
             volume.completed(Nanos::new(1), io.id, result);
         }
         if nothing {

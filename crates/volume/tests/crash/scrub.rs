@@ -354,7 +354,7 @@ fn a_read_that_fails_once_is_no_damage() {
             let Some(io) = volume.poll_io() else { continue };
             count += 1;
             let result = if count == request || Some(count) == next {
-                Err(onefold_volume::IoFailed)
+                Err(onefold_volume::IoFailed::Error)
             } else {
                 onefold_volume::execute(&mut volume, &mut disk, io)
             };

@@ -48,7 +48,7 @@ impl Backing for Memory {
 
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         if !self.remaps {
-            return Err(IoFailed);
+            return Err(IoFailed::Error);
         }
         for Relocation { to, from, blocks } in list {
             let of = |at: u32| usize::try_from(at).unwrap() * BLOCK;

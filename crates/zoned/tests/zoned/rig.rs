@@ -160,7 +160,7 @@ impl Rig {
         let underway = self.under_way.remove(at).expect("under way");
         let Underway { io, change, covered, fails } = underway;
         if fails {
-            self.volume.completed(self.now, io.id, Err(IoFailed));
+            self.volume.completed(self.now, io.id, Err(IoFailed::Error));
             self.collect();
             return;
         }

@@ -28,6 +28,6 @@ fn a_request_that_is_refused_again_and_again_fails() {
         assert!(ring.over.is_empty() && !ring.is_idle(), "it is asked again");
         ring.completed(0, refused);
     }
-    assert!(matches!(ring.take().next(), Some(Over::Host(_, Err(IoFailed)))));
+    assert!(matches!(ring.take().next(), Some(Over::Host(_, Err(IoFailed::Error)))));
     assert!(ring.is_idle());
 }
