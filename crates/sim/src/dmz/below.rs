@@ -160,6 +160,6 @@ pub(crate) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
 pub(super) fn told(done: Result<Completion, IoFailed>, now: Nanos) -> (Nanos, Delay, bool) {
     match done {
         Ok(done) => (done.at, done.delay, false),
-        Err(IoFailed::Error) => (now, Delay::None, true),
+        Err(IoFailed::Error | IoFailed::NoSpace) => (now, Delay::None, true),
     }
 }
