@@ -4,10 +4,12 @@
 //!    is programmed, blank, or torn in its spare area, as a power cut would.
 //! 2. An area of zeroes in the file is erased: a new image is one hole.
 //! 3. Erases take effect as `erases` says; a superblock is programmed only when its erase is done.
-//! 4. After a failed access nothing is written any more: what the file holds is unknown.
+//! 4. Nothing that is written fails for the FTL: what the file does not take waits in memory, in order, and is read from
+//!    there (`backlog`). Who runs the device lets nothing change it meanwhile (`drain`), and calls nothing durable.
 //! 5. Programs may wait to be written together (`runs`), until a synchronisation at the latest.
 //! 6. While synchronisations are postponed, one that is owed happens before anything else is written
 //!    but the synchronisation mark, which may always be older than the data.
+//! 7. After a failed synchronisation nothing is written to the file any more: what it holds of the data before is unknown.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +21,9 @@ use onefold_nand::{
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Ppn, SuperblockId};
 
-use super::erases::{Erases, Step};
+use super::backlog::{Backlog, Step};
+use super::erases::{self, Erases};
+use super::held::Held;
 use super::runs::{Run, Runs};
 use crate::backing::Backing;
 use crate::image::{FileLayout, Image};
@@ -33,6 +37,28 @@ const MARK_OFFSET: u64 = 0;
 
 /// The synchronisation mark to be written when a postponed synchronisation is done.
 type PostponedMark = Option<[u8; SyncMark::BYTES]>;
+
+/// How often an access is tried in a row: a host that fails now and then is not worth a failed request.
+const ATTEMPTS: u32 = 3;
+
+/// Accesses to the file that failed, each after [`ATTEMPTS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostFailures {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) syncs: u64,
+}
+
+impl HostFailures {
+    /// Those of two parts of a file.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            syncs: self.syncs + other.syncs,
+        }
+    }
+}
 
 /// Keeps a flash array and NVRAM in an image file.
 #[derive(Debug)]
@@ -50,7 +76,10 @@ pub struct FileMedia {
     /// One was asked for and postponed.
     owed: bool,
     mark: PostponedMark,
-    failed: Option<i32>,
+    /// What the file did not take. Empty unless something holds it.
+    backlog: Backlog,
+    held: Option<Held>,
+    failures: HostFailures,
 }
 
 impl FileMedia {
@@ -72,14 +101,43 @@ impl FileMedia {
             postpones: false,
             owed: false,
             mark: None,
-            failed: None,
+            backlog: Backlog::default(),
+            held: None,
+            failures: HostFailures::default(),
         }
     }
 
-    /// Error number of the access that failed, if one did.
+    /// What keeps writes from the file, if something does.
     #[must_use]
-    pub const fn failed(&self) -> Option<i32> {
-        self.failed
+    pub const fn held(&self) -> Option<Held> {
+        self.held
+    }
+
+    /// Bytes in memory that the file did not take.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.backlog.bytes()
+    }
+
+    /// Accesses to the file that failed.
+    pub(crate) const fn failures(&self) -> HostFailures {
+        self.failures
+    }
+
+    /// Brings to the file what it did not take before.
+    ///
+    /// # Errors
+    /// It still does not take it. Nothing is lost by that, and it may be tried again.
+    pub fn drain(&mut self) -> Result<(), Held> {
+        if let Some(held @ Held::Unsynced(_)) = self.held {
+            return Err(held);
+        }
+        while let Some(step) = self.backlog.first() {
+            let taken = carry_out(&self.backing, step);
+            self.note(taken)?;
+            self.backlog.took_first();
+        }
+        self.held = None;
+        Ok(())
     }
 
     /// From now on the last synchronisation, and the mark after it, waits for the caller.
@@ -95,121 +153,143 @@ impl FileMedia {
         (Ticket(self.syncs), self.mark.take())
     }
 
+    /// Ends that without the caller, who cannot go on: what was postponed happens now, or waits with everything else.
+    pub(crate) fn sync_after_all(&mut self) {
+        self.postpones = false;
+        self.pay();
+    }
+
     /// The newest ticket.
     pub(crate) const fn newest_ticket(&self) -> Ticket {
         Ticket(self.syncs)
     }
 
     /// The file was synchronised, which began at `ticket`.
-    pub(crate) fn synced(&mut self, ticket: Ticket, mark: PostponedMark) -> Result<(), MediaError> {
-        self.advance_erases(ticket)?;
-        match mark {
-            Some(mark) => self.write_nvram(MARK_OFFSET, &mark),
-            None => Ok(()),
+    pub(crate) fn synced(&mut self, ticket: Ticket, mark: PostponedMark) {
+        self.advance_erases(ticket);
+        if let Some(mark) = mark {
+            self.write(self.layout.nvram + MARK_OFFSET, &mark);
         }
+    }
+
+    /// The caller's synchronisation failed (invariant 7).
+    pub(crate) fn sync_failed(&mut self, error: &io::Error) -> Held {
+        let held = Held::unsynced(error);
+        let _ = self.note(Err(held));
+        held
     }
 
     /// Does what was postponed, because something else is about to be written (invariant 6).
-    fn pay(&mut self) -> Result<(), MediaError> {
+    fn pay(&mut self) {
         if !self.owed {
-            return Ok(());
+            return;
         }
         self.owed = false;
-        self.sync_now()?;
-        match self.mark.take() {
-            Some(mark) => self.write_nvram(MARK_OFFSET, &mark),
-            None => Ok(()),
+        self.sync_now();
+        if let Some(mark) = self.mark.take() {
+            self.write(self.layout.nvram + MARK_OFFSET, &mark);
         }
     }
 
-    /// Notes that an access failed, here or in the caller's own synchronisation.
-    pub(crate) fn fail(&mut self, error: &io::Error) -> MediaError {
-        let errno = error.raw_os_error().unwrap_or(0);
-        self.failed = Some(errno);
-        MediaError::Backing { errno }
-    }
-
-    /// Brings all erases to the file; for a clean shutdown.
-    pub(crate) fn settle(&mut self) -> Result<(), MediaError> {
+    /// Brings everything to the file, erases included; for a clean shutdown.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub(crate) fn settle(&mut self) -> Result<(), Held> {
+        self.drain()?;
         while !self.erases.is_empty() {
-            self.sync_now()?;
+            self.sync_now();
+            self.drain()?;
         }
         Ok(())
     }
 
-    fn usable(&self) -> Result<(), MediaError> {
-        self.failed.map_or(Ok(()), |errno| Err(MediaError::Backing { errno }))
+    /// Counts a failure, and remembers what holds the file.
+    fn note(&mut self, taken: Result<(), Held>) -> Result<(), Held> {
+        if let Err(held) = taken {
+            match held {
+                Held::Full | Held::Refused(_) => self.failures.writes += 1,
+                Held::Unsynced(_) => self.failures.syncs += 1,
+            }
+            self.held = Some(held);
+        }
+        taken
     }
 
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediaError> {
-        self.usable()?;
-        self.backing.write_at(offset, bytes).map_err(|error| self.fail(&error))
+    /// Brings something to the file, or lets it wait (invariant 4).
+    fn put(&mut self, step: Step<'_>) {
+        if self.held.is_none() {
+            let taken = carry_out(&self.backing, &step);
+            if self.note(taken).is_ok() {
+                return;
+            }
+        }
+        self.backlog.push(step);
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        self.put(Step::Write { at, bytes: bytes.into() });
     }
 
     /// Invariant 1: data first.
-    fn write_run(&mut self, run: Run) -> Result<(), MediaError> {
-        self.write(self.layout.unit(run.first), &run.data)?;
-        self.write(self.layout.spare(run.first), &run.spares)?;
+    fn write_run(&mut self, run: Run) {
+        self.write(self.layout.unit(run.first), &run.data);
+        self.write(self.layout.spare(run.first), &run.spares);
         self.runs.recycle(run);
-        Ok(())
     }
 
-    /// Writes everything that waits.
-    fn write_runs(&mut self) -> Result<(), MediaError> {
+    /// Writes everything that waits to be written together.
+    fn write_runs(&mut self) {
         while let Some(run) = self.runs.take_oldest() {
-            self.write_run(run)?;
+            self.write_run(run);
         }
-        Ok(())
     }
 
     fn load(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
-        self.backing.read_at(offset, bytes).map_err(|error| self.fail(&error))
-    }
-
-    fn sync_now(&mut self) -> Result<(), MediaError> {
-        self.write_runs()?;
-        self.usable()?;
-        self.syncs += 1;
-        let ticket = Ticket(self.syncs);
-        self.backing.sync().map_err(|error| self.fail(&error))?;
-        self.advance_erases(ticket)
-    }
-
-    fn advance_erases(&mut self, ended: Ticket) -> Result<(), MediaError> {
-        self.usable()?;
-        for step in self.erases.advance(ended.0, self.syncs) {
-            match step {
-                Step::Head(superblock) => {
-                    self.write(self.layout.head(superblock), &[0; HEAD_BYTES])?;
-                }
-                Step::Contents(superblock) => self.clear(superblock)?,
-            }
+        if !self.backlog.covers(offset, u64_from(bytes.len())) {
+            let read = attempt(|| self.backing.read_at(offset, bytes));
+            read.map_err(|error| {
+                self.failures.reads += 1;
+                MediaError::Backing { errno: error.raw_os_error().unwrap_or(0) }
+            })?;
         }
+        self.backlog.lay_over(offset, bytes);
         Ok(())
     }
 
-    fn clear(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
+    fn sync_now(&mut self) {
+        self.write_runs();
+        self.syncs += 1;
+        let ticket = Ticket(self.syncs);
+        self.put(Step::Sync);
+        self.advance_erases(ticket);
+    }
+
+    fn advance_erases(&mut self, ended: Ticket) {
+        for step in self.erases.advance(ended.0, self.syncs) {
+            match step {
+                erases::Step::Head(superblock) => {
+                    self.write(self.layout.head(superblock), &[0; HEAD_BYTES]);
+                }
+                erases::Step::Contents(superblock) => self.clear(superblock),
+            }
+        }
+    }
+
+    fn clear(&mut self, superblock: SuperblockId) {
         let first = self.geometry.ppn(superblock, 0);
         let slots = self.layout.slots;
-        let spare = self.layout.spare(first);
         // Without spare areas the data means nothing. Its blocks stay: giving them back would make
         // the next program of each page allocate file and page cache anew, the better half of its
         // cost.
-        let cleared = self.backing.zero(spare, slots * u64_from(SPARE_BYTES));
-        cleared.map_err(|error| self.fail(&error))
+        self.put(Step::Zero { at: self.layout.spare(first), len: slots * u64_from(SPARE_BYTES) });
     }
 
     /// Sees to it that a superblock may be programmed (invariant 3).
-    fn finish_erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
+    fn finish_erase(&mut self, superblock: SuperblockId) {
         while self.erases.is_waiting(superblock) {
-            self.sync_now()?;
+            self.sync_now();
         }
-        Ok(())
-    }
-
-    fn write_nvram(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediaError> {
-        let at = self.nvram_offset(offset, bytes.len())?;
-        self.write(at, bytes)
     }
 
     fn nvram_offset(&self, offset: u64, len: usize) -> Result<u64, MediaError> {
@@ -229,21 +309,24 @@ impl Media for FileMedia {
     const STORES: bool = true;
 
     fn program(&mut self, first: Ppn, spares: &[Spare], data: &[u8]) -> Result<(), MediaError> {
-        self.pay()?;
-        self.finish_erase(self.superblock_of(first))?;
+        self.pay();
+        self.finish_erase(self.superblock_of(first));
         let superblock = self.superblock_of(first);
         if !data.is_empty() {
             let run = self.runs.add(superblock, first, spares, data);
-            return run.map_or(Ok(()), |run| self.write_run(run));
+            if let Some(run) = run {
+                self.write_run(run);
+            }
+            return Ok(());
         }
         if let Some(run) = self.runs.take(superblock) {
-            self.write_run(run)?;
+            self.write_run(run);
         }
         // Slots without bytes read as zeroes, whatever lay there before the erase.
         let len = u64_from(spares.len()) * self.layout.unit_bytes;
-        let unit = self.layout.unit(first);
-        self.backing.zero(unit, len).map_err(|error| self.fail(&error))?;
-        self.write(self.layout.spare(first), spares.as_flattened())
+        self.put(Step::Zero { at: self.layout.unit(first), len });
+        self.write(self.layout.spare(first), spares.as_flattened());
+        Ok(())
     }
 
     fn read(&mut self, ppn: Ppn, data: &mut [u8]) -> Result<Spare, MediaError> {
@@ -274,7 +357,7 @@ impl Media for FileMedia {
             return Ok(vec![ERASED_SPARE; slots]);
         }
         if let Some(run) = self.runs.take(superblock) {
-            self.write_run(run)?;
+            self.write_run(run);
         }
         let mut bytes = vec![0; slots * SPARE_BYTES];
         let first = self.geometry.ppn(superblock, 0);
@@ -284,9 +367,10 @@ impl Media for FileMedia {
     }
 
     fn program_head(&mut self, superblock: SuperblockId, head: &Head) -> Result<(), MediaError> {
-        self.pay()?;
-        self.finish_erase(superblock)?;
-        self.write(self.layout.head(superblock), head)
+        self.pay();
+        self.finish_erase(superblock);
+        self.write(self.layout.head(superblock), head);
+        Ok(())
     }
 
     fn read_head(&mut self, superblock: SuperblockId) -> Result<Head, MediaError> {
@@ -299,16 +383,16 @@ impl Media for FileMedia {
     }
 
     fn erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
-        self.usable()?;
-        self.pay()?;
+        self.pay();
         if let Some(run) = self.runs.take(superblock) {
-            self.write_run(run)?;
+            self.write_run(run);
         }
         self.erases.ask(superblock, self.syncs);
         Ok(())
     }
 
     fn nvram_write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediaError> {
+        let at = self.nvram_offset(offset, bytes.len())?;
         if self.owed
             && offset == MARK_OFFSET
             && let Ok(mark) = bytes.try_into()
@@ -316,8 +400,9 @@ impl Media for FileMedia {
             self.mark = Some(mark);
             return Ok(());
         }
-        self.pay()?;
-        self.write_nvram(offset, bytes)
+        self.pay();
+        self.write(at, bytes);
+        Ok(())
     }
 
     fn nvram_read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
@@ -326,13 +411,38 @@ impl Media for FileMedia {
     }
 
     fn sync(&mut self) -> Result<(), MediaError> {
-        self.pay()?;
+        self.pay();
         if self.postpones {
-            self.write_runs()?;
+            self.write_runs();
             self.owed = true;
-            return self.usable();
+        } else {
+            self.sync_now();
         }
-        self.sync_now()
+        Ok(())
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.held.is_some()
+    }
+}
+
+fn carry_out(backing: &Backing, step: &Step<'_>) -> Result<(), Held> {
+    let written = match step {
+        Step::Write { at, bytes } => attempt(|| backing.write_at(*at, bytes)),
+        Step::Zero { at, len } => attempt(|| backing.zero(*at, *len)),
+        Step::Sync => return backing.sync_for_good().map_err(|error| Held::unsynced(&error)),
+    };
+    written.map_err(|error| Held::new(&error))
+}
+
+fn attempt(mut access: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let mut left = ATTEMPTS;
+    loop {
+        left -= 1;
+        match access() {
+            Err(_) if left > 0 => {}
+            done => return done,
+        }
     }
 }
 

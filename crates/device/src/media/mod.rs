@@ -1,10 +1,13 @@
 //! Flash arrays whose bytes are in an image file.
 
+mod backlog;
 mod erases;
 mod file;
+mod held;
 mod overlay;
 mod runs;
 
 pub use file::FileMedia;
-pub(crate) use file::Ticket;
+pub(crate) use file::{HostFailures, Ticket};
+pub use held::Held;
 pub(crate) use overlay::Overlay;

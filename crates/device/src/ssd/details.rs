@@ -11,6 +11,7 @@ use onefold_units::{Cause, Lpn, PAGE_BYTES};
 
 use super::SsdDevice;
 use crate::edge::{DeviceSnapshot, DeviceStats};
+use crate::media::Held;
 
 /// Bins of [`SsdDetails::valid_histogram`].
 const BINS: usize = 20;
@@ -74,6 +75,13 @@ impl SsdDevice {
     #[must_use]
     pub fn details(&self) -> Option<SsdDetails> {
         self.shared.state().ssd.as_ref().map(SsdDetails::of)
+    }
+
+    /// What keeps writes from the image, if something does. Once it takes them again, it takes the next request that
+    /// changes something to notice.
+    #[must_use]
+    pub fn held(&self) -> Option<Held> {
+        self.shared.state().ssd.as_ref()?.ftl().nand().media().held()
     }
 
     /// What the buffer counted since the device was opened; `None` without one, or once the device

@@ -1,0 +1,121 @@
+//! What people are told of a host that fails: once when it begins, once when it is over.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::media::{Held, HostFailures};
+
+/// After something was told it is not told again for so long, however often the host fails and recovers.
+const QUIET: Duration = Duration::from_secs(30);
+
+/// A host that takes no writes.
+#[derive(Debug)]
+struct Holding {
+    since: Instant,
+    /// People know.
+    told: bool,
+    /// Until the device is opened again.
+    for_good: bool,
+    /// Requests that were refused.
+    refused: u64,
+}
+
+/// What was seen and told.
+#[derive(Debug)]
+pub(crate) struct HostWatch {
+    image: PathBuf,
+    holding: Option<Holding>,
+    /// When people were told of writes, and of reads.
+    told: [Option<Instant>; 2],
+    reads: u64,
+    refused: u64,
+}
+
+impl HostWatch {
+    pub(crate) const fn new(image: PathBuf) -> Self {
+        Self { image, holding: None, told: [None; 2], reads: 0, refused: 0 }
+    }
+
+    /// A request was refused, because the file takes no writes.
+    pub(crate) const fn refused(&mut self) {
+        self.refused += 1;
+        if let Some(holding) = &mut self.holding {
+            holding.refused += 1;
+        }
+    }
+
+    /// Requests that were refused since the device was opened.
+    pub(crate) const fn refused_ever(&self) -> u64 {
+        self.refused
+    }
+
+    /// Compares how the file is now with how it was.
+    pub(crate) fn look(&mut self, held: Option<Held>, failures: HostFailures) {
+        match (held, self.holding.take()) {
+            (Some(held), before) => self.holding = Some(self.holds(held, before)),
+            (None, Some(before)) => self.ends(&before),
+            (None, None) => {}
+        }
+        if failures.reads > self.reads {
+            self.reads = failures.reads;
+            self.tell_reads();
+        }
+    }
+
+    fn holds(&mut self, held: Held, before: Option<Holding>) -> Holding {
+        let for_good = matches!(held, Held::Unsynced(_));
+        let is_new = before.is_none();
+        let now = Instant::now();
+        let before = before.unwrap_or(Holding { since: now, told: false, for_good, refused: 0 });
+        let told = if for_good { is_new || !before.for_good } else { is_new && self.may_tell(0) };
+        if told {
+            self.tell_held(held);
+        }
+        Holding { told: before.told || told, for_good, ..before }
+    }
+
+    /// Whether it is long ago that people were told of the same kind of failure.
+    fn may_tell(&mut self, kind: usize) -> bool {
+        let may = self.told[kind].is_none_or(|told| told.elapsed() >= QUIET);
+        if may {
+            self.told[kind] = Some(Instant::now());
+        }
+        may
+    }
+
+    fn tell_held(&self, held: Held) {
+        let image = self.image.display();
+        match held {
+            Held::Unsynced(_) => tracing::error!(
+                "{image}: {held}; reads go on, and nothing is changed until the device is opened again: what was not \
+                 flushed before may be lost"
+            ),
+            Held::Full => tracing::error!(
+                "{image}: {held}; reads go on, writes and flushes are refused or wait until there is room: make some"
+            ),
+            Held::Refused(_) => tracing::error!(
+                "{image}: {held}; reads go on, each write and flush tries again and is refused while it fails"
+            ),
+        }
+    }
+
+    fn ends(&self, before: &Holding) {
+        if before.told {
+            let (image, refused) = (self.image.display(), before.refused);
+            let seconds = before.since.elapsed().as_secs_f64();
+            tracing::info!(
+                "{image}: the host takes writes again, after {seconds:.1} s and {refused} refused requests"
+            );
+        }
+    }
+
+    fn tell_reads(&mut self) {
+        if self.may_tell(1) {
+            let (image, reads) = (self.image.display(), self.reads);
+            tracing::error!(
+                "{image}: the host fails to read it, {reads} times since it was opened; the requests concerned are errors, \
+                 and nothing is given up"
+            );
+        }
+    }
+}
