@@ -114,6 +114,12 @@ impl Backing {
         Ok(self.file.metadata()?.blocks() * 512)
     }
 
+    /// Bytes that the file system under a regular file still has for whoever runs this process.
+    pub(crate) fn free(&self) -> io::Result<u64> {
+        let found = rustix::fs::fstatvfs(&self.file)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     pub(crate) fn set_size(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes)
     }

@@ -5,7 +5,6 @@
 //! the host has recovered, every request succeeds without a restart, unless a synchronisation failed.
 
 #[path = "../tests/common/mod.rs"]
-#[expect(unreachable_pub, reason = "it serves the tests outside the crate as well")]
 mod common;
 
 use std::sync::Arc;
@@ -83,7 +82,7 @@ impl World {
     }
 
     fn is_held_for_good(&self) -> bool {
-        matches!(self.device.held(), Some(Held::Unsynced(_)))
+        self.device.image().is_some_and(|image| matches!(image.held, Some(Held::Unsynced(_))))
     }
 
     /// Judges the status of a request that changes something.
@@ -312,7 +311,7 @@ fn a_buffered_device_survives_a_host_that_fails() {
     let policies = small_policies();
     for_each_seed(("onefold-device", "host_faults", "a_buffered_device"), 38, |seed| {
         let policy = index64(seed % u64_from(policies.len()));
-        run(&buffered(policies[policy].clone()), seed);
+        run(&buffered(policies[policy]), seed);
     });
 }
 

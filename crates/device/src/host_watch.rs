@@ -1,12 +1,10 @@
 //! What people are told of a host that fails: once when it begins, once when it is over.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::media::{Held, HostFailures};
-
-/// After something was told it is not told again for so long, however often the host fails and recovers.
-const QUIET: Duration = Duration::from_secs(30);
+use crate::quiet::Quiet;
 
 /// A host that takes no writes.
 #[derive(Debug)]
@@ -25,15 +23,17 @@ struct Holding {
 pub(crate) struct HostWatch {
     image: PathBuf,
     holding: Option<Holding>,
-    /// When people were told of writes, and of reads.
-    told: [Option<Instant>; 2],
+    /// A host may fail and recover many times a second.
+    writes_told: Quiet,
+    reads_told: Quiet,
     reads: u64,
     refused: u64,
 }
 
 impl HostWatch {
-    pub(crate) const fn new(image: PathBuf) -> Self {
-        Self { image, holding: None, told: [None; 2], reads: 0, refused: 0 }
+    pub(crate) fn new(image: PathBuf) -> Self {
+        let (writes_told, reads_told) = (Quiet::default(), Quiet::default());
+        Self { image, holding: None, writes_told, reads_told, reads: 0, refused: 0 }
     }
 
     /// A request was refused, because the file takes no writes.
@@ -62,25 +62,20 @@ impl HostWatch {
         }
     }
 
-    fn holds(&mut self, held: Held, before: Option<Holding>) -> Holding {
+    fn holds(&self, held: Held, before: Option<Holding>) -> Holding {
         let for_good = matches!(held, Held::Unsynced(_));
         let is_new = before.is_none();
         let now = Instant::now();
         let before = before.unwrap_or(Holding { since: now, told: false, for_good, refused: 0 });
-        let told = if for_good { is_new || !before.for_good } else { is_new && self.may_tell(0) };
+        let told = if for_good {
+            is_new || !before.for_good
+        } else {
+            is_new && self.writes_told.happened().is_some()
+        };
         if told {
             self.tell_held(held);
         }
         Holding { told: before.told || told, for_good, ..before }
-    }
-
-    /// Whether it is long ago that people were told of the same kind of failure.
-    fn may_tell(&mut self, kind: usize) -> bool {
-        let may = self.told[kind].is_none_or(|told| told.elapsed() >= QUIET);
-        if may {
-            self.told[kind] = Some(Instant::now());
-        }
-        may
     }
 
     fn tell_held(&self, held: Held) {
@@ -109,8 +104,8 @@ impl HostWatch {
         }
     }
 
-    fn tell_reads(&mut self) {
-        if self.may_tell(1) {
+    fn tell_reads(&self) {
+        if self.reads_told.happened().is_some() {
             let (image, reads) = (self.image.display(), self.reads);
             tracing::error!(
                 "{image}: the host fails to read it, {reads} times since it was opened; the requests concerned are errors, \

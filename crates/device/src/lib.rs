@@ -15,10 +15,12 @@ mod driver;
 pub mod edge;
 #[cfg(test)]
 mod host_faults;
+mod host_room;
 mod host_watch;
 mod image;
 pub mod mailbox;
 mod media;
+mod quiet;
 mod ssd;
 mod volume;
 mod write_log;
@@ -30,6 +32,7 @@ pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use dmz::{
     DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions, DmzVolume,
 };
+pub use host_room::HostRoom;
 pub use image::{DeviceError, DeviceKind, Image};
 pub use media::{FileMedia, Held};
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};

@@ -53,10 +53,6 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    pub(super) fn is_empty(&self) -> bool {
-        self.steps.is_empty()
-    }
-
     /// Bytes of memory that it takes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -142,6 +138,6 @@ mod tests {
             assert_eq!(backlog.first(), Some(&expected));
             backlog.took_first();
         }
-        assert!(backlog.is_empty() && backlog.bytes() == 0);
+        assert_eq!((backlog.first(), backlog.bytes()), (None, 0));
     }
 }

@@ -12,7 +12,6 @@
 //! 7. After a failed synchronisation nothing is written to the file any more: what it holds of the data before is unknown.
 
 use std::io;
-use std::sync::Arc;
 
 use onefold_format::SyncMark;
 use onefold_nand::{
@@ -21,11 +20,11 @@ use onefold_nand::{
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Ppn, SuperblockId};
 
-use super::backlog::{Backlog, Step};
+use super::backlog::Step;
 use super::erases::{self, Erases};
 use super::held::Held;
 use super::runs::{Run, Runs};
-use crate::backing::Backing;
+use super::store::Store;
 use crate::image::{FileLayout, Image};
 
 /// A synchronisation that happens outside the device's lock.
@@ -38,32 +37,10 @@ const MARK_OFFSET: u64 = 0;
 /// The synchronisation mark to be written when a postponed synchronisation is done.
 type PostponedMark = Option<[u8; SyncMark::BYTES]>;
 
-/// How often an access is tried in a row: a host that fails now and then is not worth a failed request.
-const ATTEMPTS: u32 = 3;
-
-/// Accesses to the file that failed, each after [`ATTEMPTS`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HostFailures {
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) syncs: u64,
-}
-
-impl HostFailures {
-    /// Those of two parts of a file.
-    pub(crate) const fn plus(self, other: Self) -> Self {
-        Self {
-            reads: self.reads + other.reads,
-            writes: self.writes + other.writes,
-            syncs: self.syncs + other.syncs,
-        }
-    }
-}
-
 /// Keeps a flash array and NVRAM in an image file.
 #[derive(Debug)]
 pub struct FileMedia {
-    backing: Arc<Backing>,
+    store: Store,
     layout: FileLayout,
     geometry: Geometry,
     erases: Erases,
@@ -76,10 +53,6 @@ pub struct FileMedia {
     /// One was asked for and postponed.
     owed: bool,
     mark: PostponedMark,
-    /// What the file did not take. Empty unless something holds it.
-    backlog: Backlog,
-    held: Option<Held>,
-    failures: HostFailures,
 }
 
 impl FileMedia {
@@ -92,7 +65,7 @@ impl FileMedia {
     /// The array of a part of an image: what is synchronised, erased and waits is told of each part by itself.
     pub(crate) fn on(image: &Image, layout: FileLayout, geometry: Geometry) -> Self {
         Self {
-            backing: image.backing(),
+            store: Store::new(image.backing()),
             layout,
             geometry,
             erases: Erases::new(index(geometry.superblocks())),
@@ -101,26 +74,18 @@ impl FileMedia {
             postpones: false,
             owed: false,
             mark: None,
-            backlog: Backlog::default(),
-            held: None,
-            failures: HostFailures::default(),
         }
     }
 
     /// What keeps writes from the file, if something does.
     #[must_use]
     pub const fn held(&self) -> Option<Held> {
-        self.held
+        self.store.held()
     }
 
-    /// Bytes in memory that the file did not take.
-    pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.backlog.bytes()
-    }
-
-    /// Accesses to the file that failed.
-    pub(crate) const fn failures(&self) -> HostFailures {
-        self.failures
+    /// The file and how it was treated by the host.
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Brings to the file what it did not take before.
@@ -128,16 +93,7 @@ impl FileMedia {
     /// # Errors
     /// It still does not take it. Nothing is lost by that, and it may be tried again.
     pub fn drain(&mut self) -> Result<(), Held> {
-        if let Some(held @ Held::Unsynced(_)) = self.held {
-            return Err(held);
-        }
-        while let Some(step) = self.backlog.first() {
-            let taken = carry_out(&self.backing, step);
-            self.note(taken)?;
-            self.backlog.took_first();
-        }
-        self.held = None;
-        Ok(())
+        self.store.drain()
     }
 
     /// From now on the last synchronisation, and the mark after it, waits for the caller.
@@ -168,15 +124,13 @@ impl FileMedia {
     pub(crate) fn synced(&mut self, ticket: Ticket, mark: PostponedMark) {
         self.advance_erases(ticket);
         if let Some(mark) = mark {
-            self.write(self.layout.nvram + MARK_OFFSET, &mark);
+            self.store.write(self.layout.nvram + MARK_OFFSET, &mark);
         }
     }
 
     /// The caller's synchronisation failed (invariant 7).
     pub(crate) fn sync_failed(&mut self, error: &io::Error) -> Held {
-        let held = Held::unsynced(error);
-        let _ = self.note(Err(held));
-        held
+        self.store.sync_failed(error)
     }
 
     /// Does what was postponed, because something else is about to be written (invariant 6).
@@ -187,7 +141,7 @@ impl FileMedia {
         self.owed = false;
         self.sync_now();
         if let Some(mark) = self.mark.take() {
-            self.write(self.layout.nvram + MARK_OFFSET, &mark);
+            self.store.write(self.layout.nvram + MARK_OFFSET, &mark);
         }
     }
 
@@ -204,37 +158,10 @@ impl FileMedia {
         Ok(())
     }
 
-    /// Counts a failure, and remembers what holds the file.
-    fn note(&mut self, taken: Result<(), Held>) -> Result<(), Held> {
-        if let Err(held) = taken {
-            match held {
-                Held::Full | Held::Refused(_) => self.failures.writes += 1,
-                Held::Unsynced(_) => self.failures.syncs += 1,
-            }
-            self.held = Some(held);
-        }
-        taken
-    }
-
-    /// Brings something to the file, or lets it wait (invariant 4).
-    fn put(&mut self, step: Step<'_>) {
-        if self.held.is_none() {
-            let taken = carry_out(&self.backing, &step);
-            if self.note(taken).is_ok() {
-                return;
-            }
-        }
-        self.backlog.push(step);
-    }
-
-    fn write(&mut self, at: u64, bytes: &[u8]) {
-        self.put(Step::Write { at, bytes: bytes.into() });
-    }
-
     /// Invariant 1: data first.
     fn write_run(&mut self, run: Run) {
-        self.write(self.layout.unit(run.first), &run.data);
-        self.write(self.layout.spare(run.first), &run.spares);
+        self.store.write(self.layout.unit(run.first), &run.data);
+        self.store.write(self.layout.spare(run.first), &run.spares);
         self.runs.recycle(run);
     }
 
@@ -245,23 +172,11 @@ impl FileMedia {
         }
     }
 
-    fn load(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
-        if !self.backlog.covers(offset, u64_from(bytes.len())) {
-            let read = attempt(|| self.backing.read_at(offset, bytes));
-            read.map_err(|error| {
-                self.failures.reads += 1;
-                MediaError::Backing { errno: error.raw_os_error().unwrap_or(0) }
-            })?;
-        }
-        self.backlog.lay_over(offset, bytes);
-        Ok(())
-    }
-
     fn sync_now(&mut self) {
         self.write_runs();
         self.syncs += 1;
         let ticket = Ticket(self.syncs);
-        self.put(Step::Sync);
+        self.store.put(Step::Sync);
         self.advance_erases(ticket);
     }
 
@@ -269,7 +184,7 @@ impl FileMedia {
         for step in self.erases.advance(ended.0, self.syncs) {
             match step {
                 erases::Step::Head(superblock) => {
-                    self.write(self.layout.head(superblock), &[0; HEAD_BYTES]);
+                    self.store.write(self.layout.head(superblock), &[0; HEAD_BYTES]);
                 }
                 erases::Step::Contents(superblock) => self.clear(superblock),
             }
@@ -282,7 +197,8 @@ impl FileMedia {
         // Without spare areas the data means nothing. Its blocks stay: giving them back would make
         // the next program of each page allocate file and page cache anew, the better half of its
         // cost.
-        self.put(Step::Zero { at: self.layout.spare(first), len: slots * u64_from(SPARE_BYTES) });
+        self.store
+            .put(Step::Zero { at: self.layout.spare(first), len: slots * u64_from(SPARE_BYTES) });
     }
 
     /// Sees to it that a superblock may be programmed (invariant 3).
@@ -324,8 +240,8 @@ impl Media for FileMedia {
         }
         // Slots without bytes read as zeroes, whatever lay there before the erase.
         let len = u64_from(spares.len()) * self.layout.unit_bytes;
-        self.put(Step::Zero { at: self.layout.unit(first), len });
-        self.write(self.layout.spare(first), spares.as_flattened());
+        self.store.put(Step::Zero { at: self.layout.unit(first), len });
+        self.store.write(self.layout.spare(first), spares.as_flattened());
         Ok(())
     }
 
@@ -339,14 +255,14 @@ impl Media for FileMedia {
         }
         let mut spare = [0; SPARE_BYTES];
         if !self.erases.is_waiting(superblock) {
-            self.load(self.layout.spare(ppn), &mut spare)?;
+            self.store.load(self.layout.spare(ppn), &mut spare)?;
         }
         if spare == [0; SPARE_BYTES] {
             data.fill(0);
             return Ok(ERASED_SPARE);
         }
         if !data.is_empty() {
-            self.load(self.layout.unit(ppn), data)?;
+            self.store.load(self.layout.unit(ppn), data)?;
         }
         Ok(spare)
     }
@@ -361,7 +277,7 @@ impl Media for FileMedia {
         }
         let mut bytes = vec![0; slots * SPARE_BYTES];
         let first = self.geometry.ppn(superblock, 0);
-        self.load(self.layout.spare(first), &mut bytes)?;
+        self.store.load(self.layout.spare(first), &mut bytes)?;
         let (spares, _) = bytes.as_chunks::<SPARE_BYTES>();
         Ok(spares.iter().map(|spare| erased_if_blank(*spare)).collect())
     }
@@ -369,7 +285,7 @@ impl Media for FileMedia {
     fn program_head(&mut self, superblock: SuperblockId, head: &Head) -> Result<(), MediaError> {
         self.pay();
         self.finish_erase(superblock);
-        self.write(self.layout.head(superblock), head);
+        self.store.write(self.layout.head(superblock), head);
         Ok(())
     }
 
@@ -378,7 +294,7 @@ impl Media for FileMedia {
             return Ok(ERASED_HEAD);
         }
         let mut head = [0; HEAD_BYTES];
-        self.load(self.layout.head(superblock), &mut head)?;
+        self.store.load(self.layout.head(superblock), &mut head)?;
         Ok(if head == [0; HEAD_BYTES] { ERASED_HEAD } else { head })
     }
 
@@ -401,13 +317,13 @@ impl Media for FileMedia {
             return Ok(());
         }
         self.pay();
-        self.write(at, bytes);
+        self.store.write(at, bytes);
         Ok(())
     }
 
     fn nvram_read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
         let at = self.nvram_offset(offset, bytes.len())?;
-        self.load(at, bytes)
+        self.store.load(at, bytes)
     }
 
     fn sync(&mut self) -> Result<(), MediaError> {
@@ -422,27 +338,7 @@ impl Media for FileMedia {
     }
 
     fn is_held_up(&self) -> bool {
-        self.held.is_some()
-    }
-}
-
-fn carry_out(backing: &Backing, step: &Step<'_>) -> Result<(), Held> {
-    let written = match step {
-        Step::Write { at, bytes } => attempt(|| backing.write_at(*at, bytes)),
-        Step::Zero { at, len } => attempt(|| backing.zero(*at, *len)),
-        Step::Sync => return backing.sync_for_good().map_err(|error| Held::unsynced(&error)),
-    };
-    written.map_err(|error| Held::new(&error))
-}
-
-fn attempt(mut access: impl FnMut() -> io::Result<()>) -> io::Result<()> {
-    let mut left = ATTEMPTS;
-    loop {
-        left -= 1;
-        match access() {
-            Err(_) if left > 0 => {}
-            done => return done,
-        }
+        self.store.held().is_some()
     }
 }
 

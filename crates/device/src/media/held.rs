@@ -39,6 +39,14 @@ impl Held {
         }
     }
 
+    /// The same for a layer above in the same process.
+    pub(crate) const fn io_failed(self) -> IoFailed {
+        match self {
+            Self::Full => IoFailed::NoSpace,
+            Self::Refused(_) | Self::Unsynced(_) => IoFailed::Error,
+        }
+    }
+
     /// One word for metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -6,8 +6,10 @@ mod file;
 mod held;
 mod overlay;
 mod runs;
+mod store;
 
 pub use file::FileMedia;
-pub(crate) use file::{HostFailures, Ticket};
+pub(crate) use file::Ticket;
 pub use held::Held;
 pub(crate) use overlay::Overlay;
+pub(crate) use store::HostFailures;

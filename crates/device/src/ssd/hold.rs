@@ -20,7 +20,7 @@ impl Shared {
             state.watch.refused();
         }
         state.look();
-        drained.map_err(|held| held.status())?;
+        drained.map_err(Held::status)?;
         Ok(state)
     }
 
@@ -72,7 +72,7 @@ impl State {
     pub(super) fn look(&mut self) {
         if let Some(ssd) = &self.ssd {
             let media = ssd.ftl().nand().media();
-            self.watch.look(media.held(), media.failures());
+            self.watch.look(media.held(), media.store().failures());
         }
     }
 }

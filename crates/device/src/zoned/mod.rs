@@ -356,7 +356,7 @@ impl State {
     fn look(&mut self) {
         let Some(zns) = &mut self.zns else { return };
         let held = media::of(zns).filter_map(|media| media.held()).last();
-        let failures = media::of(zns).map(|media| media.failures());
+        let failures = media::of(zns).map(|media| media.store().failures());
         self.watch.look(held, failures.fold(HostFailures::default(), HostFailures::plus));
     }
 }
