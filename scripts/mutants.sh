@@ -289,7 +289,6 @@ device|host-overtaken|media/store.rs|s/if self\.held\.is_none\(\) \{/if true {/|
 device|host-unread|media/store.rs|s/self\.backlog\.lay_over\(offset, bytes\);//|what the file did not take is read from memory
 device|host-half-drained|media/store.rs|s/self\.backlog\.took_first\(\);/self.backlog.took_first(); break;/|the file takes all of it before it takes anything else
 device|host-promised|ssd/mod.rs|s/let drained = media\.drain\(\)\.map_err/let drained = Ok::<(), Held>(()).map_err/; s/use crate::media::\{FileMedia, Ticket\};/use crate::media::{FileMedia, Held, Ticket};/|a flush promises nothing that is in memory
-device|host-owed|ssd/mod.rs|s/media\.sync_after_all\(\);//|a synchronisation that was postponed happens though its flush failed
 device|host-admitted|ssd/hold.rs|s/drained\.map_err\(Held::status\)\?;//|a full host refuses changes before they begin
 device|host-forgiven|backing.rs|s/\*unsynced = Some\(error\.raw_os_error\(\)\.unwrap_or\(0\)\);//|a failed synchronisation is told to everybody
 device|host-barrier|media/backlog.rs|s/self\.steps\.push_back\(step\.into_owned\(\)\);/if step != Step::Sync { self.steps.push_back(step.into_owned()); }/|a synchronisation separates what waits before and after it
