@@ -94,11 +94,12 @@ impl HostWatch {
         }
     }
 
+    /// A warning like its beginning: who sees one has to see the other.
     fn ends(&self, before: &Holding) {
         if before.told {
             let (image, refused) = (self.image.display(), before.refused);
             let seconds = before.since.elapsed().as_secs_f64();
-            tracing::info!(
+            tracing::warn!(
                 "{image}: the host takes writes again, after {seconds:.1} s and {refused} refused requests"
             );
         }
