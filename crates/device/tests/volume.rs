@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use onefold_device::{
     BlockDevice, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions,

@@ -17,6 +17,7 @@ use onefold_format::{FEATURE_CONVENTIONAL, FEATURE_ZONES, ImageError, ImageLabel
 use onefold_units::convert::u64_from;
 
 use crate::backing::{self, Access, Backing};
+use crate::host_room::HostRoom;
 pub use error::DeviceError;
 pub use kind::DeviceKind;
 pub(crate) use layout::FileLayout;
@@ -123,6 +124,11 @@ impl Image {
         self.backing.allocated().map_err(io_error(&self.path, "read"))
     }
 
+    /// Bytes that the file may still grow by, and those that the file system of the host has left.
+    pub fn room(&self) -> Result<HostRoom, DeviceError> {
+        HostRoom::of(&self.backing, self.layout.bytes).map_err(io_error(&self.path, "read"))
+    }
+
     pub(crate) const fn layout(&self) -> &FileLayout {
         &self.layout
     }
@@ -175,9 +181,9 @@ impl Image {
         let bytes = label.encode().ok_or_else(|| long_config(&label.config))?;
         let offset = (generation % 2) * u64_from(LABEL_BYTES);
         let write = || {
-            self.backing.sync()?;
+            self.backing.sync_for_good()?;
             self.backing.write_at(offset, &bytes)?;
-            self.backing.sync()
+            self.backing.sync_for_good()
         };
         write().map_err(io_error(&self.path, "write the label of"))?;
         self.label = label;

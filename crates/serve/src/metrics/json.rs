@@ -1,6 +1,6 @@
 //! `/api/v1/stats`.
 
-use onefold_device::edge::{DeviceSnapshot, Frontend, FrontendCounts};
+use onefold_device::edge::{DeviceSnapshot, Frontend, FrontendCounts, ImageSnapshot};
 use onefold_units::Op;
 use serde_json::{Map, Value, json};
 
@@ -86,6 +86,19 @@ fn device(device: &DeviceSnapshot) -> Value {
         "unflushed_bytes": device.unflushed_bytes,
         "flush_ns": device.flush_ns,
         "recovery_ns": device.recovery_ns,
+        "image": device.image.as_ref().map(image),
         "volume": device.volume.as_ref().map(super::volume::json),
+    })
+}
+
+/// How the host treats the file under the device.
+fn image(image: &ImageSnapshot) -> Value {
+    json!({
+        "state": image.state(),
+        "waiting_bytes": image.waiting_bytes,
+        "refused_requests": image.refused_requests,
+        "failed_reads": image.failed_reads,
+        "failed_writes": image.failed_writes,
+        "failed_syncs": image.failed_syncs,
     })
 }

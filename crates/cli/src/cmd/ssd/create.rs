@@ -104,6 +104,9 @@ impl Create {
             ),
         };
         global.emit(&text)?;
+        if let Ok(room) = image.room() {
+            super::room::warn(global, &self.image, &room);
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

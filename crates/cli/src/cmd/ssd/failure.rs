@@ -30,9 +30,9 @@ impl From<DeviceError> for CliError {
                 (Exit::Failed, "device::recovery")
             }
             DeviceError::Poisoned { .. } => (Exit::Failed, "device::poisoned"),
-            DeviceError::Close { .. } | DeviceError::CloseZones { .. } => {
-                (Exit::Failed, "device::close")
-            }
+            DeviceError::Close { .. }
+            | DeviceError::CloseZones { .. }
+            | DeviceError::Held { .. } => (Exit::Failed, "device::close"),
             DeviceError::Snapshots { .. } => (Exit::Failed, "device::snapshots"),
             DeviceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 let error = Self::new(Exit::Usage, "image::missing", &error);

@@ -7,6 +7,7 @@ use clap::Args;
 use onefold_device::{Access, DeviceError, Image};
 use serde_json::{Value, json};
 
+use super::room::shortage;
 use super::{render, zoned};
 use crate::cmd::control;
 use crate::error::CliError;
@@ -52,6 +53,7 @@ impl Info {
 
 fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
     let label = image.label();
+    let room = image.room()?;
     let config = onefold_config::Config::from_canonical(&label.config)?;
     let found = if let Some(zns) = config.zns(global.seed)? {
         zoned::at_rest(image, &zns)?
@@ -75,6 +77,8 @@ fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
             "clean": label.clean,
             "file_bytes": image.file_bytes(),
             "allocated_bytes": image.allocated_bytes()?,
+            "host_free_bytes": room.free,
+            "shortage": shortage(&room),
         },
         "served": false,
         "config": config.to_json(),
@@ -100,6 +104,8 @@ fn table(info: &Value) -> String {
             image["uuid"].as_str().unwrap_or_default(),
         )
     };
+    let warning = |text: &str| format!("warning: {path} {text}\n");
+    let head = head + &image["shortage"].as_str().map(warning).unwrap_or_default();
     match info["device"].get("zoned") {
         Some(zones) => head + &zoned::table(zones),
         None => head + &render::table(&info["device"]),

@@ -8,6 +8,7 @@ mod info;
 mod reach;
 mod remap;
 pub(crate) mod render;
+pub(crate) mod room;
 mod serve;
 mod snapshot;
 mod zoned;

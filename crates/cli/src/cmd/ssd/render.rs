@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use onefold_device::SsdDetails;
-use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats};
+use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, ImageSnapshot};
 use onefold_units::CauseCounts;
 use serde_json::{Map, Value, json};
 
@@ -139,6 +139,7 @@ fn live(snapshot: &DeviceSnapshot) -> Value {
         "unflushed_bytes": snapshot.unflushed_bytes,
         "flush_ns": snapshot.flush_ns,
         "recovery_ns": snapshot.recovery_ns,
+        "image": snapshot.image.as_ref().map(image),
         "buffer": {
             "read_hits": snapshot.buffer_read_hits,
             "read_misses": snapshot.buffer_read_misses,
@@ -146,6 +147,19 @@ fn live(snapshot: &DeviceSnapshot) -> Value {
             "write_misses": snapshot.buffer_write_misses,
             "areas": areas,
         },
+    })
+}
+
+/// How the host treats the image.
+fn image(image: &ImageSnapshot) -> Value {
+    json!({
+        "state": image.state(),
+        "about": image.held.map(|held| held.to_string()),
+        "waiting_bytes": image.waiting_bytes,
+        "refused_requests": image.refused_requests,
+        "failed_reads": image.failed_reads,
+        "failed_writes": image.failed_writes,
+        "failed_syncs": image.failed_syncs,
     })
 }
 
@@ -194,6 +208,21 @@ pub(super) fn table(value: &Value) -> String {
         let waf = live["waf"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
         row("write amplification", waf);
         row("not durable yet", size(number(&live["unflushed_bytes"])));
+        let image = &live["image"];
+        if let Some(about) = image["about"].as_str() {
+            let (refused, waiting) = (&image["refused_requests"], number(&image["waiting_bytes"]));
+            let waiting = size(waiting);
+            row(
+                "the host",
+                format!("{about}: {waiting} wait in memory, {refused} requests refused"),
+            );
+        }
+        let failed =
+            ["failed_reads", "failed_writes", "failed_syncs"].map(|key| number(&image[key]));
+        if failed.iter().any(|count| *count > 0) {
+            let [reads, writes, syncs] = failed;
+            row("failed on the host", format!("{reads} reads, {writes} writes, {syncs} flushes"));
+        }
         let pages = flash["program_pages"].as_object();
         for (cause, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
             row(&format!("programmed, {cause}"), size(number(pages) * 4096));

@@ -11,7 +11,7 @@ use onefold_volume::Backing;
 use serde_json::json;
 
 use super::dmz;
-use crate::cmd::ssd::render;
+use crate::cmd::ssd::{render, room};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
@@ -159,6 +159,9 @@ impl Create {
         spec.label(bytes / PAGE_BYTES)?;
         let backing = VolumeBacking::create(&self.path, bytes)?;
         let made = VolumeDevice::format(&backing, spec, false);
+        if let (true, Some(room)) = (made.is_ok(), backing.host_room()) {
+            room::warn(global, &self.path, &room);
+        }
         if made.is_err() {
             // Only what was made here goes; the first error is what counts.
             let _ = std::fs::remove_file(&self.path);
