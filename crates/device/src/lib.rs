@@ -6,6 +6,7 @@
 mod backing;
 mod block;
 mod check;
+mod contents;
 mod dmz;
 mod driver;
 pub mod edge;
@@ -20,6 +21,7 @@ mod zoned;
 pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
+pub use contents::{Contents, looks_like};
 pub use dmz::{
     DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions, DmzVolume,
 };

@@ -49,6 +49,18 @@ pub struct Control<'a> {
     pub say: Option<&'a dyn Fn(&str)>,
 }
 
+impl Control<'_> {
+    /// Whether the run is to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Ends what comes before anything is measured.
+    pub(crate) fn go_on(&self) -> Result<(), SimError> {
+        if self.is_interrupted() { Err(SimError::Interrupted) } else { Ok(()) }
+    }
+}
+
 /// Everything a finished run leaves behind.
 pub(crate) struct Finished {
     pub(crate) ssd: Ssd<NullMedia>,
@@ -106,7 +118,7 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
     let mut contents = Some(contents).filter(|_| ssd.deduplicates());
     let wanted = setup.config.precondition();
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
-    let preconditioned = precondition(&mut bare, &wanted, setup.seed)?;
+    let preconditioned = precondition(&mut bare, &wanted, setup.seed, control)?;
     let run = setup.config.run();
     let mut engine = Engine {
         finished: Finished {
@@ -160,7 +172,7 @@ impl Engine {
                 if let Some(progress) = control.progress {
                     progress(self.done);
                 }
-                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                if control.is_interrupted() {
                     self.finished.partial = true;
                     break;
                 }

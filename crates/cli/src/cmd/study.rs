@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
@@ -68,6 +66,11 @@ pub(crate) struct RunArgs {
 }
 
 impl Study {
+    /// Whether `-o` names the file of the result; else it is a folder.
+    pub(crate) const fn prints(&self) -> bool {
+        !matches!(self, Self::Run(_))
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         global.expect_no_trace_format()?;
@@ -195,7 +198,7 @@ impl RunArgs {
         };
         // -o is the folder here: the result itself goes to standard output.
         Global::print(&text)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
     }
 }
 
@@ -221,11 +224,6 @@ fn program() -> Program {
 
 /// Runs with a progress bar on a terminal, until the end or Ctrl-C.
 fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, CliError> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let registered = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt.clone());
-    if let Err(error) = registered {
-        global.say(format!("Ctrl-C will not keep finished results: {error}"));
-    }
     let bar = if global.shows_progress() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
         bar.set_style(style);
@@ -241,8 +239,10 @@ fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, Cl
         bar.set_position(floor_u64(share.unwrap_or(0.0).min(1.0) * 1000.0));
         bar.set_message(message(progress, share, watched.1.elapsed()));
     };
-    let control = Control { interrupt: Some(&interrupt), progress: Some(&show) };
-    let summary = run(study, options, &control);
+    global.interrupt.leaves("finished points are kept; the same command goes on from here");
+    let summary = global.interrupt.softly(|interrupt| {
+        run(study, options, &Control { interrupt: Some(interrupt), progress: Some(&show) })
+    });
     bar.finish_and_clear();
     Ok(summary?)
 }

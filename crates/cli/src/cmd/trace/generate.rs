@@ -12,6 +12,7 @@ use super::convert::{Target, output, report};
 use super::trace_error;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
+use crate::replace::part_of;
 
 /// Requests generated at once.
 const BATCH: usize = 4_096;
@@ -39,6 +40,11 @@ pub(crate) struct Generate {
 const DEVICE_BYTES: u64 = 1 << 30;
 
 impl Generate {
+    /// Whether it prints a list and makes no trace.
+    pub(super) const fn prints(&self) -> bool {
+        self.list || self.spec.is_none()
+    }
+
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         match &self.spec {
             Some(spec) if !self.list => self.generate(spec, global),
@@ -50,8 +56,8 @@ impl Generate {
     }
 
     fn generate(&self, spec: &str, global: &Global) -> Result<ExitCode, CliError> {
-        let path = output(global)?;
         let format = Target::named(&self.to)?;
+        let path = output(global, format)?;
         let workload = Workload::parse(spec).map_err(|error| wrong(&error))?;
         let bytes = match &self.size {
             Some(text) => size(text)?,
@@ -65,6 +71,8 @@ impl Generate {
         let words = format!("size={bytes} seed={}", global.seed);
         let failed = |error| trace_error(&error);
         let mut writer = create(path, format, &Meta::generated(spec), &words).map_err(failed)?;
+        let _unfinished = global.interrupt.unfinished(&part_of(path));
+        global.interrupt.leaves("the trace was not whole and is gone");
         let mut requests = 0_u64;
         let mut batch = vec![Request::EMPTY; BATCH];
         while let made @ 1.. = generator.fill(&mut batch) {

@@ -86,7 +86,8 @@ impl Scrub {
             return Err(CliError::new(Exit::Usage, "volume::dmz", text)
                 .help("`onefold volume check --data` says whether all of it can be read"));
         }
-        let mut backing = super::open_backing(&self.path, !self.dry_run, global)?;
+        let below = super::open_backing(&self.path, !self.dry_run, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let mut told = 0;
         let done = scrub(&mut backing, blocks, !self.dry_run, |so_far| {
