@@ -13,6 +13,7 @@ use onefold_study::{
 };
 use onefold_units::convert::{float, floor_u64};
 
+use crate::cmd::ssd::render;
 use crate::cmd::trace::trace_error;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -48,7 +49,7 @@ pub(crate) struct Common {
     #[arg(long = "policy", value_name = "LABEL")]
     policies: Vec<String>,
     /// Part of every workload that is run, such as 0.01; address ranges stay whole
-    #[arg(long, default_value_t = 1.0, value_name = "PART")]
+    #[arg(long, default_value_t = 1.0, value_name = "PART", value_parser = parse_part)]
     scale: f64,
 }
 
@@ -61,8 +62,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Most memory for the requests of one workload, which bounds such as min-alone keep
-    #[arg(long, default_value = "4GiB", value_name = "SIZE")]
-    memory: String,
+    #[arg(long, default_value = "4GiB", value_name = "SIZE", value_parser = render::parse_size)]
+    memory: u64,
+}
+
+fn parse_part(text: &str) -> Result<f64, String> {
+    let part = onefold_units::numbers::real(text);
+    part.ok_or_else(|| format!("found {text:?}, expected a number such as 0.01, or a percentage"))
 }
 
 impl Study {
@@ -186,10 +192,7 @@ impl RunArgs {
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         options.threads = self.threads.map_or(cores, usize::from);
-        options.memory_bytes = onefold_config::size(&self.memory).map_err(|problem| {
-            let text = format!("--memory is `{}`, {problem}", self.memory);
-            CliError::new(Exit::Usage, "usage::value", text).help(problem.help())
-        })?;
+        options.memory_bytes = self.memory;
         let summary = watch(&study, &options, global)?;
         tell(&summary, &options, global);
         let text = match global.format() {

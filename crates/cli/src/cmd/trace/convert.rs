@@ -41,10 +41,15 @@ pub(crate) struct Sample {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Keep the requests that start on one in so many pages, chosen by a hash of the address
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = every)]
     every: u64,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+fn every(text: &str) -> Result<u64, String> {
+    let count = onefold_units::numbers::count(text).ok().filter(|count| *count > 0);
+    count.ok_or_else(|| format!("found {text:?}, expected a number from 1 on"))
 }
 
 /// Where the new trace goes.

@@ -85,8 +85,7 @@ enum Policy {
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.02..0.95).contains(share));
-    share.ok_or_else(|| format!("found {text:?}, expected a number from 0.02 to 0.95"))
+    render::parse_share(text, 0.02..=0.95)
 }
 
 impl Create {

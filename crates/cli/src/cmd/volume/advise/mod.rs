@@ -65,8 +65,7 @@ pub(crate) struct Advise {
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.01..=0.98).contains(share));
-    share.ok_or_else(|| format!("found {text:?}, expected a number from 0.01 to 0.98"))
+    render::parse_share(text, 0.01..=0.98)
 }
 
 /// A number and where it comes from.
