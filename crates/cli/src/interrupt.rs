@@ -185,6 +185,7 @@ fn code(signal: i32) -> u8 {
 
 /// Ends the process: whoever holds the state lets nobody else change it.
 #[expect(clippy::exit, reason = "a signal ends the process, whatever its threads do")]
+#[expect(clippy::needless_pass_by_value, reason = "the guard is held to the end")]
 fn end(state: MutexGuard<'_, State>) -> ! {
     for path in &state.unfinished {
         // What is not there needs no removal, and nobody is left to be told of another error.

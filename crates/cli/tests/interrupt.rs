@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::{Folder, message, text};
 
 /// Whoever has not ended by then never does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn start(arguments: &[&str]) -> Child {
     let child = Command::new(env!("CARGO_BIN_EXE_onefold"))

@@ -1,7 +1,6 @@
 //! The run: requests of all tenants in order of time, through the device, into the metrics.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
 use onefold_ftl::{FtlStats, RemapStats};
@@ -14,6 +13,7 @@ use onefold_units::{Nanos, Op};
 
 use crate::SimError;
 use crate::contents::Contents;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
 use crate::dmz;
 use crate::outcome;
@@ -36,29 +36,6 @@ pub struct Setup {
     pub seed: u64,
     /// Version and commit, for the result.
     pub program: crate::result::Program,
-}
-
-/// Lets the caller watch and stop a run.
-#[derive(Default)]
-pub struct Control<'a> {
-    /// Set to end the run; the result then covers what was done and says so.
-    pub interrupt: Option<&'a AtomicBool>,
-    /// Called now and then with the number of requests done.
-    pub progress: Option<&'a dyn Fn(u64)>,
-    /// Called with what the user should read before the run: how traces are understood.
-    pub say: Option<&'a dyn Fn(&str)>,
-}
-
-impl Control<'_> {
-    /// Whether the run is to end.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
-    }
-
-    /// Ends what comes before anything is measured.
-    pub(crate) fn go_on(&self) -> Result<(), SimError> {
-        if self.is_interrupted() { Err(SimError::Interrupted) } else { Ok(()) }
-    }
 }
 
 /// Everything a finished run leaves behind.
@@ -154,9 +131,6 @@ struct Engine {
     /// Keeps the loads of `Ssd::touch` alive.
     touched: u64,
 }
-
-/// Requests between two looks at the interrupt flag.
-pub(crate) const INTERRUPT_EVERY: u64 = 8192;
 
 impl Engine {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {

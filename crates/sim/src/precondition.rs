@@ -10,8 +10,8 @@ use onefold_units::{Lpn, Nanos, Rng};
 
 use crate::SimError;
 use crate::contents::Contents;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
-use crate::engine::{Control, INTERRUPT_EVERY};
 
 /// What preconditioning did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -244,10 +244,11 @@ fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, Cl
     };
     global.interrupt.leaves("finished points are kept; the same command goes on from here");
     let summary = global.interrupt.softly(|interrupt| {
-        run(study, options, &Control { interrupt: Some(interrupt), progress: Some(&show) })
+        let control = Control { interrupt: Some(interrupt), progress: Some(&show) };
+        run(study, options, &control).map_err(CliError::from)
     });
     bar.finish_and_clear();
-    Ok(summary?)
+    summary
 }
 
 /// `W3 (3 of 14): 12.3 GiB, 1,234,567 requests, 2.1 M requests/s, 12 seconds left`.

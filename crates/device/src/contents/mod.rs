@@ -124,7 +124,8 @@ fn chosen(parts: &[Range<u64>]) -> Vec<Range<u64>> {
         let begin = total / SAMPLES / SAMPLE * SAMPLE * number;
         begin..begin + SAMPLE
     });
-    let wanted: Vec<_> = [0..END].into_iter().chain(samples).chain([total - END..total]).collect();
+    let wanted: Vec<_> =
+        std::iter::once(0..END).chain(samples).chain(std::iter::once(total - END..total)).collect();
     let mut chosen = Vec::new();
     let mut before = 0;
     for part in parts {

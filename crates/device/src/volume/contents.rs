@@ -1,5 +1,6 @@
 //! What lies on a backing before a volume does.
 
+use std::iter::once;
 use std::ops::Range;
 
 use onefold_units::PAGE_BYTES;
@@ -15,11 +16,11 @@ impl Target for VolumeBacking {
             let conventional = report.zones.iter().take_while(|zone| zone.conventional).count();
             let blocks =
                 u64::from(report.zone_blocks) * onefold_units::convert::u64_from(conventional);
-            return vec![0..blocks * PAGE_BYTES];
+            return once(0..blocks * PAGE_BYTES).collect();
         }
         match self.as_file() {
             Some(file) if file.is_regular() => file.data(),
-            _ => vec![0..self.bytes()],
+            _ => once(0..self.bytes()).collect(),
         }
     }
 

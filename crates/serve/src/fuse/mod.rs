@@ -105,7 +105,7 @@ fn expect_empty(mountpoint: &Path) -> io::Result<()> {
     }
     let Some(entry) = mountpoint.read_dir()?.next() else { return Ok(()) };
     let name = entry?.file_name();
-    let text = format!("it holds {name:?}, which would be hidden");
+    let text = format!("it holds \"{}\", which would be hidden", name.display());
     Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, text))
 }
 

@@ -7,7 +7,7 @@ use onefold_units::convert::narrow;
 use onefold_units::{Nanos, Op, ZoneId};
 
 use crate::SimError;
-use crate::engine::Control;
+use crate::control::Control;
 
 const BLOCK: u64 = 4096;
 

@@ -112,12 +112,11 @@ impl Create {
             unit_bytes: self.unit,
         };
         let label = if self.dry_run {
-            match self.backing_size {
-                Some(bytes) => spec.label(bytes / PAGE_BYTES)?,
-                None => {
-                    let below = self.open(false, global)?;
-                    spec.label_on(&below)?
-                }
+            if let Some(bytes) = self.backing_size {
+                spec.label(bytes / PAGE_BYTES)?
+            } else {
+                let below = self.open(false, global)?;
+                spec.label_on(&below)?
             }
         } else {
             self.make(&spec, global)?
