@@ -7,6 +7,7 @@ pub(crate) mod chaos;
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -107,6 +108,29 @@ impl Backing {
     /// Where a regular file or a block device ends, in bytes.
     pub(crate) fn end(&self) -> io::Result<u64> {
         Ok(rustix::fs::seek(&self.file, rustix::fs::SeekFrom::End(0))?)
+    }
+
+    /// The parts of the first `bytes` of a file that are not holes, as far as the file system tells.
+    pub(crate) fn data(&self, bytes: u64) -> Vec<Range<u64>> {
+        let seek = |to| rustix::fs::seek(&self.file, to);
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while at < bytes {
+            let begin = match seek(rustix::fs::SeekFrom::Data(at)) {
+                // No data from here to the end.
+                Err(Errno::NXIO) => break,
+                Ok(begin) => begin.max(at),
+                // Who does not know may not say that there is none.
+                Err(_) => at,
+            };
+            let end = seek(rustix::fs::SeekFrom::Hole(begin)).unwrap_or(bytes).min(bytes);
+            if end <= begin {
+                break;
+            }
+            parts.push(begin..end);
+            at = end;
+        }
+        parts
     }
 
     /// Bytes that the file takes on disk.

@@ -10,6 +10,7 @@ extern crate self as onefold_device;
 mod backing;
 mod block;
 mod check;
+mod contents;
 mod dmz;
 mod driver;
 pub mod edge;
@@ -29,6 +30,7 @@ mod zoned;
 pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
+pub use contents::{Contents, looks_like};
 pub use dmz::{
     DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions, DmzVolume,
 };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use onefold_device::{
-    BlockDevice, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions,
-    VolumeResize, VolumeSpec,
+    BlockDevice, Contents, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo,
+    VolumeOptions, VolumeResize, VolumeSpec,
 };
 use onefold_format::volume::{VolumeMode, VolumeName};
 use onefold_units::{Rng, Status};
@@ -103,7 +103,7 @@ fn what_a_backing_holds_is_not_lost_by_accident() {
     let spec = VolumeSpec::default();
     VolumeDevice::format(&backing, &spec, false).unwrap();
     let again = VolumeDevice::format(&backing, &spec, false).err().unwrap();
-    assert!(matches!(again, VolumeError::Signature { what: "a volume" }), "{again}");
+    assert!(matches!(again, VolumeError::Holds { what: Contents::Known("a volume") }), "{again}");
     VolumeDevice::format(&backing, &spec, true).unwrap();
     let busy = VolumeBacking::open(&path, true).err().unwrap();
     assert!(matches!(busy, VolumeError::Busy { .. }), "{busy}");

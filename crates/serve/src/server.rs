@@ -10,8 +10,6 @@ use std::time::Instant;
 use onefold_device::BlockDevice;
 use onefold_device::edge::{DeviceStats, Edge, Frontend, Recorded, Recorder};
 use onefold_units::Status;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use thiserror::Error;
 
 use crate::Limits;
@@ -276,22 +274,21 @@ fn io_error(action: &'static str) -> impl Fn(io::Error) -> ServeError {
     move |source| ServeError::Io { action, source }
 }
 
-/// Serves a device until SIGTERM or SIGINT comes, then stops in good order: replies in flight are
+/// Serves a device until `wait` returns, which waits for a signal, then stops in good order: replies in flight are
 /// sent, connections are closed within 5 s even if clients hang, the device is flushed and the
 /// recording is ended. A service manager is told when the device can be used and when it stops.
 ///
-/// `ready` is called when the device can be used.
+/// `ready` is called when the device can be used. A signal that comes before has to be kept for `wait`.
 pub fn run<D: BlockDevice + DeviceStats + 'static>(
     edge: Edge<D>,
     options: &Options,
     ready: impl FnOnce(&Server<D>),
+    wait: impl FnOnce(),
 ) -> Result<(), ServeError> {
-    // Before anything can be seen of the server, so that no signal finds it unprepared.
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(io_error("watch for signals"))?;
     let server = Server::start(edge, options)?;
     ready(&server);
     notify("READY=1\n");
-    signals.forever().next();
+    wait();
     notify("STOPPING=1\n");
     server.stop()
 }

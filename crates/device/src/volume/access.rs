@@ -1,6 +1,7 @@
 //! The file or block device under a volume.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -99,6 +100,11 @@ impl DirectFile {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    /// The parts of a file that are not holes.
+    pub(super) fn data(&self) -> Vec<Range<u64>> {
+        self.backing.data(self.bytes())
     }
 
     /// Whether it is a file, whose size can be set.

@@ -80,6 +80,14 @@ impl From<ServeError> for CliError {
             ServeError::Listen(_) => (Exit::Failed, "serve::listen"),
             ServeError::NoFrontend => (Exit::Usage, "serve::nothing"),
             ServeError::Name { .. } => (Exit::Usage, "serve::name"),
+            ServeError::Mount { source, .. }
+                if matches!(
+                    source.kind(),
+                    ErrorKind::NotADirectory | ErrorKind::DirectoryNotEmpty
+                ) =>
+            {
+                (Exit::Usage, "serve::mount")
+            }
             ServeError::Mount { .. } => (Exit::Failed, "serve::mount"),
             ServeError::Record { .. } => (Exit::Usage, "serve::record"),
             ServeError::Recording { .. } => (Exit::Failed, "serve::recording"),

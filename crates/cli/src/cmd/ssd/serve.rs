@@ -107,7 +107,9 @@ impl Serve {
         };
         let ready =
             |server: &Server<SsdDevice>| self.frontends.announce(global, &self.image, server);
-        Ok(onefold_serve::run(edge, &self.frontends.options(&self.image), ready)?)
+        let signals = global.interrupt.serving();
+        let options = self.frontends.options(&self.image);
+        Ok(onefold_serve::run(edge, &options, ready, || signals.wait())?)
     }
 
     /// A trace has no place for what a remap may do with its ranges, nor for snapshots.

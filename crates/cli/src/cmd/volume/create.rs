@@ -10,7 +10,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_volume::Backing;
 use serde_json::json;
 
-use super::dmz;
+use super::{Below, dmz};
 use crate::cmd::ssd::{render, room};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -55,7 +55,8 @@ pub(crate) struct Create {
     zoned: Option<Policy>,
     #[command(flatten)]
     cache: dmz::CacheToMake,
-    /// Lose what PATH holds
+    /// Lose what PATH holds. Without, PATH has to read as zeroes: all of it if it has up to 4 GiB of data (holes of files are none),
+    /// else its ends, a thousand samples between them, and what is written at once
     #[arg(long)]
     force: bool,
     /// Say what would be made, and change nothing
@@ -84,8 +85,7 @@ enum Policy {
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.02..0.95).contains(share));
-    share.ok_or_else(|| format!("found {text:?}, expected a number from 0.02 to 0.95"))
+    render::parse_share(text, 0.02..=0.95)
 }
 
 impl Create {
@@ -112,9 +112,11 @@ impl Create {
             unit_bytes: self.unit,
         };
         let label = if self.dry_run {
-            match self.backing_size {
-                Some(bytes) => spec.label(bytes / PAGE_BYTES)?,
-                None => spec.label_on(&self.open(false, global)?)?,
+            if let Some(bytes) = self.backing_size {
+                spec.label(bytes / PAGE_BYTES)?
+            } else {
+                let below = self.open(false, global)?;
+                spec.label_on(&below)?
             }
         } else {
             self.make(&spec, global)?
@@ -137,7 +139,7 @@ impl Create {
         Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave it out"))
     }
 
-    fn open(&self, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
+    fn open(&self, write: bool, global: &Global) -> Result<Below, CliError> {
         let backing = super::open_device(&self.path, write, global)?;
         if self.zoned.is_some() && !matches!(backing.clone().zones(), Ok(Some(_))) {
             return Err(DmzError::NotZoned.into());
@@ -158,6 +160,7 @@ impl Create {
         // Tells what does not fit before there is a file.
         spec.label(bytes / PAGE_BYTES)?;
         let backing = VolumeBacking::create(&self.path, bytes)?;
+        let _unfinished = global.interrupt.unfinished(&self.path);
         let made = VolumeDevice::format(&backing, spec, false);
         if let (true, Some(room)) = (made.is_ok(), backing.host_room()) {
             room::warn(global, &self.path, &room);

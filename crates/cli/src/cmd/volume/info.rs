@@ -73,7 +73,8 @@ impl Info {
     }
 
     fn at_rest(&self, global: &Global) -> Result<(Value, String), CliError> {
-        let mut backing = super::open_backing(&self.path, false, global)?;
+        let below = super::open_backing(&self.path, false, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let (mut volume, recovery, _) = open_read_only(&mut backing, blocks, Options::default())?;

@@ -45,7 +45,7 @@ pub(crate) struct Replay {
     /// End with the first mark that has this text
     #[arg(long, value_name = "TEXT")]
     to_mark: Option<String>,
-    /// Change TARGET whatever it holds (a volume, a file system or the like)
+    /// Change TARGET whatever it holds; without, it has to read as zeroes
     #[arg(long)]
     force: bool,
 }
@@ -137,8 +137,11 @@ impl Replay {
             return Err(CliError::new(Exit::Usage, "volume::write_log", text));
         }
         let target = super::open_device(&self.target, true, global)?;
-        if let Some(what) = target.signature().filter(|_| !self.force) {
-            return Err(VolumeError::Signature { what }.into());
+        // What entries overwrite is not looked at one by one: they are many, and most of them are where others are.
+        if !self.force
+            && let Some(what) = target.contents(&[])
+        {
+            return Err(VolumeError::Holds { what }.into());
         }
         let done = target.replay(&mut log, self.from_entry..=last);
         let closed = target.close();
