@@ -35,6 +35,8 @@ pub(crate) struct Part {
     pub(crate) zone: Option<ZoneId>,
     /// Block of a zone of the journal zone set from which on it is written.
     pub(crate) appended_at: Option<u32>,
+    /// The zone of its chunk that it is written to.
+    pub(crate) target: Option<ZoneId>,
     /// Requests to devices under way.
     pub(crate) ios: u32,
 }
@@ -158,6 +160,7 @@ impl Volume {
                 at,
                 zone: None,
                 appended_at: None,
+                target: None,
                 ios: 0,
             };
             self.chunks.entry(chunk).or_default().waiting.push_back(part);
@@ -178,7 +181,7 @@ impl Volume {
                 return;
             };
             let collides = |number| self.parts[number].collides(&part);
-            let blocked = self.flush.holds_host() && !self.frozen;
+            let blocked = self.waits_for_flush(&part);
             if queue.sleep.is_some() || blocked || queue.running.iter().any(collides) {
                 return;
             }
@@ -240,10 +243,29 @@ impl Volume {
         self.part_io_over(number, result);
     }
 
-    /// A part is written, or the volume is frozen.
+    /// A part is written, or cannot be.
     pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
-        if let Some(part) = self.parts.get(&number).copied().filter(|_| result.is_ok()) {
+        let Some(mut part) = self.parts.get(&number).copied() else { return };
+        let target = part.target.take();
+        self.parts.insert(number, part);
+        let zone = target.or(part.zone.filter(|_| part.appended_at.is_some()));
+        let is_refused = result.is_err()
+            && !self.frozen
+            && zone.is_some_and(|zone| self.zones.get(zone).is_sequential());
+        if let Some(target) = target {
+            self.zones.get_mut(target).active -= 1;
+            if result.is_ok() {
+                self.written(&part, target);
+            }
+        }
+        if is_refused {
+            self.redirect(number);
+            return;
+        }
+        if result.is_ok() {
             self.appended(&part);
+        } else if part.appended_at.is_some() {
+            self.count_dying(&part, false);
         }
         self.part_io_over(number, result);
     }
@@ -252,7 +274,7 @@ impl Volume {
         let Some(part) = self.parts.get_mut(&number) else { return };
         part.ios -= 1;
         let part = *part;
-        let result = result.map_err(|_: IoFailed| Failure::Media);
+        let result = result.map_err(Failure::Device);
         if let Some(request) = self.requests.get_mut(&part.request) {
             request.result = request.result.and(result);
         }
@@ -345,17 +367,21 @@ impl Volume {
             self.zone_waiters.retain(|waiter| *waiter != chunk);
             self.wake(chunk);
             match reason {
-                Some(WaitReason::FreeZone) if self.is_stuck() => self.fail_first(chunk),
+                Some(WaitReason::FreeZone) => {
+                    if let Some(failure) = self.no_zone() {
+                        self.fail_first(chunk, failure);
+                    }
+                }
                 Some(WaitReason::Reclaim) => self.unterminate(chunk),
-                _ => {}
+                None => {}
             }
         }
     }
 
-    /// The first part of a chunk finds no zone, and nothing is under way that might free one.
-    fn fail_first(&mut self, chunk: u32) {
+    /// The first part of a chunk waits in vain.
+    pub(crate) fn fail_first(&mut self, chunk: u32, failure: Failure) {
         if let Some(part) = self.queue_mut(chunk).waiting.pop_front() {
-            self.part_over(part, Err(Failure::NoSpace));
+            self.part_over(part, Err(failure));
         }
     }
 

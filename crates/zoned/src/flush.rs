@@ -235,11 +235,12 @@ impl Volume {
         self.ready_all();
     }
 
-    pub(crate) fn fail_flushes(&mut self) {
+    /// Those who wait for a flush are told why they wait in vain.
+    pub(crate) fn fail_flushes(&mut self, failure: Failure) {
         let mut requests = std::mem::take(&mut self.flush.waiting);
         requests.append(&mut self.flush.covered);
         for request in requests {
-            self.request_over(request, Err(Failure::ReadOnly));
+            self.request_over(request, Err(failure));
         }
     }
 

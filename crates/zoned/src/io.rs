@@ -80,9 +80,12 @@ pub struct Done {
 /// Why a request was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// A device failed, or the zone of the chunk is read only or offline.
-    #[error("the device below failed")]
-    Media,
+    /// A device failed, or has no room.
+    #[error("the device below {}", match .0 {
+        IoFailed::Error => "failed",
+        IoFailed::NoSpace => "has no room left",
+    })]
+    Device(IoFailed),
     /// No zone is free, and reclaim can free none.
     #[error("no zone is left that reclaim could free")]
     NoSpace,

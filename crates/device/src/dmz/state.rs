@@ -159,6 +159,6 @@ pub(super) const fn status(failure: Failure) -> Status {
     match failure {
         Failure::NoSpace => Status::NoSpace,
         Failure::ReadOnly => Status::Poisoned,
-        Failure::Media => Status::MediaError,
+        Failure::Device(why) => Status::from(why),
     }
 }
