@@ -208,6 +208,11 @@ impl BlockMap {
         self.places.is_empty()
     }
 
+    /// Every block has to be written.
+    pub(crate) fn touch_all(&mut self) {
+        self.dirty = (0..self.blocks()).collect();
+    }
+
     pub(crate) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty() || self.is_reshaped
     }

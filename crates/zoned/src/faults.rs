@@ -150,7 +150,9 @@ impl Volume {
         };
         let ailing = self.ailing.iter().copied().filter(can_leave);
         let here = |id: &ZoneId| {
-            Geometry::at(zones.get(*id).device) == device && !self.quarantine.is_barred(*id)
+            let zone = zones.get(*id);
+            let is_damaged = self.damaged.contains(&zone.chunk);
+            Geometry::at(zone.device) == device && !self.quarantine.is_barred(*id) && !is_damaged
         };
         self.misplaced_journal().into_iter().chain(ailing).find(here)
     }

@@ -13,6 +13,9 @@ use crate::zones::{Condition, Role};
 impl Volume {
     /// Begins a part, whose number is `number` from now on.
     pub(crate) fn begin(&mut self, number: u64, part: &mut Part) -> Begun {
+        if self.damaged.contains(&part.chunk) {
+            return Begun::Failed(Failure::Damaged);
+        }
         let zone = if let Some(zone) = part.zone {
             zone
         } else if let Some(begun) = self.begin_in_set(number, part) {

@@ -86,6 +86,11 @@ pub enum Failure {
         IoFailed::NoSpace => "has no room left",
     })]
     Device(IoFailed),
+    /// The metadata of the chunk contradicts itself, so what its blocks hold is not known.
+    #[error(
+        "the metadata of the chunk is damaged: `onefold volume check --repair` gives up what is not known"
+    )]
+    Damaged,
     /// No zone is free, and reclaim can free none.
     #[error("no zone is left that reclaim could free")]
     NoSpace,

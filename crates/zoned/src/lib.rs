@@ -33,7 +33,9 @@ mod retries;
 mod rewrite;
 mod stall;
 mod stats;
+mod sums;
 mod volume;
+mod whole;
 mod zones;
 
 pub use backing::{Backing, ZoneReport, drive, execute};

@@ -203,7 +203,10 @@ impl Volume {
     }
 
     fn lock_first(&mut self, zones: Vec<ZoneId>) -> Option<ZoneId> {
-        let may_be = |zone: &ZoneId| !self.is_pinned(*zone) && !self.quarantine.is_barred(*zone);
+        let may_be = |zone: &ZoneId| {
+            let is_damaged = self.damaged.contains(&self.zones.get(*zone).chunk);
+            !self.is_pinned(*zone) && !self.quarantine.is_barred(*zone) && !is_damaged
+        };
         let zones: Vec<ZoneId> = zones.into_iter().filter(may_be).collect();
         zones.into_iter().find(|zone| self.zones.lock(*zone))
     }

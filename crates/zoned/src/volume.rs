@@ -38,6 +38,7 @@ use crate::meta::{Identity, Metadata};
 use crate::reclaim::Worker;
 use crate::retries::{Retries, TRIES_FEW};
 use crate::stats::Stats;
+use crate::sums::Sums;
 use crate::zones::Zones;
 
 /// Why a request to a device was made.
@@ -78,8 +79,11 @@ pub struct Volume {
     pub(crate) options: Options,
     pub(crate) identity: Identity,
     pub(crate) meta: Metadata,
+    pub(crate) sums: Sums,
     /// Of the stored metadata.
     pub(crate) generation: u64,
+    /// Chunks whose metadata contradicts itself: nothing of them is read or changed.
+    pub(crate) damaged: BTreeSet<u32>,
     pub(crate) zones: Zones,
     pub(crate) stats: Stats,
     pub(crate) now: Nanos,
@@ -130,14 +134,17 @@ pub(crate) struct Opened {
     pub(crate) layout: Layout,
     pub(crate) identity: Identity,
     pub(crate) meta: Metadata,
+    pub(crate) sums: Sums,
     pub(crate) generation: u64,
+    pub(crate) damaged: BTreeSet<u32>,
     pub(crate) zones: Zones,
     pub(crate) map: BlockMap,
 }
 
 impl Volume {
     pub(crate) fn new(opened: Opened, options: Options, now: Nanos) -> Self {
-        let Opened { geometry, layout, identity, meta, generation, zones, map } = opened;
+        let Opened { geometry, layout, identity, meta, sums, generation, damaged, zones, map } =
+            opened;
         let stats = Stats::new(geometry.per_device());
         let ailing = geometry.ids().filter(|id| zones.get(*id).is_ailing()).collect();
         let workers = geometry.zoned_devices().map(|device| Worker::new(device, now)).collect();
@@ -146,7 +153,9 @@ impl Volume {
             options,
             identity,
             meta,
+            sums,
             generation,
+            damaged,
             zones,
             stats,
             now,

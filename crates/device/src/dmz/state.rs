@@ -160,5 +160,6 @@ pub(super) const fn status(failure: Failure) -> Status {
         Failure::NoSpace => Status::NoSpace,
         Failure::ReadOnly => Status::Poisoned,
         Failure::Device(why) => Status::from(why),
+        Failure::Damaged => Status::MediaError,
     }
 }

@@ -2,6 +2,7 @@
 
 mod append;
 mod crash;
+mod damage;
 mod disk;
 mod fast_commit;
 mod faults;
