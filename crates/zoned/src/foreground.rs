@@ -138,6 +138,33 @@ impl Volume {
         Begun::Yes
     }
 
+    /// A part is written, or cannot be.
+    pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
+        let Some(mut part) = self.parts.get(&number).copied() else { return };
+        let target = part.target.take();
+        self.parts.insert(number, part);
+        let zone = target.or_else(|| part.zone.filter(|_| part.appended_at.is_some()));
+        let is_refused = result.is_err()
+            && !self.frozen
+            && zone.is_some_and(|zone| self.zones.get(zone).is_sequential());
+        if let Some(target) = target {
+            self.zones.get_mut(target).active -= 1;
+            if result.is_ok() {
+                self.written(&part, target);
+            }
+        }
+        if is_refused {
+            self.redirect(number);
+            return;
+        }
+        if result.is_ok() {
+            self.appended(&part);
+        } else if part.appended_at.is_some() {
+            self.count_dying(&part, false);
+        }
+        self.part_io_over(number, result);
+    }
+
     /// A part is in a zone of its chunk, and nowhere else any more.
     pub(crate) fn written(&mut self, part: &Part, target: ZoneId) {
         let blocks = part.offset..part.offset + part.blocks;

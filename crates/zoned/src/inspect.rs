@@ -11,8 +11,8 @@ use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::load::{load, lost_in, valid_twice};
 use crate::meta::{Identity, Metadata};
-use crate::mount::{Recovery, Roots, differing, find_roots, identity, read_set, report};
-use crate::whole::{Chosen, choose};
+use crate::mount::{Recovery, Roots, find_roots, identity, read_set, report};
+use crate::whole::{Chosen, choose, differing};
 use crate::zones::{Condition, Role, Zone, Zones};
 
 /// Something that is wrong, and that no power cut leaves.

@@ -14,7 +14,7 @@ use crate::load::{contradictions, give_up_twice, load};
 use crate::meta::{Identity, Metadata, Stored};
 use crate::sums::{Block, Sums};
 use crate::volume::{Opened, Volume};
-use crate::whole::{Chosen, choose};
+use crate::whole::{choose, make_equal};
 use crate::zones::Condition;
 
 /// What opening a volume had to put right.
@@ -143,40 +143,6 @@ pub fn mount<B: Backing>(
     let damaged = twice;
     let opened = Opened { geometry, layout, identity, meta, sums, generation, damaged, zones, map };
     Ok((Volume::new(opened, options, now), recovery))
-}
-
-/// Makes both metadata sets what counts. Gives how many blocks of the other one differed.
-fn make_equal<B: Backing>(
-    backing: &mut B,
-    geometry: &Geometry,
-    chosen: &Chosen,
-    (identity, sums): (&Identity, &Sums),
-    roots: &Roots,
-) -> Result<u64, MountError> {
-    let Chosen { set, layout, root, bytes, .. } = chosen;
-    // What the device has no checksums of yet gets them with the next flush.
-    let tables: Vec<Block> = sums.tables().filter(|_| !sums.is_new()).collect();
-    let mut differed = 0;
-    for set in [*set, 1 - *set] {
-        let at = layout.set_block(geometry, set);
-        differed = copy_set(backing, at, bytes)?;
-        for (block, wanted) in &tables {
-            let mut found = vec![0; DMZ_BLOCK_BYTES];
-            let at = at + u64::from(*block);
-            if backing.read(0, at, &mut found).is_err() || found != *wanted {
-                write(backing, 0, at, wanted)?;
-                differed += 1;
-            }
-        }
-    }
-    let other = 1 - set;
-    if differed > 0 || chosen.healed > 0 || !roots.is_current(other, root.generation) {
-        flush(backing, 0)?;
-        let record = identity.root(geometry, layout, other, Stored::of(root)).encode();
-        write(backing, 0, layout.set_block(geometry, other), &record[..])?;
-        flush(backing, 0)?;
-    }
-    Ok(differed)
 }
 
 /// The root records that are valid, by set, and what is wrong with the other ones.
@@ -314,28 +280,6 @@ pub(crate) fn read_set<B: Backing>(
     read(backing, 0, at, &mut bytes)?;
     bytes[..DMZ_BLOCK_BYTES].fill(0);
     Ok(bytes)
-}
-
-/// The blocks in which two metadata sets differ, root records aside, with their bytes in the first one.
-pub(crate) fn differing<'a>(
-    set: &'a [u8],
-    other: &'a [u8],
-) -> impl Iterator<Item = (u64, &'a [u8])> {
-    let blocks = set.chunks(DMZ_BLOCK_BYTES).zip(other.chunks(DMZ_BLOCK_BYTES));
-    (0..).zip(blocks).skip(1).filter(|(_, (new, old))| new != old).map(|(at, (new, _))| (at, new))
-}
-
-/// Makes the metadata set at a block equal to `set`, but for the root record. Gives how many blocks differed.
-fn copy_set<B: Backing>(backing: &mut B, at: u64, set: &[u8]) -> Result<u64, MountError> {
-    // What cannot be read is written.
-    let found = read_set(backing, at, u32_from(set.len() / DMZ_BLOCK_BYTES))
-        .unwrap_or_else(|_| set.iter().map(|byte| !byte).collect());
-    let mut repaired = 0;
-    for (block, new) in differing(set, &found) {
-        write(backing, 0, at + block, new)?;
-        repaired += 1;
-    }
-    Ok(repaired)
 }
 
 /// Empties the sequential zones that no chunk has: targets of copies that a power cut ended, and resets that it undid.

@@ -49,8 +49,8 @@ impl Volume {
     fn fail_changes(&mut self, why: IoFailed) {
         let chunks: Vec<u32> = self.chunks.keys().copied().collect();
         for chunk in chunks {
-            let waits = |part: &&Part| part.kind != Kind::Read;
-            while self.queue_mut(chunk).waiting.front().filter(waits).is_some() {
+            let waits = |part: &Part| part.kind != Kind::Read;
+            while self.queue_mut(chunk).waiting.front().is_some_and(waits) {
                 self.wake(chunk);
                 self.fail_first(chunk, Failure::Device(why));
             }

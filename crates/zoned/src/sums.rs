@@ -13,7 +13,7 @@ pub(crate) type Block = (u32, Vec<u8>);
 pub(crate) struct Sums {
     /// First block of the table.
     first: u32,
-    sums: Vec<u32>,
+    list: Vec<u32>,
     /// They are not stored.
     is_new: bool,
     /// Whether there are any: a volume whose requests carry no bytes has none.
@@ -27,7 +27,7 @@ impl Sums {
         if let Some(root) = sums.first_mut() {
             *root = 0;
         }
-        Self { first, sums, is_new, is_on: true }
+        Self { first, list: sums, is_new, is_on: true }
     }
 
     pub(crate) const fn is_new(&self) -> bool {
@@ -42,12 +42,12 @@ impl Sums {
         }
         let is_new = std::mem::take(&mut self.is_new);
         let mut changed: BTreeSet<u32> = BTreeSet::new();
-        if is_new || self.sums.len() != index(count) {
+        if is_new || self.list.len() != index(count) {
             changed.extend(0..count.div_ceil(DMZ_BLOCK_SUMS));
         }
-        self.sums.resize(index(count), 0);
+        self.list.resize(index(count), 0);
         for (block, bytes) in blocks {
-            self.sums[index(*block)] = checksum(bytes);
+            self.list[index(*block)] = checksum(bytes);
             changed.insert(block / DMZ_BLOCK_SUMS);
         }
         let Some(stored) = self.stored() else {
@@ -61,8 +61,8 @@ impl Sums {
 
     /// What the root record says; `None` if there is no room.
     pub(crate) fn stored(&self) -> Option<DmzSums> {
-        let tables = u32_from(self.sums.len()).div_ceil(DMZ_BLOCK_SUMS);
-        let fits = u32_from(self.sums.len()) <= self.first && tables <= DMZ_SUM_BLOCKS_MAX;
+        let tables = u32_from(self.list.len()).div_ceil(DMZ_BLOCK_SUMS);
+        let fits = u32_from(self.list.len()) <= self.first && tables <= DMZ_SUM_BLOCKS_MAX;
         let tables = || (0..tables).map(|at| checksum(&self.table(at))).collect();
         (self.is_on && fits).then(|| DmzSums { first: self.first, tables: tables() })
     }
@@ -74,7 +74,7 @@ impl Sums {
     }
 
     fn table(&self, at: u32) -> Vec<u8> {
-        let sums = self.sums[index(at * DMZ_BLOCK_SUMS)..].iter().take(index(DMZ_BLOCK_SUMS));
+        let sums = self.list[index(at * DMZ_BLOCK_SUMS)..].iter().take(index(DMZ_BLOCK_SUMS));
         let mut bytes: Vec<u8> = sums.flat_map(|sum| sum.to_le_bytes()).collect();
         bytes.resize(DMZ_BLOCK_BYTES, 0);
         bytes

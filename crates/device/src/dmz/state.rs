@@ -155,7 +155,7 @@ fn apart(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     apart
 }
 
-pub(super) const fn status(failure: Failure) -> Status {
+pub(super) fn status(failure: Failure) -> Status {
     match failure {
         Failure::NoSpace => Status::NoSpace,
         Failure::ReadOnly => Status::Poisoned,

@@ -83,9 +83,9 @@ fn judge(rig: &mut Rig, oracle: &Oracle, given_up: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn damaged(seed: u64, seen: &mut Seen) {
+fn try_damage(seed: u64, sum: &mut Seen) {
     let mut rng = Rng::new(seed);
-    let options = if seed % 2 == 0 { small_copies() } else { appended() };
+    let options = if seed.is_multiple_of(2) { small_copies() } else { appended() };
     let (mut disks, geometry, oracle) = volume(seed, &mut rng, &options);
     let (kind, set) = (rng.below(4), rng.below(2));
     let (block, how) = (rng.below(32), rng.below(6));
@@ -97,9 +97,9 @@ fn damaged(seed: u64, seen: &mut Seen) {
         _ => {}
     }
     match Rig::try_mount(disks.clone(), &geometry, options.clone()) {
-        Err(_) => seen.refused += 1,
+        Err(_) => sum.refused += 1,
         Ok((mut rig, _)) => {
-            seen.served += 1;
+            sum.served += 1;
             rig.settle();
             judge(&mut rig, &oracle, false).unwrap();
         }
@@ -110,7 +110,7 @@ fn damaged(seed: u64, seen: &mut Seen) {
         return;
     }
     let is_lossy = found.findings.iter().any(Finding::is_lossy);
-    *(if is_lossy { &mut seen.lossy } else { &mut seen.lossless }) += 1;
+    *(if is_lossy { &mut sum.lossy } else { &mut sum.lossless }) += 1;
     let repairing = Options { give_up_lost: true, ..options };
     let (mut rig, _) = Rig::mount(disks, &geometry, repairing);
     rig.settle();
@@ -128,7 +128,7 @@ fn damaged(seed: u64, seen: &mut Seen) {
 fn what_is_read_from_damaged_metadata_is_right_or_an_error() {
     let mut seen = Seen::default();
     for_each_seed(("onefold-zoned", "zoned", "damaged_metadata"), 300, |seed| {
-        damaged(seed, &mut seen);
+        try_damage(seed, &mut seen);
     });
     if seen.served + seen.refused > 200 {
         assert!(seen.served > seen.refused && seen.refused > 5 && seen.lossy > 5, "{seen:?}");

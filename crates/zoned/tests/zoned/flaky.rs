@@ -248,7 +248,7 @@ fn campaign(seed: u64, devices: &[DeviceZones], options: &Options, flushes_fail:
     let (rig, _) = Rig::mount(disks, &geometry, options.clone());
     let oracle = Oracle::new(rig.blocks());
     let mut world = World::new(rig, oracle, Rng::fork(seed, 1), flushes_fail);
-    let mut seen = Seen::default();
+    let mut sum = Seen::default();
     for _ in 0..3 {
         for _ in 0..rng.below(700) {
             world.step();
@@ -258,12 +258,12 @@ fn campaign(seed: u64, devices: &[DeviceZones], options: &Options, flushes_fail:
             1 => world.drain(),
             _ => world.heal(),
         }
-        seen.answered += world.seen.answered;
-        seen.refused += world.seen.refused;
-        seen.full += world.seen.full;
-        seen.frozen += world.seen.frozen;
-        seen.failed += world.rig.weather.failed;
-        seen.failed_zones += world.rig.volume.stats().failed_zones;
+        sum.answered += world.seen.answered;
+        sum.refused += world.seen.refused;
+        sum.full += world.seen.full;
+        sum.frozen += world.seen.frozen;
+        sum.failed += world.rig.weather.failed;
+        sum.failed_zones += world.rig.volume.stats().failed_zones;
         if rng.below(3) > 0 || world.rig.volume.is_frozen() {
             let mut oracle = world.oracle.clone();
             let disks = world.rig.disks.cut(&mut rng);
@@ -275,7 +275,7 @@ fn campaign(seed: u64, devices: &[DeviceZones], options: &Options, flushes_fail:
             world.rig.weather.failed = 0;
         }
     }
-    seen
+    sum
 }
 
 #[test]

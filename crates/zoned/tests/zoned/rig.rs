@@ -151,8 +151,6 @@ impl Rig {
             let blocks = fault.map_or(io.blocks, |(_, part)| part.min(io.blocks));
             let (mut change, mut covered) = (None, Vec::new());
             match io.kind {
-                // A device reads at any time until it says that it is done.
-                IoKind::Read => {}
                 IoKind::Write if blocks > 0 => {
                     let bytes = &self.volume.buffer(io.id)[..index(blocks) * crate::disk::BLOCK];
                     change = Some(device.begin_write(io.at, bytes));
@@ -160,7 +158,8 @@ impl Rig {
                 IoKind::Reset if fault.is_none_or(|(_, part)| part > 0) => {
                     change = Some(device.begin_reset(io.at));
                 }
-                IoKind::Write | IoKind::Reset => {}
+                // A device reads at any time until it says that it is done.
+                IoKind::Read | IoKind::Write | IoKind::Reset => {}
                 IoKind::Flush => covered = device.begin_flush(),
             }
             let fails = fault.map(|(why, _)| why);
