@@ -440,13 +440,11 @@ zoned|retry-freezes|volume.rs|s/\(Purpose::Flush, _\) => None,/(Purpose::Flush, 
 zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.may_lose\(io\.device\) => return false/if false => return false/|a failed flush of written data is not sent again
 zoned|stall-waits|stall.rs|s/self\.fail_changes\(why\);//|whoever waits for metadata that cannot be written is told
 zoned|stall-reads|stall.rs|s/part\.kind == Kind::Read && !self\.retries\.is_empty\(\)/false/|reads pass a flush whose writes fail
-zoned|stall-locked|copy.rs|s/\.terminate && !self\.retries\.is_empty\(\)/.terminate \&\& false/|reads do not wait for a reclaim that waits for metadata
 zoned|failed-buffer|foreground.rs|s/zone\.active \+= 1;\n(\s*part\.target)/$1/; s/\.filter\(is_idle\)//|a buffer that is written to is not freed
 zoned|suspect-kept|faults.rs|s/self\.ask_for_reset\(zone\);/let _ = zone;/|a zone that failed is used again
 zoned|barred-forever|faults.rs|s/self\.quarantine\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
 zoned|sums-unread|whole.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
 zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
-zoned|sums-older|whole.rs|s/root\.generation \+ 1 == newest\.root\.generation/false/|a flush that was cut off leaves the older set
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error

@@ -135,6 +135,27 @@ fn what_is_read_from_damaged_metadata_is_right_or_an_error() {
     }
 }
 
+/// A damaged block of the first set comes from the second one, whichever it is, and nobody notices.
+#[test]
+fn a_damaged_block_comes_from_the_other_set() {
+    let mut rig = Rig::new(&two_devices(), Options::default());
+    rig.fill_chunks(0..8);
+    rig.advance(30_000_000_000);
+    rig.flush_now();
+    let geometry = rig.volume.geometry().clone();
+    for set in 0..2 {
+        for block in 1..u64::from(rig.volume.layout().metadata_blocks) {
+            let mut disks = rig.disks.clone();
+            disks.0[0].scribble((set * 2 * u64::from(ZONE)) + block, |bytes| bytes.fill(0x55));
+            let (mut open, _) = Rig::mount(disks, &geometry, Options::default());
+            for chunk in 0..8 {
+                assert_eq!(open.read_now(chunk * u64::from(ZONE), 2), [1 + chunk, 0]);
+            }
+            verify(&mut open.disks, &geometry).unwrap();
+        }
+    }
+}
+
 /// Metadata as the kernel target writes it has no checksums: what contradicts itself was noticed and served all the same.
 #[test]
 fn a_chunk_that_contradicts_itself_is_an_error_until_it_is_repaired() {

@@ -116,3 +116,20 @@ fn a_reclaim_whose_target_fails_takes_another_one() {
     let geometry = rig.volume.geometry().clone();
     verify(&mut rig.disks, &geometry).unwrap();
 }
+
+/// One error of a device costs nothing: the request is sent again.
+#[test]
+fn a_write_that_fails_once_is_sent_again() {
+    let mut rig = Rig::new(&two_devices(), Options::default());
+    rig.write_now(0, 1, 1);
+    let zone = ZoneId::new(rig.data(0).unwrap());
+    rig.bad.insert(zone, Bad::Read);
+    let (write, read) = (rig.write(1, 2, 1), rig.submit(Request::Read { lba: 0, blocks: 1 }));
+    rig.settle();
+    rig.bad.insert(zone, Bad::Recovered);
+    for tag in [write, read] {
+        rig.wait(tag);
+        assert_eq!(rig.result(tag), Some(Ok(())));
+    }
+    assert_eq!(rig.read_now(0, 2), [1, 2]);
+}
