@@ -391,21 +391,21 @@ zoned|flush-in-place|flush.rs|s/self\.flush\.phase = Phase::Blocks\(SECONDARY\);
 zoned|flush-same-generation|flush.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
 zoned|flush-fua|chunks.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
 zoned|flush-kernel-fua|chunks.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
-zoned|flush-host-runs|chunks.rs|s/let blocked = self\.flush\.holds_host\(\) && !self\.frozen;/let blocked = false;/|no part begins while metadata is flushed
+zoned|flush-host-runs|stall.rs|s/self\.flush\.holds_host\(\) && !self\.frozen && !may_pass/false \&\& may_pass/|no part begins while metadata is flushed
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
 zoned|older-set|mount.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
-zoned|sets-differ|mount.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
+zoned|sets-differ|whole.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
 zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
 zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
 zoned|lost-kept|load.rs|s/lost\.written\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
 zoned|overlap|chunks.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
 zoned|no-terminate|foreground.rs|s/self\.zones\.get_mut\(zone\)\.terminate = true;//|a request ends the reclaim of its zone
 zoned|locked-used|foreground.rs|s/if self\.zones\.get\(zone\)\.locked && !self\.frozen/if self.zones.get(zone).locked \&\& self.frozen/|no request uses a zone that is reclaimed
-zoned|old-copy|foreground.rs|s/\(part\.offset < wp\)\.then_some\(data\)/(part.offset > wp).then_some(data)/|what goes to the buffer is no longer valid in the data zone
-zoned|old-buffer|foreground.rs|s/\(data, zone\.partner\)/(data, None)/|what goes to the data zone is no longer valid in the buffer
+zoned|old-copy|foreground.rs|s/filter\(\|zone\| \*zone != target\)/filter(|zone| *zone != target \&\& Some(*zone) != entry.data)/|what goes to the buffer is no longer valid in the data zone
+zoned|old-buffer|foreground.rs|s/filter\(\|zone\| \*zone != target\)/filter(|zone| *zone != target \&\& Some(*zone) != entry.buffer)/|what goes to the data zone is no longer valid in the buffer
 zoned|no-lru|foreground.rs|s/self\.zones\.rotate\(zone\);//|a zone that is used is reclaimed last
-zoned|buffer-kept|foreground.rs|s/self\.zones\.get\(\*buffer\)\.weight == 0/self.zones.get(*buffer).weight == u32::MAX/|an empty buffer zone is freed at once
+zoned|buffer-kept|foreground.rs|s/self\.zones\.get\(\*zone\)\.weight == 0;/self.zones.get(*zone).weight == u32::MAX;/|an empty buffer zone is freed at once
 zoned|data-kept|foreground.rs|s/if idle && buffer\.is_none\(\) && weight == 0/if idle \&\& buffer.is_none() \&\& weight == u32::MAX/|an empty data zone is freed
 zoned|idle-any|foreground.rs|s/self\.note_access\(.*?\);//|a device whose data zones are used is not idle
 zoned|one-is-none|reclaim.rs|s/if free <= 1/if free == 0/|one free zone is as good as none
@@ -423,8 +423,8 @@ zoned|aborted-leaked|copy.rs|s/if action == Action::RndData \{/if action == Acti
 zoned|holes|copy.rs|s/if is_sequential && wp < run\.start/if false \&\& is_sequential \&\& wp < run.start/|holes are filled
 zoned|aborts-at-end|copy.rs|s/if !range\.is_empty\(\) && \(unwanted/if (unwanted/|a run up to the end is not aborted
 zoned|journal-ended|copy.rs|s/terminate && !forced;/terminate;/|moving the journal out of a sequential zone is not aborted
-zoned|not-redirected|faults.rs|s/self\.invalidate\(zone, part\.offset\.\.part\.offset \+ part\.blocks\);//|what a zone did not take is not valid there
-zoned|bad-zone-freed|map.rs|s/if zone\.condition != Condition::Good \{/if zone.chunk == u32::MAX {/|a zone out of service is given to nobody
+zoned|not-redirected|foreground.rs|s/if result\.is_ok\(\) \{\n(\s*self\.written)/if true {\n$1/|what a zone did not take is not valid there
+zoned|bad-zone-freed|map.rs|s/Condition::Suspect => self\.rest_zone\(id\),/Condition::Suspect => self.zone_free(id),/|a zone that failed is reset before it is used again
 zoned|bad-zone-kept|faults.rs|s/self\.misplaced_journal\(\)\.into_iter\(\)\.chain\(ailing\)/self.misplaced_journal().into_iter().chain(ailing.take(0))/|what lies in a zone out of service moves to the cache
 zoned|lost-opened|mount.rs|s/recovery\.first_lost\.filter\(\|_\| !options\.give_up_lost\)/recovery.first_lost.filter(|_| false)/|a volume that lost data is refused
 zoned|set-half|journal.rs|s/2 \* chunks <= self\.zones\.conventional\(\)\.into\(\)/2 * chunks <= u64::MAX/|pinned chunks leave half of the cache
@@ -458,6 +458,19 @@ zoned|set-version|flush.rs|s/self\.flush\.journal_blocks = self\.set\.map\.block
 zoned|set-format|block_map.rs|s/self\.zones\.is_empty\(\) && self\.slots > 0/self.zones.is_empty() \&\& self.slots > u32::MAX - 1/|a volume without a journal zone set has the format of the kernel
 zoned|set-lost|load.rs|s/find_blocks\(geometry, layout, meta, map\)\.map_err\(MountError::Journal\)\?;//|the journal block map is found again
 zoned|foreign-copy|mount.rs|s/options\.give_up_lost && recovery\.first_lost\.is_none\(\)/options.give_up_lost/|a device that may be of another volume is not written to
+zoned|retry-never|volume.rs|s/_ => Some\(TRIES_FEW\),/_ => Some(1),/|a request that failed is sent again
+zoned|retry-freezes|volume.rs|s/\(Purpose::Flush, _\) => None,/(Purpose::Flush, _) => Some(TRIES_FEW),/|metadata is sent until it is written
+zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.may_lose\(io\.device\) => return false/if false => return false/|a failed flush of written data is not sent again
+zoned|stall-waits|stall.rs|s/self\.fail_changes\(why\);//|whoever waits for metadata that cannot be written is told
+zoned|stall-reads|stall.rs|s/part\.kind == Kind::Read && !self\.retries\.is_empty\(\)/false/|reads pass a flush whose writes fail
+zoned|failed-buffer|foreground.rs|s/zone\.active \+= 1;\n(\s*part\.target)/$1/; s/\.filter\(is_idle\)//|a buffer that is written to is not freed
+zoned|suspect-kept|faults.rs|s/self\.ask_for_reset\(zone\);/let _ = zone;/|a zone that failed is used again
+zoned|barred-forever|faults.rs|s/self\.quarantine\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
+zoned|sums-unread|whole.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
+zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
+zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
+zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
+zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
 TABLE
 }
 
