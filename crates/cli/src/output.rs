@@ -4,11 +4,10 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use onefold_device::looks_like;
 
 use crate::error::{CliError, Exit};
 use crate::interrupt::Interrupt;
-use crate::replace::Replaced;
+use crate::replace::{Made, Replaced};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +36,13 @@ pub(crate) struct Global {
     /// `msr` or `mqsim:time=us`) if it should not be detected; may be given twice
     #[arg(long = "format", global = true, value_name = "FORMAT")]
     pub(crate) formats: Vec<String>,
-    /// Write the result here instead of standard output. A file that is there is replaced if it looks like an older result of
-    /// the same kind: text by text, JSON by JSON, a trace by a trace of its format
+    /// Write the result here instead of standard output. A file that is there is replaced if it is empty, or an older result of
+    /// the same command in JSON or HTML
     #[arg(short = 'o', long = "output", global = true, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Lose what is there: in the file of -o, or on what the command overwrites
+    #[arg(long, global = true)]
+    pub(crate) force: bool,
     /// Seed of everything random; printed in every result
     #[arg(long, global = true, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -122,12 +124,23 @@ impl Global {
     /// never sees half of it.
     pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
         let Some(path) = &self.output else { return Self::print(text) };
-        Replaced::of(path, &[looks_like(text.as_bytes()).unwrap_or("text")])?.write(text, self)
+        let made = Made::of(text.as_bytes());
+        match Replaced::of(path, self.force, |old| Some(old) == made.as_ref()) {
+            Ok(place) => place.write(text, self),
+            Err(refused) => {
+                // It may have taken hours: it goes where nothing is lost.
+                Self::print(text)?;
+                Err(refused)
+            }
+        }
     }
 
-    /// Refuses a file of `-o` that no result can replace, before there is one.
+    /// Refuses a file of `-o` that no result can replace, before there is one. Which result it will be is not known yet.
     pub(crate) fn expect_output(&self) -> Result<(), CliError> {
-        self.output.as_ref().map_or(Ok(()), |path| Replaced::of(path, &TEXTS).map(drop))
+        let Some(path) = &self.output else { return Ok(()) };
+        let is_json = self.formats.iter().any(|format| format == "json");
+        let may_go = |old: &Made| is_json == matches!(old, Made::Json(_));
+        Replaced::of(path, self.force, may_go).map(drop)
     }
 
     /// Writes the result to standard output, for commands whose `-o` names something else.
@@ -136,9 +149,6 @@ impl Global {
         written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), "standard output")
     }
 }
-
-/// Kinds of results that are not traces.
-const TEXTS: [&str; 3] = ["text", "JSON text", "an HTML page"];
 
 /// The error of a result that could not be written to `place`, unless nobody wanted it.
 pub(crate) fn written(written: io::Result<()>, place: &str) -> Result<(), CliError> {

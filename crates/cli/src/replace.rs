@@ -1,17 +1,68 @@
-//! Files that results replace: an older result of the same kind may go, what somebody else made may not.
+//! Files that results replace: an older result of the same command may go, what anybody else made may not.
+//!
+//! A result names itself: one in JSON by its schema, a report by the generator in its head. Whatever else is not empty may be somebody's
+//! only copy, also a text or a trace, so it goes only if the user says so.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use onefold_device::looks_like;
+use onefold_sim::report::GENERATOR;
+use serde::Deserialize;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Global, written};
 
 /// Bytes that tell what a file holds.
 const HEAD: u64 = 68 << 10;
+
+/// Largest result that is looked at. A result is some hundred KiB.
+const RESULT_MAX: u64 = 256 << 20;
+
+/// What a result says that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// JSON of this schema.
+    Json(String),
+    /// A report for people with a browser.
+    Report,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
+}
+
+impl Made {
+    /// What a text is, if it says so.
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        let report = || {
+            let head = &text[..text.len().min(GENERATOR.len() + 1024)];
+            let says = head.windows(GENERATOR.len()).any(|part| part == GENERATOR.as_bytes());
+            says.then_some(Self::Report)
+        };
+        match looks_like(text)? {
+            "JSON text" => Self::json(text),
+            "an HTML page" => report(),
+            _ => None,
+        }
+    }
+
+    fn json(text: impl Read) -> Option<Self> {
+        let named: Named = serde_json::from_reader(text).ok()?;
+        named.schema.starts_with("onefold.").then_some(Self::Json(named.schema))
+    }
+
+    /// What a file is, of which `head` is the beginning.
+    fn of_file(path: &Path, head: &[u8]) -> Option<Self> {
+        if looks_like(head) == Some("JSON text") {
+            return Self::json(BufReader::new(File::open(path).ok()?.take(RESULT_MAX)));
+        }
+        Self::of(head)
+    }
+}
 
 /// Where a result goes, looked at and found to be free for it.
 pub(crate) enum Replaced {
@@ -22,39 +73,44 @@ pub(crate) enum Replaced {
 }
 
 impl Replaced {
-    /// Looks at what is at `path`. `kinds` are what [`looks_like`] says of results that may be replaced.
-    pub(crate) fn of(path: &Path, kinds: &[&str]) -> Result<Self, CliError> {
+    /// Looks at what is at `path`. `may_go` judges what says that it is a result.
+    pub(crate) fn of(
+        path: &Path,
+        force: bool,
+        may_go: impl FnOnce(&Made) -> bool,
+    ) -> Result<Self, CliError> {
         let shown = path.display();
-        let refused = |what: &dyn std::fmt::Display| {
+        let refused = |what: &dyn std::fmt::Display, help: &'static str| {
             let text = format!("-o names {shown}, which is {what}; nothing was changed");
-            CliError::new(Exit::Usage, "output::foreign", text)
-                .help("name another file, or remove this one first")
+            CliError::new(Exit::Usage, "output::foreign", text).help(help)
         };
+        let other = "name another file";
         let kind = match fs::metadata(path) {
             Ok(found) => found.file_type(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self::File(path.to_owned()));
             }
-            Err(error) => return Err(refused(&error)),
+            Err(error) => return Err(refused(&error, other)),
         };
         if kind.is_char_device() || kind.is_fifo() {
             return Ok(Self::Stream(path.to_owned()));
         }
         if !kind.is_file() {
-            return Err(refused(&"no regular file"));
+            return Err(refused(&"no regular file", other));
         }
         let mut head = Vec::new();
         let read = fs::canonicalize(path).and_then(|path| {
             File::open(&path)?.take(HEAD).read_to_end(&mut head)?;
             Ok(path)
         });
-        let path = read.map_err(|error| refused(&error))?;
-        match looks_like(&head) {
-            _ if head.is_empty() => Ok(Self::File(path)),
-            Some(what) if kinds.contains(&what) => Ok(Self::File(path)),
-            Some(what) => Err(refused(&format_args!("{what} and no older result of this kind"))),
-            None => Err(refused(&"data and no older result of this kind")),
+        let path = read.map_err(|error| refused(&error, other))?;
+        if head.is_empty() || force || Made::of_file(&path, &head).is_some_and(|made| may_go(&made))
+        {
+            return Ok(Self::File(path));
         }
+        let what = looks_like(&head).unwrap_or("data");
+        let what = format_args!("{what} and no older result of this command");
+        Err(refused(&what, "name another file, or lose what this one holds with --force"))
     }
 
     /// Writes a text there, to a file in one step, so that a reader never sees half of it.

@@ -120,40 +120,82 @@ fn run(output: &Path) -> Vec<String> {
     run
 }
 
+/// Once a text was taken for an older result, and a trace for one that can be made again: a diary and a recording went.
 #[test]
 fn a_result_replaces_an_older_one_and_nothing_else() {
     let folder = Folder::new("foreign-output");
     let path = folder.0.join("out");
     let run = run(&path);
     let run: Vec<&str> = run.iter().map(String::as_str).collect();
-    for (at, bytes, what) in
-        FOREIGN.into_iter().filter(|(at, _, what)| *at < 4096 && *what != "text")
-    {
+    let json = [&run[..], &["--format", "json"]].concat();
+    let generate = ["trace", "generate", "write,requests=1k,rate=1k", "-o", text(&path)];
+    for (at, bytes, what) in FOREIGN {
+        let what = if what.starts_with("data") { "data" } else { what };
         file(&path, at, bytes);
         let before = fs::read(&path).unwrap();
-        refused(&run, &format!("which is {what} and no older result of this kind"));
-        refused(&["trace", "generate", "write,requests=1k,rate=1k", "-o", text(&path)], what);
+        for command in [&run[..], &json, &generate] {
+            refused(command, &format!("which is {what} and no older result of this command"));
+        }
         assert!(fs::read(&path).unwrap() == before, "{what} is as it was");
     }
     fs::write(&path, []).unwrap();
     well(&run);
-    well(&run);
-    let json = [&run[..], &["--format", "json"]].concat();
-    refused(&json, "which is text and no older result of this kind");
-    fs::remove_file(&path).unwrap();
+    refused(&run, "which is text and no older result of this command");
+    refused(&json, "which is text");
+    well(&[&json[..], &["--force"]].concat());
     well(&json);
-    well(&json);
+    fs::write(&path, r#"{"schema": "somebody.else/1"}"#).unwrap();
+    refused(&json, "which is JSON text");
     refused(&["report", text(&path), "-o", text(&folder.0)], "no regular file");
+}
+
+/// What only the result tells: the file holds one of another command. The result is not lost.
+#[test]
+fn a_result_of_another_command_stays() {
+    let folder = Folder::new("foreign-schema");
+    let path = folder.0.join("out");
+    let run = run(&path);
+    let run: Vec<&str> = run.iter().map(String::as_str).collect();
+    let json = [&run[..], &["--format", "json"]].concat();
+    well(&["config", "presets", "--format", "json", "-o", text(&path)]);
+    let before = fs::read(&path).unwrap();
+    let output = onefold(&json);
+    assert_eq!(output.status.code(), Some(2), "{}", message(&output));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("onefold.sim/1"));
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+#[test]
+fn a_report_replaces_a_report() {
+    let folder = Folder::new("foreign-report");
+    let [json, page] = ["run.json", "report.html"].map(|name| folder.0.join(name));
+    let mut run = run(&json);
+    run.extend(["--format", "json"].map(str::to_owned));
+    well(&run.iter().map(String::as_str).collect::<Vec<_>>());
+    let report = ["report", text(&json), "-o", text(&page)];
+    well(&report);
+    well(&report);
+    fs::write(&page, "<!DOCTYPE html>\n<html><head><title>mine</title></head></html>\n").unwrap();
+    refused(&report, "which is an HTML page and no older result of this command");
+    well(&[&report[..], &["--force"]].concat());
+}
+
+#[test]
+fn a_trace_replaces_nothing_unless_it_is_told_to() {
+    let folder = Folder::new("foreign-trace");
     let trace = folder.0.join("trace.oft");
     let generate = ["trace", "generate", "write,requests=1k,rate=1k", "-o", text(&trace)];
     well(&generate);
-    well(&generate);
-    refused(
-        &["trace", "convert", text(&trace), "--to", "msr", "-o", text(&trace)],
-        "Onefold's format",
-    );
-    // A device is written to, and never replaced by a file.
-    well(&[&run[..run.len() - 1], &["/dev/null"]].concat());
+    refused(&generate, "which is a trace in Onefold's format");
+    well(&[&generate[..], &["--force"]].concat());
+    let convert = ["trace", "convert", text(&trace), "--to", "msr", "-o", text(&trace)];
+    refused(&convert, "Onefold's format");
+}
+
+#[test]
+fn a_device_is_written_to_and_never_replaced() {
+    let run = run(Path::new("/dev/null"));
+    well(&run.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 }
 
@@ -163,7 +205,8 @@ fn a_link_that_a_result_goes_to_stays_one() {
     let [path, link] = ["out", "link"].map(|name| folder.0.join(name));
     fs::write(&path, "an older result\n").unwrap();
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    let run = run(&link);
+    let mut run = run(&link);
+    run.push("--force".to_owned());
     well(&run.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(fs::read_to_string(&path).unwrap().contains("randwrite"));

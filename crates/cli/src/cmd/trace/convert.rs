@@ -106,19 +106,13 @@ fn chosen(record: &Record, every: u64, seed: u64) -> bool {
 }
 
 /// The file of `-o`; a trace is not written to a terminal.
-pub(super) fn output(global: &Global, format: OutputFormat) -> Result<&Path, CliError> {
+pub(super) fn output(global: &Global) -> Result<&Path, CliError> {
     let path = global.output.as_deref().ok_or_else(|| {
         CliError::new(Exit::Usage, "usage::output", "-o is missing, expected a file to write")
             .help("for example -o trace.oft, or trace.csv.zst to compress it")
     })?;
-    let kind = match (format.name(), path.extension().and_then(|extension| extension.to_str())) {
-        ("parquet", _) => "Parquet data",
-        (_, Some("gz")) => "gzip data",
-        (_, Some("zst")) => "zstd data",
-        ("oft", _) => "a trace in Onefold's format",
-        _ => "text",
-    };
-    match Replaced::of(path, &[kind])? {
+    // A trace does not say which command made it, and a recording cannot be made again.
+    match Replaced::of(path, global.force, |_| false)? {
         Replaced::File(_) => Ok(path),
         Replaced::Stream(_) => {
             let text = format!("-o names {}, which is no regular file", path.display());
@@ -142,7 +136,7 @@ fn rewrite(
     global: &Global,
     keep: impl Fn(&Record) -> bool,
 ) -> Result<ExitCode, CliError> {
-    let path = output(global, format)?;
+    let path = output(global)?;
     global
         .interrupt
         .leaves("the new trace was not whole and is gone; what was there before is as it was");

@@ -58,7 +58,7 @@ impl Generate {
     fn generate(&self, spec: &str, global: &Global) -> Result<ExitCode, CliError> {
         let format = Target::named(&self.to)?;
         let workload = Workload::parse(spec).map_err(|error| wrong(&error))?;
-        let path = output(global, format)?;
+        let path = output(global)?;
         let bytes = match self.size {
             Some(bytes) => bytes,
             None => workload.natural_bytes().unwrap_or(DEVICE_BYTES),

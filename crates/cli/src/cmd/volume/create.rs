@@ -21,7 +21,9 @@ const OP: f64 = 0.2;
 /// Options of `onefold volume create`.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What the volume lies on: a block device, a file, or an image made by `onefold ssd create`
+    /// What the volume lies on: a block device, a file, or an image made by `onefold ssd create`. Without --force PATH has to read
+    /// as zeroes: all of it if it has up to 4 GiB of data (holes of files are none), else its ends, a thousand samples between
+    /// them, and what is written at once
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Make PATH first, a file of this size; one that exists is never touched
@@ -55,10 +57,6 @@ pub(crate) struct Create {
     zoned: Option<Policy>,
     #[command(flatten)]
     cache: dmz::CacheToMake,
-    /// Lose what PATH holds. Without, PATH has to read as zeroes: all of it if it has up to 4 GiB of data (holes of files are none),
-    /// else its ends, a thousand samples between them, and what is written at once
-    #[arg(long)]
-    force: bool,
     /// Say what would be made, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -94,7 +92,8 @@ impl Create {
             .map_err(|error| CliError::new(Exit::Usage, "volume::name", error))?;
         if self.zoned == Some(Policy::Dmz) {
             self.expect_dmz()?;
-            let how = dmz::Making { name: name.as_str(), force: self.force, dry_run: self.dry_run };
+            let how =
+                dmz::Making { name: name.as_str(), force: global.force, dry_run: self.dry_run };
             return dmz::create(&self.path, &self.cache, &how, global);
         }
         self.cache.expect_none()?;
@@ -150,7 +149,7 @@ impl Create {
     fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<VolumeLabel, CliError> {
         let Some(bytes) = self.backing_size else {
             let backing = self.open(true, global)?;
-            let made = VolumeDevice::format(&backing, spec, self.force);
+            let made = VolumeDevice::format(&backing, spec, global.force);
             let closed = backing.close();
             // What kept the volume from being made matters more than how the device was closed after it.
             let label = made?;

@@ -33,7 +33,8 @@ pub(crate) struct Replay {
     /// The log
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// A file, a block device or an image: what the volume lay on was like this when the log began
+    /// A file, a block device or an image: what the volume lay on was like this when the log began. Without --force it has to
+    /// read as zeroes
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     /// First entry, counted from 0
@@ -45,9 +46,6 @@ pub(crate) struct Replay {
     /// End with the first mark that has this text
     #[arg(long, value_name = "TEXT")]
     to_mark: Option<String>,
-    /// Change TARGET whatever it holds; without, it has to read as zeroes
-    #[arg(long)]
-    force: bool,
 }
 
 /// Options of `onefold volume write-log mark`.
@@ -138,7 +136,7 @@ impl Replay {
         }
         let target = super::open_device(&self.target, true, global)?;
         // What entries overwrite is not looked at one by one: they are many, and most of them are where others are.
-        if !self.force
+        if !global.force
             && let Some(what) = target.contents(&[])
         {
             return Err(VolumeError::Holds { what }.into());

@@ -47,12 +47,9 @@ pub(crate) struct Advise {
     /// Size of the scratch file, or of the part of PATH that is overwritten
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = render::parse_size)]
     scratch_size: u64,
-    /// Measure PATH itself, which has to read as zeroes
+    /// Measure PATH itself, which has to read as zeroes unless --force is given
     #[arg(long)]
     destructive: bool,
-    /// With --destructive: lose what PATH holds
-    #[arg(long, requires = "destructive")]
-    force: bool,
     /// Seconds for each of the six numbers that are measured
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -125,7 +122,7 @@ impl Advise {
             Err(VolumeError::Busy { .. }) if !self.destructive => None,
             Err(error) => return Err(error.into()),
         };
-        if let Some(backing) = backing.as_ref().filter(|_| self.destructive && !self.force)
+        if let Some(backing) = backing.as_ref().filter(|_| self.destructive && !global.force)
             && let Some(what) = backing.contents(&[])
         {
             return Err(VolumeError::Holds { what }.into());
