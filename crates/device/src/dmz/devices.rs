@@ -66,13 +66,12 @@ impl DmzDevices {
         bytes: &mut [u8],
     ) -> Result<(), IoFailed> {
         let device = self.device(io.device);
-        let done = match io.kind {
+        match io.kind {
             IoKind::Read => device.read(io.at, bytes),
             IoKind::Write => device.write(io.at, bytes),
             IoKind::Flush => device.flush(),
             IoKind::Reset => device.reset(zone_of(io.at, zone_blocks)),
-        };
-        done.map_err(|_| IoFailed::Error)
+        }
     }
 
     /// What one of the devices holds, and which.
@@ -125,23 +124,23 @@ pub(super) struct Looked {
 impl Backing for Looked {
     fn read(&mut self, device: usize, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).read(at, bytes).map_err(|_| IoFailed::Error)
+        self.devices.device(device).read(at, bytes)
     }
 
     fn write(&mut self, device: usize, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).write(at, bytes).map_err(|_| IoFailed::Error)
+        self.devices.device(device).write(at, bytes)
     }
 
     fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).flush().map_err(|_| IoFailed::Error)
+        self.devices.device(device).flush()
     }
 
     fn reset(&mut self, device: usize, at: u64) -> Result<(), IoFailed> {
         let device = u32_from(device);
         let zone = zone_of(at, self.geometry.zone_blocks());
-        self.devices.device(device).reset(zone).map_err(|_| IoFailed::Error)
+        self.devices.device(device).reset(zone)
     }
 
     fn report(&mut self, _: usize, at: u64) -> Result<ZoneReport, IoFailed> {
