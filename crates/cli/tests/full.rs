@@ -255,6 +255,28 @@ fn writes_wait_for_room_if_asked_and_reads_do_not() {
 }
 
 #[test]
+fn info_tells_the_room_under_a_volume_served_or_not() {
+    let Some(host) = Host::new("full-info", "tmpfs") else { return };
+    let path = host.image();
+    let made =
+        onefold(&["volume", "create", text(&path), "--backing-size", "128MiB", "--size", "96MiB"]);
+    assert!(made.status.success(), "{}", message(&made));
+    let told = || {
+        let table = onefold(&["volume", "info", text(&path)]);
+        let table = String::from_utf8(table.stdout).unwrap();
+        assert!(table.contains("and the file system of the host has"), "{table}");
+        let json = onefold(&["volume", "info", text(&path), "--format", "json"]);
+        let info: Value = serde_json::from_slice(&json.stdout).unwrap();
+        assert!(info["host"][0]["host_free_bytes"].as_u64().unwrap() < 64 << 20, "{info}");
+    };
+    told();
+    let (server, disk) = host.serve("volume", &[]);
+    told();
+    drop(disk);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
 #[ignore = "the log volume does not tell a full backing from one that fails yet"]
 fn a_volume_goes_on_when_the_host_has_room_again() {
     let Some(host) = Host::new("full-volume", "tmpfs") else { return };

@@ -1,8 +1,8 @@
 //! Whether the file system of a host has the room that a sparse file may take.
 
-use std::io;
+use std::path::Path;
 
-use crate::backing::Backing;
+use crate::backing::{Access, Backing};
 
 /// What a sparse file may still take, and what is left for it. Others may take it first, and so may other images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,13 @@ pub struct HostRoom {
 }
 
 impl HostRoom {
-    pub(crate) fn of(backing: &Backing, bytes: u64) -> io::Result<Self> {
-        Ok(Self { wanted: bytes.saturating_sub(backing.allocated()?), free: backing.free()? })
+    /// Of a file that somebody else may have open; `None` for what is no regular file, or cannot be looked at.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        let bytes = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+        let backing = Backing::open(path, Access::ReadOnly).ok()?;
+        let wanted = bytes.saturating_sub(backing.allocated().ok()?);
+        Some(Self { wanted, free: backing.free().ok()? })
     }
 
     /// Whether the file can grow to its size.

@@ -17,7 +17,6 @@ use onefold_format::{FEATURE_CONVENTIONAL, FEATURE_ZONES, ImageError, ImageLabel
 use onefold_units::convert::u64_from;
 
 use crate::backing::{self, Access, Backing};
-use crate::host_room::HostRoom;
 pub use error::DeviceError;
 pub use kind::DeviceKind;
 pub(crate) use layout::FileLayout;
@@ -122,11 +121,6 @@ impl Image {
     /// Bytes the file takes on disk.
     pub fn allocated_bytes(&self) -> Result<u64, DeviceError> {
         self.backing.allocated().map_err(io_error(&self.path, "read"))
-    }
-
-    /// Bytes that the file may still grow by, and those that the file system of the host has left.
-    pub fn room(&self) -> Result<HostRoom, DeviceError> {
-        HostRoom::of(&self.backing, self.layout.bytes).map_err(io_error(&self.path, "read"))
     }
 
     pub(crate) const fn layout(&self) -> &FileLayout {

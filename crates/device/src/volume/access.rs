@@ -14,7 +14,6 @@ use super::disk_zones::DiskZones;
 use super::error::VolumeError;
 use super::kernel::{self, BlkZoneReport};
 use crate::backing::{Access, Backing, failure};
-use crate::host_room::HostRoom;
 use crate::quiet::Quiet;
 
 /// A process that was killed keeps its lock until the kernel is through with its last requests. That is as it should be:
@@ -119,12 +118,6 @@ impl DirectFile {
         self.backing.sync().map_err(failed)?;
         self.bytes.store(bytes, Relaxed);
         Ok(())
-    }
-
-    /// Whether the host has the room that a file may take; `None` for a block device.
-    pub(super) fn room(&self) -> Option<HostRoom> {
-        let asks = !self.is_block_device;
-        asks.then(|| HostRoom::of(&self.backing, self.bytes()).ok()).flatten()
     }
 
     pub(super) const fn is_block_device(&self) -> bool {

@@ -14,7 +14,6 @@ use super::access::DirectFile;
 use super::error::VolumeError;
 use super::{kernel, zones};
 use crate::block::{BlockDevice, to_layer_above};
-use crate::host_room::HostRoom;
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
 use crate::write_log::{WriteLog, WriteLogError};
@@ -155,15 +154,6 @@ impl VolumeBacking {
             Kind::Zoned(device) => ("the emulated SSD", zones::blocks(device) * PAGE_BYTES),
         };
         if wanted <= found { Ok(()) } else { Err(VolumeError::FixedSize { what, found, wanted }) }
-    }
-
-    /// Whether the host has the room that a file under a volume may take; `None` for anything else.
-    #[must_use]
-    pub fn host_room(&self) -> Option<HostRoom> {
-        match &self.kind {
-            Kind::File(file) => file.room(),
-            Kind::Ssd(_) | Kind::Zoned(_) => None,
-        }
     }
 
     pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::{Access, DeviceError, Image};
+use onefold_device::{Access, DeviceError, HostRoom, Image};
 use serde_json::{Value, json};
 
 use super::room::shortage;
@@ -26,11 +26,15 @@ pub(crate) struct Info {
 
 impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let info = match Image::open(&self.image, Access::ReadOnly) {
+        let mut info = match Image::open(&self.image, Access::ReadOnly) {
             Ok(image) => at_rest(&image, global)?,
             Err(DeviceError::Busy { .. }) => self.served()?,
             Err(error) => return Err(error.into()),
         };
+        if let Some(room) = HostRoom::at(&self.image) {
+            info["image"]["host_free_bytes"] = room.free.into();
+            info["image"]["shortage"] = shortage(&room).into();
+        }
         let text = match global.format() {
             Format::Json => format!("{info:#}\n"),
             Format::Table => table(&info),
@@ -53,7 +57,6 @@ impl Info {
 
 fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
     let label = image.label();
-    let room = image.room()?;
     let config = onefold_config::Config::from_canonical(&label.config)?;
     let found = if let Some(zns) = config.zns(global.seed)? {
         zoned::at_rest(image, &zns)?
@@ -77,8 +80,6 @@ fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
             "clean": label.clean,
             "file_bytes": image.file_bytes(),
             "allocated_bytes": image.allocated_bytes()?,
-            "host_free_bytes": room.free,
-            "shortage": shortage(&room),
         },
         "served": false,
         "config": config.to_json(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use onefold_device::HostRoom;
+use serde_json::{Value, json};
 
 use super::render;
 use crate::output::Global;
@@ -15,6 +16,22 @@ pub(crate) fn warn(global: &Global, path: &Path, room: &HostRoom) {
             path.display()
         ));
     }
+}
+
+/// What the host has left for a file, if it is one, for `info`.
+pub(crate) fn describe(path: &Path) -> Option<Value> {
+    let room = HostRoom::at(path)?;
+    Some(json!({
+        "path": path.display().to_string(),
+        "host_free_bytes": room.free,
+        "shortage": shortage(&room),
+    }))
+}
+
+/// A line that says that a host has not the room for a file, if that is so.
+pub(crate) fn warning(path: &Path) -> Option<String> {
+    let text = shortage(&HostRoom::at(path)?)?;
+    Some(format!("warning: {} {text}\n", path.display()))
 }
 
 /// How much less room there is than the file may take, if there is less.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use onefold_device::{DmzError, VolumeBacking, VolumeDevice, VolumeSpec};
+use onefold_device::{DmzError, HostRoom, VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
 use onefold_volume::Backing;
@@ -161,7 +161,7 @@ impl Create {
         let backing = VolumeBacking::create(&self.path, bytes)?;
         let _unfinished = global.interrupt.unfinished(&self.path);
         let made = VolumeDevice::format(&backing, spec, false);
-        if let (true, Some(room)) = (made.is_ok(), backing.host_room()) {
+        if let (true, Some(room)) = (made.is_ok(), HostRoom::at(&self.path)) {
             room::warn(global, &self.path, &room);
         }
         if made.is_err() {
