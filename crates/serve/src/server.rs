@@ -109,7 +109,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The last flush failed: what was written since the flush before may be lost.
-    #[error("the final flush failed with {status:?}; check the image before it is used again")]
+    #[error("the final flush failed, as {status}; check the image before it is used again")]
     Flush {
         /// What the device said.
         status: Status,

@@ -50,7 +50,7 @@ fn stats(device: &DmzVolume, _: &Value) -> Result<Value, String> {
 }
 
 fn flush(device: &DmzVolume, _: &Value) -> Result<Value, String> {
-    device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
+    device.flush().map(|_| Value::Null).map_err(|status| format!("the flush failed, as {status}"))
 }
 
 pub(in super::super) fn serve(
