@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use onefold_device::{BlockDevice, Due, Extent};
-use onefold_serve::nbd::parse::{CloseReason, Export, Machine, Output, Step};
 use onefold_serve::nbd::execute;
+use onefold_serve::nbd::parse::{CloseReason, Export, Machine, Output, Step};
 use onefold_units::Status;
 
 /// Size of the served disk in bytes.

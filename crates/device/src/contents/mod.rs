@@ -202,8 +202,9 @@ mod tests {
         let between = tera + END + 12_345;
         assert_eq!(found(between), None);
         let target = Fake { set: Some(between), ..Fake::new(&parts) };
-        let written = [between - 100..between + 1];
-        assert_eq!(contents(&target, &written), Some(Contents::Data { at: between }));
+        let written = between - 100..between + 1;
+        let found = contents(&target, std::slice::from_ref(&written));
+        assert_eq!(found, Some(Contents::Data { at: between }));
         let empty = Fake::new(&parts);
         assert_eq!(contents(&empty, &[]), None);
         let read = *empty.read.borrow();
