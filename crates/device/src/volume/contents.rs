@@ -16,7 +16,8 @@ impl Target for VolumeBacking {
             let conventional = report.zones.iter().take_while(|zone| zone.conventional).count();
             let blocks =
                 u64::from(report.zone_blocks) * onefold_units::convert::u64_from(conventional);
-            return once(0..blocks * PAGE_BYTES).collect();
+            // Without conventional zones there is nothing to be read.
+            return once(0..blocks * PAGE_BYTES).filter(|part| !part.is_empty()).collect();
         }
         match self.as_file() {
             Some(file) if file.is_regular() => file.data(),
