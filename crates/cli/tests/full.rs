@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Folder, Server, message, text};
 use onefold_serve::nbd::{Client, ClientError, Endpoint};
@@ -300,5 +300,46 @@ fn a_volume_goes_on_when_the_host_has_room_again() {
     drop(disk);
     assert_eq!(server.terminate(), Some(0));
     let check = onefold(&["volume", "check", text(&path)]);
+    assert_eq!(check.status.code(), Some(0), "{}", message(&check));
+}
+
+/// What the cache lies on is full. The driver told the volume that the device failed.
+#[test]
+fn a_zoned_volume_goes_on_when_the_host_of_its_cache_has_room_again() {
+    let Some(host) = Host::new("full-dmz", "tmpfs") else { return };
+    fs::write(host.ballast(), vec![1; 40 << 20]).unwrap();
+    let (zoned, cache) = (host.folder.zoned_image("128MiB"), host.image());
+    let made = ["volume", "create", text(&zoned), "--zoned", "dmz", "--cache", text(&cache)];
+    let made = onefold(&[&made[..], &["--cache-size", "96MiB"]].concat());
+    assert!(made.status.success(), "{}", message(&made));
+    let serve = || {
+        let more = ["--cache", text(&cache)];
+        let server = Server::start_noun("volume", &zoned, &host.socket(), &more);
+        let client = Client::device(&Endpoint::Unix(host.socket())).unwrap();
+        (server, Disk { client, acknowledged: 0 })
+    };
+    let (server, mut disk) = serve();
+    let durable = disk.fill();
+    assert!(durable > 100, "{durable} pieces fit");
+    assert_eq!(disk.write(), Some(NO_SPACE));
+    disk.expect_all(disk.acknowledged);
+
+    host.make_room();
+    // Metadata that waits is sent again within a second; until then changes are refused.
+    let begin = Instant::now();
+    while disk.write().is_some() {
+        assert!(begin.elapsed() < Duration::from_mins(1), "it does not go on");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(errno(disk.client.flush()), None);
+    let durable = disk.acknowledged;
+    disk.expect_all(durable);
+    drop(disk);
+    assert_eq!(server.terminate(), Some(0));
+    let (server, mut disk) = serve();
+    disk.expect_all(durable);
+    drop(disk);
+    assert_eq!(server.terminate(), Some(0));
+    let check = onefold(&["volume", "check", text(&zoned), "--cache", text(&cache)]);
     assert_eq!(check.status.code(), Some(0), "{}", message(&check));
 }
