@@ -116,7 +116,7 @@ class Bench:
             million = 5
             spec = f"randrw,rate=1M,requests={million}M"
             Process(self.program, ["trace", "generate", spec, "--to", "oft", "-o", decoded, "--size", "64GiB", "--quiet"])
-            convert = ["trace", "convert", decoded, "--to", "oft", "-o", copy, "--quiet"]
+            convert = ["trace", "convert", decoded, "--to", "oft", "--force", "-o", copy, "--quiet"]
             seconds = self.repeat(lambda: Process(self.program, convert).user_s)
             name = "decoded trace (OFT), checked, read and written again"
             self.row(name, "M requests / user s", [million / s for s in seconds])

@@ -43,7 +43,7 @@ record() {
   kill "$pipe"; wait "$pipe" 2>/dev/null || true
   pipe=''
   grep -h overrun "$instance"/per_cpu/*/stats | awk '{ lost += $2 } END { if (lost > 0) { print "lost " lost " events"; exit 1 } }'
-  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv -o "$folder/$name.csv.zst"
+  "$onefold" trace convert "$work/raw" --event Q --to onefold-csv --force -o "$folder/$name.csv.zst"
 }
 
 load() {

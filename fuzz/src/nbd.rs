@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use onefold_device::{BlockDevice, Due, Extent};
+use onefold_serve::nbd::execute;
 use onefold_serve::nbd::parse::{CloseReason, Export, Machine, Output, Step};
-use onefold_serve::nbd::{Scratch, execute};
 use onefold_units::Status;
 
 /// Size of the served disk in bytes.
@@ -63,7 +63,6 @@ pub struct Outcome {
 #[must_use]
 pub fn converse(export: Export, input: &[u8], chunk: usize) -> Outcome {
     let disk = MemoryDisk::new();
-    let mut scratch = Scratch::default();
     let mut out = Output::default();
     let mut machine = Machine::new(export, &mut out);
     let mut outcome = Outcome::default();
@@ -87,10 +86,11 @@ pub fn converse(export: Export, input: &[u8], chunk: usize) -> Outcome {
                 from += bytes;
                 outcome.replies_from = Some(out.len());
             }
+            Step::Enter => machine.admit(Ok(())),
             Step::Execute { consumed, request, payload } => {
                 let data = &available[payload];
                 let style = machine.reply_style();
-                let due = execute(&disk, style, &request, data, &mut out, &mut scratch);
+                let due = execute(&disk, style, &request, data, &mut out);
                 assert_eq!(due, None);
                 outcome.executed += 1;
                 from += consumed;

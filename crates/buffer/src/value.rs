@@ -3,6 +3,7 @@
 use std::fmt;
 
 use onefold_units::convert::{float, narrow};
+use onefold_units::numbers::{self, Decimal};
 
 /// A fraction, kept exactly: a third of 513 entries is 171.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,34 +32,24 @@ impl Ratio {
         float(u64::from(self.over)) / float(u64::from(self.under))
     }
 
-    const fn reduced(self) -> Self {
-        let (mut a, mut b) = (self.over, self.under);
+    /// Reads `1/3`, `0.33` or `33%`, exactly.
+    fn parse(text: &str) -> Option<Self> {
+        if let Some((over, under)) = text.split_once('/') {
+            let (over, under): (u32, u32) = (over.trim().parse().ok()?, under.trim().parse().ok()?);
+            return Self::reduced(over.into(), under.into());
+        }
+        let (over, under) = Decimal::share(text).ok()?.fraction()?;
+        Self::reduced(over, under)
+    }
+
+    /// In lowest terms, unless they are too large.
+    fn reduced(over: u128, under: u128) -> Option<Self> {
+        let (mut a, mut b) = (over, under);
         while b != 0 {
             (a, b) = (b, a % b);
         }
-        Self { over: self.over / a, under: self.under / a }
-    }
-
-    /// Reads `1/3`, `0.33` or `33%`, exactly, with up to 9 digits.
-    fn parse(text: &str) -> Option<Self> {
-        if let Some((over, under)) = text.split_once('/') {
-            let (over, under) = (over.trim().parse().ok()?, under.trim().parse().ok()?);
-            return (under > 0).then(|| Self { over, under }.reduced());
-        }
-        let (digits, mut under) = match text.strip_suffix('%') {
-            Some(percent) => (percent.trim(), 100),
-            None => (text, 1_u32),
-        };
-        let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
-        let all = format!("{whole}{decimals}");
-        if all.len() > 9 || !all.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        for _ in decimals.bytes() {
-            under = under.checked_mul(10)?;
-        }
-        let over = all.parse().ok()?;
-        Some(Self { over, under }.reduced())
+        let lowest = |number: u128| u32::try_from(number / a.max(1)).ok();
+        Some(Self { over: lowest(over)?, under: lowest(under).filter(|under| *under > 0)? })
     }
 }
 
@@ -117,21 +108,14 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bytes(bytes) => bytes_text(*bytes, f),
+            Self::Bytes(0) => f.write_str("0B"),
+            Self::Bytes(bytes) => f.write_str(&numbers::size_text(*bytes)),
             Self::Count(count) => write!(f, "{count}"),
             Self::Ratio(Ratio { over, under: 1 }) => write!(f, "{over}"),
             Self::Ratio(Ratio { over, under }) => write!(f, "{over}/{under}"),
             Self::Word(word) => f.write_str(word),
         }
     }
-}
-
-const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
-
-fn bytes_text(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let whole = |(_, shift): &&(&str, u32)| bytes != 0 && bytes.trailing_zeros() >= *shift;
-    let (unit, shift) = UNITS.iter().find(whole).copied().unwrap_or(("B", 0));
-    write!(f, "{}{unit}", bytes >> shift)
 }
 
 /// What a parameter can be.
@@ -193,14 +177,17 @@ impl fmt::Display for Limits {
 /// Reads a value within its limits.
 pub(crate) fn parse(text: &str, limits: Limits) -> Option<Value> {
     match limits {
-        Limits::PowerOfTwo { least, most } => bytes(text)
+        Limits::PowerOfTwo { least, most } => numbers::size(text)
+            .ok()
             .filter(|bytes| bytes.is_power_of_two() && (least..=most).contains(bytes))
             .map(Value::Bytes),
         Limits::Bytes { least, most } => {
-            bytes(text).filter(|bytes| (least..=most).contains(bytes)).map(Value::Bytes)
+            let bytes = numbers::size(text).ok();
+            bytes.filter(|bytes| (least..=most).contains(bytes)).map(Value::Bytes)
         }
         Limits::Count { least, most } => {
-            text.parse().ok().filter(|count| (least..=most).contains(count)).map(Value::Count)
+            let count = numbers::count(text).ok().and_then(|count| u32::try_from(count).ok());
+            count.filter(|count| (least..=most).contains(count)).map(Value::Count)
         }
         Limits::Ratio => {
             Ratio::parse(text).filter(|ratio| ratio.over <= ratio.under).map(Value::Ratio)
@@ -209,19 +196,6 @@ pub(crate) fn parse(text: &str, limits: Limits) -> Option<Value> {
             words.iter().find(|word| **word == text).map(|word| Value::Word(word))
         }
     }
-}
-
-/// Reads `4096`, `4KiB` or `16 MiB`.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let unit = unit.trim();
-    if unit.is_empty() {
-        return Some(number);
-    }
-    let (_, shift) = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
-    number.checked_mul(1_u64.checked_shl(*shift)?)
 }
 
 #[cfg(test)]
@@ -235,7 +209,7 @@ mod tests {
         assert_eq!(Ratio::parse("33%"), Some(Ratio::new(33, 100)));
         assert_eq!(Ratio::parse(".5"), Some(Ratio::new(1, 2)));
         assert!((Ratio::new(999, 1000).real() - 0.999).abs() < f64::EPSILON);
-        for text in ["", "%", "1/0", "-1", "1e3", "0.1234567890", "4294967296", "x"] {
+        for text in ["", "%", "1/0", "-1", "1e10", "0.12345678901", "4294967296", "x"] {
             assert_eq!(Ratio::parse(text).map(|ratio| (text, ratio)), None);
         }
     }
@@ -244,7 +218,7 @@ mod tests {
     fn limits_hold() {
         let chunk = Limits::PowerOfTwo { least: 4096, most: 1 << 30 };
         assert_eq!(parse("1 mib", chunk), Some(Value::Bytes(1 << 20)));
-        for text in ["2048", "3MiB", "2GiB", "99999999999999999999", "1TiB", "", "KiB"] {
+        for text in ["2048", "3MiB", "2GiB", "99999999999999999999", "1TiB", "", "KiB", "1k.5"] {
             assert_eq!(parse(text, chunk), None, "{text}");
         }
         assert_eq!(parse("9", Limits::Count { least: 1, most: 8 }), None);

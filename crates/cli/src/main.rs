@@ -2,7 +2,9 @@
 
 mod cmd;
 mod error;
+mod interrupt;
 mod output;
+mod replace;
 
 use std::process::ExitCode;
 
@@ -44,10 +46,23 @@ enum Command {
     Config(cmd::config::Config),
 }
 
+impl Command {
+    /// Whether `-o` names the file of what else goes to standard output.
+    const fn prints(&self) -> bool {
+        match self {
+            Self::Trace(trace) => trace.prints(),
+            Self::Study(study) => study.prints(),
+            _ => true,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     cli.global.start_logging();
-    let result = match cli.command {
+    cli.global.interrupt.watch(&cli.global);
+    let checked = if cli.command.prints() { cli.global.expect_output() } else { Ok(()) };
+    let result = checked.and_then(|()| match cli.command {
         Command::Trace(trace) => trace.run(&cli.global),
         Command::Sim(sim) => sim.run(&cli.global),
         Command::Study(study) => study.run(&cli.global),
@@ -55,7 +70,7 @@ fn main() -> ExitCode {
         Command::Volume(volume) => volume.run(&cli.global),
         Command::Report(report) => report.run(&cli.global),
         Command::Config(config) => config.run(&cli.global),
-    };
+    });
     match result {
         Ok(code) => code,
         Err(error) => error.report(&cli.global),

@@ -1,12 +1,13 @@
 //! Options every command has, and where its output goes: data on stdout, the rest on stderr.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use crate::error::{CliError, Exit};
+use crate::interrupt::Interrupt;
+use crate::replace::{Made, Replaced};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,13 @@ pub(crate) struct Global {
     /// `msr` or `mqsim:time=us`) if it should not be detected; may be given twice
     #[arg(long = "format", global = true, value_name = "FORMAT")]
     pub(crate) formats: Vec<String>,
-    /// Write the result here instead of standard output
+    /// Write the result here instead of standard output. A file that is there is replaced if it is empty, or an older result of
+    /// the same command in JSON or HTML
     #[arg(short = 'o', long = "output", global = true, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Lose what is there: in the file of -o, or on what the command overwrites
+    #[arg(long, global = true)]
+    pub(crate) force: bool,
     /// Seed of everything random; printed in every result
     #[arg(long, global = true, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -50,6 +55,9 @@ pub(crate) struct Global {
     /// Colour of messages
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     pub(crate) color: Colour,
+    /// What SIGINT and SIGTERM do.
+    #[arg(skip)]
+    pub(crate) interrupt: Interrupt,
 }
 
 impl Global {
@@ -115,40 +123,43 @@ impl Global {
     /// Writes the result to standard output, or to the file of `-o` in one step, so that a reader
     /// never sees half of it.
     pub(crate) fn emit(&self, text: &str) -> Result<(), CliError> {
-        write(text, self.output.as_deref())
+        let Some(path) = &self.output else { return Self::print(text) };
+        let made = Made::of(text.as_bytes());
+        match Replaced::of(path, self.force, |old| Some(old) == made.as_ref()) {
+            Ok(place) => place.write(text, self),
+            Err(refused) => {
+                // It may have taken hours: it goes where nothing is lost.
+                Self::print(text)?;
+                Err(refused)
+            }
+        }
+    }
+
+    /// Refuses a file of `-o` that no result can replace, before there is one. Which result it will be is not known yet.
+    pub(crate) fn expect_output(&self) -> Result<(), CliError> {
+        let Some(path) = &self.output else { return Ok(()) };
+        let is_json = self.formats.iter().any(|format| format == "json");
+        let may_go = |old: &Made| is_json == matches!(old, Made::Json(_));
+        Replaced::of(path, self.force, may_go).map(drop)
     }
 
     /// Writes the result to standard output, for commands whose `-o` names something else.
     pub(crate) fn print(text: &str) -> Result<(), CliError> {
-        write(text, None)
+        let mut stdout = io::stdout().lock();
+        written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), "standard output")
     }
 }
 
-/// Writes to a file in one step, or to standard output.
-fn write(text: &str, output: Option<&Path>) -> Result<(), CliError> {
-    let written = match output {
-        None => {
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-        }
-        Some(path) => {
-            let mut temporary = path.to_path_buf().into_os_string();
-            temporary.push(".part");
-            fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path))
-        }
-    };
+/// The error of a result that could not be written to `place`, unless nobody wanted it.
+pub(crate) fn written(written: io::Result<()>, place: &str) -> Result<(), CliError> {
     match written {
         // A closed pipe (`| head`) is the reader's choice, not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => {
-            let place = output
-                .map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
-            Err(CliError::new(
-                Exit::Failed,
-                "output::write",
-                format!("cannot write the result to {place}: {error}"),
-            ))
-        }
+        Err(error) => Err(CliError::new(
+            Exit::Failed,
+            "output::write",
+            format!("cannot write the result to {place}: {error}"),
+        )),
         Ok(()) => Ok(()),
     }
 }

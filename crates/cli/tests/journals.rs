@@ -429,7 +429,7 @@ fn what_cannot_be_asked_of_journals_is_refused() {
         ),
         (&[plain, "--journal", "two"], "possible values: off, one, set"),
         (&[plain, "--journal-range", "1MiB"], "expected `auto`, `off`, or ranges of bytes"),
-        (&[plain, "--journal-range", "1mb-2mb"], "expected `auto`, `off`, or ranges of bytes"),
+        (&[plain, "--journal-range", "1mx-2mb"], "expected `auto`, `off`, or ranges of bytes"),
         (
             &[plain, "--journal-range", "2MiB-1MiB"],
             "is empty; give the end as the first byte behind it",

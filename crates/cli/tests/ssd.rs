@@ -37,7 +37,7 @@ fn what_cannot_be_used_is_refused_with_its_exit_code() {
         (vec!["info", text(&other)], 1, "not a Onefold image"),
         (vec!["check", text(&other)], 8, "not a Onefold image"),
         (vec!["check", text(&missing)], 8, "cannot open"),
-        (vec!["create", text(&missing), "--size", "1GB2"], 2, "whole number with a unit"),
+        (vec!["create", text(&missing), "--size", "1GB2"], 2, "an unknown unit; expected a size"),
         (vec!["create", text(&missing), "--set", "capacity.logical=0.999"], 3, "capacity.logical"),
     ] {
         let output = ssd(&arguments);

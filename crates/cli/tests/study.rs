@@ -108,7 +108,7 @@ fn refusals_have_their_exit_codes() {
     refused("run demo.toml --only B", 2, "expected a workload of the study: A");
     refused("run demo.toml --policy x", 2, "policy or bound of the study: lru, two levels, alone");
     refused("run demo.toml --scale 2", 2, "--scale is 2, expected a number above 0 and at most 1");
-    refused("run demo.toml --memory 4G", 2, "--memory is `4G`");
+    refused("run demo.toml --memory 4Gi", 2, "an unknown unit; expected a size");
     refused("run demo.toml --threads 0", 2, "threads");
     refused("run demo.toml --results a -o b", 2, "expected one");
     refused("report demo.toml", 1, "no results of this study are in demo-results");

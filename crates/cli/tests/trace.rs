@@ -76,7 +76,7 @@ fn convert_and_sample() {
     let before = info(&csv);
     for format in ["oft", "parquet", "onefold-csv"] {
         let to = folder.join(format!("convert.{format}"));
-        let output = run(&["convert", text(&csv), "--to", format, "-o", text(&to)]);
+        let output = run(&["convert", text(&csv), "--to", format, "--force", "-o", text(&to)]);
         assert!(output.status.success(), "{}", message(&output));
         assert!(!message(&output).contains("lost"), "{}", message(&output));
         let after = info(&to);
@@ -86,7 +86,7 @@ fn convert_and_sample() {
         }
     }
     let to = folder.join("convert.msr");
-    let output = run(&["convert", text(&csv), "--to", "msr", "-o", text(&to)]);
+    let output = run(&["convert", text(&csv), "--to", "msr", "--force", "-o", text(&to)]);
     assert!(message(&output).contains("lost: 15623 requests left out"), "{}", message(&output));
     let to = folder.join("sample.oft");
     let mut requests = Vec::new();
@@ -100,6 +100,7 @@ fn convert_and_sample() {
             "5s",
             "--every",
             every,
+            "--force",
             "-o",
             text(&to),
         ];
@@ -124,6 +125,7 @@ fn generate_is_decided_by_the_seed() {
             "oft",
             "--seed",
             seed,
+            "--force",
             "-o",
             text(&to),
             "--size",
@@ -150,7 +152,7 @@ fn look_alikes_are_listed_generated_and_counted() {
     assert_eq!(json["workloads"].as_array().unwrap().len(), words.lines().count());
 
     let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("like-hm_0.oft");
-    let output = run(&["generate", "like-hm_0,requests=100k", "-o", text(&to)]);
+    let output = run(&["generate", "like-hm_0,requests=100k", "--force", "-o", text(&to)]);
     assert!(output.status.success(), "{}", message(&output));
     let info = info(&to);
     assert_eq!(info["requests"], 100_000);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use onefold_units::{PAGE_BYTES, convert};
+use onefold_units::{PAGE_BYTES, convert, numbers};
 
 use crate::quantity::Measure;
 
@@ -48,7 +48,7 @@ impl Bound {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(percent) = text.strip_suffix('%') {
-            let percent: f64 = percent.trim().parse().ok()?;
+            let percent = numbers::real(percent)?;
             return (0.0..=100.0).contains(&percent).then_some(Self::Percent(percent + 0.0));
         }
         Measure::Size.parse(text).ok().map(Self::Bytes)

@@ -1,5 +1,7 @@
 //! Values before their keys gave them a meaning.
 
+use onefold_units::numbers::{self, NumberError};
+
 /// A value as found in a file or on the command line, before its key gave it a meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Raw {
@@ -51,18 +53,27 @@ impl Raw {
         match self {
             Self::Integer(number) => number.to_string().parse().ok(),
             Self::Float(number) => Some(*number),
-            Self::Bare(text) => text.replace('_', "").parse().ok(),
+            Self::Bare(text) | Self::Text(text) => numbers::real(text),
             _ => None,
         }
         .filter(|number: &f64| number.is_finite())
     }
 
-    pub(crate) fn integer(&self) -> Option<i128> {
-        match self {
-            Self::Integer(number) => Some(*number),
-            Self::Bare(text) => text.replace('_', "").parse().ok(),
-            _ => None,
-        }
+    /// A whole number, also one that no key takes.
+    pub(crate) fn count(&self) -> Option<i128> {
+        let text = match self {
+            Self::Integer(number) => return Some(*number),
+            // TOML has no other way to write 1e6.
+            Self::Float(number) => &number.to_string(),
+            Self::Bare(text) | Self::Text(text) => text.trim(),
+            _ => return None,
+        };
+        let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let count = match numbers::count(text) {
+            Err(NumberError::TooLarge) => i128::MAX,
+            count => count.ok()?.into(),
+        };
+        Some(if is_negative { -count } else { count })
     }
 }
 

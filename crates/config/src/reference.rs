@@ -106,11 +106,29 @@ A configuration is a stack of layers, each of which overrides the one below: the
 the result, `onefold config presets` lists the presets ([presets.md](presets.md)), and `onefold
 config schema` prints a JSON Schema for editors.
 
-Sizes, times and rates are texts with a unit, such as `\"4KiB\"`, `\"60us\"` or `\"400MB/s\"`; only zero
-may stand without one. With `--set` the quotes can be left out: `--set timing.read=[50us,60us]`.
+## Numbers, sizes and shares
 
-Sizes take B, KiB, MiB, GiB, TiB (powers of 1024) and kB, MB, GB, TB (powers of 1000); times ns, us,
-ms, s; rates a size per second. A value finer than 1 B, 1 ns or 1 B/s is refused, not rounded.
+One grammar holds for this file, `--set`, workloads, buffer policies, studies and the options of all commands.
+
+| What | How it is written | Examples |
+|---|---|---|
+| number | digits with `_` between them if need be, a point, an exponent | `1000`, `1_000`, `0.87`, `1e6` |
+| count | a number, also with k, M, G, T: **powers of 1000** | `256k` is 256,000; `10M`; `1e6` |
+| size | a number with B, KiB, MiB, GiB, TiB or k, M, G, T alone: **powers of 1024**; with kB, MB, GB, TB: powers of 1000 | `4K` and `4KiB` are 4,096 B, `4kB` is 4,000 B; `8G`, `1.5TiB` |
+| time | a number with ns, us, ms, s, min, h or d | `60us`, `1.5ms`, `7d` |
+| rate | a size with its whole unit, per second | `400MB/s` |
+| share or number with a point | a number, also as a percentage | `0.87`, `87%` |
+
+A letter alone counts in 1024s where bytes are meant, as in fio and dd, and in 1000s where anything else is: `requests=256k`,
+`dedup.fingerprints=256k` and `rate=10k` are decimal, `bs=4k` and `buffer.size=256k` are binary. It may be small or capital, and so
+may the units of sizes and rates; those of times are small. Numbers are exact: a value finer than 1 B, 1 ns or 1 B/s is refused, not
+rounded. A size without a unit is bytes in workloads, policies and options. In configurations and studies, which are read long after
+they were written, sizes, times and rates need their unit, and only zero may stand without.
+
+In TOML everything but a plain number is a text in quotes: `size = \"4KiB\"`, `fingerprints = \"256k\"`, `gc_start = \"5%\"`. With
+`--set` the quotes can be left out: `--set timing.read=[50us,60us]`.
+
+## Tenants
 
 A `[[tenant]]` table describes one of several loads on the device; the tenants of a file replace
 those of what it extends.
@@ -247,14 +265,20 @@ fn object(properties: &Map<String, Json>) -> Json {
 }
 
 fn property(key: &Key) -> Json {
-    const NUMBER: &str = r"[0-9]+(\.[0-9]+)?";
+    const NUMBER: &str = r"[0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?";
     let quantity =
         |units: String| json!({"type": "string", "pattern": format!("^(0|{NUMBER} ?({units}))$")});
     let size = || quantity(units(Measure::Size));
     let time = || quantity(units(Measure::Time));
     let mut schema = match key.kind {
-        Kind::Count { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-        Kind::Real { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
+        Kind::Count { min, max } => json!({"anyOf": [
+            {"type": "integer", "minimum": min, "maximum": max},
+            {"type": "string", "pattern": format!("^{NUMBER} ?[kKmMgGtT]?$")},
+        ]}),
+        Kind::Real { min, max } => json!({"anyOf": [
+            {"type": "number", "minimum": min, "maximum": max},
+            {"type": "string", "pattern": format!("^{NUMBER} ?%?$")},
+        ]}),
         Kind::Quantity { measure, .. } => quantity(units(measure)),
         Kind::PowerOfTwo { .. } => size(),
         Kind::Times { .. } => json!({"anyOf": [
@@ -266,6 +290,7 @@ fn property(key: &Key) -> Json {
         Kind::Text | Kind::Extent | Kind::Policy => json!({"type": "string"}),
         Kind::Capacity => json!({"anyOf": [
             {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            {"type": "string", "pattern": format!("^{NUMBER} ?%?$")},
             size(),
         ]}),
         Kind::MapCache { .. } => json!({"anyOf": [{"const": "all"}, size()]}),
@@ -277,6 +302,16 @@ fn property(key: &Key) -> Json {
     schema
 }
 
+/// The units as a pattern; those of sizes and rates may be written small or in capitals.
 fn units(measure: Measure) -> String {
-    measure.unit_list().replace(", ", "|")
+    let list = measure.unit_list();
+    let any_case = |c: char| format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase());
+    let one = |name: &str| match measure {
+        Measure::Time => name.to_owned(),
+        Measure::Size | Measure::Rate => name
+            .chars()
+            .map(|c| if c.is_ascii_alphabetic() { any_case(c) } else { c.into() })
+            .collect(),
+    };
+    list.split(", ").map(one).collect::<Vec<_>>().join("|")
 }

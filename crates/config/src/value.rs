@@ -79,7 +79,7 @@ impl Kind {
         let expected = || Problem::Expected { what: self.expectation() };
         match *self {
             Self::Count { min, max } => {
-                let number = raw.integer().ok_or_else(expected)?;
+                let number = raw.count().ok_or_else(expected)?;
                 let count = u64::try_from(number).ok().filter(|n| (min..=max).contains(n));
                 count.map(Value::Count).ok_or_else(|| self.range())
             }

@@ -1,14 +1,19 @@
 //! The file under an image. The only module that names `std::fs::File`, so that every write and
 //! every flush of a device passes here.
 
+#[cfg(test)]
+pub(crate) mod chaos;
+
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use onefold_units::IoFailed;
 use onefold_units::convert::index;
 use onefold_volume::Buffer;
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
@@ -40,13 +45,27 @@ pub(crate) struct Backing {
     file: File,
     /// Bytes that memory has to be a multiple of, once access is direct.
     direct: OnceLock<usize>,
+    /// Error number of the synchronisation that failed, if one did ([`Backing::sync_for_good`]).
+    unsynced: Mutex<Option<i32>>,
+    #[cfg(test)]
+    pub(crate) chaos: Mutex<Option<chaos::Chaos>>,
 }
 
 impl Backing {
+    fn new(file: File) -> Self {
+        Self {
+            file,
+            direct: OnceLock::new(),
+            unsynced: Mutex::default(),
+            #[cfg(test)]
+            chaos: Mutex::default(),
+        }
+    }
+
     /// Makes a file that was not there before.
     pub(crate) fn create_new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Self { file, direct: OnceLock::new() })
+        Ok(Self::new(file))
     }
 
     pub(crate) fn open(path: &Path, access: Access) -> io::Result<Self> {
@@ -58,7 +77,7 @@ impl Backing {
             options.custom_flags(OFlags::EXCL.bits().cast_signed());
         }
         let file = options.open(path)?;
-        Ok(Self { file, direct: OnceLock::new() })
+        Ok(Self::new(file))
     }
 
     /// Takes the lock that goes with `access`. `false` if somebody holds one that excludes it. The
@@ -91,9 +110,38 @@ impl Backing {
         Ok(rustix::fs::seek(&self.file, rustix::fs::SeekFrom::End(0))?)
     }
 
+    /// The parts of the first `bytes` of a file that are not holes, as far as the file system tells.
+    pub(crate) fn data(&self, bytes: u64) -> Vec<Range<u64>> {
+        let seek = |to| rustix::fs::seek(&self.file, to);
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while at < bytes {
+            let begin = match seek(rustix::fs::SeekFrom::Data(at)) {
+                // No data from here to the end.
+                Err(Errno::NXIO) => break,
+                Ok(begin) => begin.max(at),
+                // Who does not know may not say that there is none.
+                Err(_) => at,
+            };
+            let end = seek(rustix::fs::SeekFrom::Hole(begin)).unwrap_or(bytes).min(bytes);
+            if end <= begin {
+                break;
+            }
+            parts.push(begin..end);
+            at = end;
+        }
+        parts
+    }
+
     /// Bytes that the file takes on disk.
     pub(crate) fn allocated(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.blocks() * 512)
+    }
+
+    /// Bytes that the file system under a regular file still has for whoever runs this process.
+    pub(crate) fn free(&self) -> io::Result<u64> {
+        let found = rustix::fs::fstatvfs(&self.file)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     pub(crate) fn set_size(&self, bytes: u64) -> io::Result<()> {
@@ -135,6 +183,8 @@ impl Backing {
     }
 
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        #[cfg(test)]
+        self.disturb_read()?;
         if !self.is_misaligned(bytes) {
             return self.file.read_exact_at(bytes, offset);
         }
@@ -146,6 +196,8 @@ impl Backing {
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        self.disturb_write(offset, bytes)?;
         if !self.is_misaligned(bytes) {
             return self.file.write_all_at(bytes, offset);
         }
@@ -165,7 +217,25 @@ impl Backing {
 
     /// Makes everything written so far durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if self.disturb_sync()? {
+            return Ok(());
+        }
         self.file.sync_data()
+    }
+
+    /// Makes everything written so far durable. Once that has failed, it fails for whoever asks: the operating system may
+    /// have dropped what it could not write, and tells only the first who asks after that.
+    pub(crate) fn sync_for_good(&self) -> io::Result<()> {
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = *unsynced {
+            return Err(io::Error::from_raw_os_error(number));
+        }
+        let synced = self.sync();
+        if let Err(error) = &synced {
+            *unsynced = Some(error.raw_os_error().unwrap_or(0));
+        }
+        synced
     }
 
     /// Makes a range read as zeroes and gives its blocks back where the file system can do that.
@@ -185,6 +255,8 @@ impl Backing {
 
     /// Gives the blocks of a range back. `false` if the file system cannot.
     pub(crate) fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        #[cfg(test)]
+        self.disturb_write(offset, &vec![0; onefold_units::convert::index64(len)])?;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, offset, len) {
             Ok(()) => Ok(true),
@@ -197,6 +269,14 @@ impl Backing {
 impl AsFd for Backing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// What a failure of the host means to whoever asked: one without room is told from one that failed.
+pub(crate) fn failure(error: &io::Error) -> IoFailed {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoFailed::NoSpace,
+        _ => IoFailed::Error,
     }
 }
 

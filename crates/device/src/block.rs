@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use onefold_units::{Op, Status};
+use onefold_units::{IoFailed, Op, Status};
 
 /// When the answer to a request may be sent: at once, or not before an instant that the latency
 /// model computed. The work itself is done when the call returns.
@@ -45,7 +45,7 @@ pub trait BlockDevice: Send + Sync {
     /// Stores `data` at `offset`; with `fua` durable on return.
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status>;
 
-    /// Makes every completed write durable. After a failure the device is poisoned.
+    /// Makes every completed write durable. After a failure nothing may be assumed durable that was not before.
     fn flush(&self) -> Result<Due, Status>;
 
     /// Discards the range: it reads as zeroes afterwards.
@@ -77,5 +77,13 @@ pub trait BlockDevice: Send + Sync {
     /// carries are written there, 4 KiB each, and their replies read.
     fn control(&self) -> Option<Box<dyn BlockDevice>> {
         None
+    }
+}
+
+/// What the status of a device means to a layer above it in the same process.
+pub(crate) const fn to_layer_above(status: Status) -> IoFailed {
+    match status {
+        Status::NoSpace => IoFailed::NoSpace,
+        _ => IoFailed::Error,
     }
 }

@@ -3,15 +3,25 @@
 //! An [`Image`] is a file that holds an emulated SSD; [`SsdDevice`] runs it as a [`BlockDevice`];
 //! [`check()`] looks at one without changing it. Remaps and snapshots go through its [`mailbox`].
 
+// Tests that see behind the interface use the small devices of those that do not.
+#[cfg(test)]
+extern crate self as onefold_device;
+
 mod backing;
 mod block;
 mod check;
+mod contents;
 mod dmz;
 mod driver;
 pub mod edge;
+#[cfg(test)]
+mod host_faults;
+mod host_room;
+mod host_watch;
 mod image;
 pub mod mailbox;
 mod media;
+mod quiet;
 mod ssd;
 mod volume;
 mod write_log;
@@ -20,11 +30,13 @@ mod zoned;
 pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
+pub use contents::{Contents, looks_like};
 pub use dmz::{
     DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions, DmzVolume,
 };
+pub use host_room::HostRoom;
 pub use image::{DeviceError, DeviceKind, Image};
-pub use media::FileMedia;
+pub use media::{FileMedia, Held};
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
     Acknowledge, IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed,

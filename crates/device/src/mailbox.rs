@@ -170,9 +170,10 @@ fn read(reply: &MailboxBlock, cmd_id: u128) -> Result<RemapReply, MailboxError> 
     match (reply.status, reply.content) {
         (status, ReplyContent::Refusal(text)) => Err(MailboxError::Refused { status, text }),
         (Status::Ok, content) => Ok(RemapReply { content, ..reply }),
-        (status, _) => {
-            Err(MailboxError::Refused { status, text: format!("the device said {status:?}") })
-        }
+        (status, _) => Err(MailboxError::Refused {
+            status,
+            text: format!("the device refused it, as {status}"),
+        }),
     }
 }
 

@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use onefold_device::{
-    BlockDevice, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo, VolumeOptions,
-    VolumeResize, VolumeSpec,
+    BlockDevice, Contents, OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeIo,
+    VolumeOptions, VolumeResize, VolumeSpec,
 };
 use onefold_format::volume::{VolumeMode, VolumeName};
 use onefold_units::{Rng, Status};
@@ -102,7 +103,7 @@ fn what_a_backing_holds_is_not_lost_by_accident() {
     let spec = VolumeSpec::default();
     VolumeDevice::format(&backing, &spec, false).unwrap();
     let again = VolumeDevice::format(&backing, &spec, false).err().unwrap();
-    assert!(matches!(again, VolumeError::Signature { what: "a volume" }), "{again}");
+    assert!(matches!(again, VolumeError::Holds { what: Contents::Known("a volume") }), "{again}");
     VolumeDevice::format(&backing, &spec, true).unwrap();
     let busy = VolumeBacking::open(&path, true).err().unwrap();
     assert!(matches!(busy, VolumeError::Busy { .. }), "{busy}");
@@ -664,8 +665,8 @@ fn full_of_a_snapshot(path: &Path) -> u64 {
 #[test]
 fn a_write_waits_for_space() {
     let directory = tempfile::tempdir().unwrap();
-    for closes in [false, true] {
-        let path = directory.path().join(format!("volume-{closes}"));
+    for end in ["room", "close", "stop"] {
+        let path = directory.path().join(end);
         let full = full_of_a_snapshot(&path);
         let mut options = options();
         (options.io, options.on_full) = (VolumeIo::Threads, OnFull::Block);
@@ -687,9 +688,22 @@ fn a_write_waits_for_space() {
             // What the snapshot has as well: that makes no room.
             device.trim(device.size() - 8192, 4096).unwrap();
             assert!(!writer.is_finished(), "there was no space");
-            if closes {
+            if end == "close" {
                 device.close().unwrap();
                 assert!(writer.join().unwrap().is_err());
+                return;
+            }
+            if end == "stop" {
+                // A server that stops closes the volume only when its clients have their answers.
+                device.stop_waiting();
+                let since = Instant::now();
+                while !writer.is_finished() && since.elapsed() < Duration::from_secs(20) {
+                    std::thread::yield_now();
+                }
+                let waits = !writer.is_finished();
+                device.delete_member("daily").unwrap();
+                assert_eq!((waits, writer.join().unwrap()), (false, Err(Status::NoSpace)));
+                device.close().unwrap();
                 return;
             }
             device.delete_member("daily").unwrap();

@@ -2,7 +2,8 @@
 //!
 //! Root record, the first of 4,096 bytes otherwise zero: magic 4 | version 4 | generation 8 | own block 8 | metadata blocks 4 |
 //! reserved zones 4 | chunks 4 | map blocks 4 | bitmap blocks 4 | crc 4 | label 32 | UUID 16 | UUID of the device 16. With a
-//! journal block map, which is no part of dm-zoned, the version has its highest bit set and blocks of that map 4 follow. The map
+//! journal block map, which is no part of dm-zoned, the version has its highest bit set and blocks of that map 4 follow. What it
+//! says of checksums ([`DmzSums`]) lies where dm-zoned has nothing. The map
 //! has 8 bytes per chunk: data zone 4 | buffer zone 4, all ones for none. Validity has a bit per block, the lowest first.
 
 use onefold_units::ZoneId;
@@ -10,6 +11,7 @@ use onefold_units::convert::{index, low8, low32, u32_from};
 use thiserror::Error;
 
 use crate::bytes::{Reader, Writer};
+use crate::dmz_sums::DmzSums;
 
 /// Bytes of a metadata block.
 pub const DMZ_BLOCK_BYTES: usize = 4096;
@@ -60,6 +62,8 @@ pub struct DmzRoot {
     /// Blocks of the journal block map, behind those of a set. Not known to dm-zoned: with 0 the record is dm-zoned's, else it
     /// has [`DMZ_JOURNAL_MAP`].
     pub journal_blocks: u32,
+    /// Checksums of the set, in bytes that dm-zoned leaves alone; none in copies.
+    pub sums: Option<DmzSums>,
 }
 
 /// Why bytes are not a root record.
@@ -113,6 +117,9 @@ impl DmzRoot {
         writer.bytes(&self.uuid);
         writer.bytes(&self.device_uuid);
         writer.uint(self.journal_blocks.into(), 4);
+        if let Some(sums) = &self.sums {
+            sums.encode(self.generation, &mut block[..]);
+        }
         let sum = crc32(low32(self.generation), &block[..]);
         block[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
         block
@@ -162,6 +169,7 @@ impl DmzRoot {
             uuid,
             device_uuid,
             journal_blocks: journal_blocks.unwrap_or(0),
+            sums: DmzSums::decode(generation, &whole),
         })
     }
 }
@@ -239,7 +247,26 @@ mod tests {
             uuid: [7; 16],
             device_uuid: [9; 16],
             journal_blocks: 0,
+            sums: None,
         }
+    }
+
+    #[test]
+    fn checksums_of_another_generation_do_not_count() {
+        let sums = DmzSums { first: 16_368, tables: vec![0x0102_0304, 5] };
+        let with = DmzRoot { sums: Some(sums), ..root() };
+        let bytes = with.encode();
+        assert_eq!(bytes[128..140], [b'D', b'B', b'Z', b'C', 1, 0, 0, 0, 5, 0, 0, 0]);
+        assert_eq!(bytes[144..160], [0xF0, 0x3F, 0, 0, 2, 0, 0, 0, 4, 3, 2, 1, 5, 0, 0, 0]);
+        assert_eq!(DmzRoot::decode(&bytes[..]), Ok(with));
+        // As the kernel target writes it: what it does not know stays, the generation and the checksum are its own.
+        let mut kernel = bytes;
+        kernel[8] += 1;
+        kernel[CRC_AT..CRC_AT + 4].fill(0);
+        let sum = crc32(6, &kernel[..]);
+        kernel[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        let found = DmzRoot::decode(&kernel[..]).unwrap();
+        assert_eq!(found, DmzRoot { generation: 0x1_0000_0006, ..root() });
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod bytes;
 mod checkpoint;
 mod dmz;
 mod dmz_journal;
+mod dmz_sums;
 mod head;
 mod image;
 mod remap;
@@ -29,6 +30,7 @@ pub use dmz_journal::{
     DMZ_JOURNAL_ENTRY_BYTES, DMZ_JOURNAL_SLOTS_MAX, DmzJournalError, DmzJournalHead,
     DmzJournalSlot, dmz_journal_blocks,
 };
+pub use dmz_sums::{DMZ_BLOCK_SUMS, DMZ_SUM_BLOCKS_MAX, DmzSums};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{
     FEATURE_CONVENTIONAL, FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError,

@@ -40,6 +40,10 @@ impl<M: Media> Ftl<M> {
 
     /// The share of collection that one write to `pool` owes.
     pub(crate) fn collect_paced(&mut self, now: Nanos, pool: u32) -> Result<(), FtlError> {
+        unless_unreadable(self.collect_share(now, pool))
+    }
+
+    fn collect_share(&mut self, now: Nanos, pool: u32) -> Result<(), FtlError> {
         if !self.pools[index(pool)].hungry {
             return Ok(());
         }
@@ -113,8 +117,12 @@ impl<M: Media> Ftl<M> {
 
     /// Collects in the time the device would be idle before `until`: up to `start` free superblocks.
     pub fn collect_while_idle(&mut self, until: Nanos) -> Result<(), FtlError> {
+        unless_unreadable(self.collect_until(until))
+    }
+
+    fn collect_until(&mut self, until: Nanos) -> Result<(), FtlError> {
         const COPIES_AT_ONCE: u32 = 16;
-        while self.hungry > 0 {
+        while self.hungry > 0 && !self.nand.media().is_held_up() {
             let idle_at = self.nand.timelines().idle_at();
             let Some(pool) = self.pools.iter().position(|pool| pool.hungry) else { break };
             let pool = u32_from(pool);
@@ -137,8 +145,13 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Picks the next victim of a pool. `false` if collecting any would free nothing.
+    ///
+    /// # Errors
+    /// The victims that are left could not be read; they are candidates again.
     fn begin(&mut self, now: Nanos, pool: u32) -> Result<bool, FtlError> {
-        let Some((place, cause)) = self.choose(pool) else { return Ok(false) };
+        let Some((place, cause)) = self.choose(pool) else {
+            return self.reconsider(pool).map_or(Ok(false), |why| Err(why.into()));
+        };
         let superblock = self.nand.geometry().superblock_of_pool(pool, place);
         let block = &mut self.superblocks[superblock.index()];
         block.state = State::Collecting;
@@ -147,7 +160,7 @@ impl<M: Media> Ftl<M> {
         let pool_state = &mut self.pools[index(pool)];
         pool_state.victims.remove(place);
         pool_state.barren = if gain == 0 { pool_state.barren + 1 } else { 0 };
-        let ready = self.look_up_referrers(now, pool, superblock)?;
+        let ready = self.look_up_referrers(now, pool, superblock);
         let cursor = self.layout.data_begin;
         self.pools[index(pool)].collection = Some(Collection {
             victim: superblock,
@@ -196,7 +209,10 @@ impl<M: Media> Ftl<M> {
                 return self.finish(now, pool, running);
             };
             let at = At { ready: now.max(running.ready), ..background(now) };
-            self.relocate(at, frontier, slot, running)?;
+            if let Some(why) = self.relocate(at, frontier, slot, running)? {
+                self.set_aside(pool, running, why);
+                return Ok(());
+            }
             // Only now: a slot that could not be moved is tried again.
             if let Some(running) = &mut self.pools[index(pool)].collection {
                 running.cursor = slot + 1;
@@ -240,6 +256,7 @@ impl<M: Media> Ftl<M> {
             self.release(victim);
         }
         self.shrink_log(now)?;
+        self.reconsider(pool);
         self.judge_hunger(pool);
         Ok(())
     }
@@ -364,5 +381,14 @@ impl<M: Media> Ftl<M> {
         let closed = (0..per_pool).filter(|place| block(*place).state == State::Closed);
         let coldest = closed.min_by_key(|place| (block(*place).erases, *place))?;
         (most - block(coldest).erases > threshold).then_some(coldest)
+    }
+}
+
+/// Collection that nobody waits for may come later, when its victims can be read: it is no failure of the request that it
+/// happens beside.
+fn unless_unreadable(collected: Result<(), FtlError>) -> Result<(), FtlError> {
+    match collected {
+        Err(FtlError::Media(MediaError::Backing { .. })) => Ok(()),
+        other => other,
     }
 }

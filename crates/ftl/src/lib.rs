@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod aside;
 mod candidates;
 mod check;
 mod checkpoint;

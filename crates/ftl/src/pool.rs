@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use onefold_nand::MediaError;
 use onefold_units::{Cause, Nanos, SuperblockId};
 
 use crate::VictimKind;
@@ -17,6 +18,8 @@ pub(crate) struct Pool {
     /// Valid slots of all superblocks of the pool.
     pub(crate) valid: u32,
     pub(crate) collection: Option<Collection>,
+    /// Places of victims that could not be read, and why (`aside`).
+    pub(crate) aside: Vec<(u32, MediaError)>,
     /// Counted in `Ftl::hungry`.
     pub(crate) hungry: bool,
     /// Victims in a row that freed nothing.
@@ -51,6 +54,7 @@ impl Pool {
             victims: Victims::new(kind, superblocks, seed),
             valid: 0,
             collection: None,
+            aside: Vec::new(),
             hungry: false,
             barren: 0,
             erases: 0,

@@ -3,7 +3,7 @@
 use onefold_format::{SlotKind, SpareState, SyncMark, SyncedLog, checksum};
 use onefold_nand::{At, Delay, ERASED_SPARE, Grant, Media, MediaError, Work, zero};
 use onefold_units::convert::{index, low32};
-use onefold_units::{Cause, Lpn, Nanos, Seq};
+use onefold_units::{Cause, Lpn, Nanos, Ppn, Seq};
 
 use crate::FtlError;
 use crate::frontier::Entry;
@@ -39,7 +39,7 @@ impl<M: Media> Ftl<M> {
                 Err(FtlError::Unreadable { lpn })
             };
         }
-        let ppn = onefold_units::Ppn::new(ppn);
+        let ppn = Ppn::new(ppn);
         if let Some((frontier, place)) = self.find_staged(ppn) {
             return self.read_staged(at, frontier, place, data);
         }
@@ -47,7 +47,7 @@ impl<M: Media> Ftl<M> {
         let mut spare = ERASED_SPARE;
         match self.nand.read(at, ppn, bytes, data, &mut spare) {
             Ok(grant) => {
-                if M::STORES && !is_intact(&spare, data) {
+                if M::STORES && !is_intact(&spare, data, self.epoch_of(ppn)) {
                     self.stats.media_failures += 1;
                     return Err(FtlError::Unreadable { lpn });
                 }
@@ -59,6 +59,11 @@ impl<M: Media> Ftl<M> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn epoch_of(&self, ppn: Ppn) -> u64 {
+        let (superblock, _) = self.nand.geometry().split(ppn);
+        self.superblocks[superblock.index()].epoch
     }
 
     fn read_staged(
@@ -176,17 +181,17 @@ impl<M: Media> Ftl<M> {
         if self.find_staged(ppn).is_some() {
             return Ok(at.ready);
         }
-        let unit_bytes = self.nand.geometry().unit_bytes();
         self.count_read(Cause::Metadata, self.nand.geometry().pages_per_unit());
         // The map in memory is the truth; the page on flash costs its time and can be lost.
-        match self.nand.read(at, ppn, unit_bytes, &mut [], &mut { ERASED_SPARE }) {
-            Ok(grant) => Ok(grant.done),
-            Err(MediaError::Unreadable) => {
-                self.stats.media_failures += 1;
-                Ok(at.ready)
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(self.charge_read(at, ppn))
+    }
+
+    /// Reads a unit for its time alone: what it says is known. Returns when it is there, or would have been.
+    pub(crate) fn charge_read(&mut self, at: At, ppn: Ppn) -> Nanos {
+        let unit_bytes = self.nand.geometry().unit_bytes();
+        let read = self.nand.read(at, ppn, unit_bytes, &mut [], &mut { ERASED_SPARE });
+        self.stats.media_failures += u64::from(read.is_err());
+        read.map_or(at.ready, |grant| grant.done)
     }
 
     /// Writes a dirty translation page back, to the collection frontier of the pool whose turn it is:
@@ -227,11 +232,12 @@ impl<M: Media> Ftl<M> {
     }
 }
 
-/// Whether the spare area says that the slot holds what was read.
-fn is_intact(spare: &onefold_nand::Spare, data: &[u8]) -> bool {
+/// Whether the spare area says that the slot holds what was read, since its superblock was allocated in `epoch`: a host
+/// whose file failed may show what was there before.
+fn is_intact(spare: &onefold_nand::Spare, data: &[u8], epoch: u64) -> bool {
     match SpareState::decode(spare) {
         SpareState::Programmed(record) => {
-            let readable = record.kind != SlotKind::Lost;
+            let readable = record.kind != SlotKind::Lost && record.epoch_low == low32(epoch);
             let carries = !data.is_empty() && record.data_crc != 0;
             readable && (!carries || record.data_crc == checksum(data))
         }

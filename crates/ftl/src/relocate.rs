@@ -14,7 +14,8 @@ use crate::remap::Primary;
 use crate::write::Unit;
 
 impl<M: Media> Ftl<M> {
-    /// Moves one valid slot to the collection frontier, with its sequence number.
+    /// Moves one valid slot to the collection frontier, with its sequence number. Tells why it cannot be read now, if so;
+    /// it stays as it is then.
     #[inline]
     pub(crate) fn relocate(
         &mut self,
@@ -22,12 +23,12 @@ impl<M: Media> Ftl<M> {
         frontier: u32,
         slot: u32,
         running: Collection,
-    ) -> Result<(), FtlError> {
+    ) -> Result<Option<MediaError>, FtlError> {
         let (pool, _) = self.place_in_pool(running.victim);
         let ppn = self.nand.geometry().ppn(running.victim, slot);
         let Some((lpn, seq)) = self.primary(pool, slot, ppn, running.pass) else {
             // Its successor is staged; finish() sees to it.
-            return Ok(());
+            return Ok(None);
         };
         let cause = if running.pass == 0 { running.cause } else { Cause::Unshare };
         let pages = self.nand.geometry().pages_per_unit();
@@ -56,10 +57,14 @@ impl<M: Media> Ftl<M> {
                 if absorbs && let Some(remap) = &mut self.remap {
                     remap.stats.absorbed += 1;
                 }
-                moved.map(|_| ())
+                moved.map(|_| None)
             }
             Err(MediaError::Unreadable) => {
-                self.relocate_lost(at, pool, frontier, ppn, cause, (lpn, seq))
+                self.relocate_lost(at, pool, frontier, ppn, cause, (lpn, seq)).map(|()| None)
+            }
+            Err(error @ MediaError::Backing { .. }) => {
+                self.stats.media_failures += 1;
+                Ok(Some(error))
             }
             Err(error) => Err(error.into()),
         };

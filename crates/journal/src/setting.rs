@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use onefold_units::numbers::size;
+
 /// Where journals are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Setting {
@@ -64,7 +66,7 @@ impl fmt::Display for SettingError {
 impl std::error::Error for SettingError {}
 
 impl Setting {
-    /// Reads `auto`, `off`, or `A-B[,C-D..]`: bytes, or with one of the units KiB, MiB, GiB and TiB.
+    /// Reads `auto`, `off`, or `A-B[,C-D..]`: sizes, in bytes where they have no unit.
     pub fn parse(text: &str) -> Result<Self, SettingError> {
         match text {
             "auto" => return Ok(Self::Detect),
@@ -80,7 +82,7 @@ impl Setting {
         for range in text.split(',') {
             let (first, end) = range.split_once('-').ok_or_else(syntax)?;
             let (first, end) =
-                (parse_bytes(first).ok_or_else(syntax)?, parse_bytes(end).ok_or_else(syntax)?);
+                (size(first).map_err(|_| syntax())?, size(end).map_err(|_| syntax())?);
             if first >= end {
                 return Err(SettingError::Empty { first, end });
             }
@@ -88,18 +90,4 @@ impl Setting {
         }
         Ok(Self::Ranges(ranges))
     }
-}
-
-fn parse_bytes(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit {
-        "" | "B" => 0,
-        "KiB" => 10,
-        "MiB" => 20,
-        "GiB" => 30,
-        "TiB" => 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }

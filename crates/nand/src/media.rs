@@ -44,12 +44,25 @@ pub enum MediaError {
     /// Power is gone; nothing works until the device is opened again.
     #[error("the power is off")]
     PowerLost,
-    /// The backing store refused the access (errno of the operating system; 0 if unknown).
-    #[error("the backing store failed with errno {errno}")]
+    /// The backing store refused the access. The data may still be there: the same access may succeed later.
+    #[error("the backing store refused the access: {}", refusal(*errno))]
     Backing {
-        /// Error number of the operating system.
+        /// Error number of the operating system; 0 if unknown.
         errno: i32,
     },
+}
+
+/// What a backing store says with an error number of Linux.
+fn refusal(errno: i32) -> String {
+    match errno {
+        0 => "it did not say why".into(),
+        5 => "input/output error".into(),
+        9 => "it was opened for reading only".into(),
+        28 => "no space is left".into(),
+        30 => "it can only be read".into(),
+        122 => "the quota is used up".into(),
+        other => format!("error {other} of the operating system"),
+    }
 }
 
 /// Keeps the bytes of a flash array and of a small NVRAM.
@@ -91,6 +104,12 @@ pub trait Media {
 
     /// Makes everything durable against a power cut of the host.
     fn sync(&mut self) -> Result<(), MediaError>;
+
+    /// Whether the backing store refuses what was programmed, so that it waits in memory. Work that nobody waits for had
+    /// better wait as well.
+    fn is_held_up(&self) -> bool {
+        false
+    }
 }
 
 /// Fills with zeroes. The test is for speed: filling the empty slice of a simulation without bytes

@@ -9,6 +9,8 @@ use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::Status;
 
 use onefold_serve::{Options, record, run};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 #[path = "../tests/common/memory.rs"]
 mod memory;
@@ -30,7 +32,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Edge::with_recorder(device, record(path.as_ref(), &recorded)?)
         }
     };
-    run(edge, &options, |_| {})?;
+    // Taken before anything can be seen of the server, so that none is lost.
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    run(
+        edge,
+        &options,
+        |_| {},
+        || {
+            signals.forever().next();
+        },
+    )?;
     Ok(())
 }
 

@@ -3,14 +3,14 @@
 //! A front end turns a protocol into calls of [`onefold_device::BlockDevice`]. [`Server`] starts
 //! the chosen ones for one device and stops them in good order.
 
-#![forbid(unsafe_code)]
-
 mod fuse;
 mod limits;
+mod memory;
 mod metrics;
 pub mod nbd;
 mod notify;
 mod server;
 
 pub use limits::Limits;
+pub use memory::ConnectionMemory;
 pub use server::{Options, ServeError, Server, record, run};

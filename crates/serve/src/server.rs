@@ -10,12 +10,11 @@ use std::time::Instant;
 use onefold_device::BlockDevice;
 use onefold_device::edge::{DeviceStats, Edge, Frontend, Recorded, Recorder};
 use onefold_units::Status;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use thiserror::Error;
 
 use crate::Limits;
 use crate::fuse::Mount;
+use crate::memory::ConnectionMemory;
 use crate::metrics::{self, Live};
 use crate::nbd::parse::Export;
 use crate::nbd::{self, Endpoint, ListenError, Listener, Registry, Stop};
@@ -110,7 +109,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The last flush failed: what was written since the flush before may be lost.
-    #[error("the final flush failed with {status:?}; check the image before it is used again")]
+    #[error("the final flush failed, as {status}; check the image before it is used again")]
     Flush {
         /// What the device said.
         status: Status,
@@ -199,6 +198,12 @@ impl<D: BlockDevice> Server<D> {
         &self.edge
     }
 
+    /// Memory that the NBD connections hold.
+    #[must_use]
+    pub fn connection_memory(&self) -> ConnectionMemory {
+        self.registry.memory()
+    }
+
     /// Ends all connections, flushes the device, and ends the recording.
     pub fn stop(mut self) -> Result<(), ServeError> {
         self.shut_down();
@@ -269,22 +274,21 @@ fn io_error(action: &'static str) -> impl Fn(io::Error) -> ServeError {
     move |source| ServeError::Io { action, source }
 }
 
-/// Serves a device until SIGTERM or SIGINT comes, then stops in good order: replies in flight are
+/// Serves a device until `wait` returns, which waits for a signal, then stops in good order: replies in flight are
 /// sent, connections are closed within 5 s even if clients hang, the device is flushed and the
 /// recording is ended. A service manager is told when the device can be used and when it stops.
 ///
-/// `ready` is called when the device can be used.
+/// `ready` is called when the device can be used. A signal that comes before has to be kept for `wait`.
 pub fn run<D: BlockDevice + DeviceStats + 'static>(
     edge: Edge<D>,
     options: &Options,
     ready: impl FnOnce(&Server<D>),
+    wait: impl FnOnce(),
 ) -> Result<(), ServeError> {
-    // Before anything can be seen of the server, so that no signal finds it unprepared.
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(io_error("watch for signals"))?;
     let server = Server::start(edge, options)?;
     ready(&server);
     notify("READY=1\n");
-    signals.forever().next();
+    wait();
     notify("STOPPING=1\n");
     server.stop()
 }

@@ -1,7 +1,6 @@
 //! The run: requests of all tenants in order of time, through the device, into the metrics.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
 use onefold_ftl::{FtlStats, RemapStats};
@@ -14,6 +13,7 @@ use onefold_units::{Nanos, Op};
 
 use crate::SimError;
 use crate::contents::Contents;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
 use crate::dmz;
 use crate::outcome;
@@ -36,17 +36,6 @@ pub struct Setup {
     pub seed: u64,
     /// Version and commit, for the result.
     pub program: crate::result::Program,
-}
-
-/// Lets the caller watch and stop a run.
-#[derive(Default)]
-pub struct Control<'a> {
-    /// Set to end the run; the result then covers what was done and says so.
-    pub interrupt: Option<&'a AtomicBool>,
-    /// Called now and then with the number of requests done.
-    pub progress: Option<&'a dyn Fn(u64)>,
-    /// Called with what the user should read before the run: how traces are understood.
-    pub say: Option<&'a dyn Fn(&str)>,
 }
 
 /// Everything a finished run leaves behind.
@@ -106,7 +95,7 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
     let mut contents = Some(contents).filter(|_| ssd.deduplicates());
     let wanted = setup.config.precondition();
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
-    let preconditioned = precondition(&mut bare, &wanted, setup.seed)?;
+    let preconditioned = precondition(&mut bare, &wanted, setup.seed, control)?;
     let run = setup.config.run();
     let mut engine = Engine {
         finished: Finished {
@@ -143,9 +132,6 @@ struct Engine {
     touched: u64,
 }
 
-/// Requests between two looks at the interrupt flag.
-pub(crate) const INTERRUPT_EVERY: u64 = 8192;
-
 impl Engine {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
         let begin = thread_cpu_s();
@@ -160,7 +146,7 @@ impl Engine {
                 if let Some(progress) = control.progress {
                     progress(self.done);
                 }
-                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                if control.is_interrupted() {
                     self.finished.partial = true;
                     break;
                 }

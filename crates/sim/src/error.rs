@@ -36,6 +36,9 @@ pub enum SimError {
     /// The trace cannot be used.
     #[error(transparent)]
     Trace(#[from] TraceFileError),
+    /// Somebody ended the run before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// Nothing was asked for.
     #[error(
         "nothing to run: name a trace (--trace FILE) or a workload (--workload \

@@ -4,6 +4,7 @@
 //! deterministic: the same setup and seed give the same result, apart from CPU time.
 
 mod contents;
+mod control;
 mod cpu;
 mod dmz;
 mod engine;
@@ -20,6 +21,7 @@ mod tenant;
 mod volume;
 mod zoned;
 
-pub use engine::{Control, Setup, simulate};
+pub use control::Control;
+pub use engine::{Setup, simulate};
 pub use error::SimError;
 pub use precondition::Preconditioned;

@@ -10,6 +10,7 @@ use onefold_units::{Lpn, Nanos, Rng};
 
 use crate::SimError;
 use crate::contents::Contents;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
 
 /// What preconditioning did.
@@ -41,25 +42,38 @@ pub(crate) trait Target {
     fn remapping(&mut self) -> Option<&mut Ssd<NullMedia>>;
 }
 
+/// Does `what` so often, and looks now and then whether somebody ends the run.
+pub(crate) fn repeat(
+    count: u64,
+    control: &Control<'_>,
+    mut what: impl FnMut(u64) -> Result<(), SimError>,
+) -> Result<(), SimError> {
+    let mut n = 0;
+    while n < count {
+        control.go_on()?;
+        let end = count.min(n + INTERRUPT_EVERY);
+        (n..end).try_for_each(&mut what)?;
+        n = end;
+    }
+    Ok(())
+}
+
 pub(crate) fn precondition<T: Target>(
     target: &mut T,
     what: &Precondition,
     seed: u64,
+    control: &Control<'_>,
 ) -> Result<Preconditioned, SimError> {
     let begin = thread_cpu_s();
     let mut done = Preconditioned::default();
     let units = floor_u64(what.range * float(target.units()) + 0.5).max(1);
     let fill = floor_u64(what.fill * float(units) + 0.5);
     target.set_timed(false);
-    for n in 0..fill {
-        target.write(n % units)?;
-    }
+    repeat(fill, control, |n| target.write(n % units))?;
     let mut rng = Rng::fork(seed, 31);
     let mut overwrite = |target: &mut T, writes: u64| -> Result<f64, SimError> {
         let before = target.programs();
-        for _ in 0..writes {
-            target.write(rng.below(units))?;
-        }
+        repeat(writes, control, |_| target.write(rng.below(units)))?;
         let pages = writes * target.pages_per_unit();
         Ok(float(target.programs() - before) / float(pages.max(1)))
     };
@@ -84,7 +98,7 @@ pub(crate) fn precondition<T: Target>(
         }
     }
     if let Some(ssd) = target.remapping() {
-        fill_log(ssd, what.remap_log, units, &mut Rng::fork(seed, 32))?;
+        fill_log(ssd, what.remap_log, units, (&mut Rng::fork(seed, 32), control))?;
     }
     target.set_timed(true);
     done.overwrite_drive_writes = float(written) / float(units);
@@ -138,7 +152,7 @@ fn fill_log<M: Media>(
     ssd: &mut Ssd<M>,
     share: f64,
     units: u64,
-    rng: &mut Rng,
+    (rng, control): (&mut Rng, &Control<'_>),
 ) -> Result<(), SimError> {
     let remap = ssd.config().ftl.remap;
     if remap.scheme == RemapScheme::None {
@@ -146,13 +160,12 @@ fn fill_log<M: Media>(
     }
     let entries = floor_u64(share * float(remap.log_bytes) / f64::from(remap.entry_bytes()));
     let options = RemapOptions { no_fallback: true, ..RemapOptions::default() };
-    for _ in 0..entries {
+    repeat(entries, control, |_| {
         let (dst, src) = (narrow(rng.below(units)), narrow(rng.below(units)));
         let range = RemapRange { dst: Lpn::new(dst), src: Lpn::new(src), len: 1 };
         let done = ssd.ftl_mut().remap(AT_ZERO, &[range], options);
-        done.map_err(|error| failed("remap", dst, error))?;
-    }
-    Ok(())
+        done.map(|_| ()).map_err(|error| failed("remap", dst, error))
+    })
 }
 
 fn failed(what: &str, unit: u32, error: FtlError) -> SimError {

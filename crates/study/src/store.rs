@@ -102,6 +102,14 @@ impl Results {
 /// The rows of a text, and the bytes up to the end of its last whole line.
 fn parse(path: &Path, text: &[u8]) -> Result<(BTreeMap<String, Row>, u64), StudyError> {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    // What a killed run left of its last row goes; what cannot be the beginning of one belongs to somebody else.
+    if text.get(whole).is_some_and(|byte| *byte != b'{') {
+        return Err(StudyError::Damaged {
+            path: path.to_path_buf(),
+            line: text[..whole].split(|byte| *byte == b'\n').count(),
+            message: "expected a row, which begins with {".to_owned(),
+        });
+    }
     let mut rows = BTreeMap::new();
     for (line, number) in text[..whole].split(|byte| *byte == b'\n').zip(1..) {
         if line.is_empty() {

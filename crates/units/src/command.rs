@@ -1,5 +1,7 @@
 //! The words of a block interface.
 
+use std::fmt;
+
 /// What a host asks a block device to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
@@ -46,6 +48,19 @@ pub enum Status {
     MediaError,
     /// The device stopped accepting commands after an I/O error of its backing store.
     Poisoned,
+}
+
+impl fmt::Display for Status {
+    /// What people are told.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "it is done",
+            Self::InvalidField => "it leaves the device, or is malformed",
+            Self::NoSpace => "there is no room left",
+            Self::MediaError => "what lies below failed",
+            Self::Poisoned => "nothing changes any more until the device is opened again",
+        })
+    }
 }
 
 /// Why a device could not do what a layer above asked of it.

@@ -10,6 +10,7 @@ mod cause;
 mod command;
 pub mod convert;
 mod divisor;
+pub mod numbers;
 mod quantities;
 mod rng;
 mod zone;

@@ -146,7 +146,7 @@ impl Volume {
     }
 
     /// Valid blocks that a write under way takes the place of are as good as gone.
-    fn count_dying(&mut self, part: &Part, begins: bool) {
+    pub(crate) fn count_dying(&mut self, part: &Part, begins: bool) {
         let lba = self.lba(part.chunk, part.offset);
         for lba in lba..lba + u64::from(part.blocks) {
             let Some((zone, _)) = self.set.map.place(lba) else { continue };
@@ -257,7 +257,7 @@ impl Volume {
                 && Some(one.zone) != head
                 && self.zones.get(one.zone).weight > one.dying
         });
-        behind.filter(|one| !one.is_stuck).map(|one| one.zone).collect()
+        behind.map(|one| one.zone).filter(|zone| !self.quarantine.is_barred(*zone)).collect()
     }
 
     /// Zones of the set by stream.

@@ -47,8 +47,6 @@ pub(crate) struct SetZone {
     order: u64,
     /// Valid blocks that writes under way take the place of.
     pub(crate) dying: u32,
-    /// Some of its blocks cannot be read, so they stay.
-    pub(crate) is_stuck: bool,
 }
 
 /// Where a block lies: zone, and block from its start.
@@ -91,7 +89,7 @@ impl BlockMap {
         map.zones = slots
             .map(|(slot, DmzJournalSlot { zone, is_hot, order })| {
                 let stream = if is_hot { Stream::Hot } else { Stream::Log };
-                SetZone { zone, stream, slot, order, dying: 0, is_stuck: false }
+                SetZone { zone, stream, slot, order, dying: 0 }
             })
             .collect();
         map.zones.sort_by_key(|zone| zone.order);
@@ -140,7 +138,7 @@ impl BlockMap {
         let is_free = |slot: &u32| self.zones.iter().all(|one| one.slot != *slot);
         let slot = (0..self.slots).find(is_free).expect("a free slot");
         let order = self.zones.last().map_or(0, |last| last.order.wrapping_add(1));
-        self.zones.push(SetZone { zone, stream, slot, order, dying: 0, is_stuck: false });
+        self.zones.push(SetZone { zone, stream, slot, order, dying: 0 });
         self.dirty.insert(0);
     }
 
@@ -208,6 +206,11 @@ impl BlockMap {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// Every block has to be written.
+    pub(crate) fn touch_all(&mut self) {
+        self.dirty = (0..self.blocks()).collect();
     }
 
     pub(crate) fn is_dirty(&self) -> bool {

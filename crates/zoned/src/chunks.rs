@@ -35,6 +35,8 @@ pub(crate) struct Part {
     pub(crate) zone: Option<ZoneId>,
     /// Block of a zone of the journal zone set from which on it is written.
     pub(crate) appended_at: Option<u32>,
+    /// The zone of its chunk that it is written to.
+    pub(crate) target: Option<ZoneId>,
     /// Requests to devices under way.
     pub(crate) ios: u32,
 }
@@ -158,6 +160,7 @@ impl Volume {
                 at,
                 zone: None,
                 appended_at: None,
+                target: None,
                 ios: 0,
             };
             self.chunks.entry(chunk).or_default().waiting.push_back(part);
@@ -178,7 +181,7 @@ impl Volume {
                 return;
             };
             let collides = |number| self.parts[number].collides(&part);
-            let blocked = self.flush.holds_host() && !self.frozen;
+            let blocked = self.waits_for_flush(&part);
             if queue.sleep.is_some() || blocked || queue.running.iter().any(collides) {
                 return;
             }
@@ -240,19 +243,11 @@ impl Volume {
         self.part_io_over(number, result);
     }
 
-    /// A part is written, or the volume is frozen.
-    pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
-        if let Some(part) = self.parts.get(&number).copied().filter(|_| result.is_ok()) {
-            self.appended(&part);
-        }
-        self.part_io_over(number, result);
-    }
-
     pub(crate) fn part_io_over(&mut self, number: u64, result: Result<(), IoFailed>) {
         let Some(part) = self.parts.get_mut(&number) else { return };
         part.ios -= 1;
         let part = *part;
-        let result = result.map_err(|_: IoFailed| Failure::Media);
+        let result = result.map_err(Failure::Device);
         if let Some(request) = self.requests.get_mut(&part.request) {
             request.result = request.result.and(result);
         }
@@ -345,17 +340,21 @@ impl Volume {
             self.zone_waiters.retain(|waiter| *waiter != chunk);
             self.wake(chunk);
             match reason {
-                Some(WaitReason::FreeZone) if self.is_stuck() => self.fail_first(chunk),
+                Some(WaitReason::FreeZone) => {
+                    if let Some(failure) = self.no_zone() {
+                        self.fail_first(chunk, failure);
+                    }
+                }
                 Some(WaitReason::Reclaim) => self.unterminate(chunk),
-                _ => {}
+                None => {}
             }
         }
     }
 
-    /// The first part of a chunk finds no zone, and nothing is under way that might free one.
-    fn fail_first(&mut self, chunk: u32) {
+    /// The first part of a chunk waits in vain.
+    pub(crate) fn fail_first(&mut self, chunk: u32, failure: Failure) {
         if let Some(part) = self.queue_mut(chunk).waiting.pop_front() {
-            self.part_over(part, Err(Failure::NoSpace));
+            self.part_over(part, Err(failure));
         }
     }
 

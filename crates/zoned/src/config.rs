@@ -64,7 +64,8 @@ pub struct Options {
     pub copy_blocks: u32,
     /// Whether requests carry bytes. Without them only placement is simulated.
     pub bytes: bool,
-    /// Opens a volume whose zones hold less than its metadata says; what is missing reads as zeroes from then on.
+    /// Opens a volume whose zones hold less than its metadata says, or whose metadata is damaged; what is missing, or not known,
+    /// reads as zeroes from then on.
     pub give_up_lost: bool,
 }
 

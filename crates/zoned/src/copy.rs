@@ -12,8 +12,10 @@ use onefold_units::convert::index;
 use onefold_units::{Nanos, ZoneId};
 
 use crate::io::{IoFailed, IoKind};
+use crate::retries::Failing;
 use crate::stats::{Action, Sent};
 use crate::volume::{Purpose, Volume, bytes_of};
+use crate::zones::Condition;
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +120,7 @@ impl Volume {
             Stage::Busy => return false,
             Stage::Resting(until) if until > now => return false,
             Stage::Ready | Stage::Resting(_) => self.copy_next(worker),
-            Stage::Copied if self.flush.holds_reclaim() => return false,
+            Stage::Copied if self.flush.holds_reclaim() => return self.abort_for_host(worker),
             Stage::Copied => self.commit(worker),
             Stage::Flushing(flush) if !self.flush.is_over(flush) => return false,
             Stage::Flushing(_) => {
@@ -188,10 +190,8 @@ impl Volume {
         if self.frozen {
             return;
         }
-        if result.is_err() {
-            let source = self.job(worker).source;
-            self.give_up(source);
-            self.fail(worker);
+        if let Err(why) = result {
+            self.fail(worker, why);
             return;
         }
         let job = self.job(worker);
@@ -228,8 +228,8 @@ impl Volume {
         if self.frozen {
             return;
         }
-        if result.is_err() {
-            self.fail(worker);
+        if let Err(why) = result {
+            self.fail(worker, why);
             return;
         }
         let now = self.now;
@@ -245,6 +245,16 @@ impl Volume {
         job.stage = if rest == 0 { Stage::Ready } else { Stage::Resting(now + Nanos::new(rest)) };
     }
 
+    /// The host does not wait for a reclaim that waits for metadata which cannot be written.
+    fn abort_for_host(&mut self, worker: usize) -> bool {
+        let data = self.job(worker).data;
+        let is_wanted = self.zones.get(data).terminate && !self.retries.is_empty();
+        if is_wanted {
+            self.abort(worker);
+        }
+        is_wanted
+    }
+
     /// The host wants the zone: everything copied so far is thrown away.
     fn abort(&mut self, worker: usize) {
         let action = self.job(worker).action;
@@ -254,9 +264,17 @@ impl Volume {
     }
 
     /// What is to be copied cannot be read, or a zone did not take it.
-    fn fail(&mut self, worker: usize) {
-        let action = self.job(worker).action;
+    fn fail(&mut self, worker: usize, why: IoFailed) {
+        let job = self.job(worker);
+        let (action, data, target) = (job.action, job.data, job.target);
         self.stats.reclaims_mut(action).failed += 1;
+        // With a zone that is suspect now it is not tried again.
+        if self.zones.get(target).condition == Condition::Good {
+            self.bar(data);
+        }
+        let since = self.now;
+        let failing = &mut self.workers[worker].failing;
+        failing.get_or_insert(Failing { since, why }).why = why;
         self.throw_away(worker);
         self.job_over(worker, true);
     }
@@ -282,6 +300,8 @@ impl Volume {
         let job = self.job(worker);
         let (action, data, source, target) = (job.action, job.data, job.source, job.target);
         let forced = job.forced;
+        self.workers[worker].failing = None;
+        self.zones.get_mut(target).strikes = 0;
         let chunk = self.zones.get(data).chunk;
         self.stats.journal_merges += u64::from(forced && self.pinned.contains(&chunk));
         self.unlock(data);

@@ -120,6 +120,17 @@ pub enum MountError {
     /// A device lost what it had called durable.
     #[error("{0}: the device lost that, or somebody reset the zone")]
     Lost(Lost),
+    /// Blocks of both metadata sets are damaged.
+    #[error(
+        "{blocks} blocks of the metadata are damaged in both sets, block {first} first: \
+         `onefold volume check --repair` gives up what they say"
+    )]
+    Damaged {
+        /// How many.
+        blocks: u64,
+        /// The first one, from the start of a set.
+        first: u32,
+    },
     /// The map is damaged.
     #[error("chunk {chunk} is mapped to {zone:?}, {what}: the map is damaged")]
     Map {

@@ -1,33 +1,126 @@
-//! Zones that go out of service while the volume is used (invariant 6 of [`crate::volume`]).
+//! Zones that fail while the volume is used (invariant 6 of [`crate::volume`]), and what is left alone for a while.
+//!
+//! 1. A sequential zone that refused a write, however often it was sent, is suspect: where its write pointer is, nobody knows. It
+//!    takes nothing more. What it holds can be read, and moves to the cache.
+//! 2. When it is empty, it rests: a second after the first failure, four times as long after each further one, a minute at
+//!    most. Then it is reset and used again. So it is with a zone that could not be reset.
+//! 3. A chunk or a journal zone of which something could not be read or copied is left alone by reclaim for a minute. Nothing of
+//!    it is given up.
 
-use onefold_units::ZoneId;
 use onefold_units::convert::u64_from;
+use onefold_units::{Nanos, ZoneId};
 
 use crate::geometry::{Geometry, ZoneKind};
 use crate::io::{Io, IoKind};
 use crate::volume::Volume;
 use crate::zones::{Condition, Role};
 
+/// How long reclaim leaves alone what it could not read or copy.
+pub(crate) const AGAIN: Nanos = Nanos::new(60_000_000_000);
+
+/// How long a zone rests after so many failures in a row.
+const fn rest(strikes: u32) -> Nanos {
+    const SECONDS: [u64; 4] = [1, 4, 16, 60];
+    let at = if strikes > 4 { 3 } else { strikes.saturating_sub(1) };
+    Nanos::new(SECONDS[onefold_units::convert::index(at)] * 1_000_000_000)
+}
+
+/// What is left alone for a while.
+#[derive(Debug, Default)]
+pub(crate) struct Quarantine {
+    /// Empty zones, and when they are reset.
+    resting: Vec<(ZoneId, Nanos)>,
+    /// Since when there are such zones, and none of them came back.
+    since: Option<Nanos>,
+    /// Mapped zones, and when reclaim looks at them again.
+    barred: Vec<(ZoneId, Nanos)>,
+}
+
+impl Quarantine {
+    /// When the next zone is looked at again.
+    pub(crate) fn due(&self) -> Option<Nanos> {
+        self.resting.iter().chain(&self.barred).map(|(_, due)| *due).min()
+    }
+
+    /// Since when zones rest.
+    pub(crate) const fn since(&self) -> Option<Nanos> {
+        self.since
+    }
+
+    pub(crate) fn is_barred(&self, zone: ZoneId) -> bool {
+        self.barred.iter().any(|(barred, _)| *barred == zone)
+    }
+
+    /// The next zone that is reset now.
+    fn next(&mut self, now: Nanos) -> Option<ZoneId> {
+        let at = self.resting.iter().position(|(_, due)| *due <= now)?;
+        Some(self.resting.swap_remove(at).0)
+    }
+}
+
 impl Volume {
-    /// A device could not do something.
+    /// A device could not do something, however often it was asked.
     pub(crate) fn io_failed(&mut self, io: &Io) {
         let zone = self.geometry.zone_at(Geometry::at(io.device), io.at);
         let sequential = zone.filter(|zone| self.geometry.kind(*zone) == ZoneKind::Sequential);
         match (io.kind, sequential) {
-            (IoKind::Read, _) => {}
-            (IoKind::Write | IoKind::Reset, Some(zone)) => self.put_out_of_service(zone),
-            _ => self.freeze(),
+            (IoKind::Flush, _) => self.freeze(),
+            (IoKind::Write | IoKind::Reset, Some(zone)) => self.suspect(zone),
+            _ => {}
         }
     }
 
-    fn put_out_of_service(&mut self, id: ZoneId) {
+    fn suspect(&mut self, id: ZoneId) {
         let zone = self.zones.get_mut(id);
         if zone.condition == Condition::Good {
-            zone.condition = Condition::ReadOnly;
+            zone.condition = Condition::Suspect;
+            zone.strikes = zone.strikes.saturating_add(1);
             self.stats.failed_zones += 1;
             if self.zones.get(id).is_ailing() {
                 self.ailing.push(id);
             }
+            self.changes += 1;
+        }
+    }
+
+    /// An empty zone rests before it is reset (invariant 2).
+    pub(crate) fn rest_zone(&mut self, id: ZoneId) {
+        let until = self.now + rest(self.zones.get(id).strikes);
+        self.quarantine.since.get_or_insert(self.now);
+        self.quarantine.resting.push((id, until));
+    }
+
+    pub(crate) fn reset_failed(&mut self, id: ZoneId) {
+        let zone = self.zones.get_mut(id);
+        zone.condition = Condition::Good;
+        self.suspect(id);
+        self.rest_zone(id);
+    }
+
+    /// A zone that rested can be used again.
+    pub(crate) fn zone_came_back(&mut self) {
+        self.quarantine.since = (!self.quarantine.resting.is_empty()).then_some(self.now);
+    }
+
+    /// Reclaim leaves a zone alone (invariant 3).
+    pub(crate) fn bar(&mut self, id: ZoneId) {
+        let until = self.now + AGAIN;
+        self.quarantine.barred.retain(|(zone, _)| *zone != id);
+        self.quarantine.barred.push((id, until));
+    }
+
+    /// Looks again at what was left alone long enough.
+    pub(crate) fn step_quarantine(&mut self) {
+        if self.frozen || self.closing {
+            return;
+        }
+        while let Some(zone) = self.quarantine.next(self.now) {
+            self.ask_for_reset(zone);
+        }
+        let before = self.quarantine.barred.len();
+        let now = self.now;
+        self.quarantine.barred.retain(|(_, due)| *due > now);
+        if self.quarantine.barred.len() < before {
             self.changes += 1;
         }
     }
@@ -43,9 +136,6 @@ impl Volume {
         let Some(mut part) = self.parts.remove(&number) else { return };
         part.ios -= 1;
         self.not_appended(&mut part);
-        if let Some(zone) = part.zone {
-            self.invalidate(zone, part.offset..part.offset + part.blocks);
-        }
         self.put_back(number, part);
     }
 
@@ -59,19 +149,15 @@ impl Volume {
             zone.condition != Condition::Offline || zone.weight == 0 && zone.partner.is_some()
         };
         let ailing = self.ailing.iter().copied().filter(can_leave);
-        let here = |id: &ZoneId| Geometry::at(zones.get(*id).device) == device;
+        let here = |id: &ZoneId| {
+            let zone = zones.get(*id);
+            let is_damaged = self.damaged.contains(&zone.chunk);
+            Geometry::at(zone.device) == device && !self.quarantine.is_barred(*id) && !is_damaged
+        };
         self.misplaced_journal().into_iter().chain(ailing).find(here)
     }
 
-    /// What could not be read out of a zone that is out of service stays there, as if it were offline.
-    pub(crate) fn give_up(&mut self, id: ZoneId) {
-        let zone = self.zones.get_mut(id);
-        if zone.condition == Condition::ReadOnly {
-            zone.condition = Condition::Offline;
-        }
-    }
-
-    /// Mapped zones that are out of service: they cannot be written, and of some the data cannot be read.
+    /// Mapped zones that take nothing now: what they hold moves to the cache if it can be read.
     #[must_use]
     pub fn zones_out_of_service(&self) -> u64 {
         u64_from(self.ailing.iter().filter(|id| self.zones.get(**id).is_ailing()).count())

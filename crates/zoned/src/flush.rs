@@ -3,12 +3,14 @@
 //! Dirty blocks go to the second metadata set, which is a log: its root record with the next generation makes them count. Then
 //! they go to the first set. A power cut in between leaves the other set whole.
 
+use onefold_format::DmzSums;
 use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, ZoneId};
 
 use crate::config::FLUSH_PERIOD;
 use crate::geometry::Geometry;
 use crate::io::{Failure, IoFailed, IoKind};
+use crate::meta::Stored;
 use crate::stats::Sent;
 use crate::volume::{Purpose, Volume};
 
@@ -45,6 +47,8 @@ pub(crate) struct Flush {
     blocks: Vec<(u32, Vec<u8>)>,
     /// Blocks of the journal block map in the sets that are written.
     journal_blocks: u32,
+    /// Checksums of the sets that are written.
+    sums: Option<DmzSums>,
     /// Requests of the host that wait for one that begins now or later.
     waiting: Vec<u64>,
     /// Those that the one under way covers.
@@ -66,6 +70,7 @@ impl Flush {
             ios: 0,
             blocks: Vec::new(),
             journal_blocks: 0,
+            sums: None,
             waiting: Vec::new(),
             covered: Vec::new(),
             freed: Vec::new(),
@@ -165,11 +170,17 @@ impl Volume {
         let behind = self.layout.metadata_blocks;
         self.flush.blocks.extend(journal.into_iter().map(|(block, bytes)| (behind + block, bytes)));
         self.flush.journal_blocks = self.set.map.blocks();
-        if self.flush.blocks.is_empty() && !is_reshaped {
+        let is_new = self.sums.is_new();
+        self.flush.sums = None;
+        if self.flush.blocks.is_empty() && !is_reshaped && !is_new {
             self.flush.phase = Phase::Plain;
             self.flush_devices(true);
         } else {
             self.stats.metadata_flushes += 1;
+            let count = behind + self.flush.journal_blocks;
+            let (tables, sums) = self.sums.update(&self.flush.blocks, count);
+            self.flush.blocks.extend(tables);
+            self.flush.sums = sums;
             self.flush.phase = Phase::Blocks(SECONDARY);
             self.write_blocks(SECONDARY);
         }
@@ -188,7 +199,8 @@ impl Volume {
     }
 
     fn write_root(&mut self, set: u32) {
-        let stored = (self.generation + 1, self.flush.journal_blocks);
+        let (journal_blocks, sums) = (self.flush.journal_blocks, self.flush.sums.clone());
+        let stored = Stored { generation: self.generation + 1, journal_blocks, sums };
         let root = self.identity.root(&self.geometry, &self.layout, set, stored);
         let bytes = if self.options.bytes { root.encode().to_vec() } else { Vec::new() };
         let first = self.layout.set_block(&self.geometry, set);
@@ -235,18 +247,19 @@ impl Volume {
         self.ready_all();
     }
 
-    pub(crate) fn fail_flushes(&mut self) {
+    /// Those who wait for a flush are told why they wait in vain.
+    pub(crate) fn fail_flushes(&mut self, failure: Failure) {
         let mut requests = std::mem::take(&mut self.flush.waiting);
         requests.append(&mut self.flush.covered);
         for request in requests {
-            self.request_over(request, Err(Failure::ReadOnly));
+            self.request_over(request, Err(failure));
         }
     }
 
     /// Whether nothing waits for being flushed.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let is_dirty = self.meta.is_dirty() || self.set.map.is_dirty();
+        let is_dirty = self.meta.is_dirty() || self.set.map.is_dirty() || self.sums.is_new();
         self.flush.phase == Phase::Idle && !is_dirty && self.held.is_empty()
     }
 

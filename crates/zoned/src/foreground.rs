@@ -5,7 +5,7 @@ use onefold_units::convert::index;
 
 use crate::chunks::{Begun, Kind, Part};
 use crate::geometry::Geometry;
-use crate::io::{Failure, IoKind};
+use crate::io::{Failure, IoFailed, IoKind};
 use crate::stats::WaitReason;
 use crate::volume::{Purpose, Volume};
 use crate::zones::{Condition, Role};
@@ -13,6 +13,9 @@ use crate::zones::{Condition, Role};
 impl Volume {
     /// Begins a part, whose number is `number` from now on.
     pub(crate) fn begin(&mut self, number: u64, part: &mut Part) -> Begun {
+        if self.damaged.contains(&part.chunk) {
+            return Begun::Failed(Failure::Damaged);
+        }
         let zone = if let Some(zone) = part.zone {
             zone
         } else if let Some(begun) = self.begin_in_set(number, part) {
@@ -104,11 +107,11 @@ impl Volume {
         let zone = self.zones.get(data);
         let good = zone.condition == Condition::Good;
         if !good && !zone.is_sequential() {
-            return Begun::Failed(Failure::Media);
+            return Begun::Failed(Failure::Device(IoFailed::Error));
         }
-        let (wp, direct) = (zone.wp, !zone.is_sequential() || good && zone.wp == part.offset);
-        let (target, other) = if direct {
-            (data, zone.partner)
+        let direct = !zone.is_sequential() || good && zone.wp == part.offset;
+        let target = if direct {
+            data
         } else {
             let Some(buffer) = zone.partner.or_else(|| self.take_zone()) else {
                 return Begun::Sleep(WaitReason::FreeZone);
@@ -116,19 +119,16 @@ impl Volume {
             if self.zones.get(buffer).role != Role::Buffer {
                 self.map_buffer(data, buffer);
             }
-            (buffer, (part.offset < wp).then_some(data))
+            buffer
         };
-        let blocks = part.offset..part.offset + part.blocks;
         let zone = self.zones.get_mut(target);
         if zone.is_sequential() {
             zone.wp += part.blocks;
         }
+        // Nobody frees it meanwhile, though it may have no valid block yet.
+        zone.active += 1;
+        part.target = Some(target);
         let (device, start) = (zone.device, zone.start);
-        self.validate(target, blocks.clone());
-        if let Some(other) = other {
-            self.invalidate(other, blocks);
-        }
-        self.forget(part);
         self.count_written(part, target);
         part.ios += 1;
         self.writes_under_way += 1;
@@ -136,6 +136,45 @@ impl Volume {
         let place = (device, start + u64::from(part.offset), part.blocks);
         self.ask(IoKind::Write, place, Purpose::PartWrite { part: number }, bytes);
         Begun::Yes
+    }
+
+    /// A part is written, or cannot be.
+    pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
+        let Some(mut part) = self.parts.get(&number).copied() else { return };
+        let target = part.target.take();
+        self.parts.insert(number, part);
+        let zone = target.or_else(|| part.zone.filter(|_| part.appended_at.is_some()));
+        let is_refused = result.is_err()
+            && !self.frozen
+            && zone.is_some_and(|zone| self.zones.get(zone).is_sequential());
+        if let Some(target) = target {
+            self.zones.get_mut(target).active -= 1;
+            if result.is_ok() {
+                self.written(&part, target);
+            }
+        }
+        if is_refused {
+            self.redirect(number);
+            return;
+        }
+        if result.is_ok() {
+            self.appended(&part);
+        } else if part.appended_at.is_some() {
+            self.count_dying(&part, false);
+        }
+        self.part_io_over(number, result);
+    }
+
+    /// A part is in a zone of its chunk, and nowhere else any more.
+    pub(crate) fn written(&mut self, part: &Part, target: ZoneId) {
+        let blocks = part.offset..part.offset + part.blocks;
+        let entry = self.meta.entry(part.chunk);
+        self.validate(target, blocks.clone());
+        let zones = [entry.data, entry.buffer].into_iter().flatten();
+        for other in zones.filter(|zone| *zone != target) {
+            self.invalidate(other, blocks.clone());
+        }
+        self.forget(part);
     }
 
     fn discard(&mut self, part: &Part, data: ZoneId) {
@@ -166,7 +205,9 @@ impl Volume {
         }
         let (chunk, idle, weight) = (zone.chunk, zone.active == 0, zone.weight);
         let mut buffer = zone.partner;
-        if let Some(empty) = buffer.filter(|buffer| self.zones.get(*buffer).weight == 0) {
+        let is_empty = |zone: &ZoneId| self.zones.get(*zone).weight == 0;
+        let is_idle = |zone: &ZoneId| self.zones.get(*zone).active == 0;
+        if let Some(empty) = buffer.filter(is_empty).filter(is_idle) {
             self.unmap(empty);
             self.release(empty);
             buffer = None;

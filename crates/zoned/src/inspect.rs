@@ -1,17 +1,18 @@
 //! Looking at a volume that is not open, without changing it.
 
-use onefold_format::{DMZ_BLOCK_BYTES, DmzMapEntry, DmzRootError};
+use onefold_format::{DMZ_BLOCK_BYTES, DmzRootError};
 use onefold_units::ZoneId;
-use onefold_units::convert::{index, narrow, u64_from};
+use onefold_units::convert::{index, narrow, u32_from, u64_from};
 
 use crate::backing::Backing;
 use crate::block_map::{BlockMap, Stream};
 use crate::error::{Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
-use crate::load::{load, lost_in};
+use crate::load::{load, lost_in, valid_twice};
 use crate::meta::{Identity, Metadata};
-use crate::mount::{Recovery, Roots, differing, find_roots, identity, read_set, report};
+use crate::mount::{Recovery, Roots, find_roots, identity, read_set, report};
+use crate::whole::{Chosen, choose, differing};
 use crate::zones::{Condition, Role, Zone, Zones};
 
 /// Something that is wrong, and that no power cut leaves.
@@ -31,6 +32,16 @@ pub enum Finding {
         device: usize,
         /// What is wrong with it.
         error: DmzRootError,
+    },
+    /// Blocks of the metadata are damaged, and whole in the other set.
+    Metadata {
+        /// How many.
+        blocks: u64,
+    },
+    /// Blocks of the metadata are damaged in both sets: the volume cannot be opened.
+    MetadataLost {
+        /// How many.
+        blocks: u64,
     },
     /// The map of the set that counts is damaged: the volume cannot be opened.
     Map(MountError),
@@ -55,10 +66,18 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether opening the volume with [`crate::Options::give_up_lost`] puts it right, with a loss for [`Finding::Lost`].
+    /// Whether opening the volume with [`crate::Options::give_up_lost`] puts it right.
     #[must_use]
     pub const fn is_repairable(&self) -> bool {
-        matches!(self, Self::Root { .. } | Self::Copy { .. } | Self::Lost(_))
+        let is_whole =
+            matches!(self, Self::Root { .. } | Self::Copy { .. } | Self::Metadata { .. });
+        is_whole || self.is_lossy()
+    }
+
+    /// Whether that gives data up.
+    #[must_use]
+    pub const fn is_lossy(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Twice { .. } | Self::MetadataLost { .. })
     }
 }
 
@@ -182,16 +201,23 @@ pub struct Inspection {
 pub fn inspect<B: Backing>(backing: &mut B, geometry: &Geometry) -> Result<Inspection, MountError> {
     let reports = report(backing, geometry)?;
     let roots = find_roots(backing, geometry)?;
-    let (set, layout, root) = roots.newest();
+    let mut chosen = choose(backing, geometry, &roots)?;
+    chosen.give_up();
+    let Chosen { set, layout, root, bytes, healed, lost } = chosen;
     let (identity, damaged) = identity(backing, geometry, &root)?;
-    let blocks = layout.metadata_blocks + root.journal_blocks;
-    let bytes = read_set(backing, layout.set_block(geometry, set), blocks)?;
+    let blocks = u32_from(bytes.len() / DMZ_BLOCK_BYTES);
     let other = read_set(backing, layout.set_block(geometry, 1 - set), blocks)?;
     let differing_blocks = u64_from(differing(&bytes, &other).count());
     let (meta, map) = bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
     let found = BlockMap::of(geometry.zone_blocks(), map);
     let meta = Metadata::of(&layout, meta);
     let mut findings = root_findings(&roots);
+    if healed > 0 {
+        findings.push(Finding::Metadata { blocks: healed });
+    }
+    if !lost.is_empty() {
+        findings.push(Finding::MetadataLost { blocks: u64_from(lost.len()) });
+    }
     findings.extend(
         damaged.iter().map(|(device, error)| Finding::Copy { device: *device, error: *error }),
     );
@@ -255,25 +281,11 @@ impl Inspection {
             self.zones.push(view);
         }
         for chunk in 0..self.layout.chunks {
-            let blocks = self.valid_twice(chunk);
+            let blocks = valid_twice(&self.geometry, &self.meta, chunk);
             if blocks > 0 {
                 self.findings.push(Finding::Twice { chunk, blocks });
             }
         }
-    }
-
-    /// Blocks of a chunk that are valid in both of its zones.
-    fn valid_twice(&self, chunk: u32) -> u32 {
-        let DmzMapEntry { data: Some(data), buffer: Some(buffer) } = self.meta.entry(chunk) else {
-            return 0;
-        };
-        let (mut at, end, mut both) = (0, self.geometry.zone_blocks(), 0);
-        while let Some(run) = self.meta.first_valid(buffer, at..end) {
-            at = run.end;
-            both +=
-                self.meta.weight_before(data, run.end) - self.meta.weight_before(data, run.start);
-        }
-        both
     }
 
     /// Data zone and buffer zone of a chunk.

@@ -80,9 +80,17 @@ pub struct Done {
 /// Why a request was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// A device failed, or the zone of the chunk is read only or offline.
-    #[error("the device below failed")]
-    Media,
+    /// A device failed, or has no room.
+    #[error("the device below {}", match .0 {
+        IoFailed::Error => "failed",
+        IoFailed::NoSpace => "has no room left",
+    })]
+    Device(IoFailed),
+    /// The metadata of the chunk contradicts itself, so what its blocks hold is not known.
+    #[error(
+        "the metadata of the chunk is damaged: `onefold volume check --repair` gives up what is not known"
+    )]
+    Damaged,
     /// No zone is free, and reclaim can free none.
     #[error("no zone is left that reclaim could free")]
     NoSpace,

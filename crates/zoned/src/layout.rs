@@ -1,6 +1,6 @@
 //! Where the metadata lies and what is left for chunks (zoned.md, section 3).
 
-use onefold_format::{DMZ_BLOCK_BITS, DMZ_BLOCK_ENTRIES, DmzRoot};
+use onefold_format::{DMZ_BLOCK_BITS, DMZ_BLOCK_ENTRIES, DMZ_BLOCK_SUMS, DmzRoot};
 use onefold_units::ZoneId;
 use thiserror::Error;
 
@@ -174,10 +174,18 @@ impl Layout {
         u64::from(set * self.metadata_zones) * u64::from(geometry.zone_blocks())
     }
 
-    /// Blocks of a metadata set that a journal block map may have.
+    /// Blocks of a metadata set that a journal block map may have. Where it takes those of the checksums there are none.
     #[must_use]
     pub fn journal_room(&self, geometry: &Geometry) -> u32 {
         self.metadata_zones * geometry.zone_blocks() - self.metadata_blocks
+    }
+
+    /// First block of the table of checksums, from the start of a metadata set: it takes the last blocks of its zones, as many as
+    /// it needs for all of their blocks.
+    #[must_use]
+    pub fn sums_at(&self, geometry: &Geometry) -> u32 {
+        let blocks = self.metadata_zones * geometry.zone_blocks();
+        blocks - blocks.div_ceil(DMZ_BLOCK_SUMS)
     }
 
     /// Most sequential zones of the journal. There are as many zones for data as chunks and reserved zones, less the one that
@@ -260,7 +268,12 @@ mod tests {
     #[test]
     fn a_root_record_of_other_devices_is_refused() {
         let (geometry, layout) = choi(64);
-        let mut root = crate::meta::Identity::default().root(&geometry, &layout, 0, (1, 0));
+        let mut root = crate::meta::Identity::default().root(
+            &geometry,
+            &layout,
+            0,
+            crate::meta::Stored::default(),
+        );
         assert_eq!(Layout::of_root(&geometry, &root), Ok(layout));
         root.chunks = 63;
         let error = LayoutError::Root { what: "chunks", found: 63, expected: 62 };

@@ -29,9 +29,13 @@ mod mount;
 mod queries;
 mod reclaim;
 mod rest;
+mod retries;
 mod rewrite;
+mod stall;
 mod stats;
+mod sums;
 mod volume;
+mod whole;
 mod zones;
 
 pub use backing::{Backing, ZoneReport, drive, execute};

@@ -1,5 +1,9 @@
 //! The zones as map and validity have them, judged before they are believed.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use onefold_format::DmzMapEntry;
 use onefold_units::ZoneId;
 use onefold_units::convert::narrow;
 
@@ -159,4 +163,53 @@ pub(crate) fn lost_in(meta: &Metadata, zones: &Zones, id: ZoneId) -> Option<Lost
     let chunk = (zone.role != Role::Journal).then_some(zone.chunk);
     let lost = Lost { zone: id, chunk, written: zone.wp, blocks: behind };
     (zone.is_sequential() && behind > 0).then_some(lost)
+}
+
+/// Blocks of a chunk that are valid both in its data zone and in its buffer zone: which of them counts is not known.
+fn twice(geometry: &Geometry, meta: &Metadata, chunk: u32) -> Vec<Range<u32>> {
+    let DmzMapEntry { data: Some(data), buffer: Some(buffer) } = meta.entry(chunk) else {
+        return Vec::new();
+    };
+    let (mut at, end, mut both) = (0, geometry.zone_blocks(), Vec::new());
+    while let Some(run) = meta.first_valid(buffer, at..end) {
+        at = run.end;
+        let mut from = run.start;
+        while let Some(here) = meta.first_valid(data, from..run.end) {
+            from = here.end;
+            both.push(here);
+        }
+    }
+    both
+}
+
+/// How many such blocks a chunk has.
+pub(crate) fn valid_twice(geometry: &Geometry, meta: &Metadata, chunk: u32) -> u32 {
+    twice(geometry, meta, chunk).iter().map(|run| run.end - run.start).sum()
+}
+
+/// The chunks whose metadata contradicts itself.
+pub(crate) fn contradictions(
+    geometry: &Geometry,
+    layout: &Layout,
+    meta: &Metadata,
+) -> BTreeSet<u32> {
+    let is_damaged = |chunk: &u32| !twice(geometry, meta, *chunk).is_empty();
+    (0..layout.chunks).filter(is_damaged).collect()
+}
+
+/// Such blocks are given up: they are valid nowhere.
+pub(crate) fn give_up_twice(
+    geometry: &Geometry,
+    meta: &mut Metadata,
+    zones: &mut Zones,
+    chunk: u32,
+) {
+    let runs = twice(geometry, meta, chunk);
+    let DmzMapEntry { data, buffer } = meta.entry(chunk);
+    for zone in [data, buffer].into_iter().flatten() {
+        for run in &runs {
+            meta.set_valid(zone, run.clone(), false);
+        }
+        zones.get_mut(zone).weight = meta.weight(zone);
+    }
 }

@@ -64,19 +64,25 @@ impl Volume {
     /// Resets a zone that needs it; then it is free.
     pub(crate) fn free_now(&mut self, id: ZoneId) {
         let zone = self.zones.get(id);
-        if zone.condition != Condition::Good {
-            self.retire(id);
-        } else if zone.is_sequential() && zone.wp > 0 {
-            let (device, start) = (zone.device, zone.start);
-            self.ask(IoKind::Reset, (device, start, 0), Purpose::Reset(id), Vec::new());
-        } else {
-            self.zone_free(id);
+        match zone.condition {
+            Condition::ReadOnly | Condition::Offline => self.retire(id),
+            Condition::Suspect => self.rest_zone(id),
+            Condition::Good if zone.is_sequential() && zone.wp > 0 => self.ask_for_reset(id),
+            Condition::Good => self.zone_free(id),
         }
+    }
+
+    pub(crate) fn ask_for_reset(&mut self, id: ZoneId) {
+        let zone = self.zones.get(id);
+        let (device, start) = (zone.device, zone.start);
+        self.ask(IoKind::Reset, (device, start, 0), Purpose::Reset(id), Vec::new());
     }
 
     /// A zone can be used again: those who wait for one are woken, oldest first.
     pub(crate) fn zone_free(&mut self, zone: ZoneId) {
-        self.zones.get_mut(zone).wp = 0;
+        let found = self.zones.get_mut(zone);
+        found.wp = 0;
+        found.condition = Condition::Good;
         self.zones.put_free(zone);
         self.cache_has_room();
         self.changes += 1;
@@ -88,6 +94,7 @@ impl Volume {
     pub(crate) fn reset_over(&mut self, zone: ZoneId) {
         let device = self.zones.get(zone).device;
         self.stats.devices[crate::geometry::Geometry::at(device)].resets += 1;
+        self.zone_came_back();
         self.zone_free(zone);
     }
 }

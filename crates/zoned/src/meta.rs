@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use onefold_format::{DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DmzMapEntry, DmzRoot};
+use onefold_format::{DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DmzMapEntry, DmzRoot, DmzSums};
 use onefold_units::ZoneId;
 use onefold_units::convert::{index, u32_from, u64_from};
 
@@ -22,13 +22,30 @@ pub struct Identity {
     pub device_uuids: Vec<[u8; 16]>,
 }
 
+/// What a root record says of one state of its set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stored {
+    pub(crate) generation: u64,
+    /// Blocks of the journal block map.
+    pub(crate) journal_blocks: u32,
+    pub(crate) sums: Option<DmzSums>,
+}
+
+impl Stored {
+    /// What a root record says.
+    pub(crate) fn of(root: &DmzRoot) -> Self {
+        let DmzRoot { generation, journal_blocks, .. } = *root;
+        Self { generation, journal_blocks, sums: root.sums.clone() }
+    }
+}
+
 impl Identity {
     /// The root record at block `block` (over all devices) of a device.
     pub(crate) fn record(
         &self,
         layout: &Layout,
         (device, block): (usize, u64),
-        (generation, journal_blocks): (u64, u32),
+        Stored { generation, journal_blocks, sums }: Stored,
     ) -> DmzRoot {
         DmzRoot {
             generation,
@@ -42,16 +59,17 @@ impl Identity {
             uuid: self.uuid,
             device_uuid: self.device_uuids.get(device).copied().unwrap_or_default(),
             journal_blocks,
+            sums,
         }
     }
 
-    /// The root record of a metadata set, with generation and blocks of the journal block map.
+    /// The root record of a metadata set.
     pub(crate) fn root(
         &self,
         geometry: &Geometry,
         layout: &Layout,
         set: u32,
-        stored: (u64, u32),
+        stored: Stored,
     ) -> DmzRoot {
         self.record(layout, (0, layout.set_block(geometry, set)), stored)
     }
@@ -60,7 +78,7 @@ impl Identity {
     pub(crate) fn copy(&self, geometry: &Geometry, layout: &Layout, device: usize) -> DmzRoot {
         let zone = geometry.first_zone(device);
         let block = u64::from(zone.raw()) * u64::from(geometry.zone_blocks());
-        self.record(layout, (device, block), (0, 0))
+        self.record(layout, (device, block), Stored::default())
     }
 }
 
@@ -112,6 +130,11 @@ impl Metadata {
     pub(crate) fn take_dirty(&mut self) -> Vec<(u32, Vec<u8>)> {
         let dirty = std::mem::take(&mut self.dirty);
         dirty.into_iter().map(|block| (block, self.block(block))).collect()
+    }
+
+    /// Every block has to be written.
+    pub(crate) fn touch_all(&mut self) {
+        self.dirty = (1..u32_from(self.map_blocks() + self.bits.len())).collect();
     }
 
     pub(crate) fn is_dirty(&self) -> bool {

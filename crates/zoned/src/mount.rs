@@ -10,9 +10,11 @@ use crate::config::Options;
 use crate::error::{Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
-use crate::load::load;
-use crate::meta::{Identity, Metadata};
+use crate::load::{contradictions, give_up_twice, load};
+use crate::meta::{Identity, Metadata, Stored};
+use crate::sums::{Block, Sums};
 use crate::volume::{Opened, Volume};
+use crate::whole::{choose, make_equal};
 use crate::zones::Condition;
 
 /// What opening a volume had to put right.
@@ -26,6 +28,12 @@ pub struct Recovery {
     pub lost_blocks: u64,
     /// The first zone with such blocks.
     pub first_lost: Option<Lost>,
+    /// Blocks of the metadata that were damaged, and that the other set had.
+    pub damaged_blocks: u64,
+    /// Blocks of the metadata that were damaged in both sets, and were given up.
+    pub lost_metadata: u64,
+    /// Chunks whose metadata contradicts itself: their blocks are errors.
+    pub damaged_chunks: u64,
 }
 
 pub(crate) fn read<B: Backing>(
@@ -89,15 +97,27 @@ pub fn mount<B: Backing>(
 ) -> Result<(Volume, Recovery), MountError> {
     let reports = report(backing, geometry)?;
     let roots = find_roots(backing, geometry)?;
-    let (set, layout, root) = roots.newest();
+    let mut chosen = choose(backing, geometry, &roots)?;
+    if let Some(first) = chosen.lost.first().copied().filter(|_| !options.give_up_lost) {
+        return Err(MountError::Damaged { blocks: u64_from(chosen.lost.len()), first });
+    }
+    chosen.give_up();
+    let (layout, root) = (chosen.layout, chosen.root.clone());
     let (identity, damaged) = identity(backing, geometry, &root)?;
-    let blocks = layout.metadata_blocks + root.journal_blocks;
-    let bytes = read_set(backing, layout.set_block(geometry, set), blocks)?;
-    let (meta, map) = bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
+    let (meta, map) = chosen.bytes.split_at(index(layout.metadata_blocks) * DMZ_BLOCK_BYTES);
     let mut map = BlockMap::of(geometry.zone_blocks(), map).map_err(MountError::Journal)?;
     let mut meta = Metadata::of(&layout, meta);
-    let mut recovery = Recovery::default();
-    let zones = load(geometry, &layout, (&mut meta, &mut map), &reports, &mut recovery)?;
+    let lost = u64_from(chosen.lost.len());
+    let mut recovery =
+        Recovery { damaged_blocks: chosen.healed, lost_metadata: lost, ..Recovery::default() };
+    let mut zones = load(geometry, &layout, (&mut meta, &mut map), &reports, &mut recovery)?;
+    let mut twice = contradictions(geometry, &layout, &meta);
+    if options.give_up_lost {
+        for chunk in std::mem::take(&mut twice) {
+            give_up_twice(geometry, &mut meta, &mut zones, chunk);
+        }
+    }
+    recovery.damaged_chunks = u64_from(twice.len());
     // A device that does not hold what the metadata has there may be of another volume.
     let is_ours = options.give_up_lost && recovery.first_lost.is_none();
     if let Some((device, error)) = damaged.first().copied().filter(|_| !is_ours) {
@@ -109,20 +129,19 @@ pub fn mount<B: Backing>(
     for (device, _) in damaged {
         write_copy(backing, geometry, (&layout, &identity), device, &reports)?;
     }
-    let other = 1 - set;
-    recovery.repaired_blocks = copy_set(backing, layout.set_block(geometry, other), &bytes)?;
-    let valid = roots.is_current(other, root.generation);
-    if recovery.repaired_blocks > 0 || !valid {
-        flush(backing, 0)?;
-        let stored = (root.generation, root.journal_blocks);
-        let record = identity.root(geometry, &layout, other, stored).encode();
-        write(backing, 0, layout.set_block(geometry, other), &record[..])?;
-        flush(backing, 0)?;
+    let sums = if options.bytes { chosen.sums(geometry) } else { Sums::default() };
+    if lost > 0 {
+        meta.touch_all();
+        map.touch_all();
+    } else {
+        recovery.repaired_blocks =
+            make_equal(backing, geometry, &chosen, (&identity, &sums), &roots)?;
     }
     recovery.reset_zones = reset_unmapped(backing, geometry, &layout, &zones, &reports)?;
     let generation = root.generation;
     let geometry = geometry.clone();
-    let opened = Opened { geometry, layout, identity, meta, generation, zones, map };
+    let damaged = twice;
+    let opened = Opened { geometry, layout, identity, meta, sums, generation, damaged, zones, map };
     Ok((Volume::new(opened, options, now), recovery))
 }
 
@@ -136,6 +155,11 @@ impl Roots {
         let set = usize::from(generation(1) > generation(0));
         let (layout, root) = self.0[set].clone().expect("one of them is valid");
         (u32_from(set), layout, root)
+    }
+
+    /// The root record of a set, if it is valid.
+    pub(crate) fn of(&self, set: u32) -> Option<(Layout, DmzRoot)> {
+        self.0[index(set)].as_ref().ok().cloned()
     }
 
     pub(crate) fn is_current(&self, set: u32, generation: u64) -> bool {
@@ -258,26 +282,6 @@ pub(crate) fn read_set<B: Backing>(
     Ok(bytes)
 }
 
-/// The blocks in which two metadata sets differ, root records aside, with their bytes in the first one.
-pub(crate) fn differing<'a>(
-    set: &'a [u8],
-    other: &'a [u8],
-) -> impl Iterator<Item = (u64, &'a [u8])> {
-    let blocks = set.chunks(DMZ_BLOCK_BYTES).zip(other.chunks(DMZ_BLOCK_BYTES));
-    (0..).zip(blocks).skip(1).filter(|(_, (new, old))| new != old).map(|(at, (new, _))| (at, new))
-}
-
-/// Makes the metadata set at a block equal to `set`, but for the root record. Gives how many blocks differed.
-fn copy_set<B: Backing>(backing: &mut B, at: u64, set: &[u8]) -> Result<u64, MountError> {
-    let found = read_set(backing, at, u32_from(set.len() / DMZ_BLOCK_BYTES))?;
-    let mut repaired = 0;
-    for (block, new) in differing(set, &found) {
-        write(backing, 0, at + block, new)?;
-        repaired += 1;
-    }
-    Ok(repaired)
-}
-
 /// Empties the sequential zones that no chunk has: targets of copies that a power cut ended, and resets that it undid.
 fn reset_unmapped<B: Backing>(
     backing: &mut B,
@@ -336,10 +340,14 @@ pub fn format<B: Backing>(
             backing.reset(device, at).map_err(|_| MountError::Device { device, at })?;
         }
     }
+    let blocks: Vec<Block> =
+        (0..layout.metadata_blocks).map(|block| (block, meta.block(block))).collect();
+    let all: Vec<u8> = blocks.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+    let sums = Sums::of(layout.sums_at(geometry), &all, false);
     for set in 0..2 {
-        for block in 1..layout.metadata_blocks {
+        for (block, bytes) in blocks.iter().skip(1).cloned().chain(sums.tables()) {
             let at = layout.set_block(geometry, set) + u64::from(block);
-            write(backing, 0, at, &meta.block(block))?;
+            write(backing, 0, at, &bytes)?;
         }
     }
     for device in 1..geometry.devices() {
@@ -350,7 +358,8 @@ pub fn format<B: Backing>(
         flush(backing, device)?;
     }
     for set in 0..2 {
-        let root = identity.root(geometry, &layout, set, (1, 0)).encode();
+        let stored = Stored { generation: 1, journal_blocks: 0, sums: sums.stored() };
+        let root = identity.root(geometry, &layout, set, stored).encode();
         write(backing, 0, layout.set_block(geometry, set), &root[..])?;
     }
     flush(backing, 0)?;

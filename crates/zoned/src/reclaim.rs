@@ -2,8 +2,9 @@
 
 use onefold_units::{Nanos, ZoneId};
 
-use crate::config::{IDLE, LOW_PERCENT};
+use crate::config::{IDLE, LOW_PERCENT, WAIT};
 use crate::copy::{Job, Stage};
+use crate::retries::Failing;
 use crate::stats::Action;
 use crate::volume::Volume;
 use crate::zones::{Condition, Role};
@@ -22,6 +23,8 @@ pub(crate) struct Worker {
     pub(crate) job: Option<Job>,
     /// Until when it does nothing, because a device failed.
     paused: Nanos,
+    /// No reclaim succeeded since one failed.
+    pub(crate) failing: Option<Failing>,
 }
 
 impl Worker {
@@ -33,6 +36,7 @@ impl Worker {
             starved: None,
             job: None,
             paused: Nanos::ZERO,
+            failing: None,
         }
     }
 
@@ -140,15 +144,15 @@ impl Volume {
         false
     }
 
-    /// A reclaim is over: the next one begins at once if it has to, or after ten seconds if a device failed.
+    /// A reclaim is over: the next one begins at once if it has to, or after a second if a device failed.
     pub(crate) fn job_over(&mut self, worker: usize, failed: bool) {
         let again = self.should_reclaim(worker).then_some(self.now);
-        let next = if failed { Some(self.now + IDLE) } else { again };
+        let next = if failed { Some(self.now + WAIT) } else { again };
         let this = &mut self.workers[worker];
         this.job = None;
         this.starved = None;
         this.check_at = next;
-        this.paused = if failed { self.now + IDLE } else { Nanos::ZERO };
+        this.paused = if failed { self.now + WAIT } else { Nanos::ZERO };
         self.changes += 1;
     }
 
@@ -199,7 +203,12 @@ impl Volume {
     }
 
     fn lock_first(&mut self, zones: Vec<ZoneId>) -> Option<ZoneId> {
-        zones.into_iter().find(|zone| !self.is_pinned(*zone) && self.zones.lock(*zone))
+        let may_be = |zone: &ZoneId| {
+            let is_damaged = self.damaged.contains(&self.zones.get(*zone).chunk);
+            !self.is_pinned(*zone) && !self.quarantine.is_barred(*zone) && !is_damaged
+        };
+        let zones: Vec<ZoneId> = zones.into_iter().filter(may_be).collect();
+        zones.into_iter().find(|zone| self.zones.lock(*zone))
     }
 
     /// What is done with a locked data zone; `None` if that needs a zone and none is free.
@@ -250,12 +259,15 @@ impl Volume {
 
     /// Nothing is under way that could free a zone, and every worker knows that it can do nothing.
     pub(crate) fn is_stuck(&self) -> bool {
-        let starved =
-            |worker: &Worker| worker.job.is_none() && worker.starved == Some(self.changes);
         self.is_quiet()
             && self.held.is_empty()
             && !self.flush.holds_host()
-            && self.workers.iter().all(starved)
+            && self.workers.iter().all(|worker| self.is_starved(worker))
+    }
+
+    /// Whether a worker knows that it can do nothing.
+    pub(crate) fn is_starved(&self, worker: &Worker) -> bool {
+        worker.job.is_none() && worker.starved == Some(self.changes)
     }
 
     /// What is being copied now, one entry per zoned device that reclaims.

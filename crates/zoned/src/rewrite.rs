@@ -9,6 +9,7 @@ use onefold_units::{Nanos, ZoneId};
 
 use crate::block_map::Stream;
 use crate::chunks::{Kind, Part};
+use crate::faults::AGAIN;
 use crate::volume::Volume;
 
 /// The search for blocks that do not belong in the set.
@@ -137,13 +138,15 @@ impl Volume {
         self.set.rewrite.is_some_and(|rewrite| rewrite.request == part.request)
     }
 
-    /// They are written, or cannot be read: then they stay until the host writes them.
+    /// They are written, or cannot be read: then they stay, and it is tried again later.
     pub(crate) fn rewritten(&mut self, request: u64, is_done: bool) -> bool {
         let rewrite = self.set.rewrite.filter(|rewrite| rewrite.request == request);
         let Some(Rewrite { zone, .. }) = rewrite else { return false };
         self.set.rewrite = None;
-        if let Some(zone) = zone.and_then(|zone| self.set.map.zone_mut(zone)).filter(|_| !is_done) {
-            zone.is_stuck = true;
+        match zone.filter(|_| !is_done) {
+            Some(zone) => self.bar(zone),
+            None if !is_done => self.set.sweep = Some(Sweep::new(self.now + AGAIN)),
+            None => {}
         }
         true
     }

@@ -12,9 +12,13 @@
 //!    which, unless `kernel_flush`, no write of the host was under way: what is valid there is on a device, and each device is
 //!    flushed before the first root record is written.
 //! 4. Unless `kernel_flush`, a zone that was given back is neither reset nor used before metadata without it is durable.
-//! 5. After a device failed to flush, or to write anywhere but to a sequential zone, nothing changes any more (`frozen`).
-//! 6. A sequential zone that failed to be written or reset takes nothing any more until the volume is opened again: what was to
-//!    be written goes to the buffer of its chunk, and its data moves to the cache if it can be read (`ailing`).
+//! 5. Nothing follows from a request that failed until it was sent again a few times (`crate::retries`), and metadata is sent
+//!    until it is written (`crate::stall`). Only after a device failed to flush what was written nothing changes any more
+//!    (`frozen`).
+//! 6. A sequential zone that failed to be written or reset takes nothing any more: what was to be written goes to the buffer of
+//!    its chunk, its data moves to the cache if it can be read, and then it is reset and used again (`crate::faults`).
+//! 7. Validity changes when a write is there, not before: one that fails leaves everything as it was, but for the bytes of blocks
+//!    that it was to replace in place.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,6 +28,7 @@ use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
 use crate::block_map::BlockMap;
 use crate::chunks::{ChunkQueue, HostRequest, Part};
 use crate::config::Options;
+use crate::faults::Quarantine;
 use crate::flush::Flush;
 use crate::geometry::Geometry;
 use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind};
@@ -31,7 +36,9 @@ use crate::journal::JournalSet;
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
 use crate::reclaim::Worker;
+use crate::retries::{Retries, TRIES_FEW};
 use crate::stats::Stats;
+use crate::sums::Sums;
 use crate::zones::Zones;
 
 /// Why a request to a device was made.
@@ -60,6 +67,8 @@ struct Pending {
     io: Io,
     purpose: Purpose,
     bytes: Vec<u8>,
+    /// A flush that covers something.
+    covers: bool,
 }
 
 /// A zoned volume that is open.
@@ -70,8 +79,11 @@ pub struct Volume {
     pub(crate) options: Options,
     pub(crate) identity: Identity,
     pub(crate) meta: Metadata,
+    pub(crate) sums: Sums,
     /// Of the stored metadata.
     pub(crate) generation: u64,
+    /// Chunks whose metadata contradicts itself: nothing of them is read or changed.
+    pub(crate) damaged: BTreeSet<u32>,
     pub(crate) zones: Zones,
     pub(crate) stats: Stats,
     pub(crate) now: Nanos,
@@ -102,6 +114,12 @@ pub struct Volume {
     pub(crate) frozen: bool,
     /// Mapped sequential zones out of service (invariant 6).
     pub(crate) ailing: Vec<ZoneId>,
+    /// Requests that failed and are sent again.
+    pub(crate) retries: Retries,
+    /// Invariant 1 of [`crate::stall`].
+    pub(crate) stalled: Option<IoFailed>,
+    /// Zones that are left alone for a while.
+    pub(crate) quarantine: Quarantine,
     /// No reclaim begins any more, and those under way are given up.
     pub(crate) closing: bool,
     ios: BTreeMap<u32, Pending>,
@@ -116,14 +134,17 @@ pub(crate) struct Opened {
     pub(crate) layout: Layout,
     pub(crate) identity: Identity,
     pub(crate) meta: Metadata,
+    pub(crate) sums: Sums,
     pub(crate) generation: u64,
+    pub(crate) damaged: BTreeSet<u32>,
     pub(crate) zones: Zones,
     pub(crate) map: BlockMap,
 }
 
 impl Volume {
     pub(crate) fn new(opened: Opened, options: Options, now: Nanos) -> Self {
-        let Opened { geometry, layout, identity, meta, generation, zones, map } = opened;
+        let Opened { geometry, layout, identity, meta, sums, generation, damaged, zones, map } =
+            opened;
         let stats = Stats::new(geometry.per_device());
         let ailing = geometry.ids().filter(|id| zones.get(*id).is_ailing()).collect();
         let workers = geometry.zoned_devices().map(|device| Worker::new(device, now)).collect();
@@ -132,7 +153,9 @@ impl Volume {
             options,
             identity,
             meta,
+            sums,
             generation,
+            damaged,
             zones,
             stats,
             now,
@@ -152,6 +175,9 @@ impl Volume {
             set: JournalSet::new(map, layout.journal_zones_max(&geometry)),
             frozen: false,
             ailing,
+            retries: Retries::default(),
+            stalled: None,
+            quarantine: Quarantine::default(),
             closing: false,
             ios: BTreeMap::new(),
             next_io: 0,
@@ -176,12 +202,18 @@ impl Volume {
         if kind == IoKind::Read && self.options.bytes {
             bytes = vec![0; bytes_of(blocks)];
         }
+        let mut covers = false;
         if kind == IoKind::Flush {
             self.stats.devices[index(device)].flushes_sent += 1;
-            self.unflushed[index(device)] = false;
+            covers = std::mem::take(&mut self.unflushed[index(device)]);
         }
         let io = Io { id, device, kind, at, blocks };
-        self.ios.insert(id.0, Pending { io, purpose, bytes });
+        self.ios.insert(id.0, Pending { io, purpose, bytes, covers });
+        self.out.push_back(id);
+    }
+
+    /// A request that failed is sent again.
+    pub(crate) fn send_again(&mut self, id: IoId) {
         self.out.push_back(id);
     }
 
@@ -206,7 +238,43 @@ impl Volume {
     /// A request to a device is over. Panics if it was over before.
     pub fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {
         self.now = self.now.max(now);
-        let Pending { io, purpose, bytes } =
+        if let Err(why) = result
+            && self.is_sent_again(id, why)
+        {
+            // Reads may pass a flush from now on.
+            self.ready_all();
+            self.pump();
+            return;
+        }
+        self.io_over(id, result);
+        self.pump();
+    }
+
+    /// Whether a request that failed is sent again.
+    fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
+        let Pending { io, purpose, covers, .. } = &self.ios[&id.0];
+        let tries = match (purpose, io.kind) {
+            _ if self.frozen => return false,
+            (Purpose::Flush, IoKind::Flush) if *covers || self.may_lose(io.device) => return false,
+            (Purpose::Flush, _) => None,
+            (Purpose::Reset(_), _) => return false,
+            _ => Some(TRIES_FEW),
+        };
+        self.retries.again(id, tries, (self.now, why))
+    }
+
+    /// Whether a device has something that a failed flush may have lost.
+    fn may_lose(&self, device: u32) -> bool {
+        let changes = |pending: &Pending| {
+            pending.io.device == device && matches!(pending.io.kind, IoKind::Write | IoKind::Reset)
+        };
+        self.unflushed[index(device)] || self.ios.values().any(changes)
+    }
+
+    /// What follows from the end of a request.
+    pub(crate) fn io_over(&mut self, id: IoId, result: Result<(), IoFailed>) {
+        self.retries.over(id);
+        let Pending { io, purpose, bytes, .. } =
             self.ios.remove(&id.0).expect("a request that is under way");
         if result.is_err() {
             self.io_failed(&io);
@@ -218,19 +286,14 @@ impl Volume {
             Purpose::PartRead { part, at } => self.part_read(part, at, &bytes, result),
             Purpose::PartWrite { part } => {
                 self.writes_under_way -= 1;
-                if result.is_err() && !self.frozen {
-                    self.redirect(part);
-                } else {
-                    self.part_written(part, result);
-                }
+                self.part_written(part, result);
             }
             Purpose::CopyRead(worker) => self.copy_read(worker, bytes, result),
             Purpose::CopyWrite(worker) => self.copy_written(worker, result),
             Purpose::Flush => self.flush_io_over(result),
             Purpose::Reset(zone) if result.is_ok() => self.reset_over(zone),
-            Purpose::Reset(zone) => self.retire(zone),
+            Purpose::Reset(zone) => self.reset_failed(zone),
         }
-        self.pump();
     }
 
     /// How a request of the host ended.
@@ -246,7 +309,9 @@ impl Volume {
         }
         let workers = self.workers.iter().filter_map(Worker::due);
         let sleeps = self.chunks.values().filter_map(ChunkQueue::due);
-        workers.chain(sleeps).chain(self.flush.due()).chain(self.sweep_due()).min()
+        let quarantine = self.quarantine.due().filter(|_| !self.closing);
+        let own = [self.flush.due(), self.sweep_due(), self.retries.deadline(self.now), quarantine];
+        workers.chain(sleeps).chain(own.into_iter().flatten()).min()
     }
 
     /// Time has come.
@@ -260,6 +325,8 @@ impl Volume {
     pub(crate) fn pump(&mut self) {
         loop {
             let mut progress = false;
+            self.step_retries();
+            self.step_quarantine();
             while let Some(chunk) = self.ready.pop_front() {
                 self.step_chunk(chunk);
                 progress = true;
@@ -278,7 +345,8 @@ impl Volume {
     /// Nothing changes any more: what waits for a change fails.
     pub(crate) fn freeze(&mut self) {
         if !std::mem::replace(&mut self.frozen, true) {
-            self.fail_flushes();
+            self.stalled = None;
+            self.fail_flushes(Failure::ReadOnly);
             let chunks: Vec<u32> = self.chunks.keys().copied().collect();
             for chunk in chunks {
                 self.wake(chunk);

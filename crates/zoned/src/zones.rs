@@ -18,6 +18,8 @@ pub enum Condition {
     /// Yes.
     #[default]
     Good,
+    /// A write to it or a reset of it failed: it is emptied, reset and used again. No device says that.
+    Suspect,
     /// It can only be read.
     ReadOnly,
     /// Not at all.
@@ -65,6 +67,8 @@ pub(crate) struct Zone {
     pub(crate) terminate: bool,
     /// Only reclaim may take it.
     pub(crate) reserved: bool,
+    /// How often a write or a reset failed, since one of a whole copy did not.
+    pub(crate) strikes: u32,
     /// Its place in the LRU order.
     stamp: u64,
 }
@@ -126,6 +130,7 @@ impl Zones {
             locked: false,
             terminate: false,
             reserved: false,
+            strikes: 0,
             stamp: 0,
         };
         Self {

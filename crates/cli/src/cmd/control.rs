@@ -180,10 +180,20 @@ pub(crate) fn request(path: &Path, mut request: Value) -> Result<Value, CliError
     let failed = |text: String| {
         let text = format!("no answer from the control socket {}: {text}", path.display());
         CliError::new(Exit::Busy, "control::no_answer", text)
-            .help("if the image is served with --control PATH, give the same option here")
     };
     request["id"] = 1.into();
-    let line = exchange(path, &request).map_err(|error| failed(error.to_string()))?;
+    let line = exchange(path, &request).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => {
+            let text = "the server went away, and whether it did what it was asked is not known";
+            failed(text.to_owned()).help(
+                "look with `info`, and give the command again: without a server it is done at once",
+            )
+        }
+        _ => failed(error.to_string())
+            .help("if the image is served with --control PATH, give the same option here"),
+    })?;
     let mut reply: Value =
         serde_json::from_str(&line).map_err(|error| failed(format!("not JSON: {error}")))?;
     match reply.get("error") {
@@ -202,5 +212,10 @@ pub(crate) fn exchange(path: &Path, request: &Value) -> io::Result<String> {
     stream.write_all(format!("{request}\n").as_bytes())?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
-    Ok(line)
+    if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Whether somebody answers at a control socket. A server that was killed leaves its socket, and may hold its locks for a moment.
+pub(crate) fn answers(path: &Path) -> bool {
+    UnixStream::connect(path).is_ok()
 }

@@ -14,7 +14,7 @@ use crate::output::Global;
 /// Front ends of a served device.
 #[derive(Debug, Args)]
 pub(crate) struct Frontends {
-    /// Serve NBD here (may be given several times)
+    /// Serve NBD here (may be given several times): 256 connections at a time, 16 of one client
     #[arg(long, value_name = "unix:PATH|ADDR:PORT")]
     nbd: Vec<Endpoint>,
     /// Serve NBD on the sockets passed by the service manager

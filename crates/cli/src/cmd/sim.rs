@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -100,7 +98,7 @@ impl RunArgs {
             Format::Table => table(std::slice::from_ref(&result)),
         };
         global.emit(&text)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if result.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
     }
 }
 
@@ -118,11 +116,6 @@ pub(crate) fn program() -> Program {
 
 /// Runs with a progress line on a terminal, until the end or Ctrl-C.
 fn watch(setup: &Setup, global: &Global) -> Result<RunResult, CliError> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let registered = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt.clone());
-    if let Err(error) = registered {
-        global.say(format!("Ctrl-C will not keep partial results: {error}"));
-    }
     let bar =
         if global.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {per_sec}") {
@@ -131,10 +124,15 @@ fn watch(setup: &Setup, global: &Global) -> Result<RunResult, CliError> {
     bar.enable_steady_tick(Duration::from_millis(200));
     let progress = |done: u64| bar.set_position(done);
     let say = |line: &str| global.say(line);
-    let control =
-        Control { interrupt: Some(&interrupt), progress: Some(&progress), say: Some(&say) };
-    let result = simulate(setup, &control);
+    global.interrupt.leaves("nothing was measured yet, so there is no result");
+    let result = global.interrupt.softly(|interrupt| {
+        let (progress, say) = (Some(&progress as _), Some(&say as _));
+        simulate(setup, &Control { interrupt: Some(interrupt), progress, say })
+    });
     bar.finish_and_clear();
+    if matches!(result, Err(SimError::Interrupted)) {
+        global.interrupt.end_if_asked();
+    }
     Ok(result?)
 }
 

@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
@@ -15,6 +13,7 @@ use onefold_study::{
 };
 use onefold_units::convert::{float, floor_u64};
 
+use crate::cmd::ssd::render;
 use crate::cmd::trace::trace_error;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -50,7 +49,7 @@ pub(crate) struct Common {
     #[arg(long = "policy", value_name = "LABEL")]
     policies: Vec<String>,
     /// Part of every workload that is run, such as 0.01; address ranges stay whole
-    #[arg(long, default_value_t = 1.0, value_name = "PART")]
+    #[arg(long, default_value_t = 1.0, value_name = "PART", value_parser = parse_part)]
     scale: f64,
 }
 
@@ -63,11 +62,21 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Most memory for the requests of one workload, which bounds such as min-alone keep
-    #[arg(long, default_value = "4GiB", value_name = "SIZE")]
-    memory: String,
+    #[arg(long, default_value = "4GiB", value_name = "SIZE", value_parser = render::parse_size)]
+    memory: u64,
+}
+
+fn parse_part(text: &str) -> Result<f64, String> {
+    let part = onefold_units::numbers::real(text);
+    part.ok_or_else(|| format!("found {text:?}, expected a number such as 0.01, or a percentage"))
 }
 
 impl Study {
+    /// Whether `-o` names the file of the result; else it is a folder.
+    pub(crate) const fn prints(&self) -> bool {
+        !matches!(self, Self::Run(_))
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         global.expect_no_trace_format()?;
@@ -183,10 +192,7 @@ impl RunArgs {
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         options.threads = self.threads.map_or(cores, usize::from);
-        options.memory_bytes = onefold_config::size(&self.memory).map_err(|problem| {
-            let text = format!("--memory is `{}`, {problem}", self.memory);
-            CliError::new(Exit::Usage, "usage::value", text).help(problem.help())
-        })?;
+        options.memory_bytes = self.memory;
         let summary = watch(&study, &options, global)?;
         tell(&summary, &options, global);
         let text = match global.format() {
@@ -195,7 +201,7 @@ impl RunArgs {
         };
         // -o is the folder here: the result itself goes to standard output.
         Global::print(&text)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
     }
 }
 
@@ -221,11 +227,6 @@ fn program() -> Program {
 
 /// Runs with a progress bar on a terminal, until the end or Ctrl-C.
 fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, CliError> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let registered = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt.clone());
-    if let Err(error) = registered {
-        global.say(format!("Ctrl-C will not keep finished results: {error}"));
-    }
     let bar = if global.shows_progress() { ProgressBar::new(1000) } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
         bar.set_style(style);
@@ -241,10 +242,13 @@ fn watch(study: &File, options: &Options, global: &Global) -> Result<Summary, Cl
         bar.set_position(floor_u64(share.unwrap_or(0.0).min(1.0) * 1000.0));
         bar.set_message(message(progress, share, watched.1.elapsed()));
     };
-    let control = Control { interrupt: Some(&interrupt), progress: Some(&show) };
-    let summary = run(study, options, &control);
+    global.interrupt.leaves("finished points are kept; the same command goes on from here");
+    let summary = global.interrupt.softly(|interrupt| {
+        let control = Control { interrupt: Some(interrupt), progress: Some(&show) };
+        run(study, options, &control).map_err(CliError::from)
+    });
     bar.finish_and_clear();
-    Ok(summary?)
+    summary
 }
 
 /// `W3 (3 of 14): 12.3 GiB, 1,234,567 requests, 2.1 M requests/s, 12 seconds left`.

@@ -29,6 +29,15 @@ pub(crate) enum Trace {
 }
 
 impl Trace {
+    /// Whether the result is text; else it is a trace.
+    pub(crate) const fn prints(&self) -> bool {
+        match self {
+            Self::Info(_) => true,
+            Self::Generate(generate) => generate.prints(),
+            Self::Convert(_) | Self::Sample(_) => false,
+        }
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         match self {

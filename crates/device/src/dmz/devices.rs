@@ -1,11 +1,16 @@
 //! The devices of a zoned volume: a zoned one, and unless its first zones are conventional a regular one, whose space is the cache.
 
+use std::ops::Range;
+
 use onefold_units::convert::{index64, u32_from};
-use onefold_units::{ZoneId, ZoneState};
+use onefold_units::{PAGE_BYTES, ZoneId, ZoneState};
 use onefold_volume::{ZoneReport as Zones, ZoneStatus};
-use onefold_zoned::{Backing, Condition, DeviceZones, Geometry, Io, IoFailed, IoKind, ZoneReport};
+use onefold_zoned::{
+    Backing, Condition, DeviceZones, Geometry, Io, IoFailed, IoKind, Layout, ZoneReport,
+};
 
 use super::DmzError;
+use crate::contents::Contents;
 use crate::volume::VolumeBacking;
 
 /// The devices of a zoned volume.
@@ -61,21 +66,25 @@ impl DmzDevices {
         bytes: &mut [u8],
     ) -> Result<(), IoFailed> {
         let device = self.device(io.device);
-        let done = match io.kind {
+        match io.kind {
             IoKind::Read => device.read(io.at, bytes),
             IoKind::Write => device.write(io.at, bytes),
             IoKind::Flush => device.flush(),
             IoKind::Reset => device.reset(zone_of(io.at, zone_blocks)),
-        };
-        done.map_err(|_| IoFailed::Error)
+        }
     }
 
-    /// What the space for metadata and random writes holds, if that is known by its looks.
-    pub(super) fn signature(&self) -> Option<(&'static str, &'static str)> {
-        match &self.cache {
-            Some(cache) => cache.signature().map(|what| ("cache", what)),
-            None => self.zoned.signature().map(|what| ("zoned device", what)),
-        }
+    /// What one of the devices holds, and which.
+    pub(super) fn contents(&self, geometry: &Geometry) -> Option<(&'static str, Contents)> {
+        let sets = Layout::new(geometry, geometry.zones()).map(|layout| {
+            let sets = (0..2).map(|set| layout.set_block(geometry, set));
+            let bytes = u64::from(layout.metadata_blocks) * PAGE_BYTES;
+            sets.map(|at| at * PAGE_BYTES..at * PAGE_BYTES + bytes).collect()
+        });
+        let written: Vec<Range<u64>> = sets.unwrap_or_default();
+        let cache = || self.cache.as_ref()?.contents(&written).map(|what| ("cache", what));
+        let zoned = || self.zoned.contents(&written).map(|what| ("zoned device", what));
+        cache().or_else(zoned)
     }
 
     /// Ends all devices in good order.
@@ -112,34 +121,26 @@ pub(super) struct Looked {
     zones: Vec<ZoneStatus>,
 }
 
-impl Looked {
-    /// Whether a sequential zone holds data, whatever it is.
-    pub(super) fn zones_in_use(&self) -> bool {
-        let sequential = || self.zones.iter().filter(|zone| !zone.conventional);
-        sequential().any(|zone| !matches!(zone.state, ZoneState::Empty | ZoneState::Offline))
-    }
-}
-
 impl Backing for Looked {
     fn read(&mut self, device: usize, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).read(at, bytes).map_err(|_| IoFailed::Error)
+        self.devices.device(device).read(at, bytes)
     }
 
     fn write(&mut self, device: usize, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).write(at, bytes).map_err(|_| IoFailed::Error)
+        self.devices.device(device).write(at, bytes)
     }
 
     fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
         let device = u32_from(device);
-        self.devices.device(device).flush().map_err(|_| IoFailed::Error)
+        self.devices.device(device).flush()
     }
 
     fn reset(&mut self, device: usize, at: u64) -> Result<(), IoFailed> {
         let device = u32_from(device);
         let zone = zone_of(at, self.geometry.zone_blocks());
-        self.devices.device(device).reset(zone).map_err(|_| IoFailed::Error)
+        self.devices.device(device).reset(zone)
     }
 
     fn report(&mut self, _: usize, at: u64) -> Result<ZoneReport, IoFailed> {

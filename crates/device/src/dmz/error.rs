@@ -4,6 +4,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_zoned::{GeometryError, MountError};
 use thiserror::Error;
 
+use crate::contents::Contents;
 use crate::volume::VolumeError;
 
 /// Why a zoned volume of policy `dmz` cannot be made, opened or closed.
@@ -86,7 +87,7 @@ pub enum DmzError {
         /// Which device.
         device: &'static str,
         /// What it looks like.
-        what: &'static str,
+        what: Contents,
     },
     /// A device could not be opened, asked or closed.
     #[error(transparent)]

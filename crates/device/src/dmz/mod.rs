@@ -173,7 +173,9 @@ impl DmzVolume {
         if !state.fallen {
             state.volume.close(now);
         }
-        while !state.fallen && !state.volume.is_frozen() && !state.volume.is_closed() {
+        // A device that takes no metadata is not waited for.
+        let is_vain = |state: &State| state.volume.is_frozen() || state.volume.stalled().is_some();
+        while !state.fallen && !is_vain(&state) && !state.volume.is_closed() {
             shared.turn(&mut state);
             state = shared.wait(state);
         }

@@ -76,13 +76,10 @@ impl DmzDevices {
     /// A device holds something and `force` is not given, or no volume fits. Nothing was changed then.
     pub fn format(&self, name: &str, force: bool) -> Result<DmzMade, DmzError> {
         let mut looked = self.look()?;
-        if let Some((device, what)) = self.signature().filter(|_| !force) {
+        let geometry = looked.geometry.clone();
+        if !force && let Some((device, what)) = self.contents(&geometry) {
             return Err(DmzError::Holds { device, what });
         }
-        if looked.zones_in_use() && !force {
-            return Err(DmzError::Holds { device: "zoned device", what: "data in zones" });
-        }
-        let geometry = looked.geometry.clone();
         let identity = new_identity(name, geometry.devices())?;
         let layout = format(&mut looked, &geometry, &identity)?;
         Ok(DmzMade { geometry, layout, identity })

@@ -155,10 +155,11 @@ fn apart(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     apart
 }
 
-pub(super) const fn status(failure: Failure) -> Status {
+pub(super) fn status(failure: Failure) -> Status {
     match failure {
         Failure::NoSpace => Status::NoSpace,
         Failure::ReadOnly => Status::Poisoned,
-        Failure::Media => Status::MediaError,
+        Failure::Device(why) => Status::from(why),
+        Failure::Damaged => Status::MediaError,
     }
 }

@@ -19,7 +19,7 @@ use counters::{Counters, Ended, Retired};
 pub use onefold_buffer::AreaStats;
 use recorder::Finished;
 pub use recorder::{RecordCounts, Recorded, Recorder};
-pub use stats::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
+pub use stats::{DeviceSnapshot, DeviceStats, ImageSnapshot, VolumeSnapshot};
 
 use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
 

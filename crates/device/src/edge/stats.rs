@@ -5,6 +5,8 @@ use std::time::Duration;
 use onefold_buffer::AreaStats;
 use onefold_units::CauseCounts;
 
+use crate::media::Held;
+
 /// Numbers of a volume, taken at one moment. Everything counts from its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VolumeSnapshot {
@@ -46,11 +48,38 @@ pub struct VolumeSnapshot {
     pub events: Vec<(&'static str, u64)>,
 }
 
+/// How the host treats the file under a device, taken at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImageSnapshot {
+    /// What keeps writes from it, if something does.
+    pub held: Option<Held>,
+    /// Bytes in memory that it did not take.
+    pub waiting_bytes: u64,
+    /// Requests that were refused because it takes no writes.
+    pub refused_requests: u64,
+    /// Reads that failed, after a few attempts each.
+    pub failed_reads: u64,
+    /// Writes that failed, after a few attempts each.
+    pub failed_writes: u64,
+    /// Synchronisations that failed.
+    pub failed_syncs: u64,
+}
+
+impl ImageSnapshot {
+    /// One word for how it is.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        self.held.map_or("ok", Held::name)
+    }
+}
+
 /// Numbers of a device, taken at one moment. Everything counts from the opening of the device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceSnapshot {
     /// Numbers of the volume, if it is one.
     pub volume: Option<VolumeSnapshot>,
+    /// How the host treats its file, if it is in one.
+    pub image: Option<ImageSnapshot>,
     /// Whether the numbers of flash and buffer are those of a device: a volume need not lie on one.
     pub flash: bool,
     /// Bytes the host wrote.

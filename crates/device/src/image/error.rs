@@ -9,6 +9,8 @@ use onefold_ssd::BuildError;
 use onefold_ssd::zns::{ZnsError, ZnsRecoverError};
 use thiserror::Error;
 
+use crate::media::Held;
+
 /// Errors of making, opening and closing an image.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -127,11 +129,19 @@ pub enum DeviceError {
         /// What the device said.
         source: onefold_ssd::SsdError,
     },
-    /// The device stopped after an error of its file.
+    /// The file did not take all that was written: it counts as not cleanly shut down.
     #[error(
-        "{path} stopped after an error of the file under it and was not closed cleanly; make room or \
-         replace the disk, then open it again"
+        "{path} could not be closed cleanly: {held}; what was not flushed is lost, as in a power cut. Make room or replace \
+         the disk, then open it again"
     )]
+    Held {
+        /// Where.
+        path: PathBuf,
+        /// What keeps writes from it.
+        held: Held,
+    },
+    /// The device stopped after a fault of its own.
+    #[error("{path} stopped after an internal error and was not closed cleanly; open it again")]
     Poisoned {
         /// Where.
         path: PathBuf,

@@ -175,9 +175,9 @@ impl Image {
         let bytes = label.encode().ok_or_else(|| long_config(&label.config))?;
         let offset = (generation % 2) * u64_from(LABEL_BYTES);
         let write = || {
-            self.backing.sync()?;
+            self.backing.sync_for_good()?;
             self.backing.write_at(offset, &bytes)?;
-            self.backing.sync()
+            self.backing.sync_for_good()
         };
         write().map_err(io_error(&self.path, "write the label of"))?;
         self.label = label;

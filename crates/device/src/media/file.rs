@@ -4,13 +4,14 @@
 //!    is programmed, blank, or torn in its spare area, as a power cut would.
 //! 2. An area of zeroes in the file is erased: a new image is one hole.
 //! 3. Erases take effect as `erases` says; a superblock is programmed only when its erase is done.
-//! 4. After a failed access nothing is written any more: what the file holds is unknown.
+//! 4. Nothing that is written fails for the FTL: what the file does not take waits in memory, in order, and is read from
+//!    there (`backlog`). Who runs the device lets nothing change it meanwhile (`drain`), and calls nothing durable.
 //! 5. Programs may wait to be written together (`runs`), until a synchronisation at the latest.
 //! 6. While synchronisations are postponed, one that is owed happens before anything else is written
 //!    but the synchronisation mark, which may always be older than the data.
+//! 7. After a failed synchronisation nothing is written to the file any more: what it holds of the data before is unknown.
 
 use std::io;
-use std::sync::Arc;
 
 use onefold_format::SyncMark;
 use onefold_nand::{
@@ -19,9 +20,11 @@ use onefold_nand::{
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Ppn, SuperblockId};
 
-use super::erases::{Erases, Step};
+use super::backlog::Step;
+use super::erases::{self, Erases};
+use super::held::Held;
 use super::runs::{Run, Runs};
-use crate::backing::Backing;
+use super::store::Store;
 use crate::image::{FileLayout, Image};
 
 /// A synchronisation that happens outside the device's lock.
@@ -37,7 +40,7 @@ type PostponedMark = Option<[u8; SyncMark::BYTES]>;
 /// Keeps a flash array and NVRAM in an image file.
 #[derive(Debug)]
 pub struct FileMedia {
-    backing: Arc<Backing>,
+    store: Store,
     layout: FileLayout,
     geometry: Geometry,
     erases: Erases,
@@ -50,7 +53,6 @@ pub struct FileMedia {
     /// One was asked for and postponed.
     owed: bool,
     mark: PostponedMark,
-    failed: Option<i32>,
 }
 
 impl FileMedia {
@@ -63,7 +65,7 @@ impl FileMedia {
     /// The array of a part of an image: what is synchronised, erased and waits is told of each part by itself.
     pub(crate) fn on(image: &Image, layout: FileLayout, geometry: Geometry) -> Self {
         Self {
-            backing: image.backing(),
+            store: Store::new(image.backing()),
             layout,
             geometry,
             erases: Erases::new(index(geometry.superblocks())),
@@ -72,14 +74,26 @@ impl FileMedia {
             postpones: false,
             owed: false,
             mark: None,
-            failed: None,
         }
     }
 
-    /// Error number of the access that failed, if one did.
+    /// What keeps writes from the file, if something does.
     #[must_use]
-    pub const fn failed(&self) -> Option<i32> {
-        self.failed
+    pub const fn held(&self) -> Option<Held> {
+        self.store.held()
+    }
+
+    /// The file and how it was treated by the host.
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Brings to the file what it did not take before.
+    ///
+    /// # Errors
+    /// It still does not take it. Nothing is lost by that, and it may be tried again.
+    pub fn drain(&mut self) -> Result<(), Held> {
+        self.store.drain()
     }
 
     /// From now on the last synchronisation, and the mark after it, waits for the caller.
@@ -95,121 +109,103 @@ impl FileMedia {
         (Ticket(self.syncs), self.mark.take())
     }
 
+    /// Ends that without the caller, who cannot go on: what was postponed happens now, or waits with everything else.
+    pub(crate) fn sync_after_all(&mut self) {
+        self.postpones = false;
+        self.pay();
+    }
+
     /// The newest ticket.
     pub(crate) const fn newest_ticket(&self) -> Ticket {
         Ticket(self.syncs)
     }
 
     /// The file was synchronised, which began at `ticket`.
-    pub(crate) fn synced(&mut self, ticket: Ticket, mark: PostponedMark) -> Result<(), MediaError> {
-        self.advance_erases(ticket)?;
-        match mark {
-            Some(mark) => self.write_nvram(MARK_OFFSET, &mark),
-            None => Ok(()),
+    pub(crate) fn synced(&mut self, ticket: Ticket, mark: PostponedMark) {
+        self.advance_erases(ticket);
+        if let Some(mark) = mark {
+            self.store.write(self.layout.nvram + MARK_OFFSET, &mark);
         }
+    }
+
+    /// The caller's synchronisation failed (invariant 7).
+    pub(crate) fn sync_failed(&mut self, error: &io::Error) -> Held {
+        self.store.sync_failed(error)
     }
 
     /// Does what was postponed, because something else is about to be written (invariant 6).
-    fn pay(&mut self) -> Result<(), MediaError> {
+    fn pay(&mut self) {
         if !self.owed {
-            return Ok(());
+            return;
         }
         self.owed = false;
-        self.sync_now()?;
-        match self.mark.take() {
-            Some(mark) => self.write_nvram(MARK_OFFSET, &mark),
-            None => Ok(()),
+        self.sync_now();
+        if let Some(mark) = self.mark.take() {
+            self.store.write(self.layout.nvram + MARK_OFFSET, &mark);
         }
     }
 
-    /// Notes that an access failed, here or in the caller's own synchronisation.
-    pub(crate) fn fail(&mut self, error: &io::Error) -> MediaError {
-        let errno = error.raw_os_error().unwrap_or(0);
-        self.failed = Some(errno);
-        MediaError::Backing { errno }
-    }
-
-    /// Brings all erases to the file; for a clean shutdown.
-    pub(crate) fn settle(&mut self) -> Result<(), MediaError> {
+    /// Brings everything to the file, erases included; for a clean shutdown.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub(crate) fn settle(&mut self) -> Result<(), Held> {
+        self.drain()?;
         while !self.erases.is_empty() {
-            self.sync_now()?;
+            self.sync_now();
+            self.drain()?;
         }
         Ok(())
-    }
-
-    fn usable(&self) -> Result<(), MediaError> {
-        self.failed.map_or(Ok(()), |errno| Err(MediaError::Backing { errno }))
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediaError> {
-        self.usable()?;
-        self.backing.write_at(offset, bytes).map_err(|error| self.fail(&error))
     }
 
     /// Invariant 1: data first.
-    fn write_run(&mut self, run: Run) -> Result<(), MediaError> {
-        self.write(self.layout.unit(run.first), &run.data)?;
-        self.write(self.layout.spare(run.first), &run.spares)?;
+    fn write_run(&mut self, run: Run) {
+        self.store.write(self.layout.unit(run.first), &run.data);
+        self.store.write(self.layout.spare(run.first), &run.spares);
         self.runs.recycle(run);
-        Ok(())
     }
 
-    /// Writes everything that waits.
-    fn write_runs(&mut self) -> Result<(), MediaError> {
+    /// Writes everything that waits to be written together.
+    fn write_runs(&mut self) {
         while let Some(run) = self.runs.take_oldest() {
-            self.write_run(run)?;
+            self.write_run(run);
         }
-        Ok(())
     }
 
-    fn load(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
-        self.backing.read_at(offset, bytes).map_err(|error| self.fail(&error))
-    }
-
-    fn sync_now(&mut self) -> Result<(), MediaError> {
-        self.write_runs()?;
-        self.usable()?;
+    fn sync_now(&mut self) {
+        self.write_runs();
         self.syncs += 1;
         let ticket = Ticket(self.syncs);
-        self.backing.sync().map_err(|error| self.fail(&error))?;
-        self.advance_erases(ticket)
+        self.store.put(Step::Sync);
+        self.advance_erases(ticket);
     }
 
-    fn advance_erases(&mut self, ended: Ticket) -> Result<(), MediaError> {
-        self.usable()?;
+    fn advance_erases(&mut self, ended: Ticket) {
         for step in self.erases.advance(ended.0, self.syncs) {
             match step {
-                Step::Head(superblock) => {
-                    self.write(self.layout.head(superblock), &[0; HEAD_BYTES])?;
+                erases::Step::Head(superblock) => {
+                    self.store.write(self.layout.head(superblock), &[0; HEAD_BYTES]);
                 }
-                Step::Contents(superblock) => self.clear(superblock)?,
+                erases::Step::Contents(superblock) => self.clear(superblock),
             }
         }
-        Ok(())
     }
 
-    fn clear(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
+    fn clear(&mut self, superblock: SuperblockId) {
         let first = self.geometry.ppn(superblock, 0);
         let slots = self.layout.slots;
-        let spare = self.layout.spare(first);
         // Without spare areas the data means nothing. Its blocks stay: giving them back would make
         // the next program of each page allocate file and page cache anew, the better half of its
         // cost.
-        let cleared = self.backing.zero(spare, slots * u64_from(SPARE_BYTES));
-        cleared.map_err(|error| self.fail(&error))
+        self.store
+            .put(Step::Zero { at: self.layout.spare(first), len: slots * u64_from(SPARE_BYTES) });
     }
 
     /// Sees to it that a superblock may be programmed (invariant 3).
-    fn finish_erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
+    fn finish_erase(&mut self, superblock: SuperblockId) {
         while self.erases.is_waiting(superblock) {
-            self.sync_now()?;
+            self.sync_now();
         }
-        Ok(())
-    }
-
-    fn write_nvram(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediaError> {
-        let at = self.nvram_offset(offset, bytes.len())?;
-        self.write(at, bytes)
     }
 
     fn nvram_offset(&self, offset: u64, len: usize) -> Result<u64, MediaError> {
@@ -229,21 +225,24 @@ impl Media for FileMedia {
     const STORES: bool = true;
 
     fn program(&mut self, first: Ppn, spares: &[Spare], data: &[u8]) -> Result<(), MediaError> {
-        self.pay()?;
-        self.finish_erase(self.superblock_of(first))?;
+        self.pay();
+        self.finish_erase(self.superblock_of(first));
         let superblock = self.superblock_of(first);
         if !data.is_empty() {
             let run = self.runs.add(superblock, first, spares, data);
-            return run.map_or(Ok(()), |run| self.write_run(run));
+            if let Some(run) = run {
+                self.write_run(run);
+            }
+            return Ok(());
         }
         if let Some(run) = self.runs.take(superblock) {
-            self.write_run(run)?;
+            self.write_run(run);
         }
         // Slots without bytes read as zeroes, whatever lay there before the erase.
         let len = u64_from(spares.len()) * self.layout.unit_bytes;
-        let unit = self.layout.unit(first);
-        self.backing.zero(unit, len).map_err(|error| self.fail(&error))?;
-        self.write(self.layout.spare(first), spares.as_flattened())
+        self.store.put(Step::Zero { at: self.layout.unit(first), len });
+        self.store.write(self.layout.spare(first), spares.as_flattened());
+        Ok(())
     }
 
     fn read(&mut self, ppn: Ppn, data: &mut [u8]) -> Result<Spare, MediaError> {
@@ -256,14 +255,14 @@ impl Media for FileMedia {
         }
         let mut spare = [0; SPARE_BYTES];
         if !self.erases.is_waiting(superblock) {
-            self.load(self.layout.spare(ppn), &mut spare)?;
+            self.store.load(self.layout.spare(ppn), &mut spare)?;
         }
         if spare == [0; SPARE_BYTES] {
             data.fill(0);
             return Ok(ERASED_SPARE);
         }
         if !data.is_empty() {
-            self.load(self.layout.unit(ppn), data)?;
+            self.store.load(self.layout.unit(ppn), data)?;
         }
         Ok(spare)
     }
@@ -274,19 +273,20 @@ impl Media for FileMedia {
             return Ok(vec![ERASED_SPARE; slots]);
         }
         if let Some(run) = self.runs.take(superblock) {
-            self.write_run(run)?;
+            self.write_run(run);
         }
         let mut bytes = vec![0; slots * SPARE_BYTES];
         let first = self.geometry.ppn(superblock, 0);
-        self.load(self.layout.spare(first), &mut bytes)?;
+        self.store.load(self.layout.spare(first), &mut bytes)?;
         let (spares, _) = bytes.as_chunks::<SPARE_BYTES>();
         Ok(spares.iter().map(|spare| erased_if_blank(*spare)).collect())
     }
 
     fn program_head(&mut self, superblock: SuperblockId, head: &Head) -> Result<(), MediaError> {
-        self.pay()?;
-        self.finish_erase(superblock)?;
-        self.write(self.layout.head(superblock), head)
+        self.pay();
+        self.finish_erase(superblock);
+        self.store.write(self.layout.head(superblock), head);
+        Ok(())
     }
 
     fn read_head(&mut self, superblock: SuperblockId) -> Result<Head, MediaError> {
@@ -294,21 +294,21 @@ impl Media for FileMedia {
             return Ok(ERASED_HEAD);
         }
         let mut head = [0; HEAD_BYTES];
-        self.load(self.layout.head(superblock), &mut head)?;
+        self.store.load(self.layout.head(superblock), &mut head)?;
         Ok(if head == [0; HEAD_BYTES] { ERASED_HEAD } else { head })
     }
 
     fn erase(&mut self, superblock: SuperblockId) -> Result<(), MediaError> {
-        self.usable()?;
-        self.pay()?;
+        self.pay();
         if let Some(run) = self.runs.take(superblock) {
-            self.write_run(run)?;
+            self.write_run(run);
         }
         self.erases.ask(superblock, self.syncs);
         Ok(())
     }
 
     fn nvram_write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediaError> {
+        let at = self.nvram_offset(offset, bytes.len())?;
         if self.owed
             && offset == MARK_OFFSET
             && let Ok(mark) = bytes.try_into()
@@ -316,23 +316,29 @@ impl Media for FileMedia {
             self.mark = Some(mark);
             return Ok(());
         }
-        self.pay()?;
-        self.write_nvram(offset, bytes)
+        self.pay();
+        self.store.write(at, bytes);
+        Ok(())
     }
 
     fn nvram_read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), MediaError> {
         let at = self.nvram_offset(offset, bytes.len())?;
-        self.load(at, bytes)
+        self.store.load(at, bytes)
     }
 
     fn sync(&mut self) -> Result<(), MediaError> {
-        self.pay()?;
+        self.pay();
         if self.postpones {
-            self.write_runs()?;
+            self.write_runs();
             self.owed = true;
-            return self.usable();
+        } else {
+            self.sync_now();
         }
-        self.sync_now()
+        Ok(())
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.store.held().is_some()
     }
 }
 

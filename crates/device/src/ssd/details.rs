@@ -9,8 +9,8 @@ use onefold_ssd::{HostStats, Ssd};
 use onefold_units::convert::{float, u64_from};
 use onefold_units::{Cause, Lpn, PAGE_BYTES};
 
-use super::SsdDevice;
-use crate::edge::{DeviceSnapshot, DeviceStats};
+use super::{SsdDevice, State};
+use crate::edge::{DeviceSnapshot, DeviceStats, ImageSnapshot};
 
 /// Bins of [`SsdDetails::valid_histogram`].
 const BINS: usize = 20;
@@ -76,11 +76,33 @@ impl SsdDevice {
         self.shared.state().ssd.as_ref().map(SsdDetails::of)
     }
 
+    /// How the host treats the image. Once it takes writes again, it takes the next request that changes something to
+    /// notice. `None` once the device is closed.
+    #[must_use]
+    pub fn image(&self) -> Option<ImageSnapshot> {
+        self.shared.state().image()
+    }
+
     /// What the buffer counted since the device was opened; `None` without one, or once the device
     /// is closed.
     #[must_use]
     pub fn buffer_stats(&self) -> Option<Stats> {
         self.shared.state().ssd.as_ref()?.buffer_stats()
+    }
+}
+
+impl State {
+    fn image(&self) -> Option<ImageSnapshot> {
+        let media = self.ssd.as_ref()?.ftl().nand().media();
+        let failures = media.store().failures();
+        Some(ImageSnapshot {
+            held: media.held(),
+            waiting_bytes: media.store().waiting_bytes(),
+            refused_requests: self.watch.refused_ever(),
+            failed_reads: failures.reads,
+            failed_writes: failures.writes,
+            failed_syncs: failures.syncs,
+        })
     }
 }
 
@@ -102,6 +124,7 @@ impl DeviceStats for SsdDevice {
         let remap = ssd.ftl().remap_stats();
         Some(DeviceSnapshot {
             volume: None,
+            image: state.image(),
             flash: true,
             remap_pages: [remap.remapped, remap.copied, remap.skipped]
                 .map(|units| units * unit_pages),

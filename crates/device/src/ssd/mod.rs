@@ -8,21 +8,22 @@
 //!    connection it came (frontends.md, E1).
 //! 2. Nobody holds the lock of the device while waiting for one, so other requests go on; all that
 //!    wait for the same share one.
-//! 3. After a failed access to the file the device answers `Poisoned` until it is opened again.
+//! 3. What the file does not take waits in memory (`FileMedia`). Meanwhile reads go on, requests that change something or
+//!    make it durable are refused before they do anything, and each of them tries the file again first.
+//! 4. After a failed synchronisation nothing is changed until the device is opened again, and reads go on.
 
 mod control;
 mod details;
+mod hold;
 mod open;
 mod remap;
 mod snapshots;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use onefold_ftl::FtlError;
-use onefold_nand::MediaError;
-use onefold_ssd::{Command, Payload, Ssd, SsdError};
+use onefold_ssd::{Command, Payload, Ssd};
 use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, Op, Status};
 
@@ -37,6 +38,7 @@ use snapshots::Snapshots;
 
 use crate::backing::Backing;
 use crate::block::{BlockDevice, Due, Extent};
+use crate::host_watch::HostWatch;
 use crate::image::{DeviceError, Image};
 use crate::media::{FileMedia, Ticket};
 
@@ -58,13 +60,19 @@ struct State {
     image: Image,
     /// Time of the last command: submission times never decrease.
     now: Nanos,
+    /// What people were told of the host.
+    watch: HostWatch,
 }
 
 struct Shared {
     state: Mutex<State>,
     /// The last ticket that a synchronisation of the file covers.
     synced: Mutex<Ticket>,
+    /// The device is closed, or a panic left it in an unknown state.
     poisoned: AtomicBool,
+    /// Whether requests wait for room on the host, and what wakes them early.
+    waits_for_room: Mutex<bool>,
+    wake: Condvar,
     backing: Arc<Backing>,
     size: u64,
     uuid: [u8; 16],
@@ -106,20 +114,38 @@ impl SsdDevice {
         }
         let now = self.shared.now(state.now);
         self.shared.poisoned.store(true, Relaxed);
-        let down = ssd.shut_down(now).and_then(|()| {
-            ssd.ftl_mut().nand_mut().media_mut().settle().map_err(|e| FtlError::from(e).into())
-        });
+        let down = ssd.shut_down(now);
+        let settled = ssd.ftl_mut().nand_mut().media_mut().settle();
+        if let Err(held) = settled {
+            return Err(DeviceError::Held { path, held });
+        }
         down.map_err(|source| DeviceError::Close { path, source })?;
         state.image.write_label(true)
     }
 
-    fn submit(&self, command: &Command, payload: Payload<'_>) -> Result<Due, Status> {
+    fn read_range(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        let command = Command::new(Op::Read, offset, u64_from(buf.len()));
+        let mut state = self.shared.usable()?;
+        let done = self.shared.submit(&mut state, &command, Payload::Read(buf));
+        state.look();
+        done
+    }
+
+    fn change<'a>(
+        &self,
+        command: &Command,
+        payload: impl Fn() -> Payload<'a>,
+    ) -> Result<Due, Status> {
         let shared = &*self.shared;
-        let due = if command.fua {
-            shared.submit_durably(command, payload)?
-        } else {
-            shared.submit(&mut *shared.usable()?, command, payload)?
-        };
+        let due = shared.when_there_is_room(|| {
+            if command.fua {
+                return shared.submit_durably(command, payload());
+            }
+            let mut state = shared.admit()?;
+            let done = shared.submit(&mut state, command, payload());
+            state.look();
+            done
+        })?;
         if command.op == Op::Write {
             shared.host_written.fetch_add(command.len, Relaxed);
         }
@@ -165,7 +191,7 @@ impl Shared {
     ) -> Result<Due, Status> {
         let now = self.tick(state);
         let done = state.ssd()?.submit(now, command, payload);
-        Ok(self.due(done.map_err(|error| self.judge(&error))?.at))
+        Ok(self.due(done.map_err(|error| error.status())?.at))
     }
 
     /// The time of the next command.
@@ -182,20 +208,6 @@ impl Shared {
         }
     }
 
-    /// The status of an error; poisons the device if its file failed.
-    fn judge(&self, error: &SsdError) -> Status {
-        if let SsdError::Ftl(FtlError::Media(MediaError::Backing { .. })) = error {
-            self.poison(error);
-        }
-        error.status()
-    }
-
-    fn poison(&self, error: &dyn std::fmt::Display) {
-        if !self.poisoned.swap(true, Relaxed) {
-            tracing::error!(%error, "the image file failed; the device stops until it is reopened");
-        }
-    }
-
     /// Executes a flush or a FUA write and waits until what it wrote is durable.
     fn submit_durably(&self, command: &Command, payload: Payload<'_>) -> Result<Due, Status> {
         self.durably(|state| self.submit(state, command, payload))
@@ -206,26 +218,37 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut State) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut state = self.usable()?;
+        let mut state = self.admit()?;
         state.media()?.postpone_sync();
         let done = work(&mut state);
-        let (ticket, mark) = state.media()?.begin_sync();
-        let done = done?;
+        let media = state.media()?;
+        // A flush promises nothing of what is still in memory.
+        let drained = media.drain().map_err(|held| E::from(held.status()));
+        let done = match drained.and(done) {
+            Ok(done) => done,
+            Err(error) => {
+                media.sync_after_all();
+                state.look();
+                return Err(error);
+            }
+        };
+        let (ticket, mark) = media.begin_sync();
         drop(state);
         let synced = self.sync_file(ticket);
         let mut state = self.state();
         let media = state.media()?;
         let ended = match synced {
-            Ok(()) => media.synced(ticket, mark),
-            Err(error) => Err(media.fail(&error)),
-        };
-        match ended {
-            Ok(()) => Ok(done),
+            Ok(()) => {
+                media.synced(ticket, mark);
+                Ok(done)
+            }
             Err(error) => {
-                self.poison(&error);
+                media.sync_failed(&error);
                 Err(Status::MediaError.into())
             }
-        }
+        };
+        state.look();
+        ended
     }
 
     /// Waits until a synchronisation covers `ticket` (invariants 1 and 2).
@@ -236,7 +259,7 @@ impl Shared {
         }
         // Everything that waits for the lock by now has its ticket and is covered.
         let newest = self.state().media().map_or(ticket, |media| media.newest_ticket());
-        self.backing.sync()?;
+        self.backing.sync_for_good()?;
         *synced = newest;
         Ok(())
     }
@@ -244,15 +267,12 @@ impl Shared {
     fn flush(&self) -> Result<Due, Status> {
         let begin = Instant::now();
         let covered = self.unflushed.load(Relaxed);
-        let result = self.submit_durably(&Command::new(Op::Flush, 0, 0), Payload::None);
-        match &result {
-            Ok(_) => {
-                // Two flushes at once may have seen the same bytes.
-                let less = |bytes: u64| Some(bytes.saturating_sub(covered));
-                let _ = self.unflushed.fetch_update(Relaxed, Relaxed, less);
-            }
-            // What is durable is unknown from now on (frontends.md, E7).
-            Err(status) => self.poison(&format_args!("a flush failed with {status:?}")),
+        let command = Command::new(Op::Flush, 0, 0);
+        let result = self.when_there_is_room(|| self.submit_durably(&command, Payload::None));
+        if result.is_ok() {
+            // Two flushes at once may have seen the same bytes.
+            let less = |bytes: u64| Some(bytes.saturating_sub(covered));
+            let _ = self.unflushed.fetch_update(Relaxed, Relaxed, less);
         }
         let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.flush_ns.store(took, Relaxed);
@@ -276,14 +296,13 @@ impl BlockDevice for SsdDevice {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
-        let len = u64_from(buf.len());
-        self.submit(&Command::new(Op::Read, offset, len), Payload::Read(buf))
+        self.read_range(offset, buf)
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
         let len = u64_from(data.len());
         let command = Command { fua, ..Command::new(Op::Write, offset, len) };
-        let due = self.submit(&command, Payload::Write(data))?;
+        let due = self.change(&command, || Payload::Write(data))?;
         self.unflushed(len, fua);
         Ok(due)
     }
@@ -293,7 +312,7 @@ impl BlockDevice for SsdDevice {
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
-        self.submit(&Command::new(Op::Trim, offset, len), Payload::None)
+        self.change(&Command::new(Op::Trim, offset, len), || Payload::None)
     }
 
     /// The device deallocates whole units whether or not it may: they read as zeroes either way,
@@ -306,7 +325,7 @@ impl BlockDevice for SsdDevice {
         fua: bool,
     ) -> Result<Due, Status> {
         let command = Command::new(Op::WriteZeroes, offset, len);
-        let due = self.submit(&command, Payload::Zeroes)?;
+        let due = self.change(&command, || Payload::Zeroes)?;
         if fua { Ok(due.max(self.flush()?)) } else { Ok(due) }
     }
 
@@ -318,6 +337,14 @@ impl BlockDevice for SsdDevice {
         let ssd = state.ssd.as_ref().ok_or(Status::Poisoned)?;
         let (mapped, len) = ssd.extent(offset, len.min(EXTENT_MAX));
         Ok(Extent { len, mapped })
+    }
+
+    fn waits(&self, op: Op) -> bool {
+        op != Op::Read && self.shared.waits_for_room()
+    }
+
+    fn stop_waiting(&self) {
+        self.shared.stop_waiting();
     }
 
     fn control(&self) -> Option<Box<dyn BlockDevice>> {

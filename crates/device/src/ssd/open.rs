@@ -1,7 +1,7 @@
 //! Opening the device of an image.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use onefold_ftl::{OnLogDamage, RecoveryReport};
@@ -9,6 +9,7 @@ use onefold_ssd::{Ssd, SsdConfig};
 use onefold_units::Nanos;
 
 use super::{Latency, Shared, Slots, Snapshots, SsdDevice, State, give_up};
+use crate::host_watch::HostWatch;
 use crate::image::{DeviceError, Image};
 use crate::media::FileMedia;
 
@@ -21,19 +22,27 @@ pub struct OpenOptions {
     /// Whether a page of the remap log that cannot be read and that nothing replaces is accepted: units
     /// that it may be about are lost then, for good, and the device opens. Otherwise it does not.
     pub accept_loss: bool,
+    /// Whether writes and flushes wait for room while the file system under the image is full. Otherwise they fail.
+    pub waits_for_room: bool,
 }
 
 impl OpenOptions {
     /// Answers by `latency`.
     #[must_use]
     pub const fn new(latency: Latency) -> Self {
-        Self { latency, accept_loss: false }
+        Self { latency, accept_loss: false, waits_for_room: false }
     }
 
     /// The same, accepting the loss of what a damaged page of the remap log may be about.
     #[must_use]
     pub const fn accepting_loss(self) -> Self {
         Self { accept_loss: true, ..self }
+    }
+
+    /// The same, waiting for room on the host.
+    #[must_use]
+    pub const fn waiting_for_room(self) -> Self {
+        Self { waits_for_room: true, ..self }
     }
 }
 
@@ -75,12 +84,19 @@ impl SsdDevice {
         image.begin_use(&config)?;
         let snapshots = Snapshots::open(&mut ssd)
             .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
+        let (uuid, backing) = (image.label().uuid, image.backing());
+        let size = ssd.capacity();
+        let watch = HostWatch::new(image.path().to_owned());
+        let mut state = State { ssd: Some(ssd), image, now: Nanos::ZERO, watch };
+        state.look();
         let shared = Shared {
             synced: Mutex::default(),
             poisoned: AtomicBool::new(false),
-            backing: image.backing(),
-            size: ssd.capacity(),
-            uuid: image.label().uuid,
+            waits_for_room: Mutex::new(options.waits_for_room),
+            wake: Condvar::new(),
+            backing,
+            size,
+            uuid,
             latency: options.latency,
             recovery: begin.elapsed(),
             start: Instant::now(),
@@ -89,7 +105,7 @@ impl SsdDevice {
             flush_ns: AtomicU64::new(0),
             slots: Slots::default(),
             snapshots,
-            state: Mutex::new(State { ssd: Some(ssd), image, now: Nanos::ZERO }),
+            state: Mutex::new(state),
         };
         let device = Self { shared: Arc::new(shared) };
         Ok(Opened { device, recovery, was_clean, buffer_made_volatile })

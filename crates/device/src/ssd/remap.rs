@@ -7,6 +7,7 @@ use onefold_format::{
     RemapVector, ReplyContent, SnapshotCommand, Topology, VectorRange,
 };
 use onefold_ftl::{RemapOptions, RemapOutcome, RemapRange};
+use onefold_ssd::SsdError;
 use onefold_units::convert::narrow;
 use onefold_units::{Lpn, PAGE_BYTES, Status};
 
@@ -40,12 +41,18 @@ impl Refusal {
     }
 }
 
+impl From<SsdError> for Refusal {
+    fn from(error: SsdError) -> Self {
+        Self::new(error.status(), error)
+    }
+}
+
 impl From<Status> for Refusal {
     fn from(status: Status) -> Self {
         let text = match status {
-            Status::Poisoned => "the device stopped after an error, or is closed",
-            Status::NoSpace => "the device has no room left",
-            Status::MediaError => "the medium failed",
+            Status::Poisoned => "the device is closed, or changes nothing until it is opened again",
+            Status::NoSpace => "the file system of the host has no room",
+            Status::MediaError => "the file under the device failed",
             Status::Ok | Status::InvalidField => "the command is not possible",
         };
         Self::new(status, text)
@@ -129,16 +136,12 @@ impl Shared {
             let ranges = ranges(vector, per, self.size / PAGE_BYTES)?;
             let now = self.tick(state);
             let done = state.ssd()?.remap(now, &ranges, options);
-            let done = done.map_err(|error| self.refuse(&error))?;
-            state.ssd()?.settle(now).map_err(|error| self.refuse(&error))?;
+            let done = done?;
+            state.ssd()?.settle(now)?;
             Ok::<_, Refusal>((done.outcomes, narrow(per), self.due(done.at)))
         })?;
         let results = done.iter().map(|outcome| result(outcome, per)).collect();
         Ok((reply(Status::Ok, vector.cmd_id, ReplyContent::Results(results)), due))
-    }
-
-    pub(crate) fn refuse(&self, error: &onefold_ssd::SsdError) -> Refusal {
-        Refusal::new(self.judge(error), error)
     }
 }
 

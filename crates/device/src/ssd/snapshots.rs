@@ -7,6 +7,8 @@
 //!    opening.
 //! 3. The table is replaced as one unit, so after a cut it is the old one or the new one. One that
 //!    cannot be read is left alone, and so is everything it may name.
+//! 4. Where the host failed while the table was replaced, either may be found at the next opening. Nothing that one of them
+//!    names is unmapped or used for another snapshot before the one that counts is durable.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -30,7 +32,14 @@ use crate::media::FileMedia;
 const TABLE: u32 = 0;
 
 /// The table, or why there is none.
-pub(super) struct Snapshots(Mutex<Result<SnapshotTable, String>>);
+pub(super) struct Snapshots(Mutex<Result<Kept, String>>);
+
+/// The table as it counts.
+struct Kept {
+    table: SnapshotTable,
+    /// Another table may reach the medium: it was written, and the host failed before that was known to be durable.
+    unsure: bool,
+}
 
 impl Snapshots {
     /// Reads the table of a device that was just recovered, and unmaps what nothing names.
@@ -40,10 +49,10 @@ impl Snapshots {
             Ok(table) => unmap_nameless(ssd, table)?,
             Err(error) => tracing::error!("{error}; snapshots are left as they are"),
         }
-        Ok(Self(Mutex::new(table)))
+        Ok(Self(Mutex::new(table.map(|table| Kept { table, unsure: false }))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Result<SnapshotTable, String>> {
+    fn lock(&self) -> MutexGuard<'_, Result<Kept, String>> {
         // It changes after everything that can fail.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,36 +133,43 @@ impl Shared {
         command: &SnapshotCommand,
     ) -> Result<(MailboxBlock, Due), Refusal> {
         let mut kept = self.snapshots.lock();
-        let table = kept.as_mut().map_err(|error| {
+        let kept = kept.as_mut().map_err(|error| {
             Refusal::new(Status::MediaError, format_args!("{error}; restore the image"))
         })?;
+        if kept.unsure {
+            // Before what a table that does not count names is used again (invariant 4).
+            self.publish(&kept.table)?;
+            kept.unsure = false;
+        }
         let done = match &command.action {
             SnapshotAction::List => Done::default(),
             SnapshotAction::Create { name, first, units } => {
-                self.create(table, name, *first, *units)?
+                self.create(kept, name, *first, *units)?
             }
-            SnapshotAction::Delete { name } => self.delete(table, name)?,
+            SnapshotAction::Delete { name } => self.delete(kept, name)?,
             SnapshotAction::Restore { name } => {
-                let entry = find(table, name)?;
+                let entry = find(&kept.table, name)?;
                 self.copy_out(entry, entry.first)?
             }
-            SnapshotAction::Clone { name, target } => self.copy_out(find(table, name)?, *target)?,
+            SnapshotAction::Clone { name, target } => {
+                self.copy_out(find(&kept.table, name)?, *target)?
+            }
         };
         let stall_ns = u64::try_from(done.stall.as_nanos()).unwrap_or(u64::MAX);
-        let answer = SnapshotTable { cmd_id: command.cmd_id, stall_ns, ..table.clone() };
+        let answer = SnapshotTable { cmd_id: command.cmd_id, stall_ns, ..kept.table.clone() };
         let block = answer.encode().map_err(Refusal::invalid)?;
         Ok((block, done.due))
     }
 
     fn create(
         &self,
-        table: &mut SnapshotTable,
+        kept: &mut Kept,
         name: &SnapshotName,
         first: u64,
         units: u64,
     ) -> Result<Done, Refusal> {
         let per = self.usable()?.unit_pages()?;
-        let hidden = place(table, name, per, units)?;
+        let hidden = place(&kept.table, name, per, units)?;
         let source = self.host_range(first, units, per)?;
         let content = |ssd: &Ssd<FileMedia>| RemapRange {
             dst: ssd.hidden_lpn(narrow(hidden / per)),
@@ -161,23 +177,23 @@ impl Shared {
             len: source.len,
         };
         let entry = SnapshotEntry { name: name.clone(), first, units, hidden, created: now_s() };
-        let mut next = table.clone();
+        let mut next = kept.table.clone();
         next.entries.push(entry);
-        let made = self.remap_held(content, RemapOptions::default()).and_then(|done| {
-            self.publish(&next)?;
-            Ok(done)
-        });
-        match made {
-            Ok(done) => {
-                *table = next;
-                Ok(done)
-            }
-            Err(refused) => {
-                // If this fails as well, the next opening does it.
-                let _ = self.unmap(hidden / per, units / per);
-                Err(refused)
-            }
+        let made = self.remap_held(content, RemapOptions::default());
+        let made = made.and_then(|done| self.replace(kept, next).map(|()| done));
+        if made.is_err() && !kept.unsure {
+            // If this fails as well, the next opening does it.
+            let _ = self.unmap(hidden / per, units / per);
         }
+        made
+    }
+
+    /// Makes another table count, durably.
+    fn replace(&self, kept: &mut Kept, next: SnapshotTable) -> Result<(), Refusal> {
+        kept.unsure = true;
+        self.publish(&next)?;
+        *kept = Kept { table: next, unsure: false };
+        Ok(())
     }
 
     /// A range of the host in mapping units, as source and target.
@@ -215,8 +231,8 @@ impl Shared {
             let now = self.tick(state);
             let ssd = state.ssd()?;
             let range = [range(ssd)];
-            let done = ssd.remap_hidden(now, &range, options).map_err(|e| self.refuse(&e))?;
-            ssd.settle(now).map_err(|error| self.refuse(&error))?;
+            let done = ssd.remap_hidden(now, &range, options)?;
+            ssd.settle(now)?;
             Ok(Done { due: self.due(done.at), stall: begin.elapsed() })
         })
     }
@@ -231,27 +247,26 @@ impl Shared {
             let mut unit = vec![0; index64(unit_bytes)];
             unit[..block.len()].copy_from_slice(&block);
             let ssd = state.ssd()?;
-            ssd.write_hidden(now, TABLE, &unit).map_err(|error| self.refuse(&error))?;
-            ssd.settle(now).map_err(|error| self.refuse(&error))
+            ssd.write_hidden(now, TABLE, &unit)?;
+            Ok(ssd.settle(now)?)
         })
     }
 
-    fn delete(&self, table: &mut SnapshotTable, name: &SnapshotName) -> Result<Done, Refusal> {
+    fn delete(&self, kept: &mut Kept, name: &SnapshotName) -> Result<Done, Refusal> {
         let per = self.usable()?.unit_pages()?;
-        let entry = find(table, name)?.clone();
-        let mut next = table.clone();
+        let entry = find(&kept.table, name)?.clone();
+        let mut next = kept.table.clone();
         next.entries.retain(|other| other.name != *name);
-        self.publish(&next)?;
-        *table = next;
+        self.replace(kept, next)?;
         self.unmap(entry.hidden / per, entry.units / per)?;
         Ok(Done::default())
     }
 
     fn unmap(&self, first: u64, units: u64) -> Result<(), Refusal> {
-        let mut state = self.usable()?;
+        let mut state = self.admit()?;
         let now = self.tick(&mut state);
         let trimmed = state.ssd()?.trim_hidden(now, narrow(first), narrow(units));
-        trimmed.map_err(|error| self.refuse(&error))
+        Ok(trimmed?)
     }
 }
 

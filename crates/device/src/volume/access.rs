@@ -1,6 +1,7 @@
 //! The file or block device under a volume.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +13,8 @@ use onefold_volume::{IoFailed, ZoneReport};
 use super::disk_zones::DiskZones;
 use super::error::VolumeError;
 use super::kernel::{self, BlkZoneReport};
-use crate::backing::{Access, Backing};
+use crate::backing::{Access, Backing, failure};
+use crate::quiet::Quiet;
 
 /// A process that was killed keeps its lock until the kernel is through with its last requests. That is as it should be:
 /// none of them comes after those of the next one.
@@ -31,6 +33,8 @@ pub(super) struct DirectFile {
     fails_until: AtomicU64,
     /// How many fail.
     failures: AtomicU64,
+    /// Failures that people were told of: one without room, and others.
+    told: [Quiet; 2],
 }
 
 impl DirectFile {
@@ -89,11 +93,17 @@ impl DirectFile {
         let path = path.to_owned();
         let (bytes, fails_until, failures) =
             (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { path, backing, bytes, is_block_device, zones, fails_until, failures })
+        let told = Default::default();
+        Ok(Self { path, backing, bytes, is_block_device, zones, fails_until, failures, told })
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    /// The parts of a file that are not holes.
+    pub(super) fn data(&self) -> Vec<Range<u64>> {
+        self.backing.data(self.bytes())
     }
 
     /// Whether it is a file, whose size can be set.
@@ -204,9 +214,29 @@ impl DirectFile {
 
     pub(super) fn judge<T>(&self, action: &str, result: io::Result<T>) -> Result<T, IoFailed> {
         result.map_err(|error| {
-            tracing::error!(path = %self.path.display(), %error, action, "the backing failed");
-            IoFailed::Error
+            let failed = failure(&error);
+            self.tell(action, failed, &error);
+            failed
         })
+    }
+
+    fn tell(&self, action: &str, failed: IoFailed, error: &io::Error) {
+        let path = self.path.display();
+        match failed {
+            IoFailed::NoSpace => {
+                if let Some(times) = self.told[0].happened() {
+                    tracing::error!(
+                        times,
+                        "{path}: the file system of the host is full, or a quota is used up: make room"
+                    );
+                }
+            }
+            IoFailed::Error => {
+                if let Some(times) = self.told[1].happened() {
+                    tracing::error!(%error, action, times, "{path}: the backing failed");
+                }
+            }
+        }
     }
 }
 

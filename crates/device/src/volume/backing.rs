@@ -13,7 +13,7 @@ use onefold_volume::{
 use super::access::DirectFile;
 use super::error::VolumeError;
 use super::{kernel, zones};
-use crate::block::BlockDevice;
+use crate::block::{BlockDevice, to_layer_above};
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
 use crate::write_log::{WriteLog, WriteLogError};
@@ -160,7 +160,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.read(at * PAGE_BYTES, bytes),
             Kind::Ssd(device) => {
-                device.read(at * PAGE_BYTES, bytes).map(drop).map_err(|_| IoFailed::Error)
+                device.read(at * PAGE_BYTES, bytes).map(drop).map_err(to_layer_above)
             }
             Kind::Zoned(device) => zones::judge("read", device.read(at, bytes)),
         }
@@ -204,7 +204,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.write(offset, bytes),
             Kind::Ssd(device) => {
-                device.write(offset, bytes, false).map(drop).map_err(|_| IoFailed::Error)
+                device.write(offset, bytes, false).map(drop).map_err(to_layer_above)
             }
             Kind::Zoned(_) => Err(IoFailed::Error),
         }
@@ -214,7 +214,7 @@ impl VolumeBacking {
     pub(super) fn clear(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.zero(offset, len),
-            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed::Error),
+            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(to_layer_above),
             Kind::Zoned(_) => Err(IoFailed::Error),
         }
     }
@@ -223,7 +223,7 @@ impl VolumeBacking {
         let covered = self.log.as_ref().map(|log| (log, log.covered()));
         match &self.kind {
             Kind::File(file) => file.flush(),
-            Kind::Ssd(device) => device.flush().map(drop).map_err(|_| IoFailed::Error),
+            Kind::Ssd(device) => device.flush().map(drop).map_err(to_layer_above),
             Kind::Zoned(device) => zones::judge("flush", device.flush()),
         }?;
         if let Some((log, covered)) = covered {
@@ -236,7 +236,7 @@ impl VolumeBacking {
         let (offset, len) = (at * PAGE_BYTES, blocks * PAGE_BYTES);
         match &self.kind {
             Kind::File(file) => file.trim(offset, len),
-            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(|_| IoFailed::Error),
+            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(to_layer_above),
             // Of conventional zones alone: others are reset as a whole.
             Kind::Zoned(device) => zones::judge("trim", device.deallocate(at, narrow(blocks))),
         }?;

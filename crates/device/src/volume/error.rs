@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use onefold_volume::{FamilyError, MountError, ResizeError, ScrubError};
 use thiserror::Error;
 
+use crate::contents::Contents;
 use crate::image::DeviceError;
 use crate::write_log::WriteLogError;
 
@@ -37,9 +38,9 @@ pub enum VolumeError {
     },
     /// The backing holds something.
     #[error("the backing holds {what}; nothing was changed. Give --force to lose that")]
-    Signature {
+    Holds {
         /// What it looks like.
-        what: &'static str,
+        what: Contents,
     },
     /// A size is no whole number of blocks, or too large.
     #[error("{what} of {bytes} B; expected a multiple of {multiple} B{limit}")]

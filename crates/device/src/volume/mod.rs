@@ -15,6 +15,7 @@ mod access;
 mod backing;
 mod bell;
 mod block_device;
+mod contents;
 mod details;
 mod disk_zones;
 mod error;

@@ -1,5 +1,6 @@
 //! Making and opening volumes.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -259,46 +260,6 @@ pub(crate) fn random_uuid() -> Result<[u8; 16], VolumeError> {
     Ok(uuid)
 }
 
-/// Places where file systems, partition tables and the like say what they are: name, offset, bytes there.
-const SIGNATURES: [(&str, u64, &[u8]); 11] = [
-    ("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xEF]),
-    ("an XFS file system", 0, b"XFSB"),
-    ("a btrfs file system", 65_600, b"_BHRfS_M"),
-    ("an F2FS file system", 1024, &[0x10, 0x20, 0xF5, 0xF2]),
-    ("swap space", 4086, b"SWAPSPACE2"),
-    ("a LUKS container", 0, b"LUKS\xBA\xBE"),
-    ("an LVM volume", 536, b"LVM2 001"),
-    ("a GUID partition table", 512, b"EFI PART"),
-    ("a partition table or a FAT file system", 510, &[0x55, 0xAA]),
-    ("an emulated SSD", 0, b"ONEFOLD\0"),
-    ("a volume of policy dmz", 0, b"DBZD"),
-];
-
-impl VolumeBacking {
-    /// What it seems to hold: a file system, a partition table, a volume or the like.
-    #[must_use]
-    pub fn signature(&self) -> Option<&'static str> {
-        let blocks = self.blocks();
-        let mut bytes = vec![0; 17 * 4096];
-        if blocks < 17 || self.read(0, &mut bytes).is_err() {
-            return None;
-        }
-        for (what, offset, magic) in SIGNATURES {
-            let from = usize::try_from(offset).unwrap_or(0);
-            if bytes.get(from..from + magic.len()) == Some(magic) {
-                return Some(what);
-            }
-        }
-        let volume = onefold_volume::read_label(&mut self.clone(), blocks).is_ok();
-        volume.then_some("a volume")
-    }
-
-    /// Whether zones hold data, whatever it is: writing anything there means to reset them.
-    fn zones_in_use(&self) -> Option<&'static str> {
-        (self.zones().ok()??.in_use() > 0).then_some("data in zones")
-    }
-}
-
 impl VolumeDevice {
     /// Makes a volume on a backing.
     ///
@@ -310,10 +271,8 @@ impl VolumeDevice {
         force: bool,
     ) -> Result<VolumeLabel, VolumeError> {
         let label = spec.label_on(backing)?;
-        if let Some(what) = backing.signature().or_else(|| backing.zones_in_use())
-            && !force
-        {
-            return Err(VolumeError::Signature { what });
+        if !force && let Some(what) = backing.contents(&written(&label)) {
+            return Err(VolumeError::Holds { what });
         }
         onefold_volume::format(&mut backing.clone(), &label)?;
         Ok(label)
@@ -383,6 +342,13 @@ impl VolumeDevice {
         let device = Self { shared, member, size, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
     }
+}
+
+/// What making a volume overwrites at once, in bytes: the labels and the roots of mode log. Other modes begin at the ends.
+fn written(label: &VolumeLabel) -> Vec<Range<u64>> {
+    let Ok(layout) = Layout::new(Geometry::of(label)) else { return Vec::new() };
+    let places = layout.labels().iter().chain(layout.roots());
+    places.map(|at| at * PAGE_BYTES..(at + 1) * PAGE_BYTES).collect()
 }
 
 /// Which log segments are trimmed. Somebody who writes files has no use for a hole that is filled again soon.

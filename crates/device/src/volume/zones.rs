@@ -46,6 +46,10 @@ pub(super) fn judge(action: &str, result: Result<(), ZonedError>) -> Result<(), 
 
 /// A volume goes on after most of these; what the device said is told here only.
 fn failed(action: &str, error: &ZonedError) -> IoFailed {
+    if let ZonedError::Held(held) = error {
+        // The namespace told that once.
+        return held.io_failed();
+    }
     tracing::warn!(%error, action, "the zoned backing refused");
     IoFailed::Error
 }

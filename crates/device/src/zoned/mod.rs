@@ -4,7 +4,9 @@
 //!
 //! 1. What was acknowledged is durable after [`ZonedDevice::flush`], or with a write that asks for it. Before that, the end
 //!    of the process is a power cut that takes any end of each zone, and resets and finishes may be undone.
-//! 2. After a failed access to the file the device answers [`ZonedError::Poisoned`] until it is opened again.
+//! 2. What the file does not take waits in memory (`FileMedia`). Meanwhile reads go on, and commands that change something or
+//!    make it durable are refused with [`ZonedError::Held`] before they do anything; each tries the file again first. After
+//!    a failed synchronisation that lasts until the device is opened again.
 //! 3. It takes no virtual time: latencies are a matter of the simulator.
 
 mod check;
@@ -14,7 +16,7 @@ mod media;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onefold_nand::{Media, MediaError};
+use onefold_nand::Media;
 use onefold_ssd::Payload;
 pub use onefold_ssd::zns::{
     Select, ZnsConfig, ZnsError, ZnsRecovery, ZoneAction, ZoneInfo, ZoneLimits, ZoneState,
@@ -25,8 +27,9 @@ use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
 use thiserror::Error;
 
 use crate::backing::Backing;
+use crate::host_watch::HostWatch;
 use crate::image::{DeviceError, Image};
-use crate::media::FileMedia;
+use crate::media::{FileMedia, Held, HostFailures};
 
 pub use check::{ZonedCheck, check_zoned, inspect_zoned};
 pub use details::{ConventionalDetails, ZonedDetails};
@@ -47,8 +50,11 @@ pub enum ZonedError {
         /// What was given.
         bytes: usize,
     },
-    /// The file failed before, or the device was closed.
-    #[error("the zoned namespace stopped, because its file failed or it was closed: open it again")]
+    /// The file takes no writes now.
+    #[error("{0}")]
+    Held(Held),
+    /// The device was closed, or a panic left it in an unknown state.
+    #[error("the zoned namespace is closed: open it again")]
     Poisoned,
 }
 
@@ -71,6 +77,8 @@ struct State {
     /// `None` once the device is closed.
     zns: Option<Zns<FileMedia>>,
     image: Image,
+    /// What people were told of the host.
+    watch: HostWatch,
 }
 
 struct Shared {
@@ -136,7 +144,8 @@ impl ZonedDevice {
             limits: config.limits,
         };
         let (uuid, backing) = (image.label().uuid, image.backing());
-        let state = Mutex::new(State { zns: Some(zns), image });
+        let watch = HostWatch::new(image.path().to_owned());
+        let state = Mutex::new(State { zns: Some(zns), image, watch });
         let shared = Arc::new(Shared {
             state,
             poisoned: AtomicBool::new(false),
@@ -176,7 +185,7 @@ impl ZonedDevice {
     /// As [`Zns::write`].
     pub fn write(&self, lba: u64, data: &[u8], fua: bool) -> Result<(), ZonedError> {
         let blocks = blocks_of(data)?;
-        self.shared.run(|zns| zns.write(NOW, lba, blocks, fua, &Payload::Write(data)).map(drop))
+        self.shared.change(|zns| zns.write(NOW, lba, blocks, fua, &Payload::Write(data)).map(drop))
     }
 
     /// Lets blocks of a conventional zone read as zeroes.
@@ -184,19 +193,15 @@ impl ZonedDevice {
     /// # Errors
     /// As [`Zns::deallocate`].
     pub fn deallocate(&self, lba: u64, blocks: u32) -> Result<(), ZonedError> {
-        self.shared.run(|zns| zns.deallocate(NOW, lba, blocks).map(drop))
+        self.shared.change(|zns| zns.deallocate(NOW, lba, blocks).map(drop))
     }
 
     /// Makes everything durable that was acknowledged, resets and finishes included. Other commands go on meanwhile.
     ///
     /// # Errors
-    /// The file failed; what is durable is unknown then, and the device stops.
+    /// The file does not take what was written, or failed to make it durable. Nothing may be assumed durable then.
     pub fn flush(&self) -> Result<(), ZonedError> {
-        let result = self.shared.flush();
-        if let Err(error) = &result {
-            self.shared.poison(error);
-        }
-        result
+        self.shared.flush()
     }
 
     /// Opens, closes, finishes or resets zones.
@@ -204,7 +209,7 @@ impl ZonedDevice {
     /// # Errors
     /// As [`Zns::manage`].
     pub fn manage(&self, select: Select, action: ZoneAction) -> Result<(), ZonedError> {
-        self.shared.run(|zns| zns.manage(NOW, select, action).map(drop))
+        self.shared.change(|zns| zns.manage(NOW, select, action).map(drop))
     }
 
     /// A fault drill: from now on a zone can only be read, or not even that.
@@ -212,7 +217,7 @@ impl ZonedDevice {
     /// # Errors
     /// As [`Zns::fail_zone`].
     pub fn fail_zone(&self, zone: ZoneId, offline: bool) -> Result<(), ZonedError> {
-        self.shared.run(|zns| zns.fail_zone(zone, offline))
+        self.shared.change(|zns| zns.fail_zone(zone, offline))
     }
 
     /// Reports zones from `first` on, those in `state` or all.
@@ -243,11 +248,9 @@ impl ZonedDevice {
         if self.shared.poisoned.swap(true, Relaxed) {
             return Err(DeviceError::Poisoned { path });
         }
-        let settle = |zns: &mut Zns<FileMedia>| {
-            let settled = media::of(zns).try_for_each(FileMedia::settle);
-            settled.map_err(ZnsError::Media)
-        };
-        let down = zns.shut_down(NOW).and_then(|()| settle(&mut zns));
+        let down = zns.shut_down(NOW);
+        let settled = media::of(&mut zns).try_for_each(FileMedia::settle);
+        settled.map_err(|held| DeviceError::Held { path: path.clone(), held })?;
         down.map_err(|source| DeviceError::CloseZones { path, source })?;
         state.image.write_label(true)
     }
@@ -262,54 +265,99 @@ impl Shared {
         })
     }
 
+    fn usable(&self) -> Result<MutexGuard<'_, State>, ZonedError> {
+        let state = self.state();
+        if self.poisoned.load(Relaxed) { Err(ZonedError::Poisoned) } else { Ok(state) }
+    }
+
+    /// Runs a command that changes nothing.
     fn run<T>(
         &self,
         command: impl FnOnce(&mut Zns<FileMedia>) -> Result<T, ZnsError>,
     ) -> Result<T, ZonedError> {
-        let mut state = self.state();
-        if self.poisoned.load(Relaxed) {
-            return Err(ZonedError::Poisoned);
-        }
-        let zns = state.zns.as_mut().ok_or(ZonedError::Poisoned)?;
-        let result = command(zns);
-        if let Err(error @ ZnsError::Media(MediaError::Backing { .. })) = &result {
-            self.poison(error);
-        }
-        Ok(result?)
+        self.usable()?.run(command)
+    }
+
+    /// Runs a command that changes something, if the file takes changes (invariant 2).
+    fn change<T>(
+        &self,
+        command: impl FnOnce(&mut Zns<FileMedia>) -> Result<T, ZnsError>,
+    ) -> Result<T, ZonedError> {
+        let mut state = self.usable()?;
+        state.drain()?;
+        state.run(command)
     }
 
     /// Two halves with the synchronisation of the file between them, during which nobody holds the lock of the device.
     fn flush(&self) -> Result<(), ZonedError> {
         let _one_at_a_time = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (flushing, tickets) = self.run(|zns| {
-            if let (_, Some(media)) = zns.media_mut() {
-                media.postpone_sync();
-            }
+        let mut state = self.usable()?;
+        state.drain()?;
+        let begun = state.run(|zns| {
+            media::of(zns).for_each(FileMedia::postpone_sync);
             let begun = zns.begin_flush(NOW);
-            let media = zns.nand_mut().media_mut();
-            media.postpone_sync();
-            let synced = media.sync().map_err(ZnsError::Media);
-            // What was postponed is one synchronisation of the file.
-            let tickets: Vec<_> = media::of(zns).map(FileMedia::begin_sync).collect();
-            synced?;
-            Ok((begun?, tickets))
-        })?;
-        let synced = self.backing.sync();
-        self.run(|zns| {
-            let ended =
-                media::of(zns).zip(tickets).try_for_each(|(media, (ticket, mark))| match &synced {
-                    Ok(()) => media.synced(ticket, mark),
-                    Err(error) => Err(media.fail(error)),
-                });
-            ended.map_err(ZnsError::Media)?;
-            zns.end_flush(&flushing)
-        })
+            zns.nand_mut().media_mut().sync().map_err(ZnsError::Media)?;
+            begun
+        });
+        let drained = state.drain();
+        let zns = state.zns.as_mut().ok_or(ZonedError::Poisoned)?;
+        let flushing = match (begun, drained) {
+            (Ok(flushing), Ok(())) => flushing,
+            (begun, drained) => {
+                media::of(zns).for_each(FileMedia::sync_after_all);
+                if let Ok(flushing) = &begun {
+                    zns.abandon_flush(flushing);
+                }
+                begun?;
+                return drained;
+            }
+        };
+        // What was postponed is one synchronisation of the file.
+        let tickets: Vec<_> = media::of(zns).map(FileMedia::begin_sync).collect();
+        drop(state);
+        let synced = self.backing.sync_for_good();
+        let mut state = self.usable()?;
+        let zns = state.zns.as_mut().ok_or(ZonedError::Poisoned)?;
+        if let Err(error) = synced {
+            let held = media::of(zns).map(|media| media.sync_failed(&error)).last();
+            zns.abandon_flush(&flushing);
+            state.look();
+            return held.map_or(Err(ZonedError::Poisoned), |held| Err(ZonedError::Held(held)));
+        }
+        for (media, (ticket, mark)) in media::of(zns).zip(tickets) {
+            media.synced(ticket, mark);
+        }
+        state.run(|zns| zns.end_flush(&flushing))
+    }
+}
+
+impl State {
+    fn run<T>(
+        &mut self,
+        command: impl FnOnce(&mut Zns<FileMedia>) -> Result<T, ZnsError>,
+    ) -> Result<T, ZonedError> {
+        let done = command(self.zns.as_mut().ok_or(ZonedError::Poisoned)?);
+        self.look();
+        Ok(done?)
     }
 
-    fn poison(&self, error: &dyn std::fmt::Display) {
-        if !self.poisoned.swap(true, Relaxed) {
-            tracing::error!(%error, "the image file failed; the zones stop until it is reopened");
+    /// Brings to the file what it did not take before.
+    fn drain(&mut self) -> Result<(), ZonedError> {
+        let zns = self.zns.as_mut().ok_or(ZonedError::Poisoned)?;
+        let drained = media::of(zns).try_for_each(FileMedia::drain);
+        if drained.is_err() {
+            self.watch.refused();
         }
+        self.look();
+        drained.map_err(ZonedError::Held)
+    }
+
+    /// Tells people when the host began or ceased to fail.
+    fn look(&mut self) {
+        let Some(zns) = &mut self.zns else { return };
+        let held = media::of(zns).filter_map(|media| media.held()).last();
+        let failures = media::of(zns).map(|media| media.store().failures());
+        self.watch.look(held, failures.fold(HostFailures::default(), HostFailures::plus));
     }
 }
 

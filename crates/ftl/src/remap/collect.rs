@@ -25,20 +25,20 @@ impl<M: Media> Ftl<M> {
         now: Nanos,
         pool: u32,
         victim: SuperblockId,
-    ) -> Result<Nanos, FtlError> {
+    ) -> Nanos {
         if self.remap.is_none() {
-            return Ok(now);
+            return now;
         }
-        let known = self.charge_lookup(now, victim)?;
+        let known = self.charge_lookup(now, victim);
         let slots = self.nand.geometry().slots();
         let first_ppn = self.nand.geometry().ppn(victim, 0).raw();
-        let Some(remap) = &mut self.remap else { return Ok(now) };
+        let Some(remap) = &mut self.remap else { return now };
         remap.stats.lookup_ns += known.saturating_sub(now).get();
         let referrers = &mut remap.referrers[index(pool)];
         let group = &remap.groups[victim.index()];
         if group.is_empty() {
             referrers.clear();
-            return Ok(known);
+            return known;
         }
         referrers.reset(slots);
         for (entry, in_flash) in group.entries() {
@@ -50,11 +50,11 @@ impl<M: Media> Ftl<M> {
                 }
             }
         }
-        Ok(known)
+        known
     }
 
-    fn charge_lookup(&mut self, now: Nanos, victim: SuperblockId) -> Result<Nanos, FtlError> {
-        let Some(remap) = &mut self.remap else { return Ok(now) };
+    fn charge_lookup(&mut self, now: Nanos, victim: SuperblockId) -> Nanos {
+        let Some(remap) = &mut self.remap else { return now };
         let group = &remap.groups[victim.index()];
         let entry_bytes = u64::from(remap.config.entry_bytes());
         let bytes = match remap.config.scheme {
@@ -71,12 +71,12 @@ impl<M: Media> Ftl<M> {
         }
         let pages = std::mem::take(&mut remap.groups[victim.index()].pages);
         for page in &pages {
-            known = known.max(self.charge_log_read(now, page, Cause::Rmm)?);
+            known = known.max(self.charge_log_read(now, page, Cause::Rmm));
         }
         if let Some(remap) = &mut self.remap {
             remap.groups[victim.index()].pages = pages;
         }
-        Ok(known)
+        known
     }
 
     /// Whom a valid slot of a victim is written for when it moves: the unit that wrote it, if it still

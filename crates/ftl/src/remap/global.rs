@@ -5,12 +5,11 @@
 
 use std::ops::Range;
 
-use onefold_nand::{Media, MediaError};
+use onefold_nand::Media;
 use onefold_units::convert::{narrow, u32_from};
 use onefold_units::{Cause, Nanos, Ppn, SuperblockId};
 
 use super::RemapScheme;
-use crate::FtlError;
 use crate::ftl::{Ftl, background};
 
 /// Entries of a 4 KiB log page (remap.md section 4).
@@ -19,24 +18,18 @@ const PAGE_ENTRIES: u64 = 255;
 impl<M: Media> Ftl<M> {
     /// Reads all pages of the log on flash; returns when they are there. They are striped over the
     /// dies, so they contend with everything else.
-    pub(crate) fn read_global_log(&mut self, now: Nanos) -> Result<Nanos, FtlError> {
-        let Some(remap) = &self.remap else { return Ok(now) };
+    pub(crate) fn read_global_log(&mut self, now: Nanos) -> Nanos {
+        let Some(remap) = &self.remap else { return now };
         let pages = remap.global_entries.div_ceil(PAGE_ENTRIES);
         let slots = self.nand.geometry().total_slots();
-        let unit_bytes = self.nand.geometry().unit_bytes();
         let mut known = now;
         for page in 0..pages {
             // Any slots will do, as long as they are on all dies in turn.
             let ppn = Ppn::new(narrow(page % slots));
-            let mut spare = onefold_nand::ERASED_SPARE;
-            match self.nand.read(background(now), ppn, unit_bytes, &mut [], &mut spare) {
-                Ok(grant) => known = known.max(grant.done),
-                Err(MediaError::Unreadable) => self.stats.media_failures += 1,
-                Err(error) => return Err(error.into()),
-            }
+            known = known.max(self.charge_read(background(now), ppn));
         }
         self.count_read(Cause::Rmm, pages);
-        Ok(known)
+        known
     }
 
     /// Programs the log pages that entries appended by now fill. Entries wait for that in a protected
@@ -64,19 +57,19 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Rewrites the log without its dead entries.
-    pub(crate) fn compact_global(&mut self, now: Nanos) -> Result<(), FtlError> {
-        let Some(remap) = &mut self.remap else { return Ok(()) };
+    pub(crate) fn compact_global(&mut self, now: Nanos) {
+        let Some(remap) = &mut self.remap else { return };
         remap.stats.compactions += 1;
         let before = remap.global_entries;
         let superblocks = u32_from(remap.groups.len());
         let flash = remap.config.scheme == RemapScheme::Gf;
         if flash {
-            self.read_global_log(now)?;
+            self.read_global_log(now);
         }
         for at in 0..superblocks {
             self.clean_group(SuperblockId::new(at));
         }
-        let Some(remap) = &mut self.remap else { return Ok(()) };
+        let Some(remap) = &mut self.remap else { return };
         let groups = remap.groups.iter();
         remap.global_entries = groups.map(|group| u64::from(group.nvram.entries)).sum();
         let live = remap.global_entries;
@@ -90,7 +83,6 @@ impl<M: Media> Ftl<M> {
             let busy = Nanos::new(lines(before) * read + lines(live) * write);
             remap.nvram_until = remap.nvram_until.max(now) + busy;
         }
-        Ok(())
     }
 
     /// Drops the dead entries of a group that has no place of its own.

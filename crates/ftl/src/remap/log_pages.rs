@@ -3,7 +3,7 @@
 use onefold_format::{
     LogPageHead, RemapEntry, SlotKind, SuperblockKind, log_page_capacity, pack_log_page,
 };
-use onefold_nand::{ERASED_SPARE, Geometry, Media, MediaError};
+use onefold_nand::{Geometry, Media, MediaError};
 use onefold_units::convert::{index, narrow, u32_from, u64_from};
 use onefold_units::{Cause, Nanos, SuperblockId};
 
@@ -230,23 +230,9 @@ impl<M: Media> Ftl<M> {
     }
 
     /// Reads a log page for its time; returns when it is there.
-    pub(crate) fn charge_log_read(
-        &mut self,
-        now: Nanos,
-        page: &LogPage,
-        cause: Cause,
-    ) -> Result<Nanos, FtlError> {
-        let unit_bytes = self.nand.geometry().unit_bytes();
+    pub(crate) fn charge_log_read(&mut self, now: Nanos, page: &LogPage, cause: Cause) -> Nanos {
         self.count_read(cause, self.nand.geometry().pages_per_unit());
-        let at = background(now);
-        match self.nand.read(at, page.ppn, unit_bytes, &mut [], &mut ERASED_SPARE.clone()) {
-            Ok(grant) => Ok(grant.done),
-            Err(MediaError::Unreadable) => {
-                self.stats.media_failures += 1;
-                Ok(now)
-            }
-            Err(error) => Err(error.into()),
-        }
+        self.charge_read(background(now), page.ppn)
     }
 }
 

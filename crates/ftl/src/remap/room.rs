@@ -136,7 +136,7 @@ impl<M: Media> Ftl<M> {
             RemapScheme::Opt => true,
             RemapScheme::Gf | RemapScheme::Gn => {
                 let entries = needs.iter().map(|(_, entries)| u64::from(*entries)).sum();
-                self.reserve_global(now, entries, whom)?
+                self.reserve_global(now, entries, whom)
             }
             RemapScheme::Ln | RemapScheme::Lh => {
                 let enough = remap.segments_wanted(needs, whom) <= remap.segments.free_count();
@@ -221,17 +221,17 @@ impl<M: Media> Ftl<M> {
         }
     }
 
-    fn reserve_global(&mut self, now: Nanos, entries: u64, whom: For) -> Result<bool, FtlError> {
-        let Some(remap) = &mut self.remap else { return Ok(false) };
+    fn reserve_global(&mut self, now: Nanos, entries: u64, whom: For) -> bool {
+        let Some(remap) = &mut self.remap else { return false };
         if remap.global_fits(entries, whom) {
-            return Ok(true);
+            return true;
         }
         let capacity = remap.global_capacity();
         let live = u64::from(remap.units.count());
         if !remap.config.compacts || live * 100 >= capacity * 95 {
-            return Ok(false);
+            return false;
         }
-        self.compact_global(now)?;
-        Ok(self.remap.as_ref().is_some_and(|remap| remap.global_fits(entries, whom)))
+        self.compact_global(now);
+        self.remap.as_ref().is_some_and(|remap| remap.global_fits(entries, whom))
     }
 }

@@ -201,7 +201,7 @@ impl<M: Media> Ftl<M> {
         let entries: Vec<RemapEntry> = all.copied().collect();
         let old = group.take_pages(is_old);
         for page in &old {
-            self.charge_log_read(now, page, Cause::RmmGc)?;
+            self.charge_log_read(now, page, Cause::RmmGc);
         }
         let (live, _) = self.take_live_of(superblock, &entries, |at| moves[at], true, true);
         self.write_pages(now, superblock, live, Cause::RmmGc)?;

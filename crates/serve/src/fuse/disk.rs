@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
     INodeNo, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use onefold_device::edge::Edge;
 use onefold_device::{BlockDevice, Due};
-use onefold_units::{Op, Status};
+use onefold_units::{Op, PAGE_BYTES, Status, convert};
 
 use super::timer::ReplyTimer;
 
@@ -26,6 +26,9 @@ const CONTROL_NAME: &str = "disk.ctl";
 const CONTROL: INodeNo = INodeNo(3);
 /// Nothing about the file changes but its size, and the kernel is told of that.
 const TTL: Duration = Duration::from_hours(1);
+/// A page of the device.
+const BLOCK: u32 = 4096;
+const NAME_MAX: u32 = 255;
 const MAX_WRITE: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 128;
 /// Read buffers up to this size are kept by each thread.
@@ -82,7 +85,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
             uid: self.owner.0,
             gid: self.owner.1,
             rdev: 0,
-            blksize: 4096,
+            blksize: BLOCK,
             flags: 0,
         })
     }
@@ -165,6 +168,14 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         }
     }
 
+    /// A loop device discards in units of this block size. With the 512 bytes of a file system that does not say,
+    /// parts of pages would be discarded, and each is read and written again.
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let files = self.files().count();
+        let blocks = self.edge.size() / PAGE_BYTES;
+        reply.statfs(blocks, 0, 0, convert::u64_from(files), 0, BLOCK, NAME_MAX, BLOCK);
+    }
+
     /// Times may be set to no effect; a size or an owner may not.
     fn setattr(
         &self,
@@ -221,7 +232,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
             return reply.data(&[]);
         }
         BUFFER.with_borrow_mut(|buffer| {
-            buffer.resize(onefold_units::convert::index64(len), 0);
+            buffer.resize(convert::index64(len), 0);
             let read = match self.control_of(inode) {
                 Some(control) => control.read(offset, buffer),
                 None => self.edge.read(offset, buffer),

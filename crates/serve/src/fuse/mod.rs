@@ -42,6 +42,7 @@ impl Mount {
     ) -> io::Result<Self> {
         // Also tells a missing directory before anything is mounted.
         let mountpoint = mountpoint.canonicalize()?;
+        expect_empty(&mountpoint)?;
         let timer = ReplyTimer::start()?;
         let disk = Disk::new(edge.client(Frontend::Fuse), read_only, Arc::clone(&timer));
         let mut session = Session::new(disk, &mountpoint, &config(read_only))?;
@@ -95,6 +96,17 @@ impl Mount {
             tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "cannot unmount");
         }
     }
+}
+
+/// Refuses what a mount would hide: a file, or the files in a directory.
+fn expect_empty(mountpoint: &Path) -> io::Result<()> {
+    if !mountpoint.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no directory"));
+    }
+    let Some(entry) = mountpoint.read_dir()?.next() else { return Ok(()) };
+    let name = entry?.file_name();
+    let text = format!("it holds \"{}\", which would be hidden", name.display());
+    Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, text))
 }
 
 /// Tells the kernel when the size changed. It asks for the new one when it is needed next, and forgets what it knows of the

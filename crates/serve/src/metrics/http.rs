@@ -1,19 +1,26 @@
-//! The HTTP side.
+//! The HTTP side: one question per connection, few connections at a time, and patience with none of them.
+//! A client that hangs keeps neither the others nor the end of the server.
 
-use std::io::Cursor;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-
-use tiny_http::{Header, Method, Request, Response, Server};
+use std::time::{Duration, Instant};
 
 use super::{Source, json, text};
 use crate::ServeError;
-use crate::nbd::{self, ListenError};
+use crate::nbd::{Endpoint as Place, ListenError, Listener, Stop};
+
+/// Clients at a time; one more is closed.
+const CLIENTS: usize = 16;
+/// Time for a question, and for its answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest question, in bytes.
+const QUESTION_MAX: usize = 8 << 10;
 
 /// The running endpoint.
 pub(crate) struct Endpoint {
-    server: Arc<Server>,
+    stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
 }
@@ -25,31 +32,18 @@ impl Endpoint {
         insecure: bool,
         source: Box<dyn Source>,
     ) -> Result<Self, ServeError> {
-        if !insecure && !address.ip().is_loopback() {
-            return Err(ListenError::NotLoopback { address }.into());
-        }
-        let failed = |source: std::io::Error| {
-            let endpoint = nbd::Endpoint::Tcp(address);
-            match source.kind() {
-                std::io::ErrorKind::AddrInUse => ListenError::InUse {
-                    endpoint,
-                    found: "another program listens there",
-                    advice: "stop it or choose another port",
-                },
-                _ => ListenError::Io { endpoint, source },
-            }
+        let failed = |action| move |source| ServeError::Io { action, source };
+        let listener = Listener::bind(&Place::Tcp(address), insecure)?;
+        let Place::Tcp(address) = *listener.endpoint() else {
+            return Err(ListenError::WrongSocket.into());
         };
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let server = Server::from_listener(listener, None)
-            .map_err(|error| failed(std::io::Error::other(error)))?;
-        let server = Arc::new(server);
-        let shared = Arc::clone(&server);
+        let stop = Stop::new().map_err(failed("create an event descriptor"))?;
+        let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || serve(&shared, source.as_ref()))
-            .map_err(|source| ServeError::Io { action: "start a thread", source })?;
-        Ok(Self { server, thread: Some(thread), address })
+            .spawn(move || serve(&listener, &stopped, &source.into()))
+            .map_err(failed("start a thread"))?;
+        Ok(Self { stop, thread: Some(thread), address })
     }
 
     /// Where it listens, with the port that the system chose.
@@ -60,41 +54,112 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.server.unblock();
+        self.stop.fire();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn serve(server: &Server, source: &dyn Source) {
-    while let Ok(request) = server.recv() {
-        let response = answer(&request, source);
+/// A client that is being answered.
+struct Client {
+    stream: TcpStream,
+    thread: JoinHandle<()>,
+}
+
+fn serve(listener: &Listener, stop: &Stop, source: &Arc<dyn Source>) {
+    let mut clients: Vec<Client> = Vec::new();
+    loop {
+        match listener.accept(stop) {
+            Ok(Some((socket, _))) => {
+                clients.retain(|client| !client.thread.is_finished());
+                if clients.len() < CLIENTS {
+                    // One for which there is no thread is closed.
+                    clients.extend(start(socket.into(), source).ok());
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                tracing::error!(%error, endpoint = %listener.endpoint(), "cannot accept");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+    for Client { stream, thread } in clients {
+        // It wakes up, whatever it waits for. One that is gone already needs no help.
+        let _ = stream.shutdown(Shutdown::Both);
+        let _ = thread.join();
+    }
+}
+
+fn start(stream: TcpStream, source: &Arc<dyn Source>) -> std::io::Result<Client> {
+    let (mut own, source) = (stream.try_clone()?, Arc::clone(source));
+    let thread = std::thread::Builder::new().name("metrics-client".into());
+    let thread = thread.spawn(move || {
         // A client that left needs no answer.
-        let _ = request.respond(response);
-    }
+        let _ = converse(&mut own, source.as_ref());
+        let _ = own.shutdown(Shutdown::Both);
+    })?;
+    Ok(Client { stream, thread })
 }
 
-fn answer(request: &Request, source: &dyn Source) -> Response<Cursor<Vec<u8>>> {
-    if !is_local_name(host(request)) {
-        return plain(403, "the Host header names no address of this server\n");
+fn converse(stream: &mut TcpStream, source: &dyn Source) -> std::io::Result<()> {
+    let end = Instant::now() + PATIENCE;
+    let mut question = Vec::new();
+    while !question.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+        let mut bytes = [0; 1024];
+        stream.set_read_timeout(Some(left(end)?))?;
+        let count = stream.read(&mut bytes)?;
+        question.extend_from_slice(&bytes[..count]);
+        if count == 0 || question.len() > QUESTION_MAX {
+            return Ok(());
+        }
     }
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        return plain(405, "only GET and HEAD are served\n");
+    let (answer, end) = (answer(&question, source), Instant::now() + PATIENCE);
+    let mut rest = &answer[..];
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(end)?))?;
+        let count = stream.write(rest)?;
+        rest = &rest[count..];
     }
-    let path = request.url().split(['?', '#']).next().unwrap_or_default();
-    match path {
-        "/metrics" => body(200, text::CONTENT_TYPE, text::encode(&source.snapshot())),
-        "/api/v1/stats" => body(200, "application/json", json::encode(&source.snapshot())),
-        "/healthz" => plain(200, "ok\n"),
-        "/" => plain(200, "/metrics\n/api/v1/stats\n/healthz\n"),
-        _ => plain(404, "not found; see /\n"),
-    }
+    Ok(())
 }
 
-fn host(request: &Request) -> Option<&str> {
-    let headers = request.headers().iter();
-    headers.into_iter().find(|header| header.field.equiv("Host")).map(|h| h.value.as_str())
+/// The time until `end`.
+fn left(end: Instant) -> std::io::Result<Duration> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(std::io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+fn answer(question: &[u8], source: &dyn Source) -> Vec<u8> {
+    let question = String::from_utf8_lossy(question);
+    let mut lines = question.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return plain("400 Bad Request", "expected GET PATH HTTP/1.1\n");
+    };
+    let headers = lines.filter_map(|line| line.split_once(':'));
+    let mut host = headers.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    if !is_local_name(host.next().map(|(_, value)| value.trim())) {
+        return plain("403 Forbidden", "the Host header names no address of this server\n");
+    }
+    if !matches!(method, "GET" | "HEAD") {
+        return plain("405 Method Not Allowed", "only GET and HEAD are served\n");
+    }
+    let mut bytes = match target.split(['?', '#']).next().unwrap_or_default() {
+        "/metrics" => body("200 OK", text::CONTENT_TYPE, &text::encode(&source.snapshot())),
+        "/api/v1/stats" => body("200 OK", "application/json", &json::encode(&source.snapshot())),
+        "/healthz" => plain("200 OK", "ok\n"),
+        "/" => plain("200 OK", "/metrics\n/api/v1/stats\n/healthz\n"),
+        _ => plain("404 Not Found", "not found; see /\n"),
+    };
+    if method == "HEAD" {
+        let head = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        bytes.truncate(head.map_or(0, |at| at + 4));
+    }
+    bytes
 }
 
 /// Whether a Host header is an address or `localhost`. A name could be one that an attacker's page
@@ -108,24 +173,21 @@ fn is_local_name(host: Option<&str>) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-fn plain(status: u16, text: &str) -> Response<Cursor<Vec<u8>>> {
-    body(status, "text/plain; charset=utf-8", text.to_owned())
+fn plain(status: &str, text: &str) -> Vec<u8> {
+    body(status, "text/plain; charset=utf-8", text)
 }
 
-fn body(status: u16, kind: &str, text: String) -> Response<Cursor<Vec<u8>>> {
-    let mut response = Response::from_string(text).with_status_code(status);
-    let headers = [
-        ("Content-Type", kind),
-        ("Content-Security-Policy", "default-src 'self'"),
-        ("X-Content-Type-Options", "nosniff"),
-        ("Cache-Control", "no-store"),
+fn body(status: &str, kind: &str, text: &str) -> Vec<u8> {
+    let head = [
+        format!("HTTP/1.1 {status}"),
+        format!("Content-Type: {kind}"),
+        format!("Content-Length: {}", text.len()),
+        "Content-Security-Policy: default-src 'self'".to_owned(),
+        "X-Content-Type-Options: nosniff".to_owned(),
+        "Cache-Control: no-store".to_owned(),
+        "Connection: close".to_owned(),
     ];
-    for (name, value) in headers {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
-    }
-    response
+    format!("{}\r\n\r\n{text}", head.join("\r\n")).into_bytes()
 }
 
 #[cfg(test)]

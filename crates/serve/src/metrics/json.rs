@@ -1,6 +1,6 @@
 //! `/api/v1/stats`.
 
-use onefold_device::edge::{DeviceSnapshot, Frontend, FrontendCounts};
+use onefold_device::edge::{DeviceSnapshot, Frontend, FrontendCounts, ImageSnapshot};
 use onefold_units::Op;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,12 @@ pub(super) fn encode(snapshot: &Snapshot) -> String {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_s": snapshot.uptime_s,
         "frontends": frontends,
-        "nbd": { "connections": snapshot.nbd_connections, "connection_errors": errors },
+        "nbd": {
+            "connections": snapshot.nbd_connections,
+            "connection_errors": errors,
+            "memory_bytes": snapshot.nbd_memory.held,
+            "memory_peak_bytes": snapshot.nbd_memory.peak,
+        },
         "recording": snapshot.recording.map(|r| json!({
             "records": r.records,
             "dropped": r.dropped,
@@ -81,6 +86,19 @@ fn device(device: &DeviceSnapshot) -> Value {
         "unflushed_bytes": device.unflushed_bytes,
         "flush_ns": device.flush_ns,
         "recovery_ns": device.recovery_ns,
+        "image": device.image.as_ref().map(image),
         "volume": device.volume.as_ref().map(super::volume::json),
+    })
+}
+
+/// How the host treats the file under the device.
+fn image(image: &ImageSnapshot) -> Value {
+    json!({
+        "state": image.state(),
+        "waiting_bytes": image.waiting_bytes,
+        "refused_requests": image.refused_requests,
+        "failed_reads": image.failed_reads,
+        "failed_writes": image.failed_writes,
+        "failed_syncs": image.failed_syncs,
     })
 }

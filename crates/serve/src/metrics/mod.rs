@@ -12,6 +12,7 @@ use std::time::Instant;
 use onefold_device::BlockDevice;
 use onefold_device::edge::{DeviceSnapshot, DeviceStats, Edge, EdgeCounts, RecordCounts};
 
+use crate::memory::ConnectionMemory;
 use crate::nbd::{ConnectionError, Registry};
 
 pub(crate) use http::Endpoint;
@@ -24,6 +25,7 @@ pub(crate) struct Snapshot {
     pub device: Option<DeviceSnapshot>,
     pub recording: Option<RecordCounts>,
     pub nbd_connections: u64,
+    pub nbd_memory: ConnectionMemory,
     pub nbd_errors: Vec<(ConnectionError, u64)>,
 }
 
@@ -48,6 +50,7 @@ impl<D: BlockDevice + DeviceStats> Source for Live<D> {
             device: self.edge.device().snapshot(),
             recording: self.edge.recorder().map(onefold_device::edge::Recorder::counts),
             nbd_connections: onefold_units::convert::u64_from(self.registry.len()),
+            nbd_memory: self.registry.memory(),
             nbd_errors: kinds.map(|kind| (kind, self.registry.errors(kind))).collect(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Mutex;
 
-use onefold_device::edge::{DeviceSnapshot, Frontend, OpCounts, bucket_limit_ns};
+use onefold_device::edge::{DeviceSnapshot, Frontend, ImageSnapshot, OpCounts, bucket_limit_ns};
 use onefold_units::convert::float;
 use onefold_units::{Op, PAGE_BYTES};
 use prometheus_client::collector::Collector;
@@ -15,6 +15,7 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Snapshot;
+use crate::memory::ConnectionMemory;
 
 /// The format that [`encode`] writes.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -163,6 +164,17 @@ fn connections(page: &mut Page<'_>, snapshot: &Snapshot) -> fmt::Result {
     family
         .encode_family(&[("frontend", "nbd"), ("kind", "open")])?
         .encode_gauge(&float(snapshot.nbd_connections))?;
+    let mut family = page.0.encode_descriptor(
+        "onefold_connection_memory",
+        "Memory of all connections together: now, and at most since the start",
+        Some(&Unit::Bytes),
+        MetricType::Gauge,
+    )?;
+    let ConnectionMemory { held, peak } = snapshot.nbd_memory;
+    for (kind, bytes) in [("held", held), ("peak", peak)] {
+        let bytes = float(onefold_units::convert::u64_from(bytes));
+        family.encode_family(&[("frontend", "nbd"), ("kind", kind)])?.encode_gauge(&bytes)?;
+    }
     let errors = snapshot.nbd_errors.iter();
     page.counts(
         "connection_errors",
@@ -179,6 +191,9 @@ fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     if device.flash {
         flash(page, device)?;
     }
+    if let Some(image) = &device.image {
+        host(page, image)?;
+    }
     let unflushed = float(device.unflushed_bytes);
     let help = "Acknowledged and not durable yet";
     page.gauge("unflushed", help, Some(&Unit::Bytes), unflushed)?;
@@ -186,6 +201,23 @@ fn device(page: &mut Page<'_>, device: &DeviceSnapshot) -> fmt::Result {
     page.gauge("flush", "Duration of the last flush", Some(&Unit::Seconds), flush)?;
     let recovery = float(device.recovery_ns) / 1e9;
     page.gauge("recovery", "Duration of the last recovery", Some(&Unit::Seconds), recovery)
+}
+
+/// How the host treats the file under a device.
+fn host(page: &mut Page<'_>, image: &ImageSnapshot) -> fmt::Result {
+    let takes = f64::from(u8::from(image.held.is_none()));
+    page.gauge("image_takes_writes", "Whether the host takes writes to the image", None, takes)?;
+    let waiting = float(image.waiting_bytes);
+    page.gauge("image_waiting", "In memory until the host takes it", Some(&Unit::Bytes), waiting)?;
+    let help = "Requests that were refused because the host takes no writes";
+    page.count("image_refused_requests", help, image.refused_requests)?;
+    let failures = [
+        ("read", image.failed_reads),
+        ("write", image.failed_writes),
+        ("sync", image.failed_syncs),
+    ];
+    let help = "Accesses to the image that the host refused";
+    page.counts("image_failures", help, failures.map(|(op, count)| ([("op", op)], count)))
 }
 
 /// What an SSD counts.

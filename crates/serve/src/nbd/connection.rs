@@ -1,8 +1,10 @@
 //! One connection: a thread that receives many requests at once, executes them in place, and sends
 //! their replies together. Requests that wait for a drive go to threads of their own.
 
+mod leave;
 mod wait;
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,19 +13,19 @@ use onefold_device::BlockDevice;
 use onefold_device::edge::Edge;
 use onefold_units::Op;
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
 
-use super::execute::{Scratch, execute};
+use super::execute::{execute, reply_bytes};
 use super::input::Input;
+use super::outbox::Outbox;
 use super::parse::{CloseReason, Command, Export, Machine, Output, Request, Step, Target};
 use super::registry::{ConnectionError, Membership, Registry};
 use super::timer::Delayed;
 use super::workers::Workers;
+use crate::memory::Account;
 
 /// Replies are sent at the latest when this many bytes wait.
-const BATCH_BYTES: usize = 1 << 20;
-/// Memory of a connection that is not charged to the shared budget.
-const FREE_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 256 << 10;
 /// How long a closing connection tries to deliver its last words.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -45,21 +47,24 @@ pub(super) struct Connection<D> {
     control: Option<Box<dyn BlockDevice>>,
     socket: Arc<OwnedFd>,
     registry: Arc<Registry>,
-    /// Before the place in the table, which must not be left while they execute anything (E6).
     workers: Option<Workers<D>>,
-    member: Membership,
     machine: Machine,
     input: Input,
-    out: Output,
+    out: Outbox,
     delayed: Delayed,
-    scratch: Scratch,
+    /// What of the shared memory it was promised: never less than it uses.
+    account: Account,
+    /// When the peer last took a whole reply or sent a whole request, or was waited for in vain.
+    progress: Instant,
     /// End of the handshake or of the last words.
     deadline: Option<Instant>,
-    charged: usize,
     reading: bool,
     /// Whether it may execute requests (E6).
     entered: bool,
     slack_set: bool,
+    /// Its place in the table. Last: nothing is executed any more when it is left (E6), and all memory is
+    /// given back.
+    member: Membership,
 }
 
 impl<D: BlockDevice + 'static> Connection<D> {
@@ -70,8 +75,18 @@ impl<D: BlockDevice + 'static> Connection<D> {
         registry: Arc<Registry>,
         member: Membership,
     ) -> Self {
-        let mut out = Output::default();
-        let machine = Machine::new(export, &mut out);
+        let (mut greeting, mut out) = (Output::default(), Outbox::default());
+        let machine = Machine::new(export, &mut greeting);
+        out.push(greeting);
+        let mut account = Account::new(&registry.budget);
+        // It is less than the floor.
+        account.take(out.capacity());
+        // A receive that waits longer than this returns: the connection is idle.
+        let _ = sockopt::set_socket_timeout(
+            &*socket,
+            sockopt::Timeout::Recv,
+            Some(registry.limits.idle),
+        );
         let deadline = Instant::now().checked_add(registry.limits.handshake);
         Self {
             control: edge.control(),
@@ -81,12 +96,12 @@ impl<D: BlockDevice + 'static> Connection<D> {
             workers: None,
             member,
             machine,
-            input: Input::new(),
+            input: Input::default(),
             out,
             delayed: Delayed::default(),
-            scratch: Scratch::default(),
+            account,
+            progress: Instant::now(),
             deadline,
-            charged: 0,
             reading: true,
             entered: false,
             slack_set: false,
@@ -101,11 +116,17 @@ impl<D: BlockDevice + 'static> Connection<D> {
     /// Serves the connection until it ends.
     pub(super) fn run(mut self) -> Result<(), ConnectionError> {
         loop {
-            self.settle_budget();
+            if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(ConnectionError::Timeout);
+            }
             let want = self.work()?;
+            if want != Want::Budget {
+                self.account.leave_queue();
+            }
             self.collect()?;
             self.release();
             let sent = self.send()?;
+            self.settle(want);
             if want == Want::Nothing && self.out.is_empty() && self.pending() == 0 {
                 return Ok(());
             }
@@ -125,11 +146,18 @@ impl<D: BlockDevice + 'static> Connection<D> {
             if self.out.len() >= BATCH_BYTES {
                 return Ok(Want::Room);
             }
-            match self.machine.step(self.input.data(), &mut self.out) {
+            if !self.charge(self.out.growth()) {
+                return Ok(Want::Budget);
+            }
+            match self.out.with_tail(|out| self.machine.step(self.input.data(), out)) {
                 // The rest of that request will never come.
                 Step::Need(_) if !self.reading => return Ok(Want::Nothing),
                 Step::Need(bytes) => return Ok(self.want_input(bytes)),
                 Step::Consumed(bytes) => self.input.consume(bytes),
+                Step::Enter => {
+                    let refused = |error: ConnectionError| error.refusal();
+                    self.machine.admit(self.member.enter().map_err(refused));
+                }
                 Step::Negotiated(bytes) => {
                     self.input.consume(bytes);
                     self.deadline = None;
@@ -137,21 +165,9 @@ impl<D: BlockDevice + 'static> Connection<D> {
                     return Ok(Want::Room);
                 }
                 Step::Execute { consumed, request, payload } => {
-                    if !self.entered {
-                        self.entered = true;
-                        self.member.begin_transmission();
-                    }
-                    if self.member.abandoned() {
-                        return Err(ConnectionError::Lost);
-                    }
-                    if let Some(want) = self.obstacle(&request) {
+                    if let Some(want) = self.take(request, consumed, payload)? {
                         return Ok(want);
                     }
-                    let alone = self.input.data().len() == consumed;
-                    if !self.hand_over(&request, payload.clone(), alone) {
-                        self.execute(&request, payload);
-                    }
-                    self.input.consume(consumed);
                 }
                 Step::Disconnect => {
                     self.reading = false;
@@ -169,6 +185,34 @@ impl<D: BlockDevice + 'static> Connection<D> {
         }
     }
 
+    /// Executes a request, unless something has to happen before.
+    fn take(
+        &mut self,
+        request: Request,
+        consumed: usize,
+        payload: Range<usize>,
+    ) -> Result<Option<Want>, ConnectionError> {
+        if !self.entered {
+            self.entered = true;
+            self.member.begin_transmission();
+        }
+        if self.member.abandoned() {
+            return Err(ConnectionError::Lost);
+        }
+        if let Some(want) = self.obstacle(&request, payload.len()) {
+            return Ok(Some(want));
+        }
+        self.progress = Instant::now();
+        let alone = self.input.data().len() == consumed;
+        if self.is_to_leave(&request, alone) && self.can_leave(&request, consumed, &payload) {
+            self.hand_over(request, consumed, payload);
+        } else {
+            self.execute(&request, payload);
+            self.input.consume(consumed);
+        }
+        Ok(None)
+    }
+
     fn want_input(&mut self, bytes: usize) -> Want {
         let growth = self.input.growth(bytes);
         if growth == 0 || self.charge(growth) { Want::Input(bytes) } else { Want::Budget }
@@ -183,30 +227,38 @@ impl<D: BlockDevice + 'static> Connection<D> {
     }
 
     /// What has to happen before `request` may be executed.
-    fn obstacle(&mut self, request: &Request) -> Option<Want> {
+    fn obstacle(&mut self, request: &Request, payload: usize) -> Option<Want> {
         let limits = &self.registry.limits;
-        let Command::Read { len, .. } = request.command else {
-            return (self.pending() >= limits.requests).then_some(Want::Room);
-        };
-        let reply = onefold_units::convert::index(len);
+        let reply = reply_bytes(&request.command);
         let waiting = self.delayed.bytes() + self.worker_bytes() + self.out.len();
-        if self.pending() >= limits.requests || (waiting > 0 && waiting + reply > limits.bytes) {
+        let full = waiting > 0 && waiting + reply + payload > limits.bytes;
+        if self.pending() >= limits.requests || full && self.pending() + self.out.len() > 0 {
             return Some(Want::Room);
         }
-        // A reply may need its memory twice: in the queue and, if delayed or in pieces, beside it.
-        let needed = 2 * reply;
-        (needed > FREE_BYTES / 4 && !self.charge(needed)).then_some(Want::Budget)
+        // A small reply shares a buffer, unless it has to wait.
+        let shared = if reply <= Outbox::SMALL { self.out.growth() } else { 0 };
+        (!self.charge(shared + reply)).then_some(Want::Budget)
     }
 
-    /// Takes memory from the shared budget for what comes next.
+    /// Asks for memory before it is taken.
     fn charge(&mut self, more: usize) -> bool {
-        let total = (self.used() + more).saturating_sub(FREE_BYTES);
-        let missing = total.saturating_sub(self.charged);
-        let granted = missing == 0 || self.registry.budget.try_take(missing);
-        if granted {
-            self.charged += missing;
-        }
-        granted
+        // What was promised for requests that needed less is there already.
+        let missing = (self.used() + more).saturating_sub(self.account.held());
+        missing == 0 || self.account.take(missing)
+    }
+
+    /// Gives back what is not needed while the connection waits.
+    fn settle(&mut self, want: Want) {
+        let coming = match want {
+            Want::Input(bytes) => self.input.growth(bytes),
+            Want::Budget => {
+                // Who waits holds nothing that others may wait for.
+                self.input.shrink();
+                0
+            }
+            Want::Room | Want::Nothing => 0,
+        };
+        self.account.settle(self.used() + coming);
     }
 
     fn used(&self) -> usize {
@@ -226,79 +278,38 @@ impl<D: BlockDevice + 'static> Connection<D> {
         self.workers.as_ref().map_or(0, Workers::pending)
     }
 
-    fn settle_budget(&mut self) {
-        let surplus = self.charged.saturating_sub(self.used().saturating_sub(FREE_BYTES));
-        if surplus > 0 {
-            self.registry.budget.give_back(surplus);
-            self.charged -= surplus;
-        }
-    }
-
-    /// Lets another thread execute a request that would keep others waiting. `false`: it is to be
-    /// executed in place, which is faster for one that is alone.
-    fn hand_over(
-        &mut self,
-        request: &Request,
-        payload: std::ops::Range<usize>,
-        alone: bool,
-    ) -> bool {
-        let alone = alone && self.working() == 0;
-        let waits = |op| self.edge.waits(op);
-        let helps = match request.command {
-            Command::Read { .. } | Command::BlockStatus { .. } => !alone && waits(Op::Read),
-            Command::Flush => waits(Op::Flush),
-            // It may wait for space, which a trim behind it makes.
-            Command::Write { fua, .. } | Command::WriteZeroes { fua, .. } => {
-                waits(Op::Write) || fua && waits(Op::Flush)
-            }
-            Command::Trim { fua, .. } => fua && waits(Op::Flush),
-        };
-        if !helps || self.machine.target() == Target::Control {
-            return false;
-        }
-        if self.workers.is_none() {
-            self.workers = Workers::new(&self.edge).ok();
-        }
-        let payload = &self.input.data()[payload];
-        let style = self.machine.reply_style();
-        self.workers.as_mut().is_some_and(|workers| workers.take(style, *request, payload))
-    }
-
-    /// Takes the replies of requests that other threads executed.
-    fn collect(&mut self) -> Result<(), ConnectionError> {
-        let Some(workers) = &mut self.workers else { return Ok(()) };
-        let mut all = Vec::new();
-        if workers.pending() > 0 && !workers.collect(&mut all) {
-            return Err(ConnectionError::Lost);
-        }
-        for done in all {
-            match (done.due, operation(&done.command)) {
-                (None, _) => self.out.put(&done.reply),
-                (Some(due), op) => {
-                    self.delayed.push(due, op, &done.reply);
-                    self.note_delay(op);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn execute(&mut self, request: &Request, payload: std::ops::Range<usize>) {
-        let mark = self.out.mark();
+    fn execute(&mut self, request: &Request, payload: Range<usize>) {
         let style = self.machine.reply_style();
         let payload = &self.input.data()[payload];
-        let (out, scratch) = (&mut self.out, &mut self.scratch);
         let control = self.control.as_deref().filter(|_| self.machine.target() == Target::Control);
-        let (due, op) = if let Some(control) = control {
-            (execute(control, style, request, payload, out, scratch), None)
-        } else {
-            let due = execute(&*self.edge, style, request, payload, out, scratch);
-            (due, operation(&request.command))
+        let op = if control.is_some() { None } else { operation(&request.command) };
+        let run = |out: &mut Output| match control {
+            Some(control) => execute(control, style, request, payload, out),
+            None => execute(&*self.edge, style, request, payload, out),
         };
-        let Some(due) = due else { return };
-        self.delayed.push(due, op, self.out.since(mark));
-        self.out.truncate(mark);
-        self.note_delay(op);
+        let room = reply_bytes(&request.command);
+        let late = if room <= Outbox::SMALL {
+            self.out.with_tail(|out| {
+                let mark = out.mark();
+                let due = run(out)?;
+                let mut reply = Output::with_room(out.since(mark).len());
+                reply.put(out.since(mark));
+                out.truncate(mark);
+                Some((due, reply))
+            })
+        } else {
+            let mut reply = Output::with_room(room);
+            if let Some(due) = run(&mut reply) {
+                Some((due, reply))
+            } else {
+                self.out.push(reply);
+                None
+            }
+        };
+        if let Some((due, reply)) = late {
+            self.delayed.push(due, op, reply);
+            self.note_delay(op);
+        }
     }
 
     /// A reply waits for its time.
@@ -326,9 +337,13 @@ impl<D: BlockDevice + 'static> Connection<D> {
         let mut sent = false;
         while !self.out.is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match rustix::net::send(&*self.socket, self.out.pending(), flags) {
+            let (slices, count) = self.out.slices();
+            let mut nothing = SendAncillaryBuffer::default();
+            match sendmsg(&*self.socket, &slices[..count], &mut nothing, flags) {
                 Ok(count) => {
-                    self.out.sent(count);
+                    if self.out.sent(count) {
+                        self.progress = Instant::now();
+                    }
                     sent = true;
                 }
                 Err(Errno::AGAIN) => break,
@@ -340,7 +355,13 @@ impl<D: BlockDevice + 'static> Connection<D> {
     }
 
     fn lost(&self) -> ConnectionError {
-        if self.registry.stopping() { ConnectionError::Stopped } else { ConnectionError::Lost }
+        if self.registry.stopping() {
+            ConnectionError::Stopped
+        } else if !self.entered && self.member.is_crowded() {
+            ConnectionError::Crowded
+        } else {
+            ConnectionError::Lost
+        }
     }
 }
 
@@ -352,11 +373,5 @@ fn operation(command: &Command) -> Option<Op> {
         Command::Trim { .. } => Some(Op::Trim),
         Command::WriteZeroes { .. } => Some(Op::WriteZeroes),
         Command::BlockStatus { .. } => None,
-    }
-}
-
-impl<D> Drop for Connection<D> {
-    fn drop(&mut self) {
-        self.registry.budget.give_back(self.charged);
     }
 }

@@ -1,35 +1,16 @@
 //! Runs one request against a device and encodes its reply. No socket: tests drive it directly.
 
 use onefold_device::{BlockDevice, Due};
+use onefold_units::convert::index64;
 use onefold_units::{PAGE_BYTES, Status};
 
 use super::parse::{
-    Command, Error, Output, ReplyStyle, Request, data_chunk, error_chunk, hole_chunk, simple,
-    status_chunk,
+    Command, DATA_HEAD_BYTES, Error, HOLE_BYTES, Output, ReplyStyle, Request, Run, StatusChunk,
+    data_head, error_chunk, hole_chunk, simple, status_bytes,
 };
 
 /// Extents of one `BLOCK_STATUS` reply. The client asks again for the rest.
 const MAX_EXTENTS: usize = 4096;
-
-/// Memory kept when a large read is over, in bytes.
-const KEEP_BYTES: usize = 1 << 20;
-
-/// Memory that requests reuse.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    data: Vec<u8>,
-    pieces: Vec<Piece>,
-    extents: Vec<(u32, bool)>,
-}
-
-/// Part of a read reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    /// First byte, counted from the start of the request.
-    from: u64,
-    len: u64,
-    hole: bool,
-}
 
 /// Executes `request` and appends its reply to `out`. The reply may be sent when the returned
 /// instant has passed.
@@ -39,16 +20,15 @@ pub fn execute<D: BlockDevice + ?Sized>(
     request: &Request,
     payload: &[u8],
     out: &mut Output,
-    scratch: &mut Scratch,
 ) -> Due {
     let cookie = request.cookie;
     let result = match request.command {
         Command::Read { offset, len, whole } => {
-            return read(device, style, &Read { cookie, offset, len, whole }, out, scratch);
+            return read(device, style, &Read { cookie, offset, len, whole }, out);
         }
         Command::BlockStatus { offset, len, one } => {
             let limit = if one { 1 } else { MAX_EXTENTS };
-            return block_status(device, cookie, (offset, len), limit, out, scratch);
+            return block_status(device, cookie, (offset, len), limit, out);
         }
         Command::Write { offset, fua } => device.write(offset, payload, fua),
         Command::Flush => device.flush(),
@@ -87,12 +67,28 @@ struct Read {
     whole: bool,
 }
 
+impl Read {
+    /// A part of it as a chunk; both numbers lie inside its length of 32 bits.
+    fn run(&self, from: u64, len: u64) -> Run {
+        let last = from + len == u64::from(self.len);
+        Run { cookie: self.cookie, offset: self.offset + from, len: narrow(len), last }
+    }
+}
+
+/// The most bytes that the reply to a request takes.
+pub(super) fn reply_bytes(command: &Command) -> usize {
+    match command {
+        Command::Read { len, .. } => DATA_HEAD_BYTES + HOLE_BYTES + size(*len),
+        Command::BlockStatus { .. } => status_bytes(MAX_EXTENTS),
+        _ => HOLE_BYTES,
+    }
+}
+
 fn read<D: BlockDevice + ?Sized>(
     device: &D,
     style: ReplyStyle,
     read: &Read,
     out: &mut Output,
-    scratch: &mut Scratch,
 ) -> Due {
     let mark = out.mark();
     let all_mapped = || {
@@ -104,7 +100,7 @@ fn read<D: BlockDevice + ?Sized>(
     } else if read.whole || all_mapped() {
         read_chunk(device, read, out)
     } else {
-        read_pieces(device, read, out, scratch)
+        read_pieces(device, read, out)
     };
     result.unwrap_or_else(|status| {
         out.truncate(mark);
@@ -139,7 +135,7 @@ fn read_chunk<D: BlockDevice + ?Sized>(
     read: &Read,
     out: &mut Output,
 ) -> Result<Due, Status> {
-    data_chunk(out, read.cookie, true, read.offset, read.len);
+    out.put(&data_head(&read.run(0, u64::from(read.len))));
     device.read(read.offset, out.extend(size(read.len)))
 }
 
@@ -149,38 +145,68 @@ fn read_pieces<D: BlockDevice + ?Sized>(
     device: &D,
     read: &Read,
     out: &mut Output,
-    scratch: &mut Scratch,
 ) -> Result<Due, Status> {
-    let Scratch { data, pieces, .. } = scratch;
-    if data.capacity() > KEEP_BYTES {
-        *data = Vec::new();
-    }
-    data.resize(size(read.len), 0);
-    let due = device.read(read.offset, data)?;
+    let mark = out.mark();
+    let reply = out.extend(DATA_HEAD_BYTES + size(read.len));
+    let due = device.read(read.offset, &mut reply[DATA_HEAD_BYTES..])?;
     // Asked after the read: a page trimmed in between may be either, and nothing else changes.
-    split(device, read, pieces)?;
-    let last = pieces.len().saturating_sub(1);
-    for (index, piece) in pieces.iter().enumerate() {
-        let (offset, is_last) = (read.offset + piece.from, index == last);
-        // Both lie inside a 32-bit length.
-        let (from, len) = (narrow(piece.from), narrow(piece.len));
-        if piece.hole {
-            hole_chunk(out, read.cookie, is_last, offset, len);
-        } else {
-            data_chunk(out, read.cookie, is_last, offset, len);
-            out.put(&data[size(from)..size(from) + size(len)]);
-        }
-    }
+    let len = split(device, read, Pieces { read, reply, end: 0, last: None })?;
+    out.shorten(mark, len);
     Ok(due)
 }
 
-/// Cuts a read into data and holes; only whole pages become holes.
+/// A reply that is cut into chunks in place. A hole takes less room than its zeroes did, and the room
+/// before the first byte is that of one header, so that no chunk overtakes the data behind it.
+struct Pieces<'a> {
+    read: &'a Read,
+    /// Room for a header, and the data.
+    reply: &'a mut [u8],
+    /// Bytes of the chunks that are done.
+    end: usize,
+    /// The piece that may still grow: first byte, length, whether a hole.
+    last: Option<(u64, u64, bool)>,
+}
+
+impl Pieces<'_> {
+    fn push(&mut self, from: u64, to: u64, hole: bool) {
+        if from == to {
+            return;
+        }
+        match &mut self.last {
+            Some((_, len, is_hole)) if *is_hole == hole => *len += to - from,
+            _ => {
+                self.write();
+                self.last = Some((from, to - from, hole));
+            }
+        }
+    }
+
+    /// Makes a chunk of the piece that is whole now.
+    fn write(&mut self) {
+        let Some((from, len, hole)) = self.last.take() else { return };
+        let run = self.read.run(from, len);
+        if hole {
+            self.put(&hole_chunk(&run));
+            return;
+        }
+        self.put(&data_head(&run));
+        let data = DATA_HEAD_BYTES + index64(from);
+        self.reply.copy_within(data..data + size(run.len), self.end);
+        self.end += size(run.len);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.reply[self.end..self.end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+}
+
+/// Cuts a read into data and holes; only whole pages become holes. Returns the length of the reply.
 fn split<D: BlockDevice + ?Sized>(
     device: &D,
     read: &Read,
-    pieces: &mut Vec<Piece>,
-) -> Result<(), Status> {
-    pieces.clear();
+    mut pieces: Pieces<'_>,
+) -> Result<usize, Status> {
     let len = u64::from(read.len);
     let mut from = 0;
     while from < len {
@@ -189,11 +215,12 @@ fn split<D: BlockDevice + ?Sized>(
         from = end;
         let hole = if extent.mapped { None } else { whole_pages(read.offset, start, end) };
         let (hole_start, hole_end) = hole.unwrap_or((end, end));
-        push(pieces, start, hole_start, false);
-        push(pieces, hole_start, hole_end, true);
-        push(pieces, hole_end, end, false);
+        pieces.push(start, hole_start, false);
+        pieces.push(hole_start, hole_end, true);
+        pieces.push(hole_end, end, false);
     }
-    Ok(())
+    pieces.write();
+    Ok(pieces.end)
 }
 
 /// The whole pages in `start..end`, which count from `offset`.
@@ -203,49 +230,49 @@ fn whole_pages(offset: u64, start: u64, end: u64) -> Option<(u64, u64)> {
     (first < last).then(|| (first - offset, last - offset))
 }
 
-fn push(pieces: &mut Vec<Piece>, from: u64, to: u64, hole: bool) {
-    if from == to {
-        return;
-    }
-    match pieces.last_mut() {
-        Some(last) if last.hole == hole => last.len += to - from,
-        _ => pieces.push(Piece { from, len: to - from, hole }),
-    }
-}
-
 fn block_status<D: BlockDevice + ?Sized>(
     device: &D,
     cookie: u64,
     range: (u64, u32),
     limit: usize,
     out: &mut Output,
-    scratch: &mut Scratch,
 ) -> Due {
-    match extents(device, range, limit, &mut scratch.extents) {
-        Ok(()) => status_chunk(out, cookie, &scratch.extents),
-        Err(status) => error_chunk(out, cookie, status.into(), None),
+    let mark = out.mark();
+    if let Err(status) = extents(device, range, limit, &mut StatusChunk::new(out, cookie)) {
+        out.truncate(mark);
+        error_chunk(out, cookie, status.into(), None);
     }
     None
 }
 
+/// Puts the extents of a range into `chunk`, at most `limit`; neighbours of one kind are one extent.
 fn extents<D: BlockDevice + ?Sized>(
     device: &D,
     (offset, len): (u64, u32),
     limit: usize,
-    found: &mut Vec<(u32, bool)>,
+    chunk: &mut StatusChunk<'_>,
 ) -> Result<(), Status> {
-    found.clear();
-    let mut from = 0;
+    let (mut from, mut found) = (0, 0);
+    let mut last: Option<(u32, bool)> = None;
     while from < len {
         let extent = device.extent(offset + u64::from(from), u64::from(len - from))?;
         let run = narrow(extent.len).clamp(1, len - from);
-        let full = found.len() == limit;
-        match found.last_mut() {
-            Some(last) if last.1 == extent.mapped => last.0 += run,
-            _ if full => break,
-            _ => found.push((run, extent.mapped)),
-        }
         from += run;
+        match &mut last {
+            Some((len, mapped)) if *mapped == extent.mapped => *len += run,
+            _ => {
+                if let Some((len, mapped)) = last.replace((run, extent.mapped)) {
+                    chunk.push(len, mapped);
+                    found += 1;
+                }
+                if found == limit {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    if let Some((len, mapped)) = last {
+        chunk.push(len, mapped);
     }
     Ok(())
 }

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::Mode;
@@ -167,7 +168,7 @@ impl Listener {
     }
 
     /// Waits for a connection; `None` when `stop` fires.
-    pub(super) fn accept(&self, stop: &Stop) -> io::Result<Option<(OwnedFd, Peer)>> {
+    pub(crate) fn accept(&self, stop: &Stop) -> io::Result<Option<(OwnedFd, Peer)>> {
         loop {
             let mut fds = [
                 PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
@@ -196,6 +197,7 @@ impl Listener {
                 let (stream, address) = listener.accept()?;
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(false)?;
+                watch_peer(&stream)?;
                 Ok((stream.into(), Peer::Address(address.ip())))
             }
             Socket::Unix(listener) => {
@@ -207,6 +209,15 @@ impl Listener {
             }
         }
     }
+}
+
+/// Lets the kernel find out when the machine of a silent peer is gone; its connection would stay for ever.
+fn watch_peer(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_mins(1))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepcnt(stream, 6)?;
+    Ok(())
 }
 
 /// The sockets that the service manager opened for this process (`sd_listen_fds(3)`).
@@ -322,9 +333,9 @@ impl Stop {
 mod tests {
     use std::os::unix::net::UnixListener;
 
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket, sockopt};
 
-    use super::{Endpoint, ListenError, Listener};
+    use super::{Endpoint, ListenError, Listener, Stop};
 
     /// CVE-2025-40080: a socket that is no stream.
     #[test]
@@ -346,6 +357,16 @@ mod tests {
             assert_eq!(result.is_ok(), good, "{kind:?}");
             assert!(good || matches!(result, Err(ListenError::WrongSocket)));
         }
+    }
+
+    /// A client whose machine is gone says nothing any more, and its connection stayed for ever.
+    #[test]
+    fn silent_peers_over_tcp_are_asked_whether_they_are_there() {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let Endpoint::Tcp(address) = *listener.endpoint() else { panic!("not TCP") };
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        let (socket, _) = listener.accept(&Stop::new().unwrap()).unwrap().unwrap();
+        assert!(sockopt::socket_keepalive(&socket).unwrap());
     }
 
     #[test]

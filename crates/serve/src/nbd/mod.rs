@@ -9,6 +9,7 @@ mod connection;
 mod execute;
 mod input;
 mod listener;
+mod outbox;
 pub mod parse;
 mod registry;
 mod timer;
@@ -22,7 +23,7 @@ use onefold_device::BlockDevice;
 use onefold_device::edge::{Edge, Frontend};
 
 pub use client::{Client, ClientError};
-pub use execute::{Scratch, execute};
+pub use execute::execute;
 pub use listener::{BadEndpoint, Endpoint, ListenError};
 pub(crate) use listener::{Listener, Stop, inherited};
 pub use registry::ConnectionError;
@@ -56,21 +57,15 @@ fn accept<D: BlockDevice + 'static>(
     registry: &Arc<Registry>,
     stop: &Stop,
 ) {
-    while registry.wait_for_room() {
+    while !registry.stopping() {
         match listener.accept(stop) {
             Ok(Some((socket, peer))) => {
                 let socket = Arc::new(socket);
-                match registry.admit(&socket, peer) {
-                    Ok(member) => {
-                        let edge = edge.client(Frontend::Nbd);
-                        // A volume may have another size by now.
-                        let export = Export { size: edge.size(), ..export.clone() };
-                        let registry = Arc::clone(registry);
-                        let connection = Connection::new(edge, export, socket, registry, member);
-                        start(connection);
-                    }
-                    Err(error) => registry.count_error(error),
-                }
+                let Some(member) = registry.admit(&socket, peer) else { return };
+                let edge = edge.client(Frontend::Nbd);
+                // A volume may have another size by now.
+                let export = Export { size: edge.size(), ..export.clone() };
+                start(Connection::new(edge, export, socket, Arc::clone(registry), member));
             }
             Ok(None) => return,
             Err(error) => {

@@ -13,14 +13,18 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::Shutdown;
 
-use crate::limits::{Budget, Limits};
+use crate::limits::Limits;
+use crate::memory::{Budget, ConnectionMemory};
 
 /// How often a waiting new connection looks again; the wake-up normally comes first.
 const RECHECK: Duration = Duration::from_millis(10);
 
+/// How long a peer that will send no more may take to fetch its last replies while another waits.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Who is at the other end, for the cap per peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     Address(std::net::IpAddr),
     Process(i32),
     Unknown,
@@ -35,6 +39,12 @@ pub enum ConnectionError {
     Timeout,
     /// The peer had too many connections.
     PeerLimit,
+    /// There were too many connections.
+    Limit,
+    /// It gave way to a newer one before its handshake was over.
+    Crowded,
+    /// The peer held up memory that others waited for.
+    Stalled,
     /// The socket failed, or the peer left without a word.
     Lost,
     /// Replies could not be delivered before the server stopped.
@@ -43,8 +53,16 @@ pub enum ConnectionError {
 
 impl ConnectionError {
     /// Every kind, in report order.
-    pub const ALL: [Self; 5] =
-        [Self::Protocol, Self::Timeout, Self::PeerLimit, Self::Lost, Self::Stopped];
+    pub const ALL: [Self; 8] = [
+        Self::Protocol,
+        Self::Timeout,
+        Self::PeerLimit,
+        Self::Limit,
+        Self::Crowded,
+        Self::Stalled,
+        Self::Lost,
+        Self::Stopped,
+    ];
 
     /// Stable name in metrics.
     #[must_use]
@@ -53,8 +71,22 @@ impl ConnectionError {
             Self::Protocol => "protocol",
             Self::Timeout => "timeout",
             Self::PeerLimit => "peer_limit",
+            Self::Limit => "limit",
+            Self::Crowded => "crowded",
+            Self::Stalled => "stalled",
             Self::Lost => "lost",
             Self::Stopped => "stopped",
+        }
+    }
+
+    /// What a client is told that is refused.
+    pub(super) const fn refusal(self) -> &'static str {
+        match self {
+            Self::PeerLimit => {
+                "this client has as many NBD connections as the server allows to one client; \
+                 close one of them"
+            }
+            _ => "the server has as many NBD connections as it allows; close one of them",
         }
     }
 
@@ -63,8 +95,11 @@ impl ConnectionError {
             Self::Protocol => 0,
             Self::Timeout => 1,
             Self::PeerLimit => 2,
-            Self::Lost => 3,
-            Self::Stopped => 4,
+            Self::Limit => 3,
+            Self::Crowded => 4,
+            Self::Stalled => 5,
+            Self::Lost => 6,
+            Self::Stopped => 7,
         }
     }
 }
@@ -73,20 +108,34 @@ struct Entry {
     id: u64,
     socket: Arc<OwnedFd>,
     peer: Peer,
+    /// Whether its handshake is over.
+    entered: bool,
     /// Whether it may execute requests.
     in_transmission: bool,
+    /// It gave way to a newer one.
+    crowded: bool,
     abandoned: Arc<AtomicBool>,
+}
+
+impl Entry {
+    /// Ends it: what it executes now is its last request.
+    fn cut(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+        let _ = rustix::net::shutdown(&*self.socket, Shutdown::Both);
+    }
 }
 
 /// The table of connections.
 pub(crate) struct Registry {
     pub(super) limits: Limits,
-    pub(super) budget: Budget,
+    pub(super) budget: Arc<Budget>,
     entries: Mutex<Vec<Entry>>,
     changed: Condvar,
     stopping: AtomicBool,
     next_id: AtomicU64,
-    errors: [AtomicU64; 5],
+    errors: [AtomicU64; 8],
+    /// A refusal was told since a connection was last let in.
+    told: AtomicBool,
 }
 
 /// A connection's place in the table; it leaves when dropped.
@@ -99,13 +148,14 @@ pub(super) struct Membership {
 impl Registry {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
-            budget: Budget::new(limits.total_bytes),
+            budget: Budget::new(limits.total_bytes, limits.connections + limits.handshakes),
             limits,
             entries: Mutex::default(),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
             next_id: AtomicU64::new(0),
             errors: Default::default(),
+            told: AtomicBool::new(false),
         }
     }
 
@@ -130,6 +180,10 @@ impl Registry {
         self.entries().len()
     }
 
+    pub(crate) fn memory(&self) -> ConnectionMemory {
+        self.budget.memory()
+    }
+
     pub(super) fn count_error(&self, error: ConnectionError) {
         self.errors[error.slot()].fetch_add(1, Ordering::Relaxed);
     }
@@ -139,29 +193,22 @@ impl Registry {
         self.errors[error.slot()].load(Ordering::Relaxed)
     }
 
-    /// Waits until a connection may be accepted; `false` when the server stops.
-    pub(super) fn wait_for_room(&self) -> bool {
+    /// Enters a connection into the table. If too many are in their handshake, the oldest of these gives
+    /// way, so that clients that say nothing keep nobody out. `None` when the server stops.
+    pub(super) fn admit(self: &Arc<Self>, socket: &Arc<OwnedFd>, peer: Peer) -> Option<Membership> {
         let mut entries = self.entries();
-        while entries.len() >= self.limits.connections && !self.stopping() {
-            entries = self.wait(entries, Duration::from_millis(200));
+        while !self.stopping() && greeting(&entries).count() >= self.limits.handshakes {
+            let leaves = greeting(&entries).any(|entry| entry.crowded);
+            if !leaves && let Some(oldest) = entries.iter_mut().find(|entry| !entry.entered) {
+                oldest.crowded = true;
+                let _ = rustix::net::shutdown(&*oldest.socket, Shutdown::Both);
+                self.tell_once("too many NBD clients are in their handshake; the oldest is closed");
+            }
+            // Until it has left: there is memory for no more of them.
+            entries = self.wait(entries, RECHECK);
         }
-        !self.stopping()
-    }
-
-    /// Enters a connection into the table, unless its peer has too many.
-    pub(super) fn admit(
-        self: &Arc<Self>,
-        socket: &Arc<OwnedFd>,
-        peer: Peer,
-    ) -> Result<Membership, ConnectionError> {
-        let mut entries = self.entries();
         if self.stopping() {
-            return Err(ConnectionError::Stopped);
-        }
-        if entries.iter().filter(|entry| entry.peer == peer).count()
-            >= self.limits.connections_per_peer
-        {
-            return Err(ConnectionError::PeerLimit);
+            return None;
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let abandoned = Arc::new(AtomicBool::new(false));
@@ -169,10 +216,19 @@ impl Registry {
             id,
             socket: Arc::clone(socket),
             peer,
+            entered: false,
             in_transmission: false,
+            crowded: false,
             abandoned: Arc::clone(&abandoned),
         });
-        Ok(Membership { registry: Arc::clone(self), id, abandoned })
+        Some(Membership { registry: Arc::clone(self), id, abandoned })
+    }
+
+    /// Writes a line about a refusal to the log, once until somebody is let in again.
+    fn tell_once(&self, what: &str) {
+        if !self.told.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{what}");
+        }
     }
 
     /// Tells every connection to end: no more requests are read.
@@ -191,10 +247,7 @@ impl Registry {
         while !entries.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                for entry in entries.iter() {
-                    entry.abandoned.store(true, Ordering::Relaxed);
-                    let _ = rustix::net::shutdown(&*entry.socket, Shutdown::Both);
-                }
+                entries.iter().for_each(Entry::cut);
                 // A request that the device executes now still ends before the final flush.
                 entries = self.wait(entries, Duration::from_millis(50));
             } else {
@@ -205,6 +258,37 @@ impl Registry {
 }
 
 impl Membership {
+    /// Whether the connection gave way to a newer one.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.registry.entries().iter().any(|entry| entry.id == self.id && entry.crowded)
+    }
+
+    /// Counts the connection among those whose handshake is over, or says which limit is reached.
+    pub(super) fn enter(&self) -> Result<(), ConnectionError> {
+        let mut entries = self.registry.entries();
+        let limits = &self.registry.limits;
+        let Some(at) = entries.iter().position(|entry| entry.id == self.id) else {
+            return Err(ConnectionError::Lost);
+        };
+        let peer = entries[at].peer.clone();
+        let all = entries.iter().filter(|entry| entry.entered);
+        let of_peer = all.clone().filter(|entry| entry.peer == peer).count();
+        let reached = if all.count() >= limits.connections {
+            ConnectionError::Limit
+        } else if of_peer >= limits.connections_per_peer {
+            ConnectionError::PeerLimit
+        } else {
+            entries[at].entered = true;
+            self.registry.told.store(false, Ordering::Relaxed);
+            self.registry.changed.notify_all();
+            return Ok(());
+        };
+        drop(entries);
+        self.registry.count_error(reached);
+        self.registry.tell_once(reached.refusal());
+        Err(reached)
+    }
+
     /// Whether the rest of the requests is to be dropped.
     pub(super) fn abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
@@ -214,7 +298,12 @@ impl Membership {
     pub(super) fn begin_transmission(&self) {
         let mut entries = self.registry.entries();
         let dead = dead_connections(&entries);
+        let deadline = Instant::now() + LAST_WORDS;
         while entries.iter().any(|entry| dead.contains(&entry.id)) {
+            if Instant::now() >= deadline {
+                // A half-closed peer that fetches nothing. What is executed now still ends first.
+                entries.iter().filter(|entry| dead.contains(&entry.id)).for_each(Entry::cut);
+            }
             entries = self.registry.wait(entries, RECHECK);
         }
         if let Some(entry) = entries.iter_mut().find(|entry| entry.id == self.id) {
@@ -228,6 +317,11 @@ impl Drop for Membership {
         self.registry.entries().retain(|entry| entry.id != self.id);
         self.registry.changed.notify_all();
     }
+}
+
+/// Connections whose handshake is not over.
+fn greeting(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+    entries.iter().filter(|entry| !entry.entered)
 }
 
 /// Connections that may execute requests although their peer has hung up.

@@ -6,19 +6,15 @@ use std::time::Instant;
 
 use onefold_units::Op;
 
+use super::outbox::Outbox;
 use super::parse::Output;
-
-/// Buffers kept for reuse.
-const SPARE_BUFFERS: usize = 128;
-/// Largest buffer kept for reuse, in bytes.
-const SPARE_BYTES: usize = 64 << 10;
 
 /// A reply and when it may be sent. Ordered by time, then by arrival.
 struct Waiting {
     due: Instant,
     number: u64,
     op: Option<Op>,
-    reply: Vec<u8>,
+    reply: Output,
 }
 
 impl PartialEq for Waiting {
@@ -51,7 +47,6 @@ impl Waiting {
 #[derive(Default)]
 pub(super) struct Delayed {
     heap: BinaryHeap<Reverse<Waiting>>,
-    spare: Vec<Vec<u8>>,
     number: u64,
     bytes: usize,
 }
@@ -61,7 +56,7 @@ impl Delayed {
         self.heap.len()
     }
 
-    /// Bytes of all waiting replies.
+    /// Memory of all waiting replies, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -72,30 +67,24 @@ impl Delayed {
     }
 
     /// Keeps a reply until `due`.
-    pub(super) fn push(&mut self, due: Instant, op: Option<Op>, reply: &[u8]) {
-        let mut kept = self.spare.pop().unwrap_or_default();
-        kept.extend_from_slice(reply);
-        self.bytes += kept.len();
+    pub(super) fn push(&mut self, due: Instant, op: Option<Op>, reply: Output) {
+        self.bytes += reply.capacity();
         self.number += 1;
-        self.heap.push(Reverse(Waiting { due, number: self.number, op, reply: kept }));
+        self.heap.push(Reverse(Waiting { due, number: self.number, op, reply }));
     }
 
     /// Moves every reply that is due at `now` to `out`, telling which operation it answers.
-    pub(super) fn release(&mut self, now: Instant, out: &mut Output, mut sent: impl FnMut(Op)) {
+    pub(super) fn release(&mut self, now: Instant, out: &mut Outbox, mut sent: impl FnMut(Op)) {
         while let Some(first) = self.heap.peek_mut() {
             if first.0.due > now {
                 break;
             }
-            let Reverse(Waiting { op, mut reply, .. }) =
+            let Reverse(Waiting { op, reply, .. }) =
                 std::collections::binary_heap::PeekMut::pop(first);
-            out.put(&reply);
-            self.bytes -= reply.len();
+            self.bytes -= reply.capacity();
+            out.push(reply);
             if let Some(op) = op {
                 sent(op);
-            }
-            if self.spare.len() < SPARE_BUFFERS && reply.capacity() <= SPARE_BYTES {
-                reply.clear();
-                self.spare.push(reply);
             }
         }
     }
@@ -105,16 +94,19 @@ impl Delayed {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Delayed, Output};
+    use super::{Delayed, Outbox, Output};
 
     #[test]
     fn replies_leave_in_the_order_of_their_time_and_not_before() {
-        let (mut delayed, mut out, start) = (Delayed::default(), Output::default(), Instant::now());
+        let (mut delayed, mut out, start) = (Delayed::default(), Outbox::default(), Instant::now());
         for (after, reply) in [(30, b"c"), (10, b"a"), (20, b"b"), (10, b"A")] {
-            delayed.push(start + Duration::from_micros(after), None, reply);
+            let mut kept = Output::with_room(1);
+            kept.put(reply);
+            delayed.push(start + Duration::from_micros(after), None, kept);
         }
         delayed.release(start + Duration::from_micros(20), &mut out, |_| {});
-        assert_eq!(out.pending(), b"aAb");
+        let sent: Vec<u8> = out.slices().0.iter().flat_map(|slice| slice.to_vec()).collect();
+        assert_eq!(sent, b"aAb");
         assert_eq!((delayed.len(), delayed.bytes()), (1, 1));
         assert_eq!(delayed.next_due(), Some(start + Duration::from_micros(30)));
     }

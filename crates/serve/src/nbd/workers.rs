@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -10,8 +11,9 @@ use onefold_device::edge::Edge;
 use onefold_device::{BlockDevice, Due};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::execute::{Scratch, execute};
+use super::execute::{execute, reply_bytes};
 use super::parse::{Command, Output, ReplyStyle, Request};
+use crate::memory::Buffer;
 
 /// Threads of a connection at most: the queue depth that a drive sees of it.
 const THREADS_MAX: usize = 32;
@@ -20,15 +22,18 @@ const THREADS_MAX: usize = 32;
 pub(super) struct Done {
     pub(super) due: Due,
     pub(super) command: Command,
-    pub(super) reply: Vec<u8>,
+    pub(super) reply: Output,
     /// What it was counted with in [`Workers::bytes`].
     bytes: usize,
 }
 
+/// The data of a write: a part of a buffer.
+pub(super) type Payload = (Buffer, Range<usize>);
+
 struct Job {
     style: ReplyStyle,
     request: Request,
-    payload: Vec<u8>,
+    payload: Payload,
     bytes: usize,
 }
 
@@ -71,22 +76,24 @@ impl<D: BlockDevice + 'static> Workers<D> {
         Ok(Self { shared, threads: Vec::new(), pending: 0, bytes: 0 })
     }
 
-    /// Takes a request. `false`: there is no thread for it.
-    pub(super) fn take(&mut self, style: ReplyStyle, request: Request, payload: &[u8]) -> bool {
-        let idle = self.shared.queue().idle;
-        if idle <= self.shared.queue().jobs.len() && self.threads.len() < THREADS_MAX {
+    /// Whether there is a thread for one more request; starts one if that helps.
+    pub(super) fn are_ready(&mut self) -> bool {
+        let queue = self.shared.queue();
+        let none_idle = queue.idle <= queue.jobs.len();
+        drop(queue);
+        if none_idle && self.threads.len() < THREADS_MAX {
             self.add_thread();
         }
-        if self.threads.is_empty() {
-            return false;
-        }
-        let bytes = payload.len() + reply_bytes(&request.command);
+        !self.threads.is_empty()
+    }
+
+    /// Takes a request.
+    pub(super) fn take(&mut self, style: ReplyStyle, request: Request, payload: Payload) {
+        let bytes = payload.0.len() + reply_bytes(&request.command);
         self.pending += 1;
         self.bytes += bytes;
-        let job = Job { style, request, payload: payload.to_vec(), bytes };
-        self.shared.queue().jobs.push_back(job);
+        self.shared.queue().jobs.push_back(Job { style, request, payload, bytes });
         self.shared.work.notify_one();
-        true
     }
 
     fn add_thread(&mut self) {
@@ -123,7 +130,7 @@ impl<D> Workers<D> {
         self.pending
     }
 
-    /// Bytes of their payloads and replies.
+    /// Memory of their payloads and replies, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -178,12 +185,12 @@ impl<D> Shared<D> {
 
 impl<D: BlockDevice> Shared<D> {
     fn serve(&self) {
-        let (mut out, mut scratch) = (Output::default(), Scratch::default());
         let watch = Watch(self);
         while let Some(Job { style, request, payload, bytes }) = self.next() {
-            let due = execute(&*self.edge, style, &request, &payload, &mut out, &mut scratch);
-            let reply = out.pending().to_vec();
-            out.sent(reply.len());
+            let mut reply = Output::with_room(reply_bytes(&request.command));
+            let (buffer, part) = &payload;
+            let due = execute(&*self.edge, style, &request, &buffer[part.clone()], &mut reply);
+            drop(payload);
             let mut queue = self.queue();
             queue.done.push(Done { due, command: request.command, reply, bytes });
             self.ring(&mut queue);
@@ -200,13 +207,5 @@ impl<D> Drop for Watch<'_, D> {
         let mut queue = self.0.queue();
         queue.broken = true;
         self.0.ring(&mut queue);
-    }
-}
-
-/// Bytes of data in the reply to a request.
-fn reply_bytes(command: &Command) -> usize {
-    match command {
-        Command::Read { len, .. } => onefold_units::convert::index(*len),
-        _ => 0,
     }
 }

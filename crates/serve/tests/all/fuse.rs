@@ -43,6 +43,22 @@ fn open(dir: &Path) -> File {
     OpenOptions::new().read(true).write(true).open(dir.join("disk")).unwrap()
 }
 
+/// The file system said that its blocks had 512 bytes, so that loop devices discarded parts of pages.
+#[test]
+fn blocks_are_pages() {
+    if !can_mount("blocks_are_pages") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(Edge::new(MemoryDevice::new(SIZE)), &options(dir.path())).unwrap();
+    let file = open(dir.path());
+    let told = rustix::fs::fstatvfs(&file).unwrap();
+    assert_eq!((told.f_bsize, told.f_frsize, told.f_blocks), (4096, 4096, SIZE / 4096));
+    assert_eq!((told.f_bfree, file.metadata().unwrap().blksize()), (0, 4096));
+    drop(file);
+    server.stop().unwrap();
+}
+
 #[test]
 fn the_file_is_the_device() {
     if !can_mount("the_file_is_the_device") {

@@ -5,14 +5,12 @@ use onefold_serve::nbd::parse::CloseReason;
 use crate::common::memory::MemoryDevice;
 use crate::common::session::{Session, Stand};
 use crate::common::wire::{
-    ACK, Answer, CLIENT_FLAGS, ERR_INVALID, ERR_TOO_BIG, ERR_UNKNOWN, ERR_UNSUP, GO, SET_META,
-    STATUS, STRUCTURED, Source, contexts, info, option, request,
+    ACK, Answer, CLIENT_FLAGS, ERR_INVALID, ERR_TOO_BIG, ERR_UNKNOWN, ERR_UNSUP, EXPORT_NAME, GO,
+    LIST, SET_META, STATUS, STRUCTURED, Source, contexts, info, option, request,
 };
 
 const SIZE: u64 = 1 << 20;
-const EXPORT_NAME: u32 = 1;
 const ABORT: u32 = 2;
-const LIST: u32 = 3;
 const STARTTLS: u32 = 5;
 const INFO: u32 = 6;
 const LIST_META: u32 = 9;

@@ -8,6 +8,7 @@ mod clients;
 mod control;
 mod fuse;
 mod handshake;
+mod limits;
 mod loop_device;
 mod metrics;
 mod model;

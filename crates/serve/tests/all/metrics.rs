@@ -45,6 +45,9 @@ fn numbers_of_requests_and_device_are_told() {
         "onefold_unaligned_requests_total{frontend=\"nbd\",kind=\"page\"} 3",
         "onefold_connections{frontend=\"nbd\",kind=\"open\"} 1.0",
         "onefold_connection_errors_total{frontend=\"nbd\",kind=\"protocol\"} 0",
+        "onefold_connection_errors_total{frontend=\"nbd\",kind=\"stalled\"} 0",
+        "onefold_connection_memory_bytes{frontend=\"nbd\",kind=\"held\"} ",
+        "onefold_connection_memory_bytes{frontend=\"nbd\",kind=\"peak\"} ",
         "onefold_host_written_bytes_total 12288",
         "onefold_nand_written_bytes_total{cause=\"user\"} 12288",
         "onefold_nand_written_bytes_total{cause=\"gc\"} 4096",
@@ -96,4 +99,27 @@ fn only_plain_questions_of_local_pages_are_answered() {
     // An open connection does not keep the server.
     let _idle = TcpStream::connect(address).unwrap();
     rig.server.stop().unwrap();
+}
+
+/// A client that asked again and again and read nothing blocked the only thread: nobody else got an answer, and
+/// the server did not stop.
+#[test]
+fn a_client_that_reads_nothing_keeps_neither_others_nor_the_end() {
+    let (device, _) = TestDevice::new(1 << 20);
+    let rig = rig(device, |options| options.metrics = Some("127.0.0.1:0".parse().unwrap()));
+    let address = rig.server.metrics_address().unwrap();
+    let mut deaf = TcpStream::connect(address).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    let question = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").repeat(20_000);
+    let _ = deaf.write(question.as_bytes());
+    let mut half = TcpStream::connect(address).unwrap();
+    half.write_all(b"GET /met").unwrap();
+    assert_eq!(page(address, "/healthz").0, 200);
+    let (status, text) = get(address, "HEAD /healthz HTTP/1.0\r\n\r\n");
+    assert!(status == 200 && text.ends_with("\r\n\r\n"), "{text}");
+    assert_eq!(get(address, "nonsense\r\n\r\n").0, 400);
+    // More than may be served at a time: the server still ends.
+    let _many: Vec<_> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    rig.server.stop().unwrap();
+    drop((deaf, half));
 }

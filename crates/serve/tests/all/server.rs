@@ -197,10 +197,8 @@ fn an_unfinished_handshake_ends_without_backend_work() {
     let (device, behaviour) = TestDevice::new(SIZE);
     let rig = rig(device, |options| {
         options.limits.handshake = Duration::from_millis(100);
-        options.limits.connections = 2;
     });
     let mut hanging: Vec<_> = (0..2).map(|_| UnixStream::connect(&rig.socket).unwrap()).collect();
-    // The third waits in the queue until the first two are cut.
     let mut good = connect(&rig.socket);
     assert_eq!(good.read(0, 512), [0; 512]);
     assert_eq!(behaviour.calls.load(Ordering::SeqCst), 1);
@@ -213,21 +211,6 @@ fn an_unfinished_handshake_ends_without_backend_work() {
     // Once past the handshake a client may be silent.
     std::thread::sleep(Duration::from_millis(150));
     assert_eq!(good.read(0, 512), [0; 512]);
-}
-
-#[test]
-fn one_peer_may_not_take_all_connections() {
-    let rig = rig(MemoryDevice::new(SIZE), |options| options.limits.connections_per_peer = 2);
-    let (first, _second) = (connect(&rig.socket), connect(&rig.socket));
-    let mut third = UnixStream::connect(&rig.socket).unwrap();
-    let mut bytes = Vec::new();
-    let _ = third.read_to_end(&mut bytes);
-    assert!(bytes.is_empty(), "it is closed at once");
-    drop(first);
-    eventually("the place is free again", || {
-        let mut stream = UnixStream::connect(&rig.socket).unwrap();
-        stream.read_exact(&mut [0; 18]).is_ok()
-    });
 }
 
 /// Rule E8: a client that does not take its replies is not read any more.

@@ -1,6 +1,6 @@
 //! Devices whose calls wait for a drive: the other requests of a connection go on.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -79,6 +79,20 @@ fn no_new_connection_does_io_before_the_threads_of_a_dead_one_have_finished() {
     assert_eq!(cookies, [50, 51]);
     assert_eq!(behaviour.calls.load(Ordering::SeqCst), 34, "a write of the dead connection began");
     assert_eq!(new.read(0, 1024), [3; 1024], "an old write came late");
+}
+
+/// A request whose thread panicked is never answered: its client hears of that, and others go on.
+#[test]
+fn a_panic_in_a_thread_ends_its_connection_alone() {
+    let (rig, behaviour) = waiting_rig();
+    let mut other = connect(&rig.socket);
+    let mut client = connect(&rig.socket);
+    behaviour.panics.store(true, Ordering::SeqCst);
+    client.send(&write(0, 1, 0, &[1; 512]));
+    assert_eq!(client.stream.0.read(&mut [0]).unwrap(), 0, "the connection is closed");
+    behaviour.panics.store(false, Ordering::SeqCst);
+    assert_eq!(other.read(0, 512), [0; 512]);
+    rig.server.stop().unwrap();
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Behaviour {
     pub(crate) broken: AtomicBool,
     /// Calls wait for a drive, as the device says.
     pub(crate) waits: AtomicBool,
+    /// Every data operation panics.
+    pub(crate) panics: AtomicBool,
     pub(crate) calls: AtomicU64,
     pub(crate) flushes: AtomicU64,
     /// Bytes that are cut off.
@@ -54,6 +56,7 @@ impl Behaviour {
 
     fn check(&self) -> Result<(), Status> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics.load(Ordering::SeqCst), "the device panics, as the test wants it to");
         if self.broken.load(Ordering::SeqCst) { Err(Status::MediaError) } else { Ok(()) }
     }
 

@@ -1,8 +1,8 @@
 //! The protocol machine with a device behind it and no socket.
 
 use onefold_device::BlockDevice;
+use onefold_serve::nbd::execute;
 use onefold_serve::nbd::parse::{CloseReason, Export, Machine, Output, Step};
-use onefold_serve::nbd::{Scratch, execute};
 
 /// How a session stands after what it was fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub(crate) struct Session<D> {
     pub(crate) device: D,
     input: Vec<u8>,
     out: Output,
-    scratch: Scratch,
     /// Largest input that the machine asked to be kept.
     pub(crate) most_needed: usize,
     pub(crate) stand: Stand,
@@ -29,15 +28,7 @@ impl<D: BlockDevice> Session<D> {
         let control = device.control().map_or(0, |control| control.size());
         let export = Export { name: "disk".into(), size: device.size(), read_only, control };
         let machine = Machine::new(export, &mut out);
-        Self {
-            machine,
-            device,
-            input: Vec::new(),
-            out,
-            scratch: Scratch::default(),
-            most_needed: 0,
-            stand: Stand::Open,
-        }
+        Self { machine, device, input: Vec::new(), out, most_needed: 0, stand: Stand::Open }
     }
 
     /// A session that is in transmission; everything it said so far is dropped.
@@ -61,11 +52,11 @@ impl<D: BlockDevice> Session<D> {
                 Step::Consumed(bytes) | Step::Negotiated(bytes) => {
                     self.input.drain(..bytes);
                 }
+                Step::Enter => self.machine.admit(Ok(())),
                 Step::Execute { consumed, request, payload } => {
                     let style = self.machine.reply_style();
                     let payload = &self.input[payload];
-                    let (out, scratch) = (&mut self.out, &mut self.scratch);
-                    execute(&self.device, style, &request, payload, out, scratch);
+                    execute(&self.device, style, &request, payload, &mut self.out);
                     self.input.drain(..consumed);
                 }
                 Step::Disconnect => self.stand = Stand::Disconnected,

@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 
+pub(crate) const EXPORT_NAME: u32 = 1;
+pub(crate) const LIST: u32 = 3;
 pub(crate) const GO: u32 = 7;
 pub(crate) const STRUCTURED: u32 = 8;
 pub(crate) const SET_META: u32 = 10;
@@ -96,6 +98,7 @@ pub(crate) struct Answer {
 
 pub(crate) const ACK: u32 = 1;
 pub(crate) const ERR_UNSUP: u32 = 0x8000_0001;
+pub(crate) const ERR_POLICY: u32 = 0x8000_0002;
 pub(crate) const ERR_INVALID: u32 = 0x8000_0003;
 pub(crate) const ERR_UNKNOWN: u32 = 0x8000_0006;
 pub(crate) const ERR_TOO_BIG: u32 = 0x8000_0009;

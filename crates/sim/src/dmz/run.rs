@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering;
 
 use onefold_config::ZonedVolume;
 use onefold_nand::{Delay, NullMedia};
@@ -19,8 +18,9 @@ use super::below::{Below, told};
 use super::outcome;
 use super::queue::Queue;
 use crate::SimError;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
-use crate::engine::{Control, Gathered, INTERRUPT_EVERY, Setup};
+use crate::engine::{Gathered, Setup};
 use crate::result::RunResult;
 use crate::series::Recorder;
 use crate::volume::{Arrival, Load, next_arrival};
@@ -138,7 +138,7 @@ pub(crate) fn simulate(
         delay: Delay::None,
     };
     let begin = thread_cpu_s();
-    runner.fill(setup.config.precondition().fill)?;
+    runner.fill(setup.config.precondition().fill, control)?;
     runner.filled_cpu_s = thread_cpu_s() - begin;
     runner.below.set_timed();
     runner.queue.limit(config.regular_depth);
@@ -178,7 +178,7 @@ impl Runner {
                 if let Some(progress) = control.progress {
                     progress(self.issued);
                 }
-                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                if control.is_interrupted() {
                     self.partial = true;
                 }
             }
@@ -305,11 +305,12 @@ impl Runner {
     }
 
     /// Writes a share of the volume from its first block on, without time.
-    fn fill(&mut self, share: f64) -> Result<(), SimError> {
+    fn fill(&mut self, share: f64, control: &Control<'_>) -> Result<(), SimError> {
         let blocks = onefold_units::convert::float(self.volume.blocks());
         let end = onefold_units::convert::floor_u64(share * blocks + 0.5);
         let mut tag = 1 << 32;
         for lba in (0..end).step_by(index64(FILL_BLOCKS)) {
+            control.go_on()?;
             let blocks = narrow(FILL_BLOCKS.min(end - lba));
             let request = Request::Write { lba, blocks, fua: false, data: Vec::new() };
             tag += 1;

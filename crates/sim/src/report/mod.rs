@@ -13,7 +13,7 @@ mod traffic;
 use crate::result::{RunResult, labels};
 
 pub use markup::{Attributes, Markup};
-pub use page::html;
+pub use page::{GENERATOR, html};
 
 /// Most runs whose colours and line patterns differ; more share them in turn.
 pub const STYLES: usize = 8;

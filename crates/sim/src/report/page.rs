@@ -6,6 +6,9 @@ use crate::result::RunResult;
 
 const STYLE: &str = include_str!("style.css");
 
+/// What the head of each page says, so that an older report can be told from other pages.
+pub const GENERATOR: &str = "<meta name=\"generator\" content=\"Onefold\"";
+
 /// Title of a report on `runs`.
 pub(super) fn title(runs: &[RunResult]) -> String {
     match runs {
@@ -22,6 +25,7 @@ pub fn html(title: &str, content: impl FnOnce(&mut Markup)) -> String {
     page.open("html", &[("lang", &"en")]);
     page.within("head", &[], |head| {
         head.leaf("meta", &[("charset", &"utf-8")]);
+        head.leaf("meta", &[("name", &"generator"), ("content", &"Onefold")]);
         let viewport = "width=device-width, initial-scale=1";
         head.leaf("meta", &[("name", &"viewport"), ("content", &viewport)]);
         head.leaf("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);

@@ -1,7 +1,6 @@
 //! The run of a load through a volume: arrivals, completions and deadlines in order of time.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 use onefold_config::Volume as VolumeConfig;
 use onefold_nand::Delay;
@@ -18,8 +17,9 @@ use super::load::{self, Arrival, Load};
 use super::request::{Request, Work};
 use super::stack::{NOBODY, ReadRefused, Stack};
 use crate::SimError;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
-use crate::engine::{Baseline, Control, Gathered, INTERRUPT_EVERY, Setup};
+use crate::engine::{Baseline, Gathered, Setup};
 use crate::precondition::precondition;
 use crate::result::RunResult;
 use crate::series::Recorder;
@@ -34,7 +34,8 @@ pub(crate) fn simulate(
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, config.logical_bytes(), control)?;
     let mut stack = Stack::new(config, device)?;
-    let preconditioned = precondition(&mut stack, &setup.config.precondition(), setup.seed)?;
+    let preconditioned =
+        precondition(&mut stack, &setup.config.precondition(), setup.seed, control)?;
     stack.begin();
     let run = setup.config.run();
     let loads = tenants.into_iter().map(Load::new).collect();
@@ -116,7 +117,7 @@ impl Runner {
                 if let Some(progress) = control.progress {
                     progress(self.issued);
                 }
-                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                if control.is_interrupted() {
                     self.partial = true;
                 }
             }

@@ -6,6 +6,9 @@ use onefold_ssd::{Completion, HostStats, Payload};
 use onefold_units::convert::narrow;
 use onefold_units::{Nanos, Op, ZoneId};
 
+use crate::SimError;
+use crate::control::Control;
+
 const BLOCK: u64 = 4096;
 
 /// A zoned namespace as the load sees it.
@@ -118,16 +121,21 @@ impl ZonedHost {
     }
 
     /// Writes a share of the zones, from the first on.
-    pub(super) fn fill(&mut self, share: f64) -> Result<(), ZnsError> {
+    pub(super) fn fill(&mut self, share: f64, control: &Control<'_>) -> Result<(), SimError> {
+        let failed = |source| {
+            let what = "preconditioning".to_owned();
+            SimError::Zone { request: 0, what, source }
+        };
         self.zns.set_timed(false);
         let blocks = self.zns.config().writable_blocks();
         let total = onefold_units::convert::float(blocks);
         let mut left = onefold_units::convert::floor_u64(share * total + 0.5);
         let mut block = 0;
         while left > 0 {
-            let (zone, at) = self.place(block % blocks)?;
+            control.go_on()?;
+            let (zone, at) = self.place(block % blocks).map_err(failed)?;
             let count = left.min(zone.capacity.into());
-            self.write(Nanos::ZERO, zone, at, count, false)?;
+            self.write(Nanos::ZERO, zone, at, count, false).map_err(failed)?;
             left -= count;
             block += count;
         }

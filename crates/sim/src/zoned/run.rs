@@ -1,7 +1,5 @@
 //! The run: requests of all tenants in order of time.
 
-use std::sync::atomic::Ordering;
-
 use onefold_ssd::HostStats;
 use onefold_ssd::zns::{Zns, ZnsConfig, ZnsMedia, ZnsStats};
 use onefold_trace::workload::Request;
@@ -10,8 +8,9 @@ use onefold_units::{Nanos, Op};
 use super::host::{Refused, ZonedHost};
 use super::outcome::{self, Finished};
 use crate::SimError;
+use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
-use crate::engine::{Control, Gathered, INTERRUPT_EVERY, Setup};
+use crate::engine::{Gathered, Setup};
 use crate::precondition::Preconditioned;
 use crate::result::RunResult;
 use crate::series::Recorder;
@@ -49,11 +48,7 @@ pub(crate) fn simulate(
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, device.bytes(), control)?;
     let begin = thread_cpu_s();
-    device.fill(setup.config.precondition().fill).map_err(|source| SimError::Zone {
-        request: 0,
-        what: "preconditioning".to_owned(),
-        source,
-    })?;
+    device.fill(setup.config.precondition().fill, control)?;
     let preconditioned =
         Preconditioned { cpu_s: thread_cpu_s() - begin, ..Preconditioned::default() };
     let run = setup.config.run();
@@ -104,7 +99,7 @@ impl Runner {
                 if let Some(progress) = control.progress {
                     progress(self.done);
                 }
-                if control.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                if control.is_interrupted() {
                     self.partial = true;
                     break;
                 }

@@ -31,7 +31,7 @@ impl<M: Media> Zns<M> {
         if M::STORES {
             let synced = self.sync();
             if synced.is_err() {
-                self.unflushed.extend(flushing.ends.iter().map(|(zone, ..)| *zone));
+                self.abandon_flush(&flushing);
             }
             synced?;
             self.end_flush(&flushing)?;
@@ -68,6 +68,11 @@ impl<M: Media> Zns<M> {
         self.given_back.begin();
         self.left_staged.begin();
         Ok(flushing)
+    }
+
+    /// Instead of the second half: the medium could not be synchronised. The next FLUSH covers the same again.
+    pub fn abandon_flush(&mut self, flushing: &Flushing) {
+        self.unflushed.extend(flushing.ends.iter().map(|(zone, ..)| *zone));
     }
 
     /// Second half: the medium was synchronised.

@@ -119,6 +119,18 @@ impl<M: Media> Zns<M> {
         Ok(all)
     }
 
+    /// Whether slots hold blocks of a zone in the life that it has: a host whose file failed may show older ones.
+    fn are_of(&self, zone: ZoneId, first: u32, spares: &[Spare]) -> bool {
+        let life = self.data[zone.index()].resets;
+        (first..).zip(spares).all(|(block, spare)| match SpareState::decode(spare) {
+            SpareState::Programmed(record) => {
+                (record.lpn.raw(), record.epoch_low) == (block, life)
+                    && record.seq.raw() == u64::from(zone.raw())
+            }
+            _ => false,
+        })
+    }
+
     fn read_staged(&self, zone: ZoneId, first: u32, data: &mut [u8]) {
         let from = block_bytes(first).start;
         match self.data[zone.index()].bytes.get(from..from + data.len()) {
@@ -155,7 +167,8 @@ impl<M: Media> Zns<M> {
             self.stats.reads.add(Cause::User, count.into());
             self.nand.read_slots(host_work(now, ready), slot, count, data, &mut spares)
         };
-        let intact = !M::STORES || first_damaged(&spares, data).is_none();
+        let intact = !M::STORES
+            || (first_damaged(&spares, data).is_none() && self.are_of(zone, block, &spares));
         self.spares = spares;
         match result {
             Ok(grant) if intact => Ok(grant),

@@ -10,6 +10,7 @@
 //! Numbers are in the unit of the metric: `AOI >= VBBMS - 0.02 > 2L, ARC` means two points of a hit
 //! ratio.
 
+use onefold_units::numbers::real;
 use serde::{Serialize, Serializer};
 
 use super::{Metric, Study};
@@ -182,17 +183,17 @@ impl Term {
         let (mut label, mut factor, mut offset) = (text, 1.0, 0.0);
         let plain =
             Self { text: text.to_owned(), factor, label: None, workload: None, size: None, offset };
-        if let Some(offset) = number(text) {
+        if let Some(offset) = real(text) {
             return Ok(Self { offset, ..plain });
         }
         if let Some((before, rest)) = label.split_once(" * ")
-            && let Some(found) = number(before)
+            && let Some(found) = real(before)
         {
             (label, factor) = (rest, found);
         }
         for (sign, one) in [(" + ", 1.0), (" - ", -1.0)] {
             if let Some((rest, after)) = label.rsplit_once(sign)
-                && let Some(found) = number(after)
+                && let Some(found) = real(after)
             {
                 (label, offset) = (rest, one * found);
             }
@@ -220,10 +221,6 @@ impl Term {
         }
         Ok(())
     }
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 fn known_label(label: &str, metric: Metric, study: &Study) -> Result<String, String> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use onefold_config::{Origin, nearest};
+use onefold_units::numbers;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -181,6 +182,7 @@ impl<'a> Field<'a> {
         let number = match self.value.get_ref() {
             DeValue::Integer(number) => number.as_str().parse().ok(),
             DeValue::Float(number) => number.as_str().parse().ok(),
+            DeValue::String(text) => numbers::real(text),
             _ => None,
         };
         number
@@ -191,6 +193,8 @@ impl<'a> Field<'a> {
     pub(crate) fn count(&self) -> Result<u64, StudyError> {
         match self.value.get_ref() {
             DeValue::Integer(number) => number.as_str().parse().ok(),
+            DeValue::Float(number) => numbers::count(number.as_str()).ok(),
+            DeValue::String(text) => numbers::count(text).ok(),
             _ => None,
         }
         .ok_or_else(|| self.refuse("expected a whole number from 0 to 2^64 - 1"))

@@ -8,7 +8,7 @@ use std::thread;
 
 use onefold_config::{Config, Load};
 use onefold_sim::result::Program;
-use onefold_sim::{Control as SimControl, Setup, simulate};
+use onefold_sim::{Control as SimControl, Setup, SimError, simulate};
 use onefold_tracefile::{Options as TraceOptions, TraceSource};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index64;
@@ -200,6 +200,7 @@ impl Shared<'_> {
         let control = SimControl { interrupt: self.interrupt, ..SimControl::default() };
         match catch_unwind(AssertUnwindSafe(|| simulate(&setup, &control))) {
             Ok(Ok(run)) if run.partial => return None,
+            Ok(Err(SimError::Interrupted)) => return None,
             Ok(Ok(run)) => {
                 row.requests = run.host.requests();
                 row.cpu_s = run.cpu_s + run.precondition.as_ref().map_or(0.0, |pre| pre.cpu_s);

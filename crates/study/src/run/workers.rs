@@ -26,6 +26,10 @@ pub(super) struct Pass<'a> {
     pub(super) progress: &'a dyn Fn(&Mix),
 }
 
+fn is_set(flag: Option<&AtomicBool>) -> bool {
+    flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
 /// A workload on its way through its cells.
 pub(super) struct Stage {
     pub(super) mix: Mix,
@@ -56,12 +60,13 @@ pub(super) fn pass(pass: &Pass<'_>, stage: &mut Stage) -> Result<bool, StudyErro
         // Neighbours differ in size, not in policy: dealt out in turn, the work is nearly even.
         shares[at % threads].push((at, cell));
     }
+    let interrupt = pass.interrupt;
     thread::scope(|scope| {
         let (mut senders, mut workers) = (Vec::new(), Vec::new());
         for share in shares {
             let (sender, receiver) = sync_channel(QUEUE);
             senders.push(sender);
-            workers.push(scope.spawn(move || work(share, &receiver)));
+            workers.push(scope.spawn(move || work(interrupt, share, &receiver)));
         }
         let complete = produce(pass, stage, &senders);
         drop(senders);
@@ -71,13 +76,19 @@ pub(super) fn pass(pass: &Pass<'_>, stage: &mut Stage) -> Result<bool, StudyErro
         }
         cells.sort_unstable_by_key(|(at, _)| *at);
         stage.cells = cells.into_iter().map(|(_, cell)| cell).collect();
-        complete
+        // Only now is it known that no cell left a block out.
+        Ok(complete? && !is_set(interrupt))
     })
 }
 
-fn work(mut cells: Vec<(usize, Cell)>, blocks: &Receiver<Arc<Block>>) -> Vec<(usize, Cell)> {
+fn work(
+    interrupt: Option<&AtomicBool>,
+    mut cells: Vec<(usize, Cell)>,
+    blocks: &Receiver<Arc<Block>>,
+) -> Vec<(usize, Cell)> {
     for block in blocks {
-        for (_, cell) in &mut cells {
+        // Cells of an interrupted pass are not looked at, so nobody waits for those behind.
+        for (_, cell) in cells.iter_mut().take_while(|_| !is_set(interrupt)) {
             cell.run(&block);
         }
     }
@@ -92,7 +103,7 @@ fn produce(
 ) -> Result<bool, StudyError> {
     let warming = stage.mix.is_warming();
     loop {
-        if pass.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+        if is_set(pass.interrupt) {
             return Ok(false);
         }
         let mut block = Block::with_capacity(BLOCK);

@@ -1,10 +1,11 @@
 //! The `key=value` words of a specification, whatever its kind.
 
 use onefold_units::convert::floor_u64;
+use onefold_units::numbers::real;
 
 use super::WorkloadError;
 use super::spec::{Bound, RangeSpec};
-use super::values::{Entry, nearest, real};
+use super::values::{Entry, nearest};
 
 /// The words of a specification after its first.
 pub(super) struct Keys<'a>(Vec<Entry<'a>>);

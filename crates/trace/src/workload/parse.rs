@@ -1,11 +1,12 @@
 //! The specification language. Every value is checked here, before any device is known.
 
 use onefold_units::convert::narrow;
+use onefold_units::numbers::real;
 
 use super::WorkloadError;
 use super::keys::Keys;
 use super::spec::{Arrival, BlockSize, Distribution, Length, Pacing, Pattern, PatternWorkload};
-use super::values::{Entry, nearest, real};
+use super::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.
 pub(super) const KEYS: [&str; 17] = [

@@ -1,30 +1,9 @@
 //! Numbers, units and words of a specification.
 
 use onefold_units::SECTOR_BYTES;
+use onefold_units::numbers::{self, real};
 
 use super::WorkloadError;
-
-/// Size suffixes, in lower case. A bare letter is binary, as in fio.
-const SIZES: [(&str, u64); 14] = [
-    ("", 1),
-    ("b", 1),
-    ("k", 1 << 10),
-    ("kib", 1 << 10),
-    ("kb", 1_000),
-    ("m", 1 << 20),
-    ("mib", 1 << 20),
-    ("mb", 1_000_000),
-    ("g", 1 << 30),
-    ("gib", 1 << 30),
-    ("gb", 1_000_000_000),
-    ("t", 1 << 40),
-    ("tib", 1 << 40),
-    ("tb", 1_000_000_000_000),
-];
-
-/// Count suffixes, in lower case: always decimal.
-const COUNTS: [(&str, u64); 5] =
-    [("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
 
 /// A key with the value it was given.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +23,7 @@ impl Entry<'_> {
 
     /// A size in bytes.
     pub(super) fn size(&self, text: &str) -> Result<u64, WorkloadError> {
-        scaled(text, &SIZES).ok_or_else(|| {
+        numbers::size(text).map_err(|_| {
             self.malformed("a whole number of bytes such as 4096, 4KiB, 1.5MiB or 1GB")
         })
     }
@@ -60,8 +39,8 @@ impl Entry<'_> {
 
     /// A count.
     pub(super) fn count(&self) -> Result<u64, WorkloadError> {
-        scaled(self.value, &COUNTS)
-            .ok_or_else(|| self.malformed("a whole number such as 500, 50k, 1.5M (= 1,500,000)"))
+        numbers::count(self.value)
+            .map_err(|_| self.malformed("a whole number such as 500, 50k, 1.5M (= 1,500,000)"))
     }
 
     /// A count that is not zero.
@@ -72,11 +51,7 @@ impl Entry<'_> {
 
     /// A share from 0 to 1, also as a percentage.
     pub(super) fn share(&self, text: &str) -> Result<f64, WorkloadError> {
-        let share = match text.strip_suffix('%') {
-            Some(percent) => real(percent).map(|number| number / 100.0),
-            None => real(text),
-        };
-        let share = share.ok_or_else(|| self.malformed("a share such as 0.3 or 30%"))?;
+        let share = real(text).ok_or_else(|| self.malformed("a share such as 0.3 or 30%"))?;
         if (0.0..=1.0).contains(&share) {
             Ok(share)
         } else {
@@ -99,42 +74,9 @@ impl Entry<'_> {
     }
 }
 
-/// A finite number without exponent tricks: what a person would type.
-pub(super) fn real(text: &str) -> Option<f64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".-+eE".contains(&byte));
-    let number: f64 = text.parse().ok()?;
-    (plain && number.is_finite()).then_some(number)
-}
-
-/// A decimal number with a suffix, exactly; `None` if the result is no whole number.
-fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let suffix = suffix.trim_start().to_ascii_lowercase();
-    let unit = suffixes.iter().find(|(name, _)| *name == suffix)?.1;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || fraction.len() > 12 || (number.contains('.') && fraction.is_empty()) {
-        return None;
-    }
-    let places = u32::try_from(fraction.len()).ok()?;
-    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let product = digits.checked_mul(u128::from(unit))?;
-    let divisor = 10_u128.pow(places);
-    if product % divisor != 0 {
-        return None;
-    }
-    u64::try_from(product / divisor).ok()
-}
-
-/// A size in the largest binary unit that divides it.
+/// A size in the largest binary unit that divides it. Specifications are part of digests, so small ones stand without a unit.
 pub(super) fn show_size(bytes: u64) -> String {
-    for (name, unit) in [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
-    {
-        if bytes != 0 && bytes.is_multiple_of(unit) {
-            return format!("{}{name}", bytes / unit);
-        }
-    }
-    bytes.to_string()
+    if bytes.is_multiple_of(1024) { numbers::size_text(bytes) } else { bytes.to_string() }
 }
 
 /// The word a misspelling is probably meant to be.
@@ -168,28 +110,7 @@ fn edits(from: &str, to: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTS, SIZES, edits, nearest, real, scaled, show_size};
-
-    #[test]
-    fn suffixes() {
-        let size = |text| scaled(text, &SIZES);
-        assert_eq!(size("4096"), Some(4096));
-        assert_eq!(size("4k"), Some(4096));
-        assert_eq!(size("4KiB"), Some(4096));
-        assert_eq!(size("4 KiB"), Some(4096));
-        assert_eq!(size("4KB"), Some(4000));
-        assert_eq!(size("1.5MiB"), Some(1_572_864));
-        assert_eq!(size("1GB"), Some(1_000_000_000));
-        assert_eq!(size("2T"), Some(2 << 40));
-        for wrong in ["", "KiB", "4ms", "4Ki", "-4k", ".5k", "1.k", "0.3", "1e3", "1.2.3k"] {
-            assert_eq!(size(wrong), None, "{wrong}");
-        }
-        assert_eq!(size("17000000T"), None, "above 2^64");
-        assert_eq!(size("99999999999999999999999999999999999999999"), None);
-        assert_eq!(scaled("10M", &COUNTS), Some(10_000_000));
-        assert_eq!(scaled("2.5k", &COUNTS), Some(2_500));
-        assert_eq!(scaled("10MiB", &COUNTS), None);
-    }
+    use super::{edits, nearest};
 
     #[test]
     fn words() {
@@ -197,14 +118,5 @@ mod tests {
         assert_eq!(edits("", "abc"), 3);
         assert_eq!(nearest("randwrit", &["randwrite", "randread"]), Some("randwrite"));
         assert_eq!(nearest("zzz", &["bs", "qd"]), None);
-        assert_eq!(real("inf"), None);
-        assert_eq!(real("0.99"), Some(0.99));
-    }
-
-    #[test]
-    fn sizes_are_shown_so_that_they_parse_back() {
-        for bytes in [0, 512, 4096, 6144, 1 << 20, 3 << 40, 1_000_000_000] {
-            assert_eq!(scaled(&show_size(bytes), &SIZES), Some(bytes));
-        }
     }
 }

@@ -280,7 +280,7 @@ fn a_zone_out_of_service_takes_nothing_away() {
     rig.bad.insert(zone, crate::rig::Bad::Written);
     let data = stamped(2, 17, 20);
     let tag = rig.submit(Request::Write { lba: 17, blocks: 20, fua: false, data });
-    rig.settle();
+    rig.wait(tag);
     assert_eq!(rig.result(tag), Some(Ok(())));
     assert_ne!(rig.head(Stream::Log), zone);
     assert_eq!(rig.read_now(16, 22), [vec![0], vec![2; 20], vec![0]].concat());

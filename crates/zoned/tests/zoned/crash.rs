@@ -131,6 +131,19 @@ impl World {
         self.rig.complete(if io.kind == IoKind::Write { first.unwrap_or(at) } else { at });
     }
 
+    /// All is over, and the volume is closed in good order.
+    pub(crate) fn finish(&mut self) {
+        self.rig.advance(30_000_000_000);
+        self.hear();
+        let flush = self.rig.submit(Request::Flush);
+        self.rig.settle();
+        assert_eq!(self.rig.result(flush), Some(Ok(())));
+        self.oracle.promise(self.oracle.reports());
+        self.rig.volume.close(self.rig.now);
+        self.rig.settle();
+        assert!(self.rig.volume.is_closed());
+    }
+
     /// The journal is found, moves or goes.
     fn move_journal(&mut self) {
         let Options { journal_ranges, journal_hot, .. } = journal_options(&mut self.rng);

@@ -133,6 +133,20 @@ impl Device {
         self.begin(at, What::Write(blocks))
     }
 
+    /// Whether a write of so many blocks begins at the write pointer of its zone.
+    pub(crate) fn takes(&self, at: u64) -> bool {
+        let within = at % u64::from(self.zone_blocks);
+        self.zone_of(at).is_none_or(|zone| u64::from(self.view.written[zone]) == within)
+    }
+
+    /// A flush failed: what it would have made durable is in no cache any more, though it is read until the power fails.
+    pub(crate) fn lose(&mut self, covered: &[u64]) {
+        let changes = std::mem::take(&mut self.changes);
+        let is_lost =
+            |change: &Change| covered.contains(&change.id) && self.zone_of(change.at).is_none();
+        self.changes = changes.into_iter().filter(|change| !is_lost(change)).collect();
+    }
+
     pub(crate) fn begin_reset(&mut self, at: u64) -> u64 {
         assert!(self.zone_of(at).is_some() && at.is_multiple_of(u64::from(self.zone_blocks)));
         self.counters.resets += 1;

@@ -66,7 +66,11 @@ fn a_flush_without_dirty_metadata_is_one_flush() {
     rig.write_now(0, 2, 1);
     rig.flush_now();
     assert_eq!((flushes(&rig), rig.volume.generation()), ([5, 0], 2));
-    assert_eq!(rig.sent(0, Sent::Map), 4, "a block of the map and one of validity, twice");
+    assert_eq!(
+        rig.sent(0, Sent::Map),
+        6,
+        "a block of the map, of validity and of checksums, twice"
+    );
     assert_eq!(rig.sent(0, Sent::Label), 2);
 }
 

@@ -2,10 +2,12 @@
 
 mod append;
 mod crash;
+mod damage;
 mod disk;
 mod fast_commit;
 mod faults;
 mod fields;
+mod flaky;
 mod flushes;
 mod golden;
 mod images;
@@ -16,3 +18,4 @@ mod rig;
 mod rules;
 mod set;
 mod verify;
+mod weather;

@@ -1,5 +1,7 @@
 //! What a volume has to hold: for each block the operations on it, from the last one on that has to survive.
 
+use std::collections::BTreeSet;
+
 use onefold_units::convert::{index64, u64_from};
 
 use crate::disk::BLOCK;
@@ -33,11 +35,14 @@ pub(crate) struct Oracle {
     /// Operations reported done, with their blocks.
     reported: Vec<(u64, u64, u32)>,
     pub(crate) ops: u64,
+    /// Operations that are under way or failed: their blocks are as before or as after.
+    pub(crate) unsure: BTreeSet<u64>,
 }
 
 impl Oracle {
     pub(crate) fn new(blocks: u64) -> Self {
-        Self { history: vec![vec![(0, 0)]; index64(blocks)], reported: Vec::new(), ops: 0 }
+        let history = vec![vec![(0, 0)]; index64(blocks)];
+        Self { history, reported: Vec::new(), ops: 0, unsure: BTreeSet::new() }
     }
 
     /// A write, or a discard.
@@ -53,6 +58,19 @@ impl Oracle {
     /// What a read that is given now finds.
     pub(crate) fn now(&self, lba: u64) -> u64 {
         self.history[index64(lba)].last().expect("never empty").1
+    }
+
+    /// What a read may find that was given after operation `last`.
+    pub(crate) fn allowed(&self, lba: u64, last: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        let before = self.history[index64(lba)].iter().rev().filter(|(op, _)| *op <= last);
+        for (op, left) in before {
+            found.push(*left);
+            if !self.unsure.contains(op) {
+                break;
+            }
+        }
+        found
     }
 
     pub(crate) fn report(&mut self, op: u64, lba: u64, blocks: u32) {

@@ -10,6 +10,7 @@ use onefold_zoned::{
 };
 
 use crate::disk::Disks;
+use crate::weather::Weather;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MS;
@@ -59,8 +60,8 @@ pub(crate) struct Underway {
     change: Option<u64>,
     /// What a flush covers.
     covered: Vec<u64>,
-    /// It is not carried out.
-    fails: bool,
+    /// It fails, whether or not it was carried out.
+    fails: Option<IoFailed>,
 }
 
 pub(crate) struct Rig {
@@ -72,6 +73,8 @@ pub(crate) struct Rig {
     pub(crate) dones: BTreeMap<u64, Done>,
     /// Zones that take no writes and no resets, and of which some cannot be read.
     pub(crate) bad: BTreeMap<ZoneId, Bad>,
+    /// Which requests fail beside those.
+    pub(crate) weather: Weather,
 }
 
 /// What a zone out of service cannot do.
@@ -114,8 +117,8 @@ impl Rig {
         let (volume, recovery) = mount(&mut disks, geometry, options, now)?;
         disks.reset_counters();
         let (under_way, dones) = (VecDeque::new(), BTreeMap::new());
-        let bad = BTreeMap::new();
-        Ok((Self { volume, disks, now, under_way, tags: 0, dones, bad }, recovery))
+        let (bad, weather) = (BTreeMap::new(), Weather::default());
+        Ok((Self { volume, disks, now, under_way, tags: 0, dones, bad, weather }, recovery))
     }
 
     /// Gives a request to the volume, which takes it; its tag.
@@ -131,24 +134,36 @@ impl Rig {
         while let Some(io) = self.volume.poll_io() {
             let zone = self.volume.geometry().zone_at(index(io.device), io.at);
             let bad = zone.and_then(|zone| self.bad.get(&zone)).copied();
-            let fails = match io.kind {
+            let is_bad = match io.kind {
                 IoKind::Read => bad == Some(Bad::Read),
                 IoKind::Write | IoKind::Reset => matches!(bad, Some(Bad::Written | Bad::Read)),
                 IoKind::Flush => false,
             };
-            let device = &mut self.disks.0[index(io.device)];
-            let mut underway = Underway { io, change: None, covered: Vec::new(), fails };
-            match io.kind {
-                _ if fails => {}
-                // A device reads at any time until it says that it is done.
-                IoKind::Read => {}
-                IoKind::Write => {
-                    underway.change = Some(device.begin_write(io.at, self.volume.buffer(io.id)));
-                }
-                IoKind::Reset => underway.change = Some(device.begin_reset(io.at)),
-                IoKind::Flush => underway.covered = device.begin_flush(),
+            let mut fault = self.weather.fault(&io);
+            if is_bad {
+                fault = Some((IoFailed::Error, 0));
             }
-            self.under_way.push_back(underway);
+            let device = &mut self.disks.0[index(io.device)];
+            if !self.weather.is_fair() && io.kind == IoKind::Write && !device.takes(io.at) {
+                fault = Some((IoFailed::Error, 0));
+            }
+            // What fails may have been carried out in part.
+            let blocks = fault.map_or(io.blocks, |(_, part)| part.min(io.blocks));
+            let (mut change, mut covered) = (None, Vec::new());
+            match io.kind {
+                IoKind::Write if blocks > 0 => {
+                    let bytes = &self.volume.buffer(io.id)[..index(blocks) * crate::disk::BLOCK];
+                    change = Some(device.begin_write(io.at, bytes));
+                }
+                IoKind::Reset if fault.is_none_or(|(_, part)| part > 0) => {
+                    change = Some(device.begin_reset(io.at));
+                }
+                // A device reads at any time until it says that it is done.
+                IoKind::Read | IoKind::Write | IoKind::Reset => {}
+                IoKind::Flush => covered = device.begin_flush(),
+            }
+            let fails = fault.map(|(why, _)| why);
+            self.under_way.push_back(Underway { io, change, covered, fails });
         }
         while let Some(done) = self.volume.poll_done() {
             self.dones.insert(done.tag, done);
@@ -159,21 +174,19 @@ impl Rig {
     pub(crate) fn complete(&mut self, at: usize) {
         let underway = self.under_way.remove(at).expect("under way");
         let Underway { io, change, covered, fails } = underway;
-        if fails {
-            self.volume.completed(self.now, io.id, Err(IoFailed::Error));
-            self.collect();
-            return;
-        }
         let device = &mut self.disks.0[index(io.device)];
         if let Some(change) = change {
             device.complete(change);
         }
         match io.kind {
+            // What a read leaves that failed means nothing.
+            IoKind::Read if fails.is_some() => self.volume.buffer_mut(io.id).fill(0xEE),
             IoKind::Read => device.read(io.at, self.volume.buffer_mut(io.id)),
+            IoKind::Flush if fails.is_some() => device.lose(&covered),
             IoKind::Flush => device.end_flush(&covered),
             IoKind::Write | IoKind::Reset => {}
         }
-        self.volume.completed(self.now, io.id, Ok(()));
+        self.volume.completed(self.now, io.id, fails.map_or(Ok(()), Err));
         self.collect();
     }
 
@@ -206,8 +219,17 @@ impl Rig {
     /// Writes and waits for it; it must not fail.
     pub(crate) fn write_now(&mut self, lba: u64, op: u64, blocks: u32) {
         let tag = self.write(lba, op, blocks);
-        self.settle();
+        self.wait(tag);
         assert_eq!(self.result(tag), Some(Ok(())));
+    }
+
+    /// Waits for a request while what fails is sent again.
+    pub(crate) fn wait(&mut self, tag: u64) {
+        self.settle();
+        while self.result(tag).is_none() && !self.bad.is_empty() {
+            self.tick();
+            self.settle();
+        }
     }
 
     /// The journal is found elsewhere, without blocks that are rewritten at any time.
@@ -251,7 +273,7 @@ impl Rig {
 
     /// Z12: every block and flush of each device has exactly one cause.
     pub(crate) fn check_counters(&self) {
-        if !self.bad.is_empty() {
+        if !self.bad.is_empty() || !self.weather.is_fair() {
             // What a device refused it does not count.
             return;
         }

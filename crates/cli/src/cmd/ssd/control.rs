@@ -19,7 +19,7 @@ fn stats(device: &SsdDevice, _: &Value) -> Result<Value, String> {
 }
 
 fn flush(device: &SsdDevice, _: &Value) -> Result<Value, String> {
-    device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
+    device.flush().map(|_| Value::Null).map_err(|status| format!("the flush failed, as {status}"))
 }
 
 fn mailbox(device: &SsdDevice, request: &Value) -> Result<Value, String> {

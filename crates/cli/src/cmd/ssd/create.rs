@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_config::Config;
-use onefold_device::Image;
+use onefold_device::{HostRoom, Image};
 use serde_json::json;
 
 use super::render;
@@ -104,6 +104,9 @@ impl Create {
             ),
         };
         global.emit(&text)?;
+        if let Some(room) = HostRoom::at(&self.image) {
+            super::room::warn(global, &self.image, &room);
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

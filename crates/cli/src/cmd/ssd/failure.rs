@@ -30,9 +30,9 @@ impl From<DeviceError> for CliError {
                 (Exit::Failed, "device::recovery")
             }
             DeviceError::Poisoned { .. } => (Exit::Failed, "device::poisoned"),
-            DeviceError::Close { .. } | DeviceError::CloseZones { .. } => {
-                (Exit::Failed, "device::close")
-            }
+            DeviceError::Close { .. }
+            | DeviceError::CloseZones { .. }
+            | DeviceError::Held { .. } => (Exit::Failed, "device::close"),
             DeviceError::Snapshots { .. } => (Exit::Failed, "device::snapshots"),
             DeviceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
                 let error = Self::new(Exit::Usage, "image::missing", &error);
@@ -80,6 +80,14 @@ impl From<ServeError> for CliError {
             ServeError::Listen(_) => (Exit::Failed, "serve::listen"),
             ServeError::NoFrontend => (Exit::Usage, "serve::nothing"),
             ServeError::Name { .. } => (Exit::Usage, "serve::name"),
+            ServeError::Mount { source, .. }
+                if matches!(
+                    source.kind(),
+                    ErrorKind::NotADirectory | ErrorKind::DirectoryNotEmpty
+                ) =>
+            {
+                (Exit::Usage, "serve::mount")
+            }
             ServeError::Mount { .. } => (Exit::Failed, "serve::mount"),
             ServeError::Record { .. } => (Exit::Usage, "serve::record"),
             ServeError::Recording { .. } => (Exit::Failed, "serve::recording"),

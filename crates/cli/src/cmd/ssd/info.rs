@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::{Access, DeviceError, Image};
+use onefold_device::{Access, DeviceError, HostRoom, Image};
 use serde_json::{Value, json};
 
+use super::room::shortage;
 use super::{render, zoned};
 use crate::cmd::control;
 use crate::error::CliError;
@@ -25,11 +26,15 @@ pub(crate) struct Info {
 
 impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let info = match Image::open(&self.image, Access::ReadOnly) {
+        let mut info = match Image::open(&self.image, Access::ReadOnly) {
             Ok(image) => at_rest(&image, global)?,
             Err(DeviceError::Busy { .. }) => self.served()?,
             Err(error) => return Err(error.into()),
         };
+        if let Some(room) = HostRoom::at(&self.image) {
+            info["image"]["host_free_bytes"] = room.free.into();
+            info["image"]["shortage"] = shortage(&room).into();
+        }
         let text = match global.format() {
             Format::Json => format!("{info:#}\n"),
             Format::Table => table(&info),
@@ -100,6 +105,8 @@ fn table(info: &Value) -> String {
             image["uuid"].as_str().unwrap_or_default(),
         )
     };
+    let warning = |text: &str| format!("warning: {path} {text}\n");
+    let head = head + &image["shortage"].as_str().map(warning).unwrap_or_default();
     match info["device"].get("zoned") {
         Some(zones) => head + &zoned::table(zones),
         None => head + &render::table(&info["device"]),

@@ -8,6 +8,7 @@ mod info;
 mod reach;
 mod remap;
 pub(crate) mod render;
+pub(crate) mod room;
 mod serve;
 mod snapshot;
 mod zoned;
@@ -49,6 +50,15 @@ impl Ssd {
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         global.expect_no_trace_format()?;
+        match self {
+            Self::Info(_) => {}
+            Self::Create(_) => {
+                global.interrupt.leaves("the image may not be whole; remove it and make it anew");
+            }
+            _ => global.interrupt.leaves(
+                "what was under way is as after a power cut: nothing that was durable is lost, and the same command can be given again",
+            ),
+        }
         match self {
             Self::Create(create) => create.run(global),
             Self::Serve(serve) => serve.run(global),

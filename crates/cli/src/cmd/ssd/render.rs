@@ -1,44 +1,40 @@
 //! Sizes, identities and statistics as text.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use onefold_device::SsdDetails;
-use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats};
-use onefold_units::CauseCounts;
+use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, ImageSnapshot};
+use onefold_units::{CauseCounts, numbers};
 use serde_json::{Map, Value, json};
 
-const UNITS: [(&str, u64); 10] = [
-    ("TiB", 1 << 40),
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("TB", 1_000_000_000_000),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("kB", 1000),
-    ("KB", 1000),
-    ("B", 1),
-];
-
-/// Reads a whole number with a unit of bytes.
+/// Reads a size.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let expected = || format!("found {text:?}, expected a whole number with a unit, such as 8GiB");
-    let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
-    let (number, unit) = text.split_at(split);
-    let (_, scale) =
-        UNITS.into_iter().find(|(name, _)| *name == unit.trim()).ok_or_else(expected)?;
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
-    bytes.ok_or_else(expected)
+    let expected = |error| format!("found {text:?}, {error}; expected a size, such as 8GiB or 8G");
+    match numbers::size(text).map_err(expected)? {
+        0 => Err(format!("found {text:?}, expected more than nothing")),
+        bytes => Ok(bytes),
+    }
 }
 
-/// Reads an offset: a size, or plain 0.
+/// Reads an offset: a size, which may be 0.
 pub(crate) fn parse_offset(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { parse_size(text) }
+    numbers::size(text)
+        .map_err(|error| format!("found {text:?}, {error}; expected an offset, such as 0 or 4KiB"))
+}
+
+/// Reads a share within limits.
+pub(crate) fn parse_share(text: &str, limits: RangeInclusive<f64>) -> Result<f64, String> {
+    let share = numbers::real(text).filter(|share| limits.contains(share));
+    share.ok_or_else(|| {
+        let (least, most) = (limits.start(), limits.end());
+        format!("found {text:?}, expected a number from {least} to {most}, or a percentage")
+    })
 }
 
 /// A size in the largest binary unit that keeps it readable.
 pub(crate) fn size(bytes: u64) -> String {
-    let unit = UNITS.iter().take(4).find(|(_, scale)| bytes >= *scale);
+    let unit = numbers::SIZES.iter().take(4).find(|(_, scale)| bytes >= *scale);
     match unit {
         Some((name, scale)) if bytes.is_multiple_of(*scale) => format!("{} {name}", bytes / scale),
         Some((name, scale)) => {
@@ -139,6 +135,7 @@ fn live(snapshot: &DeviceSnapshot) -> Value {
         "unflushed_bytes": snapshot.unflushed_bytes,
         "flush_ns": snapshot.flush_ns,
         "recovery_ns": snapshot.recovery_ns,
+        "image": snapshot.image.as_ref().map(image),
         "buffer": {
             "read_hits": snapshot.buffer_read_hits,
             "read_misses": snapshot.buffer_read_misses,
@@ -146,6 +143,19 @@ fn live(snapshot: &DeviceSnapshot) -> Value {
             "write_misses": snapshot.buffer_write_misses,
             "areas": areas,
         },
+    })
+}
+
+/// How the host treats the image.
+fn image(image: &ImageSnapshot) -> Value {
+    json!({
+        "state": image.state(),
+        "about": image.held.map(|held| held.to_string()),
+        "waiting_bytes": image.waiting_bytes,
+        "refused_requests": image.refused_requests,
+        "failed_reads": image.failed_reads,
+        "failed_writes": image.failed_writes,
+        "failed_syncs": image.failed_syncs,
     })
 }
 
@@ -194,6 +204,21 @@ pub(super) fn table(value: &Value) -> String {
         let waf = live["waf"].as_f64().map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
         row("write amplification", waf);
         row("not durable yet", size(number(&live["unflushed_bytes"])));
+        let image = &live["image"];
+        if let Some(about) = image["about"].as_str() {
+            let (refused, waiting) = (&image["refused_requests"], number(&image["waiting_bytes"]));
+            let waiting = size(waiting);
+            row(
+                "the host",
+                format!("{about}: {waiting} wait in memory, {refused} requests refused"),
+            );
+        }
+        let failed =
+            ["failed_reads", "failed_writes", "failed_syncs"].map(|key| number(&image[key]));
+        if failed.iter().any(|count| *count > 0) {
+            let [reads, writes, syncs] = failed;
+            row("failed on the host", format!("{reads} reads, {writes} writes, {syncs} flushes"));
+        }
         let pages = flash["program_pages"].as_object();
         for (cause, pages) in pages.into_iter().flatten().filter(|(_, pages)| number(pages) > 0) {
             row(&format!("programmed, {cause}"), size(number(pages) * 4096));
@@ -211,8 +236,7 @@ mod tests {
         assert_eq!(parse_size("8GiB"), Ok(8 << 30));
         assert_eq!(parse_size("1000 MB"), Ok(1_000_000_000));
         assert_eq!((parse_offset("0"), parse_offset("4KiB")), (Ok(0), Ok(4096)));
-        assert!(parse_offset("1").is_err());
-        for text in ["", "8", "8G", "1.5GiB", "-1GiB", "99999999999TiB"] {
+        for text in ["", "0", "8Gi", "1.GiB", "-1GiB", "99999999999TiB"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
         assert_eq!(size(8 << 30), "8 GiB");

@@ -22,6 +22,15 @@ enum Latency {
     None,
 }
 
+/// What becomes of writes while the host has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Full {
+    /// They fail
+    Error,
+    /// They wait for it
+    Block,
+}
+
 /// Options of `onefold ssd serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -36,6 +45,9 @@ pub(crate) struct Serve {
     /// When requests are answered
     #[arg(long, value_enum, default_value = "model", value_name = "HOW")]
     latency: Latency,
+    /// What becomes of writes and flushes while the file system under the image is full
+    #[arg(long, value_enum, default_value = "error", value_name = "WHAT")]
+    on_full: Full,
     /// Record every request but remaps and snapshots into a new trace file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -55,7 +67,11 @@ impl Serve {
             Latency::Model => onefold_device::Latency::Model,
             Latency::None => onefold_device::Latency::None,
         };
-        let opened = SsdDevice::open(image, &ssd, OpenOptions::new(latency))?;
+        let mut options = OpenOptions::new(latency);
+        if self.on_full == Full::Block {
+            options = options.waiting_for_room();
+        }
+        let opened = SsdDevice::open(image, &ssd, options)?;
         tell(global, &opened);
         let device = opened.device;
         let served = self.serve(global, &device);
@@ -91,7 +107,9 @@ impl Serve {
         };
         let ready =
             |server: &Server<SsdDevice>| self.frontends.announce(global, &self.image, server);
-        Ok(onefold_serve::run(edge, &self.frontends.options(&self.image), ready)?)
+        let signals = global.interrupt.serving();
+        let options = self.frontends.options(&self.image);
+        Ok(onefold_serve::run(edge, &options, ready, || signals.wait())?)
     }
 
     /// A trace has no place for what a remap may do with its ranges, nor for snapshots.

@@ -112,7 +112,7 @@ impl Zones {
         let told = match (self.act, &self.export) {
             (None, None) => chosen,
             (None, Some(file)) => {
-                self.export(image, &zns, file, &chosen)?;
+                self.export(image, &zns, (file, global), &chosen)?;
                 chosen
             }
             (Some(action), _) => self.act(image, &zns, action, &chosen)?,
@@ -167,7 +167,7 @@ impl Zones {
         &self,
         image: Image,
         zns: &ZnsConfig,
-        file: &Path,
+        (file, global): (&Path, &Global),
         chosen: &[ZoneInfo],
     ) -> Result<(), CliError> {
         let failed = |what: &dyn std::fmt::Display| {
@@ -176,6 +176,7 @@ impl Zones {
             CliError::new(Exit::Failed, "zones::export", text)
         };
         let made = std::fs::File::create_new(file).map_err(|error| failed(&error))?;
+        let _unfinished = global.interrupt.unfinished(file);
         let device = ZonedDevice::open(image, zns)?.device;
         let shape = device.shape();
         let bytes = u64::from(shape.zones) * u64::from(shape.zone_blocks) * PAGE_BYTES;

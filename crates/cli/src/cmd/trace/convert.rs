@@ -12,6 +12,7 @@ use super::options::{ReadArgs, time};
 use super::trace_error;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
+use crate::replace::{Replaced, part_of};
 
 /// Options of `trace convert`.
 #[derive(Debug, Args)]
@@ -40,10 +41,15 @@ pub(crate) struct Sample {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Keep the requests that start on one in so many pages, chosen by a hash of the address
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = every)]
     every: u64,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+fn every(text: &str) -> Result<u64, String> {
+    let count = onefold_units::numbers::count(text).ok().filter(|count| *count > 0);
+    count.ok_or_else(|| format!("found {text:?}, expected a number from 1 on"))
 }
 
 /// Where the new trace goes.
@@ -101,10 +107,18 @@ fn chosen(record: &Record, every: u64, seed: u64) -> bool {
 
 /// The file of `-o`; a trace is not written to a terminal.
 pub(super) fn output(global: &Global) -> Result<&Path, CliError> {
-    global.output.as_deref().ok_or_else(|| {
+    let path = global.output.as_deref().ok_or_else(|| {
         CliError::new(Exit::Usage, "usage::output", "-o is missing, expected a file to write")
             .help("for example -o trace.oft, or trace.csv.zst to compress it")
-    })
+    })?;
+    // A trace does not say which command made it, and a recording cannot be made again.
+    match Replaced::of(path, global.force, |_| false)? {
+        Replaced::File(_) => Ok(path),
+        Replaced::Stream(_) => {
+            let text = format!("-o names {}, which is no regular file", path.display());
+            Err(CliError::new(Exit::Usage, "output::foreign", text))
+        }
+    }
 }
 
 /// Tells what the format could not hold.
@@ -123,6 +137,9 @@ fn rewrite(
     keep: impl Fn(&Record) -> bool,
 ) -> Result<ExitCode, CliError> {
     let path = output(global)?;
+    global
+        .interrupt
+        .leaves("the new trace was not whole and is gone; what was there before is as it was");
     let options = read.options(global, !format.keeps_devices())?;
     let failed = |error| trace_error(&error);
     let mut source = TraceSource::open(file, &options).map_err(failed)?;
@@ -131,6 +148,7 @@ fn rewrite(
         global.say("lost: devices, which now lie one after another in one address space");
     }
     let mut writer = create(path, format, source.meta(), &read.words()).map_err(failed)?;
+    let _unfinished = global.interrupt.unfinished(&part_of(path));
     let mut requests = 0_u64;
     let mut batch = Vec::new();
     while source.next_batch(&mut batch).map_err(failed)? {

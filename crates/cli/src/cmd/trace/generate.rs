@@ -10,8 +10,10 @@ use onefold_units::Op;
 
 use super::convert::{Target, output, report};
 use super::trace_error;
+use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
+use crate::replace::part_of;
 
 /// Requests generated at once.
 const BATCH: usize = 4_096;
@@ -26,10 +28,9 @@ pub(crate) struct Generate {
     /// List what a workload can begin with, and what each is
     #[arg(long)]
     list: bool,
-    /// Size of the device in bytes; powers such as 4GiB too [default: what the workload is made
-    /// for, 1GiB for patterns]
-    #[arg(long, value_name = "BYTES")]
-    size: Option<String>,
+    /// Size of the device, such as 4GiB [default: what the workload is made for, 1GiB for patterns]
+    #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
+    size: Option<u64>,
     /// Format to write, as for `convert`
     #[arg(long, value_name = "FORMAT", default_value = "oft")]
     to: String,
@@ -39,6 +40,11 @@ pub(crate) struct Generate {
 const DEVICE_BYTES: u64 = 1 << 30;
 
 impl Generate {
+    /// Whether it prints a list and makes no trace.
+    pub(super) const fn prints(&self) -> bool {
+        self.list || self.spec.is_none()
+    }
+
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         match &self.spec {
             Some(spec) if !self.list => self.generate(spec, global),
@@ -50,11 +56,11 @@ impl Generate {
     }
 
     fn generate(&self, spec: &str, global: &Global) -> Result<ExitCode, CliError> {
-        let path = output(global)?;
         let format = Target::named(&self.to)?;
         let workload = Workload::parse(spec).map_err(|error| wrong(&error))?;
-        let bytes = match &self.size {
-            Some(text) => size(text)?,
+        let path = output(global)?;
+        let bytes = match self.size {
+            Some(bytes) => bytes,
             None => workload.natural_bytes().unwrap_or(DEVICE_BYTES),
         };
         let mut generator =
@@ -65,6 +71,8 @@ impl Generate {
         let words = format!("size={bytes} seed={}", global.seed);
         let failed = |error| trace_error(&error);
         let mut writer = create(path, format, &Meta::generated(spec), &words).map_err(failed)?;
+        let _unfinished = global.interrupt.unfinished(&part_of(path));
+        global.interrupt.leaves("the trace was not whole and is gone");
         let mut requests = 0_u64;
         let mut batch = vec![Request::EMPTY; BATCH];
         while let made @ 1.. = generator.fill(&mut batch) {
@@ -117,27 +125,4 @@ fn record(request: &Request) -> Record {
 
 fn wrong(error: &WorkloadError) -> CliError {
     CliError::new(Exit::Usage, "usage::workload", error)
-}
-
-/// A size with an optional binary or decimal unit.
-fn size(text: &str) -> Result<u64, CliError> {
-    let wrong = || {
-        let words = format!("--size is `{text}`, expected bytes such as 1048576, 512MiB or 4GiB");
-        CliError::new(Exit::Usage, "usage::value", words)
-    };
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let scale: u64 = match unit {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
-        _ => return Err(wrong()),
-    };
-    number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
 }

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use onefold_trace::{Event, FormatSpec, OnBadLine};
 use onefold_tracefile::{Merge, Options, Shift};
+use onefold_units::numbers;
 
 use crate::error::{CliError, Exit};
 use crate::output::Global;
@@ -116,19 +117,7 @@ fn usage(option: &str, found: &str, expected: &str) -> CliError {
 
 /// A time with its unit in nanoseconds.
 pub(crate) fn time(option: &str, text: &str) -> Result<u64, CliError> {
-    let wrong =
-        || usage(option, text, "a time with a unit, such as 30d, 12h, 1s, 5ms, 10us or 0ns");
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(digits);
-    let scale: u64 = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
-        _ => return Err(wrong()),
-    };
-    number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale)).ok_or_else(wrong)
+    numbers::time(text).map_err(|_| {
+        usage(option, text, "a time with a unit, such as 30d, 12h, 1s, 5ms, 10us or 0ns")
+    })
 }

@@ -63,7 +63,8 @@ impl Check {
             return dmz::check(&self.path, cache, (self.data, self.repair), global);
         }
         let repair_too = self.repair || self.rebuild;
-        let mut backing = super::open_backing(&self.path, repair_too, global)?;
+        let mut below = super::open_backing(&self.path, repair_too, global)?;
+        let mut backing = below.clone();
         let rebuilt = if self.rebuild { rebuild::rebuild(&mut backing)? } else { None };
         let blocks = backing.blocks();
         let mut given_up = None;
@@ -73,8 +74,10 @@ impl Check {
                 if (self.repair || rebuilt.is_some()) && error.can_be_given_up() =>
             {
                 give_up_zones(backing)?;
+                drop(below);
                 given_up = Some(error.to_string());
-                backing = super::open_backing(&self.path, true, global)?;
+                below = super::open_backing(&self.path, true, global)?;
+                backing = below.clone();
                 inspect(&mut backing, blocks, self.data)?
             }
             other => other?,

@@ -7,6 +7,7 @@ use onefold_format::volume::VolumeName;
 use onefold_journal::Found;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
+use onefold_volume::Frozen;
 use serde_json::{Map, Value, json};
 
 use crate::cmd::control::Command;
@@ -33,7 +34,7 @@ fn stats(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
 }
 
 fn flush(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
-    device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
+    device.flush().map(|_| Value::Null).map_err(|status| format!("the flush failed, as {status}"))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
@@ -156,7 +157,7 @@ fn live(details: &VolumeDetails) -> Value {
             "io": details.io.to_string(),
             "engine": details.io.engine,
             "direct": details.io.direct,
-            "frozen": details.frozen.map(|why| format!("{why:?}")),
+            "frozen": details.frozen.map(why_frozen),
             "written_bytes": bytes(stats.written),
             "read_bytes": bytes(stats.read),
             "trimmed_bytes": bytes(stats.trimmed),
@@ -202,4 +203,15 @@ fn process_bytes() -> Option<u64> {
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = resident.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)
+}
+
+const fn why_frozen(why: Frozen) -> &'static str {
+    match why {
+        Frozen::Flush => "a flush of the backing failed, so what is durable is not known",
+        Frozen::Writes => "writes of the backing failed",
+        Frozen::Checkpoint => "no checkpoint can be written",
+        Frozen::Label => "a label could not be written",
+        Frozen::Closed => "it is closed",
+        Frozen::ReadOnly => "it is open for reading only",
+    }
 }

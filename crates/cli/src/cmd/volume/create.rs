@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use onefold_device::{DmzError, VolumeBacking, VolumeDevice, VolumeSpec};
+use onefold_device::{DmzError, HostRoom, VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
 use onefold_volume::Backing;
 use serde_json::json;
 
-use super::dmz;
-use crate::cmd::ssd::render;
+use super::{Below, dmz};
+use crate::cmd::ssd::{render, room};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
@@ -21,7 +21,9 @@ const OP: f64 = 0.2;
 /// Options of `onefold volume create`.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What the volume lies on: a block device, a file, or an image made by `onefold ssd create`
+    /// What the volume lies on: a block device, a file, or an image made by `onefold ssd create`. Without --force PATH has to read
+    /// as zeroes: all of it if it has up to 4 GiB of data (holes of files are none), else its ends, a thousand samples between
+    /// them, and what is written at once
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Make PATH first, a file of this size; one that exists is never touched
@@ -55,9 +57,6 @@ pub(crate) struct Create {
     zoned: Option<Policy>,
     #[command(flatten)]
     cache: dmz::CacheToMake,
-    /// Lose what PATH holds
-    #[arg(long)]
-    force: bool,
     /// Say what would be made, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -84,8 +83,7 @@ enum Policy {
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.02..0.95).contains(share));
-    share.ok_or_else(|| format!("found {text:?}, expected a number from 0.02 to 0.95"))
+    render::parse_share(text, 0.02..=0.95)
 }
 
 impl Create {
@@ -94,7 +92,8 @@ impl Create {
             .map_err(|error| CliError::new(Exit::Usage, "volume::name", error))?;
         if self.zoned == Some(Policy::Dmz) {
             self.expect_dmz()?;
-            let how = dmz::Making { name: name.as_str(), force: self.force, dry_run: self.dry_run };
+            let how =
+                dmz::Making { name: name.as_str(), force: global.force, dry_run: self.dry_run };
             return dmz::create(&self.path, &self.cache, &how, global);
         }
         self.cache.expect_none()?;
@@ -112,9 +111,11 @@ impl Create {
             unit_bytes: self.unit,
         };
         let label = if self.dry_run {
-            match self.backing_size {
-                Some(bytes) => spec.label(bytes / PAGE_BYTES)?,
-                None => spec.label_on(&self.open(false, global)?)?,
+            if let Some(bytes) = self.backing_size {
+                spec.label(bytes / PAGE_BYTES)?
+            } else {
+                let below = self.open(false, global)?;
+                spec.label_on(&below)?
             }
         } else {
             self.make(&spec, global)?
@@ -137,7 +138,7 @@ impl Create {
         Err(CliError::new(Exit::Usage, "volume::dmz", text).help("leave it out"))
     }
 
-    fn open(&self, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
+    fn open(&self, write: bool, global: &Global) -> Result<Below, CliError> {
         let backing = super::open_device(&self.path, write, global)?;
         if self.zoned.is_some() && !matches!(backing.clone().zones(), Ok(Some(_))) {
             return Err(DmzError::NotZoned.into());
@@ -148,7 +149,7 @@ impl Create {
     fn make(&self, spec: &VolumeSpec, global: &Global) -> Result<VolumeLabel, CliError> {
         let Some(bytes) = self.backing_size else {
             let backing = self.open(true, global)?;
-            let made = VolumeDevice::format(&backing, spec, self.force);
+            let made = VolumeDevice::format(&backing, spec, global.force);
             let closed = backing.close();
             // What kept the volume from being made matters more than how the device was closed after it.
             let label = made?;
@@ -158,7 +159,11 @@ impl Create {
         // Tells what does not fit before there is a file.
         spec.label(bytes / PAGE_BYTES)?;
         let backing = VolumeBacking::create(&self.path, bytes)?;
+        let _unfinished = global.interrupt.unfinished(&self.path);
         let made = VolumeDevice::format(&backing, spec, false);
+        if let (true, Some(room)) = (made.is_ok(), HostRoom::at(&self.path)) {
+            room::warn(global, &self.path, &room);
+        }
         if made.is_err() {
             // Only what was made here goes; the first error is what counts.
             let _ = std::fs::remove_file(&self.path);

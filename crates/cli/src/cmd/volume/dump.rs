@@ -59,7 +59,8 @@ impl Dump {
             global.emit(&format!("{value:#}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut backing = super::open_backing(&self.path, false, global)?;
+        let below = super::open_backing(&self.path, false, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let (mut engine, ..) = open_read_only(&mut backing, blocks, Options::default())?;

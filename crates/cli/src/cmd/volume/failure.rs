@@ -14,8 +14,11 @@ impl From<VolumeError> for CliError {
         }
         let (exit, code) = match &error {
             VolumeError::Exists { .. } => (Exit::Usage, "volume::exists"),
-            VolumeError::Busy { .. } => (Exit::Busy, "volume::busy"),
-            VolumeError::Signature { .. } => (Exit::Usage, "volume::signature"),
+            VolumeError::Busy { .. } => {
+                return Self::new(Exit::Busy, "volume::busy", &error)
+                    .help("if it is served with --control PATH, give the same option here");
+            }
+            VolumeError::Holds { .. } => (Exit::Usage, "volume::signature"),
             VolumeError::Size { .. } => (Exit::Usage, "volume::size"),
             VolumeError::Mode { .. } => (Exit::Usage, "volume::mode"),
             VolumeError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {

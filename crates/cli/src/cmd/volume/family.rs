@@ -57,7 +57,8 @@ impl Place {
             control::request(&server, command)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let backing = super::open_backing(&self.path, true, global)?;
+        let below = super::open_backing(&self.path, true, global)?;
+        let backing = below.clone();
         let device = VolumeDevice::open(backing, VolumeOptions::default())?.device;
         let done = what(&device);
         let closed = device.close();
@@ -71,7 +72,8 @@ impl Place {
         if let Some(server) = super::server_of(&self.path, self.control.as_deref()) {
             return control::ask(&server, "members");
         }
-        let mut backing = super::open_backing(&self.path, false, global)?;
+        let below = super::open_backing(&self.path, false, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let (volume, ..) = open_read_only(&mut backing, blocks, Options::default())?;
         let log = volume.as_log().ok_or(VolumeError::NoMembers)?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{dmz, journals, scrub};
 use crate::cmd::control;
-use crate::cmd::ssd::render;
+use crate::cmd::ssd::{render, room};
 use crate::error::CliError;
 use crate::output::{Format, Global};
 
@@ -32,13 +32,17 @@ impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let socket = super::server_of(&self.path, self.control.as_deref());
         let served = socket.is_some();
-        let (info, described) = match (socket, self.cache.path()) {
+        let (mut info, described) = match (socket, self.cache.path()) {
             (Some(socket), _) => self.served(&socket)?,
             (None, cache) if cache.is_some() || dmz::is_alone(&self.path, global)? => {
                 dmz::info(&self.path, cache, global)?
             }
             (None, _) => self.at_rest(global)?,
         };
+        let files = [Some(self.path.as_path()), self.cache.path()];
+        let files = files.into_iter().flatten();
+        info["host"] = files.clone().filter_map(room::describe).collect();
+        let shortages: String = files.filter_map(room::warning).collect();
         let state = match (served, info["closed"] == true) {
             _ if info["mode"] == "dmz" => dmz::state(&info),
             (true, _) => live(&info["live"]),
@@ -49,7 +53,7 @@ impl Info {
         let text = match global.format() {
             Format::Json => format!("{info:#}\n"),
             Format::Table => {
-                format!("volume {} {}\n{described}{state}\n", word("uuid"), word("name"))
+                format!("{shortages}volume {} {}\n{described}{state}\n", word("uuid"), word("name"))
             }
         };
         global.emit(&text)?;
@@ -73,7 +77,8 @@ impl Info {
     }
 
     fn at_rest(&self, global: &Global) -> Result<(Value, String), CliError> {
-        let mut backing = super::open_backing(&self.path, false, global)?;
+        let below = super::open_backing(&self.path, false, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let (mut volume, recovery, _) = open_read_only(&mut backing, blocks, Options::default())?;

@@ -52,7 +52,8 @@ impl Journals {
 
     /// What is found, and in what.
     fn find(&self, global: &Global) -> Result<(Found, &'static str), CliError> {
-        let mut backing = super::open_backing(&self.path, false, global)?;
+        let below = super::open_backing(&self.path, false, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let is_volume = read_label(&mut backing, blocks).is_ok();
         let found = if is_volume {

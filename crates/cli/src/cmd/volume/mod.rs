@@ -18,12 +18,14 @@ mod scrub;
 mod serve;
 mod write_log;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use onefold_device::{
-    Access, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, ZonedDevice,
+    Access, DmzDevices, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice,
+    ZonedDevice,
 };
 
 use crate::cmd::{control as control_socket, ssd};
@@ -63,9 +65,33 @@ pub(crate) enum Volume {
 }
 
 impl Volume {
+    /// What a signal leaves, unless it is all as it was.
+    const fn leaves(&self) -> Option<&'static str> {
+        match self {
+            Self::Create(_) => {
+                Some("the volume may not be whole; `volume create --force` makes it anew")
+            }
+            Self::WriteLog(write_log::WriteLogs::Replay(_)) => {
+                Some("TARGET has a part of the log; replay it to a copy as it was before")
+            }
+            Self::Info(_)
+            | Self::Journals(_)
+            | Self::Advise(_)
+            | Self::Dump(_)
+            | Self::WriteLog(_) => None,
+            // A server that is asked goes on with what it was asked for.
+            _ => Some(
+                "what was under way is as after a power cut: nothing that was durable is lost, and the same command can be given again",
+            ),
+        }
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
         global.expect_no_trace_format()?;
+        if let Some(left) = self.leaves() {
+            global.interrupt.leaves(left);
+        }
         match self {
             Self::Create(create) => create.run(global),
             Self::Serve(serve) => serve.run(global),
@@ -83,31 +109,96 @@ impl Volume {
     }
 }
 
+/// What a volume lies on, closed however the command ends: an image of an emulated SSD that is opened, to be looked at too, is
+/// recovered when it is opened next, unless it was closed.
+struct Below<T: Close = VolumeBacking> {
+    inner: T,
+    /// Somebody else closes it.
+    is_left: bool,
+}
+
+/// What can be ended in good order, and once more without harm.
+trait Close {
+    fn end(&self) -> Result<(), CliError>;
+}
+
+impl Close for VolumeBacking {
+    fn end(&self) -> Result<(), CliError> {
+        Ok(self.close()?)
+    }
+}
+
+impl Close for DmzDevices {
+    fn end(&self) -> Result<(), CliError> {
+        Ok(self.close()?)
+    }
+}
+
+impl Below {
+    /// What is closed by somebody else.
+    fn into_inner(mut self) -> VolumeBacking {
+        self.is_left = true;
+        self.inner.clone()
+    }
+}
+
+impl<T: Close> Below<T> {
+    const fn new(inner: T) -> Self {
+        Self { inner, is_left: false }
+    }
+}
+
+impl<T: Close> Deref for Below<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: Close> Drop for Below<T> {
+    fn drop(&mut self) {
+        // Whoever has to know whether that worked closes it himself.
+        if !self.is_left
+            && let Err(error) = self.inner.end()
+        {
+            tracing::warn!(
+                ?error,
+                "what lies below could not be closed; it recovers when it is opened again"
+            );
+        }
+    }
+}
+
 /// Opens what a volume lies on: an image of an emulated SSD, or any other file or block device.
-fn open_backing(path: &Path, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
+fn open_backing(path: &Path, write: bool, global: &Global) -> Result<Below, CliError> {
     let backing = open_device(path, write, global)?;
     dmz::expect_none(path, &backing)?;
     Ok(backing)
 }
 
 /// The same, whatever it holds.
-fn open_device(path: &Path, write: bool, global: &Global) -> Result<VolumeBacking, CliError> {
+fn open_device(path: &Path, write: bool, global: &Global) -> Result<Below, CliError> {
     if !is_ssd_image(path) {
-        return Ok(VolumeBacking::open(path, write)?);
+        return Ok(Below::new(VolumeBacking::open(path, write)?));
     }
     let (image, config) = ssd::open(path, Access::Exclusive)?;
     if let Some(zns) = config.zns(global.seed)? {
-        return Ok(VolumeBacking::zoned(ZonedDevice::open(image, &zns)?.device));
+        return Ok(Below::new(VolumeBacking::zoned(ZonedDevice::open(image, &zns)?.device)));
     }
     let opened =
         SsdDevice::open(image, &config.ssd(global.seed)?, OpenOptions::new(Latency::None))?;
-    Ok(VolumeBacking::ssd(opened.device))
+    Ok(Below::new(VolumeBacking::ssd(opened.device)))
 }
 
 /// The control socket of whoever serves a volume: the one that was asked for, or that of a volume that is busy. An image
-/// of an emulated SSD, too, is busy as a file while it is served.
+/// of an emulated SSD, too, is busy as a file while it is served. Where nobody answers, the server is gone or has another socket:
+/// opening the volume tells which.
 fn server_of(path: &Path, asked: Option<&Path>) -> Option<PathBuf> {
-    let default = || VolumeBacking::is_busy(path).then(|| control_socket::default_path(path));
+    let default = || {
+        let socket = control_socket::default_path(path);
+        (VolumeBacking::is_busy(path) && control_socket::answers(&socket)).then_some(socket)
+    };
     asked.map(Path::to_owned).or_else(default)
 }
 

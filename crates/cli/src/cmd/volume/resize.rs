@@ -49,7 +49,8 @@ impl ResizeVolume {
         if let Some(server) = super::server_of(&self.path, self.control.as_deref()) {
             return self.ask(&server, global);
         }
-        let mut backing = super::open_backing(&self.path, !self.dry_run, global)?;
+        let below = super::open_backing(&self.path, !self.dry_run, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let device = Geometry::of(&label);

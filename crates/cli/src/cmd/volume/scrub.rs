@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u64_from;
+use onefold_units::{PAGE_BYTES, numbers};
 use onefold_volume::{FINDINGS_MAX, ScrubState, Scrubbed, scrub};
 use serde_json::{Value, json};
 
@@ -86,7 +86,8 @@ impl Scrub {
             return Err(CliError::new(Exit::Usage, "volume::dmz", text)
                 .help("`onefold volume check --data` says whether all of it can be read"));
         }
-        let mut backing = super::open_backing(&self.path, !self.dry_run, global)?;
+        let below = super::open_backing(&self.path, !self.dry_run, global)?;
+        let mut backing = below.clone();
         let blocks = backing.blocks();
         let mut told = 0;
         let done = scrub(&mut backing, blocks, !self.dry_run, |so_far| {
@@ -163,17 +164,8 @@ pub(super) fn as_json(scrubbed: &Scrubbed) -> Value {
 
 /// Time between two scrubs of a served volume.
 pub(super) fn parse_every(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("found {text:?}, expected a whole number of h or d, such as 12h or 7d");
-    let (number, unit) = text.split_at(text.len() - usize::from(text.ends_with(['h', 'd'])));
-    let hours = match unit {
-        "h" => 1,
-        "d" => 24,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    if (1..=10_000).contains(&number) {
-        Ok(Duration::from_hours(number * hours))
-    } else {
-        Err(wrong())
-    }
+    let wrong = || format!("found {text:?}, expected 1h to 10000d, such as 12h or 7d");
+    let every = Duration::from_nanos(numbers::time(text).map_err(|_| wrong())?);
+    let limits = Duration::from_hours(1)..=Duration::from_hours(24 * 10_000);
+    if limits.contains(&every) { Ok(every) } else { Err(wrong()) }
 }

@@ -138,7 +138,8 @@ impl Serve {
                 global,
             );
         }
-        let mut backing = super::open_backing(&self.path, true, global)?;
+        let below = super::open_backing(&self.path, true, global)?;
+        let mut backing = below.clone();
         if let Some(log) = &self.write_log {
             backing = backing.with_write_log(log)?;
         }
@@ -185,6 +186,7 @@ impl Serve {
             None => device.clone(),
         };
         options.read_only = !served.is_writable();
+        let signals = global.interrupt.serving();
         let mut beside = Vec::new();
         for (name, endpoint) in &self.members {
             let member = device.member(name)?;
@@ -197,7 +199,8 @@ impl Serve {
         }
         let ready =
             |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
-        let served = onefold_serve::run(Edge::new(served), &options, ready);
+        let edge = Edge::new(served);
+        let served = onefold_serve::run(edge, &options, ready, || signals.wait());
         let stopped: Result<Vec<()>, _> = beside.into_iter().map(Server::stop).collect();
         served?;
         stopped?;

@@ -33,7 +33,8 @@ pub(crate) struct Replay {
     /// The log
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// A file, a block device or an image: what the volume lay on was like this when the log began
+    /// A file, a block device or an image: what the volume lay on was like this when the log began. Without --force it has to
+    /// read as zeroes
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     /// First entry, counted from 0
@@ -45,9 +46,6 @@ pub(crate) struct Replay {
     /// End with the first mark that has this text
     #[arg(long, value_name = "TEXT")]
     to_mark: Option<String>,
-    /// Change TARGET whatever it holds (a volume, a file system or the like)
-    #[arg(long)]
-    force: bool,
 }
 
 /// Options of `onefold volume write-log mark`.
@@ -137,8 +135,11 @@ impl Replay {
             return Err(CliError::new(Exit::Usage, "volume::write_log", text));
         }
         let target = super::open_device(&self.target, true, global)?;
-        if let Some(what) = target.signature().filter(|_| !self.force) {
-            return Err(VolumeError::Signature { what }.into());
+        // What entries overwrite is not looked at one by one: they are many, and most of them are where others are.
+        if !global.force
+            && let Some(what) = target.contents(&[])
+        {
+            return Err(VolumeError::Holds { what }.into());
         }
         let done = target.replay(&mut log, self.from_entry..=last);
         let closed = target.close();

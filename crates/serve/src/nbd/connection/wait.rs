@@ -20,10 +20,13 @@ const SPIN: Duration = Duration::from_micros(60);
 const LINGER: usize = 16;
 /// How long a connection sleeps that waits for the shared budget.
 const BUDGET_WAIT: Duration = Duration::from_millis(1);
+/// How often a connection whose peer is behind looks whether others wait for what it holds.
+const WATCH: Duration = Duration::from_millis(500);
 
 impl<D: BlockDevice + 'static> Connection<D> {
     /// Waits until there is something to do, receiving input if it is wanted.
     pub(super) fn wait(&mut self, want: Want) -> Result<(), ConnectionError> {
+        self.watch_progress(want)?;
         let idle = self.out.is_empty() && self.pending() == 0 && self.deadline.is_none();
         match want {
             Want::Input(bytes) if idle => {
@@ -33,7 +36,8 @@ impl<D: BlockDevice + 'static> Connection<D> {
                     }
                     rustix::thread::sched_yield();
                 }
-                self.receive(bytes, RecvFlags::empty()).map(drop)
+                let came = self.receive(bytes, RecvFlags::empty())?;
+                if came || !self.input.data().is_empty() { Ok(()) } else { self.rest() }
             }
             Want::Input(bytes) if self.due_soon() => {
                 self.receive(bytes, RecvFlags::DONTWAIT).map(drop)
@@ -46,6 +50,42 @@ impl<D: BlockDevice + 'static> Connection<D> {
         }
     }
 
+    /// Waits for the next request without memory: a client may say nothing for days.
+    fn rest(&mut self) -> Result<(), ConnectionError> {
+        self.input.shrink();
+        self.out.shrink();
+        self.workers = None;
+        self.account.settle(self.used());
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// Ends a connection whose peer keeps memory from others: it takes no reply, or its request stays
+    /// half-sent. Nobody is ended for being idle, or while nobody waits.
+    fn watch_progress(&mut self, want: Want) -> Result<(), ConnectionError> {
+        if !self.is_behind(want) {
+            self.progress = Instant::now();
+        }
+        if self.progress.elapsed() < self.registry.limits.stall || !self.account.is_in_the_way() {
+            return Ok(());
+        }
+        tracing::warn!(
+            "an NBD client neither took its replies nor finished a request for {} s while others \
+             waited for the memory; its connection is closed",
+            self.registry.limits.stall.as_secs()
+        );
+        Err(ConnectionError::Stalled)
+    }
+
+    /// Whether the peer has something to do: to take replies, or to send the rest of a request.
+    fn is_behind(&self, want: Want) -> bool {
+        let half_sent = matches!(want, Want::Input(_)) && !self.input.data().is_empty();
+        half_sent || !self.out.is_empty()
+    }
+
     /// Whether the next reply is due so soon that sleeping would miss it.
     fn due_soon(&self) -> bool {
         let horizon = Instant::now() + SPIN;
@@ -54,9 +94,6 @@ impl<D: BlockDevice + 'static> Connection<D> {
 
     fn sleep(&mut self, want: Want) -> Result<(), ConnectionError> {
         let now = Instant::now();
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            return Err(ConnectionError::Timeout);
-        }
         let mut events = PollFlags::empty();
         if matches!(want, Want::Input(_)) {
             events |= PollFlags::IN;
@@ -90,11 +127,12 @@ impl<D: BlockDevice + 'static> Connection<D> {
         let due = self.delayed.next_due().map(|due| due.checked_sub(SPIN).unwrap_or(due));
         let first = due.into_iter().chain(self.deadline).min();
         let time = first.map(|first| first.saturating_duration_since(now));
-        if want == Want::Budget {
-            Some(time.map_or(BUDGET_WAIT, |time| time.min(BUDGET_WAIT)))
+        let looks = if want == Want::Budget {
+            Some(BUDGET_WAIT)
         } else {
-            time
-        }
+            self.is_behind(want).then_some(WATCH)
+        };
+        time.into_iter().chain(looks).min()
     }
 
     /// Receives what is there, waiting for it unless told otherwise. Says whether anything came.

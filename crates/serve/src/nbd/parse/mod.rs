@@ -25,8 +25,11 @@ use thiserror::Error as ThisError;
 use cursor::Cursor;
 use options::{Negotiated, Next};
 pub use output::{Mark, Output};
+pub(crate) use reply::{
+    DATA_HEAD_BYTES, HOLE_BYTES, Run, StatusChunk, data_head, error_chunk, hole_chunk, simple,
+    status_bytes,
+};
 pub use reply::{Error, ReplyStyle};
-pub(crate) use reply::{data_chunk, error_chunk, hole_chunk, simple, status_chunk};
 use request::{Agreed, Decoded};
 pub use request::{Command, Request};
 use wire::{MAX_OPTION, handshake};
@@ -99,6 +102,9 @@ pub enum CloseReason {
     /// The data of an option is over the limit.
     #[error("option data is longer than 64 KiB")]
     OptionTooLong,
+    /// `NBD_OPT_EXPORT_NAME` came when the server takes no more connections.
+    #[error("the server takes no more connections")]
+    NotAdmitted,
     /// `NBD_OPT_EXPORT_NAME` named something that is not served.
     #[error("no export has the name the client asked for")]
     UnknownExport,
@@ -117,6 +123,8 @@ pub enum Step {
     Need(usize),
     /// Input was handled; replies, if any, are in the output.
     Consumed(usize),
+    /// The client wants to end the handshake. Nothing happens before [`Machine::admit`].
+    Enter,
     /// The handshake ended: requests may follow.
     Negotiated(usize),
     /// A request to be executed.
@@ -147,13 +155,15 @@ enum State {
 /// One connection of the NBD protocol.
 ///
 /// Call [`Machine::step`] with all input not consumed yet until it answers [`Step::Need`],
-/// [`Step::Disconnect`] or [`Step::Close`].
+/// [`Step::Disconnect`] or [`Step::Close`]. After [`Step::Enter`] call [`Machine::admit`] first.
 #[derive(Debug)]
 pub struct Machine {
     export: Export,
     target: Target,
     state: State,
     negotiated: Negotiated,
+    /// Whether the client may end the handshake, or why not, if that is decided.
+    admission: Option<Result<(), &'static str>>,
     allocation: bool,
     shutdown: bool,
 }
@@ -170,6 +180,7 @@ impl Machine {
             target: Target::Device,
             state: State::ClientFlags,
             negotiated: Negotiated::default(),
+            admission: None,
             allocation: false,
             shutdown: false,
         }
@@ -191,6 +202,12 @@ impl Machine {
     #[must_use]
     pub fn reply_style(&self) -> ReplyStyle {
         ReplyStyle { structured: self.negotiated.structured }
+    }
+
+    /// Decides whether the client may end the handshake, after [`Step::Enter`]. One that may not is told
+    /// why and can try again.
+    pub fn admit(&mut self, admission: Result<(), &'static str>) {
+        self.admission = Some(admission);
     }
 
     /// From now on every request is refused with ESHUTDOWN.
@@ -243,8 +260,19 @@ impl Machine {
         // At most 64 KiB, so no width of `usize` is exceeded.
         let end = 16 + usize::try_from(len).unwrap_or(0);
         let Some(data) = input.get(16..end) else { return Step::Need(end) };
+        let mark = out.mark();
         match options::handle(number, data, &self.export, &mut self.negotiated, out) {
             Next::Option => Step::Consumed(end),
+            Next::Transmission { .. } if self.admission != Some(Ok(())) => {
+                out.truncate(mark);
+                match self.admission.take() {
+                    Some(Err(why)) => match options::turn_away(number, why, out) {
+                        Next::Close(reason) => self.close(reason),
+                        _ => Step::Consumed(end),
+                    },
+                    _ => Step::Enter,
+                }
+            }
             Next::Transmission { allocation, target } => {
                 self.allocation = allocation;
                 self.target = target;

@@ -95,6 +95,15 @@ pub(super) fn handle(
     }
 }
 
+/// Answers GO or `EXPORT_NAME` when the server takes no more connections.
+pub(super) fn turn_away(number: u32, why: &str, out: &mut Output) -> Next {
+    if number == option::EXPORT_NAME {
+        // This old option has no way to say no.
+        return Next::Close(CloseReason::NotAdmitted);
+    }
+    Answers { out, option: number }.refuse(answer::ERR_POLICY, why)
+}
+
 fn export_name(data: &[u8], export: &Export, state: &Negotiated, out: &mut Output) -> Next {
     let Some(target) = export.target(data) else {
         // This old option has no way to say no.

@@ -1,19 +1,28 @@
 //! The bytes on their way to the peer.
 
+use crate::memory::Buffer;
+
 /// A byte queue that grows and is reused: replies are built in place at its end, and one send
 /// takes everything from its front.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Initialised memory; only `start..end` is meaningful.
-    bytes: Vec<u8>,
+    bytes: Buffer,
     start: usize,
     end: usize,
 }
 
-/// Memory kept when a large reply is gone, in bytes.
-const KEEP: usize = 1 << 20;
-
 impl Output {
+    /// Nothing, with room for so many bytes.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self { bytes: Buffer::new(bytes), start: 0, end: 0 }
+    }
+
+    /// Bytes that can be appended without more memory.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - self.end
+    }
+
     /// What is to be sent.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
@@ -44,9 +53,6 @@ impl Output {
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
-            if self.bytes.len() > KEEP {
-                self.bytes = Vec::new();
-            }
         }
     }
 
@@ -63,8 +69,7 @@ impl Output {
 
     fn grow(&mut self, least: usize) {
         let size = least.max(2 * self.bytes.len()).max(16 << 10);
-        // A fresh zeroed allocation costs nothing until it is touched, unlike `resize`.
-        let mut grown = vec![0; size];
+        let mut grown = Buffer::new(size);
         grown[self.start..self.end].copy_from_slice(&self.bytes[self.start..self.end]);
         self.bytes = grown;
     }
@@ -83,6 +88,11 @@ impl Output {
     /// Forgets what was appended since `mark`.
     pub fn truncate(&mut self, mark: Mark) {
         self.end = self.end.min(self.start + mark.0);
+    }
+
+    /// Keeps the first `count` bytes of what was appended since `mark`.
+    pub(crate) fn shorten(&mut self, mark: Mark, count: usize) {
+        self.end = self.end.min(self.start + mark.0 + count);
     }
 
     /// What was appended since `mark`.

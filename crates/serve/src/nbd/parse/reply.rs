@@ -2,7 +2,7 @@
 
 use onefold_units::Status;
 
-use super::output::Output;
+use super::output::{Mark, Output};
 use super::wire::{self, chunk};
 
 /// Errors as the wire knows them.
@@ -62,42 +62,86 @@ pub(crate) fn simple(out: &mut Output, cookie: u64, code: u32) {
 }
 
 /// The header of a chunk whose payload of `len` bytes follows.
-fn chunk_header(out: &mut Output, cookie: u64, flags: u16, kind: u16, len: u32) {
-    let bytes = out.extend(CHUNK_BYTES);
+fn chunk_head(cookie: u64, flags: u16, kind: u16, len: u32) -> [u8; CHUNK_BYTES] {
+    let mut bytes = [0; CHUNK_BYTES];
     bytes[0..4].copy_from_slice(&wire::STRUCTURED_REPLY.to_be_bytes());
     bytes[4..6].copy_from_slice(&flags.to_be_bytes());
     bytes[6..8].copy_from_slice(&kind.to_be_bytes());
     bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
     bytes[16..20].copy_from_slice(&len.to_be_bytes());
+    bytes
+}
+
+fn chunk_header(out: &mut Output, cookie: u64, flags: u16, kind: u16, len: u32) {
+    out.put(&chunk_head(cookie, flags, kind, len));
 }
 
 const fn done(last: bool) -> u16 {
     if last { chunk::DONE } else { 0 }
 }
 
-/// Everything before the data of an `OFFSET_DATA` chunk; `len` is the data's.
-pub(crate) fn data_chunk(out: &mut Output, cookie: u64, last: bool, offset: u64, len: u32) {
-    chunk_header(out, cookie, done(last), chunk::OFFSET_DATA, len + 8);
-    out.put(&offset.to_be_bytes());
+/// Bytes before the data of an `OFFSET_DATA` chunk.
+pub(crate) const DATA_HEAD_BYTES: usize = CHUNK_BYTES + 8;
+/// Bytes of an `OFFSET_HOLE` chunk.
+pub(crate) const HOLE_BYTES: usize = CHUNK_BYTES + 12;
+
+/// A run of bytes in the reply to a read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) cookie: u64,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    /// Whether it is the last chunk of its reply.
+    pub(crate) last: bool,
+}
+
+/// Everything before the data of an `OFFSET_DATA` chunk.
+pub(crate) fn data_head(run: &Run) -> [u8; DATA_HEAD_BYTES] {
+    let mut bytes = [0; DATA_HEAD_BYTES];
+    let head = chunk_head(run.cookie, done(run.last), chunk::OFFSET_DATA, run.len + 8);
+    bytes[..CHUNK_BYTES].copy_from_slice(&head);
+    bytes[CHUNK_BYTES..].copy_from_slice(&run.offset.to_be_bytes());
+    bytes
 }
 
 /// An `OFFSET_HOLE` chunk.
-pub(crate) fn hole_chunk(out: &mut Output, cookie: u64, last: bool, offset: u64, len: u32) {
-    chunk_header(out, cookie, done(last), chunk::OFFSET_HOLE, 12);
-    out.put(&offset.to_be_bytes());
-    out.put(&len.to_be_bytes());
+pub(crate) fn hole_chunk(run: &Run) -> [u8; HOLE_BYTES] {
+    let mut bytes = [0; HOLE_BYTES];
+    let head = chunk_head(run.cookie, done(run.last), chunk::OFFSET_HOLE, 12);
+    bytes[..CHUNK_BYTES].copy_from_slice(&head);
+    bytes[CHUNK_BYTES..DATA_HEAD_BYTES].copy_from_slice(&run.offset.to_be_bytes());
+    bytes[DATA_HEAD_BYTES..].copy_from_slice(&run.len.to_be_bytes());
+    bytes
 }
 
-/// A `BLOCK_STATUS` chunk with the given extents: length and whether mapped.
-pub(crate) fn status_chunk(out: &mut Output, cookie: u64, extents: &[(u32, bool)]) {
-    // The caller bounds the number of extents far below what a length field can say.
-    let len = u32::try_from(4 + 8 * extents.len()).unwrap_or(u32::MAX);
-    chunk_header(out, cookie, chunk::DONE, chunk::BLOCK_STATUS, len);
-    out.put(&wire::ALLOCATION_ID.to_be_bytes());
-    for &(len, mapped) in extents {
-        out.put(&len.to_be_bytes());
+/// Bytes of a `BLOCK_STATUS` chunk.
+pub(crate) const fn status_bytes(extents: usize) -> usize {
+    CHUNK_BYTES + 4 + 8 * extents
+}
+
+/// A `BLOCK_STATUS` chunk that grows by one extent at a time.
+pub(crate) struct StatusChunk<'a> {
+    out: &'a mut Output,
+    mark: Mark,
+}
+
+impl<'a> StatusChunk<'a> {
+    pub(crate) fn new(out: &'a mut Output, cookie: u64) -> Self {
+        let mark = out.mark();
+        chunk_header(out, cookie, chunk::DONE, chunk::BLOCK_STATUS, 0);
+        out.put(&wire::ALLOCATION_ID.to_be_bytes());
+        Self { out, mark }
+    }
+
+    /// Appends an extent.
+    pub(crate) fn push(&mut self, len: u32, mapped: bool) {
+        self.out.put(&len.to_be_bytes());
         let state = if mapped { 0 } else { wire::STATE_HOLE_ZERO };
-        out.put(&state.to_be_bytes());
+        self.out.put(&state.to_be_bytes());
+        let chunk = self.out.since_mut(self.mark);
+        // The caller bounds the number of extents far below what a length field can say.
+        let len = u32::try_from(chunk.len() - CHUNK_BYTES).unwrap_or(u32::MAX);
+        chunk[16..CHUNK_BYTES].copy_from_slice(&len.to_be_bytes());
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Advise {
     /// Size of the scratch file, or of the part of PATH that is overwritten
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = render::parse_size)]
     scratch_size: u64,
-    /// Measure PATH itself; what it holds is lost
+    /// Measure PATH itself, which has to read as zeroes unless --force is given
     #[arg(long)]
     destructive: bool,
     /// Seconds for each of the six numbers that are measured
@@ -62,8 +62,7 @@ pub(crate) struct Advise {
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.01..=0.98).contains(share));
-    share.ok_or_else(|| format!("found {text:?}, expected a number from 0.01 to 0.98"))
+    render::parse_share(text, 0.01..=0.98)
 }
 
 /// A number and where it comes from.
@@ -123,7 +122,12 @@ impl Advise {
             Err(VolumeError::Busy { .. }) if !self.destructive => None,
             Err(error) => return Err(error.into()),
         };
-        let holds = backing.as_ref().and_then(VolumeBacking::signature);
+        if let Some(backing) = backing.as_ref().filter(|_| self.destructive && !global.force)
+            && let Some(what) = backing.contents(&[])
+        {
+            return Err(VolumeError::Holds { what }.into());
+        }
+        let holds = backing.as_ref().and_then(VolumeBacking::looks);
         let hints = Hints::of(path);
         let unit = hints.preferred_write().map(|size| (size, "the device says (minimum_io_size)"));
         let mut facts = Facts { hints, holds, unit, ..Facts::default() };
@@ -148,6 +152,7 @@ impl Advise {
         }
         if let Some(scratch) = &self.scratch {
             probe::make(scratch, bytes).map_err(|error| failed(scratch, error))?;
+            let _unfinished = global.interrupt.unfinished(scratch);
             global.say(format_args!("measuring {} with {}", path.display(), scratch.display()));
             let measured = probe::measure(scratch, bytes, time);
             // What was made here goes, whatever came of it.
@@ -159,6 +164,7 @@ impl Advise {
         }
         let size = probe::size_of(path).map_err(|error| failed(path, error))?;
         global.say(format_args!("overwriting {}", path.display()));
+        global.interrupt.leaves("nothing was measured, and what was overwritten is lost");
         let bytes = bytes.min(size >> 20 << 20).max(1 << 20);
         probe::measure(path, bytes, time).map(Some).map_err(|error| failed(path, error))
     }

@@ -43,7 +43,7 @@ pub(in super::super) fn check(
         devices.close()?;
     }
     let geometry = checked.inspection.geometry();
-    let lossy = findings.iter().any(|finding| matches!(finding, Finding::Lost(_)));
+    let lossy = findings.iter().any(Finding::is_lossy);
     let report = Report {
         lines: findings.iter().map(|finding| describe(finding, geometry)).collect(),
         data,
@@ -139,11 +139,18 @@ fn describe(finding: &Finding, geometry: &Geometry) -> String {
             let name = device_name(geometry, *device);
             format!("the copy of the root record on the {name} device: {error}")
         }
+        Finding::Metadata { blocks } => {
+            format!("{blocks} blocks of the metadata are damaged, the other set has them")
+        }
+        Finding::MetadataLost { blocks } => format!(
+            "{blocks} blocks of the metadata are damaged in both sets: --repair gives up what they say"
+        ),
         Finding::Map(error) => error.to_string(),
         Finding::Lost(lost) => format!("{lost}: --repair gives that up, it reads as zeroes then"),
         Finding::Twice { chunk, blocks } => {
             format!(
-                "{blocks} blocks of chunk {chunk} are valid in its data zone and in its buffer zone"
+                "{blocks} blocks of chunk {chunk} are valid in its data zone and in its buffer zone: \
+                 the chunk is an error; --repair gives these blocks up, they read as zeroes then"
             )
         }
         Finding::Offline { zone, chunk, blocks } => {

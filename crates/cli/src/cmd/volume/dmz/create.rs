@@ -53,8 +53,7 @@ pub(in super::super) fn create(
 ) -> Result<ExitCode, CliError> {
     let file = cache.cache.as_deref();
     let zoned = super::super::open_device(path, !how.dry_run, global)?;
-    let made = make((zoned, file), cache.cache_size, how);
-    let made = made?;
+    let made = make((zoned.clone(), file), cache.cache_size, how, global)?;
     global.emit(&text(path, file, &made, how.dry_run, global))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -63,6 +62,7 @@ fn make(
     (zoned, file): (VolumeBacking, Option<&Path>),
     size: Option<u64>,
     how: &Making<'_>,
+    global: &Global,
 ) -> Result<DmzMade, CliError> {
     let made_here = file.filter(|_| size.is_some());
     let cache = match (file, size) {
@@ -70,6 +70,8 @@ fn make(
         (Some(file), None) => Some(VolumeBacking::open(file, !how.dry_run)?),
         (None, _) => None,
     };
+    // What was here before is not in the list: it could not be made.
+    let _unfinished = made_here.map(|file| global.interrupt.unfinished(file));
     let devices = DmzDevices { cache, zoned };
     let made =
         if how.dry_run { devices.plan(how.name) } else { devices.format(how.name, how.force) };

@@ -77,6 +77,7 @@ fn describe(checked: &DmzChecked, one: &ZoneView) -> Value {
     };
     let condition = match one.condition {
         Condition::Good => "good",
+        Condition::Suspect => "suspect",
         Condition::ReadOnly => "read only",
         Condition::Offline => "offline",
     };

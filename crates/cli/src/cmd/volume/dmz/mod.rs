@@ -16,6 +16,7 @@ use onefold_format::DmzRoot;
 use onefold_journal::Found;
 use onefold_volume::{Backing, read_label};
 
+use super::Below;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
 
@@ -45,10 +46,10 @@ fn open(
     cache: Option<&Path>,
     write: bool,
     global: &Global,
-) -> Result<DmzDevices, CliError> {
+) -> Result<Below<DmzDevices>, CliError> {
     let zoned = super::open_device(path, write, global)?;
     let cache = cache.map(|cache| VolumeBacking::open(cache, write)).transpose()?;
-    Ok(DmzDevices { cache, zoned })
+    Ok(Below::new(DmzDevices { cache, zoned: zoned.into_inner() }))
 }
 
 /// Metadata sets are looked for in that many conventional zones: their number of zones stands in the record that is looked for.
@@ -66,8 +67,8 @@ pub(super) fn is_alone(path: &Path, global: &Global) -> Result<bool, CliError> {
     if !looks {
         return Ok(false);
     }
-    let mut backing = super::open_device(path, false, global)?;
-    let found = has_root(&mut backing);
+    let backing = super::open_device(path, false, global)?;
+    let found = has_root(&mut backing.clone());
     backing.close()?;
     Ok(found)
 }

@@ -50,7 +50,7 @@ fn stats(device: &DmzVolume, _: &Value) -> Result<Value, String> {
 }
 
 fn flush(device: &DmzVolume, _: &Value) -> Result<Value, String> {
-    device.flush().map(|_| Value::Null).map_err(|status| format!("flush: {status:?}"))
+    device.flush().map(|_| Value::Null).map_err(|status| format!("the flush failed, as {status}"))
 }
 
 pub(in super::super) fn serve(
@@ -60,7 +60,7 @@ pub(in super::super) fn serve(
     global: &Global,
 ) -> Result<ExitCode, CliError> {
     let devices = super::open(path, asked.cache.as_deref(), true, global)?;
-    let opened = DmzVolume::open(devices, journal.of_dmz())?;
+    let opened = DmzVolume::open(devices.clone(), journal.of_dmz())?;
     tell(global, &opened);
     let device = opened.device;
     let served = run(path, &device, (frontends, control), global);
@@ -81,7 +81,8 @@ fn run(
     let _control = control::open(global, control, path, device.clone(), COMMANDS)?;
     let options = frontends.options(path);
     let ready = |server: &Server<DmzVolume>| frontends.announce(global, path, server);
-    Ok(onefold_serve::run(Edge::new(device.clone()), &options, ready)?)
+    let signals = global.interrupt.serving();
+    Ok(onefold_serve::run(Edge::new(device.clone()), &options, ready, || signals.wait())?)
 }
 
 /// Says how the volume was found.

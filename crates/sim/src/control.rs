@@ -1,0 +1,31 @@
+//! Watching and ending a run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::SimError;
+
+/// Requests between two looks at the interrupt flag.
+pub(crate) const INTERRUPT_EVERY: u64 = 8192;
+
+/// Lets the caller watch and stop a run.
+#[derive(Default)]
+pub struct Control<'a> {
+    /// Set to end the run; the result then covers what was done and says so.
+    pub interrupt: Option<&'a AtomicBool>,
+    /// Called now and then with the number of requests done.
+    pub progress: Option<&'a dyn Fn(u64)>,
+    /// Called with what the user should read before the run: how traces are understood.
+    pub say: Option<&'a dyn Fn(&str)>,
+}
+
+impl Control<'_> {
+    /// Whether the run is to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Ends what comes before anything is measured.
+    pub(crate) fn go_on(&self) -> Result<(), SimError> {
+        if self.is_interrupted() { Err(SimError::Interrupted) } else { Ok(()) }
+    }
+}
