@@ -277,7 +277,6 @@ fn info_tells_the_room_under_a_volume_served_or_not() {
 }
 
 #[test]
-#[ignore = "the log volume does not tell a full backing from one that fails yet"]
 fn a_volume_goes_on_when_the_host_has_room_again() {
     let Some(host) = Host::new("full-volume", "tmpfs") else { return };
     let path = host.image();

@@ -147,12 +147,13 @@ impl Fill {
     }
 }
 
-pub(super) const fn status(refusal: Refusal) -> Status {
+pub(super) fn status(refusal: Refusal) -> Status {
     match refusal {
         // Front ends serve snapshots read-only, so nobody learns it from this.
         Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
         Refusal::NoSpace => Status::NoSpace,
         Refusal::MediaError => Status::MediaError,
+        Refusal::Backing(why) => why.into(),
         Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
     }
 }
