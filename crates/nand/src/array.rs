@@ -43,29 +43,36 @@ struct Faults {
     rot: Rng,
 }
 
+impl Faults {
+    /// The faults to draw; `None` if there are none.
+    fn new(spec: FaultSpec) -> Option<Box<Self>> {
+        let probabilities = [spec.program, spec.erase, spec.read, spec.bit_rot];
+        let draw = |stream| Rng::fork(spec.seed, stream);
+        let injects = probabilities.iter().any(|p| *p > 0.0);
+        injects.then(|| {
+            Box::new(Self {
+                spec,
+                program: draw(11),
+                erase: draw(12),
+                read: draw(13),
+                rot: draw(14),
+            })
+        })
+    }
+}
+
 impl<M: Media> Nand<M> {
     /// An array around an erased `media`. Recovery marks what it finds programmed with
     /// [`Nand::close_short`].
     #[must_use]
     pub fn new(geometry: Geometry, timing: TimingSpec, faults: FaultSpec, media: M) -> Self {
-        let probabilities = [faults.program, faults.erase, faults.read, faults.bit_rot];
-        let injects = probabilities.iter().any(|p| *p > 0.0);
-        let seed = faults.seed;
         Self {
             geometry,
             timelines: Timelines::new(&geometry, timing),
             media,
             timed: true,
             next: vec![0; index(geometry.superblocks())],
-            faults: injects.then(|| {
-                Box::new(Faults {
-                    spec: faults,
-                    program: Rng::fork(seed, 11),
-                    erase: Rng::fork(seed, 12),
-                    read: Rng::fork(seed, 13),
-                    rot: Rng::fork(seed, 14),
-                })
-            }),
+            faults: Faults::new(faults),
             erases: 0,
             programs: 0,
         }
@@ -97,6 +104,11 @@ impl<M: Media> Nand<M> {
     /// The medium, for headers, NVRAM and synchronisation.
     pub const fn media_mut(&mut self) -> &mut M {
         &mut self.media
+    }
+
+    /// Injects these faults from now on, in place of those before.
+    pub fn set_faults(&mut self, spec: FaultSpec) {
+        self.faults = Faults::new(spec);
     }
 
     /// Gives the medium back, as when power is lost.

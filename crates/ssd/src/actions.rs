@@ -6,11 +6,13 @@
 //! they promise.
 
 use onefold_buffer::{Action, Actions, PartMask, Programmed, Req, Slot, Stream};
-use onefold_nand::{Delay, Grant, Media};
+use onefold_ftl::FtlError;
+use onefold_nand::{Delay, Grant, Media, MediaError};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
 use crate::dedup::{UNKNOWN, Unit, store};
+use crate::holes::{covered, touched};
 use crate::span::{Part, Span};
 use crate::submit::{Times, join};
 use crate::{Payload, Ssd, SsdError};
@@ -117,48 +119,102 @@ impl<M: Media> Ssd<M> {
         Ok(join(job.all, Grant { done: job.movable + Nanos::new(dram), delay: Delay::None }))
     }
 
+    /// Executes all actions, also after one that failed: the policy counts on them. The first error is the request's.
     fn run(&mut self, job: &mut Job<'_, '_>, actions: &Actions) -> Result<(), SsdError> {
+        let mut all = Ok(());
         for action in actions.as_slice() {
-            match *action {
-                Action::Program { stream, batch } => {
-                    self.program(job, stream, actions.batch(batch))?;
-                }
-                Action::Drop { lpn, .. } => self.forget_dirty(lpn),
-                Action::Hit { lpn, slot } => self.serve(job, lpn, slot),
-                Action::Fill { lpn, slot, missing } => {
-                    self.fill(job, lpn, slot, missing)?;
-                    self.serve(job, lpn, slot);
-                }
-                Action::PadRead { lpn, slot, missing } => {
-                    let grant = self.load(job, lpn, slot, missing, Cause::Padding)?;
-                    job.wait_for_slots(grant.done, grant.delay);
-                }
-                Action::Store { lpn, slot } => self.store(job, lpn, slot),
-                Action::Bypass { lpn } => self.bypass(job, lpn)?,
+            let done = self.act(job, *action, actions);
+            if done.as_ref().is_err_and(is_power_lost) {
+                return done;
             }
+            all = all.and(done);
         }
-        Ok(())
+        all
+    }
+
+    fn act(
+        &mut self,
+        job: &mut Job<'_, '_>,
+        action: Action,
+        actions: &Actions,
+    ) -> Result<(), SsdError> {
+        match action {
+            Action::Program { stream, batch } => self.program(job, stream, actions.batch(batch)),
+            Action::Drop { lpn, .. } => {
+                self.forget_dirty(lpn);
+                Ok(())
+            }
+            Action::Hit { lpn, slot } => {
+                let loaded = self.load_holes(job, lpn, slot);
+                self.serve(job, lpn, slot, loaded)
+            }
+            Action::Fill { lpn, slot, missing } => {
+                let loaded = self.fill(job, lpn, slot, missing);
+                self.serve(job, lpn, slot, loaded)
+            }
+            Action::PadRead { lpn, slot, missing } => {
+                // What cannot be loaded matters when it is needed (`crate::holes`).
+                match self.load(job, lpn, slot, missing, Cause::Padding) {
+                    Ok(grant) => job.wait_for_slots(grant.done, grant.delay),
+                    Err(error) if is_power_lost(&error) => return Err(error),
+                    Err(_) => {}
+                }
+                Ok(())
+            }
+            Action::Store { lpn, slot } => self.store(job, lpn, slot),
+            Action::Bypass { lpn } => self.bypass(job, lpn),
+        }
     }
 
     fn forget_dirty(&mut self, lpn: Lpn) {
         if let Some(buffer) = &mut self.buffer {
             buffer.dirty.remove(lpn);
+            if !buffer.holes.is_empty() {
+                buffer.holes.forget_slot(lpn);
+            }
         }
     }
 
-    /// Answers a read from a slot.
-    fn serve(&mut self, job: &mut Job<'_, '_>, lpn: Lpn, slot: Slot) {
-        let Some(part) = job.part(lpn) else { return };
+    /// Loads once more what a read asks for and could not be loaded before.
+    fn load_holes(&mut self, job: &mut Job<'_, '_>, lpn: Lpn, slot: Slot) -> Result<(), SsdError> {
+        let Some(part) = job.part(lpn) else { return Ok(()) };
+        let missing = self.holes_in(lpn, part);
+        if missing.bits() == 0 { Ok(()) } else { self.fill(job, lpn, slot, missing) }
+    }
+
+    /// The parts of a slot without data that a part of a request touches.
+    fn holes_in(&self, lpn: Lpn, part: Part) -> PartMask {
+        let buffer = self.buffer.as_ref().filter(|buffer| !buffer.holes.is_empty());
+        buffer.map_or(PartMask::new(0), |buffer| {
+            let parts = touched(&(part.begin..part.end), buffer.policy.part_bytes());
+            buffer.holes.within(lpn, parts)
+        })
+    }
+
+    /// Answers a read from a slot, unless what it asks for could not be `loaded`.
+    fn serve(
+        &mut self,
+        job: &mut Job<'_, '_>,
+        lpn: Lpn,
+        slot: Slot,
+        loaded: Result<(), SsdError>,
+    ) -> Result<(), SsdError> {
+        let Some(part) = job.part(lpn) else { return Ok(()) };
         job.moves(part);
+        if loaded.is_err() && self.holes_in(lpn, part).bits() != 0 {
+            return loaded;
+        }
         if let Some(buffer) = &self.buffer {
             job.deliver(part, buffer.slot(slot));
         }
+        Ok(())
     }
 
-    fn store(&mut self, job: &mut Job<'_, '_>, lpn: Lpn, slot: Slot) {
-        let Some(part) = job.part(lpn) else { return };
+    /// Puts a part of a write into a slot. It fails where the rest of a sector that it covers in part could not be loaded.
+    fn store(&mut self, job: &mut Job<'_, '_>, lpn: Lpn, slot: Slot) -> Result<(), SsdError> {
+        let Some(part) = job.part(lpn) else { return Ok(()) };
         job.moves(part);
-        let Some(buffer) = &mut self.buffer else { return };
+        let Some(buffer) = &mut self.buffer else { return Ok(()) };
         buffer.dirty.insert(lpn);
         let target = buffer.slot_mut(slot).get_mut(index(part.begin)..index(part.end));
         match (&*job.payload, target) {
@@ -168,6 +224,11 @@ impl<M: Media> Ssd<M> {
             (_, Some(target)) => target.fill(0),
             (_, None) => {}
         }
+        if !buffer.holes.is_empty() {
+            buffer.holes.close(lpn, covered(&(part.begin..part.end), buffer.policy.part_bytes()));
+        }
+        let torn = self.holes_in(lpn, part).bits() != 0;
+        if torn { Err(FtlError::Unreadable { lpn: lpn.raw() }.into()) } else { Ok(()) }
     }
 
     /// Loads the missing parts of a unit that a read asks for: from the victims, or from flash.
@@ -181,7 +242,7 @@ impl<M: Media> Ssd<M> {
         if let Some(part) = self.part_in_pool(job, lpn) {
             let mut unit = std::mem::take(&mut self.scratch);
             self.copy_victim(lpn, &mut unit);
-            self.patch(slot, missing, &unit);
+            self.patch(lpn, slot, missing, &unit);
             self.scratch = unit;
             job.from_pool.push(part);
             return Ok(());
@@ -193,7 +254,7 @@ impl<M: Media> Ssd<M> {
         Ok(())
     }
 
-    /// Loads the missing parts of a unit from flash into its slot.
+    /// Loads the missing parts of a unit from flash into its slot. What cannot be loaded is a hole of the slot.
     fn load(
         &mut self,
         job: &Job<'_, '_>,
@@ -204,16 +265,19 @@ impl<M: Media> Ssd<M> {
     ) -> Result<Grant, SsdError> {
         let times = Times { ready: job.freed, ..job.times };
         let mut unit = std::mem::take(&mut self.scratch);
-        let result = self.ftl.read(times.host(), lpn, narrow(self.unit), cause, &mut unit);
-        if result.is_ok() {
-            self.patch(slot, missing, &unit);
-        }
+        let (lacks, read) = self.read_unit(times, (lpn, missing), cause, &mut unit);
+        self.patch(lpn, slot, PartMask::new(missing.bits() & !lacks.bits()), &unit);
         self.scratch = unit;
-        Ok(result?)
+        if lacks.bits() != 0
+            && let Some(buffer) = &mut self.buffer
+        {
+            buffer.holes.open(lpn, lacks);
+        }
+        Ok(read?.unwrap_or(Grant { done: times.ready, delay: Delay::None }))
     }
 
     /// Copies the missing parts of a unit into its slot.
-    fn patch(&mut self, slot: Slot, missing: PartMask, unit: &[u8]) {
+    fn patch(&mut self, lpn: Lpn, slot: Slot, missing: PartMask, unit: &[u8]) {
         let Some(buffer) = &mut self.buffer else { return };
         let part_bytes = buffer.policy.part_bytes();
         let target = buffer.slot_mut(slot);
@@ -221,6 +285,9 @@ impl<M: Media> Ssd<M> {
             if let (Some(to), Some(from)) = (target.get_mut(range.clone()), unit.get(range)) {
                 to.copy_from_slice(from);
             }
+        }
+        if !buffer.holes.is_empty() {
+            buffer.holes.close(lpn, missing);
         }
     }
 
@@ -235,14 +302,21 @@ impl<M: Media> Ssd<M> {
             self.scratch = unit;
             return Ok(());
         }
-        let at = job.times.host();
-        let result = self.ftl.read(at, lpn, narrow(self.unit), Cause::User, &mut unit);
-        if let Some(part) = job.part(lpn) {
+        let part = job.part(lpn);
+        let part_bytes = self.buffer.as_ref().map_or(1, |buffer| buffer.policy.part_bytes());
+        let asked = part.map_or_else(|| 0..narrow(self.unit), |part| part.begin..part.end);
+        let parts = touched(&asked, part_bytes);
+        let (lacks, read) = self.read_unit(job.times, (lpn, parts), Cause::User, &mut unit);
+        if let (Some(part), 0) = (part, lacks.bits()) {
             job.deliver(part, &unit);
         }
         self.scratch = unit;
         job.from_flash += 1;
-        job.all = join(job.all, result?);
+        match read {
+            Err(error) if lacks.bits() != 0 => return Err(error),
+            Ok(Some(grant)) => job.all = join(job.all, grant),
+            _ => {}
+        }
         Ok(())
     }
 
@@ -269,7 +343,19 @@ impl<M: Media> Ssd<M> {
         let stream = self.placement(job.stream, kind);
         let pages = self.unit / 4096;
         let awaited = job.awaits(entries);
+        let mut all = Ok(());
         for entry in entries {
+            if !self.is_complete(job, *entry)? {
+                self.strand(entry.lpn, entry.slot, stream);
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.dirty.remove(entry.lpn);
+                }
+                if awaited {
+                    all = all
+                        .and_then(|()| Err(FtlError::Unreadable { lpn: entry.lpn.raw() }.into()));
+                }
+                continue;
+            }
             let Some(buffer) = &mut self.buffer else { continue };
             buffer.dirty.remove(entry.lpn);
             let ready =
@@ -277,7 +363,18 @@ impl<M: Media> Ssd<M> {
             let at = Times { ready, ..job.times }.host();
             let data = buffer.slot(entry.slot);
             let unit = Unit { lpn: entry.lpn, pages, stream, data, content: UNKNOWN };
-            let grant = store(&mut self.ftl, self.dedup.as_mut(), at, unit)?;
+            let grant = match store(&mut self.ftl, self.dedup.as_mut(), at, unit) {
+                Ok(grant) => grant,
+                Err(error) if is_power_lost(&error.into()) => return Err(error.into()),
+                Err(error) => {
+                    self.strand(entry.lpn, entry.slot, stream);
+                    all = all.and_then(|()| Err(error.into()));
+                    continue;
+                }
+            };
+            if !buffer.holes.is_empty() {
+                buffer.holes.land(entry.lpn);
+            }
             if buffer.takes_victim(*entry, grant.done, awaited) {
                 let late = ready > job.times.ready;
                 job.wait_for_slots(ready, if late { Delay::Background } else { Delay::None });
@@ -285,7 +382,26 @@ impl<M: Media> Ssd<M> {
                 job.wait_for_slots(grant.done, grant.delay);
             }
         }
-        Ok(())
+        all
+    }
+
+    /// Whether all of an entry is in its slot, now that it is needed.
+    fn is_complete(&mut self, job: &Job<'_, '_>, entry: Programmed) -> Result<bool, SsdError> {
+        let missing = |ssd: &Self| {
+            let buffer = ssd.buffer.as_ref().filter(|buffer| !buffer.holes.is_empty());
+            buffer
+                .map_or(0, |buffer| buffer.holes.within(entry.lpn, PartMask::new(u16::MAX)).bits())
+        };
+        match missing(self) {
+            0 => Ok(true),
+            lacks => {
+                let lacks = PartMask::new(lacks);
+                match self.load(job, entry.lpn, entry.slot, lacks, Cause::Padding) {
+                    Err(error) if is_power_lost(&error) => Err(error),
+                    loaded => Ok(loaded.is_ok()),
+                }
+            }
+        }
     }
 
     /// The stream of a program: append-only data goes to the last one, if there are several.
@@ -296,4 +412,9 @@ impl<M: Media> Ssd<M> {
         }
         stream
     }
+}
+
+/// Whether nothing more is done, because there is no power.
+pub(crate) const fn is_power_lost(error: &SsdError) -> bool {
+    matches!(error, SsdError::Ftl(FtlError::Media(MediaError::PowerLost)))
 }

@@ -9,7 +9,8 @@ use onefold_nand::{Grant, Media};
 use onefold_units::convert::{index, low8, narrow, u32_from};
 use onefold_units::{Lpn, Nanos, Op};
 
-use crate::actions::Job;
+use crate::actions::{Job, is_power_lost};
+use crate::holes::Holes;
 use crate::span::{Part, Span};
 use crate::submit::Times;
 use crate::unit_set::UnitSet;
@@ -27,6 +28,8 @@ pub(crate) struct Buffered {
     pub(crate) dirty: UnitSet,
     /// Victims on their way to flash; `None` if admission waits for them.
     pub(crate) pool: Option<Pool>,
+    /// What could not be loaded or programmed.
+    pub(crate) holes: Holes,
     /// Reads served by the pool, by tenant.
     served: Vec<Served>,
 }
@@ -63,6 +66,7 @@ impl Buffered {
             unit,
             dirty: UnitSet::new(if tracks { units } else { 0 }),
             pool,
+            holes: Holes::default(),
             served: Vec::new(),
             policy,
         }
@@ -142,6 +146,7 @@ impl<M: Media> Ssd<M> {
         command: &Command,
         payload: &Payload<'_>,
     ) -> Result<Grant, SsdError> {
+        self.check_stranded(times)?;
         if !span.has_whole_sectors() {
             return self.write_in_sectors(times, span, command, payload);
         }
@@ -182,7 +187,7 @@ impl<M: Media> Ssd<M> {
 
     fn decide(&mut self, req: &Req) {
         if let Some(buffer) = &mut self.buffer {
-            let view = View { ftl: &self.ftl, dirty: &buffer.dirty };
+            let view = View { ftl: &self.ftl, dirty: &buffer.dirty, holes: &buffer.holes };
             buffer.policy.request(req, &view, &mut buffer.actions);
         }
     }
@@ -199,17 +204,24 @@ impl<M: Media> Ssd<M> {
         if let Some(pool) = &mut buffer.pool {
             pool.forget(first, count);
         }
+        buffer.holes.forget(first, count);
         self.decide_alone(times, Req { tenant: command.tenant, ..Req::new(Op::Trim, first, count) })
     }
 
     pub(crate) fn flush_buffer(&mut self, times: Times) -> Result<Nanos, SsdError> {
-        self.decide_alone(times, Req::new(Op::Flush, Lpn::new(0), 0))
+        let ready = self.decide_alone(times, Req::new(Op::Flush, Lpn::new(0), 0))?;
+        Ok(ready.max(self.settle_stranded(times)?))
     }
 
     pub(crate) fn drain_buffer(&mut self, times: Times) -> Result<(), SsdError> {
         if let Some(buffer) = &mut self.buffer {
             buffer.policy.drain(&mut buffer.actions);
-            self.run_alone(times, Req::new(Op::Flush, Lpn::new(0), 0))?;
+            let drained = self.run_alone(times, Req::new(Op::Flush, Lpn::new(0), 0));
+            if !drained.as_ref().is_err_and(is_power_lost) {
+                // What can be saved is, whatever failed before.
+                self.settle_stranded(times)?;
+            }
+            drained?;
         }
         Ok(())
     }
@@ -231,15 +243,19 @@ impl<M: Media> Ssd<M> {
 struct View<'a, M> {
     ftl: &'a Ftl<M>,
     dirty: &'a UnitSet,
+    holes: &'a Holes,
 }
 
 impl<M: Media> FtlView for View<'_, M> {
     fn mapped(&self, lpn: Lpn) -> bool {
-        self.dirty.contains(lpn) || self.ftl.stored_count(lpn, 1) == 1
+        self.dirty.contains(lpn) || self.ftl.stored_count(lpn, 1) == 1 || self.holes.has(lpn)
     }
 
     fn mapped_count(&self, first: Lpn, n: u32) -> u32 {
         let only_here = self.dirty.within(first, n).filter(|lpn| !self.ftl.is_stored(*lpn));
-        self.ftl.stored_count(first, n) + u32_from(only_here.count())
+        let stranded = self.holes.stranded_in(first, n);
+        let only_kept =
+            stranded.filter(|lpn| !self.dirty.contains(*lpn) && !self.ftl.is_stored(*lpn));
+        self.ftl.stored_count(first, n) + u32_from(only_here.count() + only_kept.count())
     }
 }

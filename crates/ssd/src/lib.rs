@@ -23,6 +23,7 @@ mod dedup;
 mod error;
 mod fingerprint;
 mod hidden;
+mod holes;
 mod remap;
 mod sectors;
 mod span;

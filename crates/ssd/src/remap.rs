@@ -67,7 +67,10 @@ impl<M: Media> Ssd<M> {
         // Where nobody tracks dirty units, any may be.
         !buffer.dirty.tracks()
             || ranges.iter().any(|range| {
-                let dirty = |first: Lpn| buffer.dirty.within(first, range.len).next().is_some();
+                let dirty = |first: Lpn| {
+                    let kept = || buffer.holes.stranded_in(first, range.len).next().is_some();
+                    buffer.dirty.within(first, range.len).next().is_some() || kept()
+                };
                 dirty(range.src) || dirty(range.dst)
             })
     }

@@ -178,7 +178,10 @@ impl<M: Media> Ssd<M> {
     }
 
     pub(crate) fn is_mapped_anywhere(&self, lpn: Lpn) -> bool {
-        let buffered = self.buffer.as_ref().is_some_and(|buffer| buffer.dirty.contains(lpn));
+        let buffered = self
+            .buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.dirty.contains(lpn) || buffer.holes.has(lpn));
         buffered || self.ftl.is_mapped(lpn)
     }
 

@@ -117,7 +117,7 @@ fn policies_see_what_was_written_and_not_trimmed() {
             written[usize::try_from(unit).unwrap()] = op == Op::Write;
         }
         let buffer = ssd.buffer.as_ref().unwrap();
-        let view = View { ftl: &ssd.ftl, dirty: &buffer.dirty };
+        let view = View { ftl: &ssd.ftl, dirty: &buffer.dirty, holes: &buffer.holes };
         let units = || (0..160_u32).map(Lpn::new);
         assert!(units().zip(written).all(|(lpn, written)| view.mapped(lpn) == written));
         let (at, n) = (rng.below(160), rng.below(160));

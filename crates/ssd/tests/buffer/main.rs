@@ -3,6 +3,7 @@
 mod common;
 mod dedup;
 mod hidden;
+mod holes;
 mod power_cut;
 mod sectors;
 mod time;

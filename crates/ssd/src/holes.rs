@@ -1,0 +1,244 @@
+//! Slots of the buffer without their data, and data that could not be put together.
+//!
+//! A policy admits a unit before flash has answered. If flash cannot read it, the policy has an entry whose slot still has what was
+//! there before, which is another unit. So the device remembers what is missing:
+//!
+//! 1. A *hole* is a part of a slot that the policy takes for data and that has none. It is loaded again when somebody needs it, and is
+//!    never given out nor programmed. A part that is stored as a whole, or loaded, is no hole any more.
+//! 2. A unit that is to be programmed and has holes that still cannot be loaded is *stranded*: what the host wrote of it stays in DRAM,
+//!    beside the slots, and reads find it there. So is one whose program failed.
+//! 3. A flush loads what stranded units lack and programs them. It fails while one cannot be: nothing is called durable that is not. A
+//!    write that comes when [`STRANDED_MAX`] are stranded fails if none of them can be programmed.
+//!
+//! Without errors both are empty, and nothing is looked up.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use onefold_buffer::{PartMask, Slot};
+use onefold_nand::{Grant, Media};
+use onefold_units::convert::narrow;
+use onefold_units::{Cause, Lpn, Nanos};
+
+use crate::actions::is_power_lost;
+use crate::buffered::Buffered;
+use crate::dedup::{UNKNOWN, Unit, store};
+use crate::submit::Times;
+use crate::{Ssd, SsdError};
+
+/// Units that may be stranded before writes fail.
+const STRANDED_MAX: usize = 64;
+
+/// Invariants 1 and 2.
+#[derive(Debug, Default)]
+pub(crate) struct Holes {
+    /// The parts of buffered units that have no data.
+    slots: BTreeMap<Lpn, u16>,
+    stranded: BTreeMap<Lpn, Stranded>,
+}
+
+/// A unit that is in no slot and not on flash.
+#[derive(Clone, Debug)]
+struct Stranded {
+    bytes: Vec<u8>,
+    /// The parts that only flash has.
+    holes: u16,
+    /// Where it is written.
+    stream: u32,
+}
+
+/// The parts of a unit that a byte range inside it touches.
+pub(crate) fn touched(range: &Range<u32>, part_bytes: u32) -> PartMask {
+    PartMask::new(below(range.end.div_ceil(part_bytes)) & !below(range.start / part_bytes))
+}
+
+/// The parts of a unit that a byte range inside it covers as a whole.
+pub(crate) fn covered(range: &Range<u32>, part_bytes: u32) -> PartMask {
+    PartMask::new(below(range.end / part_bytes) & !below(range.start.div_ceil(part_bytes)))
+}
+
+/// The first parts of a unit.
+fn below(parts: u32) -> u16 {
+    if parts >= u16::BITS { u16::MAX } else { (1 << parts) - 1 }
+}
+
+impl Holes {
+    /// Whether nothing is missing.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.stranded.is_empty()
+    }
+
+    /// What of these parts the slot of a unit lacks.
+    pub(crate) fn within(&self, lpn: Lpn, parts: PartMask) -> PartMask {
+        PartMask::new(self.slots.get(&lpn).copied().unwrap_or(0) & parts.bits())
+    }
+
+    /// These parts of a slot could not be loaded.
+    pub(crate) fn open(&mut self, lpn: Lpn, parts: PartMask) {
+        *self.slots.entry(lpn).or_default() |= parts.bits();
+    }
+
+    /// These parts of a slot have data now.
+    pub(crate) fn close(&mut self, lpn: Lpn, parts: PartMask) {
+        if let Some(holes) = self.slots.get_mut(&lpn) {
+            *holes &= !parts.bits();
+            if *holes == 0 {
+                self.slots.remove(&lpn);
+            }
+        }
+    }
+
+    /// The slot of a unit is free.
+    pub(crate) fn forget_slot(&mut self, lpn: Lpn) {
+        self.slots.remove(&lpn);
+    }
+
+    /// Units that were trimmed are nowhere.
+    pub(crate) fn forget(&mut self, first: Lpn, count: u32) {
+        let inside = |lpn: &Lpn| lpn.raw().checked_sub(first.raw()).is_some_and(|at| at < count);
+        self.slots.retain(|lpn, _| !inside(lpn));
+        self.stranded.retain(|lpn, _| !inside(lpn));
+    }
+
+    /// A unit was programmed: what was kept of it is old.
+    pub(crate) fn land(&mut self, lpn: Lpn) {
+        self.stranded.remove(&lpn);
+    }
+
+    /// Whether data of a unit is kept here.
+    pub(crate) fn has(&self, lpn: Lpn) -> bool {
+        self.stranded.contains_key(&lpn)
+    }
+
+    /// Units of a range of which data is kept here.
+    pub(crate) fn stranded_in(&self, first: Lpn, count: u32) -> impl Iterator<Item = Lpn> + '_ {
+        let inside =
+            move |lpn: &Lpn| lpn.raw().checked_sub(first.raw()).is_some_and(|at| at < count);
+        self.stranded.keys().copied().filter(inside)
+    }
+
+    /// Copies the parts of a stranded unit that it has; says which of these have to come from flash.
+    fn overlay(&self, lpn: Lpn, parts: PartMask, part_bytes: u32, unit: &mut [u8]) -> PartMask {
+        let Some(stranded) = self.stranded.get(&lpn) else { return parts };
+        copy(PartMask::new(!stranded.holes), part_bytes, &stranded.bytes, unit);
+        PartMask::new(stranded.holes & parts.bits())
+    }
+
+    /// Keeps a unit of which these parts lack, over what was kept of it before.
+    fn strand(
+        &mut self,
+        lpn: Lpn,
+        (mut bytes, stream): (Vec<u8>, u32),
+        lacks: PartMask,
+        part_bytes: u32,
+    ) {
+        let mut holes = lacks;
+        if let Some(older) = self.stranded.get(&lpn) {
+            copy(PartMask::new(lacks.bits() & !older.holes), part_bytes, &older.bytes, &mut bytes);
+            holes = PartMask::new(lacks.bits() & older.holes);
+        }
+        self.stranded.insert(lpn, Stranded { bytes, holes: holes.bits(), stream });
+    }
+}
+
+/// Copies parts of a unit; nothing where no bytes are stored.
+fn copy(parts: PartMask, part_bytes: u32, from: &[u8], to: &mut [u8]) {
+    for range in parts.ranges(part_bytes) {
+        let end = range.end.min(to.len()).min(from.len());
+        let range = range.start.min(end)..end;
+        to[range.clone()].copy_from_slice(&from[range]);
+    }
+}
+
+impl<M: Media> Ssd<M> {
+    fn part_bytes(&self) -> u32 {
+        self.buffer.as_ref().map_or(1, |buffer| buffer.policy.part_bytes())
+    }
+
+    /// Copies what is stranded of a unit; says which of these parts only flash has.
+    fn recall(&self, lpn: Lpn, parts: PartMask, unit: &mut [u8]) -> PartMask {
+        let holes = self.buffer.as_ref().map(|buffer| &buffer.holes);
+        let holes = holes.filter(|holes| !holes.stranded.is_empty());
+        holes.map_or(parts, |holes| holes.overlay(lpn, parts, self.part_bytes(), unit))
+    }
+
+    /// Reads these parts of a unit as the host left them; says which it lacks then, and why. Other parts may be older.
+    pub(crate) fn read_unit(
+        &mut self,
+        times: Times,
+        (lpn, parts): (Lpn, PartMask),
+        cause: Cause,
+        unit: &mut [u8],
+    ) -> (PartMask, Result<Option<Grant>, SsdError>) {
+        let nothing = PartMask::new(0);
+        if self.recall(lpn, parts, unit) == nothing {
+            return (nothing, Ok(None));
+        }
+        let read = self.ftl.read(times.host(), lpn, narrow(self.unit), cause, unit);
+        let rest = self.recall(lpn, parts, unit);
+        match read {
+            Ok(grant) => (nothing, Ok(Some(grant))),
+            Err(error) => (rest, Err(error.into())),
+        }
+    }
+
+    /// A unit that is to be programmed cannot be (invariant 2).
+    pub(crate) fn strand(&mut self, lpn: Lpn, slot: Slot, stream: u32) {
+        let all = below(narrow(self.unit) / self.part_bytes());
+        let part_bytes = self.part_bytes();
+        let Some(buffer) = &mut self.buffer else { return };
+        let lacks = buffer.holes.within(lpn, PartMask::new(all));
+        if lacks.bits() == all {
+            // Nothing of it is in its slot.
+            return;
+        }
+        let bytes = buffer.slot(slot).to_vec();
+        buffer.holes.strand(lpn, (bytes, stream), lacks, part_bytes);
+        if let Some(pool) = &mut buffer.pool {
+            pool.forget(lpn, 1);
+        }
+    }
+
+    /// Programs stranded units (invariant 3).
+    pub(crate) fn settle_stranded(&mut self, times: Times) -> Result<Nanos, SsdError> {
+        let Some(buffer) = &self.buffer else { return Ok(times.ready) };
+        let units: Vec<Lpn> = buffer.holes.stranded.keys().copied().collect();
+        let mut all = Ok(times.ready);
+        for lpn in units {
+            let settled = self.settle_unit(times, lpn);
+            if settled.as_ref().is_err_and(is_power_lost) {
+                return settled;
+            }
+            all = all.and_then(|all| Ok(all.max(settled?)));
+        }
+        all
+    }
+
+    fn settle_unit(&mut self, times: Times, lpn: Lpn) -> Result<Nanos, SsdError> {
+        let mut unit = vec![0; self.scratch.len()];
+        let all = PartMask::new(below(narrow(self.unit) / self.part_bytes()));
+        let read = self.read_unit(times, (lpn, all), Cause::Padding, &mut unit).1?;
+        let ready = read.map_or(times.ready, |grant| grant.done);
+        let Some(buffer) = &mut self.buffer else { return Ok(ready) };
+        let Some(Stranded { stream, .. }) = buffer.holes.stranded.get(&lpn) else {
+            return Ok(ready);
+        };
+        let (stream, pages, data) = (*stream, self.unit / 4096, &unit[..]);
+        let unit = Unit { lpn, pages, stream, data, content: UNKNOWN };
+        let at = Times { ready, ..times }.host();
+        let grant = store(&mut self.ftl, self.dedup.as_mut(), at, unit)?;
+        buffer.holes.land(lpn);
+        Ok(grant.done)
+    }
+
+    /// Whether a write may come (invariant 3).
+    pub(crate) fn check_stranded(&mut self, times: Times) -> Result<(), SsdError> {
+        let full = |buffer: &Buffered| buffer.holes.stranded.len() >= STRANDED_MAX;
+        if !self.buffer.as_ref().is_some_and(full) {
+            return Ok(());
+        }
+        let settled = self.settle_stranded(times).map(drop);
+        if self.buffer.as_ref().is_some_and(full) { settled } else { Ok(()) }
+    }
+}
