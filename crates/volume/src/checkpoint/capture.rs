@@ -89,7 +89,7 @@ impl Volume {
 
     fn describe_segments(&self) -> Vec<SegmentEntry> {
         let describe = |(id, segment): (LogSegmentId, &crate::segments::Segment)| SegmentEntry {
-            state: segment.state,
+            state: segment.state_on_disk(),
             stream: segment.stream.code(),
             live: segment.live + self.segments.deferred(id),
             epoch: segment.epoch,

@@ -76,6 +76,17 @@ impl Segment {
             && self.errors.held_until <= now
     }
 
+    /// Its state as a root says it: one in which a write failed is known as such when the volume is opened again.
+    pub(crate) fn state_on_disk(&self) -> SegmentState {
+        let failed = self.errors.failed && self.state == SegmentState::Closed;
+        if failed { SegmentState::Suspect } else { self.state }
+    }
+
+    /// Whether it is closed, and no write failed there.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.state == SegmentState::Closed && !self.errors.failed
+    }
+
     pub(crate) fn is_empty_closed(&self) -> bool {
         self.state == SegmentState::Closed && self.live == 0
     }

@@ -137,7 +137,8 @@ impl Volume {
             let holds = segment.live > 0 && segment.state != SegmentState::Fixed;
             match status.state {
                 ZoneState::Offline if holds => self.segments.set_aside(id),
-                ZoneState::Empty if holds && segment.state == SegmentState::Closed => {
+                // One that was set aside before was given up then.
+                ZoneState::Empty if holds && segment.is_sound() => {
                     if !self.options.give_up_zones {
                         let (found, expected) = (0, segment.live);
                         return Err(ZoneError::WritePointer { zone, found, expected }.into());
