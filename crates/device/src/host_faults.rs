@@ -176,10 +176,6 @@ impl World {
             6 => Faults { reads: often, writes: often, ..whole },
             _ => Faults { writes: often, syncs: 20, ..whole },
         };
-        if self.config.buffer.bytes > 0 {
-            // A read that fails leaves a slot of the buffer without data (issue 31, section 2).
-            (self.faults.reads, self.faults.syncs) = (0, 0);
-        }
         self.backing.set_faults(self.faults);
         if self.rng.below(3) == 0 {
             self.heal();
