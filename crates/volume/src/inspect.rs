@@ -17,6 +17,7 @@ use crate::host::Range;
 use crate::log::BLOCK;
 use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::mount::{Recovery, layout_of, mount_read_only, read_label};
+use crate::suspects::Faulty;
 use crate::volume::Volume;
 use crate::zones::layout_on;
 
@@ -124,6 +125,8 @@ pub struct Inspection {
     pub mapped: u64,
     /// Blocks that are known to be lost: reading them is an error until they are written again.
     pub lost: u64,
+    /// Log segments in which the backing failed before.
+    pub faulty: Faulty,
     /// Blocks of data that were checked.
     pub checked: u64,
     /// What is not as it should be, the first [`FINDINGS_MAX`] of it.
@@ -152,7 +155,8 @@ impl List {
     ) -> Inspection {
         let Self { findings, found } = self;
         let members = Vec::new();
-        Inspection { label, recovery, members, mapped, lost: 0, checked, findings, found }
+        let faulty = Faulty::default();
+        Inspection { label, recovery, members, mapped, lost: 0, faulty, checked, findings, found }
     }
 
     pub(crate) const fn len(&self) -> u64 {
@@ -203,6 +207,7 @@ pub fn inspect<B: Backing>(
     Ok(Inspection {
         members,
         lost: given_up,
+        faulty: volume.faulty(),
         ..list.into_inspection(label, recovery, mapped, checked)
     })
 }

@@ -39,6 +39,14 @@ pub struct Faulty {
     pub strikes: u32,
 }
 
+impl Faulty {
+    /// How many there are.
+    #[must_use]
+    pub const fn segments(&self) -> u32 {
+        self.failed + self.retired + self.held
+    }
+}
+
 impl Volume {
     /// Log segments in which the backing fails.
     #[must_use]
@@ -49,7 +57,7 @@ impl Volume {
             faulty.failed += u32::from(segment.errors.failed && !retired);
             faulty.retired += u32::from(retired);
             let held = segment.errors.held_until > self.now;
-            faulty.held += u32::from(held);
+            faulty.held += u32::from(held && !segment.errors.failed);
             faulty.strikes += u32::from(segment.errors.strikes);
             if segment.errors.failed || retired || held {
                 let rest = self.segment_blocks().saturating_sub(segment.live);
@@ -57,6 +65,12 @@ impl Volume {
             }
         }
         faulty
+    }
+
+    /// Whether a write failed in some log segment, until that is used again.
+    #[must_use]
+    pub fn has_faulty(&self) -> bool {
+        self.segments.any_failed()
     }
 
     /// Times that a batch is tried in its place (invariant 1).

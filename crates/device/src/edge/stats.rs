@@ -22,6 +22,10 @@ pub struct VolumeSnapshot {
     pub log_segments: u64,
     /// Log segments that are free.
     pub free_log_segments: u64,
+    /// Log segments in which the backing failed, until they are emptied and used again.
+    pub faulty_log_segments: u64,
+    /// Room that the volume has less for that.
+    pub faulty_bytes: u64,
     /// Log segments that hold nothing but journals.
     pub journal_log_segments: u64,
     /// Bytes of the log that are live, data and map.

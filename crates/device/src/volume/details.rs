@@ -5,7 +5,9 @@ use std::time::Duration;
 use onefold_format::volume::VolumeMode;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u64_from;
-use onefold_volume::{Frozen, Geometry, Memory, Recovery, Scrubbed, Sent, Stats, Usage, Volume};
+use onefold_volume::{
+    Faulty, Frozen, Geometry, IoFailed, Memory, Recovery, Scrubbed, Sent, Stats, Usage, Volume,
+};
 
 use super::{IoMode, JournalDetails, VolumeDevice};
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
@@ -63,6 +65,8 @@ pub struct VolumeDetails {
     pub stalls: Stalls,
     /// Why it takes no more changes, if it does not.
     pub frozen: Option<Frozen>,
+    /// Why the backing takes no writes now, if it does not: changes are refused until it does.
+    pub stalled: Option<IoFailed>,
     /// What was counted since the volume was opened.
     pub stats: Stats,
 }
@@ -90,6 +94,8 @@ pub struct LogDetails {
     pub blocks_since_checkpoint: u64,
     /// Blocks sent since the last flush of the backing began.
     pub blocks_since_flush: u64,
+    /// Log segments in which the backing fails.
+    pub faulty: Faulty,
 }
 
 impl LogDetails {
@@ -105,6 +111,7 @@ impl LogDetails {
             resident_pages: u64_from(volume.resident_pages()),
             blocks_since_checkpoint: volume.blocks_since_checkpoint(),
             blocks_since_flush: volume.blocks_since_flush(),
+            faulty: volume.faulty(),
         }
     }
 
@@ -136,6 +143,7 @@ impl VolumeDetails {
             ("map_faults", stats.map_faults),
             ("map_evictions", stats.map_evictions),
             ("retried_batches", stats.retried_batches),
+            ("failed_requests", stats.failed_requests),
             ("crc_errors", stats.crc_errors),
             ("scrubs", stats.scrubs),
             ("scrub_read_blocks", stats.scrub_read),
@@ -154,6 +162,8 @@ impl VolumeDetails {
             trimmed_bytes: stats.trim_sent * PAGE_BYTES,
             log_segments: log(|log| log.segments.into()),
             free_log_segments: log(|log| log.free_segments.into()),
+            faulty_log_segments: log(|log| log.faulty.segments().into()),
+            faulty_bytes: log(|log| log.faulty.lost_blocks) * PAGE_BYTES,
             journal_log_segments: self.journal.as_ref().map_or(0, |set| set.segments.into()),
             live_bytes: log(|log| log.live_blocks) * PAGE_BYTES,
             data_bytes: log(|log| log.usage.data_blocks) * PAGE_BYTES,
@@ -164,7 +174,7 @@ impl VolumeDetails {
             recovered_batches: self.recovery.batches,
             stalled: self.stalls.total,
             longest_stall: self.stalls.longest,
-            read_only: self.frozen.is_some(),
+            read_only: self.frozen.is_some() || self.stalled.is_some(),
             events: events.to_vec(),
         }
     }
@@ -196,6 +206,7 @@ impl VolumeDevice {
             flush_time: state.flush_time,
             stalls: state.stalls,
             frozen: volume.frozen(),
+            stalled: volume.stalled(),
             stats: *volume.stats(),
         }
     }

@@ -87,7 +87,7 @@ impl VolumeDevice {
         let _fuse = Fuse(&*self.shared);
         let mut state = self.shared.state();
         loop {
-            if state.failed {
+            if state.fallen {
                 return Err(VolumeError::Failed);
             }
             let tag = state.next_tag;

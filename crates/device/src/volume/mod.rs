@@ -8,8 +8,8 @@
 //! 2. A panic ends the volume: what it was doing is half done. Whoever waits gets an error, and so does every later call
 //!    ([`fuse`]).
 //! 3. The detector of journals sees every write after the volume took it ([`watch`]).
-//! 4. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. A failure that comes later makes the
-//!    next flush fail, and every call after it.
+//! 4. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. What the backing does not take later stays in
+//!    memory until it does; a flush before that fails.
 
 mod access;
 mod backing;
@@ -19,6 +19,7 @@ mod contents;
 mod details;
 mod disk_zones;
 mod error;
+mod faults;
 mod fuse;
 mod io_mode;
 mod jobs;
@@ -70,6 +71,9 @@ pub use watch::{JournalDetails, Journals};
 
 /// Longest time that a busy call sleeps before it looks again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
+
+/// How long closing waits for a backing that takes no writes, after changes are refused.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
     /// Memory of the plan of the last read, which the next one uses again.
@@ -189,6 +193,7 @@ impl Shared {
         }
         state.fill.look(&*state.volume);
         state.tell_damage();
+        state.tell_faults();
         // Without anybody who waits it would still be a system call.
         if state.busy > 0 {
             self.progress.notify_all();
@@ -246,7 +251,7 @@ impl Shared {
         let mut state = self.state();
         let mut since = None;
         loop {
-            if state.failed {
+            if state.fallen {
                 return Err(Status::Poisoned);
             }
             let tag = state.next_tag;
@@ -365,7 +370,7 @@ impl VolumeDevice {
     /// [`Status::Poisoned`].
     ///
     /// # Errors
-    /// The backing failed; what was flushed before is safe.
+    /// The backing failed, or took no writes for ten seconds after changes were refused; what was flushed before is safe.
     pub fn close(&self) -> Result<(), VolumeError> {
         let shared = &*self.shared;
         shared.stop_waiting();
@@ -373,11 +378,18 @@ impl VolumeDevice {
         if !state.fallen {
             state.volume.close();
         }
+        let mut stalled = None;
         while state.volume.frozen().is_none() && !state.fallen {
             shared.turn(&mut state);
             state = shared.wait(state);
+            let since =
+                state.volume.stalled().and_then(|_| stalled.or_else(|| Some(Instant::now())));
+            stalled = since;
+            if since.is_some_and(|since| since.elapsed() > CLOSE_PATIENCE) {
+                break;
+            }
         }
-        let closed = state.volume.frozen() == Some(Frozen::Closed) && !state.failed;
+        let closed = state.volume.frozen() == Some(Frozen::Closed) && !state.fallen;
         drop(state);
         shared.stop();
         if !closed {

@@ -9,6 +9,7 @@ use onefold_units::Nanos;
 use onefold_volume::{Engine, IoFailed};
 
 use super::details::Stalls;
+use super::faults::Told;
 use super::members::Fill;
 use super::owner::Inbox;
 use super::watch::Watch;
@@ -26,13 +27,13 @@ pub(super) struct State {
     pub(super) stalls: Stalls,
     pub(super) flush_time: Duration,
     pub(super) inbox: Inbox,
-    /// A write that was answered failed afterwards.
-    pub(super) failed: bool,
     /// A thread panicked with it (invariant 2).
     pub(super) fallen: bool,
     pub(super) fill: Fill,
     /// Findings of scrubs that were said.
     pub(super) damage_told: u64,
+    /// What was said of errors of the backing.
+    pub(super) faults_told: Told,
     /// Looks for journals.
     pub(super) watch: Option<Watch>,
 }
@@ -49,17 +50,17 @@ impl State {
             stalls: Stalls::default(),
             flush_time: Duration::ZERO,
             inbox: Inbox::default(),
-            failed: false,
             fallen: false,
             fill: Fill::default(),
             damage_told: 0,
+            faults_told: Told::default(),
             watch,
         }
     }
 
     /// Nothing is done any more, and whoever waits gets an error.
     pub(super) fn fall(&mut self) {
-        (self.fallen, self.failed, self.inbox.closed) = (true, true, true);
+        (self.fallen, self.inbox.closed) = (true, true);
         for outcome in std::mem::take(&mut self.waiting).into_values() {
             let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
             *result = Some(Err(IoFailed::Error));

@@ -26,9 +26,14 @@ pub(super) fn page(page: &mut Page<'_>, volume: &VolumeSnapshot) -> fmt::Result 
     page.gauge("log_segments", "Log segments", None, float(volume.log_segments))?;
     let free = float(volume.free_log_segments);
     page.gauge("free_log_segments", "Log segments that are free", None, free)?;
+    let faulty = float(volume.faulty_log_segments);
+    let help = "Log segments in which the backing failed, until they are used again";
+    page.gauge("faulty_log_segments", help, None, faulty)?;
     let journals = float(volume.journal_log_segments);
     page.gauge("journal_log_segments", "Log segments of journals", None, journals)?;
     let bytes = Some(&Unit::Bytes);
+    let help = "Room that the volume has less for log segments in which the backing failed";
+    page.gauge("faulty", help, bytes, float(volume.faulty_bytes))?;
     page.gauge("log_live", "Live part of the log", bytes, float(volume.live_bytes))?;
     page.gauge("data", "Data of all members", bytes, float(volume.data_bytes))?;
     let help = "Data that a thin volume, or one with snapshots, can hold";
@@ -62,6 +67,8 @@ pub(super) fn json(volume: &VolumeSnapshot) -> Value {
         "trimmed_bytes": volume.trimmed_bytes,
         "log_segments": volume.log_segments,
         "free_log_segments": volume.free_log_segments,
+        "faulty_log_segments": volume.faulty_log_segments,
+        "faulty_bytes": volume.faulty_bytes,
         "journal_log_segments": volume.journal_log_segments,
         "live_bytes": volume.live_bytes,
         "data_bytes": volume.data_bytes,

@@ -115,6 +115,7 @@ impl Check {
                     "members": super::family::describe(&inspection.members),
                     "mapped_blocks": inspection.mapped,
                     "lost_blocks": inspection.lost,
+                    "faulty": super::faulty::as_json(inspection.faulty),
                     "checked_blocks": inspection.checked,
                     "findings": lines,
                     "found": inspection.found,
@@ -138,6 +139,8 @@ impl Check {
                     },
                 ));
                 all.extend(describe_lost(inspection.lost));
+                let faulty = super::faulty::line(&super::faulty::as_json(inspection.faulty));
+                all.extend(faulty.lines().map(ToOwned::to_owned));
                 all.extend(lines);
                 let more = inspection.found.saturating_sub(u64_from(FINDINGS_MAX));
                 if more > 0 {

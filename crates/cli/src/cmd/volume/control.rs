@@ -7,7 +7,7 @@ use onefold_format::volume::VolumeName;
 use onefold_journal::Found;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::Frozen;
+use onefold_volume::{Frozen, IoFailed};
 use serde_json::{Map, Value, json};
 
 use crate::cmd::control::Command;
@@ -127,6 +127,7 @@ fn describe(details: &VolumeDetails) -> Value {
         described["data_bytes"] = bytes(log.usage.data_blocks).into();
         described["capacity_bytes"] = bytes(log.usage.capacity_blocks).into();
         described["thin"] = log.thin.into();
+        described["faulty"] = super::faulty::as_json(log.faulty);
         described["utilisation"] = (float(log.live_blocks) / float(log.log_blocks)).into();
     }
     if let Some(set) = &details.journal {
@@ -158,6 +159,7 @@ fn live(details: &VolumeDetails) -> Value {
             "engine": details.io.engine,
             "direct": details.io.direct,
             "frozen": details.frozen.map(why_frozen),
+            "refuses_changes": details.stalled.map(why_stalled),
             "written_bytes": bytes(stats.written),
             "read_bytes": bytes(stats.read),
             "trimmed_bytes": bytes(stats.trimmed),
@@ -185,6 +187,7 @@ fn live(details: &VolumeDetails) -> Value {
             "remapped_bytes": bytes(stats.remapped),
             "failed_remaps": stats.failed_remaps,
             "damaged_segments": stats.damaged_segments,
+            "failed_requests": stats.failed_requests,
             "crc_errors": stats.crc_errors,
             "scrub": details.scrub.as_ref().map(super::scrub::as_json),
             "retried_batches": stats.retried_batches,
@@ -205,10 +208,17 @@ fn process_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
+const fn why_stalled(why: IoFailed) -> &'static str {
+    match why {
+        IoFailed::Error => "the backing takes no writes",
+        IoFailed::NoSpace => "the backing has no room",
+    }
+}
+
 const fn why_frozen(why: Frozen) -> &'static str {
     match why {
         Frozen::Flush => "a flush of the backing failed, so what is durable is not known",
-        Frozen::Writes => "writes of the backing failed",
+        Frozen::Writes => "writes to the backing failed, and no zone is left for them",
         Frozen::Checkpoint => "no checkpoint can be written",
         Frozen::Label => "a label could not be written",
         Frozen::Closed => "it is closed",

@@ -9,7 +9,7 @@ use onefold_units::convert::float;
 use onefold_volume::{Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
-use super::{dmz, journals, scrub};
+use super::{dmz, faulty, journals, scrub};
 use crate::cmd::control;
 use crate::cmd::ssd::{render, room};
 use crate::error::CliError;
@@ -121,6 +121,7 @@ impl Info {
             "data_bytes": bytes(usage.data_blocks),
             "capacity_bytes": bytes(usage.capacity_blocks),
             "thin": layout.is_thin(),
+            "faulty": faulty::as_json(volume.faulty()),
             "members": super::family::describe(&members),
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
         })
@@ -137,7 +138,7 @@ fn table(info: &Value) -> String {
     };
     format!(
         "exports {} on {} ({} of log), unit {}\n\
-         {} log segments of {}, {} free; {} live, {:.1} % of the log; {} snapshots and clones\n{thin}",
+         {} log segments of {}, {} free; {} live, {:.1} % of the log; {} snapshots and clones\n{thin}{}",
         size("logical_bytes"),
         size("backing_bytes"),
         size("log_bytes"),
@@ -148,6 +149,7 @@ fn table(info: &Value) -> String {
         size("live_bytes"),
         100.0 * info["utilisation"].as_f64().unwrap_or(0.0),
         info["members"].as_array().map_or(0, Vec::len),
+        faulty::line(&info["faulty"]),
     )
 }
 
@@ -187,6 +189,9 @@ fn live(live: &Value) -> String {
     let frozen = live["frozen"].as_str().map_or_else(String::new, |why| {
         format!("\nTAKES NO MORE CHANGES: {why}; check it when it is not served")
     });
+    let refuses = live["refuses_changes"].as_str().map_or_else(String::new, |why| {
+        format!("\nREFUSES CHANGES NOW: {why}; it goes on by itself")
+    });
     let scrub = match live["scrub"]["state"].as_str() {
         None | Some("never") => String::new(),
         Some(_) => format!("\n{}", scrub::line(&live["scrub"])),
@@ -196,7 +201,7 @@ fn live(live: &Value) -> String {
          {} written, {} read; sent per byte written {waf} ({})\n\
          {} not flushed yet, last flush {:.1} ms; {} checkpoints, {} of log since the last\n\
          memory of the map {}, of the server {}\n\
-         {} calls waited, {:.1} ms at most; {} checksum errors{scrub}{frozen}",
+         {} calls waited, {:.1} ms at most; {} checksum errors, {} failed requests to the backing{scrub}{refuses}{frozen}",
         live["io"].as_str().unwrap_or_default(),
         size(&live["written_bytes"]),
         size(&live["read_bytes"]),
@@ -210,5 +215,6 @@ fn live(live: &Value) -> String {
         stalls["count"],
         stalls["longest_ms"].as_f64().unwrap_or(0.0),
         live["crc_errors"],
+        live["failed_requests"],
     )
 }

@@ -8,6 +8,7 @@ mod dmz;
 mod dump;
 mod failure;
 mod family;
+mod faulty;
 mod info;
 mod journal;
 mod journals;
