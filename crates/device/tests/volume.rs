@@ -344,7 +344,7 @@ fn an_error_that_passes_is_told_once() {
     // block by block.
     let told = places.iter().cycle().take(36).filter(|offset| {
         let faults = device.details().stats.map_faults;
-        backing.fail(1, 3);
+        backing.fail(1, 100);
         let failed = device.read(**offset, &mut block).is_err();
         backing.fail(1, 0);
         device.read(**offset, &mut block).unwrap();
