@@ -1,6 +1,7 @@
 """Writes checked blocks to a volume or a device whose backing fails for a while and heals, again and again.
 
-The backing is a file behind nbdkit's `error` filter, which fails requests at random while a file exists, as a file of nbdfuse. Each
+The backing is a file behind nbdkit's `error` filter, which fails requests at random while a file exists, as a file of nbdfuse.
+Each
 round has some seconds of errors and some without. A read gives the right bytes or an error, each request is answered, what a flush
 covered stays, and after healing writes succeed, without a restart. At the end the server is stopped and the device is read once more.
 """
@@ -47,12 +48,10 @@ class Watch:
 class Backing:
     """A file that fails while `errors` exists."""
 
-    def __init__(self, folder: Path, size: str, rates: dict[str, str]) -> None:
+    def __init__(self, folder: Path, rates: dict[str, str]) -> None:
         self.errors = folder / "errors"
         below, mount = folder / "below", folder / "mount"
         mount.mkdir()
-        with below.open("wb") as file:
-            file.truncate(int(size) << 20)
         self.path = mount / "disk"
         filters = [f"error-{kind}-rate={rate}" for kind, rate in rates.items()]
         nbdkit = ["nbdkit", "-s", "--filter=error", "file", str(below), *filters]
@@ -177,7 +176,6 @@ def main() -> None:
     parser.add_argument("--onefold", required=True)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--size", default="256", help="MiB of the backing")
     parser.add_argument("--rate", action="append", default=[], metavar="KIND=RATE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--noun", default="volume", choices=("volume", "ssd"))
@@ -186,13 +184,13 @@ def main() -> None:
     options = parser.parse_args()
 
     rates = dict(rate.split("=", 1) for rate in options.rate)
-    backing = Backing(options.folder, options.size, rates)
-    noun = [options.onefold, options.noun]
+    noun, below = [options.onefold, options.noun], str(options.folder / "below")
+    create = [*noun, "create", below, *options.create]
+    subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
+    backing = Backing(options.folder, rates)
     path = str(backing.path)
-    cache = [arg for arg in options.create if arg.startswith("--cache=")]
-    subprocess.run([*noun, "create", path, *options.create], check=True, stdout=subprocess.DEVNULL)
     socket, log = options.folder / "nbd", options.folder / "log"
-    command = [*noun, "serve", path, *cache, "--nbd", f"unix:{socket}"]
+    command = [*noun, "serve", path, "--nbd", f"unix:{socket}"]
     command += ["--control", str(options.folder / "control")]
     uri = f"nbd+unix:///?socket={socket}"
     server = Server(command, socket, log)
