@@ -32,6 +32,10 @@ bench: ## Speed of the simulator, of the served device and of the buffer policie
 	scripts/bench-nbd.sh
 	scripts/bench-buffer.sh
 
+.PHONY: flaky
+flaky: ## Serve devices on a backing that fails and heals, again and again (BUDGET=short|full|SECONDS)
+	scripts/flaky.sh $(BUDGET)
+
 .PHONY: crash-campaign
 crash-campaign: ## Kill served devices and volumes under load again and again (BUDGET=short|full)
 	scripts/crash-campaign.sh $(BUDGET)
@@ -105,5 +109,6 @@ study-short: ## Run the short studies of buffer policies and of deduplication an
 crash-short:
 	$(MAKE) --no-print-directory crash-campaign BUDGET=short
 	$(MAKE) --no-print-directory crash-states BUDGET=short
+	$(MAKE) --no-print-directory flaky BUDGET=short
 database-short:
 	$(MAKE) --no-print-directory database BUDGET=short

@@ -5,95 +5,21 @@
 //! and only a full pool makes admission wait. In both, FLUSH and FUA wait for the programs of what
 //! they promise.
 
-use onefold_buffer::{Action, Actions, PartMask, Programmed, Req, Slot, Stream};
+mod job;
+
+use onefold_buffer::{Action, Actions, PartMask, Programmed, Slot, Stream};
 use onefold_ftl::FtlError;
 use onefold_nand::{Delay, Grant, Media, MediaError};
 use onefold_units::convert::{index, narrow};
-use onefold_units::{Cause, Lpn, Nanos, Op};
+use onefold_units::{Cause, Lpn, Nanos};
 
 use crate::dedup::{UNKNOWN, Unit, store};
 use crate::holes::{covered, touched};
-use crate::span::{Part, Span};
+use crate::span::Part;
 use crate::submit::{Times, join};
 use crate::{Payload, Ssd, SsdError};
 
-/// A request while its actions are executed.
-pub(crate) struct Job<'a, 'b> {
-    times: Times,
-    req: Req,
-    span: Span,
-    stream: u32,
-    payload: &'a mut Payload<'b>,
-    /// What the host waits for.
-    all: Grant,
-    /// When the slots of its victims can be used again.
-    freed: Nanos,
-    /// When the last of its data can move between the host and DRAM, and how many 4 KiB pages do, one
-    /// after the other.
-    movable: Nanos,
-    dram_pages: u64,
-    /// Parts that came from flash, and those that the pool of victims served.
-    from_flash: u32,
-    from_pool: Vec<Part>,
-}
-
-impl<'a, 'b> Job<'a, 'b> {
-    pub(crate) fn new(
-        times: Times,
-        req: Req,
-        span: Span,
-        stream: u32,
-        payload: &'a mut Payload<'b>,
-    ) -> Self {
-        Self {
-            times,
-            req,
-            span,
-            stream,
-            payload,
-            all: Grant { done: times.ready, delay: Delay::None },
-            freed: times.ready,
-            movable: times.ready,
-            dram_pages: 0,
-            from_flash: 0,
-            from_pool: Vec::new(),
-        }
-    }
-
-    fn part(&self, lpn: Lpn) -> Option<Part> {
-        let (first, count) = self.span.units();
-        let unit = u64::from(lpn.raw());
-        (first..first + count).contains(&unit).then(|| self.span.part(unit))
-    }
-
-    /// A part moves between the host and DRAM when the slots it needs are free.
-    fn moves(&mut self, part: Part) {
-        self.movable = self.movable.max(self.freed);
-        self.dram_pages += part.pages();
-    }
-
-    /// Moves the requested part of a unit to the host.
-    fn deliver(&mut self, part: Part, unit: &[u8]) {
-        if let (Payload::Read(buf), Some(bytes)) =
-            (&mut *self.payload, unit.get(index(part.begin)..index(part.end)))
-        {
-            buf[part.at..part.at + index(part.len())].copy_from_slice(bytes);
-        }
-    }
-
-    /// Whether the request has to wait for a program: FLUSH for all, FUA for its own pages.
-    fn awaits(&self, entries: &[Programmed]) -> bool {
-        match self.req.op {
-            Op::Flush => true,
-            _ => self.req.fua && entries.iter().any(|entry| self.part(entry.lpn).is_some()),
-        }
-    }
-
-    fn wait_for_slots(&mut self, ready: Nanos, delay: Delay) {
-        self.freed = self.freed.max(ready);
-        self.all = join(self.all, Grant { done: self.freed, delay });
-    }
-}
+pub(crate) use job::Job;
 
 impl<M: Media> Ssd<M> {
     /// Executes what the policy decided last.

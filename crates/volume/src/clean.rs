@@ -19,7 +19,7 @@ mod walk;
 
 use std::collections::VecDeque;
 
-use onefold_units::LogSegmentId;
+use onefold_units::{LogSegmentId, Nanos};
 
 use crate::log::Stream;
 use crate::volume::Volume;
@@ -187,5 +187,11 @@ impl Volume {
         } else {
             self.segments.release_held(walk.segment);
         }
+    }
+
+    /// When to look again at log segments that could not be cleaned, if their room is missed.
+    pub(crate) fn held_deadline(&self) -> Option<Nanos> {
+        let missed = self.frozen.is_none() && self.free_soon() < self.low();
+        self.segments.held_deadline(self.now).filter(|_| missed)
     }
 }

@@ -41,6 +41,7 @@ mod preload;
 mod rebuild;
 mod remap;
 mod replay;
+mod requests;
 mod resize;
 mod restore;
 mod retries;

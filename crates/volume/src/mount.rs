@@ -31,6 +31,7 @@ use crate::map::Map;
 use crate::pending::Pending;
 use crate::preload::Preload;
 use crate::replay::{Identity, LeftOut, find};
+use crate::requests::Requests;
 use crate::resize::Resizing;
 use crate::restore::candidates;
 use crate::retries::Retries;
@@ -41,7 +42,7 @@ use crate::segments::Segments;
 use crate::service::Service;
 use crate::stats::Stats;
 use crate::trims::Trims;
-use crate::volume::{Frozen, Requests, Volume};
+use crate::volume::{Frozen, Volume};
 use crate::zones::{Finishes, ZoneReport, format_zones, laid_out, layout_on, of_zone, write_label};
 
 /// What opening a volume came to.

@@ -10,7 +10,9 @@
 
 use onefold_units::Nanos;
 
-use crate::io::{IoFailed, IoId};
+use crate::io::{Io, IoFailed, IoId, IoKind};
+use crate::pending::Purpose;
+use crate::volume::Volume;
 
 /// The first pause.
 const PAUSE_MIN: Nanos = Nanos::new(1_000_000);
@@ -112,6 +114,39 @@ impl Retries {
     /// The writes that fail.
     pub(crate) fn writes(&self) -> impl Iterator<Item = Failing> + '_ {
         self.list.iter().filter(|retry| retry.is_write).map(|retry| retry.failing)
+    }
+}
+
+impl Volume {
+    /// Whether a request that failed is sent again before that counts (`crate::retries`).
+    pub(crate) fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
+        let Io { kind, at, .. } = self.pending.io(id);
+        let purpose = self.pending.purpose(id);
+        let tries = match (kind, purpose) {
+            _ if self.frozen.is_some() => 1,
+            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _) => 1,
+            // Room may come back, and no other place has more of it.
+            (IoKind::Write, _) if why == IoFailed::NoSpace => u32::MAX,
+            (_, Purpose::Batch(batch)) => self.tries_of(batch),
+            (IoKind::Write, _) if self.layout.is_sequential(self.layout.segment_of(at)) => {
+                TRIES_FEW
+            }
+            (_, Purpose::FinishAgain(_)) => 1,
+            (IoKind::Finish, _) => TRIES_FINISH,
+            (_, Purpose::Label | Purpose::LabelReset) => TRIES_MANY,
+            _ => TRIES_FEW,
+        };
+        let mut since = None;
+        if let Purpose::Batch(batch) = purpose {
+            let batch = self.log.batch_mut(batch);
+            self.service.give_up(std::mem::take(&mut batch.sent));
+            let failing = batch.failing.get_or_insert(Failing { since: self.now, why });
+            failing.why = why;
+            since = Some(failing.since);
+        }
+        self.stats.failed_requests += 1;
+        self.last_failure = Some((self.now, why));
+        self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
     }
 }
 

@@ -9,6 +9,7 @@
 //! 2. A root lists the log segments that may be taken before the next root: recovery looks at those only.
 //! 3. A log segment that is read is not given back.
 
+mod errors;
 mod segment;
 
 use std::collections::VecDeque;
@@ -22,10 +23,6 @@ use crate::log::Stream;
 use crate::suspects::STRIKES_MAX;
 
 pub(crate) use segment::{Errors, Segment};
-
-/// How long a log segment that could not be cleaned is left alone, the first time and at most.
-const HOLD_MIN: Nanos = Nanos::new(5_000_000_000);
-const HOLD_MAX: Nanos = Nanos::new(60_000_000_000);
 
 /// All log segments of a volume.
 #[derive(Debug)]
@@ -273,58 +270,10 @@ impl Segments {
         }
     }
 
-    /// The batches of a log segment in which a write failed are elsewhere: what else it holds moves out.
-    pub(crate) fn empty_out(&mut self, id: LogSegmentId) {
-        let segment = self.of_mut(id);
-        segment.state = SegmentState::Closed;
-        segment.errors.failed = true;
-        self.leaves = true;
-        self.empty += u32::from(self.of(id).is_empty_closed());
-    }
-
     /// Whether data has to move out of some log segment.
     pub(crate) fn has_leaving(&self, now: Nanos) -> bool {
         let goes = |segment: &Segment| segment.has_to_go() && segment.is_movable(now);
         self.leaves && self.table.iter().any(goes)
-    }
-
-    /// It was not the log segment that failed.
-    pub(crate) fn forgive(&mut self, id: LogSegmentId) {
-        let strikes = &mut self.of_mut(id).errors.strikes;
-        *strikes = strikes.saturating_sub(1);
-    }
-
-    /// Whether a write failed in some log segment, which was not given back since.
-    pub(crate) fn any_failed(&self) -> bool {
-        self.leaves && self.table.iter().any(|segment| segment.errors.failed)
-    }
-
-    /// A log segment could not be cleaned: it is not tried again for some time, which doubles each time.
-    pub(crate) fn hold(&mut self, id: LogSegmentId, now: Nanos) {
-        let segment = self.of_mut(id);
-        let doubled = HOLD_MIN.get() << u32::from(segment.errors.holds).min(16);
-        segment.errors.held_until = now + Nanos::new(doubled.min(HOLD_MAX.get()));
-        segment.errors.holds = segment.errors.holds.saturating_add(1);
-        if !self.held.contains(&id) {
-            self.held.push(id);
-        }
-    }
-
-    /// Whether some log segment could not be cleaned, and was not since.
-    pub(crate) fn holds_some(&self) -> bool {
-        !self.held.is_empty()
-    }
-
-    /// A log segment was cleaned, or is being used anew.
-    pub(crate) fn release_held(&mut self, id: LogSegmentId) {
-        self.held.retain(|held| *held != id);
-        let segment = self.of_mut(id);
-        (segment.errors.holds, segment.errors.held_until) = (0, Nanos::ZERO);
-    }
-
-    /// When the next one of those that could not be cleaned may be tried again.
-    pub(crate) fn held_deadline(&self, now: Nanos) -> Option<Nanos> {
-        self.held.iter().map(|id| self.of(*id).errors.held_until).filter(|until| *until > now).min()
     }
 
     /// The backing is about to lose these log segments, or takes no more there.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use onefold_format::volume::{RunRecord, SegmentState, VolumeLabel};
-use onefold_units::convert::{index, u32_from};
+use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::checkpoint::{Checkpoint, RESERVE_LIST};
@@ -21,8 +21,9 @@ use crate::log::{BatchId, Log, Stream};
 use crate::map::Map;
 use crate::pending::{Pending, Purpose};
 use crate::preload::Preload;
+use crate::requests::Requests;
 use crate::resize::Resizing;
-use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_FINISH, TRIES_MANY};
+use crate::retries::Retries;
 use crate::roots::RootCursor;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
@@ -104,74 +105,6 @@ pub enum Frozen {
     Closed,
     /// It was opened for reading only.
     ReadOnly,
-}
-
-/// A request of the host that waits for batches.
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    tag: u64,
-    outstanding: u32,
-    result: Result<(), IoFailed>,
-    /// The host was told that it failed before it was over.
-    told: bool,
-    /// Durable before it is done.
-    fua: bool,
-}
-
-/// Requests of the host that wait for batches.
-#[derive(Debug, Default)]
-pub(crate) struct Requests {
-    list: Vec<Request>,
-    free: Vec<u32>,
-}
-
-impl Requests {
-    pub(crate) fn begin(&mut self, tag: u64, fua: bool) -> u32 {
-        let request = Request { tag, outstanding: 0, result: Ok(()), told: false, fua };
-        if let Some(id) = self.free.pop() {
-            self.list[index(id)] = request;
-            return id;
-        }
-        self.list.push(request);
-        u32_from(self.list.len() - 1)
-    }
-
-    pub(crate) fn wait(&mut self, id: u32) {
-        self.list[index(id)].outstanding += 1;
-    }
-
-    pub(crate) fn is_fua(&self, id: u32) -> bool {
-        self.list[index(id)].fua
-    }
-
-    /// The host does not wait any longer: all requests that it was told nothing of.
-    pub(crate) fn give_up(&mut self) -> Vec<u64> {
-        let waits = |request: &&mut Request| request.outstanding > 0 && !request.told;
-        let give_up = |request: &mut Request| {
-            request.told = true;
-            request.tag
-        };
-        self.list.iter_mut().filter(waits).map(give_up).collect()
-    }
-
-    /// One of the batches of a request is over. Gives the request when it was the last one.
-    pub(crate) fn over(
-        &mut self,
-        id: u32,
-        result: Result<(), IoFailed>,
-    ) -> Option<(u64, Result<(), IoFailed>, bool)> {
-        let request = &mut self.list[index(id)];
-        request.outstanding -= 1;
-        request.result = request.result.and(result);
-        if request.outstanding > 0 {
-            return None;
-        }
-        self.free.push(id);
-        if request.told {
-            return None;
-        }
-        Some((request.tag, request.result, request.fua))
-    }
 }
 
 impl Volume {
@@ -343,43 +276,6 @@ impl Volume {
             Purpose::Scrub => self.scrub_over(&ended.buffer, result),
             Purpose::ScrubLabel(place) => self.scrub_label_over(place, result),
         }
-    }
-
-    /// Whether a request that failed is sent again before that counts (`crate::retries`).
-    fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
-        let Io { kind, at, .. } = self.pending.io(id);
-        let purpose = self.pending.purpose(id);
-        let tries = match (kind, purpose) {
-            _ if self.frozen.is_some() => 1,
-            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _) => 1,
-            // Room may come back, and no other place has more of it.
-            (IoKind::Write, _) if why == IoFailed::NoSpace => u32::MAX,
-            (_, Purpose::Batch(batch)) => self.tries_of(batch),
-            (IoKind::Write, _) if self.layout.is_sequential(self.layout.segment_of(at)) => {
-                TRIES_FEW
-            }
-            (_, Purpose::FinishAgain(_)) => 1,
-            (IoKind::Finish, _) => TRIES_FINISH,
-            (_, Purpose::Label | Purpose::LabelReset) => TRIES_MANY,
-            _ => TRIES_FEW,
-        };
-        let mut since = None;
-        if let Purpose::Batch(batch) = purpose {
-            let batch = self.log.batch_mut(batch);
-            self.service.give_up(std::mem::take(&mut batch.sent));
-            let failing = batch.failing.get_or_insert(Failing { since: self.now, why });
-            failing.why = why;
-            since = Some(failing.since);
-        }
-        self.stats.failed_requests += 1;
-        self.last_failure = Some((self.now, why));
-        self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
-    }
-
-    /// When to look again at log segments that could not be cleaned, if their room is missed.
-    fn held_deadline(&self) -> Option<Nanos> {
-        let missed = self.frozen.is_none() && self.free_soon() < self.low();
-        self.segments.held_deadline(self.now).filter(|_| missed)
     }
 
     /// Asks the backing for something.

@@ -40,9 +40,10 @@ use crate::host::{REQUEST_BLOCKS_MAX, Range as HostRange};
 use crate::io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 use crate::memory::Memory;
 use crate::plan::ReadPlan;
+use crate::requests::Requests;
 use crate::retries::{Retries, TRIES_FEW, TRIES_MANY};
 use crate::stats::Stats;
-use crate::volume::{Frozen, Requests};
+use crate::volume::Frozen;
 
 use checkpoint::Checkpoint;
 use commit::Stage;
