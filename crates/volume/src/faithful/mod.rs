@@ -22,6 +22,7 @@ mod open;
 mod plug;
 mod regions;
 mod resident;
+mod retries;
 mod rules;
 mod runs;
 mod table;
@@ -41,7 +42,7 @@ use crate::io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal};
 use crate::memory::Memory;
 use crate::plan::ReadPlan;
 use crate::requests::Requests;
-use crate::retries::{Retries, TRIES_FEW, TRIES_MANY};
+use crate::retries::Retries;
 use crate::stats::Stats;
 use crate::volume::Frozen;
 
@@ -193,36 +194,6 @@ impl Faithful {
             self.report(tag, Ok(()));
         } else {
             self.journal.waiters.push((last, tag));
-        }
-    }
-
-    /// Whether a request that failed is sent again before that counts. Writes are until they are through: where things go is what both
-    /// papers fix.
-    fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
-        let write = self.ios.io(id).kind == IoKind::Write;
-        let tries = match self.ios.purpose(id) {
-            _ if self.frozen.is_some() => 1,
-            _ if write => u32::MAX,
-            Purpose::Flush | Purpose::Trim => 1,
-            Purpose::Load { .. } => TRIES_MANY,
-            _ => TRIES_FEW,
-        };
-        self.stats.failed_requests += 1;
-        self.retries.again((id, write), tries, (self.now, why), None)
-    }
-
-    /// See `crate::stall`, invariant 2.
-    fn step_stall(&mut self) {
-        if self.retries.is_empty() && self.failing.is_none() {
-            return;
-        }
-        let failing = self.retries.writes().find(|failing| failing.stalls(self.now));
-        self.failing = failing.filter(|_| self.frozen.is_none()).map(|failing| failing.why);
-        let Some(why) = self.failing else { return };
-        let durable = std::mem::take(&mut self.journal.waiters).into_iter().map(|(_, tag)| tag);
-        let tags: Vec<u64> = durable.chain(self.requests.give_up()).collect();
-        for tag in tags {
-            self.report(tag, Err(why));
         }
     }
 
