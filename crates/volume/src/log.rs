@@ -318,11 +318,8 @@ impl Log {
             opened: now,
             sent: UnderWay::default(),
         });
-        batch.stream = stream;
-        batch.segment = segment;
-        batch.start = start;
-        batch.capacity = capacity;
-        batch.opened = now;
+        (batch.stream, batch.opened) = (stream, now);
+        (batch.segment, batch.start, batch.capacity) = place;
         let id = BatchId(self.batches.iter().position(Option::is_none).unwrap_or_else(|| {
             self.batches.push(None);
             self.batches.len() - 1

@@ -1,8 +1,21 @@
 //! When a checkpoint is taken.
 
-use super::TAKEN_MAX;
+use onefold_units::Nanos;
+
+use super::{Checkpoint, TAKEN_MAX};
+use crate::config::Options;
 use crate::log::Stream;
 use crate::volume::Volume;
+
+impl Checkpoint {
+    /// When a checkpoint is due because of its age, or when one or its root, of which some came to nothing, is tried again.
+    pub(crate) fn deadline(&self, options: &Options, now: Nanos) -> Option<Nanos> {
+        let waits = Some(self.waits_until).filter(|until| *until > now);
+        let aged = self.since.map(|since| since + options.checkpoint_age);
+        let aged = aged.filter(|_| self.work.is_none());
+        waits.or(aged)
+    }
+}
 
 impl Volume {
     /// Whether the next checkpoint should begin.

@@ -34,7 +34,6 @@ use onefold_format::volume::{
 use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
-use crate::config::Options;
 use crate::log::Stream;
 use crate::retries::Failing;
 use crate::runs::{Run, Runs};
@@ -304,14 +303,6 @@ impl Checkpoint {
         self.sent_blocks += u64::from(blocks);
         self.sent_batches += 1;
         self.since = self.since.or(Some(now));
-    }
-
-    /// When a checkpoint is due because of its age, or when one or its root, of which some came to nothing, is tried again.
-    pub(crate) fn deadline(&self, options: &Options, now: Nanos) -> Option<Nanos> {
-        let waits = Some(self.waits_until).filter(|until| *until > now);
-        let aged = self.since.map(|since| since + options.checkpoint_age);
-        let aged = aged.filter(|_| self.work.is_none());
-        waits.or(aged)
     }
 
     /// Number of a checkpoint that begins now.
