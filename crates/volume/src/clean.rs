@@ -12,6 +12,8 @@
 //! 3. A damaged block is moved as it is, with the checksum it should have: reading it stays an error.
 //! 4. What cannot be read stays where it is, as it may be read later: a victim that cannot be emptied (its headers, its blocks or their
 //!    pages of the map cannot be read) is *held*, and cleaned again after some time that doubles.
+//! 5. Where a page of the map could not be read when a block may have died, that counts as live. A walk for which everything could be
+//!    read knows better: what still counts after it is dead.
 
 mod moves;
 mod victim;
@@ -181,17 +183,17 @@ impl Volume {
         self.segments.unpin(walk.segment);
         self.cleaner.copies_left = self.cleaner.copies_left.saturating_sub(1);
         self.stats.cleaned_segments += 1;
-        if self.segments.of(walk.segment).live > 0 {
+        if walk.whole || self.segments.of(walk.segment).live == 0 {
+            self.segments.found_empty(walk.segment);
+        } else {
             self.segments.hold(walk.segment, self.now);
             self.stats.damaged_segments += 1;
-        } else {
-            self.segments.release_held(walk.segment);
         }
     }
 
     /// When to look again at log segments that could not be cleaned, if their room is missed.
     pub(crate) fn held_deadline(&self) -> Option<Nanos> {
-        let missed = self.frozen.is_none() && self.free_soon() < self.low();
-        self.segments.held_deadline(self.now).filter(|_| missed)
+        let missed = self.free_soon() < self.low() || self.takeable(Stream::User) == 0;
+        self.segments.held_deadline(self.now).filter(|_| missed && self.frozen.is_none())
     }
 }

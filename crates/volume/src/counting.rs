@@ -62,13 +62,18 @@ impl Volume {
         let replaced: BTreeSet<Replaced> = lists.flatten().collect();
         for (at, location) in replaced {
             let lba = Lba::new(u64_from(page) * PAGE_ENTRIES_U64 + u64_from(at));
-            let held = self.family.slots().any(|slot| {
-                self.map.ready(Map::key(slot, page)) == Ready::Damaged
-                    || self.map.peek(Map::lba_of(slot, lba)).at == location
-            });
-            if !held {
+            let held = |slot| self.map.peek(Map::lba_of(slot, lba)).at == location;
+            if self.family.slots().any(held) {
+                continue;
+            }
+            let segment = self.layout.segment_of(location);
+            let unread = |slot| self.map.ready(Map::key(slot, page)) == Ready::Damaged;
+            if self.family.slots().any(unread) {
+                // It counts until the cleaner has looked (`crate::clean`, invariant 5).
+                self.segments.doubt(segment);
+            } else {
                 self.lose(location);
-                self.segments.defer(self.layout.segment_of(location));
+                self.segments.defer(segment);
             }
         }
         self.counting.judged.insert(page);

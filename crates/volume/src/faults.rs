@@ -17,7 +17,7 @@ use onefold_units::{Lba, Location, Nanos};
 use crate::images::{Image, apply_all, merge, records_of};
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::log::BLOCK;
-use crate::map::{Map, PAGE_ENTRIES_U64};
+use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::pending::Purpose;
 use crate::slices::Slice;
 use crate::volume::Volume;
@@ -34,6 +34,11 @@ const BACKGROUND_BLOCKS: u32 = 2048;
 /// How long a page that cannot be read is an error for the host, and how long it is one for all others at most: until it is read again.
 const DAMAGED_MIN: Nanos = Nanos::new(1_000_000_000);
 const DAMAGED_MAX: Nanos = Nanos::new(60_000_000_000);
+
+fn damaged_until(since: Nanos, failures: u32) -> Nanos {
+    let doubled = DAMAGED_MIN.get() << (failures - 1).min(16);
+    since + Nanos::new(doubled.min(DAMAGED_MAX.get()))
+}
 
 /// Pages that are read together.
 #[derive(Debug)]
@@ -105,6 +110,11 @@ impl Faults {
     /// What runs have of a page that could not be read, if that could be.
     pub(crate) fn told(&self, key: usize) -> Option<&[RunRecord]> {
         self.told.get(&key).map(Vec::as_slice)
+    }
+
+    /// A page maps nothing any more, whether it can be read or not.
+    pub(crate) fn forget(&mut self, key: usize) {
+        self.damaged.remove(&key);
     }
 
     fn number(&mut self) -> u64 {
@@ -312,11 +322,23 @@ impl Volume {
     /// Pages that could not be read are read again when they are needed, after some time: some errors pass.
     pub(crate) fn step_damaged(&mut self) {
         for (key, (since, failures)) in &self.faults.damaged {
-            let doubled = DAMAGED_MIN.get() << (failures - 1).min(16);
-            if self.now >= *since + Nanos::new(doubled.min(DAMAGED_MAX.get())) {
+            if self.now >= damaged_until(*since, *failures) {
                 self.map.forget_damage(*key);
             }
         }
+    }
+
+    /// The first page of these that could not be read, and may be read again.
+    pub(crate) fn readable_again(&self, keys: Range<usize>) -> Option<usize> {
+        let mut damaged = self.faults.damaged.range(keys).map(|(key, _)| *key);
+        damaged.find(|key| self.map.ready(*key) != Ready::Damaged)
+    }
+
+    /// When the first page of these that cannot be read may be read again.
+    pub(crate) fn damage_deadline(&self, keys: Range<usize>) -> Option<Nanos> {
+        let damaged = self.faults.damaged.range(keys).map(|(_, (since, n))| (*since, *n));
+        let until = damaged.map(|(since, failures)| damaged_until(since, failures));
+        until.filter(|until| *until > self.now).min()
     }
 
     /// A page that could not be read is read again when it is needed next. Whether that is an error for the host, because it waited for this page:

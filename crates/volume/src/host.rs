@@ -11,7 +11,7 @@ use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Lba, Location};
 
 use crate::family::{MemberId, Spot};
-use crate::io::{IoFailed, Refusal};
+use crate::io::Refusal;
 use crate::log::{BLOCK, BatchId, CLEAN_RECORDS_MAX, Stream};
 use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::page::Entry;
@@ -207,11 +207,8 @@ impl Volume {
         if self.segments.free_count() <= self.kept_from(stream)
             && !self.can_free()
             && !self.give_up_set()
+            && !self.has_errors()
         {
-            // Log segments that could not be read or written get free later: the volume is not full.
-            if self.segments.any_failed() || self.segments.held_deadline(self.now).is_some() {
-                return Refusal::Backing(IoFailed::Error);
-            }
             return Refusal::NoSpace;
         }
         if is_short {

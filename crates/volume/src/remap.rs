@@ -20,6 +20,7 @@ use onefold_units::convert::u64_from;
 
 use crate::clean::Found;
 use crate::config::CleanMove;
+use crate::family::Held;
 use crate::io::{IoFailed, IoId, Relocation};
 use crate::log::{BatchId, Stream};
 use crate::pending::Purpose;
@@ -49,15 +50,15 @@ impl Volume {
     pub(crate) fn relocate(&mut self, walk: usize) -> bool {
         self.match_batch(true);
         while let Some(found) = self.cleaner.walk_at(walk).next_found() {
-            let Some(live) = self.is_held(found.lba, found.birth, found.at) else { return false };
-            if live {
+            let Some(held) = self.is_held(found.lba, found.birth, found.at) else { return false };
+            if held == Held::Yes {
                 if !self.can_append(Stream::Clean, 1) {
                     return false;
                 }
                 self.append_record(found);
                 self.pay();
             }
-            self.cleaner.walk_at(walk).pass_found();
+            self.cleaner.walk_at(walk).pass_found(held);
         }
         true
     }

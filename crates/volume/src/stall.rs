@@ -57,11 +57,23 @@ impl Volume {
         failing.filter(|failing| failing.stalls(self.now)).map(|failing| failing.why).next()
     }
 
-    /// How nothing gets free although log segments are short.
+    /// How nothing gets free although log segments are short: what would free some fails, or failed and is tried again later.
     fn shortage(&self) -> Option<Failing> {
-        let (at, why) = self.last_failure.filter(|(at, _)| self.now < *at + PATIENCE)?;
-        let since = self.short_since.filter(|since| *since <= at)?;
+        let (at, why) = self.last_failure.unwrap_or((Nanos::ZERO, IoFailed::Error));
+        let fails = self.now < at + PATIENCE || self.has_errors();
+        let since = self.short_since.filter(|_| fails)?;
         Some(Failing { since, why })
+    }
+
+    /// Whether log segments that could not be read or written get free later: a volume that has no other ones is not full.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.segments.any_failed() || self.segments.held_deadline(self.now).is_some()
+    }
+
+    /// When a volume stalls because log segments are short.
+    pub(crate) fn stall_deadline(&self) -> Option<Nanos> {
+        let short = self.shortage().filter(|_| self.stalled.is_none() && self.frozen.is_none());
+        short.map(|failing| failing.since + PATIENCE).filter(|at| *at > self.now)
     }
 
     /// Invariant 2.

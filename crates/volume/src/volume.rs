@@ -173,6 +173,7 @@ impl Volume {
         self.send_due();
         self.step_flushes();
         self.step_marker();
+        self.step_damaged();
         self.step_counting();
         self.step_deletion();
         self.step_scrub();
@@ -182,7 +183,6 @@ impl Volume {
         self.step_finishes();
         self.step_resize();
         self.step_preload();
-        self.step_damaged();
     }
 
     /// The next request to the backing.
@@ -209,7 +209,9 @@ impl Volume {
             .chain(self.scrub.deadline())
             .chain(self.retries.deadline())
             .chain(self.held_deadline())
+            .chain(self.stall_deadline())
             .chain(self.finish_deadline())
+            .chain(self.deletion_deadline())
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }

@@ -6,6 +6,7 @@ use onefold_units::LogSegmentId;
 use onefold_units::convert::{index, u32_from};
 
 use super::walk::Found;
+use crate::family::Held;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::log::{BLOCK, BatchId, Stream};
 use crate::pending::Purpose;
@@ -32,9 +33,10 @@ impl Volume {
     pub(super) fn begin_move(&mut self, at: usize) -> bool {
         let mut blocks: Vec<Found> = Vec::new();
         while let Some(found) = self.cleaner.walks[at].next_found() {
-            let Some(live) = self.is_held(found.lba, found.birth, found.at) else {
+            let Some(held) = self.is_held(found.lba, found.birth, found.at) else {
                 return self.read_move(blocks, false);
             };
+            let live = held == Held::Yes;
             let beside = blocks.last().is_none_or(|last| last.at.raw() + 1 == found.at.raw());
             if live && (!beside || blocks.len() >= MOVE_BLOCKS_MAX) {
                 return self.read_move(blocks, false);
@@ -42,7 +44,7 @@ impl Volume {
             if live {
                 blocks.push(found);
             }
-            self.cleaner.walks[at].pass_found();
+            self.cleaner.walks[at].pass_found(held);
         }
         let some = !blocks.is_empty();
         self.read_move(blocks, false);
@@ -100,6 +102,13 @@ impl Volume {
         of.blocks.first().map(|found| self.layout.segment_of(found.at))
     }
 
+    /// Something of a victim could not be read.
+    fn miss_of(&mut self, victim: Option<LogSegmentId>) {
+        if let Some(walk) = victim.and_then(|victim| self.cleaner.walk_of(victim)) {
+            walk.whole = false;
+        }
+    }
+
     fn move_over(&mut self, victim: Option<LogSegmentId>) {
         if let Some(walk) = victim.and_then(|victim| self.cleaner.walk_of(victim)) {
             walk.moves -= 1;
@@ -112,10 +121,14 @@ impl Volume {
             self.match_batch(false);
             while let Some(found) = ready.blocks.get(ready.done).copied() {
                 let held = self.is_held(found.lba, found.birth, found.at);
-                let Some(live) = held.filter(|_| self.can_append(Stream::Clean, 1)) else {
+                let Some(held) = held.filter(|_| self.can_append(Stream::Clean, 1)) else {
                     self.cleaner.ready.push_front(ready);
                     return;
                 };
+                if held == Held::Unread || ready.lost {
+                    self.miss_of(self.victim_of(&ready));
+                }
+                let live = held == Held::Yes;
                 let bytes = ready.buffer.bytes().get(ready.done * BLOCK..(ready.done + 1) * BLOCK);
                 if live {
                     self.append_copy(found, bytes, ready.lost);

@@ -8,6 +8,9 @@ use crate::log::Stream;
 use crate::segments::Segment;
 use crate::volume::Volume;
 
+/// Blocks of the log that a moved block takes at most, where batches are short.
+const MOVED_TAKES: u64 = 2;
+
 impl Volume {
     /// The log segment to clean next.
     pub(crate) fn choose_victim(&self) -> Option<LogSegmentId> {
@@ -16,20 +19,18 @@ impl Volume {
         let blocks = self.segment_blocks();
         let full = self.layout.full_blocks() - least;
         let now = self.segments.next_epoch();
-        // What could not be emptied gives much for little when it can be read again. The room for that is kept: what is moved takes up
-        // to twice its room, where batches are short.
-        let scarce = self.segments.holds_some()
-            && self.room_of(Stream::Clean) < 3 * u64::from(self.layout.full_blocks());
-        let movable = |segment: &Segment| {
-            segment.is_movable(self.now) && (!scarce || segment.errors.holds > 0)
-        };
-        let cleanable = || self.segments.iter().filter(|(_, segment)| movable(segment));
+        let room = self.room_of(Stream::Clean);
+        let fulls = if self.segments.holds_some() { 3 } else { 1 };
+        if room < fulls * u64::from(self.layout.full_blocks()) {
+            return self.cheapest_victim(room);
+        }
+        let cleanable = || self.segments.iter().filter(|(_, segment)| segment.is_movable(self.now));
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.has_to_go()) {
             return Some(id);
         }
         let candidates = cleanable().filter(|(_, segment)| {
             // One that is full gives nothing back, and one of a journal is empty soon.
-            segment.live < full && !self.journal.protects(segment)
+            (segment.live < full || segment.errors.doubtful) && !self.journal.protects(segment)
         });
         if greedy {
             return candidates.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id);
@@ -42,6 +43,24 @@ impl Volume {
             .map(|(id, segment)| (score(segment.live, segment.epoch), id))
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
             .map(|(_, id)| id)
+    }
+
+    /// The log segment to clean where the cleaner has little room, as many could not be emptied because reads fail: what it moves then takes
+    /// room and gives none. So those with the least are tried alone, as far as all of these fit: whichever fails, the others can
+    /// still be emptied.
+    fn cheapest_victim(&self, room: u64) -> Option<LogSegmentId> {
+        let data = |segment: &Segment| {
+            segment.is_data() && segment.live > 0 && !self.journal.protects(segment)
+        };
+        let mut all: Vec<_> = self.segments.iter().filter(|(_, segment)| data(segment)).collect();
+        all.sort_unstable_by_key(|(id, segment)| (segment.live, *id));
+        let mut takes = 0;
+        let fits = |(at, (_, segment)): &(usize, (LogSegmentId, &Segment))| {
+            takes += MOVED_TAKES * u64::from(segment.live);
+            *at == 0 || takes <= room
+        };
+        let mut fitting = all.into_iter().enumerate().take_while(fits);
+        fitting.find(|(_, (_, segment))| segment.is_movable(self.now)).map(|(_, (id, _))| id)
     }
 
     /// Blocks that a victim has to give back at least. Less than a sixteenth of a log segment is worth its copies only where nothing else is

@@ -9,6 +9,8 @@ use onefold_format::volume::{BatchHeader, CleanRecord, DataRecord, RecordList};
 use onefold_units::convert::u32_from;
 use onefold_units::{Lba, Location, LogSegmentId};
 
+use crate::append::BATCH_MIN;
+use crate::family::Held;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::pending::Purpose;
 use crate::volume::Volume;
@@ -40,12 +42,14 @@ pub(crate) struct Walk {
     pub(super) moves: usize,
     /// Its blocks are remapped, not copied.
     pub(super) remaps: bool,
+    /// Everything could be read so far (`crate::clean`, invariant 5).
+    pub(super) whole: bool,
 }
 
 impl Walk {
     pub(super) const fn new(segment: LogSegmentId, remaps: bool) -> Self {
         let blocks = VecDeque::new();
-        Self { segment, next: Some(0), header_wanted: false, blocks, moves: 0, remaps }
+        Self { segment, next: Some(0), header_wanted: false, blocks, moves: 0, remaps, whole: true }
     }
 
     /// Whether nothing of it is left to do.
@@ -64,8 +68,9 @@ impl Walk {
     }
 
     /// The next block was looked at.
-    pub(crate) fn pass_found(&mut self) {
+    pub(crate) fn pass_found(&mut self, held: Held) {
         self.blocks.pop_front();
+        self.whole &= held != Held::Unread;
     }
 }
 
@@ -103,7 +108,8 @@ impl Volume {
             .and_then(|()| BatchHeader::decode(buffer.bytes(), &self.uuid, start.into()).ok())
             .filter(|batch| batch.header.segment == segment && batch.header.epoch == epoch);
         let Some(batch) = batch else {
-            walk.next = None;
+            // Nothing may ever have been there, or a header that rotted.
+            (walk.next, walk.whole) = (None, false);
             return;
         };
         walk.extend(&batch.records, start + 1);
@@ -111,7 +117,7 @@ impl Volume {
             + 1
             + u32_from(batch.records.as_records().len())
             + u32::from(batch.header.padding_blocks);
-        walk.next = (behind < blocks).then_some(behind);
+        walk.next = (behind + BATCH_MIN <= blocks).then_some(behind);
     }
 
     /// Looks at blocks of a victim once more, if it is still at hand.

@@ -1,10 +1,10 @@
 //! Freeing what a deleted member has alone: page after page, like a trim (`crate::family`, invariant 3).
 //!
 //! A root between says how far that went, because the pages are unmapped in its runs: whoever opens the volume then goes on
-//! from the first page, and finds those that were unmapped empty.
+//! from the first page, and finds those that were unmapped empty. A page that cannot be read is passed, and tried again later.
 
 use onefold_units::convert::u64_from;
-use onefold_units::{Lba, Location};
+use onefold_units::{Lba, Location, Nanos};
 
 use super::{Kin, Life, Spot};
 use crate::host::Range;
@@ -39,12 +39,34 @@ impl Volume {
         self.family.deletes_on
     }
 
+    /// Goes back to pages of deleted members that could not be read, if they may be by now.
+    fn retry_unread(&mut self) {
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            let kin = self.family.of(slot);
+            if !kin.unread || kin.life != (Life::Deleted { next: kin.pages() }) {
+                continue;
+            }
+            if let Some(key) = self.readable_again(self.map.keys_of(slot)) {
+                let kin = self.family.of_mut(slot);
+                kin.life = Life::Deleted { next: Map::of_key(key).1 };
+                kin.unread = false;
+            }
+        }
+    }
+
+    /// When to go back to one of them.
+    pub(crate) fn deletion_deadline(&self) -> Option<Nanos> {
+        let unread = self.family.slots().filter(|slot| self.family.of(*slot).unread);
+        unread.filter_map(|slot| self.damage_deadline(self.map.keys_of(slot))).min()
+    }
+
     /// Unmaps some pages of a deleted member.
     pub(crate) fn step_deletion(&mut self) {
         self.family.deletes_on = false;
         if self.frozen.is_some() || self.checkpoint.is_closing() || !self.is_counted() {
             return;
         }
+        self.retry_unread();
         for _ in 0..PAGES_AT_ONCE {
             let Some((slot, page)) = self.deleted_member() else { return };
             if !self.unmap_page(slot, page) {
@@ -89,6 +111,7 @@ impl Volume {
             return false;
         }
         self.map.clear(key);
+        self.faults.forget(key);
         true
     }
 

@@ -28,6 +28,7 @@ use thiserror::Error;
 use crate::config::Options;
 use crate::map::PAGE_ENTRIES_U64;
 
+pub(crate) use share::Held;
 use space::Capacity;
 pub(crate) use space::SEGMENTS_BESIDE;
 pub use space::Usage;
@@ -158,7 +159,7 @@ pub(crate) struct Kin {
     pub(crate) blocks: u64,
     pub(crate) name: VolumeName,
     pub(crate) directory: Vec<DirectoryPlace>,
-    /// It was deleted, and a page of it could not be read: what it has alone is found when the volume is opened again.
+    /// It was deleted, and a page of it could not be read: what it has there alone is freed when that can be read again.
     pub(crate) unread: bool,
 }
 

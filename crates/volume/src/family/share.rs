@@ -10,6 +10,15 @@ use crate::log::Stream;
 use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::volume::Volume;
 
+/// Whether some member's entry points at a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Yes,
+    No,
+    /// A page of the map that may point at it cannot be read.
+    Unread,
+}
+
 impl Spot {
     /// Its LBA as the map counts.
     #[inline]
@@ -32,30 +41,45 @@ impl Volume {
     }
 
     /// Whether the block that a member's entry points at, or pointed at, is that of another member as well.
-    /// [`Volume::need_sharers`] said that this can be looked up. What cannot be read may be anything.
-    pub(crate) fn is_shared(&self, here: Spot, at: Location) -> bool {
+    /// [`Volume::need_sharers`] said that this can be looked up.
+    fn is_shared(&self, here: Spot, at: Location) -> Held {
         if self.family.is_alone() || self.host_epoch(at).is_some_and(|e| e >= self.family.newest())
         {
-            return false;
+            return Held::No;
         }
         let page = index64(here.lba.raw() / PAGE_ENTRIES_U64);
-        self.family.others(here.slot).any(|other| {
+        let mut shared = Held::No;
+        for other in self.family.others(here.slot) {
             let key = Map::key(other, page);
-            self.may_share(here.slot, other, at)
-                && match self.map.ready(key) {
-                    Ready::Damaged => true,
-                    Ready::Empty => false,
-                    Ready::Yes => self.map.peek(Map::lba_of(other, here.lba)).at == at,
-                    Ready::Missing | Ready::Loading => panic!("page {key} was not asked for"),
+            if !self.may_share(here.slot, other, at) {
+                continue;
+            }
+            match self.map.ready(key) {
+                Ready::Damaged => shared = Held::Unread,
+                Ready::Empty => {}
+                Ready::Yes if self.map.peek(Map::lba_of(other, here.lba)).at == at => {
+                    return Held::Yes;
                 }
-        })
+                Ready::Yes => {}
+                Ready::Missing | Ready::Loading => panic!("page {key} was not asked for"),
+            }
+        }
+        shared
     }
 
-    /// A member's entry points at a block no more: it is dead unless another member has it (`crate::family`, invariant 1).
+    /// A member's entry points at a block no more: it is dead unless another member has it (`crate::family`, invariant 1). What cannot be
+    /// read may have it: the block counts until the cleaner has looked (`crate::clean`, invariant 5).
     pub(crate) fn unlink(&mut self, here: Spot, at: Location) {
-        if at.is_block() && !self.is_shared(here, at) {
-            self.forget_copy(at);
-            self.lose(at);
+        if !at.is_block() {
+            return;
+        }
+        match self.is_shared(here, at) {
+            Held::Yes => {}
+            Held::Unread => self.segments.doubt(self.layout.segment_of(at)),
+            Held::No => {
+                self.forget_copy(at);
+                self.lose(at);
+            }
         }
     }
 
@@ -127,13 +151,13 @@ impl Volume {
 
     /// Whether the entry of an LBA in some member points at a block of a log segment that is cleaned, if all pages that this
     /// takes are there; asks for those that are not. `birth` is that of who wrote the block.
-    pub(crate) fn is_held(&mut self, lba: Lba, birth: u32, at: Location) -> Option<bool> {
+    pub(crate) fn is_held(&mut self, lba: Lba, birth: u32, at: Location) -> Option<Held> {
         let page = index64(lba.raw() / PAGE_ENTRIES_U64);
         if page >= self.map.pages() {
-            return Some(false);
+            return Some(Held::No);
         }
         let epoch = self.host_epoch(at);
-        let (mut held, mut missing) = (false, Vec::new());
+        let (mut held, mut missing) = (Held::No, Vec::new());
         for slot in 0..self.family.places() {
             if !self.family.may_hold(slot, birth, epoch) {
                 continue;
@@ -142,9 +166,10 @@ impl Volume {
             match self.map.ready(key) {
                 Ready::Missing | Ready::Loading => missing.push((slot, key)),
                 // It may have the block, and cannot be told to point elsewhere: the block stays.
-                Ready::Damaged => return Some(false),
+                Ready::Damaged => return Some(Held::Unread),
                 Ready::Empty => {}
-                Ready::Yes => held |= self.map.get(Map::lba_of(slot, lba)).at == at,
+                Ready::Yes if self.map.get(Map::lba_of(slot, lba)).at == at => held = Held::Yes,
+                Ready::Yes => {}
             }
         }
         if missing.is_empty() {

@@ -11,16 +11,15 @@ use std::collections::VecDeque;
 
 use onefold_format::checksum;
 use onefold_format::volume::{BatchHeader, DecodedBatch, MetaKind, RecordList, SegmentState};
-use onefold_units::convert::{index, index64};
+use onefold_units::convert::index;
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use super::mend::{Mend, What};
 use super::{Phase, Reading};
 use crate::config::BATCH_BLOCKS_MAX;
-use crate::family::MemberId;
+use crate::family::{Held, MemberId};
 use crate::inspect::Finding;
 use crate::log::{BLOCK, Stream};
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
 use crate::replay::length;
 use crate::volume::Volume;
 
@@ -181,32 +180,27 @@ impl Volume {
     fn next_place_of(&mut self, walk: &mut Walk) -> Option<u32> {
         let start = self.start_of(walk.segment).raw();
         while let Some(block) = walk.blocks.front().copied() {
-            if self.is_live(&block)? {
+            let held = self.is_live(&block)?;
+            if held == Held::Yes {
                 return Some(block.at.raw() - start);
             }
-            // It may be what the map cannot tell.
-            walk.seen += u32::from(self.is_unknown(&block));
+            walk.seen += u32::from(held == Held::Unread);
             walk.blocks.pop_front();
             walk.again = false;
         }
         Some(walk.next)
     }
 
-    fn is_live(&mut self, block: &Listed) -> Option<bool> {
+    fn is_live(&mut self, block: &Listed) -> Option<Held> {
         match block.is {
             Is::Data { lba, birth } => self.is_held(lba, birth, block.at),
             // What it replaces counts until it does.
             Is::Meta { .. } if self.checkpoint.is_running() => None,
-            Is::Meta { object, kind } => Some(self.is_meta_live(object, kind, block.at)),
+            Is::Meta { object, kind } if self.is_meta_live(object, kind, block.at) => {
+                Some(Held::Yes)
+            }
+            Is::Meta { .. } => Some(Held::No),
         }
-    }
-
-    /// Whether the map that would tell cannot be read.
-    fn is_unknown(&self, block: &Listed) -> bool {
-        let Is::Data { lba, .. } = block.is else { return false };
-        let page = index64(lba.raw() / PAGE_ENTRIES_U64);
-        let damaged = |slot| self.map.ready(Map::key(slot, page)) == Ready::Damaged;
-        page < self.map.pages() && self.family.slots().any(damaged)
     }
 
     /// Blocks of a log segment were read, or cannot be.

@@ -42,6 +42,20 @@ impl Segments {
         }
     }
 
+    /// More may count as live in a log segment than is.
+    pub(crate) fn doubt(&mut self, id: LogSegmentId) {
+        self.of_mut(id).errors.doubtful = true;
+    }
+
+    /// Nothing in a log segment is live, whatever counted.
+    pub(crate) fn found_empty(&mut self, id: LogSegmentId) {
+        while self.of(id).live > 0 {
+            self.lose(id);
+        }
+        self.release_held(id);
+        self.of_mut(id).errors.doubtful = false;
+    }
+
     /// Whether some log segment could not be cleaned, and was not since.
     pub(crate) fn holds_some(&self) -> bool {
         !self.held.is_empty()

@@ -16,11 +16,13 @@ pub(crate) struct Errors {
     /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::clean`, invariant 4).
     pub(crate) holds: u8,
     pub(crate) held_until: Nanos,
+    /// A page of the map could not be read when a block there may have died: it counts as live (`crate::clean`, invariant 5).
+    pub(crate) doubtful: bool,
 }
 
 impl Errors {
     pub(crate) const NONE: Self =
-        Self { failed: false, strikes: 0, holds: 0, held_until: Nanos::ZERO };
+        Self { failed: false, strikes: 0, holds: 0, held_until: Nanos::ZERO, doubtful: false };
 
     /// Of one that was retired before the volume was opened.
     pub(crate) const RETIRED: Self = Self { failed: true, strikes: STRIKES_MAX - 1, ..Self::NONE };
@@ -69,11 +71,12 @@ impl Segment {
 
     /// Whether it holds data that the cleaner can move now.
     pub(crate) fn is_movable(&self, now: Nanos) -> bool {
-        self.state == SegmentState::Closed
-            && self.stream != Stream::Meta
-            && self.pins == 0
-            && self.live > 0
-            && self.errors.held_until <= now
+        self.is_data() && self.pins == 0 && self.live > 0 && self.errors.held_until <= now
+    }
+
+    /// Whether it holds data, and is not being filled.
+    pub(crate) fn is_data(&self) -> bool {
+        self.state == SegmentState::Closed && self.stream != Stream::Meta
     }
 
     /// Its state as a root says it: one in which a write failed is known as such when the volume is opened again.

@@ -420,7 +420,8 @@ impl Rig {
             }
         }
         panic!(
-            "busy for ever: {} free, {:?}, {:?}",
+            "busy for ever: {} {} free, {:?}, {:?}",
+            self.tell(),
             self.volume.free_blocks(),
             self.volume.stats(),
             self.setup
