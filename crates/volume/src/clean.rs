@@ -100,7 +100,11 @@ impl Volume {
             return;
         }
         loop {
-            self.append_ready();
+            let waits = self.append_ready();
+            // Where memory is short, the page that is waited for would make room for one of the next blocks, and that for it.
+            if waits {
+                return;
+            }
             self.advance_walks();
             if !self.begin_walk() {
                 return;

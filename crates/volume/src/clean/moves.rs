@@ -115,15 +115,18 @@ impl Volume {
         }
     }
 
-    /// Appends what was read, as far as there is room, and as far as it can be looked up who has it.
-    pub(super) fn append_ready(&mut self) {
+    /// Appends what was read, as far as there is room, and as far as it can be looked up who has it. Whether a page of the map is waited for.
+    pub(super) fn append_ready(&mut self) -> bool {
         while let Some(mut ready) = self.cleaner.ready.pop_front() {
             self.match_batch(false);
             while let Some(found) = ready.blocks.get(ready.done).copied() {
-                let held = self.is_held(found.lba, found.birth, found.at);
-                let Some(held) = held.filter(|_| self.can_append(Stream::Clean, 1)) else {
+                if !self.can_append(Stream::Clean, 1) {
                     self.cleaner.ready.push_front(ready);
-                    return;
+                    return false;
+                }
+                let Some(held) = self.is_held(found.lba, found.birth, found.at) else {
+                    self.cleaner.ready.push_front(ready);
+                    return true;
                 };
                 if held == Held::Unread || ready.lost {
                     self.miss_of(self.victim_of(&ready));
@@ -140,6 +143,7 @@ impl Volume {
             }
             self.move_over(self.victim_of(&ready));
         }
+        false
     }
 
     fn append_copy(&mut self, found: Found, bytes: Option<&[u8]>, lost: bool) {
