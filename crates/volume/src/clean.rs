@@ -12,8 +12,7 @@
 //! 3. A damaged block is moved as it is, with the checksum it should have: reading it stays an error.
 //! 4. What cannot be read stays where it is, as it may be read later: a victim that cannot be emptied (its headers, its blocks or their
 //!    pages of the map cannot be read) is *held*, and cleaned again after some time that doubles.
-//! 5. Where a page of the map could not be read when a block may have died, that counts as live. A walk for which everything could be
-//!    read knows better: what still counts after it is dead.
+//! 5. A walk for which everything could be read knows what is live: what still counts after it does so in vain (`crate::doubts`).
 
 mod moves;
 mod victim;

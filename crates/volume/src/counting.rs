@@ -69,7 +69,6 @@ impl Volume {
             let segment = self.layout.segment_of(location);
             let unread = |slot| self.map.ready(Map::key(slot, page)) == Ready::Damaged;
             if self.family.slots().any(unread) {
-                // It counts until the cleaner has looked (`crate::clean`, invariant 5).
                 self.segments.doubt(segment);
             } else {
                 self.lose(location);

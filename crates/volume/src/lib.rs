@@ -14,6 +14,7 @@ mod checkpoint;
 mod clean;
 mod config;
 mod counting;
+mod doubts;
 mod engine;
 mod error;
 mod faithful;

@@ -381,6 +381,7 @@ impl Volume {
             stalled: None,
             short_since: None,
             last_failure: None,
+            doubts_until: Nanos::ZERO,
             incarnation: 1,
             now: Nanos::ZERO,
             layout,

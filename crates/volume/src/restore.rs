@@ -79,10 +79,9 @@ impl Volume {
             epoch: entry.epoch,
             pins: 0,
             listed: false,
-            errors: if entry.state == SegmentState::Suspect {
-                Errors::RETIRED
-            } else {
-                Errors::NONE
+            errors: Errors {
+                doubtful: entry.doubtful,
+                ..if entry.state == SegmentState::Suspect { Errors::RETIRED } else { Errors::NONE }
             },
             leaving: false,
             gone: false,

@@ -43,6 +43,8 @@ pub(crate) struct Segments {
     leaves: bool,
     /// Those that could not be cleaned.
     held: Vec<LogSegmentId>,
+    /// Some log segment may be doubtful (`crate::doubts`).
+    doubts: bool,
 }
 
 impl Segments {
@@ -62,6 +64,7 @@ impl Segments {
             data: 0,
             leaves: false,
             held: Vec::new(),
+            doubts: false,
         };
         segments.free = segments.in_state(SegmentState::Free).collect();
         segments.list_all();
@@ -86,8 +89,10 @@ impl Segments {
             data: 0,
             leaves: false,
             held: Vec::new(),
+            doubts: false,
         };
         segments.leaves = segments.table.iter().any(Segment::has_to_go);
+        segments.doubts = segments.table.iter().any(|segment| segment.errors.doubtful);
         segments.free = segments.in_state(SegmentState::Free).collect();
         segments.count_anew();
         segments.list_all();

@@ -69,6 +69,8 @@ pub struct Volume {
     pub(crate) short_since: Option<Nanos>,
     /// When a request to the backing failed last, and how.
     pub(crate) last_failure: Option<(Nanos, IoFailed)>,
+    /// Doubtful counts are looked at again then (`crate::doubts`).
+    pub(crate) doubts_until: Nanos,
     pub(crate) done: VecDeque<Done>,
     pub(crate) flushes: Flushes,
     pub(crate) faults: Faults,
@@ -176,6 +178,7 @@ impl Volume {
         self.step_damaged();
         self.step_counting();
         self.step_deletion();
+        self.step_doubts();
         self.step_scrub();
         self.step_checkpoint();
         self.step_cleaner();
@@ -212,6 +215,7 @@ impl Volume {
             .chain(self.stall_deadline())
             .chain(self.finish_deadline())
             .chain(self.deletion_deadline())
+            .chain(self.doubts_deadline())
             .chain((self.deletes_on() || self.preloads()).then_some(self.now))
             .min()
     }

@@ -175,7 +175,7 @@ mod tests {
             counters: vec![0x0606],
             members: vec![member(1)],
             runs: vec![run],
-            segments: vec![SegmentEntry { state, stream: 4, live: 5, epoch: 6 }],
+            segments: vec![SegmentEntry { state, stream: 4, live: 5, epoch: 6, doubtful: true }],
             open: vec![OpenSegment { stream: 7, segment: LogSegmentId::new(8), next: 9 }],
             reserve: vec![LogSegmentId::new(10), LogSegmentId::new(11)],
         }
@@ -334,7 +334,7 @@ mod tests {
         let segment = (0..6_u8, any::<u8>(), any::<u32>(), any::<u64>()).prop_map(
             |(state, stream, live, epoch)| {
                 let state = SegmentState::from_code(state).unwrap();
-                SegmentEntry { state, stream, live, epoch }
+                SegmentEntry { state, stream, live, epoch, doubtful: live % 3 == 0 }
             },
         );
         let open = any::<(u8, u32, u32)>().prop_map(|(stream, segment, next)| {

@@ -36,6 +36,8 @@ pub struct SegmentEntry {
     pub live: u32,
     /// Number of its last allocation.
     pub epoch: u64,
+    /// More may count as live than is: a map could not be read when a block died.
+    pub doubtful: bool,
 }
 
 /// Where a stream writes.
@@ -54,16 +56,17 @@ impl SegmentEntry {
     pub const BYTES: usize = 16;
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend([self.state.code(), self.stream, 0, 0]);
+        bytes.extend([self.state.code(), self.stream, self.doubtful.into(), 0]);
         bytes.extend(self.live.to_le_bytes());
         bytes.extend(self.epoch.to_le_bytes());
     }
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, BlockError> {
         let (state, stream) = (SegmentState::from_code(fields.u8()?), fields.u8()?);
-        fields.skip(2)?;
+        let doubtful = fields.u8()? & 1 == 1;
+        fields.skip(1)?;
         let state = state.ok_or(BlockError::Malformed("a log segment is in an unknown state"))?;
-        Ok(Self { state, stream, live: fields.u32()?, epoch: fields.u64()? })
+        Ok(Self { state, stream, live: fields.u32()?, epoch: fields.u64()?, doubtful })
     }
 }
 

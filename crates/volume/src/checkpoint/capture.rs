@@ -93,6 +93,7 @@ impl Volume {
             stream: segment.stream.code(),
             live: segment.live + self.segments.deferred(id),
             epoch: segment.epoch,
+            doubtful: segment.errors.doubtful,
         };
         self.segments.iter().map(describe).collect()
     }

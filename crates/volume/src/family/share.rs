@@ -68,7 +68,7 @@ impl Volume {
     }
 
     /// A member's entry points at a block no more: it is dead unless another member has it (`crate::family`, invariant 1). What cannot be
-    /// read may have it: the block counts until the cleaner has looked (`crate::clean`, invariant 5).
+    /// read may have it (`crate::doubts`).
     pub(crate) fn unlink(&mut self, here: Spot, at: Location) {
         if !at.is_block() {
             return;

@@ -228,6 +228,7 @@ impl Image<'_> {
             stream: segment.stream.code(),
             live: segment.live,
             epoch: segment.epoch,
+            doubtful: segment.errors.doubtful,
         });
         let free = (0..).map(LogSegmentId::new).zip(&self.table);
         let free = free.filter(|(_, segment)| segment.state == SegmentState::Free);

@@ -42,18 +42,36 @@ impl Segments {
         }
     }
 
-    /// More may count as live in a log segment than is.
+    /// More may count as live in a log segment than is (`crate::doubts`).
     pub(crate) fn doubt(&mut self, id: LogSegmentId) {
         self.of_mut(id).errors.doubtful = true;
+        self.doubts = true;
+    }
+
+    /// Whether some log segment may be doubtful.
+    pub(crate) const fn any_doubtful(&self) -> bool {
+        self.doubts
+    }
+
+    /// No log segment is doubtful any more.
+    pub(crate) fn forget_doubts(&mut self) {
+        self.table.iter_mut().for_each(|segment| segment.errors.doubtful = false);
+        self.doubts = false;
+    }
+
+    /// So much is live in a log segment that is doubtful.
+    pub(crate) fn correct(&mut self, id: LogSegmentId, live: u32) {
+        while self.of(id).errors.doubtful && self.of(id).live > live {
+            self.lose(id);
+        }
     }
 
     /// Nothing in a log segment is live, whatever counted.
     pub(crate) fn found_empty(&mut self, id: LogSegmentId) {
-        while self.of(id).live > 0 {
-            self.lose(id);
-        }
-        self.release_held(id);
+        self.of_mut(id).errors.doubtful = true;
+        self.correct(id, 0);
         self.of_mut(id).errors.doubtful = false;
+        self.release_held(id);
     }
 
     /// Whether some log segment could not be cleaned, and was not since.

@@ -16,7 +16,7 @@ pub(crate) struct Errors {
     /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::clean`, invariant 4).
     pub(crate) holds: u8,
     pub(crate) held_until: Nanos,
-    /// A page of the map could not be read when a block there may have died: it counts as live (`crate::clean`, invariant 5).
+    /// More may count as live than is (`crate::doubts`).
     pub(crate) doubtful: bool,
 }
 
