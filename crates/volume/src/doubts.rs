@@ -20,7 +20,9 @@ const PAUSE: Nanos = Nanos::new(5_000_000_000);
 impl Volume {
     /// Makes doubtful counts right, if all of the map can be looked up.
     pub(crate) fn step_doubts(&mut self) {
-        if !self.segments.any_doubtful() || self.now < self.doubts_until || self.frozen.is_some() {
+        // Before that is so, a page that is read now would lack what recovery found.
+        let ready = self.is_counted() && self.frozen.is_none() && self.now >= self.doubts_until;
+        if !ready || !self.segments.any_doubtful() {
             return;
         }
         self.doubts_until = self.now + PAUSE;
@@ -30,7 +32,7 @@ impl Volume {
             self.begin_preload();
             return;
         }
-        let Some(wrong) = self.recount().filter(|_| self.is_counted()) else { return };
+        let Some(wrong) = self.recount() else { return };
         for of in wrong {
             self.segments.correct(of.segment, of.found);
         }

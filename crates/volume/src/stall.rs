@@ -59,9 +59,10 @@ impl Volume {
 
     /// How nothing gets free although log segments are short: what would free some fails, or failed and is tried again later.
     fn shortage(&self) -> Option<Failing> {
-        let (at, why) = self.last_failure.unwrap_or((Nanos::ZERO, IoFailed::Error));
-        let fails = self.now < at + PATIENCE || self.has_errors();
-        let since = self.short_since.filter(|_| fails)?;
+        let since = self.short_since?;
+        let fails = |(at, _): &(Nanos, IoFailed)| since <= *at && self.now < *at + PATIENCE;
+        let why = self.last_failure.filter(fails).map(|(_, why)| why);
+        let why = why.or(self.has_errors().then_some(IoFailed::Error))?;
         Some(Failing { since, why })
     }
 

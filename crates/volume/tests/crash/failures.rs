@@ -1,8 +1,8 @@
 //! Every request to the backing fails, once or for some time.
 
 use onefold_testkit::{Reproduce, budget, for_each_seed};
-use onefold_units::Rng;
-use onefold_volume::{CleanMove, Frozen, IoKind, Refusal};
+use onefold_units::{Nanos, Rng};
+use onefold_volume::{CleanMove, Frozen, IoKind, Options, Refusal};
 
 use crate::disk::{Disk, Fate};
 use crate::random::random_op;
@@ -15,7 +15,7 @@ use crate::zones::ZoneSetup;
 const AGAIN: u32 = 9;
 
 fn setup() -> Setup {
-    let options = onefold_volume::Options {
+    let options = Options {
         checkpoint_blocks: 300,
         flush_blocks: 200,
         clean_below: Some(110),
@@ -27,8 +27,7 @@ fn setup() -> Setup {
 
 /// One with room for snapshots.
 fn family_setup() -> Setup {
-    let options =
-        onefold_volume::Options { clean_below: Some(60), map_pages: 16, ..setup().options };
+    let options = Options { clean_below: Some(60), map_pages: 16, ..setup().options };
     Setup { logical_blocks: 2100, options, ..setup() }
 }
 
@@ -106,18 +105,28 @@ fn what_was_written_behind_a_batch_that_fails_moves_along() {
 #[test]
 fn a_write_beside_a_resize_that_fails_is_answered() {
     let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
-    let setup = Setup::of(64 * 134, 1050, OPTIONS).on_zones(134, zones);
-    let mut frozen = 0;
-    for request in 1..12 {
-        let mut rig = Rig::new(setup, request);
-        assert!(rig.settle());
-        // Longer than a label is tried.
-        (rig.fail, rig.fail_again) = (Some((rig.requests + request, Fate::Lost)), 100);
-        assert!(rig.run(Op::Resize(resize_to(1100))));
-        assert!(rig.run(Op::Write { lba: 40, blocks: 1, fua: false }) && rig.settle());
-        frozen += u32::from(rig.volume.frozen() == Some(Frozen::Label));
+    // It is sent before the volume freezes, or after it.
+    let late = Options { eager: false, batch_age: Nanos::new(600_000_000_000), ..OPTIONS };
+    for options in [OPTIONS, late] {
+        let setup = Setup::of(64 * 134, 1050, options).on_zones(134, zones);
+        let mut frozen = 0;
+        for request in 1..12 {
+            let mut rig = Rig::new(setup, request);
+            assert!(rig.settle());
+            // Longer than a label is tried.
+            (rig.fail, rig.fail_again) = (Some((rig.requests + request, Fate::Lost)), 100);
+            assert!(rig.run(Op::Resize(resize_to(1100))));
+            assert!(rig.run(Op::Write { lba: 40, blocks: 1, fua: false }) && rig.settle());
+            frozen += u32::from(rig.volume.frozen() == Some(Frozen::Label));
+            rig.pass(late.batch_age);
+            assert!(
+                rig.oracle.waiting().is_empty(),
+                "request {request}, {:?}",
+                rig.volume.frozen()
+            );
+        }
+        assert!(frozen > 0);
     }
-    assert!(frozen > 0);
 }
 
 #[test]
