@@ -12,6 +12,11 @@ pub fn budget(default: u64) -> u64 {
     std::env::var("ONEFOLD_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
+/// The first of them, from `ONEFOLD_FROM`: a campaign goes on where another one ended.
+fn first_seed() -> u64 {
+    std::env::var("ONEFOLD_FROM").ok().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
 /// Prints how to repeat a run if the test panics in it.
 #[derive(Debug)]
 pub struct Reproduce {
@@ -45,13 +50,14 @@ impl Drop for Reproduce {
     }
 }
 
-/// Runs `run` for the chosen seed, or for seeds `0..budget(default)`.
+/// Runs `run` for the chosen seed, or for as many as the budget says, from the first one on.
 pub fn for_each_seed(
     (package, test, case): (&'static str, &'static str, &'static str),
     default: u64,
     mut run: impl FnMut(u64),
 ) {
-    let seeds = chosen_seed().map_or_else(|| 0..budget(default), |seed| seed..seed + 1);
+    let first = first_seed();
+    let seeds = chosen_seed().map_or(first..first + budget(default), |seed| seed..seed + 1);
     for seed in seeds {
         let _guard = Reproduce::new(seed, package, test, case);
         run(seed);

@@ -334,6 +334,13 @@ impl Volume {
         damaged.find(|key| self.map.ready(*key) != Ready::Damaged)
     }
 
+    /// Pages that could not be read, nor what runs have of them.
+    pub(crate) fn unread_pages(&self) -> impl Iterator<Item = usize> + '_ {
+        let damaged = self.faults.damaged.keys().copied();
+        let waits = |key: &usize| !matches!(self.map.ready(*key), Ready::Yes | Ready::Empty);
+        damaged.filter(move |key| waits(key) && self.faults.told(*key).is_none())
+    }
+
     /// When the first page of these that cannot be read may be read again.
     pub(crate) fn damage_deadline(&self, keys: Range<usize>) -> Option<Nanos> {
         let damaged = self.faults.damaged.range(keys).map(|(_, (since, n))| (*since, *n));

@@ -5,7 +5,7 @@
 //!
 //! 1. A volume *stalls* when a write fails for [`PATIENCE`], or at once when the backing says that it is full. It stalls until that
 //!    write is through. So it does when log segments were short for as long, and what would free some
-//!    fails.
+//!    fails, and while pages of the map that cannot be read keep checkpoints from coming (`Volume::step_full_of_runs`).
 //! 2. A volume that stalls answers: whoever waits for a batch or a flush is told that it failed, changes are refused, and so is
 //!    what would have to wait. Reads go on.
 //! 3. Nothing is given up: what was taken stays in memory and is written when the backing takes it. A flush after that covers it.
@@ -35,12 +35,14 @@ impl Volume {
     }
 
     pub(crate) fn step_stall(&mut self) {
+        self.step_full_of_runs();
         if self.short_since.is_some() && self.takeable(Stream::User) > 0 {
             self.short_since = None;
         }
         let fails = !self.retries.is_empty()
             || self.checkpoint.root_failing().is_some()
-            || self.short_since.is_some();
+            || self.short_since.is_some()
+            || self.checkpoint.is_full_of_runs();
         if !fails && self.stalled.is_none() {
             return;
         }
@@ -51,6 +53,9 @@ impl Volume {
     }
 
     fn find_stall(&self) -> Option<IoFailed> {
+        if self.checkpoint.is_full_of_runs() {
+            return Some(IoFailed::Error);
+        }
         let batches = self.log.active().iter().filter_map(|id| self.log.batch(*id).failing);
         let root = self.checkpoint.root_failing();
         let failing = self.retries.writes().chain(batches).chain(root).chain(self.shortage());

@@ -213,6 +213,7 @@ impl Volume {
             .chain(self.retries.deadline())
             .chain(self.held_deadline())
             .chain(self.stall_deadline())
+            .chain(self.full_of_runs_deadline())
             .chain(self.finish_deadline())
             .chain(self.deletion_deadline())
             .chain(self.doubts_deadline())

@@ -111,8 +111,8 @@ impl Volume {
         }
         if work.clean {
             self.freeze(Frozen::Closed);
-        } else if self.is_full_of_runs() {
-            self.freeze(Frozen::Checkpoint);
+        } else {
+            self.checkpoint.full_of_runs = self.is_full_of_runs();
         }
     }
 

@@ -23,7 +23,7 @@ impl Volume {
         let state = &self.checkpoint;
         let options = &self.options;
         let taken = self.segments.next_epoch() - state.epoch_then;
-        if state.waits_until > self.now {
+        if state.waits_until > self.now || state.full_of_runs {
             return false;
         }
         state.wanted

@@ -177,6 +177,8 @@ pub(crate) struct Checkpoint {
     root_failures: u32,
     root_failing: Option<Failing>,
     waits_until: Nanos,
+    /// Runs of pages that cannot be read take all the room: none comes until they can.
+    full_of_runs: bool,
     sent_blocks: u64,
     sent_batches: u64,
     since: Option<Nanos>,
@@ -213,6 +215,7 @@ impl Checkpoint {
             root_failures: 0,
             root_failing: None,
             waits_until: Nanos::ZERO,
+            full_of_runs: false,
             sent_blocks: 0,
             sent_batches: 0,
             since: None,
@@ -233,6 +236,11 @@ impl Checkpoint {
     /// How its root fails, if it does.
     pub(crate) const fn root_failing(&self) -> Option<Failing> {
         self.root_failing
+    }
+
+    /// Whether none comes until pages can be read that cannot now.
+    pub(crate) const fn is_full_of_runs(&self) -> bool {
+        self.full_of_runs
     }
 
     /// The last checkpoint that counts.

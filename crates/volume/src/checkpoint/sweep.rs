@@ -3,6 +3,8 @@
 use onefold_format::volume::{RUN_BLOCK_RECORDS, RunRecord};
 use onefold_units::convert::{index64, u64_from};
 
+use onefold_units::Nanos;
+
 use super::room::{IMAGE, blocks_of_sweep};
 use super::{
     Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_HELD_MAX, RUNS_IN_A_HURRY, RUNS_MAX,
@@ -14,7 +16,7 @@ use crate::log::Stream;
 use crate::map::{Map, Ready};
 use crate::page::ImageOf;
 use crate::runs::Run;
-use crate::volume::Volume;
+use crate::volume::{Frozen, Volume};
 
 /// How much of the map a checkpoint sweeps over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +230,32 @@ impl Volume {
             let oldest = runs.iter().position(has).unwrap_or(runs.len());
             runs[oldest..].iter_mut().for_each(|run| run.swept = swept);
         }
+    }
+
+    /// Checkpoints wait while runs take all the room: pages that could not be read are read again, and when they are there one begins.
+    pub(crate) fn step_full_of_runs(&mut self) {
+        if !self.checkpoint.full_of_runs || self.frozen.is_some() {
+            return;
+        }
+        if self.checkpoint.is_closing() {
+            return self.freeze(Frozen::Checkpoint);
+        }
+        let unread: Vec<usize> = self.unread_pages().collect();
+        self.checkpoint.full_of_runs = !unread.is_empty();
+        if unread.is_empty() {
+            self.checkpoint.want();
+        }
+        for key in unread {
+            if self.map.ready(key) == Ready::Missing {
+                self.load_page(key);
+            }
+        }
+    }
+
+    /// When such a page is read again.
+    pub(crate) fn full_of_runs_deadline(&self) -> Option<Nanos> {
+        let waits = self.checkpoint.full_of_runs && self.frozen.is_none();
+        waits.then(|| self.damage_deadline(0..usize::MAX)).flatten()
     }
 
     /// Whether runs that stay because one of them cannot be read ([`Self::pass_unread`]) are more than the volume has room for: each

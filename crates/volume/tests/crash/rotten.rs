@@ -3,9 +3,7 @@
 use onefold_format::volume::{DirectoryBlock, RUN_BLOCK_RECORDS, root_addresses};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos};
-use onefold_volume::{
-    Engine, Frozen, IoFailed, IoKind, Options, Range, ReadPlan, Refusal, drive, execute,
-};
+use onefold_volume::{Engine, IoFailed, IoKind, Options, Range, ReadPlan, Refusal, drive, execute};
 
 use crate::disk::Disk;
 use crate::image::{Image, block};
@@ -174,17 +172,16 @@ fn checkpoints_with_a_rotten_run(segments: u64) -> u64 {
     damaged.flip(run.extents[0].location.raw().into(), 9000);
     let mut disk = Disk::new(damaged);
     let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
-    let frozen = |volume: &mut dyn Engine| volume.as_log_mut().and_then(|log| log.frozen());
     // The last page is in another block of the run.
     let first = (PAGES - 1) * 1024;
     let mut taken = 0;
-    while frozen(&mut *volume).is_none() {
+    while volume.stalled().is_none() {
         write_one(&mut *volume, &mut disk, first + 100 + taken % 500, LATER);
         checkpoint(&mut *volume, &mut disk);
         taken += 1;
         assert!(taken < 5000, "runs stay for ever");
     }
-    assert_eq!(frozen(&mut *volume), Some(Frozen::Checkpoint));
+    assert_eq!(volume.frozen(), None);
     for _ in 0..3 {
         (volume, _) = open(&mut disk, &setup).expect("it opens");
         for at in (0..EACH).chain(100..600) {
