@@ -99,6 +99,17 @@ ssd|zns-conv-worn|zns/conventional.rs|s/for zone in \(0\.\.self\.config\.convent
 ssd|zns-conv-state|zns/recover.rs|s/ZoneCondition::Writable if self\.table\.is_conventional\(zone\)/ZoneCondition::Finished if self.table.is_conventional(zone)/|conventional zones are that after a power cut
 ssd|zns-conv-across|zns/read.rs|s/let rest = self\.read_sequential\(now, \(first, 0\), blocks - mapped, behind\)\?;/let rest = self.read_sequential(now, (first, 0), blocks - mapped, \&mut [])?; let _ = behind;/|a read that crosses from conventional zones gets both parts
 ssd|zns-conv-records|zns/layout.rs|s/numbers\.extend\(Some\(self\.conventional\)\.filter\(\|zones\| \*zones > 0\)\);//|records name the conventional zones
+ssd|holes-served|actions.rs|s/if loaded\.is_err\(\) && self\.holes_in\(lpn, part\)\.bits\(\) != 0 \{/if false {/|a slot without data is not given out
+ssd|holes-dropped|actions.rs|s/all = all\.and\(done\);/done?;/|what a policy decided is done, also after an error
+ssd|holes-torn|actions.rs|s/let torn = self\.holes_in\(lpn, part\)\.bits\(\) != 0;/let torn = false;/|a write over half of what cannot be read fails
+ssd|holes-unclosed|holes.rs|s/\*holes &= !parts\.bits\(\);//|a part that was stored is no hole
+ssd|stranded-lost|holes.rs|s/self\.stranded\.insert\(lpn, Stranded \{[^}]*\}\);//|what could not be programmed stays in DRAM
+ssd|stranded-pooled|holes.rs|s/pool\.forget\(lpn, 1\);//|what is stranded is newer than the pool
+ssd|stranded-older|holes.rs|s/if let Some\(older\) = self\.stranded\.get\(&lpn\) \{/if let Some(older) = self.stranded.get(\&lpn).filter(|_| false) {/|what is stranded twice keeps what was written first
+ssd|stranded-landed|actions.rs|s/buffer\.holes\.land\(entry\.lpn\);//|what is programmed is newer than what was stranded
+ssd|stranded-flushed|buffered.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\?\)\)/Ok(ready)/|a flush programs what was stranded
+ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\)\);//|what was trimmed is nowhere
+ssd|stranded-more|holes.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
@@ -382,6 +393,26 @@ volume|finish-once|zones/gate.rs|s/if !matches!\(purpose, Purpose::Finish\(_\) \
 volume|copy-unchecked|host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
 volume|feature-ungolden|../../format/src/volume/label.rs|s/pub const COMPAT_KNOWN: u64 = 0;/pub const COMPAT_KNOWN: u64 = 1;/|a feature bit has a golden image
 volume|golden-changed|../../format/src/volume/block.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
+volume|retries-none|retries.rs|s/if retry\.failures >= tries \{/if retry.failures >= 1 {/|a request that failed is sent again
+volume|retries-endless|retries.rs|s/retry\.due = None;/let _ = \&mut retry;/|a request is sent again once when it is due
+volume|stall-never|stall.rs|s/failing\.filter\(\|failing\| failing\.stalls\(self\.now\)\)/failing.filter(|_| false)/|who waits for a backing that fails is answered
+volume|stall-silent|stall.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
+volume|stall-shortage|stall.rs|s/\.chain\(self\.shortage\(\)\)//|a shortage while something fails is an error
+volume|stall-stale|stall.rs|s/since <= \*at && self\.now < \*at \+ PATIENCE/since <= since/|an error of long ago is no reason
+volume|runs-freeze|checkpoint/sweep.rs|s/self\.checkpoint\.full_of_runs = !unread\.is_empty\(\);/self.checkpoint.full_of_runs |= unread.is_empty();/|checkpoints go on when the map can be read again
+volume|failed-kept|suspects.rs|s/self\.segments\.set_aside\(segment\);\n/self.segments.set_aside(segment); self.segments.of_mut(segment).pins += 1;\n/|a log segment that failed is used again
+volume|strikes-forever|segments.rs|s/if segment\.errors\.strikes >= STRIKES_MAX \{/if segment.errors.strikes >= 1 {/|a log segment is retired after three strikes
+volume|cleaned-lost|clean/moves.rs|s/if lost \{\n.*?\n\s*return;\n\s*\}/let _ = lost;/s|what the cleaner could not read stays where it is
+volume|walk-unread|clean/walk.rs|s/self\.whole &= held != Held::Unread;/let _ = held;/|a walk that could not read the map does not know what is live
+volume|walk-lost|clean/moves.rs|s/walk\.whole = false;/let _ = walk;/|a walk that could not read a block does not empty its log segment
+volume|walk-ended|clean/walk.rs|s/\(walk\.next, walk\.whole\) = \(None, false\);/walk.next = None;/|a header that cannot be read is not the end of a log segment
+volume|doubt-dead|family/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => self.lose(at),/|a block that a member may have is live
+volume|doubt-forgotten|family/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => {}/|what counts in vain is found
+volume|doubt-volatile|checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtful,/doubtful: false,/|what counts in vain is found after a restart
+volume|doubt-early|doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
+volume|unread-kept|family/delete.rs|s/kin\.unread = false;/let _ = \&kin;/|what a deleted member has alone is freed when it can be read again
+volume|held-unanswered|append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
+volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
 zoned|flush-undrained|flush.rs|s/if self\.writes_under_way > 0 && !self\.options\.kernel_flush/if false/|what stored metadata calls valid is on a device
@@ -486,7 +517,7 @@ tests() {
   local chosen seeds=$ONEFOLD_SEEDS
   case "$1" in
     ftl) chosen=(--lib --test mapping --test power_cut --test unread) ;;
-    ssd) chosen=(--test zns) ;;
+    ssd) chosen=(--test zns --test buffer) ;;
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;
