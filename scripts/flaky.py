@@ -1,8 +1,7 @@
 """Writes checked blocks to a volume or a device whose backing fails for a while and heals, again and again.
 
 The backing is a file behind nbdkit's `error` filter, which fails requests at random while a file exists, as a file of nbdfuse.
-Each
-round has some seconds of errors and some without. A read gives the right bytes or an error, each request is answered, what a flush
+Each round has some seconds of errors and some without. A read gives the right bytes or an error, each request is answered, what a flush
 covered stays, and after healing writes succeed, without a restart. At the end the server is stopped and the device is read once more.
 """
 
@@ -180,17 +179,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--noun", default="volume", choices=("volume", "ssd"))
     parser.add_argument("--blocks", type=int, default=20000)
+    parser.add_argument("--cache", metavar="SIZE", help="what fails is a cache device of this size")
     parser.add_argument("create", nargs="*", help="arguments of `create`")
     options = parser.parse_args()
 
     rates = dict(rate.split("=", 1) for rate in options.rate)
     noun, below = [options.onefold, options.noun], str(options.folder / "below")
     create = [*noun, "create", below, *options.create]
+    if options.cache:
+        # Of a volume of policy dmz: the zones behind the cache do not fail.
+        zones = str(options.folder / "zones")
+        drive = [options.onefold, "ssd", "create", zones, *options.create]
+        subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
+        create = [*noun, "create", zones, "--zoned", "dmz"]
+        create += ["--cache", below, "--cache-size", options.cache]
     subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
     backing = Backing(options.folder, rates)
-    path = str(backing.path)
+    served = [zones, "--cache", str(backing.path)] if options.cache else [str(backing.path)]
     socket, log = options.folder / "nbd", options.folder / "log"
-    command = [*noun, "serve", path, "--nbd", f"unix:{socket}"]
+    command = [*noun, "serve", *served, "--nbd", f"unix:{socket}"]
     command += ["--control", str(options.folder / "control")]
     uri = f"nbd+unix:///?socket={socket}"
     server = Server(command, socket, log)

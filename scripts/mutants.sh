@@ -104,8 +104,6 @@ ssd|holes-dropped|actions.rs|s/all = all\.and\(done\);/done?;/|what a policy dec
 ssd|holes-torn|actions.rs|s/let torn = self\.holes_in\(lpn, part\)\.bits\(\) != 0;/let torn = false;/|a write over half of what cannot be read fails
 ssd|holes-unclosed|holes.rs|s/\*holes &= !parts\.bits\(\);//|a part that was stored is no hole
 ssd|stranded-lost|holes.rs|s/self\.stranded\.insert\(lpn, Stranded \{[^}]*\}\);//|what could not be programmed stays in DRAM
-ssd|stranded-pooled|holes.rs|s/pool\.forget\(lpn, 1\);//|what is stranded is newer than the pool
-ssd|stranded-older|holes.rs|s/if let Some\(older\) = self\.stranded\.get\(&lpn\) \{/if let Some(older) = self.stranded.get(\&lpn).filter(|_| false) {/|what is stranded twice keeps what was written first
 ssd|stranded-landed|actions.rs|s/buffer\.holes\.land\(entry\.lpn\);//|what is programmed is newer than what was stranded
 ssd|stranded-flushed|buffered.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\?\)\)/Ok(ready)/|a flush programs what was stranded
 ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\)\);//|what was trimmed is nowhere

@@ -117,7 +117,7 @@ impl Segments {
         for id in listed {
             let Some(segment) = self.table.get_mut(id.index()) else { continue };
             if segment.state == SegmentState::Closed && segment.live == 0 {
-                segment.state = SegmentState::Free;
+                (segment.state, segment.errors.failed) = (SegmentState::Free, false);
             }
         }
         for (id, epoch, stream) in used {
