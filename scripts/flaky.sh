@@ -54,5 +54,6 @@ rig() {
 
 rig volume 2% -- --backing-size 256MiB --op 0.2
 rig volume-often 30% -- --backing-size 256MiB --op 0.2
-rig dmz 2% --blocks 15000 --cache 40MiB -- --preset tlc --size 256MiB --set zns.enabled=true --set zns.zone_size=4MiB
+rig dmz 2% --blocks 12288 --cache 32MiB -- --preset femu-zns --set geometry.pages=16 \
+  --set namespace.zone_size=4MiB --size 128MiB
 rig ssd 2% --noun ssd --blocks 10000 -- --preset tlc --size 64MiB --set buffer.size=1MiB
