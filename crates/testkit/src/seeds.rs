@@ -56,8 +56,8 @@ pub fn for_each_seed(
     default: u64,
     mut run: impl FnMut(u64),
 ) {
-    let first = first_seed();
-    let seeds = chosen_seed().map_or(first..first + budget(default), |seed| seed..seed + 1);
+    let seeds = chosen_seed()
+        .map_or_else(|| first_seed()..first_seed() + budget(default), |seed| seed..seed + 1);
     for seed in seeds {
         let _guard = Reproduce::new(seed, package, test, case);
         run(seed);

@@ -67,7 +67,7 @@ impl Volume {
         let since = self.short_since?;
         let fails = |(at, _): &(Nanos, IoFailed)| since <= *at && self.now < *at + PATIENCE;
         let why = self.last_failure.filter(fails).map(|(_, why)| why);
-        let why = why.or(self.has_errors().then_some(IoFailed::Error))?;
+        let why = why.or_else(|| self.has_errors().then_some(IoFailed::Error))?;
         Some(Failing { since, why })
     }
 

@@ -8,6 +8,16 @@ use crate::log::Stream;
 use crate::volume::Volume;
 
 impl Checkpoint {
+    /// Number of a checkpoint that begins now.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.number + 1
+    }
+
+    /// Whether none comes until pages can be read that cannot now.
+    pub(crate) const fn is_full_of_runs(&self) -> bool {
+        self.full_of_runs
+    }
+
     /// When a checkpoint is due because of its age, or when one or its root, of which some came to nothing, is tried again.
     pub(crate) fn deadline(&self, options: &Options, now: Nanos) -> Option<Nanos> {
         let waits = Some(self.waits_until).filter(|until| *until > now);

@@ -238,11 +238,6 @@ impl Checkpoint {
         self.root_failing
     }
 
-    /// Whether none comes until pages can be read that cannot now.
-    pub(crate) const fn is_full_of_runs(&self) -> bool {
-        self.full_of_runs
-    }
-
     /// The last checkpoint that counts.
     pub(crate) const fn committed(&self) -> u64 {
         self.committed
@@ -311,11 +306,6 @@ impl Checkpoint {
         self.sent_blocks += u64::from(blocks);
         self.sent_batches += 1;
         self.since = self.since.or(Some(now));
-    }
-
-    /// Number of a checkpoint that begins now.
-    pub(crate) const fn next_number(&self) -> u64 {
-        self.number + 1
     }
 
     /// The sweep goes on with this page. Every run has to wait for a whole round from there.

@@ -56,11 +56,10 @@ impl Volume {
             }
             match self.map.ready(key) {
                 Ready::Damaged => shared = Held::Unread,
-                Ready::Empty => {}
                 Ready::Yes if self.map.peek(Map::lba_of(other, here.lba)).at == at => {
                     return Held::Yes;
                 }
-                Ready::Yes => {}
+                Ready::Yes | Ready::Empty => {}
                 Ready::Missing | Ready::Loading => panic!("page {key} was not asked for"),
             }
         }
@@ -167,9 +166,8 @@ impl Volume {
                 Ready::Missing | Ready::Loading => missing.push((slot, key)),
                 // It may have the block, and cannot be told to point elsewhere: the block stays.
                 Ready::Damaged => return Some(Held::Unread),
-                Ready::Empty => {}
                 Ready::Yes if self.map.get(Map::lba_of(slot, lba)).at == at => held = Held::Yes,
-                Ready::Yes => {}
+                Ready::Yes | Ready::Empty => {}
             }
         }
         if missing.is_empty() {
