@@ -175,7 +175,7 @@ mod tests {
             counters: vec![0x0606],
             members: vec![member(1)],
             runs: vec![run],
-            segments: vec![SegmentEntry { state, stream: 4, live: 5, epoch: 6, doubtful: true }],
+            segments: vec![SegmentEntry { state, stream: 4, live: 5, epoch: 6, doubtful: false }],
             open: vec![OpenSegment { stream: 7, segment: LogSegmentId::new(8), next: 9 }],
             reserve: vec![LogSegmentId::new(10), LogSegmentId::new(11)],
         }
