@@ -36,6 +36,11 @@ bench: ## Speed of the simulator, of the served device and of the buffer policie
 flaky: ## Serve devices on a backing that fails and heals, again and again (BUDGET=short|full|SECONDS)
 	scripts/flaky.sh $(BUDGET)
 
+.PHONY: factor
+factor: ## What real programs on ext4 write to flash, with a volume and without (root)
+	cargo build --release --locked --package onefold
+	python3 scripts/factor.py --onefold target/release/onefold --folder target/factor --output target/factor.json
+
 .PHONY: crash-campaign
 crash-campaign: ## Kill served devices and volumes under load again and again (BUDGET=short|full)
 	scripts/crash-campaign.sh $(BUDGET)
