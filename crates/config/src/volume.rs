@@ -5,8 +5,8 @@ use std::ops::Range;
 use onefold_nand::Geometry as Flash;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
-    Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim, Victim,
-    VolumeMode,
+    Acknowledge, Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim,
+    Victim, VolumeMode,
 };
 
 use crate::config::Config;
@@ -37,8 +37,6 @@ pub struct Volume {
     pub options: Options,
     /// Blocks of the device before the volume.
     pub offset_blocks: u64,
-    /// A write is answered when its blocks are in memory, not when the device has them.
-    pub ack_buffer: bool,
     /// Host CPU time per request.
     pub cpu: Nanos,
     /// Host CPU time per table that is searched for a block.
@@ -99,7 +97,6 @@ impl Config {
             geometry,
             options,
             offset_blocks,
-            ack_buffer: self.word("volume.ack") == "buffer",
             cpu: self.time("volume.cpu"),
             cpu_search: self.time("volume.cpu_search"),
             journal,
@@ -220,8 +217,10 @@ impl Config {
                 .map_or(usize::MAX, |bytes| convert::index64(bytes / MAP_PAGE_BYTES)),
             table_bytes: map_memory.unwrap_or(u64::MAX),
             checkpoint_blocks: self.quantity("volume.checkpoint") / BLOCK,
-            // Who is answered when a block is in memory does not wait for its batch.
-            eager: self.word("volume.ack") == "complete",
+            acknowledge: match self.word("volume.ack") {
+                "buffer" => Acknowledge::Buffered,
+                _ => Acknowledge::Complete,
+            },
             hot_cold: self.word("volume.streams") == "hot-cold",
             journal: if journal { JournalStreams::Apart } else { JournalStreams::Off },
             victim: match self.word("volume.victim") {

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use onefold_device::{BlockDevice, VolumeBacking, VolumeDevice, VolumeOptions, VolumeSpec};
 use onefold_format::volume::VolumeName;
 use onefold_units::{Lba, Nanos, PAGE_BYTES, Rng};
-use onefold_volume::{Backing, Buffer, Options, Piece, Range, Refusal, Trim, drive, mount};
+use onefold_volume::{
+    Acknowledge, Backing, Buffer, Options, Piece, Range, Refusal, Trim, drive, mount,
+};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -39,7 +41,7 @@ fn make(path: &Path, bytes: u64) -> Outcome<()> {
     let options = Options {
         bytes: false,
         trim: Trim::Never,
-        eager: false,
+        acknowledge: Acknowledge::Buffered,
         checkpoint_blocks: Options::default().checkpoint_batches,
         ..Options::default()
     };

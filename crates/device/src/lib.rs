@@ -39,9 +39,9 @@ pub use image::{DeviceError, DeviceKind, Image};
 pub use media::{FileMedia, Held};
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use volume::{
-    Acknowledge, IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed,
-    VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions,
-    VolumeResize, VolumeSpec,
+    IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed, VolumeBacking,
+    VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize,
+    VolumeSpec,
 };
 pub use write_log::{Logged, WriteLogError, WriteLogReader};
 pub use zoned::{

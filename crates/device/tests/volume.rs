@@ -577,7 +577,7 @@ fn what_does_not_go_with_a_mode_is_refused() {
     let (mode, default) = (VolumeMode::Han, VolumeSpec::default());
     let segments = VolumeSpec { mode, segment_bytes: Some(MIB), ..default.clone() };
     assert!(label(segments).unwrap().contains("four equal partitions"));
-    let unit = VolumeSpec { mode, unit_bytes: 16384, ..default.clone() };
+    let unit = VolumeSpec { mode, unit_bytes: Some(16384), ..default.clone() };
     assert!(label(unit).unwrap().contains("leave out --unit"));
     let large = VolumeSpec { mode, bytes: Some(96 * MIB), ..default.clone() };
     assert!(label(large).unwrap().contains("are to be exported"));

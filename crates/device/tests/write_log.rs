@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use common::{Folder, roomy};
 use onefold_device::{
-    Acknowledge, BlockDevice, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice,
-    VolumeError, VolumeIo, VolumeOptions, VolumeResize, VolumeSpec, WriteLogError, WriteLogReader,
+    BlockDevice, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, VolumeError,
+    VolumeIo, VolumeOptions, VolumeResize, VolumeSpec, WriteLogError, WriteLogReader,
 };
 use onefold_format::volume::VolumeMode;
 use onefold_ftl::RemapScheme;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::Backing;
+use onefold_volume::{Acknowledge, Backing};
 
 const MIB: u64 = 1 << 20;
 const BLOCK: u64 = 4096;
@@ -173,7 +173,7 @@ fn what_is_not_flushed_is_not_in_the_log() {
     // Nothing is flushed in the background, and writes are answered when the backing has them.
     let never = Nanos::new(1 << 50);
     (options.engine.checkpoint_age, options.engine.flush_age) = (never, never);
-    options.acknowledge = Acknowledge::Complete;
+    options.engine.acknowledge = Acknowledge::Complete;
     let device = files.open_logged_with(options);
     device.flush().unwrap();
     let before = files.reader().entries();

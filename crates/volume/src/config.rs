@@ -62,6 +62,18 @@ pub enum Trim {
     Always,
 }
 
+/// When a write of the host is answered, and so when its batch leaves that is not full (differs from volume.md, section 5.1, which
+/// knows one rule; docs/volume.md has what it saves).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// When the volume has copied it. Like any write it is durable after the next flush. Nobody waits for the batch, so that waits for
+    /// more: until a flush, a write with `fua`, [`Options::batch_age`], or so many blocks that a header more matters little
+    /// while the backing has nothing to do.
+    Buffered,
+    /// When the backing has written it. The batch is sent as soon as none of its stream is under way, or after a millisecond.
+    Complete,
+}
+
 /// How a volume is run. None of it is stored.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,12 +100,10 @@ pub struct Options {
     pub flush_age: Nanos,
     /// An idle volume says in a header that all is durable, so long after the last flush ([`crate::Stats::markers`]).
     pub marker_age: Nanos,
-    /// A batch that is not full waits at most this long.
+    /// When a write of the host is answered.
+    pub acknowledge: Acknowledge,
+    /// A batch that is not full, and that nobody waits for, waits at most this long.
     pub batch_age: Nanos,
-    /// A batch of the host that is not full is sent as soon as none of its stream is under way. Without, it waits for
-    /// more or its time: better where nobody waits for the batch (differs from volume.md, section 5.1, which knows one
-    /// rule; docs/volume-studies.md has what it saves).
-    pub eager: bool,
     /// Separate frequently from rarely written blocks.
     pub hot_cold: bool,
     /// Whether journals have log segments of their own, once it is known where they are ([`crate::Volume::set_journal`]).
@@ -144,8 +154,8 @@ impl Default for Options {
             flush_blocks: 16_384,
             flush_age: Nanos::new(5_000_000_000),
             marker_age: Nanos::new(100_000_000),
-            batch_age: Nanos::new(1_000_000),
-            eager: true,
+            acknowledge: Acknowledge::Complete,
+            batch_age: Nanos::new(1_000_000_000),
             hot_cold: false,
             journal: JournalStreams::Off,
             victim: Victim::CostBenefit,

@@ -64,8 +64,8 @@ mod zones;
 pub use backing::{Backing, Piece, drive, execute, settle};
 pub use check::{Miscount, SegmentInfo};
 pub use config::{
-    BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, Options, OptionsError, SEGMENTS_MIN,
-    Trim, Victim,
+    Acknowledge, BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, Options, OptionsError,
+    SEGMENTS_MIN, Trim, Victim,
 };
 pub use engine::Engine;
 pub use error::MountError;

@@ -75,6 +75,8 @@ struct Shared {
     wake: Condvar,
     backing: Arc<Backing>,
     size: u64,
+    /// Bytes that the drive maps as one.
+    unit_bytes: u32,
     uuid: [u8; 16],
     latency: Latency,
     start: Instant,
@@ -287,6 +289,13 @@ impl State {
 
     fn media(&mut self) -> Result<&mut FileMedia, Status> {
         Ok(self.ssd()?.ftl_mut().nand_mut().media_mut())
+    }
+}
+
+impl SsdDevice {
+    /// Bytes that the drive maps as one.
+    pub(crate) fn unit_bytes(&self) -> u64 {
+        self.shared.unit_bytes.into()
     }
 }
 

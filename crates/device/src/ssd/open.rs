@@ -85,7 +85,7 @@ impl SsdDevice {
         let snapshots = Snapshots::open(&mut ssd)
             .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
         let (uuid, backing) = (image.label().uuid, image.backing());
-        let size = ssd.capacity();
+        let (size, unit_bytes) = (ssd.capacity(), ssd.config().geometry.unit_bytes());
         let watch = HostWatch::new(image.path().to_owned());
         let mut state = State { ssd: Some(ssd), image, now: Nanos::ZERO, watch };
         state.look();
@@ -96,6 +96,7 @@ impl SsdDevice {
             wake: Condvar::new(),
             backing,
             size,
+            unit_bytes,
             uuid,
             latency: options.latency,
             recovery: begin.elapsed(),

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use onefold_units::ZoneId;
+use onefold_units::{PAGE_BYTES, ZoneId};
 use onefold_volume::{IoFailed, ZoneReport};
 
 use super::disk_zones::DiskZones;
 use super::error::VolumeError;
 use super::kernel::{self, BlkZoneReport};
+use super::unit;
 use crate::backing::{Access, Backing, failure};
 use crate::quiet::Quiet;
 
@@ -26,6 +27,7 @@ pub(super) struct DirectFile {
     path: PathBuf,
     backing: Backing,
     bytes: AtomicU64,
+    unit_bytes: u64,
     is_block_device: bool,
     /// Zones of a block device.
     zones: Option<DiskZones>,
@@ -90,11 +92,28 @@ impl DirectFile {
             backing.go_direct()?;
         }
         let is_block_device = number.is_some();
+        let unit_bytes =
+            number.filter(|_| zones.is_none()).map_or(PAGE_BYTES, unit::of_block_device);
         let path = path.to_owned();
         let (bytes, fails_until, failures) =
             (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));
         let told = Default::default();
-        Ok(Self { path, backing, bytes, is_block_device, zones, fails_until, failures, told })
+        Ok(Self {
+            path,
+            backing,
+            bytes,
+            unit_bytes,
+            is_block_device,
+            zones,
+            fails_until,
+            failures,
+            told,
+        })
+    }
+
+    /// The unit in which the device maps what it stores.
+    pub(super) const fn unit_bytes(&self) -> u64 {
+        self.unit_bytes
     }
 
     pub(super) fn bytes(&self) -> u64 {

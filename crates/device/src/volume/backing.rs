@@ -12,7 +12,7 @@ use onefold_volume::{
 
 use super::access::DirectFile;
 use super::error::VolumeError;
-use super::{kernel, zones};
+use super::{kernel, unit, zones};
 use crate::block::{BlockDevice, to_layer_above};
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
@@ -128,6 +128,17 @@ impl VolumeBacking {
     #[must_use]
     pub fn left_before_failure(&self) -> u64 {
         self.as_file().map_or(0, |file| file.left_before_failure())
+    }
+
+    /// The unit in which it maps what it stores, in bytes; 4 KiB where it does not tell.
+    #[must_use]
+    pub fn unit_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::File(file) => file.unit_bytes(),
+            Kind::Ssd(device) => unit::usable(device.unit_bytes()),
+            // A zone is written in order, whatever the unit.
+            Kind::Zoned(_) => PAGE_BYTES,
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -7,8 +7,8 @@ use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Op, PAGE_BYTES, Status};
 use onefold_volume::Range;
 
+use super::VolumeDevice;
 use super::members::mapped_of;
-use super::{Acknowledge, VolumeDevice};
 use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
 
 impl BlockDevice for VolumeDevice {
@@ -75,7 +75,7 @@ impl BlockDevice for VolumeDevice {
     /// Writes that are answered from memory wait only while the volume is busy, or full.
     fn waits(&self, op: Op) -> bool {
         matches!(op, Op::Read | Op::Flush)
-            || self.shared.acknowledge == Acknowledge::Complete
+            || self.shared.writes_wait
             || self.shared.waits_for_space.load(Ordering::Relaxed)
     }
 }

@@ -8,7 +8,7 @@
 //! 2. A panic ends the volume: what it was doing is half done. Whoever waits gets an error, and so does every later call
 //!    ([`fuse`]).
 //! 3. The detector of journals sees every write after the volume took it ([`watch`]).
-//! 4. With [`Acknowledge::Buffered`] a write is answered when the volume has copied it. What the backing does not take later stays in
+//! 4. With [`onefold_volume::Acknowledge::Buffered`] a write is answered when the volume has copied it. What the backing does not take later stays in
 //!    memory until it does; a flush before that fails.
 
 mod access;
@@ -36,6 +36,7 @@ mod scrub;
 mod size;
 mod space;
 mod state;
+mod unit;
 mod watch;
 mod whole;
 mod zones;
@@ -64,7 +65,7 @@ pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use error::VolumeError;
 pub use io_mode::{IoMode, VolumeIo};
 pub(crate) use open::random_uuid;
-pub use open::{Acknowledge, OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
+pub use open::{OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
 pub use replay::Replayed;
 pub use resize::VolumeResize;
 pub use watch::{JournalDetails, Journals};
@@ -107,7 +108,7 @@ struct Shared {
     /// Those of members that somebody has a handle of.
     sizes: Mutex<BTreeMap<MemberId, Arc<Size>>>,
     start: Instant,
-    acknowledge: Acknowledge,
+    writes_wait: bool,
     /// Blocks that the volume takes at once.
     write_blocks_max: u32,
     /// Writes for which there is no space wait for some.
@@ -311,7 +312,7 @@ impl Shared {
                 self.saw_write(state, member, range.lba, piece, fua);
                 Ok(())
             };
-            if fua || self.acknowledge == Acknowledge::Complete {
+            if fua || self.writes_wait {
                 self.ask_and_wait(write)?;
             } else {
                 self.ask(|state, tag| {

@@ -10,7 +10,7 @@ use super::open::{VolumeSpec, random_uuid, share, spare_basis_points};
 /// The label of a volume on a backing of so many blocks. A *segment* is a partition (`sung` only).
 pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, VolumeError> {
     let (mode, name) = (spec.mode, spec.mode.name());
-    if spec.unit_bytes != PAGE_BYTES {
+    if spec.unit_bytes.is_some_and(|unit| unit != PAGE_BYTES) {
         return Err(VolumeError::Mode {
             mode: name,
             what: "writes blocks of 4 KiB: leave out --unit",

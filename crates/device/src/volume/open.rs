@@ -10,7 +10,9 @@ use onefold_format::volume::{
 };
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery, Trim};
+use onefold_volume::{
+    Acknowledge, CleanMove, Geometry, Layout, MemberId, MountError, Options, Recovery, Trim,
+};
 
 use super::backing::VolumeBacking;
 use super::bell::Bell;
@@ -21,15 +23,6 @@ use super::owner;
 use super::watch::{self, Journals};
 use super::{Opening, Shared, State, Threads, VolumeDevice};
 use crate::driver::Jobs;
-
-/// When a write is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acknowledge {
-    /// When the volume has copied it. Like any write it is durable after the next flush.
-    Buffered,
-    /// When the backing has written it.
-    Complete,
-}
 
 /// What becomes of a write for which there is no space (volume.md, section 5.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +37,6 @@ pub enum OnFull {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VolumeOptions {
-    /// When writes are answered.
-    pub acknowledge: Acknowledge,
     /// What becomes of writes for which there is no space.
     pub on_full: OnFull,
     /// How requests get to the backing.
@@ -74,7 +65,6 @@ const PRELOAD: u32 = 128;
 impl Default for VolumeOptions {
     fn default() -> Self {
         Self {
-            acknowledge: Acknowledge::Buffered,
             on_full: OnFull::Error,
             io: VolumeIo::Auto,
             direct: true,
@@ -82,7 +72,12 @@ impl Default for VolumeOptions {
             trim: true,
             journals: Journals::default(),
             scrub: None,
-            engine: Options { batches: BATCHES, preload: PRELOAD, ..Options::default() },
+            engine: Options {
+                acknowledge: Acknowledge::Buffered,
+                batches: BATCHES,
+                preload: PRELOAD,
+                ..Options::default()
+            },
         }
     }
 }
@@ -102,8 +97,8 @@ pub struct VolumeSpec {
     pub thin: bool,
     /// Bytes of a log segment, in mode `sung` of a partition; `None`: chosen by the size of the backing.
     pub segment_bytes: Option<u64>,
-    /// Bytes of the indirection unit of the backing.
-    pub unit_bytes: u64,
+    /// Bytes of the indirection unit of the backing; `None`: what that tells ([`VolumeBacking::unit_bytes`]).
+    pub unit_bytes: Option<u64>,
 }
 
 impl Default for VolumeSpec {
@@ -115,7 +110,7 @@ impl Default for VolumeSpec {
             op: 0.2,
             thin: false,
             segment_bytes: None,
-            unit_bytes: PAGE_BYTES,
+            unit_bytes: None,
         }
     }
 }
@@ -153,7 +148,12 @@ impl VolumeSpec {
     /// What does not fit.
     pub fn label_on(&self, backing: &VolumeBacking) -> Result<VolumeLabel, VolumeError> {
         let report = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
-        let Some(report) = report else { return self.label(backing.blocks()) };
+        let Some(report) = report else {
+            let is_log = self.mode == VolumeMode::Log;
+            let told = is_log.then(|| backing.unit_bytes());
+            let unit_bytes = self.unit_bytes.or(told);
+            return Self { unit_bytes, ..self.clone() }.label(backing.blocks());
+        };
         let refused = |what| VolumeError::Mode { mode: self.mode.name(), what };
         if self.mode != VolumeMode::Log {
             return Err(refused("overwrites in place, which zones do not take: use mode log"));
@@ -166,7 +166,8 @@ impl VolumeSpec {
     }
 
     fn unit_blocks(&self) -> Result<u32, VolumeError> {
-        Self::blocks_of("an indirection unit", self.unit_bytes, ", 256 KiB at most")
+        let unit = self.unit_bytes.unwrap_or(PAGE_BYTES);
+        Self::blocks_of("an indirection unit", unit, ", 256 KiB at most")
     }
 
     fn log_label(&self, blocks: u64, segment: u32, zone: u32) -> Result<VolumeLabel, VolumeError> {
@@ -324,7 +325,7 @@ impl VolumeDevice {
             rewrite: RwLock::new(()),
             sizes: Mutex::default(),
             start: Instant::now(),
-            acknowledge: options.acknowledge,
+            writes_wait: options.engine.acknowledge == Acknowledge::Complete,
             waits_for_space: AtomicBool::new(options.on_full == OnFull::Block),
         });
         let threads = Threads { shared: Arc::clone(&shared), list: Mutex::default() };

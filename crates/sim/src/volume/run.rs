@@ -8,7 +8,7 @@ use onefold_ssd::HostStats;
 use onefold_ssd::zns::ZnsStats;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Op};
-use onefold_volume::{Range, Refusal};
+use onefold_volume::{Acknowledge, Range, Refusal};
 
 use super::Stalls;
 use super::device::Device;
@@ -222,13 +222,14 @@ impl Runner {
                     }
                 },
                 Work::Write(range) => {
-                    let waits = request.fua || !self.config.ack_buffer;
+                    let waits =
+                        request.fua || self.config.options.acknowledge == Acknowledge::Complete;
                     let tag = if waits { number } else { NOBODY };
                     let written = self.stack.volume.write(tag, range, None, request.fua);
                     written.map(|()| (range.blocks, waits))
                 }
                 Work::Trim(range) => {
-                    let waits = !self.config.ack_buffer;
+                    let waits = self.config.options.acknowledge == Acknowledge::Complete;
                     let tag = if waits { number } else { NOBODY };
                     self.stack.volume.trim(tag, range).map(|blocks| (blocks, waits))
                 }

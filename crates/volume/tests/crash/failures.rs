@@ -2,7 +2,7 @@
 
 use onefold_testkit::{Reproduce, budget, for_each_seed};
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{CleanMove, Frozen, IoKind, Options, Refusal};
+use onefold_volume::{Acknowledge, CleanMove, Frozen, IoKind, Options, Refusal};
 
 use crate::disk::{Disk, Fate};
 use crate::random::random_op;
@@ -106,7 +106,11 @@ fn what_was_written_behind_a_batch_that_fails_moves_along() {
 fn a_write_beside_a_resize_that_fails_is_answered() {
     let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
     // It is sent before the volume freezes, or after it.
-    let late = Options { eager: false, batch_age: Nanos::new(600_000_000_000), ..OPTIONS };
+    let late = Options {
+        acknowledge: Acknowledge::Buffered,
+        batch_age: Nanos::new(600_000_000_000),
+        ..OPTIONS
+    };
     for options in [OPTIONS, late] {
         let setup = Setup::of(64 * 134, 1050, options).on_zones(134, zones);
         let mut frozen = 0;

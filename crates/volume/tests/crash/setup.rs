@@ -4,8 +4,8 @@ use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, 
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{
-    Areas, CleanMove, JournalStreams, MemberId, Options, TRANSACTION_PAIRS_MAX, Trim, Victim,
-    drive, format, mount, settle,
+    Acknowledge, Areas, CleanMove, JournalStreams, MemberId, Options, TRANSACTION_PAIRS_MAX, Trim,
+    Victim, drive, format, mount, settle,
 };
 
 use crate::disk::Disk;
@@ -43,7 +43,7 @@ pub(crate) const OPTIONS: Options = Options {
     flush_age: Nanos::new(1 << 50),
     marker_age: Nanos::new(1 << 50),
     batch_age: Nanos::new(1_000_000),
-    eager: true,
+    acknowledge: Acknowledge::Complete,
     hot_cold: false,
     journal: JournalStreams::Off,
     victim: Victim::Greedy,
@@ -127,7 +127,7 @@ impl Setup {
             flush_blocks: pick(rng, &[40, 400, 1 << 20]),
             flush_age: pick(rng, &[Nanos::new(5_000_000), Nanos::new(1 << 50)]),
             marker_age: pick(rng, &[Nanos::ZERO, Nanos::new(100_000), Nanos::new(1 << 50)]),
-            eager: rng.below(2) == 0,
+            acknowledge: pick(rng, &[Acknowledge::Complete, Acknowledge::Buffered]),
             hot_cold: rng.below(2) == 0,
             victim: pick(rng, &[Victim::Greedy, Victim::CostBenefit]),
             clean_below: if logical_blocks < 1000 {

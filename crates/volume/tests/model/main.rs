@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Backing, IoFailed, IoKind, MemberId, Options, Range, ReadPlan, Refusal, Relocation, Volume,
-    drive, execute, format, inspect, mount, settle,
+    Acknowledge, Backing, IoFailed, IoKind, MemberId, Options, Range, ReadPlan, Refusal,
+    Relocation, Volume, drive, execute, format, inspect, mount, settle,
 };
 
 const BLOCK: usize = 4096;
@@ -427,8 +427,8 @@ fn an_opening_does_not_wait_until_all_is_counted() {
 
 /// Blocks whose batch nobody waits for are sent together, when their time has come or a flush asks for them.
 #[test]
-fn batches_that_are_not_eager_wait_for_more() {
-    let options = Options { eager: false, ..Options::default() };
+fn batches_that_nobody_waits_for_wait_for_more() {
+    let options = Options { acknowledge: Acknowledge::Buffered, ..Options::default() };
     let mut rig = Rig::new(64 * 150, 5000, options);
     let sent = |rig: &Rig| rig.volume.stats().batches;
     let before = sent(&rig);
@@ -438,7 +438,7 @@ fn batches_that_are_not_eager_wait_for_more() {
     }
     assert_eq!(sent(&rig), before);
     rig.step();
-    assert_eq!(sent(&rig), before + 1, "after a millisecond");
+    assert_eq!(sent(&rig), before + 1, "after a second");
     rig.write(20, 1);
     rig.volume.flush(9).unwrap();
     assert_eq!(sent(&rig), before + 2);

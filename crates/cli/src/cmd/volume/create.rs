@@ -45,9 +45,9 @@ pub(crate) struct Create {
     /// [default: 1/512 of the backing, 4MiB to 1GiB]; with --mode sung of a partition [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     segment: Option<u64>,
-    /// Indirection unit of the device
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = render::parse_size)]
-    unit: u64,
+    /// Indirection unit of the device [default: what an image of an SSD or a block device tells, else 4KiB]
+    #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
+    unit: Option<u64>,
     /// Name of the volume, at most 32 bytes
     #[arg(long, default_value = "", value_name = "NAME")]
     name: String,
@@ -131,7 +131,7 @@ impl Create {
             ("--segment", self.segment.is_some()),
             ("--mode", self.mode != Mode::Log),
             ("--op", (self.op - OP).abs() > f64::EPSILON),
-            ("--unit", self.unit != PAGE_BYTES),
+            ("--unit", self.unit.is_some()),
         ];
         let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
         let text = format!("{option} is not for volumes of policy dmz, which take all zones");

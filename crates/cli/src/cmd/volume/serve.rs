@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use onefold_device::edge::Edge;
-use onefold_device::{
-    Acknowledge, MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
-};
+use onefold_device::{MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index64};
-use onefold_volume::Sent;
+use onefold_volume::{Acknowledge, Sent};
 
 use super::dmz;
 use super::journal::Journal;
@@ -209,7 +207,7 @@ impl Serve {
 
     fn options(&self) -> Result<VolumeOptions, CliError> {
         let mut options = VolumeOptions::default();
-        options.acknowledge = match self.ack {
+        options.engine.acknowledge = match self.ack {
             Ack::Buffer => Acknowledge::Buffered,
             Ack::Complete => Acknowledge::Complete,
         };
