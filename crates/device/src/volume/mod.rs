@@ -5,8 +5,7 @@
 //! completion back lets the volume go on. Reads of the host that lie in one place are done by the thread that asked.
 //!
 //! 1. A call that the volume refuses as busy waits for the next completion and asks again.
-//! 2. A panic ends the volume: what it was doing is half done. Whoever waits gets an error, and so does every later call
-//!    ([`fuse`]).
+//! 2. A panic ends the volume: what it was doing is half done. Whoever waits gets an error, and so does every later call ([`fuse`]).
 //! 3. The detector of journals sees every write after the volume took it ([`watch`]).
 //! 4. With [`onefold_volume::Acknowledge::Buffered`] a write is answered when the volume has copied it. What the backing does not take later stays in
 //!    memory until it does; a flush before that fails.

@@ -108,9 +108,13 @@ fn stamp(lba: u64, version: u64) -> Vec<u8> {
 
 impl Rig {
     fn new(blocks: u64, logical: u64, options: Options) -> Self {
+        Self::of_segments(64, blocks, logical, options)
+    }
+
+    fn of_segments(segment: u32, blocks: u64, logical: u64, options: Options) -> Self {
         let mut memory =
             Memory { bytes: vec![0xEE; usize::try_from(blocks).unwrap() * BLOCK], remaps: true };
-        format(&mut memory, &label(blocks, logical, 64, 1)).unwrap();
+        format(&mut memory, &label(blocks, logical, segment, 1)).unwrap();
         let (volume, recovery) = mount(&mut memory, blocks, options).unwrap();
         assert_eq!(recovery.batches, 1, "the first checkpoint, {recovery:?}");
         let model = vec![0; usize::try_from(logical).unwrap()];
@@ -425,21 +429,33 @@ fn an_opening_does_not_wait_until_all_is_counted() {
     assert!(rig.volume.recount().is_some_and(|wrong| wrong.is_empty()));
 }
 
-/// Blocks whose batch nobody waits for are sent together, when their time has come or a flush asks for them.
+/// Blocks whose batch nobody waits for are sent together: when their time has come, a flush asks for them, or they are many and the
+/// backing has nothing to do.
 #[test]
 fn batches_that_nobody_waits_for_wait_for_more() {
     let options = Options { acknowledge: Acknowledge::Buffered, ..Options::default() };
-    let mut rig = Rig::new(64 * 150, 5000, options);
+    let mut rig = Rig::of_segments(128, 128 * 150, 5000, options);
     let sent = |rig: &Rig| rig.volume.stats().batches;
     let before = sent(&rig);
     for lba in 0..10 {
         rig.write(lba, 1);
         drive(&mut rig.volume, &mut rig.memory, rig.now);
     }
+    rig.step();
     assert_eq!(sent(&rig), before);
+    rig.now += options.batch_age;
     rig.step();
     assert_eq!(sent(&rig), before + 1, "after a second");
     rig.write(20, 1);
     rig.volume.flush(9).unwrap();
-    assert_eq!(sent(&rig), before + 2);
+    assert_eq!(sent(&rig), before + 2, "at a flush");
+    rig.step();
+    for lba in 100..162 {
+        rig.write(lba, 1);
+        drive(&mut rig.volume, &mut rig.memory, rig.now);
+    }
+    let waits = sent(&rig);
+    rig.write(162, 1);
+    drive(&mut rig.volume, &mut rig.memory, rig.now);
+    assert_eq!(sent(&rig), waits + 1, "many of them");
 }
