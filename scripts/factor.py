@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PAGE_BYTES = 4096
 # Arguments of `volume create`; `None`: no volume.
-LAYOUTS: dict[str, list[str] | None] = {"bare": None, "volume": [], "volume-16k": ["--unit", "16KiB"]}
+LAYOUTS: dict[str, list[str] | None] = {"bare": None, "volume": [], "volume-4k": ["--unit", "4KiB"]}
 SOURCE = Path(__file__).resolve().parent.parent
 
 
