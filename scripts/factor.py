@@ -1,8 +1,9 @@
 """Measures what real programs write to flash: bytes programmed for each byte that the file system sent to its block device.
 
 Each cell is a program on ext4 on a loop device on a served file, on a copy of the same aged image: a drive with nothing above it, or
-with a volume. The counters are the server's own, read before and after, with what `sync` and unmounting add. Needs root, FUSE, loop
-devices, fio, git and tar.
+with a volume. The counters are the server's own, read before and after, with what `sync` and unmounting add. `limit` is what a drive
+without power-loss protection has to program at least: what the file system sent, rounded up to 16 KiB at each flush, from a recording
+of the run on the bare drive. Needs root, FUSE, loop devices, fio, git and tar.
 
     scripts/factor.py --onefold target/release/onefold --folder /tmp/factor
     scripts/factor.py ... --drive tlc --layout bare --layout volume --program sqlite-wal-normal
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import json
 import math
 import random
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PAGE_BYTES = 4096
+UNIT_BYTES = 16384
 # Arguments of `volume create`; `None`: no volume.
 LAYOUTS: dict[str, list[str] | None] = {"bare": None, "volume": [], "volume-4k": ["--unit", "4KiB"]}
 SOURCE = Path(__file__).resolve().parent.parent
@@ -64,8 +67,10 @@ class Counters:
 class Served:
     """A served image and the file system on it."""
 
-    def __init__(self, onefold: str, image: Path, folder: Path, *, volume: bool) -> None:
-        self.onefold, self.image, self.volume = onefold, image, volume
+    def __init__(
+        self, onefold: str, image: Path, folder: Path, *, volume: bool, options: tuple[str, ...] = ()
+    ) -> None:
+        self.onefold, self.image, self.volume, self.options = onefold, image, volume, options
         self.fuse, self.mount, self.log = folder / "fuse", folder / "mount", folder / "log"
         for path in (self.fuse, self.mount):
             path.mkdir(exist_ok=True)
@@ -75,7 +80,7 @@ class Served:
 
     def __enter__(self) -> Served:
         kind = ["volume", "serve"] if self.volume else ["ssd", "serve", "--latency", "none"]
-        command = [self.onefold, *kind, str(self.image), "--fuse", str(self.fuse)]
+        command = [self.onefold, *kind, str(self.image), "--fuse", str(self.fuse), *self.options]
         log = self.log.open("w")
         self.server = subprocess.Popen(
             [*command, "--ui", f"127.0.0.1:{self.port}"], stdout=log, stderr=log
@@ -186,11 +191,32 @@ def make_aged(options: argparse.Namespace, drive: str, layout: str) -> Path:
     return image
 
 
-def measure(options: argparse.Namespace, aged: Path, layout: str, program: str) -> Counters:
-    image = options.folder / "cell.img"
+def limit(onefold: str, tape: Path) -> float:
+    """Bytes of whole units for each byte that was written: one is begun anew after each flush."""
+    rows = tape.with_suffix(".csv")
+    run(onefold, "trace", "convert", tape, "--to", "onefold-csv", "-o", rows)
+    sent = programmed = pending = 0
+    with rows.open(newline="") as lines:
+        for row in csv.DictReader(lines):
+            written = int(row["nsect"] or 0) * 512 if row["op"] == "W" else 0
+            sent, pending = sent + written, pending + written
+            if row["op"] == "F" or "fua" in row["flags"].lower():
+                programmed, pending = programmed + math.ceil(pending / UNIT_BYTES), 0
+    tape.unlink()
+    rows.unlink()
+    return (programmed + math.ceil(pending / UNIT_BYTES)) * UNIT_BYTES / sent
+
+
+def measure(
+    options: argparse.Namespace, aged: Path, layout: str, program: str
+) -> tuple[Counters, float | None]:
+    image, tape = options.folder / "cell.img", options.folder / "cell.oft"
+    for path in (image, tape):
+        path.unlink(missing_ok=True)
     subprocess.run(["cp", "--sparse=always", "--reflink=auto", aged, image], check=True)
     volume = LAYOUTS[layout] is not None
-    with Served(options.onefold, image, options.folder, volume=volume) as served:
+    record = () if volume else ("--record", str(tape))
+    with Served(options.onefold, image, options.folder, volume=volume, options=record) as served:
         with served.mounted() as folder:
             run("sync")
             before = served.count()
@@ -199,7 +225,7 @@ def measure(options: argparse.Namespace, aged: Path, layout: str, program: str) 
             PROGRAMS[program](work, random.Random(options.seed))
         counted = served.count().since(before)
     image.unlink()
-    return counted
+    return counted, None if volume else limit(options.onefold, tape)
 
 
 def main() -> None:
@@ -216,20 +242,23 @@ def main() -> None:
     results = []
     for drive in options.drive or ["qlc-16k", "tlc"]:
         layouts = options.layout or list(LAYOUTS)
-        print(f"\n| {drive} | {' | '.join(layouts)} |\n|---|{'---|' * len(layouts)}", flush=True)
-        logs = dict.fromkeys(layouts, 0.0)
+        columns = [*layouts, "limit"] if "bare" in layouts else layouts
+        print(f"\n| {drive} | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}", flush=True)
+        logs = dict.fromkeys(columns, 0.0)
         programs = options.program or list(PROGRAMS)
         for program in programs:
-            row = []
+            row = dict.fromkeys(columns, math.nan)
             for layout in layouts:
-                counted = measure(options, make_aged(options, drive, layout), layout, program)
-                factor = counted.programmed / counted.sent
-                logs[layout] += math.log(factor) / len(programs)
-                row.append(f"{factor:.2f}")
-                cell = {"drive": drive, "layout": layout, "program": program}
+                aged = make_aged(options, drive, layout)
+                counted, least = measure(options, aged, layout, program)
+                row[layout] = counted.programmed / counted.sent
+                row |= {"limit": least} if least else {}
+                cell = {"drive": drive, "layout": layout, "program": program, "limit": least}
                 results.append(cell | vars(counted))
-            print(f"| {program} | {' | '.join(row)} |", flush=True)
-        means = " | ".join(f"{math.exp(logs[layout]):.2f}" for layout in layouts)
+            for column, factor in row.items():
+                logs[column] += math.log(factor) / len(programs)
+            print(f"| {program} | {' | '.join(f'{factor:.2f}' for factor in row.values())} |", flush=True)
+        means = " | ".join(f"{math.exp(log):.2f}" for log in logs.values())
         print(f"| geometric mean | {means} |", flush=True)
         if options.output:
             options.output.write_text(json.dumps(results, indent=1) + "\n")
