@@ -93,7 +93,7 @@ impl Volume {
         let remaps = stream == Stream::Clean && self.cleaner.remaps;
         let with_blocks = stream == Stream::Meta || self.options.bytes && !remaps;
         let bytes = if with_blocks { index(self.batch_memory(stream)) * BLOCK } else { BLOCK };
-        let id = self.log.begin(stream, place, bytes, self.now);
+        let id = self.log.begin(stream, place, bytes);
         self.log.batch_mut(id).remaps = remaps;
         id
     }
@@ -241,16 +241,19 @@ impl Volume {
     pub(crate) fn send_due(&mut self) {
         for stream in Stream::HOST {
             let state = *self.log.stream(stream);
-            let Some(open) = state.open else { continue };
+            let Some(open) = state.open.filter(|open| !self.log.batch(*open).is_empty()) else {
+                continue;
+            };
+            self.log.batch_mut(open).opened.get_or_insert(self.now);
             let due = self.batch_deadline(open).is_some_and(|due| due <= self.now);
             let batch = self.log.batch(open);
             let urgent = batch.waiters.iter().any(|waiter| self.requests.is_fua(*waiter));
             let enough = match self.options.acknowledge {
-                Acknowledge::Complete => !batch.is_empty(),
+                Acknowledge::Complete => true,
                 Acknowledge::Buffered => batch.records.blocks() >= LONG_BLOCKS,
             };
             let idle = enough && state.in_flight == 0;
-            if !batch.is_empty() && (idle || due || urgent) {
+            if idle || due || urgent {
                 self.send(open);
             }
         }
@@ -290,7 +293,7 @@ impl Volume {
             Acknowledge::Complete => self.options.batch_age.min(WAITED_AGE),
             Acknowledge::Buffered => self.options.batch_age,
         };
-        waits.then(|| batch.opened + age)
+        batch.opened.filter(|_| waits).map(|opened| opened + age)
     }
 
     /// The backing is through with a batch. It is over when all before it in its log segment are (`crate::log`,

@@ -163,7 +163,8 @@ pub(crate) struct Batch {
     pub(crate) waiters: Vec<u32>,
     /// Header and blocks; the header alone where blocks carry no bytes.
     pub(crate) buffer: Buffer,
-    pub(crate) opened: Nanos,
+    /// When the volume first looked at it: what is written between two looks has the time of the first one.
+    pub(crate) opened: Option<Nanos>,
     /// Its write, while that is under way.
     pub(crate) sent: UnderWay,
 }
@@ -299,7 +300,6 @@ impl Log {
         stream: Stream,
         place: (LogSegmentId, Location, u32),
         bytes: usize,
-        now: Nanos,
     ) -> BatchId {
         let (segment, start, capacity) = place;
         let mut batch = self.reuse(bytes).unwrap_or_else(|| Batch {
@@ -315,10 +315,10 @@ impl Log {
             remaps: false,
             waiters: Vec::new(),
             buffer: Buffer::new(bytes),
-            opened: now,
+            opened: None,
             sent: UnderWay::default(),
         });
-        (batch.stream, batch.opened) = (stream, now);
+        (batch.stream, batch.opened) = (stream, None);
         (batch.segment, batch.start, batch.capacity) = place;
         let id = BatchId(self.batches.iter().position(Option::is_none).unwrap_or_else(|| {
             self.batches.push(None);
