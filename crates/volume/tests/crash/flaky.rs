@@ -8,7 +8,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::index64;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Frozen, IoFailed, Refusal, Volume};
+use onefold_volume::{Frozen, IoFailed, MemberId, Refusal, Resize, Volume};
 
 use crate::random::random_op;
 use crate::rig::{Op, Rig};
@@ -27,19 +27,43 @@ const RECOVERED: Nanos = Nanos::new(200_000_000_000);
 /// How long after the backing healed the volume is as if nothing had been: longer than a log segment that could not be cleaned is left alone.
 const HEALED: Nanos = Nanos::new(150_000_000_000);
 
-fn operation(rng: &mut Rng, rig: &Rig, snapshots: bool) -> Op {
+/// What the host does next. While its size changes it uses what it had before and has after.
+fn operation(rng: &mut Rng, rig: &Rig, usable: &mut u64, snapshots: bool) -> Op {
+    if !rig.resizing {
+        *usable = rig.blocks();
+    }
     match rng.below(60) {
         0 if snapshots => Op::Snapshot,
         1 if snapshots => Op::Delete,
-        _ => random_op(rng, rig.oracle.blocks()),
+        2 => {
+            // Half of it stays at least. The end that goes is discarded, so no size is refused for what is there.
+            let most = rig.oracle.blocks();
+            let blocks = most - rng.below(2) * rng.below(most / 2);
+            *usable = blocks.min(*usable);
+            Op::Resize(Resize::Logical { member: MemberId::DEVICE, blocks, discard: true })
+        }
+        _ => random_op(rng, *usable),
+    }
+}
+
+/// Begins a pass of the scrub, or ends one.
+fn scrub(rig: &mut Rig, rng: &mut Rng) {
+    let pause = Nanos::new(rng.below(2) * 100_000);
+    let Some(volume) = rig.volume.as_log_mut() else { return };
+    match rng.below(80) {
+        0 => volume.stop_scrub(),
+        1 | 2 => volume.start_scrub(pause).unwrap_or(()),
+        _ => {}
     }
 }
 
 /// Uses the volume while the backing fails. What it refuses it has a reason for.
 fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather, snapshots: bool) {
     rig.weather = weather;
+    let mut usable = rig.blocks();
     for _ in 0..rng.below(60) {
-        let op = operation(rng, rig, snapshots);
+        scrub(rig, rng);
+        let op = operation(rng, rig, &mut usable, snapshots);
         match rig.try_run(op) {
             Ok(taken) if !taken => return,
             Ok(_) | Err(Refusal::MediaError) => {}
@@ -93,7 +117,7 @@ fn recover(mut rig: Rig, rng: &mut Rng) -> Rig {
     );
     let failed = rig.oracle.failed;
     for _ in 0..40 {
-        assert!(rig.run(random_op(rng, rig.oracle.blocks())));
+        assert!(rig.run(random_op(rng, rig.blocks())));
     }
     assert!(rig.run(Op::Flush) && rig.settle());
     assert_eq!(rig.oracle.failed, failed, "a request failed on a whole backing");
@@ -101,7 +125,7 @@ fn recover(mut rig: Rig, rng: &mut Rng) -> Rig {
 }
 
 fn assert_whole(mut rig: Rig, snapshots: bool) -> Rig {
-    let blocks = rig.oracle.blocks();
+    let blocks = rig.blocks();
     for _ in 0..2 {
         for lba in (0..blocks).step_by(100) {
             assert!(rig.run(Op::Write { lba, blocks: 100.min(blocks - lba), fua: false }));

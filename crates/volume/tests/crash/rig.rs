@@ -275,6 +275,9 @@ impl Rig {
             let old = self.blocks();
             let volume = self.volume.as_log_mut().expect("a volume of mode log");
             match volume.resize(to) {
+                Err(ResizeError::Busy | ResizeError::Members) if volume.stalled().is_some() => {
+                    return true;
+                }
                 Err(ResizeError::Busy | ResizeError::Members) => self.step(),
                 Err(error) => {
                     assert!(self.failed.is_some(), "{to:?}: {error}, {:?}", self.setup);
