@@ -39,6 +39,8 @@ presets!(
     "tlc",
     "qlc",
     "qlc-16k",
+    "tlc-plp",
+    "qlc-16k-plp",
     "970pro",
     "femu32",
     "ssdsim256",
