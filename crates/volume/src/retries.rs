@@ -133,7 +133,7 @@ impl Volume {
             }
             (_, Purpose::FinishAgain(_)) => 1,
             (IoKind::Finish, _) => TRIES_FINISH,
-            (_, Purpose::Label | Purpose::LabelReset) => TRIES_MANY,
+            (_, Purpose::Label | Purpose::LabelReset) => TRIES_SOME,
             _ => TRIES_FEW,
         };
         let mut since = None;

@@ -41,6 +41,7 @@ impl Volume {
         }
         let fails = !self.retries.is_empty()
             || self.checkpoint.root_failing().is_some()
+            || self.label_failing().is_some()
             || self.short_since.is_some()
             || self.checkpoint.is_full_of_runs();
         if !fails && self.stalled.is_none() {
@@ -57,8 +58,8 @@ impl Volume {
             return Some(IoFailed::Error);
         }
         let batches = self.log.active().iter().filter_map(|id| self.log.batch(*id).failing);
-        let root = self.checkpoint.root_failing();
-        let failing = self.retries.writes().chain(batches).chain(root).chain(self.shortage());
+        let fixed = self.checkpoint.root_failing().into_iter().chain(self.label_failing());
+        let failing = self.retries.writes().chain(batches).chain(fixed).chain(self.shortage());
         failing.filter(|failing| failing.stalls(self.now)).map(|failing| failing.why).next()
     }
 

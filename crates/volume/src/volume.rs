@@ -101,8 +101,6 @@ pub enum Frozen {
     Writes,
     /// No checkpoint can be written.
     Checkpoint,
-    /// A label could not be written: what size the volume has is not known.
-    Label,
     /// It was closed.
     Closed,
     /// It was opened for reading only.
@@ -184,7 +182,11 @@ impl Volume {
         self.step_cleaner();
         self.step_trims();
         self.step_finishes();
-        self.step_resize();
+        if self.is_resizing() {
+            self.step_resize();
+            // It may want one.
+            self.step_checkpoint();
+        }
         self.step_preload();
     }
 

@@ -350,13 +350,21 @@ impl Volume {
         if self.frozen.is_some() {
             return;
         }
-        if self.checkpoint.work.is_none()
-            && self.checkpoint_due()
-            && self.can_append(Stream::Meta, 1)
-        {
+        // One that comes to nothing is followed by the next: nobody may call again for long.
+        while self.checkpoint.work.is_some() || self.begins_checkpoint() {
+            while self.checkpoint.work.is_some() && self.advance() {}
+            if self.checkpoint.work.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn begins_checkpoint(&mut self) -> bool {
+        let begins = self.checkpoint_due() && self.can_append(Stream::Meta, 1);
+        if begins {
             self.capture();
         }
-        while self.checkpoint.work.is_some() && self.advance() {}
+        begins
     }
 
     /// Whether a checkpoint waits until the batches up to X are where they stay.

@@ -6,6 +6,7 @@ use onefold_units::convert::narrow;
 use super::{Phase, Work};
 use crate::io::{IoFailed, IoKind};
 use crate::pending::Purpose;
+use crate::retries::Failing;
 use crate::stats::Sent;
 use crate::volume::{Frozen, Volume};
 
@@ -45,22 +46,40 @@ impl Volume {
     /// Goes on with the copy that is being written.
     fn with_label(
         &mut self,
-        go_on: impl FnOnce(&mut Self, &Work, usize, Location) -> Option<Phase>,
+        go_on: impl FnOnce(&mut Self, &mut Work, usize, Location) -> Option<Phase>,
     ) {
         let Some(mut work) = self.resizing.work.take() else { return };
         if let Phase::Labels { next } = work.phase
             && let Some(at) = self.place_of(&work, next)
         {
-            work.phase = go_on(self, &work, next, at).unwrap_or(work.phase);
+            work.phase = go_on(self, &mut work, next, at).unwrap_or(work.phase);
         }
         self.resizing.work = Some(work);
     }
 
+    /// A copy of the label could not be written: it is, from its beginning, for as long as it takes. Neither size can be given up, as
+    /// either may be what an opening finds.
+    fn label_failed(&mut self, why: IoFailed) {
+        if self.frozen.is_some() {
+            return;
+        }
+        let now = self.now;
+        self.with_label(|volume, work, next, _| {
+            let failing = work.failing.get_or_insert(Failing { since: now, why });
+            failing.why = why;
+            Some(volume.write_label(work, next))
+        });
+    }
+
+    /// How a copy of the label fails.
+    pub(crate) fn label_failing(&self) -> Option<Failing> {
+        self.resizing.work.as_ref().and_then(|work| work.failing)
+    }
+
     /// The zone of a copy was reset.
     pub(crate) fn label_reset_over(&mut self, result: Result<(), IoFailed>) {
-        if result.is_err() {
-            self.freeze(Frozen::Label);
-            return;
+        if let Err(why) = result {
+            return self.label_failed(why);
         }
         self.with_label(|volume, work, _, at| {
             volume.send_label(work, at);
@@ -70,11 +89,11 @@ impl Volume {
 
     /// A copy of the label was written.
     pub(crate) fn label_over(&mut self, result: Result<(), IoFailed>) {
-        if result.is_err() {
-            self.freeze(Frozen::Label);
-            return;
+        if let Err(why) = result {
+            return self.label_failed(why);
         }
-        self.with_label(|volume, _, _, at| {
+        self.with_label(|volume, work, _, at| {
+            work.failing = None;
             if volume.layout.is_sequential(volume.layout.segment_of(at)) {
                 volume.finish_zone(Purpose::LabelFinish, at);
             } else {

@@ -21,6 +21,7 @@ use crate::config::{Geometry, GeometryError};
 use crate::family::{MemberId, pages_of};
 use crate::layout::Layout;
 use crate::map::Ready;
+use crate::retries::Failing;
 use crate::volume::Volume;
 
 /// A new size in blocks of 4 KiB.
@@ -144,6 +145,8 @@ struct Work {
     usable: u64,
     layout: Layout,
     label: VolumeLabel,
+    /// A copy of the label cannot be written.
+    failing: Option<Failing>,
 }
 
 /// The resize under way, and how the last one ended.
@@ -181,7 +184,7 @@ impl Volume {
         } else {
             (self.layout.clone(), self.label.clone())
         };
-        let work = Some(Work { phase, slot, blocks, usable, layout, label });
+        let work = Some(Work { phase, slot, blocks, usable, layout, label, failing: None });
         self.resizing = Resizing { work, outcome: None };
         Ok(())
     }

@@ -8,9 +8,10 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::index64;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Frozen, IoFailed, MemberId, Refusal, Resize, Volume};
+use onefold_volume::{Frozen, IoFailed, Refusal, Resize, Volume};
 
 use crate::random::random_op;
+use crate::resize::resize_to;
 use crate::rig::{Op, Rig};
 use crate::setup::Setup;
 use crate::weather::Weather;
@@ -36,11 +37,11 @@ fn operation(rng: &mut Rng, rig: &Rig, usable: &mut u64, snapshots: bool) -> Op 
         0 if snapshots => Op::Snapshot,
         1 if snapshots => Op::Delete,
         2 => {
-            // Half of it stays at least. The end that goes is discarded, so no size is refused for what is there.
+            // Half of it stays at least.
             let most = rig.oracle.blocks();
             let blocks = most - rng.below(2) * rng.below(most / 2);
             *usable = blocks.min(*usable);
-            Op::Resize(Resize::Logical { member: MemberId::DEVICE, blocks, discard: true })
+            Op::Resize(resize_to(blocks))
         }
         _ => random_op(rng, *usable),
     }
@@ -60,10 +61,17 @@ fn scrub(rig: &mut Rig, rng: &mut Rng) {
 /// Uses the volume while the backing fails. What it refuses it has a reason for.
 fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather, snapshots: bool) {
     rig.weather = weather;
-    let mut usable = rig.blocks();
+    // A size may be under way from before.
+    let mut usable = if rig.resizing { rig.oracle.blocks() / 2 } else { rig.blocks() };
     for _ in 0..rng.below(60) {
         scrub(rig, rng);
         let op = operation(rng, rig, &mut usable, snapshots);
+        if let Op::Resize(Resize::Logical { blocks: end, .. }) = op
+            && end < rig.blocks()
+            && rig.try_run(Op::Trim { lba: end, blocks: rig.blocks() - end }) != Ok(true)
+        {
+            continue;
+        }
         match rig.try_run(op) {
             Ok(taken) if !taken => return,
             Ok(_) | Err(Refusal::MediaError) => {}
@@ -115,6 +123,7 @@ fn recover(mut rig: Rig, rng: &mut Rng) -> Rig {
         rig.tell(),
         rig.setup
     );
+    assert!(!rig.resizing, "{} {:?}", rig.tell(), rig.setup);
     let failed = rig.oracle.failed;
     for _ in 0..40 {
         assert!(rig.run(random_op(rng, rig.blocks())));

@@ -220,7 +220,6 @@ const fn why_frozen(why: Frozen) -> &'static str {
         Frozen::Flush => "a flush of the backing failed, so what is durable is not known",
         Frozen::Writes => "writes to the backing failed, and no zone is left for them",
         Frozen::Checkpoint => "no checkpoint can be written",
-        Frozen::Label => "a label could not be written",
         Frozen::Closed => "it is closed",
         Frozen::ReadOnly => "it is open for reading only",
     }
