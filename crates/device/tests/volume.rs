@@ -323,6 +323,41 @@ fn every_request_to_the_backing_may_fail() {
     }
 }
 
+/// An opening sends what failed again, as a volume at work does: only one whose flush fails, or that is down for longer, fails.
+#[test]
+fn an_opening_outlasts_errors_that_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("volume");
+    create(&path, 48 * MIB);
+    let device = open(&path, (VolumeIo::Threads, false)).unwrap();
+    device.write(0, &[7; 4096], true).unwrap();
+    device.close().unwrap();
+    let (mut requests, mut failed) = (0, 0);
+    for nth in 1.. {
+        let backing = VolumeBacking::open(&path, true).unwrap();
+        backing.fail(nth, 1);
+        let opened = VolumeDevice::open(backing.clone(), options());
+        let reached = backing.left_before_failure() == 0;
+        let Ok(opened) = opened else {
+            failed += 1;
+            continue;
+        };
+        backing.fail(0, 0);
+        let mut block = [0; 4096];
+        opened.device.read(0, &mut block).unwrap();
+        assert_eq!(block, [7; 4096]);
+        opened.device.close().unwrap();
+        requests = nth;
+        if !reached {
+            break;
+        }
+    }
+    assert!(requests > 8 && failed <= 3, "{failed} of {requests} openings failed");
+    let backing = VolumeBacking::open(&path, true).unwrap();
+    backing.fail(1, 1000);
+    assert!(VolumeDevice::open(backing, options()).is_err(), "it is down");
+}
+
 /// A map page that could not be read was an error for every later request, too.
 #[test]
 fn an_error_that_passes_is_told_once() {

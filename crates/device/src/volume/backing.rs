@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use onefold_format::REMAP_RANGES_MAX;
 use onefold_units::convert::{index, index64, narrow};
@@ -25,7 +27,20 @@ pub struct VolumeBacking {
     kind: Kind,
     /// Keeps all that is written.
     log: Option<Arc<WriteLog>>,
+    /// How long an opening still waits for a backing that fails.
+    patience: Duration,
 }
+
+/// Pauses after which an opening sends a request again that failed, as a volume does at work.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(1),
+    Duration::from_millis(4),
+    Duration::from_millis(16),
+    Duration::from_millis(64),
+];
+
+/// All pauses of an opening or a check: on a backing that is down none takes longer for each request.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 enum Kind {
@@ -36,7 +51,7 @@ enum Kind {
 
 impl VolumeBacking {
     const fn of(kind: Kind) -> Self {
-        Self { kind, log: None }
+        Self { kind, log: None, patience: PATIENCE }
     }
 
     /// The same, with all that is written from now on in a log: in a new file, in the format of dm-log-writes. Requests to it go by threads
@@ -361,40 +376,68 @@ impl VolumeBacking {
     }
 }
 
+impl VolumeBacking {
+    /// Does again what failed and comes to the same when it is done twice.
+    fn patiently<T>(
+        &mut self,
+        mut what: impl FnMut(&Self) -> Result<T, IoFailed>,
+    ) -> Result<T, IoFailed> {
+        for pause in PAUSES {
+            match what(self) {
+                Err(IoFailed::Error) if pause <= self.patience => {
+                    self.patience -= pause;
+                    thread::sleep(pause);
+                }
+                result => return result,
+            }
+        }
+        what(self)
+    }
+}
+
 /// For making, opening and checking volumes.
 impl BlockBacking for VolumeBacking {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        Self::read(self, at, bytes)
+        self.patiently(|backing| Self::read(backing, at, bytes))
     }
 
     fn read_all(&mut self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
-        Self::read_all(self, pieces)
+        let mut all = Self::read_all(self, pieces);
+        for (read, piece) in all.iter_mut().zip(pieces).filter(|(read, _)| read.is_err()) {
+            let again = |backing: &Self| {
+                Self::read_all(backing, std::slice::from_ref(piece)).swap_remove(0)
+            };
+            *read = self.patiently(again);
+        }
+        all
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        Self::write(self, at, bytes)
+        self.patiently(|backing| Self::write(backing, at, bytes))
     }
 
+    /// Once: after one that failed nobody knows what the caches below still have.
     fn flush(&mut self) -> Result<(), IoFailed> {
         Self::flush(self)
     }
 
     fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
-        Self::trim(self, at, blocks)
+        self.patiently(|backing| Self::trim(backing, at, blocks))
     }
 
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
         Self::remap(self, list)
     }
+
     fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
-        Self::zones(self)
+        self.patiently(Self::zones)
     }
 
     fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        Self::reset(self, zone)
+        self.patiently(|backing| Self::reset(backing, zone))
     }
 
     fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        Self::finish(self, zone)
+        self.patiently(|backing| Self::finish(backing, zone))
     }
 }
