@@ -297,6 +297,22 @@ impl SsdDevice {
     pub(crate) fn unit_bytes(&self) -> u64 {
         self.shared.unit_bytes.into()
     }
+
+    /// Writes to one of the drive's streams (`ftl.streams`). Those that it does not have are its last.
+    pub(crate) fn write_to_stream(
+        &self,
+        offset: u64,
+        data: &[u8],
+        stream: u16,
+    ) -> Result<Due, Status> {
+        self.put(Command { stream, ..Command::new(Op::Write, offset, u64_from(data.len())) }, data)
+    }
+
+    fn put(&self, command: Command, data: &[u8]) -> Result<Due, Status> {
+        let due = self.change(&command, || Payload::Write(data))?;
+        self.unflushed(command.len, command.fua);
+        Ok(due)
+    }
 }
 
 impl BlockDevice for SsdDevice {
@@ -309,11 +325,7 @@ impl BlockDevice for SsdDevice {
     }
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
-        let len = u64_from(data.len());
-        let command = Command { fua, ..Command::new(Op::Write, offset, len) };
-        let due = self.change(&command, || Payload::Write(data))?;
-        self.unflushed(len, fua);
-        Ok(due)
+        self.put(Command { fua, ..Command::new(Op::Write, offset, u64_from(data.len())) }, data)
     }
 
     fn flush(&self) -> Result<Due, Status> {

@@ -215,9 +215,23 @@ impl VolumeBacking {
     }
 
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        self.write_to_stream(at, bytes, 0)
+    }
+
+    /// The same in a stream, which an emulated SSD with several of them places apart.
+    pub(super) fn write_to_stream(
+        &self,
+        at: u64,
+        bytes: &[u8],
+        stream: u16,
+    ) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::Zoned(device) => zones::judge("write", device.write(at, bytes, false)),
-            Kind::File(_) | Kind::Ssd(_) => self.put(at * PAGE_BYTES, bytes),
+            Kind::Ssd(device) => device
+                .write_to_stream(at * PAGE_BYTES, bytes, stream)
+                .map(drop)
+                .map_err(to_layer_above),
+            Kind::File(_) => self.put(at * PAGE_BYTES, bytes),
         }?;
         if let Some(log) = &self.log {
             log.wrote(at * PAGE_BYTES, bytes);

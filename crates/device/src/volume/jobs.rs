@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
-use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation};
+use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream};
 
 use super::Shared;
 use crate::driver::{Fuse, Next};
@@ -19,6 +19,8 @@ pub(super) struct Job {
     pub(super) bytes: Buffer,
     /// What a remap is about.
     list: Vec<Relocation>,
+    /// The stream of a write, for a device that places streams apart.
+    stream: u16,
 }
 
 impl Job {
@@ -38,7 +40,8 @@ impl Job {
             IoKind::Remap => volume.relocations(io.id),
             _ => Vec::new(),
         };
-        Self { io, bytes, list }
+        let stream = volume.as_log().and_then(|log| log.stream(io.id)).map_or(0, Stream::code);
+        Self { io, bytes, list, stream: stream.into() }
     }
 
     /// Hands over what was read.
@@ -85,7 +88,7 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
     let backing = &shared.backing;
     match job.io.kind {
         IoKind::Read => backing.read(at, job.bytes.bytes_mut()),
-        IoKind::Write => backing.write(at, job.bytes.bytes()),
+        IoKind::Write => backing.write_to_stream(at, job.bytes.bytes(), job.stream),
         IoKind::Flush => backing.flush(),
         IoKind::Trim => backing.trim(at, job.io.blocks.into()),
         IoKind::Remap => backing.remap(&job.list),
