@@ -8,6 +8,10 @@ use crate::log::Stream;
 use crate::segments::Segment;
 use crate::volume::Volume;
 
+/// A log segment of which at most one block in so many is live is taken whatever its age: it costs a quarter of a block for each that it
+/// gives back. An old one that is two thirds full scores more as soon as it is a few times older, and costs two.
+const CHEAP: u32 = 5;
+
 /// Blocks of the log that a moved block takes at most, where batches are short.
 const MOVED_TAKES: u64 = 2;
 
@@ -28,18 +32,21 @@ impl Volume {
         if let Some((id, _)) = cleanable().find(|(_, segment)| segment.has_to_go()) {
             return Some(id);
         }
-        let candidates = cleanable().filter(|(_, segment)| {
+        let may_go = |(_, segment): &(LogSegmentId, &Segment)| {
             // One that is full gives nothing back, and one of a journal is empty soon.
             (segment.live < full || segment.errors.doubtful) && !self.journal.protects(segment)
-        });
-        if greedy {
-            return candidates.min_by_key(|(id, segment)| (segment.live, *id)).map(|(id, _)| id);
+        };
+        let emptiest =
+            cleanable().filter(may_go).min_by_key(|(id, segment)| (segment.live, *id))?;
+        if greedy || emptiest.1.live <= blocks / CHEAP {
+            return Some(emptiest.0);
         }
         let score = |live: u32, epoch: u64| {
             let u = f64::from(live) / f64::from(blocks);
             (1.0 - u) * float(now - epoch) / (1.0 + u)
         };
-        candidates
+        cleanable()
+            .filter(may_go)
             .map(|(id, segment)| (score(segment.live, segment.epoch), id))
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
             .map(|(_, id)| id)
