@@ -173,13 +173,32 @@ impl<T: Close> Drop for Below<T> {
 
 /// Opens what a volume lies on: an image of an emulated SSD, or any other file or block device.
 fn open_backing(path: &Path, write: bool, global: &Global) -> Result<Below, CliError> {
-    let backing = open_device(path, write, global)?;
+    open_backing_with(path, write, Latency::None, global)
+}
+
+/// The same; an emulated SSD answers when `latency` says.
+fn open_backing_with(
+    path: &Path,
+    write: bool,
+    latency: Latency,
+    global: &Global,
+) -> Result<Below, CliError> {
+    let backing = open_device_with(path, write, latency, global)?;
     dmz::expect_none(path, &backing)?;
     Ok(backing)
 }
 
-/// The same, whatever it holds.
+/// As [`open_backing`], whatever it holds.
 fn open_device(path: &Path, write: bool, global: &Global) -> Result<Below, CliError> {
+    open_device_with(path, write, Latency::None, global)
+}
+
+fn open_device_with(
+    path: &Path,
+    write: bool,
+    latency: Latency,
+    global: &Global,
+) -> Result<Below, CliError> {
     if !is_ssd_image(path) {
         return Ok(Below::new(VolumeBacking::open(path, write)?));
     }
@@ -187,8 +206,7 @@ fn open_device(path: &Path, write: bool, global: &Global) -> Result<Below, CliEr
     if let Some(zns) = config.zns(global.seed)? {
         return Ok(Below::new(VolumeBacking::zoned(ZonedDevice::open(image, &zns)?.device)));
     }
-    let opened =
-        SsdDevice::open(image, &config.ssd(global.seed)?, OpenOptions::new(Latency::None))?;
+    let opened = SsdDevice::open(image, &config.ssd(global.seed)?, OpenOptions::new(latency))?;
     Ok(Below::new(VolumeBacking::ssd(opened.device)))
 }
 

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onefold_device::edge::Edge;
-use onefold_device::{MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
+use onefold_device::edge::{Edge, Recorded};
+use onefold_device::{
+    BlockDevice, MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
+};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
 use onefold_units::PAGE_BYTES;
@@ -50,6 +52,15 @@ enum Io {
     Threads,
 }
 
+/// When an emulated SSD below answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Latency {
+    /// Not before the modelled device would
+    Model,
+    /// At once
+    None,
+}
+
 /// Options of `onefold volume serve`.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Debug, Args)]
@@ -78,6 +89,12 @@ pub(crate) struct Serve {
     /// How requests get to a file or a block device
     #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
     io: Io,
+    /// When an emulated SSD below it answers
+    #[arg(long, value_enum, default_value = "none", value_name = "HOW")]
+    latency: Latency,
+    /// Record every request into a new trace file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Go through the page cache
     #[arg(long)]
     no_direct: bool,
@@ -136,7 +153,11 @@ impl Serve {
                 global,
             );
         }
-        let below = super::open_backing(&self.path, true, global)?;
+        let latency = match self.latency {
+            Latency::Model => onefold_device::Latency::Model,
+            Latency::None => onefold_device::Latency::None,
+        };
+        let below = super::open_backing_with(&self.path, true, latency, global)?;
         let mut backing = below.clone();
         if let Some(log) = &self.write_log {
             backing = backing.with_write_log(log)?;
@@ -161,6 +182,8 @@ impl Serve {
             ("--ack", self.ack != Ack::Buffer),
             ("--on-full", self.on_full != Full::Error),
             ("--io", self.io != Io::Auto),
+            ("--latency", self.latency != Latency::None),
+            ("--record", self.record.is_some()),
             ("--no-direct", self.no_direct),
             ("--map-memory", self.map_memory.is_some()),
             ("--hot-cold", self.hot_cold),
@@ -197,12 +220,27 @@ impl Serve {
         }
         let ready =
             |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
-        let edge = Edge::new(served);
+        let edge = match &self.record {
+            Some(path) => {
+                let recorded = self.recorded(&served, device.details().uuid);
+                Edge::with_recorder(served, onefold_serve::record(path, &recorded)?)
+            }
+            None => Edge::new(served),
+        };
         let served = onefold_serve::run(edge, &options, ready, || signals.wait());
         let stopped: Result<Vec<()>, _> = beside.into_iter().map(Server::stop).collect();
         served?;
         stopped?;
         Ok(())
+    }
+
+    fn recorded(&self, served: &VolumeDevice, device_uuid: [u8; 16]) -> Recorded {
+        Recorded {
+            device_bytes: served.size(),
+            device_uuid,
+            lba_bytes: 512,
+            behind_loop: self.frontends.is_behind_loop(),
+        }
     }
 
     fn options(&self) -> Result<VolumeOptions, CliError> {
