@@ -96,7 +96,8 @@ fn batch(block: &[u8]) {
         assert_eq!(usize::from(peek.data_blocks), records.len());
         assert_eq!(usize::from(peek.trims), batch.trims.len());
         let again = written(|block| {
-            batch.header.encode(&UUID, ADDRESS, &records, &batch.trims, block);
+            let records = (&records, &batch.moved[..]);
+            batch.header.encode(&UUID, ADDRESS, records, &batch.trims, block);
         });
         assert_eq!(BatchHeader::decode(&again, &UUID, ADDRESS), Ok(batch));
     }

@@ -1,7 +1,7 @@
 //! Putting blocks into batches, and sending those.
 
 use onefold_format::volume::{BatchHeader, Records as Encoded, SegmentState};
-use onefold_units::convert::{index, low16};
+use onefold_units::convert::{index, low16, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
 
 use crate::config::{Acknowledge, BATCH_BLOCKS_MAX};
@@ -137,6 +137,7 @@ impl Volume {
         {
             self.send(user);
         }
+        self.fill_padding(id);
         let seq = self.log.send(id);
         let (stream, start) = (self.log.batch(id).stream, self.log.batch(id).start);
         if stream.is_user() && !self.log.batch(id).is_empty() {
@@ -211,7 +212,8 @@ impl Volume {
         };
         let mut block = [0; BLOCK];
         let address = u64::from(start.raw());
-        header.encode(&self.uuid, address, &encoded, &batch.records.trims, &mut block);
+        let moved = if batch.stream.is_user() { &batch.records.clean[..] } else { &[] };
+        header.encode(&self.uuid, address, (&encoded, moved), &batch.records.trims, &mut block);
         let batch = self.log.batch_mut(id);
         let bytes = batch.buffer.bytes_mut();
         bytes[..BLOCK].copy_from_slice(&block);
@@ -231,8 +233,11 @@ impl Volume {
             Stream::Meta => Sent::Map,
             Stream::JournalLog | Stream::JournalHot => Sent::Journal,
         };
+        let batch = self.log.batch(id);
+        let filled = if batch.stream.is_user() { u64_from(batch.records.clean.len()) } else { 0 };
         self.stats.batches += 1;
-        self.stats.count(cause, blocks.into());
+        self.stats.count(cause, u64::from(blocks) - filled);
+        self.stats.count(Sent::Cleaning, filled);
         self.stats.count(Sent::Header, 1);
         self.stats.count(Sent::Padding, u64::from(sent - 1 - blocks));
     }

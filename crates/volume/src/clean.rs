@@ -14,6 +14,7 @@
 //!    pages of the map cannot be read) is *held*, and cleaned again after some time that doubles.
 //! 5. A walk for which everything could be read knows what is live: what still counts after it does so in vain (`crate::doubts`).
 
+mod fill;
 mod moves;
 mod victim;
 mod walk;
@@ -143,7 +144,8 @@ impl Volume {
         } else {
             let waits = !walks.iter().any(Walk::has_blocks);
             let fails = self.segments.holds_some();
-            waits && !fails && walks.len() < VICTIMS_MAX && self.free_soon() < self.low()
+            let short = self.free_soon() < self.low() && !self.waits_for_padding();
+            waits && !fails && walks.len() < VICTIMS_MAX && short
         };
         // Until then the counts of live blocks are too high to choose by.
         if !more || !self.is_counted() {

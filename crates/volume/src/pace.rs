@@ -60,8 +60,18 @@ impl Volume {
 
     /// The cleaner moved a block, or had read it for nothing: the host may write more.
     pub(crate) fn pay(&mut self) {
-        self.cleaner.debt = (self.cleaner.debt - 1.0).max(0.0);
+        self.pay_debt();
         self.cleaner.credit -= 1.0;
+    }
+
+    /// The same where that cost nothing.
+    pub(crate) fn pay_debt(&mut self) {
+        self.cleaner.debt = (self.cleaner.debt - 1.0).max(0.0);
+    }
+
+    /// Whether the cleaner owes half of what makes writes of the host wait.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.cleaner.debt >= self.debt_max() / 2.0
     }
 
     /// Whether the host may write now.

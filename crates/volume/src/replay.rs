@@ -15,8 +15,8 @@ mod walk;
 use std::collections::BTreeMap;
 
 use onefold_format::checksum;
-use onefold_format::volume::{BlockError, DecodedBatch, RecordList, Root, RunRecord};
-use onefold_units::convert::{u32_from, u64_from};
+use onefold_format::volume::{BlockError, DecodedBatch, RecordList, Root, RunRecord, Version};
+use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::backing::{Backing, Piece, Window, bytes_of, read_pieces};
@@ -194,11 +194,6 @@ fn take(found: &mut BTreeMap<u64, Found>, one: Found) -> Option<Found> {
     if found.get(&seq).is_some_and(later) { Some(one) } else { found.insert(seq, one) }
 }
 
-/// Blocks of a batch with its header.
-pub(crate) fn length(batch: &DecodedBatch) -> u32 {
-    1 + u32_from(batch.records.as_records().len()) + u32::from(batch.header.padding_blocks)
-}
-
 /// How many batches, from the first one on, have all blocks as their records say, and how many blocks were checked for that.
 fn count_whole<B: Backing>(
     backing: &mut B,
@@ -239,20 +234,17 @@ pub(crate) fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<boo
 impl Found {
     /// The checksum of each block, where it has to be there.
     fn sums(&self) -> Vec<Option<u32>> {
-        match &self.batch.records {
-            RecordList::Data(list) => list.iter().map(|record| Some(record.crc)).collect(),
-            // What was dead when the batch was sent need not be there (`crate::remap`).
-            RecordList::Clean(list) => {
-                list.iter().map(|record| record.source.is_block().then_some(record.crc)).collect()
-            }
-            RecordList::Meta(list) => list.iter().map(|record| Some(record.crc)).collect(),
+        if let RecordList::Meta(list) = &self.batch.records {
+            return list.iter().map(|record| Some(record.crc)).collect();
         }
+        // What was dead when the batch was sent need not be there (`crate::remap`).
+        let there = |one: &Version| one.source.is_none_or(Location::is_block);
+        self.batch.versions().map(|one| there(&one).then_some(one.crc)).collect()
     }
 
     /// Where its blocks lie.
     fn piece(&self) -> Piece {
-        let blocks = u32_from(self.batch.records.as_records().len());
-        Piece { at: u64::from(self.start) + 1, blocks }
+        Piece { at: u64::from(self.start) + 1, blocks: self.batch.data_blocks() }
     }
 
     /// Whether these are its blocks.

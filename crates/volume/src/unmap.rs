@@ -85,7 +85,7 @@ impl Volume {
         let full = open.is_some_and(|open| {
             let records = &self.log.batch(open).records;
             // Room is kept for a record of every block that may still come.
-            records.trims.len() >= trims_max(BatchRecords::Data, usize::from(u8::MAX))
+            records.trims.len() >= trims_max(BatchRecords::Data, usize::from(u8::MAX), 0)
         });
         if full {
             self.send_open(Stream::User);

@@ -1,16 +1,17 @@
 //! Header of a batch, one block before its data: head 48 | stream 1 | records 1 | attempt 2 | log
-//! segment 4 | epoch 8 | incarnation 4 | data blocks 2 | padding blocks 2 | trims 2 | 0 6 | durable seq
-//! 8 | 0 8 | records, one for each data block | trims | 0 ...
+//! segment 4 | epoch 8 | incarnation 4 | data blocks 2 | padding blocks 2 | trims 2 | moved blocks 2 | 0 4 |
+//! durable seq 8 | 0 8 | records, one for each data block | records of moved blocks | trims | 0 ...
 //!
 //! The generation in the head is the sequence number of the batch. The headers of a log segment are its
-//! chain: the next one lies behind the data and padding blocks of this one. They are the journal of the
+//! chain: the next one lies behind the data, moved and padding blocks of this one. They are the journal of the
 //! volume (volume.md, section 5.2).
 
-use onefold_units::convert::u64_from;
+use onefold_units::convert::{u32_from, u64_from};
 use onefold_units::{LogSegmentId, Seq};
 
 use super::batch_records::{
-    BatchRecords, FIXED_BYTES, RecordList, Records, TrimRecord, read_all, trims_max, write_all,
+    BatchRecords, CleanRecord, DataRecord, FIXED_BYTES, RecordList, Records, TrimRecord, Version,
+    read_all, trims_max, write_all,
 };
 use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
 use super::fields::Fields;
@@ -46,6 +47,8 @@ pub struct BatchPeek {
     pub kind: BatchRecords,
     /// Blocks of data, and records.
     pub data_blocks: u16,
+    /// Blocks behind them that cleaning moved.
+    pub moved: u16,
     /// Trim records.
     pub trims: u16,
 }
@@ -57,15 +60,18 @@ pub struct DecodedBatch {
     pub header: BatchHeader,
     /// A record for each block of data.
     pub records: RecordList,
+    /// A record for each block behind those that cleaning moved. Only batches of the host have any.
+    pub moved: Vec<CleanRecord>,
     /// Ranges trimmed before the data was written.
     pub trims: Vec<TrimRecord>,
 }
 
 impl BatchPeek {
-    /// Blocks of the batch: header, data and padding. The next header lies that far on.
+    /// Blocks of the batch: header, data, moved blocks and padding. The next header lies that far on.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        1 + u32::from(self.data_blocks) + u32::from(self.header.padding_blocks)
+        let data = u32::from(self.data_blocks) + u32::from(self.moved);
+        1 + data + u32::from(self.header.padding_blocks)
     }
 
     fn read(seq: Seq, fields: &mut Fields<'_>) -> Result<Self, BlockError> {
@@ -73,14 +79,15 @@ impl BatchPeek {
         let (attempt, segment) = (fields.u16()?, LogSegmentId::new(fields.u32()?));
         let (epoch, incarnation) = (fields.u64()?, fields.u32()?);
         let (data_blocks, padding_blocks) = (fields.u16()?, fields.u16()?);
-        let trims = fields.u16()?;
-        fields.skip(6)?;
+        let (trims, moved) = (fields.u16()?, fields.u16()?);
+        fields.skip(4)?;
         let durable_seq = fields.seq()?;
         let kind = kind.ok_or(BlockError::Malformed("a batch has records of an unknown kind"))?;
-        if usize::from(data_blocks) > kind.max() {
+        let stranger = moved > 0 && kind != BatchRecords::Data;
+        if stranger || usize::from(data_blocks) + usize::from(moved) > kind.max() {
             return Err(BlockError::Malformed("a batch has more records than fit its header"));
         }
-        if usize::from(trims) > trims_max(kind, usize::from(data_blocks)) {
+        if usize::from(trims) > trims_max(kind, data_blocks.into(), moved.into()) {
             return Err(BlockError::Malformed("a batch has more trims than fit its header"));
         }
         let header = BatchHeader {
@@ -93,31 +100,71 @@ impl BatchPeek {
             padding_blocks,
             durable_seq,
         };
-        Ok(Self { header, kind, data_blocks, trims })
+        Ok(Self { header, kind, data_blocks, moved, trims })
+    }
+}
+
+impl DecodedBatch {
+    /// Blocks behind the header that hold something.
+    #[must_use]
+    pub fn data_blocks(&self) -> u32 {
+        u32_from(self.records.as_records().len() + self.moved.len())
+    }
+
+    /// Blocks of the batch, as [`BatchPeek::blocks`].
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        1 + self.data_blocks() + u32::from(self.header.padding_blocks)
+    }
+
+    /// The blocks of the logical device that it has, in the order of their places, the first one behind the header. None in a
+    /// batch of metadata.
+    pub fn versions(&self) -> impl Iterator<Item = Version> + '_ {
+        let (data, clean): (&[DataRecord], &[CleanRecord]) = match &self.records {
+            RecordList::Data(list) => (list, &self.moved),
+            RecordList::Clean(list) => (&[], list),
+            RecordList::Meta(_) => (&[], &[]),
+        };
+        let written = data.iter().map(|DataRecord { lba, birth, crc }| Version {
+            lba: *lba,
+            birth: *birth,
+            crc: *crc,
+            source: None,
+        });
+        let moved = clean.iter().map(|CleanRecord { lba, birth, crc, source }| Version {
+            lba: *lba,
+            birth: *birth,
+            crc: *crc,
+            source: Some(*source),
+        });
+        written.chain(moved)
     }
 }
 
 impl BatchHeader {
-    /// Writes the header that is to lie at `address`, with a record for each block of data. Allocates
-    /// nothing.
+    /// Writes the header that is to lie at `address`, with a record for each block of data and for each one
+    /// behind them that cleaning moved. Allocates nothing.
     ///
     /// Panics if `block` is not one block, the records are more than [`BatchRecords::max`], the trims
-    /// more than [`trims_max`], a trim is not valid, or a number is wider than its field.
+    /// more than [`trims_max`], there are moved blocks behind others than the host's, a trim is not valid, or a
+    /// number is wider than its field.
     pub fn encode(
         &self,
         uuid: &[u8; 16],
         address: u64,
-        records: &Records<'_>,
+        (records, moved): (&Records<'_>, &[CleanRecord]),
         trims: &[TrimRecord],
         block: &mut [u8],
     ) {
-        let (kind, count) = (records.kind(), records.len());
+        let (kind, count) = (records.kind(), records.len() + moved.len());
         assert!(count <= kind.max(), "{count} records, at most {} fit a batch", kind.max());
-        let room = trims_max(kind, count);
+        assert!(moved.is_empty() || kind == BatchRecords::Data, "moved blocks behind {kind:?}");
+        let room = trims_max(kind, records.len(), moved.len());
         assert!(trims.len() <= room, "{} trims, {room} fit behind the records", trims.len());
         let (fixed, rest) = block.split_at_mut(FIXED_BYTES);
-        self.write(records, trims.len(), &mut Writer::new(&mut fixed[HEAD_BYTES..]));
-        let rest = records.write(rest);
+        let counts = (trims.len(), moved.len());
+        self.write(records, counts, &mut Writer::new(&mut fixed[HEAD_BYTES..]));
+        let rest = write_all(moved, records.write(rest), CleanRecord::to_bytes);
         write_all(trims, rest, TrimRecord::to_bytes).fill(0);
         let (kind, uuid, generation) = (BlockKind::Batch, *uuid, self.seq.raw());
         seal(block, &BlockHead { kind, uuid, address, generation });
@@ -132,9 +179,11 @@ impl BatchHeader {
         let mut fields = Fields::new(block.get(FIXED_BYTES..).unwrap_or(&[]));
         let records = fields.bytes(usize::from(peek.data_blocks) * peek.kind.record_bytes())?;
         let records = RecordList::read(peek.kind, records)?;
+        let moved = fields.bytes(usize::from(peek.moved) * CleanRecord::BYTES)?;
+        let moved = read_all(moved, CleanRecord::from_bytes)?;
         let trims = fields.bytes(usize::from(peek.trims) * TrimRecord::BYTES)?;
         let trims = read_all(trims, TrimRecord::from_bytes)?;
-        Ok(DecodedBatch { header: peek.header, records, trims })
+        Ok(DecodedBatch { header: peek.header, records, moved, trims })
     }
 
     /// Checks the checksum of the header at `address` and reads its fixed part. Allocates nothing.
@@ -146,7 +195,12 @@ impl BatchHeader {
         BatchPeek::read(Seq::new(head.generation), &mut behind_head(block))
     }
 
-    fn write(&self, records: &Records<'_>, trims: usize, writer: &mut Writer<'_>) {
+    fn write(
+        &self,
+        records: &Records<'_>,
+        (trims, moved): (usize, usize),
+        writer: &mut Writer<'_>,
+    ) {
         writer.uint(u64::from(self.stream), 1);
         writer.uint(u64::from(records.kind().code()), 1);
         writer.uint(u64::from(self.attempt), 2);
@@ -156,7 +210,8 @@ impl BatchHeader {
         writer.uint(u64_from(records.len()), 2);
         writer.uint(u64::from(self.padding_blocks), 2);
         writer.uint(u64_from(trims), 2);
-        writer.uint(0, 6);
+        writer.uint(u64_from(moved), 2);
+        writer.uint(0, 4);
         writer.uint(self.durable_seq.raw(), 8);
         writer.uint(0, 8);
     }
@@ -198,7 +253,8 @@ mod tests {
     fn encode(batch: &DecodedBatch) -> Vec<u8> {
         let mut block = vec![0xEE; 4096];
         let records = batch.records.as_records();
-        batch.header.encode(&UUID, ADDRESS, &records, &batch.trims, &mut block);
+        let records = (&records, &batch.moved[..]);
+        batch.header.encode(&UUID, ADDRESS, records, &batch.trims, &mut block);
         block
     }
 
@@ -207,7 +263,7 @@ mod tests {
     }
 
     fn batch(records: RecordList, trims: usize) -> DecodedBatch {
-        DecodedBatch { header: HEADER, records, trims: vec![trim(7); trims] }
+        DecodedBatch { header: HEADER, records, moved: Vec::new(), trims: vec![trim(7); trims] }
     }
 
     /// The batch comes back, and a peek agrees with it.
@@ -219,8 +275,10 @@ mod tests {
         assert_eq!((peek.header, peek.kind), (batch.header, records.kind()));
         assert_eq!(usize::from(peek.data_blocks), records.len());
         assert_eq!(usize::from(peek.trims), batch.trims.len());
-        let blocks = 1 + u32::from(peek.data_blocks) + u32::from(batch.header.padding_blocks);
-        assert_eq!(peek.blocks(), blocks);
+        assert_eq!(usize::from(peek.moved), batch.moved.len());
+        assert_eq!(peek.blocks(), batch.blocks());
+        let padding = u32::from(batch.header.padding_blocks);
+        assert_eq!(batch.blocks(), 1 + batch.data_blocks() + padding);
     }
 
     #[test]
@@ -240,6 +298,36 @@ mod tests {
         assert_refuses_damage(&block, |block| BatchHeader::peek(block, &UUID, ADDRESS));
     }
 
+    fn moved(lba: u64) -> CleanRecord {
+        CleanRecord { lba: Lba::new(lba), birth: 5, crc: 0xEF, source: Location::new(0x0403_0201) }
+    }
+
+    /// Moved blocks stand behind those of the host, and their records before the trims.
+    #[test]
+    fn moved_blocks_in_place_of_padding() {
+        let mut batch = batch(RecordList::Data(vec![data(1)]), 1);
+        batch.moved = vec![moved(9), moved(10)];
+        let block = encode(&batch);
+        assert_eq!(block[68..80], [1, 0, 19, 20, 1, 0, 2, 0, 0, 0, 0, 0]);
+        assert_eq!(block[108..124], [9, 0, 0, 0, 0, 5, 0, 0, 0xEF, 0, 0, 0, 1, 2, 3, 4]);
+        assert_eq!(block[140], 7, "the trim");
+        assert_comes_back(&batch);
+        assert_refuses_damage(&block, decode);
+        let versions: Vec<_> = batch.versions().map(|one| (one.lba.raw(), one.source)).collect();
+        let source = Some(Location::new(0x0403_0201));
+        assert_eq!(versions, [(1, None), (9, source), (10, source)]);
+        batch.records = RecordList::Data(vec![data(1); 253]);
+        assert_comes_back(&batch);
+    }
+
+    #[test]
+    #[should_panic(expected = "moved blocks behind Clean")]
+    fn only_batches_of_the_host_have_moved_blocks() {
+        let mut batch = batch(RecordList::Clean(vec![moved(1)]), 0);
+        batch.moved = vec![moved(9)];
+        encode(&batch);
+    }
+
     #[test]
     fn full_and_empty_batches_come_back() {
         let meta = MetaRecord { object: 1, kind: MetaKind::Body, crc: 2 };
@@ -255,7 +343,7 @@ mod tests {
             for records in lists {
                 let (kind, len) = (records.as_records().kind(), records.as_records().len());
                 assert_eq!(records.as_records().is_empty(), empty);
-                assert_comes_back(&batch(records, trims_max(kind, len)));
+                assert_comes_back(&batch(records, trims_max(kind, len, 0)));
             }
         }
     }
@@ -277,6 +365,10 @@ mod tests {
         assert!(refused(data(251), 0, 49, 2).contains("more records"), "251 clean ones");
         assert!(refused(data(255), 58, 72, 59).contains("more trims"));
         assert!(refused(data(0), 250, 72, 251).contains("more trims"));
+        assert!(refused(data(255), 0, 74, 1).contains("more records"), "256 blocks");
+        assert!(refused(data(1), 249, 74, 1).contains("more trims"), "no room for its record");
+        let clean = RecordList::Clean(vec![moved(1)]);
+        assert!(refused(clean, 0, 74, 1).contains("more records"), "behind others");
 
         let block = encode(&batch(data(1), 1));
         let refused = lie((BlockKind::Batch, &block), (116, 0), decode);
@@ -318,7 +410,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_batch_comes_back(records in any_records(), trims in 0..=250_usize) {
-            let room = trims_max(records.as_records().kind(), records.as_records().len());
+            let room = trims_max(records.as_records().kind(), records.as_records().len(), 0);
             assert_comes_back(&batch(records, trims.min(room)));
         }
 

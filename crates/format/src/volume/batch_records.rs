@@ -1,5 +1,7 @@
 //! Records of a batch header, one for each block of the batch, and trims behind them.
 //!
+//! Behind the records of blocks that the host wrote those of blocks that cleaning moved may follow, which are there in place of padding.
+//!
 //! Data, 12 B: LBA 5 | birth 3 | crc 4. Clean, 16 B: LBA 5 | birth 3 | crc 4 | source 4. Meta, 12 B:
 //! object 5 | kind 1 | 0 2 | crc 4. Trim, 16 B: LBA 5 | birth 3 | blocks 8.
 
@@ -131,14 +133,37 @@ pub enum RecordList {
     Meta(Vec<MetaRecord>),
 }
 
-/// Trims that fit a header behind `records` records of this kind; none behind more than
+/// A block of the logical device that a batch has: one that the host wrote, or one that cleaning moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Which block of the logical device.
+    pub lba: Lba,
+    /// Branch that wrote it, 24 bits.
+    pub birth: u32,
+    /// CRC-32C of its data, as the host wrote it.
+    pub crc: u32,
+    /// Where cleaning moved it from; `None` if the host wrote it.
+    pub source: Option<Location>,
+}
+
+/// Trims that fit a header behind `records` records of this kind and those of `moved` blocks; none behind more than
 /// [`BatchRecords::max`].
 #[must_use]
-pub fn trims_max(kind: BatchRecords, records: usize) -> usize {
-    if records > kind.max() {
+pub fn trims_max(kind: BatchRecords, records: usize, moved: usize) -> usize {
+    if records.saturating_add(moved) > kind.max() {
         return 0;
     }
-    (BLOCK_BYTES - FIXED_BYTES - records * kind.record_bytes()) / TrimRecord::BYTES
+    let taken = records * kind.record_bytes() + moved * CleanRecord::BYTES;
+    (BLOCK_BYTES - FIXED_BYTES).saturating_sub(taken) / TrimRecord::BYTES
+}
+
+/// Blocks that cleaning moved whose records fit a header behind those of `records` blocks of the host and of `trims`.
+#[must_use]
+pub const fn moved_max(records: usize, trims: usize) -> usize {
+    let taken = records * DataRecord::BYTES + trims * TrimRecord::BYTES;
+    let room = (BLOCK_BYTES - FIXED_BYTES).saturating_sub(taken) / CleanRecord::BYTES;
+    let blocks = BatchRecords::Data.max().saturating_sub(records);
+    if room < blocks { room } else { blocks }
 }
 
 impl Records<'_> {
@@ -241,15 +266,15 @@ impl DataRecord {
 }
 
 impl CleanRecord {
-    const BYTES: usize = 16;
+    pub(super) const BYTES: usize = 16;
 
-    fn to_bytes(self) -> [u8; Self::BYTES] {
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let words = u64::from(self.crc) | u64::from(self.source.raw()) << 32;
         pair(pack_version(self.lba, self.birth), words)
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "other records can be malformed")]
-    fn from_bytes(bytes: &[u8; Self::BYTES]) -> Result<Self, BlockError> {
+    pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Result<Self, BlockError> {
         let (packed, words) = unpair(bytes);
         let (lba, birth) = unpack_version(packed);
         Ok(Self { lba, birth, crc: low32(words), source: Location::new(low32(words >> 32)) })
@@ -321,7 +346,8 @@ fn unpair(bytes: &[u8; 16]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::{
-        BatchRecords, CleanRecord, DataRecord, MetaKind, MetaRecord, TrimRecord, trims_max,
+        BatchRecords, CleanRecord, DataRecord, MetaKind, MetaRecord, TrimRecord, moved_max,
+        trims_max,
     };
     use onefold_units::{Lba, Location};
 
@@ -347,14 +373,18 @@ mod tests {
 
     #[test]
     fn trims_fit_behind_the_records() {
-        assert_eq!(trims_max(BatchRecords::Data, 0), 250);
-        assert_eq!(trims_max(BatchRecords::Data, 1), 249);
-        assert_eq!(trims_max(BatchRecords::Data, 255), 58);
-        assert_eq!(trims_max(BatchRecords::Meta, 255), 58);
-        assert_eq!(trims_max(BatchRecords::Clean, 249), 1);
-        assert_eq!(trims_max(BatchRecords::Clean, 250), 0);
-        assert_eq!(trims_max(BatchRecords::Clean, 251), 0);
-        assert_eq!(trims_max(BatchRecords::Data, usize::MAX), 0);
+        assert_eq!(trims_max(BatchRecords::Data, 0, 0), 250);
+        assert_eq!(trims_max(BatchRecords::Data, 1, 0), 249);
+        assert_eq!(trims_max(BatchRecords::Data, 255, 0), 58);
+        assert_eq!(trims_max(BatchRecords::Meta, 255, 0), 58);
+        assert_eq!(trims_max(BatchRecords::Clean, 249, 0), 1);
+        assert_eq!(trims_max(BatchRecords::Clean, 250, 0), 0);
+        assert_eq!(trims_max(BatchRecords::Clean, 251, 0), 0);
+        assert_eq!(trims_max(BatchRecords::Data, usize::MAX, 0), 0);
+        assert_eq!(trims_max(BatchRecords::Data, 1, 14), 235);
+        assert_eq!(trims_max(BatchRecords::Data, 250, 6), 0);
+        assert_eq!((moved_max(1, 0), moved_max(1, 249), moved_max(254, 0)), (249, 0, 1));
+        assert_eq!((moved_max(255, 0), moved_max(0, 250), moved_max(300, 0)), (0, 0, 0));
     }
 
     #[test]

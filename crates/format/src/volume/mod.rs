@@ -45,7 +45,7 @@ pub use addresses::{BACKING_BLOCKS_MIN, RESERVED_BLOCKS, label_addresses, root_a
 pub use batch::{BatchHeader, BatchPeek, DecodedBatch};
 pub use batch_records::{
     BatchRecords, CleanRecord, DataRecord, MetaKind, MetaRecord, RecordList, Records, TrimRecord,
-    trims_max,
+    Version, moved_max, trims_max,
 };
 pub use block::{BLOCK_BYTES, BLOCK_VERSION, BlockError, BlockHead, BlockKind};
 pub use body::{BODY_COUNTERS_MAX, Body, MEMBERS_MAX};

@@ -18,14 +18,14 @@ const MOVE_BLOCKS_MAX: usize = 32;
 /// Blocks that are being read, or wait to be appended. There is at least one.
 #[derive(Debug)]
 pub(super) struct Move {
-    blocks: Vec<Found>,
+    pub(super) blocks: Vec<Found>,
     /// Blocks that were appended.
-    done: usize,
-    buffer: Buffer,
+    pub(super) done: usize,
+    pub(super) buffer: Buffer,
     /// They were read before, with others.
     again: bool,
     /// The read failed.
-    lost: bool,
+    pub(super) lost: bool,
 }
 
 impl Volume {
@@ -98,7 +98,7 @@ impl Volume {
         self.options.verify && read.any(|(found, bytes)| checksum(bytes) != found.crc)
     }
 
-    fn victim_of(&self, of: &Move) -> Option<LogSegmentId> {
+    pub(super) fn victim_of(&self, of: &Move) -> Option<LogSegmentId> {
         of.blocks.first().map(|found| self.layout.segment_of(found.at))
     }
 
@@ -109,14 +109,18 @@ impl Volume {
         }
     }
 
-    fn move_over(&mut self, victim: Option<LogSegmentId>) {
+    pub(super) fn move_over(&mut self, victim: Option<LogSegmentId>) {
         if let Some(walk) = victim.and_then(|victim| self.cleaner.walk_of(victim)) {
             walk.moves -= 1;
         }
     }
 
-    /// Appends what was read, as far as there is room, and as far as it can be looked up who has it. Whether a page of the map is waited for.
+    /// Appends what was read, as far as there is room, and as far as it can be looked up who has it, unless it waits for padding. Whether a page
+    /// of the map is waited for.
     pub(super) fn append_ready(&mut self) -> bool {
+        if self.waits_for_padding() {
+            return false;
+        }
         while let Some(mut ready) = self.cleaner.ready.pop_front() {
             self.match_batch(false);
             while let Some(found) = ready.blocks.get(ready.done).copied() {
@@ -132,9 +136,8 @@ impl Volume {
                     self.miss_of(self.victim_of(&ready));
                 }
                 let live = held == Held::Yes;
-                let bytes = ready.buffer.bytes().get(ready.done * BLOCK..(ready.done + 1) * BLOCK);
                 if live {
-                    self.append_copy(found, bytes, ready.lost);
+                    self.append_copy(found, ready.bytes(), ready.lost);
                 } else {
                     self.stats.clean_wasted += 1;
                 }
@@ -160,8 +163,13 @@ impl Volume {
     /// Gives a block its place in a batch, which the map points to from now on. Its checksum is the recorded one, whatever
     /// the block holds (invariant 3).
     pub(crate) fn append_record(&mut self, found: Found) -> (BatchId, usize) {
-        let Found { lba, birth, at: source, crc } = found;
         let id = self.batch_with_room(Stream::Clean);
+        (id, self.append_record_to(id, found))
+    }
+
+    /// The same in a batch that has room. Gives its index among the blocks of the batch.
+    pub(super) fn append_record_to(&mut self, id: BatchId, found: Found) -> usize {
+        let Found { lba, birth, at: source, crc } = found;
         let batch = self.log.batch_mut(id);
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
         batch.records.clean.push(CleanRecord { lba, birth, crc, source });
@@ -170,6 +178,6 @@ impl Volume {
         self.stats.journal_copied += u64::from(stream.is_journal());
         self.gain(at);
         self.lose(source);
-        (id, slot)
+        slot
     }
 }

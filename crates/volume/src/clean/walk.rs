@@ -5,8 +5,7 @@
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{BatchHeader, CleanRecord, DataRecord, RecordList};
-use onefold_units::convert::u32_from;
+use onefold_format::volume::{BatchHeader, DecodedBatch, Version};
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::append::BATCH_MIN;
@@ -112,11 +111,8 @@ impl Volume {
             (walk.next, walk.whole) = (None, false);
             return;
         };
-        walk.extend(&batch.records, start + 1);
-        let behind = next
-            + 1
-            + u32_from(batch.records.as_records().len())
-            + u32::from(batch.header.padding_blocks);
+        walk.extend(&batch, start + 1);
+        let behind = next + batch.blocks();
         walk.next = (behind + BATCH_MIN <= blocks).then_some(behind);
     }
 
@@ -131,19 +127,11 @@ impl Volume {
 
 impl Walk {
     /// Takes up the blocks that a header lists. Some that were taken back may wait already (`Volume::revisit`).
-    fn extend(&mut self, records: &RecordList, first: u32) {
-        let places = (first..).map(Location::new);
-        let found = |lba, birth, crc, at| Found { lba, birth, at, crc };
-        match records {
-            RecordList::Data(list) => {
-                let of = |(r, at): (&DataRecord, Location)| found(r.lba, r.birth, r.crc, at);
-                self.blocks.extend(list.iter().zip(places).map(of));
-            }
-            RecordList::Clean(list) => {
-                let of = |(r, at): (&CleanRecord, Location)| found(r.lba, r.birth, r.crc, at);
-                self.blocks.extend(list.iter().zip(places).map(of));
-            }
-            RecordList::Meta(_) => {}
-        }
+    fn extend(&mut self, batch: &DecodedBatch, first: u32) {
+        let found = |(at, one): (Location, Version)| {
+            let Version { lba, birth, crc, .. } = one;
+            Found { lba, birth, at, crc }
+        };
+        self.blocks.extend((first..).map(Location::new).zip(batch.versions()).map(found));
     }
 }

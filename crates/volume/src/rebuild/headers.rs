@@ -1,7 +1,7 @@
 //! The map from headers alone.
 
 use onefold_format::volume::{
-    Body, BodyBlock, DecodedBatch, RecordList, Root, SegmentState, VolumeLabel,
+    Body, BodyBlock, DecodedBatch, Root, SegmentState, Version, VolumeLabel,
 };
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Lba, Location};
@@ -136,25 +136,15 @@ impl Build {
                 }
             }
         }
-        let places = (seen.start + 1..).map(Location::new);
-        match &batch.records {
-            RecordList::Data(list) => {
-                for (record, at) in list.iter().zip(places) {
-                    if self.is_ours(record.lba, record.birth) {
-                        self.set(record.lba.raw(), Entry { at, crc: record.crc });
-                    }
-                }
+        for (at, one) in (seen.start + 1..).map(Location::new).zip(batch.versions()) {
+            let Version { lba, birth, crc, source } = one;
+            if source.is_some_and(|source| !source.is_block()) || !self.is_ours(lba, birth) {
+                continue;
             }
-            RecordList::Clean(list) => {
-                let copies = list.iter().zip(places);
-                for (record, at) in copies.filter(|(record, _)| record.source.is_block()) {
-                    if self.is_ours(record.lba, record.birth) {
-                        let entry = Entry { at, crc: record.crc };
-                        self.moved(record.lba, record.source, entry);
-                    }
-                }
+            match source {
+                None => self.set(lba.raw(), Entry { at, crc }),
+                Some(source) => self.moved(lba, source, Entry { at, crc }),
             }
-            RecordList::Meta(_) => {}
         }
     }
 

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onefold_format::volume::{RecordList, RunRecord};
+use onefold_format::volume::{RunRecord, Version};
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location, LogSegmentId};
 
@@ -123,19 +123,10 @@ impl Volume {
                     versions.trimmed(*lba, counts);
                 }
             }
-            let places = (seen.start + 1..).map(Location::new);
-            let list: Vec<(Lba, u32, u32, Location)> = match &found.batch.records {
-                RecordList::Data(list) => {
-                    list.iter().zip(places).map(|(r, at)| (r.lba, r.birth, r.crc, at)).collect()
-                }
-                RecordList::Clean(list) => {
-                    let alive = list.iter().zip(places).filter(|(r, _)| r.source.is_block());
-                    alive.map(|(r, at)| (r.lba, r.birth, r.crc, at)).collect()
-                }
-                RecordList::Meta(_) => Vec::new(),
-            };
-            for (lba, birth, crc, at) in list {
-                if birth == DEVICE && unknown.contains(&lba.raw()) {
+            for (at, one) in (seen.start + 1..).map(Location::new).zip(found.batch.versions()) {
+                let Version { lba, birth, crc, source } = one;
+                let alive = source.is_none_or(Location::is_block);
+                if alive && birth == DEVICE && unknown.contains(&lba.raw()) {
                     let segment = self.layout.segment_of(at);
                     versions.written(lba.raw(), Entry { at, crc }, segment, counts);
                 }

@@ -17,7 +17,7 @@ use crate::backing::{Backing, read_block};
 use crate::config::BATCH_BLOCKS_MAX;
 use crate::layout::Layout;
 use crate::log::Stream;
-use crate::replay::{Found, length};
+use crate::replay::Found;
 use crate::zones::ZoneReport;
 
 /// Numbers that no volume gets to: they leave room for those that follow.
@@ -196,11 +196,11 @@ impl<B: Backing> Scan<'_, B> {
         let (mut at, mut epoch, mut behind_gap, mut hidden) = (0, None, false, 0);
         while at < end {
             if let Some(batch) = self.header(segment, first + at, epoch)
-                && length(&batch) <= blocks - at
+                && batch.blocks() <= blocks - at
             {
                 epoch = Some(batch.header.epoch);
-                at += length(&batch);
-                let start = first + at - length(&batch);
+                at += batch.blocks();
+                let start = first + at - batch.blocks();
                 self.note(&batch, start, (behind_gap, std::mem::take(&mut hidden)));
                 continue;
             }
@@ -238,7 +238,7 @@ impl<B: Backing> Scan<'_, B> {
         self.seen.push(Seen {
             header,
             start,
-            blocks: u32_from(batch.records.as_records().len()),
+            blocks: batch.data_blocks(),
             is_durable: false,
             behind_gap,
             hidden,

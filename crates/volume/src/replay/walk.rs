@@ -3,7 +3,7 @@
 use onefold_format::volume::{BatchHeader, DecodedBatch};
 use onefold_units::convert::{index, narrow};
 
-use super::{Candidate, Found, Identity, length};
+use super::{Candidate, Found, Identity};
 use crate::backing::{Backing, Window};
 use crate::config::BATCH_BLOCKS_MAX;
 use crate::error::MountError;
@@ -67,7 +67,7 @@ pub(super) fn walk<B: Backing>(
     while at < blocks {
         *headers += 1;
         let Some(batch) = read(&here, at, ahead)? else { break };
-        let length = length(&batch);
+        let length = batch.blocks();
         if length > blocks - at {
             break;
         }
@@ -87,7 +87,7 @@ pub(super) fn walk<B: Backing>(
             Ok(Some(batch)) => {
                 let durable = batch.header.durable_seq.raw();
                 chain.durable_behind = chain.durable_behind.max(durable);
-                at += length(&batch);
+                at += batch.blocks();
                 end = blocks.min(at.saturating_add(BATCH_BLOCKS_MAX));
             }
             Err(error) if begun => return Err(error),

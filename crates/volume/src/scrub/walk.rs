@@ -10,7 +10,9 @@
 use std::collections::VecDeque;
 
 use onefold_format::checksum;
-use onefold_format::volume::{BatchHeader, DecodedBatch, MetaKind, RecordList, SegmentState};
+use onefold_format::volume::{
+    BatchHeader, DecodedBatch, MetaKind, MetaRecord, RecordList, SegmentState, Version,
+};
 use onefold_units::convert::index;
 use onefold_units::{Lba, Location, LogSegmentId};
 
@@ -20,7 +22,6 @@ use crate::config::BATCH_BLOCKS_MAX;
 use crate::family::{Held, MemberId};
 use crate::inspect::Finding;
 use crate::log::{BLOCK, Stream};
-use crate::replay::length;
 use crate::volume::Volume;
 
 /// Blocks of one read: 256 KiB.
@@ -91,21 +92,19 @@ impl Walk {
     /// Takes up what a header lists that lies at `start`.
     fn take(&mut self, batch: &DecodedBatch, start: Location) {
         let places = (start.raw() + 1..).map(Location::new);
-        let data = |lba, birth, crc, at| Listed { at, crc, is: Is::Data { lba, birth } };
-        self.blocks = match &batch.records {
-            RecordList::Data(list) => {
-                list.iter().zip(places).map(|(r, at)| data(r.lba, r.birth, r.crc, at)).collect()
-            }
-            RecordList::Clean(list) => {
-                list.iter().zip(places).map(|(r, at)| data(r.lba, r.birth, r.crc, at)).collect()
-            }
-            RecordList::Meta(list) => {
-                let meta =
-                    |object, kind, crc, at| Listed { at, crc, is: Is::Meta { object, kind } };
-                list.iter().zip(places).map(|(r, at)| meta(r.object, r.kind, r.crc, at)).collect()
-            }
+        let data = |(one, at): (Version, Location)| {
+            let Version { lba, birth, crc, .. } = one;
+            Listed { at, crc, is: Is::Data { lba, birth } }
         };
-        self.next += length(batch);
+        let meta = |(one, at): (&MetaRecord, Location)| {
+            let MetaRecord { object, kind, crc } = *one;
+            Listed { at, crc, is: Is::Meta { object, kind } }
+        };
+        self.blocks = match &batch.records {
+            RecordList::Meta(list) => list.iter().zip(places).map(meta).collect(),
+            _ => batch.versions().zip(places).map(data).collect(),
+        };
+        self.next += batch.blocks();
     }
 }
 
@@ -264,7 +263,7 @@ impl Volume {
         let batch = block
             .and_then(|block| BatchHeader::decode(block, &self.uuid, at.raw().into()).ok())
             .filter(|batch| {
-                let fits = length(batch) <= self.segment_blocks() - walk.next;
+                let fits = batch.blocks() <= self.segment_blocks() - walk.next;
                 let header = &batch.header;
                 fits && header.segment == walk.segment && header.epoch == walk.epoch
             });

@@ -36,7 +36,7 @@ fn operation(rng: &mut Rng, rig: &Rig, usable: &mut u64, snapshots: bool) -> Op 
     match rng.below(60) {
         0 if snapshots => Op::Snapshot,
         1 if snapshots => Op::Delete,
-        2 => {
+        2 if !rig.resizing => {
             // Half of it stays at least.
             let most = rig.oracle.blocks();
             let blocks = most - rng.below(2) * rng.below(most / 2);

@@ -132,9 +132,8 @@ fn segment<B: Backing>(
         let Ok(batch) = BatchHeader::decode(&block, uuid, address) else { break };
         let header = &batch.header;
         let lbas: Vec<u64> = match &batch.records {
-            RecordList::Data(list) => list.iter().map(|record| record.lba.raw()).collect(),
-            RecordList::Clean(list) => list.iter().map(|record| record.lba.raw()).collect(),
             RecordList::Meta(list) => list.iter().map(|record| record.object).collect(),
+            _ => batch.versions().map(|one| one.lba.raw()).collect(),
         };
         batches.push(json!({
             "block": address,
@@ -145,12 +144,11 @@ fn segment<B: Backing>(
             "incarnation": header.incarnation,
             "durable_seq": header.durable_seq.raw(),
             "padding_blocks": header.padding_blocks,
+            "moved_blocks": batch.moved.len(),
             "trims": batch.trims.iter().map(|trim| json!([trim.lba.raw(), trim.blocks])).collect::<Vec<_>>(),
             "blocks": lbas,
         }));
-        at += 1
-            + u32::try_from(batch.records.as_records().len()).unwrap_or(0)
-            + u32::from(header.padding_blocks);
+        at += batch.blocks();
     }
     Ok(json!({"segment": number, "batches": batches}))
 }
