@@ -35,6 +35,7 @@ mod scrub;
 mod size;
 mod space;
 mod state;
+mod summed;
 mod unit;
 mod watch;
 mod whole;
