@@ -71,10 +71,12 @@ impl Folder {
         Self::with(&with_conventional(&config(), 10), 10 * ZONE)
     }
 
-    /// A cache with checksums.
+    /// A cache with checksums, and room for these beside its ten zones.
     fn summed() -> Self {
-        let bytes = DmzCache::bytes_with_checksums(10 * ZONE * BLOCK);
-        Self { checksums: true, ..Self::with(&config(), bytes / BLOCK) }
+        let folder = Self::with(&config(), 10 * ZONE);
+        std::fs::remove_file(folder.path("cache.img")).unwrap();
+        drop(DmzCache::create(&folder.path("cache.img"), 10 * ZONE * BLOCK, true).unwrap());
+        Self { checksums: true, ..folder }
     }
 
     fn with(config: &ZnsConfig, cache_blocks: u64) -> Self {

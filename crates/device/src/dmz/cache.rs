@@ -1,11 +1,13 @@
 //! The regular device of a zoned volume, with checksums of what it holds or without.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use onefold_format::{CacheHeader, CacheLayout};
+use onefold_format::{CacheHeader, CacheHeaderError, CacheLayout};
 use onefold_units::PAGE_BYTES;
+use onefold_units::convert::index64;
 use onefold_zoned::IoFailed;
 
 use super::DmzError;
@@ -18,17 +20,39 @@ use crate::volume::{VolumeBacking, random_uuid};
 pub struct DmzCache {
     backing: VolumeBacking,
     sums: Arc<OnceLock<Summed<VolumeBacking>>>,
-    /// It gets checksums when a volume is made.
-    is_to_have_sums: bool,
+    /// The checksums that it gets when a volume is made.
+    wanted: Option<Wanted>,
     begin: Instant,
+}
+
+/// How much of a device is cache once it has checksums.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// As many zones as fit.
+    Zones,
+    /// So many blocks.
+    Blocks(u64),
 }
 
 impl DmzCache {
     /// A device on which a volume is to be made; with `checksums` of all that it will hold, which take a thousandth of it.
     #[must_use]
     pub fn to_make(backing: VolumeBacking, checksums: bool) -> Self {
-        let (sums, begin) = (Arc::default(), Instant::now());
-        Self { backing, sums, is_to_have_sums: checksums, begin }
+        Self::new(backing, checksums.then_some(Wanted::Zones))
+    }
+
+    /// Makes a file for a volume that is to be made, with so many bytes of cache, and with `checksums` room for these.
+    ///
+    /// # Errors
+    /// Something is there already, or the file system refuses.
+    pub fn create(path: &Path, bytes: u64, checksums: bool) -> Result<Self, DmzError> {
+        let blocks = checksums.then_some(bytes / PAGE_BYTES);
+        let all = blocks.map_or(bytes, |blocks| CacheLayout::new(blocks).blocks() * PAGE_BYTES);
+        Ok(Self::new(VolumeBacking::create(path, all)?, blocks.map(Wanted::Blocks)))
+    }
+
+    fn new(backing: VolumeBacking, wanted: Option<Wanted>) -> Self {
+        Self { backing, sums: Arc::default(), wanted, begin: Instant::now() }
     }
 
     /// The device of a volume that was made, which tells whether it has checksums. With `write` those that a crash left open are
@@ -45,17 +69,12 @@ impl DmzCache {
         Ok(this)
     }
 
-    /// Whether a device is that of a volume, with checksums.
+    /// Whether a device says in its first block that it is that of a volume, with checksums.
     #[must_use]
     pub fn is_one(backing: &VolumeBacking) -> bool {
-        backing.zones().is_ok_and(|zones| zones.is_none())
-            && !matches!(sums::find(backing), Ok(None))
-    }
-
-    /// Bytes of a file with room for so many bytes of cache and their checksums.
-    #[must_use]
-    pub fn bytes_with_checksums(bytes: u64) -> u64 {
-        CacheLayout::new(bytes / PAGE_BYTES).blocks() * PAGE_BYTES
+        let mut block = [0; index64(PAGE_BYTES)];
+        let is_read = backing.blocks() > 0 && backing.read(0, &mut block).is_ok();
+        is_read && CacheHeader::decode(&block) != Err(CacheHeaderError::None)
     }
 
     pub(super) fn is_zoned(&self) -> bool {
@@ -65,18 +84,19 @@ impl DmzCache {
     /// Blocks of cache, in zones of a size.
     pub(super) fn blocks(&self, zone_blocks: u32) -> u64 {
         let all = self.backing.blocks();
-        match self.sums.get() {
-            Some(sums) => sums.blocks(),
-            None if self.is_to_have_sums => {
+        match (self.sums.get(), self.wanted) {
+            (Some(sums), _) => sums.blocks(),
+            (None, Some(Wanted::Blocks(blocks))) => blocks,
+            (None, Some(Wanted::Zones)) => {
                 CacheLayout::fitting(all, zone_blocks.into()).data_blocks()
             }
-            None => all,
+            (None, None) => all,
         }
     }
 
     /// What it holds; `written` is what is going to be overwritten of the cache, in bytes.
     pub(super) fn contents(&self, zone_blocks: u32, written: &[Range<u64>]) -> Option<Contents> {
-        if !self.is_to_have_sums {
+        if self.wanted.is_none() {
             return self.backing.contents(written);
         }
         let layout = CacheLayout::new(self.blocks(zone_blocks));
@@ -88,7 +108,7 @@ impl DmzCache {
 
     /// Makes the checksums of a new volume, or takes away what is left of those of an old one.
     pub(super) fn make(&self, zone_blocks: u32) -> Result<(), DmzError> {
-        if !self.is_to_have_sums {
+        if self.wanted.is_none() {
             return sums::forget(&self.backing).map_err(|_| DmzError::Sums);
         }
         let layout = CacheLayout::new(self.blocks(zone_blocks));

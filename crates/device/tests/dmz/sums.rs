@@ -175,3 +175,23 @@ fn an_odd_cache_with_checksums_has_whole_zones() {
         assert_eq!(folder.inspection().geometry().device(0).conventional, zones, "{blocks}");
     }
 }
+
+#[test]
+fn a_cache_of_no_whole_zones_is_refused_as_without_checksums() {
+    let folder = Folder::new();
+    let cache = DmzCache::create(&folder.path("odd.img"), (10 * ZONE + 1) * BLOCK, true).unwrap();
+    let devices = DmzDevices { cache: Some(cache), zoned: VolumeBacking::zoned(folder.zoned()) };
+    assert!(matches!(devices.format("", false), Err(DmzError::CacheSize { .. })));
+    devices.close().unwrap();
+}
+
+/// A device with a header in its first block is told by that alone: what is left at the end of it may be anybody's.
+#[test]
+fn what_is_left_at_the_end_of_a_device_tells_nothing() {
+    let folder = Folder::summed();
+    folder.make(false).unwrap();
+    assert!(DmzCache::is_one(&folder.cache()));
+    folder.cache_file().write_all_at(&[0; 4096], 0).unwrap();
+    assert!(!DmzCache::is_one(&folder.cache()));
+    assert!(DmzCache::open(folder.cache(), false).unwrap().sums().is_some(), "its copy counts");
+}

@@ -100,9 +100,11 @@ struct Inner {
     rng: Rng,
 }
 
+type Hook = Box<dyn FnOnce() + Send>;
+
 /// A handle of a device.
 #[derive(Clone)]
-pub(super) struct Disk(Arc<Mutex<Inner>>);
+pub(super) struct Disk(Arc<Mutex<Inner>>, Arc<Mutex<Option<Hook>>>);
 
 impl Disk {
     pub(super) fn new(blocks: u64) -> Self {
@@ -111,7 +113,8 @@ impl Disk {
 
     pub(super) fn of(blocks: u64, image: Image) -> Self {
         let (events, faults) = (Vec::new(), Faults::default());
-        Self(Arc::new(Mutex::new(Inner { blocks, image, events, faults, rng: Rng::new(7) })))
+        let inner = Inner { blocks, image, events, faults, rng: Rng::new(7) };
+        Self(Arc::new(Mutex::new(inner)), Arc::default())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -132,6 +135,11 @@ impl Disk {
 
     pub(super) fn set_faults(&self, faults: Faults) {
         self.lock().faults = faults;
+    }
+
+    /// Does something while the next flush is under way, after what it makes durable is chosen.
+    pub(super) fn during_flush(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.1.lock().unwrap() = Some(Box::new(hook));
     }
 
     /// A byte rots.
@@ -221,6 +229,11 @@ impl Store for Disk {
             return Err(failed);
         }
         inner.apply(Event::Flush);
+        drop(inner);
+        let hook = self.1.lock().unwrap().take();
+        if let Some(hook) = hook {
+            hook();
+        }
         Ok(())
     }
 }

@@ -99,6 +99,21 @@ fn every_cut_of_a_short_history() {
     assert!(cuts > 60, "{cuts} cuts");
 }
 
+/// A write comes while the region is about to become clean: its bit has to stay, as its new checksum is nowhere.
+#[test]
+fn a_region_that_is_written_while_it_becomes_clean_stays_dirty() {
+    let (disk, summed) = made(4);
+    let summed = std::sync::Arc::new(summed);
+    write(&summed, 0, 1).unwrap();
+    summed.flush(LATER).unwrap();
+    let other = std::sync::Arc::clone(&summed);
+    disk.during_flush(move || write(&other, 0, 2).unwrap());
+    summed.flush(2 * LATER).unwrap();
+    let all = disk.image().cut(u64::MAX);
+    let after = open(&Disk::of(disk.blocks(), all));
+    assert_eq!((after.details().remade_regions, read(&after, 0)), (1, Ok(2)));
+}
+
 /// A device that is made again and again is whole or has no header: none is made over a half of it.
 #[test]
 fn every_cut_while_one_is_made() {
