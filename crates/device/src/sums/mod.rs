@@ -60,7 +60,7 @@ pub struct CacheSums {
     pub regions: u64,
     /// Those that are dirty.
     pub dirty_regions: u64,
-    /// Those that were dirty when the device was opened: their checksums were made anew, or are not known if nothing may be changed.
+    /// Those that were dirty when the device was opened, and whose checksums were made anew.
     pub remade_regions: u64,
     /// Blocks that could not be read then: they are errors until they are written.
     pub unread_blocks: u64,
@@ -68,7 +68,7 @@ pub struct CacheSums {
     pub damaged_bits: u64,
     /// A copy of the header was damaged.
     pub damaged_header: bool,
-    /// Reads that were refused because a block differs from its checksum.
+    /// Reads that were refused because a block differs from its checksum; one that is sent again counts again.
     pub damaged_reads: u64,
     /// Bytes of checksums in memory.
     pub memory_bytes: u64,
@@ -319,7 +319,7 @@ impl<S: Store> Summed<S> {
     pub(crate) fn details(&self) -> CacheSums {
         let state = lock(&self.state);
         CacheSums {
-            dirty_regions: u64_from(state.dirty.len()),
+            dirty_regions: u64_from(state.dirty.len() + self.unknown.len()),
             damaged_reads: state.damaged_reads,
             memory_bytes: state.pages.bytes(),
             ..self.found

@@ -122,7 +122,7 @@ impl<S: Store> Summed<S> {
         let dirty: BTreeSet<u64> =
             (0..layout.regions()).filter(|one| bits.is_dirty(*one)).collect();
         let how = CacheSums {
-            remade_regions: u64_from(dirty.len()),
+            remade_regions: if write { u64_from(dirty.len()) } else { 0 },
             damaged_bits,
             damaged_header: !found.whole,
             ..CacheSums::default()

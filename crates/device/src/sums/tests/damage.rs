@@ -157,5 +157,7 @@ fn a_device_that_may_not_be_changed_is_not() {
     assert_eq!((read(&looked, 5), read(&looked, 1030)), (Ok(4), Err(IoFailed::Error)));
     let scan = looked.scan();
     assert_eq!((scan.unknown, scan.checked, scan.differing), (1024, 100, 1));
+    let details = looked.details();
+    assert_eq!((details.dirty_regions, details.remade_regions), (1, 0));
     assert_eq!(disk.events().len(), events);
 }
