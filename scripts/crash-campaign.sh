@@ -5,7 +5,7 @@
 # pages, head and tail pages, checkpoints, wear levelling and a small write buffer; and one with a
 # buffer that holds half of what is written, append-only isolation, and write-back in the background.
 # As many kills, and 1,000 in the full campaign, hit volumes: half of them in mode `log`, so full that it
-# cleans all the time, the others in the modes `sung` and `han`; a sixth as many more hit one on a zoned SSD, and one of policy `dmz`. `short` is part of `make test`.
+# cleans all the time, the others in the modes `sung` and `han`; a sixth as many more hit one on a zoned SSD, one of policy `dmz`, and one of that with checksums of its cache. `short` is part of `make test`.
 #
 #   scripts/crash-campaign.sh [short|full|KILLS] [SEED]
 set -euo pipefail
@@ -77,5 +77,8 @@ campaign volume-zoned $((volume_kills / 6)) --kind zoned -- --preset femu-zns --
 # Policy dmz on 32 zones of 4 MiB with a cache of 8, which 12 chunks share: it reclaims all the time.
 campaign volume-dmz $((volume_kills / 6)) --kind dmz --span 12288 -- --preset femu-zns --set geometry.pages=16 \
   --set namespace.zone_size=4MiB --size 128MiB
+# The same with checksums of the cache, which openings make anew.
+campaign volume-dmz-sums $((volume_kills / 6)) --kind dmz --cache-checksums --span 12288 -- --preset femu-zns \
+  --set geometry.pages=16 --set namespace.zone_size=4MiB --size 128MiB
 volume sung $((volume_kills / 4))
 volume han $((volume_kills / 4))

@@ -236,6 +236,9 @@ def main() -> None:
         help="what is served; zoned, dmz: a volume on a zoned SSD, whose `create` the arguments are for",
     )
     parser.add_argument("--cache-size", default="40MiB", help="of the regular device; dmz")
+    parser.add_argument(
+        "--cache-checksums", action="store_true", help="of all that the regular device holds; dmz"
+    )
     parser.add_argument("create", nargs="*", help="arguments of its `create`, after `--`")
     parser.add_argument("--span", type=int, default=16384, help="blocks of 4 KiB under load")
     parser.add_argument(
@@ -266,6 +269,7 @@ def main() -> None:
         if options.kind == "dmz":
             create = [*onefold, "create", str(image), "--zoned", "dmz", *beside]
             create += ["--cache-size", options.cache_size]
+            create += ["--cache-checksums"] if options.cache_checksums else []
             subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
         command = [*onefold, "serve", str(image), *beside, "--nbd", f"unix:{socket}"]
         command += ["--journal-range", "5MiB-7MiB"] if beside else []

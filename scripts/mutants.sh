@@ -306,6 +306,15 @@ device|log-uncovered|write_log/recorder.rs|s/while self\.gone < covered\.0\n\s*&
 device|log-overtaken|write_log/recorder.rs|s/while self\.gone < covered\.0\n/if self.gone < covered.0\n/|a flush brings all that it covers into the log
 device|log-untrimmed|volume/backing.rs|s/log\.trimmed\(offset, len\);/let _ = log;/|trims are in the log
 device|log-gap|write_log/recorder.rs|s/inner\.failed = Some\(error\);//|a log that could not be written is not continued
+device|cache-unmarked|sums/mod.rs|s/self\.mark\(regions_of\(&range\)\)\?;//|nothing is written to a region before its dirty bit is durable
+device|cache-mark-lost|sums/clean.rs|s/self\.store\.write_durable\(at, &block\)/self.store.write(at, \&block)/|a dirty bit is durable before the data
+device|cache-cleaned-late|sums/clean.rs|s/if !state\.recent\.contains\(&region\) && /if /|a region that is written while it becomes clean stays dirty
+device|cache-not-stored|sums/clean.rs|s/filter\(put\)/filter(|region| put(region) \|\| true)/|a region without its checksums on the device stays dirty
+device|cache-not-remade|sums/open.rs|s/summed\.remake\(\*region\)\?/u64::from(*region == u64::MAX)/|checksums of dirty regions are made anew
+device|cache-forgiven|sums/clean.rs|s/lock\(&self\.state\)\.failed = true;//|a failed synchronisation fails every later flush
+device|cache-unread|sums/mod.rs|s/if differing\.is_none\(\) \{/if differing < Some(u64::MAX) {/|what differs from its checksum is an error
+device|cache-half-written|sums/mod.rs|s/if read\.is_ok\(\) && cache_sum/if read.is_err() \&\& cache_sum/|what a failed write left is old, new or an error
+device|cache-metadata|dmz/devices.rs|s/cache\.read_unjudged\(at, bytes\)/cache.read(at, bytes)/|metadata that rotted is taken from the other set
 device|replay-outside|volume/replay.rs|s/if end <= bytes \{/if end <= u64::MAX {/|a log that is about more than the target has changes nothing
 serve|worker-panic|nbd/workers.rs|s/queue\.broken = true;//|a connection hears of a thread that panicked
 serve|worker-bell|nbd/workers.rs|s/(queue\.done\.push.*?)\n\s*self\.ring\(&mut queue\);/$1/s|a connection that sleeps hears of what is done
@@ -521,7 +530,7 @@ tests() {
     volume) chosen=(--test crash --test model) ;;
     journal) chosen=(--test journal) ;;
     # Histories on a file take longer than those in memory.
-    device) chosen=(--lib --test volume --test write_log) seeds=60 ;;
+    device) chosen=(--lib --test volume --test write_log --test dmz) seeds=60 ;;
     serve) chosen=(--lib --test all) ;;
     zoned) chosen=(--test zoned) ;;
   esac

@@ -219,3 +219,55 @@ fn zones_that_are_chosen_are_exported_once() {
         Some(2)
     );
 }
+
+/// A cache with checksums tells so itself; what rots in it is found, and stays an error.
+#[test]
+fn a_cache_with_checksums_is_made_told_and_checked() {
+    let folder = Folder::new("dmzsums");
+    let (image, cache) = devices(&folder);
+    let (image, cache) = (text(&image), text(&cache));
+    let on = ["--cache", cache];
+    let make = ["create", image, "--zoned", "dmz", "--cache", cache, "--cache-checksums"];
+    let sized = [&make[..], &["--cache-size", "40MiB"]].concat();
+    let planned = says(&[&sized[..], &["--dry-run"]].concat());
+    assert_eq!((&planned["cache_checksums"], &planned["cache_zones"]), (&true.into(), &8.into()));
+    assert!(!PathBuf::from(cache).exists(), "a dry run leaves nothing behind");
+    // A file that is there has room for one zone less.
+    std::fs::File::create(cache).unwrap().set_len(40 << 20).unwrap();
+    let planned = says(&[&make[..], &["--dry-run"]].concat());
+    assert_eq!(planned["cache_zones"], 7);
+    assert!(std::fs::read(cache).unwrap().iter().all(|byte| *byte == 0));
+    std::fs::remove_file(cache).unwrap();
+    assert_eq!(says(&sized)["cache_zones"], 8);
+    let length = std::fs::metadata(cache).unwrap().len();
+    assert_eq!(length, (40 << 20) + (1 + 1 + 10 + 1) * 4096);
+
+    let info = says(&[&["info", image][..], &on].concat());
+    let sums = &info["cache_checksums"];
+    assert_eq!((&sums["regions"], &sums["dirty_regions"]), (&10.into(), &0.into()));
+    let table = volume(&[&["info", image][..], &on].concat());
+    assert!(message(&table).is_empty(), "{}", message(&table));
+    assert!(String::from_utf8_lossy(&table.stdout).contains("cache with checksums: 0 of 10"));
+    let check = says(&[&["check", image, "--data"][..], &on].concat());
+    let blocks = (40 << 20) / 4096;
+    assert_eq!(check["cache_checksums"]["checked_blocks"], blocks);
+    assert_eq!(check["damaged"], false);
+
+    let mut bytes = std::fs::read(cache).unwrap();
+    bytes[30 << 20] ^= 1;
+    std::fs::write(cache, bytes).unwrap();
+    for more in [&[][..], &["--repair"]] {
+        let check = [&["check", image, "--data", "--format", "json"][..], &on, more].concat();
+        let output = volume(&check);
+        assert_eq!(output.status.code(), Some(4), "{}", message(&output));
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["cache_checksums"]["differing_blocks"], 1);
+    }
+    let refused = volume(&["info", cache]);
+    assert!(message(&refused).contains("regular device of a volume of policy dmz"));
+    let refused = volume(&make);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(message(&refused).contains("holds the cache of a volume of policy dmz"));
+    let alone = volume(&["create", image, "--zoned", "dmz", "--cache-checksums"]);
+    assert!(message(&alone).contains("--cache <FILE>"), "{}", message(&alone));
+}

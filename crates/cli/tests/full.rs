@@ -310,10 +310,21 @@ fn a_volume_goes_on_when_the_host_has_room_again() {
 #[test]
 fn a_zoned_volume_goes_on_when_the_host_of_its_cache_has_room_again() {
     let Some(host) = Host::new("full-dmz", "tmpfs") else { return };
+    goes_on_when_its_cache_has_room_again(&host, &[]);
+}
+
+/// Checksums have their room from the beginning.
+#[test]
+fn a_zoned_volume_with_checksums_goes_on_when_the_host_of_its_cache_has_room_again() {
+    let Some(host) = Host::new("full-dmz-sums", "tmpfs") else { return };
+    goes_on_when_its_cache_has_room_again(&host, &["--cache-checksums"]);
+}
+
+fn goes_on_when_its_cache_has_room_again(host: &Host, options: &[&str]) {
     fs::write(host.ballast(), vec![1; 40 << 20]).unwrap();
     let (zoned, cache) = (host.folder.zoned_image("128MiB"), host.image());
     let made = ["volume", "create", text(&zoned), "--zoned", "dmz", "--cache", text(&cache)];
-    let made = onefold(&[&made[..], &["--cache-size", "96MiB"]].concat());
+    let made = onefold(&[&made[..], &["--cache-size", "96MiB"], options].concat());
     assert!(made.status.success(), "{}", message(&made));
     let serve = || {
         let more = ["--cache", text(&cache)];

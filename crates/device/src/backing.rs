@@ -17,7 +17,7 @@ use onefold_units::IoFailed;
 use onefold_units::convert::index;
 use onefold_volume::Buffer;
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 /// Zeroes written at once where holes cannot be punched.
 const ZEROES: [u8; 16_384] = [0; 16_384];
@@ -205,6 +205,40 @@ impl Backing {
             aligned.copy_from_slice(bytes);
             self.file.write_all_at(aligned, offset)
         })
+    }
+
+    /// As [`Self::write_at`], and what was written is durable when it returns; what was written elsewhere need not be.
+    pub(crate) fn write_durable_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        self.disturb_write(offset, bytes)?;
+        if self.is_misaligned(bytes) {
+            return bounce(bytes.len(), |aligned| {
+                aligned.copy_from_slice(bytes);
+                self.put_durable(offset, aligned)
+            });
+        }
+        self.put_durable(offset, bytes)
+    }
+
+    fn put_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let (mut at, mut left) = (offset, bytes);
+        while !left.is_empty() {
+            let part = [io::IoSlice::new(left)];
+            match rustix::io::pwritev2(&self.file, &part, at, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    at += onefold_units::convert::u64_from(written);
+                    left = &left[written..];
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    self.file.write_all_at(left, at)?;
+                    return self.file.sync_data();
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Major and minor number, if it is a block device.

@@ -23,6 +23,7 @@ pub mod mailbox;
 mod media;
 mod quiet;
 mod ssd;
+mod sums;
 mod volume;
 mod write_log;
 mod zoned;
@@ -32,12 +33,14 @@ pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};
 pub use contents::{Contents, looks_like};
 pub use dmz::{
-    DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions, DmzVolume,
+    DmzCache, DmzChecked, DmzDetails, DmzDevices, DmzError, DmzMade, DmzOpened, DmzOptions,
+    DmzVolume,
 };
 pub use host_room::HostRoom;
 pub use image::{DeviceError, DeviceKind, Image};
 pub use media::{FileMedia, Held};
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
+pub use sums::{CacheScan, CacheSums};
 pub use volume::{
     IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed, VolumeBacking,
     VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize,

@@ -2,14 +2,16 @@
 //! again, checked, repaired.
 
 mod common;
+#[path = "dmz/sums.rs"]
+mod sums;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::{TEXT, with_conventional};
 use onefold_device::{
-    Access, BlockDevice, DmzDevices, DmzError, DmzOptions, DmzVolume, Image, Select, VolumeBacking,
-    ZnsConfig, ZoneAction, ZoneLimits, ZonedDevice,
+    Access, BlockDevice, DmzCache, DmzDevices, DmzError, DmzOptions, DmzVolume, Image, Select,
+    VolumeBacking, ZnsConfig, ZoneAction, ZoneLimits, ZonedDevice,
 };
 use onefold_journal::Setting;
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
@@ -55,6 +57,8 @@ struct Folder {
     config: ZnsConfig,
     /// Beside the zoned device there is a regular one.
     has_cache: bool,
+    /// The cache gets checksums.
+    checksums: bool,
 }
 
 impl Folder {
@@ -67,10 +71,19 @@ impl Folder {
         Self::with(&with_conventional(&config(), 10), 10 * ZONE)
     }
 
+    /// A cache with checksums, and room for these beside its ten zones.
+    fn summed() -> Self {
+        let folder = Self::with(&config(), 10 * ZONE);
+        std::fs::remove_file(folder.path("cache.img")).unwrap();
+        drop(DmzCache::create(&folder.path("cache.img"), 10 * ZONE * BLOCK, true).unwrap());
+        Self { checksums: true, ..folder }
+    }
+
     fn with(config: &ZnsConfig, cache_blocks: u64) -> Self {
         let has_cache = config.conventional.is_none();
-        let this = Self { place: tempfile::tempdir().unwrap(), config: *config, has_cache };
-        drop(Image::create(&this.path("zoned.img"), config, TEXT.to_owned()).unwrap());
+        let (place, config) = (tempfile::tempdir().unwrap(), *config);
+        let this = Self { place, config, has_cache, checksums: false };
+        drop(Image::create(&this.path("zoned.img"), &config, TEXT.to_owned()).unwrap());
         let cache = VolumeBacking::create(&this.path("cache.img"), cache_blocks * BLOCK).unwrap();
         cache.close().unwrap();
         this
@@ -86,13 +99,17 @@ impl Folder {
     }
 
     fn devices(&self) -> DmzDevices {
-        let cache = || VolumeBacking::open(&self.path("cache.img"), true).unwrap();
-        let cache = self.has_cache.then(cache);
+        let cache = self.has_cache.then(|| DmzCache::open(self.cache(), true).unwrap());
         DmzDevices { cache, zoned: VolumeBacking::zoned(self.zoned()) }
     }
 
+    fn cache(&self) -> VolumeBacking {
+        VolumeBacking::open(&self.path("cache.img"), true).unwrap()
+    }
+
     fn make(&self, force: bool) -> Result<(), DmzError> {
-        let devices = self.devices();
+        let cache = self.has_cache.then(|| DmzCache::to_make(self.cache(), self.checksums));
+        let devices = DmzDevices { cache, zoned: VolumeBacking::zoned(self.zoned()) };
         let made = devices.format("test", force).map(drop);
         devices.close().unwrap();
         made
@@ -155,6 +172,11 @@ fn what_was_flushed_is_there_after_the_devices_were_left() {
 #[test]
 fn what_was_flushed_is_there_on_one_device_with_conventional_zones() {
     keeps_what_was_flushed(&Folder::single(), &DmzOptions::default());
+}
+
+#[test]
+fn what_was_flushed_is_there_in_a_cache_with_checksums() {
+    keeps_what_was_flushed(&Folder::summed(), &DmzOptions::default());
 }
 
 /// Five of the twelve chunks have blocks of a journal, which is too large for the cache.
@@ -248,7 +270,7 @@ fn requests_at_any_byte_and_trims() {
 fn what_cannot_carry_a_volume_is_refused() {
     let folder = Folder::new();
     let no_zones = VolumeBacking::create(&folder.path("plain.img"), 1 << 20).unwrap();
-    let cache = VolumeBacking::open(&folder.path("cache.img"), true).unwrap();
+    let cache = DmzCache::to_make(folder.cache(), false);
     let devices = DmzDevices { cache: Some(cache), zoned: no_zones };
     assert!(matches!(devices.format("", false), Err(DmzError::NotZoned)));
     drop(devices);

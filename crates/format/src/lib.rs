@@ -7,6 +7,7 @@
 #![deny(clippy::host_endian_bytes, clippy::big_endian_bytes)]
 
 mod bytes;
+mod cache_sums;
 mod checkpoint;
 mod dmz;
 mod dmz_journal;
@@ -21,6 +22,10 @@ pub mod volume;
 mod write_log;
 mod zone;
 
+pub use cache_sums::{
+    CACHE_BLOCK_BYTES, CACHE_REGION_BLOCKS, CACHE_SUMS_MAGIC, CACHE_SUMS_VERSION, CacheBits,
+    CacheHeader, CacheHeaderError, CacheLayout, cache_sum, decode_cache_sums, encode_cache_sums,
+};
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
 pub use dmz::{
     DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DMZ_BLOCK_ENTRIES, DMZ_JOURNAL_MAP, DMZ_MAGIC, DMZ_VERSION,

@@ -7,7 +7,7 @@ pub(super) const HEAD_BYTES: usize = 17 * 4096;
 const TEXT_BYTES: usize = 4096;
 
 /// Places where formats say what they are: name, offset, bytes there. The first one that fits counts.
-const SIGNATURES: [(&str, usize, &[u8]); 37] = [
+const SIGNATURES: [(&str, usize, &[u8]); 38] = [
     ("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xEF]),
     ("an XFS file system", 0, b"XFSB"),
     ("a btrfs file system", 65_600, b"_BHRfS_M"),
@@ -25,6 +25,7 @@ const SIGNATURES: [(&str, usize, &[u8]); 37] = [
     ("a partition table or a FAT file system", 510, &[0x55, 0xAA]),
     ("an emulated SSD", 0, b"ONEFOLD\0"),
     ("a volume of policy dmz", 0, b"DBZD"),
+    ("the cache of a volume of policy dmz", 0, b"ONEFSUMS"),
     ("a trace in Onefold's format", 0, b"OFTRACE"),
     ("a log of writes", 0, b"rhswfsj\0"),
     ("an SQLite database", 0, b"SQLite format 3\0"),

@@ -2,7 +2,8 @@
 
 use onefold_journal::Setting;
 use onefold_units::PAGE_BYTES;
-use onefold_zoned::{Backing as _, Inspection, JournalMode, Place, inspect};
+use onefold_units::convert::u32_from;
+use onefold_zoned::{Inspection, JournalMode, Place, inspect};
 
 use super::devices::Looked;
 use super::{DmzDevices, DmzError, DmzOptions, DmzVolume};
@@ -47,7 +48,9 @@ impl DmzChecked {
                 block.fill(0);
                 Some(())
             }
-            Place::At { device, block: at, .. } => self.looked.read(device, at, block).ok(),
+            Place::At { device, block: at, .. } => {
+                self.looked.devices.read(u32_from(device), at, block).ok()
+            }
         }
     }
 

@@ -10,8 +10,9 @@ use onefold_zoned::{
     Action, Geometry, JournalMode, Layout, Recovery, Sent, Stats, Stream, WaitReason, ZoneKind,
 };
 
-use super::DmzVolume;
+use super::{DmzCache, DmzVolume};
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
+use crate::sums::CacheSums;
 
 /// Everything that is known of a zoned volume, taken at one moment.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct DmzDetails {
     pub metadata_memory: u64,
     /// A device failed, so it takes no more changes.
     pub frozen: bool,
+    /// What is known of the checksums of the cache; `None` if it has none.
+    pub cache_sums: Option<CacheSums>,
     /// What was counted since the volume was opened.
     pub stats: Stats,
 }
@@ -79,6 +82,7 @@ impl DmzVolume {
             recovery_time: shared.took,
             metadata_memory: volume.metadata_memory(),
             frozen: state.fallen || volume.is_frozen(),
+            cache_sums: shared.devices.cache.as_ref().and_then(DmzCache::sums),
             stats: volume.stats().clone(),
         }
     }
@@ -108,6 +112,7 @@ impl DeviceStats for DmzVolume {
         };
         let reads: u64 = stats.devices.iter().map(|device| device.read_for_copying).sum();
         let waits = WaitReason::ALL.map(|reason| stats.waits(reason));
+        let sums = details.cache_sums.unwrap_or_default();
         let volume = VolumeSnapshot {
             sent_bytes: details.sent_bytes().collect(),
             write_amplification: details.write_amplification(),
@@ -123,6 +128,7 @@ impl DeviceStats for DmzVolume {
                 ("reclaims_failed", reclaims(|all| all.failed)),
                 ("journal_merges", stats.journal_merges),
                 ("journal_demotions", stats.journal_demotions),
+                ("cache_damaged_reads", sums.damaged_reads),
                 ("waits", waits.iter().map(|waits| waits.count).sum()),
             ],
             ..VolumeSnapshot::default()

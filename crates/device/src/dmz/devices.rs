@@ -6,10 +6,11 @@ use onefold_units::convert::{index64, u32_from};
 use onefold_units::{PAGE_BYTES, ZoneId, ZoneState};
 use onefold_volume::{ZoneReport as Zones, ZoneStatus};
 use onefold_zoned::{
-    Backing, Condition, DeviceZones, Geometry, Io, IoFailed, IoKind, Layout, ZoneReport,
+    Backing, Condition, DeviceZones, Geometry, Io, IoFailed, IoKind, Layout, LayoutError,
+    ZoneReport,
 };
 
-use super::DmzError;
+use super::{DmzCache, DmzError};
 use crate::contents::Contents;
 use crate::volume::VolumeBacking;
 
@@ -17,7 +18,7 @@ use crate::volume::VolumeBacking;
 #[derive(Clone)]
 pub struct DmzDevices {
     /// A file or a block device; none beside conventional zones.
-    pub cache: Option<VolumeBacking>,
+    pub cache: Option<DmzCache>,
     /// A device with zones.
     pub zoned: VolumeBacking,
 }
@@ -25,7 +26,7 @@ pub struct DmzDevices {
 impl DmzDevices {
     /// Asks the devices for their zones, and judges whether a volume can lie on them.
     pub(super) fn look(&self) -> Result<Looked, DmzError> {
-        if self.cache.as_ref().is_some_and(|cache| cache.as_zoned().is_some()) {
+        if self.cache.as_ref().is_some_and(DmzCache::is_zoned) {
             return Err(DmzError::ZonedCache);
         }
         let zones = self.zoned.zones().map_err(|_| DmzError::Report)?;
@@ -46,7 +47,7 @@ impl DmzDevices {
         let mut devices = vec![DeviceZones { conventional, sequential: count }];
         match &self.cache {
             Some(_) if conventional > 0 => return Err(DmzError::CacheBeside { conventional }),
-            Some(cache) => devices.insert(0, pieces(cache.blocks(), zone_blocks)?),
+            Some(cache) => devices.insert(0, pieces(cache.blocks(zone_blocks), zone_blocks)?),
             None if conventional == 0 => return Err(DmzError::NoCache),
             None => {}
         }
@@ -54,8 +55,34 @@ impl DmzDevices {
         Ok(Looked { devices: self.clone(), geometry, zones })
     }
 
-    fn device(&self, number: u32) -> &VolumeBacking {
-        self.cache.as_ref().filter(|_| number == 0).unwrap_or(&self.zoned)
+    /// The cache, if that is the device with this number.
+    fn cache(&self, number: u32) -> Option<&DmzCache> {
+        self.cache.as_ref().filter(|_| number == 0)
+    }
+
+    pub(super) fn read(&self, device: u32, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        match self.cache(device) {
+            Some(cache) => cache.read(at, bytes),
+            None => self.zoned.read(at, bytes),
+        }
+    }
+
+    fn write(&self, device: u32, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        match self.cache(device) {
+            Some(cache) => cache.write(at, bytes),
+            None => self.zoned.write(at, bytes),
+        }
+    }
+
+    fn flush(&self, device: u32) -> Result<(), IoFailed> {
+        self.cache(device).map_or_else(|| self.zoned.flush(), DmzCache::flush)
+    }
+
+    fn reset(&self, device: u32, zone: ZoneId) -> Result<(), IoFailed> {
+        match self.cache(device) {
+            Some(_) => Err(IoFailed::Error),
+            None => self.zoned.reset(zone),
+        }
     }
 
     /// Carries out a request of a volume; `bytes` are what it reads or writes.
@@ -65,24 +92,26 @@ impl DmzDevices {
         zone_blocks: u32,
         bytes: &mut [u8],
     ) -> Result<(), IoFailed> {
-        let device = self.device(io.device);
         match io.kind {
-            IoKind::Read => device.read(io.at, bytes),
-            IoKind::Write => device.write(io.at, bytes),
-            IoKind::Flush => device.flush(),
-            IoKind::Reset => device.reset(zone_of(io.at, zone_blocks)),
+            IoKind::Read => self.read(io.device, io.at, bytes),
+            IoKind::Write => self.write(io.device, io.at, bytes),
+            IoKind::Flush => self.flush(io.device),
+            IoKind::Reset => self.reset(io.device, zone_of(io.at, zone_blocks)),
         }
+    }
+
+    /// Where the metadata of a volume that is made will lie, in bytes.
+    pub(super) fn sets(geometry: &Geometry) -> Result<Vec<Range<u64>>, LayoutError> {
+        let layout = Layout::new(geometry, geometry.zones())?;
+        let bytes = u64::from(layout.metadata_blocks) * PAGE_BYTES;
+        let set = |set| layout.set_block(geometry, set) * PAGE_BYTES;
+        Ok((0..2).map(set).map(|at| at..at + bytes).collect())
     }
 
     /// What one of the devices holds, and which.
     pub(super) fn contents(&self, geometry: &Geometry) -> Option<(&'static str, Contents)> {
-        let sets = Layout::new(geometry, geometry.zones()).map(|layout| {
-            let sets = (0..2).map(|set| layout.set_block(geometry, set));
-            let bytes = u64::from(layout.metadata_blocks) * PAGE_BYTES;
-            sets.map(|at| at * PAGE_BYTES..at * PAGE_BYTES + bytes).collect()
-        });
-        let written: Vec<Range<u64>> = sets.unwrap_or_default();
-        let cache = || self.cache.as_ref()?.contents(&written).map(|what| ("cache", what));
+        let (written, zone) = (Self::sets(geometry).unwrap_or_default(), geometry.zone_blocks());
+        let cache = || self.cache.as_ref()?.contents(zone, &written).map(|what| ("cache", what));
         let zoned = || self.zoned.contents(&written).map(|what| ("zoned device", what));
         cache().or_else(zoned)
     }
@@ -122,25 +151,25 @@ pub(super) struct Looked {
 }
 
 impl Backing for Looked {
+    /// What is read here is metadata.
     fn read(&mut self, device: usize, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        let device = u32_from(device);
-        self.devices.device(device).read(at, bytes)
+        match self.devices.cache(u32_from(device)) {
+            Some(cache) => cache.read_unjudged(at, bytes),
+            None => self.devices.zoned.read(at, bytes),
+        }
     }
 
     fn write(&mut self, device: usize, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        let device = u32_from(device);
-        self.devices.device(device).write(at, bytes)
+        self.devices.write(u32_from(device), at, bytes)
     }
 
     fn flush(&mut self, device: usize) -> Result<(), IoFailed> {
-        let device = u32_from(device);
-        self.devices.device(device).flush()
+        self.devices.flush(u32_from(device))
     }
 
     fn reset(&mut self, device: usize, at: u64) -> Result<(), IoFailed> {
-        let device = u32_from(device);
         let zone = zone_of(at, self.geometry.zone_blocks());
-        self.devices.device(device).reset(zone)
+        self.devices.reset(u32_from(device), zone)
     }
 
     fn report(&mut self, _: usize, at: u64) -> Result<ZoneReport, IoFailed> {

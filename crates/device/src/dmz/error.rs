@@ -1,5 +1,6 @@
 //! What can go wrong with a zoned volume.
 
+use onefold_format::CacheHeaderError;
 use onefold_units::PAGE_BYTES;
 use onefold_zoned::{GeometryError, MountError};
 use thiserror::Error;
@@ -92,6 +93,12 @@ pub enum DmzError {
     /// A device could not be opened, asked or closed.
     #[error(transparent)]
     Device(#[from] VolumeError),
+    /// The checksums of the cache cannot be used.
+    #[error(transparent)]
+    Header(#[from] CacheHeaderError),
+    /// The checksums of the cache cannot be read or written.
+    #[error("the checksums of the cache cannot be read or written")]
+    Sums,
     /// What the zones are cannot be asked.
     #[error("the zoned device does not tell about its zones")]
     Report,

@@ -12,6 +12,7 @@
 //! 4. The detector sees every write after the engine took it. It only says which chunk is pinned.
 
 mod block_device;
+mod cache;
 mod check;
 mod details;
 mod devices;
@@ -30,6 +31,7 @@ use crate::driver::{Falls, Fuse, Jobs};
 use state::{Outcome, State};
 use threads::{Job, Threads};
 
+pub use cache::DmzCache;
 pub use check::DmzChecked;
 pub use details::DmzDetails;
 pub use devices::DmzDevices;
@@ -92,7 +94,8 @@ impl Shared {
             if in_order { self.changes.push(job) } else { self.others.push(job) }
         }
         let due = state.due().map(|at| self.start + Duration::from_nanos(at.get()));
-        self.others.wake_at(due);
+        let tidy = self.devices.cache.as_ref().and_then(DmzCache::due);
+        self.others.wake_at(due.into_iter().chain(tidy).min());
         self.progress.notify_all();
     }
 

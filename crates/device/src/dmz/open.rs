@@ -81,6 +81,11 @@ impl DmzDevices {
             return Err(DmzError::Holds { device, what });
         }
         let identity = new_identity(name, geometry.devices())?;
+        if let Some(cache) = &self.cache {
+            // Nothing is changed before it is known that a volume fits.
+            Self::sets(&geometry).map_err(onefold_zoned::MountError::Layout)?;
+            cache.make(geometry.zone_blocks())?;
+        }
         let layout = format(&mut looked, &geometry, &identity)?;
         Ok(DmzMade { geometry, layout, identity })
     }

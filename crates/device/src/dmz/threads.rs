@@ -70,7 +70,12 @@ fn work(shared: &Shared, jobs: &Jobs<Job>) {
     loop {
         match jobs.next() {
             Next::Closed => return,
-            Next::Timeout => shared.turn(&mut shared.state()),
+            Next::Timeout => {
+                if let Some(cache) = &shared.devices.cache {
+                    cache.tidy();
+                }
+                shared.turn(&mut shared.state());
+            }
             Next::Job(Job { io, mut bytes }) => {
                 let result = shared.devices.execute(&io, shared.zone_blocks, &mut bytes);
                 shared.completed(&io, &bytes, result);

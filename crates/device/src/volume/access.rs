@@ -181,6 +181,11 @@ impl DirectFile {
         self.carry_out("write", || self.backing.write_at(offset, bytes))
     }
 
+    /// Writes, and does not return before that is durable.
+    pub(super) fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), IoFailed> {
+        self.carry_out("write", || self.backing.write_durable_at(offset, bytes))
+    }
+
     /// Makes a range read as zeroes.
     pub(super) fn zero(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
         self.carry_out("write zeroes", || self.backing.zero(offset, len))

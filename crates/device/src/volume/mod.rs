@@ -35,6 +35,7 @@ mod scrub;
 mod size;
 mod space;
 mod state;
+mod summed;
 mod unit;
 mod watch;
 mod whole;
@@ -366,8 +367,7 @@ impl Shared {
 }
 
 impl VolumeDevice {
-    /// Ends the volume in good order: the next opening has nothing to recover. Calls after that are answered with
-    /// [`Status::Poisoned`].
+    /// Ends the volume in good order: the next opening has nothing to recover. Later calls are answered with [`Status::Poisoned`].
     ///
     /// # Errors
     /// The backing failed, or took no writes for ten seconds after changes were refused; what was flushed before is safe.

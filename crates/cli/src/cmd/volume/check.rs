@@ -28,7 +28,7 @@ pub(crate) struct Check {
     path: PathBuf,
     #[command(flatten)]
     cache: dmz::Cache,
-    /// Check the checksum of every block of data; with policy dmz, which has none, whether it can be read
+    /// Check the checksum of every block of data; with policy dmz whether it can be read, and checksums of its cache if it has some
     #[arg(long)]
     data: bool,
     /// Recover the volume as serving it would, and write damaged copies of the label anew

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use onefold_device::{DmzChecked, LISTED_MAX};
+use onefold_device::{CacheScan, CacheSums, DmzChecked, LISTED_MAX};
 use onefold_zoned::{Finding, Geometry, owner};
 use serde_json::json;
 
@@ -18,6 +18,8 @@ struct Report {
     lines: Vec<String>,
     /// Blocks read, and those that cannot be.
     data: Option<(u64, u64, Vec<u64>)>,
+    /// Checksums of the cache, if it has some, and what comparing all blocks with them came to.
+    sums: Option<(CacheSums, CacheScan)>,
     repaired: bool,
     lossy: bool,
     is_damaged: bool,
@@ -32,9 +34,13 @@ pub(in super::super) fn check(
     let devices = super::open(path, cache, repair, global)?;
     let mut checked = devices.inspect()?;
     let data = data.then(|| checked.read_all(LISTED_MAX));
+    let cache = devices.cache.as_ref().filter(|_| data.is_some());
+    let sums = cache.and_then(|cache| Some((cache.sums()?, cache.scan()?)));
     let findings = checked.inspection.findings.clone();
     let beyond = findings.iter().any(|finding| !finding.is_repairable());
-    let unreadable = data.as_ref().is_some_and(|(_, failed, _)| *failed > 0);
+    let rotten = |(_, scan): &(CacheSums, CacheScan)| scan.differing + scan.unreadable > 0;
+    let unreadable = data.as_ref().is_some_and(|(_, failed, _)| *failed > 0)
+        || sums.as_ref().is_some_and(rotten);
     let wants = !findings.is_empty() || checked.inspection.has_to_recover();
     let repaired = repair && !beyond && wants;
     if repaired {
@@ -47,6 +53,7 @@ pub(in super::super) fn check(
     let report = Report {
         lines: findings.iter().map(|finding| describe(finding, geometry)).collect(),
         data,
+        sums,
         repaired,
         lossy,
         is_damaged: unreadable || beyond || (!findings.is_empty() && !repaired),
@@ -81,6 +88,14 @@ fn json(path: &Path, checked: &DmzChecked, report: &Report) -> serde_json::Value
         "checked_blocks": read,
         "unreadable_blocks": failed,
         "unreadable": listed,
+        "cache_checksums": report.sums.map(|(sums, scan)| json!({
+            "checked_blocks": scan.checked,
+            "differing_blocks": scan.differing,
+            "unreadable_blocks": scan.unreadable,
+            "unknown_blocks": scan.unknown,
+            "damaged_bits": sums.damaged_bits,
+            "damaged_header": sums.damaged_header,
+        })),
         "repaired": report.repaired,
         "damaged": report.is_damaged,
     })
@@ -117,6 +132,7 @@ fn table(path: &Path, checked: &DmzChecked, report: &Report) -> String {
             _ => format!("{failed} of {read} blocks of data cannot be read: {}", listed.join(", ")),
         });
     }
+    lines.extend(report.sums.iter().flat_map(|(sums, scan)| describe_sums(sums, scan)));
     let verdict = match (report.is_damaged, report.lines.is_empty(), report.lossy) {
         (true, ..) => "damaged",
         (false, true, _) if report.repaired => "clean, and closed now",
@@ -126,6 +142,32 @@ fn table(path: &Path, checked: &DmzChecked, report: &Report) -> String {
     };
     lines.push(verdict.to_owned());
     lines.join("\n") + "\n"
+}
+
+/// What the checksums of the cache say.
+fn describe_sums(sums: &CacheSums, scan: &CacheScan) -> Vec<String> {
+    let mut lines = vec![match scan.differing {
+        0 => format!("{} blocks of the cache have the right checksums", scan.checked),
+        differing => format!(
+            "{differing} of {} blocks of the cache differ from their checksums: they are errors until they are written",
+            scan.checked
+        ),
+    }];
+    if scan.unreadable > 0 {
+        lines.push(format!("{} blocks of the cache cannot be read", scan.unreadable));
+    }
+    if scan.unknown > 0 {
+        let blocks = scan.unknown;
+        lines.push(format!(
+            "the cache was not closed: the checksums of {blocks} blocks are made anew when it is served"
+        ));
+    }
+    if sums.damaged_header || sums.damaged_bits > 0 {
+        lines.push(
+            "a header or dirty bits of the cache were damaged: serving makes them anew".to_owned(),
+        );
+    }
+    lines
 }
 
 fn describe(finding: &Finding, geometry: &Geometry) -> String {

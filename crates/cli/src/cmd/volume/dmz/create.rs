@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::{DmzDevices, DmzMade, VolumeBacking};
+use onefold_device::{DmzCache, DmzDevices, DmzMade, VolumeBacking};
 use onefold_units::PAGE_BYTES;
 use onefold_zoned::ZoneKind;
 use serde_json::json;
@@ -26,6 +26,10 @@ pub(crate) struct CacheToMake {
     /// Make FILE first, of this size, a multiple of the zone size; one that exists is never touched
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size, requires = "cache")]
     cache_size: Option<u64>,
+    /// Keep checksums of all that FILE will hold: what rots there is an error then, and not wrong bytes. The kernel and older builds
+    /// refuse such a volume. They take a thousandth of FILE, which is longer than --cache-size by that
+    #[arg(long, requires = "cache")]
+    cache_checksums: bool,
 }
 
 impl CacheToMake {
@@ -51,23 +55,25 @@ pub(in super::super) fn create(
     how: &Making<'_>,
     global: &Global,
 ) -> Result<ExitCode, CliError> {
-    let file = cache.cache.as_deref();
     let zoned = super::super::open_device(path, !how.dry_run, global)?;
-    let made = make((zoned.clone(), file), cache.cache_size, how, global)?;
-    global.emit(&text(path, file, &made, how.dry_run, global))?;
+    let made = make(zoned.clone(), cache, how, global)?;
+    global.emit(&text(path, cache, &made, how.dry_run, global))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn make(
-    (zoned, file): (VolumeBacking, Option<&Path>),
-    size: Option<u64>,
+    zoned: VolumeBacking,
+    asked: &CacheToMake,
     how: &Making<'_>,
     global: &Global,
 ) -> Result<DmzMade, CliError> {
+    let (file, size, checksums) = (asked.cache.as_deref(), asked.cache_size, asked.cache_checksums);
     let made_here = file.filter(|_| size.is_some());
     let cache = match (file, size) {
-        (Some(file), Some(bytes)) => Some(VolumeBacking::create(file, bytes)?),
-        (Some(file), None) => Some(VolumeBacking::open(file, !how.dry_run)?),
+        (Some(file), Some(bytes)) => Some(DmzCache::create(file, bytes, checksums)?),
+        (Some(file), None) => {
+            Some(DmzCache::to_make(VolumeBacking::open(file, !how.dry_run)?, checksums))
+        }
         (None, _) => None,
     };
     // What was here before is not in the list: it could not be made.
@@ -87,7 +93,7 @@ fn make(
 
 fn text(
     path: &Path,
-    cache: Option<&Path>,
+    asked: &CacheToMake,
     made: &DmzMade,
     dry_run: bool,
     global: &Global,
@@ -97,13 +103,15 @@ fn text(
     let zone = u64::from(geometry.zone_blocks()) * PAGE_BYTES;
     let data = |kind| layout.data_zones(geometry, kind);
     let (caches, sequential) = (data(geometry.random_kind()), data(ZoneKind::Sequential));
-    let cache = cache.map(|cache| cache.display().to_string());
+    let cache = asked.cache.as_deref().map(|cache| cache.display().to_string());
+    let with = if asked.cache_checksums { " with checksums" } else { "" };
     match global.format() {
         Format::Json => {
             let value = json!({
                 "schema": "onefold.volume.create/1",
                 "path": path.display().to_string(),
                 "cache": cache,
+                "cache_checksums": asked.cache_checksums,
                 "dry_run": dry_run,
                 "uuid": render::uuid(&made.identity.uuid),
                 "mode": "dmz",
@@ -126,7 +134,7 @@ fn text(
             render::size(zone),
             cache.map_or_else(
                 || "conventional zones".to_owned(),
-                |cache| format!("cache zones on {cache}")
+                |cache| format!("cache zones on {cache}{with}")
             ),
             layout.reserved,
             render::uuid(&made.identity.uuid),

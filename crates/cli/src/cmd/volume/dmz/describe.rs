@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use onefold_device::DmzDetails;
+use onefold_device::{CacheSums, DmzCache, DmzDetails};
 use onefold_journal::{Class, Found};
 use onefold_units::PAGE_BYTES;
 use onefold_zoned::{Action, Geometry, Inspection, Layout, WaitReason, ZoneKind};
@@ -47,6 +47,22 @@ fn shape(geometry: &Geometry, layout: &Layout) -> Value {
     })
 }
 
+/// The checksums of the cache.
+fn checksums(sums: Option<CacheSums>) -> Value {
+    sums.map_or(Value::Null, |sums| {
+        json!({
+            "regions": sums.regions,
+            "dirty_regions": sums.dirty_regions,
+            "remade_regions": sums.remade_regions,
+            "unread_blocks": sums.unread_blocks,
+            "damaged_bits": sums.damaged_bits,
+            "damaged_header": sums.damaged_header,
+            "damaged_reads": sums.damaged_reads,
+            "memory_bytes": sums.memory_bytes,
+        })
+    })
+}
+
 /// A volume that nobody serves: the keys of `info`, and how they read.
 pub(in super::super) fn info(
     path: &Path,
@@ -60,6 +76,7 @@ pub(in super::super) fn info(
     let mut info = shape(inspection.geometry(), &inspection.layout);
     info["path"] = path.display().to_string().into();
     info["cache"] = cache.map(|cache| cache.display().to_string()).into();
+    info["cache_checksums"] = checksums(devices.cache.as_ref().and_then(DmzCache::sums));
     info["served"] = false.into();
     info["uuid"] = render::uuid(&inspection.identity.uuid).into();
     info["name"] = label(&inspection.identity.label).into();
@@ -149,6 +166,7 @@ pub(super) fn served(details: &DmzDetails) -> Value {
     };
     info["uuid"] = render::uuid(&details.uuid).into();
     info["mapped_chunks"] = details.mapped_chunks.into();
+    info["cache_checksums"] = checksums(details.cache_sums);
     info["name"] = label(&details.label).into();
     info["zones"] = by_kind(&details.zones);
     info["journal"] = served_journal(details);
@@ -204,14 +222,23 @@ pub(in super::super) fn table(info: &Value) -> String {
     });
     let devices: Vec<String> = devices.collect();
     let content = journals::lines(&info["content"]);
+    let sums = &info["cache_checksums"];
+    let with_sums = sums.as_object().map(|_| {
+        let (dirty, damaged) = (&sums["dirty_regions"], &sums["damaged_reads"]);
+        let regions = &sums["regions"];
+        format!(
+            "cache with checksums: {dirty} of {regions} regions dirty, {damaged} damaged reads\n"
+        )
+    });
     format!(
-        "policy dmz: exports {} in {} chunks of {}, {} mapped; {}\n{}{}{}\n",
+        "policy dmz: exports {} in {} chunks of {}, {} mapped; {}\n{}{}{}{}\n",
         size("logical_bytes"),
         count("chunks"),
         size("zone_bytes"),
         count("mapped_chunks"),
         devices.join(", "),
         kinds.collect::<String>(),
+        with_sums.unwrap_or_default(),
         content,
         journal(&info["journal"]),
     )

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use onefold_device::{Access, DmzDevices, VolumeBacking};
+use onefold_device::{Access, DmzCache, DmzDevices, VolumeBacking};
 use onefold_format::DmzRoot;
 use onefold_journal::Found;
 use onefold_volume::{Backing, read_label};
@@ -48,7 +48,8 @@ fn open(
     global: &Global,
 ) -> Result<Below<DmzDevices>, CliError> {
     let zoned = super::open_device(path, write, global)?;
-    let cache = cache.map(|cache| VolumeBacking::open(cache, write)).transpose()?;
+    let open = |cache| DmzCache::open(VolumeBacking::open(cache, write)?, write);
+    let cache = cache.map(open).transpose()?;
     Ok(Below::new(DmzDevices { cache, zoned: zoned.into_inner() }))
 }
 
@@ -93,7 +94,8 @@ fn has_root(backing: &mut VolumeBacking) -> bool {
 pub(super) fn expect_none(path: &Path, backing: &VolumeBacking) -> Result<(), CliError> {
     let mut block = [0; 4096];
     let is_readable = backing.blocks() > 0 && backing.clone().read(0, &mut block).is_ok();
-    if !is_readable || DmzRoot::decode(&block).is_err() {
+    let is_device = is_readable && DmzRoot::decode(&block).is_ok();
+    if !is_device && !DmzCache::is_one(backing) {
         return Ok(());
     }
     let zoned = backing.as_zoned().is_some();

@@ -88,6 +88,19 @@ fn run(
 /// Says how the volume was found.
 fn tell(global: &Global, opened: &DmzOpened) {
     let recovery = &opened.recovery;
+    let sums = opened.device.details().cache_sums.unwrap_or_default();
+    if sums.remade_regions > 0 {
+        global.say(format_args!(
+            "the cache was not closed: the checksums of {} of its {} regions of 4 MiB made anew",
+            sums.remade_regions, sums.regions,
+        ));
+    }
+    if sums.unread_blocks > 0 {
+        global.say(format_args!(
+            "{} of their blocks cannot be read: they are errors until they are written",
+            sums.unread_blocks,
+        ));
+    }
     if recovery.repaired_blocks > 0 || recovery.reset_zones > 0 {
         global.say(format_args!(
             "the volume was not closed: {} blocks of metadata made equal, {} zones reset, in {} ms",
