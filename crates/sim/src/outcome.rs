@@ -104,6 +104,7 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
         read_runs: stats.read_runs,
         clean_read_pages: stats.clean_read,
         clean_wasted_pages: stats.clean_wasted,
+        filled_pages: stats.filled,
         remapped_pages: stats.remapped,
         failed_remaps: stats.failed_remaps,
         journal_copied_pages: stats.journal_copied,

@@ -82,6 +82,8 @@ pub struct Stats {
     pub clean_read: u64,
     /// Blocks the cleaner read but did not move, because they were overwritten meanwhile.
     pub clean_wasted: u64,
+    /// Blocks the cleaner moved to where a batch of the host would be padded: of [`Sent::Cleaning`].
+    pub filled: u64,
     /// Blocks the cleaner moved by remap: neither read nor sent.
     pub remapped: u64,
     /// Remaps that the backing could not do; the blocks are copied then.
@@ -171,6 +173,7 @@ impl Stats {
             read_runs: self.read_runs - earlier.read_runs,
             clean_read: self.clean_read - earlier.clean_read,
             clean_wasted: self.clean_wasted - earlier.clean_wasted,
+            filled: self.filled - earlier.filled,
             remapped: self.remapped - earlier.remapped,
             failed_remaps: self.failed_remaps - earlier.failed_remaps,
             journal_copied: self.journal_copied - earlier.journal_copied,

@@ -32,6 +32,8 @@ pub struct Volume {
     pub clean_read_pages: u64,
     /// Pages the cleaner read and did not move, because they were overwritten meanwhile.
     pub clean_wasted_pages: u64,
+    /// Pages the cleaner moved to where batches of the load would be padded; they are in `cleaning` as well.
+    pub filled_pages: u64,
     /// Pages the cleaner moved by remap: neither read nor sent.
     pub remapped_pages: u64,
     /// Remaps that the device could not do; the pages were copied.

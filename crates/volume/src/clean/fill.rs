@@ -96,6 +96,7 @@ impl Volume {
         if let (Some(bytes), true) = (bytes, self.options.bytes) {
             self.log.batch_mut(id).block_mut(slot).copy_from_slice(bytes);
         }
+        self.stats.filled += 1;
         self.pay_debt();
         Filled::Yes
     }

@@ -3,6 +3,7 @@
 mod cleaning;
 mod family;
 mod full;
+mod padding;
 mod remap;
 mod thin;
 
@@ -112,9 +113,13 @@ impl Rig {
     }
 
     fn of_segments(segment: u32, blocks: u64, logical: u64, options: Options) -> Self {
+        Self::of_units((segment, 1), blocks, logical, options)
+    }
+
+    fn of_units((segment, unit): (u32, u32), blocks: u64, logical: u64, options: Options) -> Self {
         let mut memory =
             Memory { bytes: vec![0xEE; usize::try_from(blocks).unwrap() * BLOCK], remaps: true };
-        format(&mut memory, &label(blocks, logical, segment, 1)).unwrap();
+        format(&mut memory, &label(blocks, logical, segment, unit)).unwrap();
         let (volume, recovery) = mount(&mut memory, blocks, options).unwrap();
         assert_eq!(recovery.batches, 1, "the first checkpoint, {recovery:?}");
         let model = vec![0; usize::try_from(logical).unwrap()];

@@ -184,6 +184,7 @@ fn live(details: &VolumeDetails) -> Value {
             "unflushed_bytes": log.map(|log| bytes(log.blocks_since_flush)),
             "flush_ms": details.flush_time.as_secs_f64() * 1e3,
             "cleaned_segments": stats.cleaned_segments,
+            "filled_bytes": bytes(stats.filled),
             "remapped_bytes": bytes(stats.remapped),
             "failed_remaps": stats.failed_remaps,
             "damaged_segments": stats.damaged_segments,
