@@ -262,10 +262,9 @@ impl Disk {
         if reads { zones.is_offline(zone) } else { !zones.is_writable(zone) }
     }
 
-    /// Whether a block lies in a zone with a write pointer that is elsewhere.
-    pub(crate) fn is_off_pointer(&self, at: u64) -> bool {
-        let Some(zones) = &self.view.zones else { return false };
-        zones.is_sequential_at(at) && !zones.is_next(at)
+    /// Whether a block lies in a zone with a write pointer.
+    pub(crate) fn is_sequential(&self, at: u64) -> bool {
+        is_sequential(&self.view, at)
     }
 
     /// Whether a write there makes more zones active than there may be.
