@@ -403,6 +403,18 @@ impl Disk {
         self.cut(rng, |n, _| if n == lost { Fate::Lost } else { Fate::Whole })
     }
 
+    /// A change is carried out, or fails without that. One that lost power is under way.
+    fn end(&mut self, id: u64) -> Result<(), IoFailed> {
+        match self.tick() {
+            Ok(()) => self.complete(id),
+            Err(why) => {
+                self.changes.retain(|change| self.dead || change.id != id);
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
     fn tick(&mut self) -> Result<(), IoFailed> {
         match &mut self.fuse {
             Some(0) => {
@@ -447,9 +459,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_reset(zone.raw());
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
@@ -457,9 +467,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_finish(zone.raw());
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
@@ -478,9 +486,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_write(at, bytes);
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn flush(&mut self) -> Result<(), IoFailed> {
@@ -496,9 +502,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_trim(at, blocks);
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
@@ -506,9 +510,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_remap(list);
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 }
 
