@@ -70,6 +70,8 @@ pub(crate) struct Disk {
     changes: Vec<Change>,
     next: u64,
     pub(crate) trimmed: Trimmed,
+    /// Of a write to a zone that fails the last block that is written is another one.
+    pub(crate) garbles: bool,
     /// Flushes are reported done and do nothing.
     pub(crate) drops_flushes: bool,
     /// Requests until power fails, for what uses it as a [`Backing`].
@@ -187,6 +189,7 @@ impl Disk {
             changes: Vec::new(),
             next: 0,
             trimmed: Trimmed::Garbage,
+            garbles: false,
             drops_flushes: false,
             fuse: None,
             dead: false,
@@ -304,13 +307,19 @@ impl Disk {
         if is_sequential(&self.view, self.changes[at].at) {
             // Behind what is not durable in its zone.
             match (fate, &mut self.changes[at].what) {
-                (Fate::Whole, _) => self.complete(id),
                 (Fate::Torn, What::Write(blocks)) if blocks.len() > 1 => {
                     blocks.truncate(1 + index64(rng.below(u64_from(blocks.len() - 1))));
-                    self.complete(id);
                 }
-                _ => drop(self.changes.remove(at)),
+                (Fate::Whole, _) => {}
+                _ => return drop(self.changes.remove(at)),
             }
+            if self.garbles
+                && let What::Write(blocks) = &mut self.changes[at].what
+                && let Some(last) = blocks.last_mut()
+            {
+                *last = Rc::new([0x99; BLOCK]);
+            }
+            self.complete(id);
             return;
         }
         let change = self.changes.remove(at);

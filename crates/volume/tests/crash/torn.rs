@@ -23,11 +23,11 @@ fn log(rig: &Rig) -> &Volume {
 }
 
 /// Some work in which one request fails, or none.
-fn work(fail: Option<(u64, Fate)>) -> Rig {
+fn work(fail: Option<(u64, Fate)>, garbles: bool) -> Rig {
     let mut rng = Rng::new(5);
     let mut rig = Rig::new(setup(), 5);
     rig.order = Order::InTurn;
-    rig.fail = fail;
+    (rig.fail, rig.disk.garbles) = (fail, garbles);
     for _ in 0..60 {
         // A flush that fails is final.
         if rig.volume.frozen().is_some() {
@@ -46,12 +46,12 @@ fn work(fail: Option<(u64, Fate)>) -> Rig {
 /// it: each such write took a zone, until hardly one was left.
 #[test]
 fn writes_that_zones_took_in_part_cost_no_zone() {
-    let whole = work(None);
+    let whole = work(None, false);
     let (requests, finishes) = (whole.requests, whole.volume.stats().zone_finishes);
     let (mut resumed, mut roots) = (0, 0);
     for request in 0..requests {
         for fate in [Fate::Lost, Fate::Torn, Fate::Whole] {
-            let mut rig = work(Some((request, fate)));
+            let mut rig = work(Some((request, fate)), false);
             let Some(failed) = rig.failed.filter(|io| io.kind == IoKind::Write) else { continue };
             let stats = rig.volume.stats();
             let what = format!("{failed:?} {fate:?}");
@@ -69,10 +69,25 @@ fn writes_that_zones_took_in_part_cost_no_zone() {
     assert!(resumed > 100 && roots > 3, "{resumed} writes, {roots} of roots");
 }
 
+/// A write pointer that moved over blocks that hold something else: they do not count, and the batch goes to another zone.
+#[test]
+fn what_a_zone_holds_of_a_write_is_compared() {
+    let mut moved = 0;
+    for request in 0..work(None, false).requests {
+        let rig = work(Some((request, Fate::Whole)), true);
+        let Some(failed) = rig.failed.filter(|io| io.kind == IoKind::Write) else { continue };
+        let stats = rig.volume.stats();
+        assert_eq!((stats.resumed_writes, rig.oracle.failed), (0, 0), "{failed:?}");
+        moved += stats.retried_batches;
+        rig.cut_and_reopen(0).unwrap_or_else(|error| panic!("{failed:?}: {error}"));
+    }
+    assert!(moved > 50, "{moved} batches");
+}
+
 /// A zone that an opening could not reset was left alone until the next one, and one that it could not finish stayed active.
 #[test]
 fn errors_of_an_opening_cost_no_zone() {
-    let mut rig = work(None);
+    let mut rig = work(None, false);
     for _ in 0..2 {
         assert!(rig.run(Op::Write { lba: 0, blocks: 150, fua: false }));
     }
