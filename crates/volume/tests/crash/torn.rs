@@ -88,10 +88,16 @@ fn what_a_zone_holds_of_a_write_is_compared() {
 #[test]
 fn errors_of_an_opening_cost_no_zone() {
     let mut rig = work(None, false);
-    for _ in 0..2 {
-        assert!(rig.run(Op::Write { lba: 0, blocks: 150, fua: false }));
+    assert!(rig.run(Op::Write { lba: 0, blocks: 20, fua: false }) && rig.run(Op::Flush));
+    assert!(rig.settle());
+    let free = log(&rig).segment_infos().filter(|info| info.state == "free");
+    let free: Vec<u64> = free.map(|info| u64::from(info.segment.raw())).collect();
+    let mut image = rig.random_cut();
+    // As if their resets had been lost.
+    for zone in &free[..3] {
+        image.zones.as_mut().expect("zones").advance(zone * 64, 5);
     }
-    let (image, oracle) = (rig.random_cut(), rig.oracle);
+    let oracle = rig.oracle;
     let open = |fails| {
         let mut disk = Disk::new(image.clone());
         disk.fails = fails;
