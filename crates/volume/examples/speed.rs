@@ -142,7 +142,9 @@ impl Rig {
                         continue;
                     }
                     IoKind::Flush | IoKind::Trim => Ok(()),
-                    IoKind::Remap | IoKind::Reset | IoKind::Finish => Err(IoFailed::Error),
+                    IoKind::Remap | IoKind::Reset | IoKind::Finish | IoKind::Report => {
+                        Err(IoFailed::Error)
+                    }
                 };
                 self.volume.completed(Nanos::ZERO, io.id, done);
             }

@@ -139,6 +139,7 @@ impl Volume {
         }
         self.fill_padding(id);
         let seq = self.log.send(id);
+        self.log.batch_mut(id).sent_at = self.now;
         let (stream, start) = (self.log.batch(id).stream, self.log.batch(id).start);
         if stream.is_user() && !self.log.batch(id).is_empty() {
             self.flushes.note_host(seq);

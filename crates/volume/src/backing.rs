@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::MountError;
 use crate::io::{Buffer, Io, IoFailed, IoKind, Relocation};
 use crate::log::BLOCK;
-use crate::zones::ZoneReport;
+use crate::zones::{ZoneReport, ZoneStatus};
 
 /// Blocks of one piece, at most: 1 MiB.
 pub(crate) const PIECE_BLOCKS_MAX: u32 = 256;
@@ -63,6 +63,11 @@ pub trait Backing {
         Ok(None)
     }
 
+    /// What the backing says of one zone now.
+    fn zone(&mut self, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
+        Ok(self.zones()?.ok_or(IoFailed::Error)?.status(zone.raw()))
+    }
+
     /// Empties a zone.
     fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
         let _ = zone;
@@ -105,6 +110,10 @@ impl<B: Backing + ?Sized> Backing for &mut B {
         (**self).zones()
     }
 
+    fn zone(&mut self, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
+        (**self).zone(zone)
+    }
+
     fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
         (**self).reset(zone)
     }
@@ -133,6 +142,7 @@ pub fn execute<E: Engine + ?Sized, B: Backing>(
         IoKind::Remap => backing.remap(&volume.relocations(io.id)),
         IoKind::Reset => backing.reset(io.zone()),
         IoKind::Finish => backing.finish(io.zone()),
+        IoKind::Report => backing.zone(io.zone()).map(|zone| volume.zone_reported(io.id, zone)),
     }
 }
 

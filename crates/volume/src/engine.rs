@@ -10,6 +10,7 @@ use crate::memory::Memory;
 use crate::plan::ReadPlan;
 use crate::stats::Stats;
 use crate::volume::{Frozen, Volume};
+use crate::zones::ZoneStatus;
 
 /// The host interface of a volume and the requests to its backing. The calling order is that of [`Volume`], which
 /// describes each call; the other modes keep to the same.
@@ -61,6 +62,10 @@ pub trait Engine: Send {
     fn relocations(&self, id: IoId) -> Vec<Relocation> {
         let _ = id;
         Vec::new()
+    }
+    /// See [`Volume::zone_reported`]; nothing in the modes `sung` and `han`, which know no zones.
+    fn zone_reported(&mut self, id: IoId, status: ZoneStatus) {
+        let _ = (id, status);
     }
     /// See [`Volume::completed`].
     fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>);
@@ -187,6 +192,10 @@ impl Engine for Volume {
 
     fn relocations(&self, id: IoId) -> Vec<Relocation> {
         Self::relocations(self, id)
+    }
+
+    fn zone_reported(&mut self, id: IoId, status: ZoneStatus) {
+        Self::zone_reported(self, id, status);
     }
 
     fn completed(&mut self, now: Nanos, id: IoId, result: Result<(), IoFailed>) {

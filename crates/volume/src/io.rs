@@ -12,7 +12,7 @@ pub struct IoId(pub(crate) u32);
 pub enum IoKind {
     /// Read into the buffer of the request.
     Read,
-    /// Write the buffer of the request.
+    /// Write the buffer of the request. If that fails a part may have been written; the volume may ask for the rest alone then.
     Write,
     /// Make every write that completed before durable.
     Flush,
@@ -28,6 +28,9 @@ pub enum IoKind {
     /// The zone of these blocks, all of it, takes no more writes until it is reset. Durable with the next flush. Only a volume on
     /// zones asks for it, of zones without a write under way. Failing does no harm beyond an active zone.
     Finish,
+    /// Say what the zone of these blocks, all of it, is like now ([`crate::Volume::zone_reported`]). Only a volume on zones asks for it, after
+    /// a write there failed and while nothing is under way in it.
+    Report,
 }
 
 /// Blocks that are to hold what others hold.
@@ -56,7 +59,7 @@ pub struct Io {
 }
 
 impl Io {
-    /// The zone of a [`IoKind::Reset`] or [`IoKind::Finish`], which cover the addresses of one.
+    /// The zone of a [`IoKind::Reset`], [`IoKind::Finish`] or [`IoKind::Report`], which cover the addresses of one.
     #[must_use]
     pub fn zone(&self) -> ZoneId {
         ZoneId::new(self.at.raw() / self.blocks.max(1))

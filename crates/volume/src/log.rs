@@ -166,6 +166,8 @@ pub(crate) struct Batch {
     pub(crate) buffer: Buffer,
     /// When the volume first looked at it: what is written between two looks has the time of the first one.
     pub(crate) opened: Option<Nanos>,
+    /// When it got its number.
+    pub(crate) sent_at: Nanos,
     /// Its write, while that is under way.
     pub(crate) sent: UnderWay,
 }
@@ -317,6 +319,7 @@ impl Log {
             waiters: Vec::new(),
             buffer: Buffer::new(bytes),
             opened: None,
+            sent_at: Nanos::ZERO,
             sent: UnderWay::default(),
         });
         (batch.stream, batch.opened) = (stream, None);
@@ -336,11 +339,8 @@ impl Log {
         let mut batch = self.spare.swap_remove(at);
         batch.records.clear();
         batch.waiters.clear();
-        batch.seq = None;
-        batch.attempt = 0;
-        batch.progress = Progress::Waiting;
-        batch.failing = None;
-        batch.remaps = false;
+        (batch.seq, batch.attempt, batch.failing) = (None, 0, None);
+        (batch.progress, batch.remaps) = (Progress::Waiting, false);
         Some(batch)
     }
 

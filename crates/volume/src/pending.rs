@@ -5,6 +5,7 @@ use onefold_units::{Location, LogSegmentId};
 
 use crate::io::{Buffer, Io, IoId, IoKind};
 use crate::log::{BLOCK, BatchId};
+use crate::zones::ZoneStatus;
 
 /// What a request to the backing is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,10 @@ pub(crate) enum Purpose {
     Scrub,
     /// A copy of the label that was damaged, with its place in the list of what was found.
     ScrubLabel(Option<usize>),
+    /// Where the write pointer is, before a write is sent again that failed (`crate::zones`).
+    Pointer(IoId),
+    /// What lies before the write pointer, likewise.
+    Compare(IoId),
 }
 
 #[derive(Debug)]
@@ -52,13 +57,19 @@ struct Entry {
     io: Io,
     purpose: Purpose,
     buffer: Buffer,
+    /// Blocks of a write that are there already, before those that `io` asks for.
+    skipped: u32,
+    /// What the backing said of a zone.
+    told: Option<ZoneStatus>,
 }
 
 /// A request that ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
+    pub(crate) io: Io,
     pub(crate) purpose: Purpose,
     pub(crate) buffer: Buffer,
+    pub(crate) told: Option<ZoneStatus>,
 }
 
 /// All requests under way.
@@ -97,12 +108,16 @@ impl Pending {
             0 => Buffer::default(),
             bytes => Buffer::new(bytes),
         });
-        self.entries[index(id)] = Some(Entry { io, purpose, buffer });
+        self.entries[index(id)] = Some(Entry { io, purpose, buffer, skipped: 0, told: None });
         IoId(id)
     }
 
     fn of(&self, id: IoId) -> &Entry {
         self.entries[index(id.0)].as_ref().expect("a request that is under way")
+    }
+
+    fn of_mut(&mut self, id: IoId) -> &mut Entry {
+        self.entries[index(id.0)].as_mut().expect("a request that is under way")
     }
 
     pub(crate) fn io(&self, id: IoId) -> Io {
@@ -118,13 +133,33 @@ impl Pending {
     }
 
     pub(crate) fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
-        self.entries[index(id.0)].as_mut().expect("a request that is under way").buffer.bytes_mut()
+        self.of_mut(id).buffer.bytes_mut()
+    }
+
+    /// Blocks of a write that are not asked for any more.
+    pub(crate) fn skipped(&self, id: IoId) -> u32 {
+        self.of(id).skipped
+    }
+
+    /// The first `blocks` of a write are there. Says how many are left.
+    pub(crate) fn skip(&mut self, id: IoId, blocks: u32) -> u32 {
+        let entry = self.of_mut(id);
+        entry.io.at = Location::new(entry.io.at.raw() + blocks);
+        entry.io.blocks -= blocks;
+        entry.skipped += blocks;
+        entry.io.blocks
+    }
+
+    /// What the backing says of the zone of a request.
+    pub(crate) fn tell(&mut self, id: IoId, status: ZoneStatus) {
+        self.of_mut(id).told = Some(status);
     }
 
     pub(crate) fn end(&mut self, id: IoId) -> Ended {
         let entry = self.entries[index(id.0)].take().expect("a request that is under way");
         self.free.push(id.0);
-        Ended { purpose: entry.purpose, buffer: entry.buffer }
+        let Entry { io, purpose, buffer, told, .. } = entry;
+        Ended { io, purpose, buffer, told }
     }
 
     /// Keeps the buffer of a read that ended for the next one: new memory costs more than to read into it.

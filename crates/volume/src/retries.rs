@@ -4,7 +4,7 @@
 //! request, the same request is sent again, unchanged, after a pause that doubles from [`PAUSE_MIN`] to [`PAUSE_MAX`].
 //!
 //! 1. Only requests that come to the same when they are carried out twice are sent again: reads, writes to one place, resets and
-//!    finishes of zones. A write to a sequential zone is among them: the zone refuses it if a part of it was written.
+//!    finishes of zones. Of a write to a sequential zone what is missing is sent (`crate::zones`).
 //! 2. A flush is not: after one that failed nobody knows what the caches below still have (`crate::flush`, invariant 2).
 //! 3. A request that waits here is under way for all others: its place is not given back, and its bytes do not change.
 
@@ -12,6 +12,7 @@ use onefold_units::Nanos;
 
 use crate::io::{Io, IoFailed, IoId, IoKind};
 use crate::pending::Purpose;
+use crate::stall::PATIENCE;
 use crate::volume::Volume;
 
 /// The first pause.
@@ -53,6 +54,8 @@ struct Retry {
     is_write: bool,
     failures: u32,
     failing: Failing,
+    /// Its zone does not take it, however often it is sent.
+    refused: bool,
     /// When it is sent again; `None` while it is under way.
     due: Option<Nanos>,
 }
@@ -61,12 +64,22 @@ struct Retry {
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     list: Vec<Retry>,
+    /// Since when requests fail now and then, and when one did last.
+    spell: Option<(Nanos, Nanos)>,
 }
 
 impl Retries {
     /// Whether nothing fails.
     pub(crate) const fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// A request failed. Since when that goes on: failures that follow each other soon are one spell.
+    fn spell_goes_on(&mut self, now: Nanos) -> Nanos {
+        let lasts = self.spell.filter(|(_, last)| now < *last + PATIENCE);
+        let since = lasts.map_or(now, |(since, _)| since);
+        self.spell = Some((since, now));
+        since
     }
 
     /// A request failed. Whether it is sent again: it is while it failed fewer than `tries` times. `since` says since when its
@@ -80,7 +93,7 @@ impl Retries {
     ) -> bool {
         let at = self.list.iter().position(|retry| retry.id == id).unwrap_or_else(|| {
             let failing = Failing { since: since.unwrap_or(now), why };
-            self.list.push(Retry { id, is_write, failures: 0, failing, due: None });
+            self.list.push(Retry { id, is_write, failures: 0, failing, refused: false, due: None });
             self.list.len() - 1
         });
         let retry = &mut self.list[at];
@@ -94,6 +107,16 @@ impl Retries {
         true
     }
 
+    /// The zone of a write does not take it.
+    pub(crate) fn refuse(&mut self, id: IoId) {
+        self.list.iter_mut().filter(|retry| retry.id == id).for_each(|retry| retry.refused = true);
+    }
+
+    /// Whether the zone of a write did not take it when that was asked last.
+    fn is_refused(&self, id: IoId) -> bool {
+        self.list.iter().any(|retry| retry.id == id && retry.refused)
+    }
+
     /// A request ended.
     pub(crate) fn over(&mut self, id: IoId) {
         self.list.retain(|retry| retry.id != id);
@@ -102,7 +125,7 @@ impl Retries {
     /// The next request that is sent again now.
     pub(crate) fn next(&mut self, now: Nanos) -> Option<IoId> {
         let retry = self.list.iter_mut().find(|retry| retry.due.is_some_and(|due| due <= now))?;
-        retry.due = None;
+        (retry.due, retry.refused) = (None, false);
         Some(retry.id)
     }
 
@@ -120,27 +143,31 @@ impl Retries {
 impl Volume {
     /// Whether a request that failed is sent again before that counts (`crate::retries`).
     pub(crate) fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
-        let Io { kind, at, .. } = self.pending.io(id);
+        let Io { kind, .. } = self.pending.io(id);
         let purpose = self.pending.purpose(id);
+        let refused = self.retries.is_refused(id);
         let tries = match (kind, purpose) {
             _ if self.frozen.is_some() => 1,
-            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _) => 1,
+            // Of the last two, the write that they are about fails.
+            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _)
+            | (_, Purpose::Pointer(_) | Purpose::Compare(_)) => 1,
             // Room may come back, and no other place has more of it.
             (IoKind::Write, _) if why == IoFailed::NoSpace => u32::MAX,
-            (_, Purpose::Batch(batch)) => self.tries_of(batch),
-            (IoKind::Write, _) if self.layout.is_sequential(self.layout.segment_of(at)) => {
-                TRIES_FEW
-            }
+            (_, Purpose::Batch(batch)) => self.tries_of(batch, refused),
+            _ if refused => 1,
             (_, Purpose::FinishAgain(_)) => 1,
             (IoKind::Finish, _) => TRIES_FINISH,
             (_, Purpose::Label | Purpose::LabelReset) => TRIES_SOME,
             _ => TRIES_FEW,
         };
+        let spell = self.retries.spell_goes_on(self.now);
         let mut since = None;
         if let Purpose::Batch(batch) = purpose {
             let batch = self.log.batch_mut(batch);
             self.service.give_up(std::mem::take(&mut batch.sent));
-            let failing = batch.failing.get_or_insert(Failing { since: self.now, why });
+            // It may have waited for others that failed.
+            let failing = Failing { since: spell.max(batch.sent_at), why };
+            let failing = batch.failing.get_or_insert(failing);
             failing.why = why;
             since = Some(failing.since);
         }

@@ -9,7 +9,7 @@
 
 use onefold_format::volume::Root;
 use onefold_units::convert::{index64, low32, narrow, u64_from};
-use onefold_units::{Location, LogSegmentId, ZoneState};
+use onefold_units::{Location, LogSegmentId, ZoneId, ZoneState};
 
 use crate::backing::{Backing, read_block};
 use crate::error::MountError;
@@ -41,6 +41,11 @@ impl RootCursor {
         } else {
             Self::Zone { zone: ROOT_ZONES[0], next: 0, home: ROOT_ZONES[0] }
         }
+    }
+
+    /// Whether roots go to a zone.
+    pub(crate) fn is_in(self, of: ZoneId) -> bool {
+        matches!(self, Self::Zone { zone, .. } if zone == of.raw())
     }
 }
 

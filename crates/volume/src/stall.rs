@@ -3,8 +3,8 @@
 //! Writes that fail are sent again for as long as it takes (`crate::retries`), and what they hold stays in memory. The host does
 //! not wait for ever:
 //!
-//! 1. A volume *stalls* when a write fails for [`PATIENCE`], or at once when the backing says that it is full. It stalls until that
-//!    write is through. So it does when log segments were short for as long, and what would free some
+//! 1. A volume *stalls* when a write fails for [`PATIENCE`], or at once when the backing says that it is full. Where requests failed
+//!    before, that begins when its batch was sent: it may have waited for them. It stalls until that write is through. So it does when log segments were short for as long, and what would free some
 //!    fails, and while pages of the map that cannot be read keep checkpoints from coming (`Volume::step_full_of_runs`).
 //! 2. A volume that stalls answers: whoever waits for a batch or a flush is told that it failed, changes are refused, and so is
 //!    what would have to wait. Reads go on.
@@ -18,7 +18,7 @@ use crate::retries::Failing;
 use crate::volume::Volume;
 
 /// How long a write may fail before the host is told. Longer than what most paths to a drive take to come back.
-const PATIENCE: Nanos = Nanos::new(5_000_000_000);
+pub(crate) const PATIENCE: Nanos = Nanos::new(5_000_000_000);
 
 impl Failing {
     /// Invariant 1.

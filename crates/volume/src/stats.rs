@@ -120,6 +120,8 @@ pub struct Stats {
     pub map_evictions: u64,
     /// Requests to the backing that failed, each time that they did.
     pub failed_requests: u64,
+    /// Times that a part of a write that had failed was found in its zone.
+    pub resumed_writes: u64,
     /// Batches that failed and went elsewhere.
     pub retried_batches: u64,
     /// Blocks whose checksum was wrong.
@@ -192,6 +194,7 @@ impl Stats {
             map_faults: self.map_faults - earlier.map_faults,
             map_evictions: self.map_evictions - earlier.map_evictions,
             failed_requests: self.failed_requests - earlier.failed_requests,
+            resumed_writes: self.resumed_writes - earlier.resumed_writes,
             retried_batches: self.retried_batches - earlier.retried_batches,
             crc_errors: self.crc_errors - earlier.crc_errors,
             scrubs: self.scrubs - earlier.scrubs,

@@ -74,21 +74,22 @@ impl Volume {
     }
 
     /// Times that a batch is tried in its place (invariant 1).
-    pub(crate) fn tries_of(&self, id: BatchId) -> u32 {
+    pub(crate) fn tries_of(&self, id: BatchId, refused: bool) -> u32 {
         let batch = self.log.batch(id);
-        let zoned = self.layout.is_zoned();
         let costly = self.checkpoint.is_running() || batch.stream == Stream::Meta;
         let tries = match self.segments.free_count() {
             _ if !self.has_room_for(id) => return u32::MAX,
-            _ if self.segments.of(batch.segment).state == SegmentState::Suspect => return 1,
             // A zone that takes no more does not take the batch either, however often that is tried.
-            _ if zoned => TRIES_FEW,
+            _ if refused => return 1,
+            _ if self.segments.of(batch.segment).state == SegmentState::Suspect => return 1,
             free if free <= self.reserve() => TRIES_MANY,
             free if free <= self.layout.low() || costly => TRIES_SOME,
             _ => TRIES_FEW,
         };
         // Places before failed as well, and nothing was written since: it is not the place.
-        let (many, doublings) = if zoned { (TRIES_FINISH, 2) } else { (TRIES_MANY, 16) };
+        // A zone that was left has to be finished before the next one is begun, which takes its time.
+        let (many, doublings) =
+            if self.layout.is_zoned() { (TRIES_FINISH, 2) } else { (TRIES_MANY, 16) };
         match u32_from(self.suspects.len()) {
             0 => tries,
             places => tries.max(many << (places - 1).min(doublings)),

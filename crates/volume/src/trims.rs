@@ -67,7 +67,7 @@ impl Trims {
     }
 
     /// A zone could not be reset: that is tried again after a time that doubles.
-    fn again(&mut self, segment: LogSegmentId, now: Nanos) {
+    pub(crate) fn again(&mut self, segment: LogSegmentId, now: Nanos) {
         let known = self.later.iter().position(|(of, ..)| *of == segment);
         let failures = known.map_or(0, |at| self.later.swap_remove(at).2) + 1;
         let doubled = AGAIN_MIN.get() << failures.min(8);

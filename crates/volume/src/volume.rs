@@ -167,7 +167,7 @@ impl Volume {
     pub fn pump(&mut self, now: Nanos) {
         self.now = now;
         while let Some(id) = self.retries.next(now) {
-            self.outbox.push_back(id);
+            self.send_again(id);
         }
         self.step_stall();
         self.send_due();
@@ -242,10 +242,11 @@ impl Volume {
     /// The bytes of a request to the backing: what to write, where it is one.
     #[must_use]
     pub fn buffer(&self, id: IoId) -> &[u8] {
-        match self.pending.purpose(id) {
+        let bytes = match self.pending.purpose(id) {
             Purpose::Batch(batch) => self.log.batch(batch).buffer.bytes(),
             _ => self.pending.buffer(id),
-        }
+        };
+        self.rest_of(id, bytes)
     }
 
     /// Where to put the bytes of a read; empty for data where blocks carry no bytes.
@@ -284,6 +285,13 @@ impl Volume {
             Purpose::CleanData(at) => self.clean_data_over(at, ended.buffer, result),
             Purpose::Scrub => self.scrub_over(&ended.buffer, result),
             Purpose::ScrubLabel(place) => self.scrub_label_over(place, result),
+            Purpose::Pointer(write) => {
+                let told = ended.told.ok_or(IoFailed::Error);
+                self.pointer_over(write, result.and(told));
+            }
+            Purpose::Compare(write) => {
+                self.compare_over(write, &ended.buffer, result.map(|()| ended.io.blocks));
+            }
         }
     }
 

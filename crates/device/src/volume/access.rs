@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use onefold_units::{PAGE_BYTES, ZoneId};
-use onefold_volume::{IoFailed, ZoneReport};
+use onefold_volume::{IoFailed, ZoneReport, ZoneStatus};
 
 use super::disk_zones::DiskZones;
 use super::error::VolumeError;
@@ -216,6 +216,13 @@ impl DirectFile {
         let Some(zones) = &self.zones else { return Ok(None) };
         let mut ask = |reply: &mut BlkZoneReport| kernel::report_zones(self, reply);
         self.judge("zone report", zones.report(&mut ask)).map(Some)
+    }
+
+    /// What the kernel says of one zone now.
+    pub(super) fn zone(&self, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
+        let zones = self.zones.ok_or(IoFailed::Error)?;
+        let mut ask = |reply: &mut BlkZoneReport| kernel::report_zones(self, reply);
+        self.judge("zone report", zones.status(&mut ask, zone))
     }
 
     pub(super) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {

@@ -68,6 +68,19 @@ impl DiskZones {
         (u64::from(zone.raw()) * len, len)
     }
 
+    /// What the kernel says of one zone now.
+    pub(super) fn status(&self, ask: &mut Ask<'_>, zone: ZoneId) -> io::Result<ZoneStatus> {
+        let (start, len) = self.sectors(zone);
+        let mut reply = blank();
+        reply.sector = start;
+        let found = ask(&mut reply)? && reply.nr_zones > 0;
+        let first = reply.zones[0];
+        if !found || (first.start, first.len) != (start, len) {
+            return Err(refused(format!("no zone at sector {start}")));
+        }
+        status_of(&first, reply.flags & HAS_CAPACITY != 0)
+    }
+
     /// What the kernel says of all zones now.
     pub(super) fn report(&self, ask: &mut Ask<'_>) -> io::Result<ZoneReport> {
         let (_, len) = self.sectors(ZoneId::new(0));
@@ -202,6 +215,22 @@ mod tests {
         for count in [most, most + 1, most + 2, 2 * most + 1, 2 * most + 7] {
             let found = report(&zones(count), HAS_CAPACITY).unwrap();
             assert_eq!(u64_from(found.zones.len()), count - 1);
+        }
+    }
+
+    #[test]
+    fn one_zone_is_told_as_in_the_report_of_all() {
+        let zones = zones(300);
+        let mut ask = device(&zones, HAS_CAPACITY);
+        let found = DiskZones::find(&mut ask, (0, 0)).unwrap().expect("zones");
+        let all = found.report(&mut ask).unwrap();
+        for zone in [0, 1, 127, 128, 298] {
+            let one = found.status(&mut ask, ZoneId::new(zone)).unwrap();
+            assert_eq!(one, all.zones[index(zone)]);
+        }
+        for zone in [299, 300] {
+            let error = found.status(&mut ask, ZoneId::new(zone)).unwrap_err().to_string();
+            assert_eq!(error, format!("no zone at sector {}", zone * 4096));
         }
     }
 

@@ -5,9 +5,9 @@ use std::thread::JoinHandle;
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
-use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream};
+use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneStatus};
 
-use super::Shared;
+use super::{Shared, zones};
 use crate::driver::{Fuse, Next};
 
 /// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
@@ -21,6 +21,8 @@ pub(super) struct Job {
     list: Vec<Relocation>,
     /// The stream of a write, for a device that places streams apart.
     stream: u16,
+    /// What the backing said of a zone.
+    told: Option<ZoneStatus>,
 }
 
 impl Job {
@@ -29,9 +31,12 @@ impl Job {
         let len = index(io.blocks) * usize::try_from(PAGE_BYTES).unwrap_or(4096);
         let mut bytes = match io.kind {
             IoKind::Write | IoKind::Read => Buffer::new(len),
-            IoKind::Flush | IoKind::Trim | IoKind::Remap | IoKind::Reset | IoKind::Finish => {
-                Buffer::default()
-            }
+            IoKind::Flush
+            | IoKind::Trim
+            | IoKind::Remap
+            | IoKind::Reset
+            | IoKind::Finish
+            | IoKind::Report => Buffer::default(),
         };
         if io.kind == IoKind::Write {
             bytes.bytes_mut().copy_from_slice(&volume.buffer(io.id)[..len]);
@@ -41,13 +46,16 @@ impl Job {
             _ => Vec::new(),
         };
         let stream = volume.as_log().and_then(|log| log.stream(io.id)).map_or(0, Stream::code);
-        Self { io, bytes, list, stream: stream.into() }
+        Self { io, bytes, list, stream: stream.into(), told: None }
     }
 
-    /// Hands over what was read.
+    /// Hands over what was read, or said of a zone.
     pub(super) fn give_back(&self, volume: &mut dyn Engine) {
         if self.io.kind == IoKind::Read {
             volume.buffer_mut(self.io.id).copy_from_slice(self.bytes.bytes());
+        }
+        if let Some(status) = self.told {
+            volume.zone_reported(self.io.id, status);
         }
     }
 }
@@ -94,5 +102,6 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
         IoKind::Remap => backing.remap(&job.list),
         IoKind::Reset => backing.reset(job.io.zone()),
         IoKind::Finish => backing.finish(job.io.zone()),
+        IoKind::Report => zones::status(backing, job.io.zone()).map(|zone| job.told = Some(zone)),
     }
 }

@@ -154,7 +154,7 @@ impl<K> Ring<K> {
             IoKind::Write => volume.buffer(io.id)[..len].as_ptr().cast_mut(),
             IoKind::Flush | IoKind::Trim => std::ptr::null_mut(),
             // Files cannot remap, so the volume copies; zones are managed by a thread.
-            IoKind::Remap | IoKind::Reset | IoKind::Finish => {
+            IoKind::Remap | IoKind::Reset | IoKind::Finish | IoKind::Report => {
                 return self.end(Origin::Volume(io), Err(IoFailed::Error));
             }
         };
@@ -216,7 +216,9 @@ impl<K> Ring<K> {
             IoKind::Flush => {
                 opcode::Fsync::new(file).flags(io_uring::types::FsyncFlags::DATASYNC).build()
             }
-            IoKind::Remap | IoKind::Reset | IoKind::Finish => unreachable!("`start` refuses it"),
+            IoKind::Remap | IoKind::Reset | IoKind::Finish | IoKind::Report => {
+                unreachable!("`start` refuses it")
+            }
             IoKind::Trim => {
                 let mode =
                     rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
@@ -330,7 +332,9 @@ impl<K> Ring<K> {
             (IoKind::Write, result) => self.file.judge("write", result),
             (IoKind::Flush, result) => self.file.judge("flush", result),
             (IoKind::Trim, result) => self.file.judge("trim", result),
-            (IoKind::Remap | IoKind::Reset | IoKind::Finish, _) => Err(IoFailed::Error),
+            (IoKind::Remap | IoKind::Reset | IoKind::Finish | IoKind::Report, _) => {
+                Err(IoFailed::Error)
+            }
         }
     }
 

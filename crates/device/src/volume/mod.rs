@@ -171,7 +171,7 @@ impl Shared {
         self.tick(state);
         state.volume.pump(state.now);
         while let Some(io) = state.volume.poll_io() {
-            let manages = matches!(io.kind, IoKind::Trim | IoKind::Reset | IoKind::Finish);
+            let manages = !matches!(io.kind, IoKind::Read | IoKind::Write | IoKind::Flush);
             if self.bell.is_none() || (self.thread_manages && manages) {
                 self.jobs.push(Job::new(io, &*state.volume));
             } else {

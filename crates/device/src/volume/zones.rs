@@ -1,9 +1,10 @@
-//! A zoned namespace as the backing of a volume.
+//! Zones as the backing of a volume.
 
 use onefold_units::ZoneId;
 use onefold_units::convert::narrow;
 use onefold_volume::{IoFailed, ZoneReport, ZoneStatus};
 
+use super::backing::VolumeBacking;
 use crate::zoned::{Select, ZoneAction, ZoneInfo, ZonedDevice, ZonedError};
 
 /// Blocks of all zones, those that cannot be written included.
@@ -15,21 +16,32 @@ pub(super) fn blocks(device: &ZonedDevice) -> u64 {
 /// What a volume has to know of the zones.
 pub(super) fn report(device: &ZonedDevice) -> Result<ZoneReport, IoFailed> {
     let shape = device.shape();
-    let status = |info: &ZoneInfo| {
-        if info.conventional {
-            return ZoneStatus::conventional(info.state, info.capacity);
-        }
-        let written = info.write_pointer.map_or(0, |at| narrow(at - info.start));
-        ZoneStatus { conventional: false, state: info.state, written, capacity: info.capacity }
-    };
     let found =
         device.report(ZoneId::new(0), None).map_err(|error| failed("zone report", &error))?;
     Ok(ZoneReport {
         zone_blocks: shape.zone_blocks,
         max_open: shape.limits.max_open,
         max_active: shape.limits.max_active,
-        zones: found.zones.iter().map(status).collect(),
+        zones: found.zones.iter().map(status_of).collect(),
     })
+}
+
+/// What a volume has to know of one zone of its backing.
+pub(super) fn status(backing: &VolumeBacking, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
+    if let Some(file) = backing.as_file() {
+        return file.zone(zone);
+    }
+    let device = backing.as_zoned().ok_or(IoFailed::Error)?;
+    let info = device.zone(zone).map_err(|error| failed("zone report", &error))?;
+    Ok(status_of(&info))
+}
+
+fn status_of(info: &ZoneInfo) -> ZoneStatus {
+    if info.conventional {
+        return ZoneStatus::conventional(info.state, info.capacity);
+    }
+    let written = info.write_pointer.map_or(0, |at| narrow(at - info.start));
+    ZoneStatus { conventional: false, state: info.state, written, capacity: info.capacity }
 }
 
 pub(super) fn reset(device: &ZonedDevice, zone: ZoneId) -> Result<(), IoFailed> {

@@ -233,6 +233,15 @@ impl ZonedDevice {
         self.shared.run(|zns| zns.report(first, state, max, true))
     }
 
+    /// Reports one zone.
+    ///
+    /// # Errors
+    /// As [`Zns::report`].
+    pub fn zone(&self, zone: ZoneId) -> Result<ZoneInfo, ZonedError> {
+        let found = self.shared.run(|zns| zns.report(zone, None, 1, true))?;
+        found.zones.into_iter().next().ok_or(ZonedError::Poisoned)
+    }
+
     /// Everything that is known of the device; `None` once it is closed.
     #[must_use]
     pub fn details(&self) -> Option<ZonedDetails> {

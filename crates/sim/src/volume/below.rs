@@ -85,6 +85,10 @@ impl Below {
                 return self.manage(now, io.zone(), ZoneAction::Reset);
             }
             IoKind::Finish => return self.manage(now, io.zone(), ZoneAction::Finish),
+            IoKind::Report => {
+                let told = self.zone(io.zone()).map(|zone| volume.zone_reported(io.id, zone));
+                return Answer { at: now, delay: Delay::None, failed: told.is_err() };
+            }
         };
         let answer = self.submit(now, (op, stream.into()), at, io.blocks.into());
         answer.unwrap_or(Answer { at: now, delay: Delay::None, failed: true })

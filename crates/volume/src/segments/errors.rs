@@ -26,6 +26,14 @@ impl Segments {
         *strikes = strikes.saturating_sub(1);
     }
 
+    /// Free zones that could not be reset: they are free when that is done ([`Segments::freed`]).
+    pub(crate) fn keep_back(&mut self, ids: &[LogSegmentId]) {
+        for id in ids {
+            self.of_mut(*id).state = SegmentState::Prefree;
+        }
+        self.count_free();
+    }
+
     /// Whether a write failed in some log segment, which was not given back since.
     pub(crate) fn any_failed(&self) -> bool {
         self.leaves && self.table.iter().any(|segment| segment.errors.failed)

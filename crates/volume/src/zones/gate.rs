@@ -174,11 +174,12 @@ impl Volume {
         self.ask(IoKind::Finish, purpose, at, self.layout.geometry().zone_blocks);
     }
 
-    /// Has zones finished of which that failed before. The volume goes on meanwhile: most of them can only be read, which is as good.
+    /// Has zones finished of which that failed before. The volume goes on meanwhile: most of them can only be read, which is as good. One whose
+    /// blocks are being moved is not left out: what they move to may be a zone that waits for it.
     fn finish_again(&mut self) {
         for at in 0..self.finishes.later.len() {
             let (segment, due, failures) = self.finishes.later[at];
-            if due.is_some_and(|due| due <= self.now) && self.segments.of(segment).pins == 0 {
+            if due.is_some_and(|due| due <= self.now) {
                 self.finishes.later[at] = (segment, None, failures);
                 // Nobody gives it back meanwhile.
                 self.segments.pin(segment);
@@ -211,9 +212,7 @@ impl Volume {
 
     /// When a zone that could not be finished is tried next.
     pub(crate) fn finish_deadline(&self) -> Option<Nanos> {
-        let later = self.finishes.later.iter();
-        let rests = |segment: &LogSegmentId| self.segments.of(*segment).pins == 0;
-        let due = later.filter(|(segment, ..)| rests(segment)).filter_map(|(_, due, _)| *due).min();
+        let due = self.finishes.later.iter().filter_map(|(_, due, _)| *due).min();
         due.filter(|_| self.frozen.is_none())
     }
 

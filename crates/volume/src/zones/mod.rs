@@ -2,7 +2,8 @@
 //!
 //! A log segment is a zone, so a zone in use is written from start to end by one stream, and reset as a whole.
 //!
-//! 1. A write begins at the write pointer of its zone: batches of one zone are written one after the other. A batch takes the rest of
+//! 1. A write begins at the write pointer of its zone: batches of one zone are written one after the other. One that fails is sent again
+//!    from there on (`pointer`). A batch takes the rest of
 //!    its zone where that is too small for another one, so a zone is full when its stream leaves it; one that is left
 //!    before, after a failed write, is finished.
 //! 2. A zone is free when it is empty: it is reset when the checkpoint that frees it counts, and taken after that.
@@ -21,6 +22,7 @@ mod gate;
 mod labels;
 mod map;
 mod open;
+mod pointer;
 mod report;
 
 pub use error::ZoneError;

@@ -10,7 +10,7 @@ use crate::config::{CleanMove, Options, OptionsError};
 use crate::error::MountError;
 use crate::io::IoFailed;
 use crate::journal::JournalStreams;
-use crate::layout::{LABEL_ZONES, Layout};
+use crate::layout::Layout;
 use crate::replay::Candidate;
 use crate::volume::Volume;
 
@@ -155,7 +155,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Finishes zones that nobody goes on writing, and resets those that are free.
+    /// Finishes zones that nobody goes on writing, and resets those that are free. Where that fails it is tried again while the volume runs: an
+    /// error here costs no zone.
     pub(crate) fn tidy_zones<B: Backing>(&mut self, backing: &mut B, report: &ZoneReport) {
         let mut stuck = Vec::new();
         for (zone, status) in report.iter() {
@@ -163,15 +164,22 @@ impl Volume {
             if id.raw() >= self.layout.segments() {
                 break;
             }
-            let done = match self.segments.of(id).state {
-                SegmentState::Free if status.has_to_be_reset() => backing.reset(zone),
-                SegmentState::Fixed if !LABEL_ZONES.contains(&zone.raw()) => Ok(()),
-                // One that cannot be finished can only be read.
-                _ if status.state.is_active() => backing.finish(zone).or(Ok(())),
-                _ => Ok(()),
-            };
-            stuck.extend(done.err().map(|_: IoFailed| id));
+            match self.segments.of(id).state {
+                SegmentState::Free if status.has_to_be_reset() => {
+                    stuck.extend(backing.reset(zone).err().map(|_: IoFailed| id));
+                }
+                SegmentState::Fixed if self.roots.is_in(zone) => {}
+                // The other zone of roots as well: one that was left half full may not have been finished before a power cut.
+                _ if status.state.is_active() => {
+                    let result = backing.finish(zone);
+                    self.note_finish(id, result);
+                }
+                _ => {}
+            }
         }
-        self.segments.leave(&stuck);
+        self.segments.keep_back(&stuck);
+        for id in stuck {
+            self.trims.again(id, self.now);
+        }
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Disk {
     changes: Vec<Change>,
     next: u64,
     pub(crate) trimmed: Trimmed,
+    /// Of a write to a zone that fails the last block that is written is another one.
+    pub(crate) garbles: bool,
     /// Flushes are reported done and do nothing.
     pub(crate) drops_flushes: bool,
     /// Requests until power fails, for what uses it as a [`Backing`].
@@ -187,6 +189,7 @@ impl Disk {
             changes: Vec::new(),
             next: 0,
             trimmed: Trimmed::Garbage,
+            garbles: false,
             drops_flushes: false,
             fuse: None,
             dead: false,
@@ -262,10 +265,9 @@ impl Disk {
         if reads { zones.is_offline(zone) } else { !zones.is_writable(zone) }
     }
 
-    /// Whether a block lies in a zone with a write pointer that is elsewhere.
-    pub(crate) fn is_off_pointer(&self, at: u64) -> bool {
-        let Some(zones) = &self.view.zones else { return false };
-        zones.is_sequential_at(at) && !zones.is_next(at)
+    /// Whether a block lies in a zone with a write pointer.
+    pub(crate) fn is_sequential(&self, at: u64) -> bool {
+        is_sequential(&self.view, at)
     }
 
     /// Whether a write there makes more zones active than there may be.
@@ -305,13 +307,19 @@ impl Disk {
         if is_sequential(&self.view, self.changes[at].at) {
             // Behind what is not durable in its zone.
             match (fate, &mut self.changes[at].what) {
-                (Fate::Whole, _) => self.complete(id),
                 (Fate::Torn, What::Write(blocks)) if blocks.len() > 1 => {
                     blocks.truncate(1 + index64(rng.below(u64_from(blocks.len() - 1))));
-                    self.complete(id);
                 }
-                _ => drop(self.changes.remove(at)),
+                (Fate::Whole, _) => {}
+                _ => return drop(self.changes.remove(at)),
             }
+            if self.garbles
+                && let What::Write(blocks) = &mut self.changes[at].what
+                && let Some(last) = blocks.last_mut()
+            {
+                *last = Rc::new([0x99; BLOCK]);
+            }
+            self.complete(id);
             return;
         }
         let change = self.changes.remove(at);
@@ -404,6 +412,18 @@ impl Disk {
         self.cut(rng, |n, _| if n == lost { Fate::Lost } else { Fate::Whole })
     }
 
+    /// A change is carried out, or fails without that. One that lost power is under way.
+    fn end(&mut self, id: u64) -> Result<(), IoFailed> {
+        match self.tick() {
+            Ok(()) => self.complete(id),
+            Err(why) => {
+                self.changes.retain(|change| self.dead || change.id != id);
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
     fn tick(&mut self) -> Result<(), IoFailed> {
         match &mut self.fuse {
             Some(0) => {
@@ -448,9 +468,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_reset(zone.raw());
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
@@ -458,9 +476,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_finish(zone.raw());
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
@@ -479,9 +495,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_write(at, bytes);
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn flush(&mut self) -> Result<(), IoFailed> {
@@ -497,9 +511,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_trim(at, blocks);
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 
     fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
@@ -507,9 +519,7 @@ impl Backing for Disk {
             return Err(IoFailed::Error);
         }
         let id = self.begin_remap(list);
-        self.tick()?;
-        self.complete(id);
-        Ok(())
+        self.end(id)
     }
 }
 

@@ -72,7 +72,9 @@ fn assert_reaction(rig: &Rig, refusal: Option<Refusal>) {
     match kind {
         IoKind::Flush => assert_eq!(frozen, Some(Frozen::Flush)),
         IoKind::Write => assert_eq!(frozen, None, "it is written again, or elsewhere"),
-        IoKind::Read | IoKind::Trim | IoKind::Reset | IoKind::Finish => assert_eq!(frozen, None),
+        IoKind::Read | IoKind::Trim | IoKind::Reset | IoKind::Finish | IoKind::Report => {
+            assert_eq!(frozen, None);
+        }
         IoKind::Remap => {
             assert_eq!(frozen, None, "the cleaner copies instead");
             assert_eq!(rig.volume.stats().failed_remaps, 1);

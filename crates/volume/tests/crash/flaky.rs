@@ -108,14 +108,6 @@ fn endure(rig: &mut Rig, rng: &mut Rng, weather: Weather, snapshots: bool) {
 fn recover(mut rig: Rig, rng: &mut Rng) -> Rig {
     rig.weather = Weather::CALM;
     rig.pass(RECOVERED);
-    if rig.setup.zones.is_some()
-        && (rig.volume.stalled().is_some() || rig.volume.frozen().is_some())
-    {
-        // Each write that was torn took a zone, until none was left (docs/faults.md).
-        let setup = rig.setup;
-        rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
-        rig.pass(RECOVERED);
-    }
     assert_eq!(
         (rig.volume.stalled(), rig.volume.frozen()),
         (None, None),

@@ -29,6 +29,7 @@ mod setup;
 mod spoil;
 mod stamp;
 mod states;
+mod torn;
 mod weather;
 mod zoned;
 mod zones;

@@ -1,14 +1,14 @@
 //! A volume on a backing that answers in any order, beside the oracle.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use onefold_format::checksum;
 use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, Nanos, Rng, ZoneState};
 use onefold_volume::{
-    Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, Miscount, MountError,
-    Range, ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
+    Backing, Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, Miscount,
+    MountError, Range, ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
 };
 
 use crate::disk::{Disk, Fate};
@@ -130,8 +130,8 @@ pub(crate) struct Rig {
     pub(crate) weather: Weather,
     /// The last one that failed.
     pub(crate) failed: Option<Io>,
-    /// Where writes to zones failed: they may be tried there again.
-    failed_at: BTreeSet<u64>,
+    /// Writes to sequential zones that failed, by the block behind them: what is sent of them once more is the same.
+    torn: BTreeMap<u64, (Io, Vec<u32>)>,
     /// Times that a zone could not be finished in bad weather.
     unfinished: u32,
     /// A resize is under way.
@@ -199,7 +199,7 @@ impl Rig {
             bad: None,
             weather: Weather::CALM,
             failed: None,
-            failed_at: BTreeSet::new(),
+            torn: BTreeMap::new(),
             unfinished: 0,
             resizing: false,
             discards: None,
@@ -479,18 +479,18 @@ impl Rig {
         self.assert_alone(&io);
         let at = u64::from(io.at.raw());
         assert!(at + u64::from(io.blocks) <= self.setup.file_blocks, "{io:?} leaves the backing");
-        let refused = io.kind != IoKind::Flush && self.disk.refuses(at, io.kind == IoKind::Read)
-            || io.kind == IoKind::Write && (self.is_off_pointer(at) || self.exceeds(at));
+        let refused = self.refuses(&io) || io.kind == IoKind::Write && self.exceeds(at);
         let mut flying =
             Flying { io, change: None, covered: Vec::new(), sum: 0, sources: Vec::new(), refused };
         match io.kind {
-            IoKind::Read => {}
             // Its zone failed; that is told when it is answered.
             _ if refused => {}
+            IoKind::Read | IoKind::Report => {}
             IoKind::Write => {
                 let bytes = &self.volume.buffer(io.id)[..index64(io.blocks.into()) * BLOCK];
                 self.oracle.sent(at, bytes, &self.disk);
                 flying.sum = checksum(bytes);
+                self.assert_same(&io, bytes);
                 let change = self.disk.begin_write(at, bytes);
                 if let Some(roots) = &mut self.roots {
                     roots.sent(at, bytes, change, &self.disk);
@@ -499,7 +499,10 @@ impl Rig {
             }
             IoKind::Flush => flying.covered = self.disk.begin_flush(),
             IoKind::Trim => flying.change = Some(self.disk.begin_trim(at, io.blocks.into())),
-            IoKind::Reset => flying.change = Some(self.disk.begin_reset(io.zone().raw())),
+            IoKind::Reset => {
+                self.torn.retain(|_, (torn, _)| !overlap(&io, torn.at, torn.blocks));
+                flying.change = Some(self.disk.begin_reset(io.zone().raw()));
+            }
             IoKind::Finish => flying.change = Some(self.disk.begin_finish(io.zone().raw())),
             IoKind::Remap => {
                 flying.sources = self.volume.relocations(io.id);
@@ -599,8 +602,8 @@ impl Rig {
                 }
                 self.unfinished +=
                     u32::from(flying.io.kind == IoKind::Finish && self.weather.others > 0);
-                if flying.io.kind == IoKind::Write {
-                    self.failed_at.insert(flying.io.at.raw().into());
+                if flying.io.kind == IoKind::Write && flying.change.is_some() {
+                    self.note_torn(&flying.io);
                 }
                 Err(why)
             }
@@ -613,9 +616,32 @@ impl Rig {
         self.unfinished > 0 && self.disk.exceeds(at)
     }
 
-    /// Whether a zone refuses a write that is tried once more, because a part of it was written.
-    fn is_off_pointer(&self, at: u64) -> bool {
-        self.failed_at.contains(&at) && self.disk.is_off_pointer(at)
+    /// A write to a sequential zone failed: whatever a part of it did, it may be sent again from some block on.
+    fn note_torn(&mut self, io: &Io) {
+        if self.disk.is_sequential(io.at.raw().into()) {
+            let end = u64::from(io.at.raw() + io.blocks);
+            let blocks = self.volume.buffer(io.id).chunks(BLOCK).take(index64(io.blocks.into()));
+            self.torn.insert(end, (*io, blocks.map(checksum).collect()));
+        }
+    }
+
+    /// A write that failed in a zone is sent again with the same bytes, from the write pointer on.
+    fn assert_same(&self, io: &Io, bytes: &[u8]) {
+        let end = u64::from(io.at.raw() + io.blocks);
+        let Some((old, sums)) = self.torn.get(&end).filter(|(old, _)| old.id == io.id) else {
+            return;
+        };
+        let rest = sums.iter().skip(index64((io.at.raw() - old.at.raw()).into()));
+        assert!(
+            rest.copied().eq(bytes.chunks(BLOCK).map(checksum)),
+            "{io:?} changed since {old:?}"
+        );
+    }
+
+    /// Whether a zone refuses a request, because it failed. What it is like it says nevertheless.
+    fn refuses(&self, io: &Io) -> bool {
+        let asks = matches!(io.kind, IoKind::Flush | IoKind::Report);
+        !asks && self.disk.refuses(io.at.raw().into(), io.kind == IoKind::Read)
     }
 
     /// How a request fails, if it does.
@@ -625,8 +651,7 @@ impl Rig {
             self.bad = Some((io.kind, io.at, self.fail_again));
             return Some((fate, IoFailed::Error));
         }
-        let (at, reads) = (u64::from(io.at.raw()), io.kind == IoKind::Read);
-        if io.kind != IoKind::Flush && self.disk.refuses(at, reads) {
+        if self.refuses(io) {
             return Some((Fate::Lost, IoFailed::Error));
         }
         if let Some((kind, at, times)) = &mut self.bad
@@ -662,6 +687,10 @@ impl Rig {
                 if let Some(roots) = &mut self.roots {
                     roots.flushed(&flying.covered);
                 }
+            }
+            (IoKind::Report, _) => {
+                let status = self.disk.zone(flying.io.zone()).expect("a zone");
+                self.volume.zone_reported(flying.io.id, status);
             }
             (_, Some(change)) => self.disk.complete(change),
             (_, None) => unreachable!("each has a change"),

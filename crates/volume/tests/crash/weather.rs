@@ -12,7 +12,7 @@ pub(crate) struct Weather {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) flushes: u64,
-    /// Trims, remaps, resets and finishes.
+    /// Trims, remaps, resets, finishes and reports of zones.
     pub(crate) others: u64,
     /// Writes fail because the backing is full.
     pub(crate) full: bool,
@@ -43,7 +43,9 @@ impl Weather {
             IoKind::Read => self.reads,
             IoKind::Write => self.writes,
             IoKind::Flush => self.flushes,
-            IoKind::Trim | IoKind::Remap | IoKind::Reset | IoKind::Finish => self.others,
+            IoKind::Trim | IoKind::Remap | IoKind::Reset | IoKind::Finish | IoKind::Report => {
+                self.others
+            }
         };
         if share == 0 || rng.below(1000) >= share {
             return None;

@@ -102,14 +102,6 @@ impl Zones {
         self.active() + more + opening > index(self.setup.limit.unwrap_or(u32::MAX))
     }
 
-    /// Whether a zone takes a write there.
-    pub(crate) fn is_next(&self, at: u64) -> bool {
-        let zone = self.zone_of(at);
-        let state = self.state(zone);
-        let written = u64::from(self.list[index(zone)].written);
-        (state.is_active() || state == ZoneState::Empty) && at - self.blocks(zone).start == written
-    }
-
     pub(crate) fn advance(&mut self, at: u64, blocks: u64) {
         let zone = self.zone_of(at);
         let end = at + blocks - self.blocks(zone).start;
