@@ -105,6 +105,7 @@ impl Volume {
     pub(crate) fn suspect(&mut self, stream: Stream, segment: LogSegmentId) {
         if self.segments.of(segment).state != SegmentState::Suspect {
             self.strike(segment);
+            self.let_go_of_zones();
             self.segments.set_aside(segment);
             self.leave_for_good(segment);
         }

@@ -241,6 +241,11 @@ impl Volume {
         self.resizing.outcome.take()
     }
 
+    /// Whether a resize waits for room for one more active zone.
+    pub(crate) fn is_making_room(&self) -> bool {
+        self.resizing.work.as_ref().is_some_and(|work| work.phase == Phase::Room)
+    }
+
     /// Whether a resize is under way.
     pub(crate) const fn is_resizing(&self) -> bool {
         self.resizing.work.is_some()
@@ -294,9 +299,10 @@ impl Volume {
             Phase::Clear { at, discard } => self.clear_tail(work.slot, at, discard)?,
             Phase::Forget => self.forget_tail(work.slot, work.blocks)?,
             Phase::Evacuate => self.evacuate()?,
-            Phase::Checkpoint { number } if self.checkpoint.committed() >= number => {
+            Phase::Checkpoint { number } if self.checkpoint.committed() >= number => Phase::Room,
+            Phase::Room if !self.holds_zones() => {
                 self.hold_zones();
-                Phase::Room
+                return Ok(Some(work));
             }
             // `crate::scrub`, invariant 4.
             Phase::Room if self.has_spare_zone() && !self.scrub.holds_copies() => {

@@ -50,9 +50,26 @@ impl Volume {
         held || finishing || self.log.active().iter().any(before)
     }
 
-    /// Makes room for one more active zone: a stream leaves its zone, and none is begun until [`Volume::release_zones`].
+    /// Whether no zone is begun, or none has to be kept from that.
+    pub(crate) const fn holds_zones(&self) -> bool {
+        !self.layout.is_zoned() || self.finishes.held.is_some()
+    }
+
+    /// A write failed: its batch begins another zone, which would wait for the label, and the label for that zone.
+    pub(crate) fn let_go_of_zones(&mut self) {
+        if self.is_making_room() {
+            self.finishes.held = None;
+        }
+    }
+
+    /// Makes room for one more active zone: a stream leaves its zone, and none is begun until [`Volume::release_zones`]. Not while a batch
+    /// waits for one that it is to begin.
     pub(crate) fn hold_zones(&mut self) {
-        if self.layout.is_zoned() {
+        let waits = |id: &BatchId| {
+            let batch = self.log.batch(*id);
+            batch.seq.is_some() && batch.progress == Progress::Waiting
+        };
+        if self.layout.is_zoned() && !self.log.active().iter().any(waits) {
             self.finishes.held = Some(self.segments.next_epoch());
             self.leave_segment(Stream::User);
         }
