@@ -398,7 +398,7 @@ volume|zone-unreset-free|trims.rs|s/if zoned \|\| !blocked => return/if !blocked
 volume|root-zone-same|roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
 volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.segment_blocks\(\)\)//|a full log segment is not listed as open
 volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
-volume|frozen-held|zones/gate.rs|s/self\.release\(&mut waiters, true\);//|a write beside a resize that fails is answered
+volume|frozen-held|zones/gate.rs|s/self\.release\(&mut waiters, Err\(IoFailed::Error\)\);//|a write beside a resize that fails is answered
 volume|frozen-wakes|volume.rs|s/\.filter\(\|_\| self\.frozen\.is_none\(\)\)//|a frozen volume is not called again and again
 volume|finish-once|zones/gate.rs|s/if !matches!\(purpose, Purpose::Finish\(_\) \| Purpose::LabelFinish\)/if at.raw() < u32::MAX || !matches!(purpose, Purpose::Finish(_) | Purpose::LabelFinish)/|a zone that could not be finished is finished again
 volume|copy-unchecked|host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
@@ -423,6 +423,13 @@ volume|doubt-volatile|checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtfu
 volume|doubt-early|doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
 volume|unread-kept|family/delete.rs|s/kin\.unread = false;/let _ = \&kin;/|what a deleted member has alone is freed when it can be read again
 volume|held-unanswered|append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
+volume|fill-damaged|clean/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host
+volume|fill-shared|clean/fill.rs|s/if !takes \|\| !self\.family\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
+volume|fill-journal|clean/fill.rs|s/matches!\(batch\.stream, Stream::User \| Stream::Hot\)/batch.stream.is_user()/|log segments of journals have nothing else
+volume|fill-unwalked|../../format/src/volume/batch.rs|s/RecordList::Data\(list\) => \(list, &self\.moved\),/RecordList::Data(list) => (list, \&[]),/|blocks that fill padding are found when they have to move again
+volume|fill-for-ever|clean/fill.rs|s/pads && !short && !leaves && !self\.is_behind\(\)/pads/|the host does not wait for blocks that wait for padding
+volume|label-circle|zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
+volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request

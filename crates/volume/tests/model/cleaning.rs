@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal, Sent, Trim};
+use onefold_volume::{Backing, Io, IoKind, Options, Range, Refusal, Sent, Trim, Victim};
 
 use crate::{BLOCK, Rig, options, stamp};
 
@@ -99,4 +99,23 @@ fn several_victims_are_walked_side_by_side_where_log_segments_are_short() {
     // Nothing was read of them, so these are headers.
     let victims: BTreeSet<u64> = held.iter().map(|io| u64::from(io.at.raw()) / SEGMENT).collect();
     assert!(victims.len() > 1 && victims.len() == held.len(), "{held:?}");
+}
+
+/// Short-lived data on a volume whose other data is old: its log segments are nearly empty soon, and cost less than old ones that are
+/// half full.
+#[test]
+fn nearly_empty_log_segments_are_cleaned_before_old_ones() {
+    let mut rig = worn(Options { victim: Victim::CostBenefit, ..options() });
+    let before = *rig.volume.stats();
+    for round in 0..400 {
+        for lba in (0..240).step_by(8) {
+            rig.write(lba, 8);
+            rig.step();
+        }
+        // A few that live longer lie among them.
+        rig.write(300 + round * 8 % 3000, 8);
+    }
+    let stats = rig.volume.stats().since(&before);
+    let copied = stats.sent(Sent::Cleaning);
+    assert!(copied < stats.written / 3, "{copied} blocks for {}", stats.written);
 }
