@@ -146,7 +146,7 @@ volume|marker-unsaid|append.rs|s/durable_seq: Seq::new\(durable\)/durable_seq: S
 volume|marker-unlooked|replay.rs|s/let mut may_begin = !identity\.closed;/let mut may_begin = false;/|a header that rots at the start of a log segment is missed
 volume|marker-behind-next|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/if chain.durable_behind == 0 { chain.durable_behind = durable; }/|the last header behind a gap says most
 volume|scrub-once|scrub/walk.rs|s/if !good && !std::mem::replace\(&mut walk\.again, true\) \{/if false {/|what does not fit is read once more
-volume|scrub-dead|scrub/walk.rs|s/if self\.is_live\(&block\)\? \{/if true {/|only live blocks are damaged
+volume|scrub-dead|scrub/walk.rs|s/let held = self\.is_live\(&block\)\?;/let _ = self.is_live(\&block)?; let held = Held::Yes;/|only live blocks are damaged
 volume|scrub-laundered|scrub/walk.rs|s/checksum\(block\) == listed\.crc/checksum(block) > 0/|a block is compared with its checksum
 volume|scrub-cut-gap|scrub/walk.rs|s/walk\.gap = walk\.gap\.or\(walk\.lost\);/if let Some(lost) = walk.lost { self.lose_header(walk, lost); }/|what a power cut left behind a gap is no damage
 volume|scrub-under-way|scrub/walk.rs|s/under_way\.into_iter\(\)\.chain\(used\)\.min\(\)/used.map(|used| used + under_way.map_or(0, |_| 0))/|batches under way are not looked at
@@ -194,8 +194,8 @@ volume|rotten-end|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind
 volume|replayed-gap|replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
 volume|attempts-left|replay.rs|s/earlier\.extend\(take\(&mut found, one\)\);/take(\&mut found, one);/|an attempt that was made again does not count where the last one is erased
 volume|attempts-at-once|replay.rs|s/if !self\.earlier\.is_empty\(\) \{\n\s*backing\.flush\(\)\.map_err\(failed\)\?;\n\s*\}//|earlier attempts are erased before the last one
-volume|retry-count|append.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
-volume|no-spoil|append.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint whose batches moved is begun again
+volume|retry-count|suspects.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
+volume|no-spoil|suspects.rs|s/self\.checkpoint\.note_moved\(stream, seq\);/let _ = (stream, seq);/|a checkpoint whose batches moved is begun again
 volume|chain-order|append.rs|s/Progress::Waiting \| Progress::UnderWay => break,/Progress::Waiting | Progress::UnderWay => {}/|a batch is complete when all before it in its log segment are
 volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
 volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
@@ -228,7 +228,7 @@ volume|faithful-incarnation|faithful/open.rs|s/one\.incarnation == self\.incarna
 volume|faithful-gap|faithful/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap
 volume|faithful-pins|faithful/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
 volume|faithful-acknowledged|faithful/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
-volume|unshared|family/share.rs|s/at\.is_block\(\) && !self\.is_shared\(here, at\)/at.is_block()/|a block stays live while another member has it
+volume|unshared|family/share.rs|s/match self\.is_shared\(here, at\) \{\n\s*Held::Yes => \{\}/match self.is_shared(here, at) {\n Held::Yes => self.lose(at),/|a block stays live while another member has it
 volume|parted-late|family/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
 volume|copied-alone|append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
 volume|run-unshared|family/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent
@@ -289,7 +289,7 @@ volume|close-unswept|checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_al
 volume|image-changed|page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture
 volume|slice-short|slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
 device|fallen-unheard|driver/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
-device|fallen-used|volume/state.rs|s/\(true, true, true\)/(true, false, true)/|a volume that somebody panicked with is not used any more
+device|fallen-used|volume/state.rs|s/\(self\.fallen, self\.inbox\.closed\) = \(true, true\);/(self.fallen, self.inbox.closed) = (false, true);/|a volume that somebody panicked with is not used any more
 device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever
 device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time
 device|space-not-awaited|volume/space.rs|s/if !self\.waits_for_space\.load\(Ordering::Relaxed\) \{/if true {/|a write waits for space where that is wanted
@@ -367,7 +367,7 @@ volume|zone-too-many|zones/gate.rs|s/&& !\(begins && self\.is_leaving_zones\(id\
 volume|zone-rest|zones/gate.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
 volume|zone-not-reset|zones/open.rs|s/backing\.reset\(zone\)\.err\(\)/Ok(()).err()/|free zones are empty after an opening
 volume|zone-conv-roots|layout.rs|s/!self\.is_sequential\(LogSegmentId::new\(ROOT_ZONES\[0\]\)\)/!self.is_zoned()/|roots in conventional zones have slots
-volume|zone-conv-reset|trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.stats)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
+volume|zone-conv-reset|trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.forget)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
 volume|resize-zone-held|zones/gate.rs|s/held \|\| finishing/finishing/|no zone is begun while a label takes an active one
 volume|resize-zone-left|zones/gate.rs|s/self\.leave_segment\(Stream::User\);//|a label takes the active zone of a stream
 volume|resize-stale-label|mount.rs|s/filter\(\|at\| !labels\.contains\(at\)\)/filter(|_| false)/|an opening writes stale copies of the label anew
@@ -378,7 +378,7 @@ volume|torn-full|zones/pointer.rs|s/\(first \+ io\.blocks == self\.segment_block
 volume|torn-unread|zones/pointer.rs|s/if !same \{/if false {/|what lies before a write pointer is compared
 volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
 volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently
-volume|zone-evacuated|clean.rs|s/ \|\| self\.segments\.has_leaving\(\)//|zones that can only be read are emptied
+volume|zone-evacuated|clean.rs|s/ \|\| self\.segments\.has_leaving\(self\.now\)//|zones that can only be read are emptied
 volume|offline-behind|zones/gate.rs|s/self\.move_meta_soon\(\);//|a checkpoint makes up for what a zone took along that fails
 volume|offline-map|checkpoint/sweep.rs|s/self\.move_meta\(\);//|what the map has in a zone that failed is written anew
 volume|moved-once|checkpoint/commit.rs|s/if self\.is_moving_meta\(\) && self\.is_counted\(\)/if false/|.. by as many checkpoints as that takes
@@ -400,12 +400,11 @@ volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.s
 volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
 volume|frozen-held|zones/gate.rs|s/self\.release\(&mut waiters, Err\(IoFailed::Error\)\);//|a write beside a resize that fails is answered
 volume|frozen-wakes|volume.rs|s/\.filter\(\|_\| self\.frozen\.is_none\(\)\)//|a frozen volume is not called again and again
-volume|finish-once|zones/gate.rs|s/if !matches!\(purpose, Purpose::Finish\(_\) \| Purpose::LabelFinish\)/if at.raw() < u32::MAX || !matches!(purpose, Purpose::Finish(_) | Purpose::LabelFinish)/|a zone that could not be finished is finished again
 volume|copy-unchecked|host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
 volume|feature-ungolden|../../format/src/volume/label.rs|s/pub const COMPAT_KNOWN: u64 = 0;/pub const COMPAT_KNOWN: u64 = 1;/|a feature bit has a golden image
 volume|golden-changed|../../format/src/volume/block.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
 volume|retries-none|retries.rs|s/if retry\.failures >= tries \{/if retry.failures >= 1 {/|a request that failed is sent again
-volume|retries-endless|retries.rs|s/retry\.due = None;/let _ = \&mut retry;/|a request is sent again once when it is due
+volume|retries-endless|retries.rs|s/\(retry\.due, retry\.refused\) = \(None, false\);/retry.refused = false;/|a request is sent again once when it is due
 volume|stall-never|stall.rs|s/failing\.filter\(\|failing\| failing\.stalls\(self\.now\)\)/failing.filter(|_| false)/|who waits for a backing that fails is answered
 volume|stall-silent|stall.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
 volume|stall-shortage|stall.rs|s/\.chain\(self\.shortage\(\)\)//|a shortage while something fails is an error

@@ -184,8 +184,9 @@ impl Volume {
         self.step_finishes();
         if self.is_resizing() {
             self.step_resize();
-            // It may want one.
+            // It may want one, and zones finished.
             self.step_checkpoint();
+            self.step_finishes();
         }
         self.step_preload();
     }
