@@ -36,7 +36,15 @@ impl Volume {
         let least = (self.low() + self.reserve()).div_ceil(2);
         let short = self.free_soon() < least || self.takeable(Stream::User) == 0;
         let leaves = self.is_evacuating() || self.segments.has_leaving(self.now);
-        pads && !short && !leaves && !self.is_behind()
+        pads && !short && !leaves && !self.is_behind() && !self.holds_up()
+    }
+
+    /// Whether what waits keeps a victim from being used again: one that is empty by now, or in which a write failed.
+    fn holds_up(&self) -> bool {
+        self.cleaner.walks.iter().any(|walk| {
+            let victim = self.segments.of(walk.segment);
+            victim.live == 0 || victim.errors.failed
+        })
     }
 
     /// Puts blocks that wait to be moved where a batch of the host that is about to be sent would be padded.
