@@ -37,9 +37,9 @@ flaky: ## Serve devices on a backing that fails and heals, again and again (BUDG
 	scripts/flaky.sh $(BUDGET)
 
 .PHONY: factor
-factor: ## What real programs on ext4 write to flash, with a volume and without (root)
+factor: ## What real programs write to flash, with a volume and without; FACTOR="--drive tlc --state half .." chooses (root)
 	cargo build --release --locked --package onefold
-	python3 scripts/factor.py --onefold target/release/onefold --folder target/factor --output target/factor.json
+	python3 scripts/factor --onefold target/release/onefold --folder target/factor --output target/factor.json $(FACTOR)
 
 .PHONY: crash-campaign
 crash-campaign: ## Kill served devices and volumes under load again and again (BUDGET=short|full)
