@@ -180,6 +180,9 @@ def main() -> None:
     parser.add_argument("--noun", default="volume", choices=("volume", "ssd"))
     parser.add_argument("--blocks", type=int, default=20000)
     parser.add_argument("--cache", metavar="SIZE", help="what fails is a cache device of this size")
+    parser.add_argument(
+        "--image", action="store_true", help="the volume lies on an image; the arguments are those of `ssd create`"
+    )
     parser.add_argument("create", nargs="*", help="arguments of `create`")
     options = parser.parse_args()
 
@@ -193,6 +196,10 @@ def main() -> None:
         subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
         create = [*noun, "create", zones, "--zoned", "dmz"]
         create += ["--cache", below, "--cache-size", options.cache]
+    if options.image:
+        drive = [options.onefold, "ssd", "create", below, *options.create]
+        subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
+        create = [*noun, "create", below]
     subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
     backing = Backing(options.folder, rates)
     served = [zones, "--cache", str(backing.path)] if options.cache else [str(backing.path)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes checked blocks to served devices whose backing fails for seconds and heals, again and again: a log volume at two rates of
-# errors, a dmz volume with such a cache device, and an SSD image with a DRAM buffer. Every request has to be answered, nothing may be lost or wrong, and after healing writes
+# errors, one on the zones of an image, a dmz volume with such a cache device, and an SSD image with a DRAM buffer. Every request has to be answered, nothing may be lost or wrong, and after healing writes
 # succeed without a restart. Needs nbdkit, nbdfuse and libnbd's Python module. `short` is part of `make test`.
 #
 #   scripts/flaky.sh [short|full|SECONDS] [SEED]
@@ -54,6 +54,8 @@ rig() {
 
 rig volume 2% -- --backing-size 256MiB --op 0.2
 rig volume-often 30% -- --backing-size 256MiB --op 0.2
+rig zones 2% --image --blocks 8192 -- --preset femu-zns --set geometry.pages=16 \
+  --set namespace.zone_size=4MiB --size 128MiB
 rig dmz 2% --blocks 12288 --cache 32MiB -- --preset femu-zns --set geometry.pages=16 \
   --set namespace.zone_size=4MiB --size 128MiB
 rig ssd 2% --noun ssd --blocks 10000 -- --preset tlc --size 64MiB --set buffer.size=1MiB
