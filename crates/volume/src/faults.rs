@@ -115,6 +115,7 @@ impl Faults {
     /// A page maps nothing any more, whether it can be read or not.
     pub(crate) fn forget(&mut self, key: usize) {
         self.damaged.remove(&key);
+        self.told.remove(&key);
     }
 
     fn number(&mut self) -> u64 {

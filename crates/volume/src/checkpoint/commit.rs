@@ -81,6 +81,7 @@ impl Volume {
         let mut runs = std::mem::take(&mut self.checkpoint.runs.list);
         self.checkpoint.runs.next_number += u64_from(work.runs.len());
         runs.extend(work.runs.into_iter().map(|new| new.run));
+        assert!(runs.is_sorted_by_key(|run| run.swept), "`crate::runs`, invariant 5: {runs:?}");
         let mut replaced = work.replaced;
         // One that is going is in no body any more.
         let there = self.family.slots().fold(0_u64, |mask, slot| mask | 1 << slot);
@@ -157,6 +158,10 @@ impl Volume {
             self.lose(at);
         }
         (self.checkpoint.cursor, self.checkpoint.swept) = work.before;
+        // Pages that it passed unread had put these off. The run that comes next must not be dropped before them (`crate::runs`, invariant 5).
+        for run in &mut self.checkpoint.runs.list {
+            run.swept = run.swept.min(work.before.1);
+        }
         self.checkpoint.wanted = true;
         self.checkpoint.spoiled_in_a_row += 1;
         let more = self.checkpoint.spoiled_in_a_row.saturating_sub(SPOILED_MAX);

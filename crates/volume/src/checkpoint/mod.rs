@@ -27,6 +27,7 @@ pub(crate) use room::IMAGE;
 pub(crate) use write::extents;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use onefold_format::volume::{
     DirectoryEntry, DirectoryPlace, MEMBERS_MAX, Member, OpenSegment, RunRecord, SegmentEntry,
@@ -318,6 +319,11 @@ impl Checkpoint {
     pub(crate) fn resize(&mut self) {
         self.sweep_from(0);
         self.prefetch.clear();
+    }
+
+    /// These pages are no member's any more.
+    pub(crate) fn forget_unread(&mut self, keys: Range<usize>) {
+        self.unread.retain(|key| !keys.contains(key));
     }
 
     /// Page whose load the sweep waits for: it stays until the next checkpoint.

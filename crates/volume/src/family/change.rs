@@ -227,7 +227,12 @@ impl Volume {
         }
     }
 
+    /// A member is gone, or did not come. Nothing that is known of its pages may be taken for what another one has that gets its place.
     fn forget_member(&mut self, slot: usize) {
+        for key in self.map.keys_of(slot) {
+            self.faults.forget(key);
+        }
+        self.checkpoint.forget_unread(self.map.keys_of(slot));
         self.map.drop_member(slot);
         self.family.remove(slot);
         for run in self.checkpoint.runs_mut() {
