@@ -8,7 +8,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::index64;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Frozen, IoFailed, Refusal, Resize, Volume};
+use onefold_volume::{Frozen, IoFailed, Refusal, Resize, SCRUB_PAUSE, Volume};
 
 use crate::random::random_op;
 use crate::resize::resize_to;
@@ -49,11 +49,10 @@ fn operation(rng: &mut Rng, rig: &Rig, usable: &mut u64, snapshots: bool) -> Op 
 
 /// Begins a pass of the scrub, or ends one.
 fn scrub(rig: &mut Rig, rng: &mut Rng) {
-    let pause = Nanos::new(rng.below(2) * 100_000);
     let Some(volume) = rig.volume.as_log_mut() else { return };
     match rng.below(80) {
         0 => volume.stop_scrub(),
-        1 | 2 => volume.start_scrub(pause).unwrap_or(()),
+        1 | 2 => volume.start_scrub(SCRUB_PAUSE).unwrap_or(()),
         _ => {}
     }
 }
