@@ -109,8 +109,7 @@ impl Stream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BatchId(pub(crate) usize);
 
-/// What the blocks of a batch are. Only the list that belongs to its stream is used; in a batch of the host `clean` has what lies behind
-/// its own blocks in place of padding.
+/// What the blocks of a batch are: the list of its stream, and in a batch of the host `clean` for blocks that fill padding.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     pub(crate) data: Vec<DataRecord>,

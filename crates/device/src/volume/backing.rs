@@ -2,18 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use onefold_format::REMAP_RANGES_MAX;
 use onefold_units::convert::{index, index64, narrow};
 use onefold_units::{PAGE_BYTES, ZoneId};
-use onefold_volume::{
-    Backing as BlockBacking, Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport,
-};
+use onefold_volume::{Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport};
 
 use super::access::DirectFile;
 use super::error::VolumeError;
+use super::patience::PATIENCE;
 use super::{kernel, unit, zones};
 use crate::block::{BlockDevice, to_layer_above};
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
@@ -28,19 +26,8 @@ pub struct VolumeBacking {
     /// Keeps all that is written.
     log: Option<Arc<WriteLog>>,
     /// How long an opening still waits for a backing that fails.
-    patience: Duration,
+    pub(super) patience: Duration,
 }
-
-/// Pauses after which an opening sends a request again that failed, as a volume does at work.
-const PAUSES: [Duration; 4] = [
-    Duration::from_millis(1),
-    Duration::from_millis(4),
-    Duration::from_millis(16),
-    Duration::from_millis(64),
-];
-
-/// All pauses of an opening or a check: on a backing that is down none takes longer for each request.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 enum Kind {
@@ -193,7 +180,7 @@ impl VolumeBacking {
     }
 
     /// Reads pieces, all at once where there is `io_uring`.
-    fn read_all(&self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
+    pub(super) fn read_all(&self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
         let bytes = |piece: &Piece| index(piece.blocks) * index64(PAGE_BYTES);
         let mut buffers: Vec<Buffer> =
             pieces.iter().map(|piece| Buffer::new(bytes(piece))).collect();
@@ -387,71 +374,5 @@ impl VolumeBacking {
             Some(log) => Ok(log.finish().map(drop)?),
             None => Ok(()),
         }
-    }
-}
-
-impl VolumeBacking {
-    /// Does again what failed and comes to the same when it is done twice.
-    fn patiently<T>(
-        &mut self,
-        mut what: impl FnMut(&Self) -> Result<T, IoFailed>,
-    ) -> Result<T, IoFailed> {
-        for pause in PAUSES {
-            match what(self) {
-                Err(IoFailed::Error) if pause <= self.patience => {
-                    self.patience -= pause;
-                    thread::sleep(pause);
-                }
-                result => return result,
-            }
-        }
-        what(self)
-    }
-}
-
-/// For making, opening and checking volumes.
-impl BlockBacking for VolumeBacking {
-    fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        self.patiently(|backing| Self::read(backing, at, bytes))
-    }
-
-    fn read_all(&mut self, pieces: &[Piece]) -> Vec<Result<Buffer, IoFailed>> {
-        let mut all = Self::read_all(self, pieces);
-        for (read, piece) in all.iter_mut().zip(pieces).filter(|(read, _)| read.is_err()) {
-            let again = |backing: &Self| {
-                Self::read_all(backing, std::slice::from_ref(piece)).swap_remove(0)
-            };
-            *read = self.patiently(again);
-        }
-        all
-    }
-
-    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {
-        self.patiently(|backing| Self::write(backing, at, bytes))
-    }
-
-    /// Once: after one that failed nobody knows what the caches below still have.
-    fn flush(&mut self) -> Result<(), IoFailed> {
-        Self::flush(self)
-    }
-
-    fn trim(&mut self, at: u64, blocks: u64) -> Result<(), IoFailed> {
-        self.patiently(|backing| Self::trim(backing, at, blocks))
-    }
-
-    fn remap(&mut self, list: &[Relocation]) -> Result<(), IoFailed> {
-        Self::remap(self, list)
-    }
-
-    fn zones(&mut self) -> Result<Option<ZoneReport>, IoFailed> {
-        self.patiently(Self::zones)
-    }
-
-    fn reset(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        self.patiently(|backing| Self::reset(backing, zone))
-    }
-
-    fn finish(&mut self, zone: ZoneId) -> Result<(), IoFailed> {
-        self.patiently(|backing| Self::finish(backing, zone))
     }
 }

@@ -27,6 +27,7 @@ mod members;
 mod modes;
 mod open;
 mod owner;
+mod patience;
 mod refusals;
 mod replay;
 mod resize;
@@ -54,20 +55,19 @@ use onefold_volume::{
 };
 
 use crate::driver::{Fuse, Jobs};
-use bell::Bell;
-use jobs::Job;
-use members::{read_from, status, trim_of, write_to};
-use size::Size;
-use state::{Outcome, State};
-
 pub use backing::VolumeBacking;
+use bell::Bell;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use error::VolumeError;
 pub use io_mode::{IoMode, VolumeIo};
+use jobs::Job;
+use members::{read_from, status, trim_of, write_to};
 pub(crate) use open::random_uuid;
 pub use open::{OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
 pub use replay::Replayed;
 pub use resize::VolumeResize;
+use size::Size;
+use state::{Outcome, State};
 pub use watch::{JournalDetails, Journals};
 
 /// Longest time that a busy call sleeps before it looks again.

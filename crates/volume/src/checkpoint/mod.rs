@@ -27,7 +27,6 @@ pub(crate) use room::IMAGE;
 pub(crate) use write::extents;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::Range;
 
 use onefold_format::volume::{
     DirectoryEntry, DirectoryPlace, MEMBERS_MAX, Member, OpenSegment, RunRecord, SegmentEntry,
@@ -307,28 +306,6 @@ impl Checkpoint {
         self.sent_blocks += u64::from(blocks);
         self.sent_batches += 1;
         self.since = self.since.or(Some(now));
-    }
-
-    /// The sweep goes on with this page. Every run has to wait for a whole round from there.
-    pub(crate) fn sweep_from(&mut self, page: usize) {
-        self.cursor = page;
-        self.runs.list.iter_mut().for_each(|run| run.swept = self.swept);
-    }
-
-    /// There are so many pages from now on; no checkpoint is under way.
-    pub(crate) fn resize(&mut self) {
-        self.sweep_from(0);
-        self.prefetch.clear();
-    }
-
-    /// These pages are no member's any more.
-    pub(crate) fn forget_unread(&mut self, keys: Range<usize>) {
-        self.unread.retain(|key| !keys.contains(key));
-    }
-
-    /// Page whose load the sweep waits for: it stays until the next checkpoint.
-    pub(crate) fn keeps(&self, page: usize) -> Option<u64> {
-        self.prefetch.contains(&page).then_some(self.number + 1)
     }
 }
 

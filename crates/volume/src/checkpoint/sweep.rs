@@ -1,5 +1,7 @@
 //! What a checkpoint takes from the map: the records of its runs, and the pages of the sweep.
 
+use std::ops::Range;
+
 use onefold_format::volume::{RUN_BLOCK_RECORDS, RunRecord};
 use onefold_units::convert::{index64, u64_from};
 
@@ -7,8 +9,8 @@ use onefold_units::Nanos;
 
 use super::room::{IMAGE, blocks_of_sweep};
 use super::{
-    Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_HELD_MAX, RUNS_IN_A_HURRY, RUNS_MAX,
-    SWEEP_MIN, SweptPage,
+    Checkpoint, Closing, NewRun, RECORDS_PER_PAGE, RUNS_AT_CLOSE, RUNS_HELD_MAX, RUNS_IN_A_HURRY,
+    RUNS_MAX, SWEEP_MIN, SweptPage,
 };
 use crate::faults::first_lba;
 use crate::layout::Layout;
@@ -24,6 +26,30 @@ pub(super) enum Sweep {
     Nothing,
     Some,
     All,
+}
+
+impl Checkpoint {
+    /// The sweep goes on with this page. Every run has to wait for a whole round from there.
+    pub(crate) fn sweep_from(&mut self, page: usize) {
+        self.cursor = page;
+        self.runs.list.iter_mut().for_each(|run| run.swept = self.swept);
+    }
+
+    /// There are so many pages from now on; no checkpoint is under way.
+    pub(crate) fn resize(&mut self) {
+        self.sweep_from(0);
+        self.prefetch.clear();
+    }
+
+    /// These pages are no member's any more.
+    pub(crate) fn forget_unread(&mut self, keys: Range<usize>) {
+        self.unread.retain(|key| !keys.contains(key));
+    }
+
+    /// Page whose load the sweep waits for: it stays until the next checkpoint.
+    pub(crate) fn keeps(&self, page: usize) -> Option<u64> {
+        self.prefetch.contains(&page).then_some(self.number + 1)
+    }
 }
 
 impl Volume {
