@@ -171,6 +171,10 @@ impl Volume {
             failing.why = why;
             since = Some(failing.since);
         }
+        // No zone is begun before the label is written, so batches wait for it as long.
+        if matches!(purpose, Purpose::Label | Purpose::LabelReset) {
+            since = Some(spell);
+        }
         self.stats.failed_requests += 1;
         self.last_failure = Some((self.now, why));
         self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
