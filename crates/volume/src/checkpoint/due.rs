@@ -22,7 +22,8 @@ impl Checkpoint {
     pub(crate) fn deadline(&self, options: &Options, now: Nanos) -> Option<Nanos> {
         let waits = Some(self.waits_until).filter(|until| *until > now);
         let aged = self.since.map(|since| since + options.checkpoint_age);
-        let aged = aged.filter(|_| self.work.is_none());
+        // While pages that cannot be read keep checkpoints from coming, those are waited for (`Volume::step_full_of_runs`).
+        let aged = aged.filter(|_| self.work.is_none() && !self.full_of_runs);
         waits.or(aged)
     }
 }
