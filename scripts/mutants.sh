@@ -430,6 +430,7 @@ volume|fill-for-ever|clean/fill.rs|s/pads && !short && !leaves && !self\.is_behi
 volume|fill-holds-up|clean/fill.rs|s/ && !self\.holds_up\(\)//|what waits for padding keeps no empty log segment
 volume|undo-put-off|checkpoint/commit.rs|s/run\.swept = run\.swept\.min\(work\.before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
 volume|told-kept|faults.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
+volume|label-active|resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) => self\.label_failed\(why\),/Err(_) if self.frozen.is_none() => self.flush_label(),/|a zone of a label is active no longer when the next is begun
 volume|label-circle|zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later

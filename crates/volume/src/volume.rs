@@ -271,7 +271,7 @@ impl Volume {
             Purpose::Flush { covers } => self.flush_over(covers, result),
             Purpose::Root => self.root_over(result),
             Purpose::LabelReset => self.label_reset_over(result),
-            Purpose::LabelFinish => self.flush_label(),
+            Purpose::LabelFinish => self.label_finished(result),
             Purpose::Label => self.label_over(result),
             Purpose::LabelFlush => self.label_durable(result),
             Purpose::RootReset => self.root_reset_over(result),

@@ -103,8 +103,16 @@ impl Volume {
         });
     }
 
+    /// The zone of a copy was finished. Until it is, it takes one of those that may be active, and no other can be begun.
+    pub(crate) fn label_finished(&mut self, result: Result<(), IoFailed>) {
+        match result {
+            Err(why) if self.frozen.is_none() => self.label_failed(why),
+            _ => self.flush_label(),
+        }
+    }
+
     /// Behind a copy there is nothing to come.
-    pub(crate) fn flush_label(&mut self) {
+    fn flush_label(&mut self) {
         self.ask(IoKind::Flush, Purpose::LabelFlush, Location::new(0), 0);
     }
 
