@@ -15,7 +15,7 @@ use onefold_units::convert::index;
 
 use super::moves::Move;
 use crate::family::Held;
-use crate::log::{BLOCK, BatchId, Stream};
+use crate::log::{BatchId, Stream};
 use crate::volume::Volume;
 
 /// What became of a block that was to fill padding.
@@ -107,12 +107,5 @@ impl Volume {
         self.stats.filled += 1;
         self.pay_debt();
         Filled::Yes
-    }
-}
-
-impl Move {
-    /// The bytes of the next block.
-    pub(super) fn bytes(&self) -> Option<&[u8]> {
-        self.buffer.bytes().get(self.done * BLOCK..(self.done + 1) * BLOCK)
     }
 }

@@ -21,11 +21,18 @@ pub(super) struct Move {
     pub(super) blocks: Vec<Found>,
     /// Blocks that were appended.
     pub(super) done: usize,
-    pub(super) buffer: Buffer,
+    buffer: Buffer,
     /// They were read before, with others.
     again: bool,
     /// The read failed.
     pub(super) lost: bool,
+}
+
+impl Move {
+    /// The bytes of the next block.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        self.buffer.bytes().get(self.done * BLOCK..(self.done + 1) * BLOCK)
+    }
 }
 
 impl Volume {

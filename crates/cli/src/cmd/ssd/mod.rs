@@ -9,7 +9,7 @@ mod reach;
 mod remap;
 pub(crate) mod render;
 pub(crate) mod room;
-mod serve;
+pub(crate) mod serve;
 mod snapshot;
 mod zoned;
 mod zones;

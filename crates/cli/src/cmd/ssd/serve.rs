@@ -15,11 +15,20 @@ use crate::output::Global;
 
 /// When requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Latency {
+pub(crate) enum Latency {
     /// Not before the modelled device would
     Model,
     /// At once
     None,
+}
+
+impl From<Latency> for onefold_device::Latency {
+    fn from(latency: Latency) -> Self {
+        match latency {
+            Latency::Model => Self::Model,
+            Latency::None => Self::None,
+        }
+    }
 }
 
 /// What becomes of writes while the host has no room.
@@ -63,11 +72,7 @@ impl Serve {
             return Err(self.no_zones());
         }
         let ssd = config.with_sets(&self.sets)?.ssd(global.seed)?;
-        let latency = match self.latency {
-            Latency::Model => onefold_device::Latency::Model,
-            Latency::None => onefold_device::Latency::None,
-        };
-        let mut options = OpenOptions::new(latency);
+        let mut options = OpenOptions::new(self.latency.into());
         if self.on_full == Full::Block {
             options = options.waiting_for_room();
         }

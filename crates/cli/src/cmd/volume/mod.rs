@@ -173,17 +173,7 @@ impl<T: Close> Drop for Below<T> {
 
 /// Opens what a volume lies on: an image of an emulated SSD, or any other file or block device.
 fn open_backing(path: &Path, write: bool, global: &Global) -> Result<Below, CliError> {
-    open_backing_with(path, write, Latency::None, global)
-}
-
-/// The same; an emulated SSD answers when `latency` says.
-fn open_backing_with(
-    path: &Path,
-    write: bool,
-    latency: Latency,
-    global: &Global,
-) -> Result<Below, CliError> {
-    let backing = open_device_with(path, write, latency, global)?;
+    let backing = open_device(path, write, global)?;
     dmz::expect_none(path, &backing)?;
     Ok(backing)
 }
@@ -193,6 +183,7 @@ fn open_device(path: &Path, write: bool, global: &Global) -> Result<Below, CliEr
     open_device_with(path, write, Latency::None, global)
 }
 
+/// The same; an emulated SSD answers when `latency` says.
 fn open_device_with(
     path: &Path,
     write: bool,

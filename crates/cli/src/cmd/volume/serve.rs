@@ -20,6 +20,7 @@ use super::journal::Journal;
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
+use crate::cmd::ssd::serve::Latency;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
 
@@ -50,15 +51,6 @@ enum Io {
     Uring,
     /// By threads
     Threads,
-}
-
-/// When an emulated SSD below answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Latency {
-    /// Not before the modelled device would
-    Model,
-    /// At once
-    None,
 }
 
 /// Options of `onefold volume serve`.
@@ -153,11 +145,8 @@ impl Serve {
                 global,
             );
         }
-        let latency = match self.latency {
-            Latency::Model => onefold_device::Latency::Model,
-            Latency::None => onefold_device::Latency::None,
-        };
-        let below = super::open_backing_with(&self.path, true, latency, global)?;
+        let below = super::open_device_with(&self.path, true, self.latency.into(), global)?;
+        dmz::expect_none(&self.path, &below)?;
         let mut backing = below.clone();
         if let Some(log) = &self.write_log {
             backing = backing.with_write_log(log)?;
