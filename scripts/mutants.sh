@@ -422,6 +422,7 @@ volume|doubt-volatile|checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtfu
 volume|doubt-early|doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
 volume|unread-kept|family/delete.rs|s/kin\.unread = false;/let _ = \&kin;/|what a deleted member has alone is freed when it can be read again
 volume|held-unanswered|append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
+volume|cheap-unseen|clean/victim.rs|s/greedy \|\| emptiest\.1\.live <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
 volume|fill-damaged|clean/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host
 volume|fill-shared|clean/fill.rs|s/if !takes \|\| !self\.family\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
 volume|fill-journal|clean/fill.rs|s/matches!\(batch\.stream, Stream::User \| Stream::Hot\)/batch.stream.is_user()/|log segments of journals have nothing else

@@ -117,5 +117,6 @@ fn nearly_empty_log_segments_are_cleaned_before_old_ones() {
     }
     let stats = rig.volume.stats().since(&before);
     let copied = stats.sent(Sent::Cleaning);
-    assert!(copied < stats.written / 3, "{copied} blocks for {}", stats.written);
+    // By age and emptiness alone it would be 16 for each hundred.
+    assert!(copied < stats.written / 10, "{copied} blocks for {}", stats.written);
 }
