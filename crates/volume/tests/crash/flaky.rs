@@ -197,6 +197,22 @@ fn errors_that_come_and_go_on_zones() {
     });
 }
 
+/// Histories that a campaign found, and that no other test would: a busy loop while pages cannot be read, a deadline that came late,
+/// a zone of a label that stayed active, room that did not come back.
+#[test]
+fn histories_that_failed_once() {
+    for seed in [4, 12_986, 63_183] {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::random(&mut rng);
+        history(seed, setup, rng);
+    }
+    for seed in [4, 8, 10_004, 50_763, 100_622] {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::random_zoned(&mut rng);
+        history(seed, setup, rng);
+    }
+}
+
 #[test]
 fn errors_that_come_and_go_in_the_modes_of_the_papers() {
     let test = "errors_that_come_and_go_in_the_modes_of_the_papers";
