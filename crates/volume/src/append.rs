@@ -94,7 +94,11 @@ impl Volume {
         let with_blocks = stream == Stream::Meta || self.options.bytes && !remaps;
         let bytes = if with_blocks { index(self.batch_memory(stream)) * BLOCK } else { BLOCK };
         let id = self.log.begin(stream, place, bytes);
-        self.log.batch_mut(id).remaps = remaps;
+        let batch = self.log.batch_mut(id);
+        batch.remaps = remaps;
+        if stream == Stream::Clean {
+            batch.most = self.layout.clean_records_max();
+        }
         id
     }
 
@@ -137,6 +141,7 @@ impl Volume {
         {
             self.send(user);
         }
+        self.pack(id);
         self.fill_padding(id);
         let seq = self.log.send(id);
         self.log.batch_mut(id).sent_at = self.now;
@@ -144,7 +149,7 @@ impl Volume {
         if stream.is_user() && !self.log.batch(id).is_empty() {
             self.flushes.note_host(seq);
         }
-        let blocks = self.log.batch(id).records.blocks();
+        let blocks = self.log.batch(id).stored();
         let padded = self.extent(id);
         let used = start.raw() - self.start_of(self.log.batch(id).segment).raw() + padded;
         self.log.stream_mut(stream).used = used;
@@ -159,7 +164,7 @@ impl Volume {
     pub(crate) fn extent(&self, id: BatchId) -> u32 {
         let batch = self.log.batch(id);
         let blocks =
-            (1 + batch.records.blocks()).next_multiple_of(self.layout.geometry().unit_blocks);
+            (1 + batch.stored()).next_multiple_of(self.layout.geometry().unit_blocks);
         blocks + self.rest_to_pad(batch, blocks)
     }
 
@@ -195,7 +200,7 @@ impl Volume {
         self.flushes.note_said(durable);
         let batch = self.log.batch(id);
         let (segment, start) = (batch.segment, batch.start);
-        let blocks = batch.records.blocks();
+        let blocks = batch.stored();
         let encoded = match batch.stream {
             Stream::Clean => Encoded::Clean(&batch.records.clean),
             Stream::Meta => Encoded::Meta(&batch.records.meta),
@@ -214,7 +219,8 @@ impl Volume {
         let mut block = [0; BLOCK];
         let address = u64::from(start.raw());
         let moved = if batch.stream.is_user() { &batch.records.clean[..] } else { &[] };
-        header.encode(&self.uuid, address, (&encoded, moved), &batch.records.trims, &mut block);
+        let packing = batch.packing();
+        header.encode(&self.uuid, address, (&encoded, moved), &batch.records.trims, packing, &mut block);
         let batch = self.log.batch_mut(id);
         let bytes = batch.buffer.bytes_mut();
         bytes[..BLOCK].copy_from_slice(&block);

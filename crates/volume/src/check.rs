@@ -14,9 +14,9 @@ use crate::volume::Volume;
 pub struct Miscount {
     /// Which.
     pub segment: LogSegmentId,
-    /// Blocks that something points at.
+    /// What something points at, in quarters of blocks.
     pub found: u32,
-    /// Blocks by its count.
+    /// The same by its count.
     pub counted: u32,
 }
 
@@ -49,7 +49,7 @@ impl Volume {
                 SegmentState::Fixed => "fixed",
             },
             stream: segment.stream.code(),
-            live: segment.live,
+            live: segment.live(),
             epoch: segment.epoch,
         })
     }
@@ -64,7 +64,7 @@ impl Volume {
         let mut live = vec![0_u32; index(self.layout.segments())];
         let mut count = |at: Location| {
             if at.is_block() {
-                live[self.layout.segment_of(at).index()] += 1;
+                live[self.layout.segment_of(at).index()] += self.layout.quarters_of(at);
             }
         };
         for page in 0..self.map.pages() {
@@ -75,13 +75,13 @@ impl Volume {
         let directories: BTreeSet<Location> = directories.map(|place| place.location).collect();
         directories.into_iter().chain(self.checkpoint.places()).for_each(count);
         let wrong =
-            self.segments.iter().zip(&live).filter(|((_, segment), found)| segment.live != **found);
+            self.segments.iter().zip(&live).filter(|((_, segment), found)| segment.quarters != **found);
         Some(
             wrong
                 .map(|((id, segment), found)| Miscount {
                     segment: id,
                     found: *found,
-                    counted: segment.live,
+                    counted: segment.quarters,
                 })
                 .collect(),
         )

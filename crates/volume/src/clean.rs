@@ -152,7 +152,7 @@ impl Volume {
             return false;
         }
         let Some(segment) = self.choose_victim() else { return false };
-        let live = self.segments.of(segment).live;
+        let live = self.segments.of(segment).live();
         if !self.cleaner.walks.is_empty() && !self.has_room_to_move(live) {
             return false;
         }
@@ -167,7 +167,7 @@ impl Volume {
     /// way give back less than one that is empty.
     fn has_room_to_move(&self, more: u32) -> bool {
         let walks = self.cleaner.walks.iter();
-        let live = walks.map(|walk| u64::from(self.segments.of(walk.segment).live)).sum::<u64>();
+        let live = walks.map(|walk| u64::from(self.segments.of(walk.segment).live())).sum::<u64>();
         live + u64::from(more) <= self.room_of(Stream::Clean)
     }
 
@@ -188,7 +188,7 @@ impl Volume {
         self.segments.unpin(walk.segment);
         self.cleaner.copies_left = self.cleaner.copies_left.saturating_sub(1);
         self.stats.cleaned_segments += 1;
-        if walk.whole || self.segments.of(walk.segment).live == 0 {
+        if walk.whole || self.segments.of(walk.segment).live() == 0 {
             self.segments.found_empty(walk.segment);
         } else {
             self.segments.hold(walk.segment, self.now);

@@ -28,6 +28,8 @@ pub struct Geometry {
     pub unit_blocks: u32,
     /// Size of the exported device in blocks.
     pub logical_blocks: u64,
+    /// Blocks are compressed where that pays (`crate::packs`).
+    pub packed: bool,
 }
 
 /// Which log segment the cleaner takes.
@@ -271,6 +273,17 @@ pub enum GeometryError {
     /// The backing has more blocks than locations.
     #[error("a backing of {found} blocks of 4 KiB; expected at most {max} (16 TiB)")]
     BackingTooLarge {
+        /// Blocks.
+        found: u64,
+        /// Most blocks.
+        max: u64,
+    },
+    /// The backing has more blocks than locations with slots.
+    #[error(
+        "a backing of {found} blocks of 4 KiB; expected at most {max} (2 TiB) with compression: choose a smaller backing or \
+         leave compression off"
+    )]
+    PackedTooLarge {
         /// Blocks.
         found: u64,
         /// Most blocks.

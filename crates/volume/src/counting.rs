@@ -72,7 +72,7 @@ impl Volume {
                 self.segments.doubt(segment);
             } else {
                 self.lose(location);
-                self.segments.defer(segment);
+                self.segments.defer(segment, self.layout.quarters_of(location));
             }
         }
         self.counting.judged.insert(page);

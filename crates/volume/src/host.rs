@@ -243,12 +243,13 @@ impl Volume {
         }
         let segment = batch.segment;
         let old = self.map.set(here.in_map(), Entry { at, crc });
-        self.segments.gain(segment);
+        self.gain(at);
         if stream.is_journal() {
             let again = old.at.is_block() && self.layout.segment_of(old.at) == segment;
             self.journal.note(stream, again);
         }
         self.unlink(here, old.at);
+        self.send_full(id);
         id
     }
 
@@ -324,12 +325,16 @@ impl Volume {
             let batch = self.batch_of(entry.at).map(|id| self.log.batch(id));
             let at = batch.map_or(Some(entry.at), |batch| batch.source_of(entry.at));
             if let Some(at) = at {
+                let (at, slot) = self.layout.split(at);
                 plan.push(block, at, self.layout.stride());
+                if slot.is_packed() {
+                    plan.packed.push((block, slot));
+                }
                 if self.options.verify {
                     plan.sums.push(entry.crc);
                 }
             } else if let (Some(batch), Some(into)) = (batch, into) {
-                into.copy_from_slice(batch.block(batch.index_of(entry.at)));
+                batch.copy_block(batch.index_of(entry.at), into);
                 // What the cleaner read may have been damaged there.
                 let is_copy = batch.stream == Stream::Clean;
                 if self.options.verify && is_copy && checksum(into) != entry.crc {

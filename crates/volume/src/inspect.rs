@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use onefold_format::checksum;
 use onefold_format::volume::{MetaKind, Root, SegmentState, VolumeLabel, VolumeMode};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId, Nanos, ZoneId};
@@ -270,7 +269,7 @@ impl Volume {
 
     /// Every mapped block lies in a log segment that holds data, and no other block lies there.
     fn check_entries(&mut self, list: &mut List) -> u64 {
-        let mut taken = vec![false; index64(self.layout.geometry().backing_blocks)];
+        let mut taken = vec![0_u8; index64(self.layout.geometry().backing_blocks)];
         let mut offline: BTreeMap<LogSegmentId, u64> = BTreeMap::new();
         let mut mapped = 0;
         for lba in (0..self.family.largest()).map(Lba::new) {
@@ -284,7 +283,13 @@ impl Volume {
                     );
                 if !data {
                     list.push(Finding::Outside { member, lba, at });
-                } else if std::mem::replace(&mut taken[at.index()], true) {
+                    continue;
+                }
+                let (block, slot) = self.layout.split(at);
+                let quarters = &mut taken[block.index()];
+                let shared = *quarters & slot.mask() != 0;
+                *quarters |= slot.mask();
+                if shared {
                     list.push(Finding::Shared { member, lba, at });
                 } else if self.segments.of(segment).gone {
                     *offline.entry(segment).or_default() += 1;
@@ -314,8 +319,8 @@ impl Volume {
         for lba in (0..self.family.largest()).map(Lba::new) {
             for (at, (member, crc)) in self.entries_of(lba) {
                 checked += 1;
-                let read = backing.read(at.raw().into(), &mut block);
-                if read.is_err() || checksum(&block) != crc {
+                let read = backing.read(self.layout.block_of(at).raw().into(), &mut block);
+                if read.is_err() || !self.layout.is_in(at, &block, crc) {
                     list.push(Finding::Data { member, lba, at });
                 }
             }

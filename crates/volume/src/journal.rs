@@ -101,7 +101,7 @@ impl JournalSet {
     /// Whether a log segment belongs to the set.
     fn has(&self, segment: &Segment) -> bool {
         let open = segment.state == SegmentState::Open && slot(segment.stream).is_some();
-        let closed = segment.state == SegmentState::Closed && segment.live > 0;
+        let closed = segment.state == SegmentState::Closed && segment.live() > 0;
         open || closed && self.protects(segment)
     }
 }
@@ -187,7 +187,7 @@ impl Volume {
         let (mut set, mut live) = (0, 0);
         for (_, segment) in self.segments.iter().filter(|(_, segment)| self.journal.has(segment)) {
             set += 1;
-            live += u64::from(segment.live);
+            live += u64::from(segment.live());
         }
         let used = STREAMS
             .iter()

@@ -7,13 +7,15 @@
 //! their first block; zones 2 and 3 have the roots (`crate::roots`). Any of them may be conventional, that is, have no write pointer:
 //! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
-use onefold_format::volume::{VolumeLabel, label_addresses, root_addresses};
+use onefold_format::volume::{
+    INCOMPAT_PACKED, PACK_BACKING_MAX, QUARTERS, Slot, VolumeLabel, label_addresses, root_addresses,
+};
 use onefold_units::convert::{low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
 use crate::family::SEGMENTS_BESIDE;
-use crate::log::CLEAN_RECORDS_MAX;
+use crate::log::{CLEAN_RECORDS_MAX, PACKED_RECORDS_MAX};
 use crate::mount::zone_blocks_of;
 use crate::zones::ZoneError;
 
@@ -77,6 +79,7 @@ impl Geometry {
             zone_blocks: zone_blocks_of(label),
             unit_blocks: label.unit_blocks,
             logical_blocks: label.logical_blocks,
+            packed: label.incompat & INCOMPAT_PACKED != 0,
         }
     }
 }
@@ -87,8 +90,8 @@ impl Layout {
     /// # Errors
     /// The inequality that does not hold.
     pub fn new(geometry: Geometry) -> Result<Self, GeometryError> {
-        let Geometry { backing_blocks, segment_blocks, zone_blocks, unit_blocks, logical_blocks } =
-            geometry;
+        let Geometry { backing_blocks, segment_blocks, zone_blocks, unit_blocks, .. } = geometry;
+        let Geometry { logical_blocks, packed, .. } = geometry;
         if !unit_blocks.is_power_of_two() || unit_blocks > UNIT_MAX {
             return Err(GeometryError::Unit { found: unit_blocks, max: UNIT_MAX });
         }
@@ -99,6 +102,10 @@ impl Layout {
         let max = u64::from(Location::LOST.raw());
         if backing_blocks > max {
             return Err(GeometryError::BackingTooLarge { found: backing_blocks, max });
+        }
+        if packed && backing_blocks > PACK_BACKING_MAX {
+            let max = PACK_BACKING_MAX;
+            return Err(GeometryError::PackedTooLarge { found: backing_blocks, max });
         }
         if zone_blocks > 0 && zone_blocks < segment_blocks {
             return Err(GeometryError::Zone { zone: zone_blocks, takes: segment_blocks });
@@ -271,10 +278,15 @@ impl Layout {
         self.room() / u64::from(self.geometry.segment_blocks) * u64::from(self.packed())
     }
 
+    /// Most records of moved blocks that a header has room for, with places where there may be packs.
+    pub(crate) const fn clean_records_max(&self) -> u32 {
+        if self.geometry.packed { PACKED_RECORDS_MAX } else { CLEAN_RECORDS_MAX }
+    }
+
     /// Blocks of a log segment beside headers, if all its batches are full.
     pub(crate) fn full_blocks(&self) -> u32 {
         let segment = self.geometry.segment_blocks;
-        segment - segment.div_ceil(CLEAN_RECORDS_MAX + 1)
+        segment - segment.div_ceil(self.clean_records_max() + 1)
     }
 
     /// Live blocks of a log segment from which the cleaner gains for sure: 1/64 is left for the map, or, in short log segments, what
@@ -323,11 +335,44 @@ impl Layout {
         (self.usable_segments() / 100).max(1)
     }
 
-    /// The log segment of a block.
+    /// The block of a location, and what of it that means.
+    #[must_use]
+    #[inline]
+    pub fn split(&self, at: Location) -> (Location, Slot) {
+        if !self.geometry.packed {
+            return (at, Slot::WHOLE);
+        }
+        let (block, slot) = Slot::split(at);
+        (Location::new(block), slot)
+    }
+
+    /// The block of a location.
+    #[must_use]
+    #[inline]
+    pub fn block_of(&self, at: Location) -> Location {
+        self.split(at).0
+    }
+
+    /// Quarters of a block that a location counts for.
+    pub(crate) fn quarters_of(&self, at: Location) -> u32 {
+        self.split(at).1.quarters()
+    }
+
+    /// A count of live quarters as a root has it: of whole blocks where there are no packs.
+    pub(crate) const fn count_on_disk(&self, quarters: u32) -> u32 {
+        if self.geometry.packed { quarters } else { quarters / QUARTERS }
+    }
+
+    /// Live quarters from the count of a root.
+    pub(crate) const fn count_of_disk(&self, count: u32) -> u32 {
+        if self.geometry.packed { count } else { count.saturating_mul(QUARTERS) }
+    }
+
+    /// The log segment of a location.
     #[must_use]
     #[inline]
     pub fn segment_of(&self, at: Location) -> LogSegmentId {
-        LogSegmentId::new(at.raw() / self.stride)
+        LogSegmentId::new(self.block_of(at).raw() / self.stride)
     }
 
     /// The first block of a log segment.

@@ -13,9 +13,9 @@
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, TrimRecord};
+use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, Pack, Place, TrimRecord};
 use onefold_units::convert::u32_from;
-use onefold_units::{Location, LogSegmentId, Nanos};
+use onefold_units::{Lba, Location, LogSegmentId, Nanos};
 
 use crate::io::Buffer;
 use crate::retries::Failing;
@@ -35,6 +35,9 @@ pub(crate) const BATCHES_BESIDE: usize = CLEAN_BATCHES_MAX + META_BATCHES_MAX;
 
 /// Most records of moved blocks that fit a header.
 pub(crate) const CLEAN_RECORDS_MAX: u32 = 250;
+
+/// The same with their places.
+pub(crate) const PACKED_RECORDS_MAX: u32 = 222;
 
 /// Who appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,6 +126,12 @@ impl Records {
         u32_from(self.data.len() + self.clean.len() + self.meta.len())
     }
 
+    /// The blocks of the logical device, in the order of their places.
+    pub(crate) fn lbas(&self) -> impl Iterator<Item = Lba> + '_ {
+        let data = self.data.iter().map(|record| record.lba);
+        data.chain(self.clean.iter().map(|record| record.lba))
+    }
+
     fn clear(&mut self) {
         self.data.clear();
         self.clean.clear();
@@ -157,6 +166,14 @@ pub(crate) struct Batch {
     /// How its write fails, if it does.
     pub(crate) failing: Option<Failing>,
     pub(crate) records: Records,
+    /// Most records that its header has room for.
+    pub(crate) most: u32,
+    /// Where each of its blocks lies, once it is packed (`crate::packs`).
+    pub(crate) places: Vec<Place>,
+    /// Blocks behind the header that hold something, once it is packed.
+    pub(crate) stored: u32,
+    /// The pack in its header.
+    pub(crate) inside: Option<Pack>,
     /// Its blocks are not in memory: the backing remaps them from their sources (`crate::remap`).
     pub(crate) remaps: bool,
     /// Requests that wait for its completion.
@@ -174,22 +191,29 @@ pub(crate) struct Batch {
 impl Batch {
     /// Where the next block goes, if there is room.
     pub(crate) fn room(&self) -> u32 {
-        let most = if self.stream == Stream::Clean { CLEAN_RECORDS_MAX } else { u32::MAX };
-        (self.capacity - 1).min(most) - self.records.blocks()
+        (self.capacity - 1).min(self.most) - self.records.blocks()
+    }
+
+    /// Blocks behind the header that hold something.
+    pub(crate) fn stored(&self) -> u32 {
+        if self.places.is_empty() { self.records.blocks() } else { self.stored }
     }
 
     pub(crate) fn next_location(&self) -> Location {
-        Location::new(self.start.raw() + 1 + self.records.blocks())
+        Location::new(self.start.raw() + 1 + self.stored())
     }
 
-    pub(crate) fn holds(&self, at: Location) -> bool {
-        let end = self.start.raw() + 1 + self.records.blocks();
-        (self.start.raw() + 1..end).contains(&at.raw())
+    /// Whether a block of the backing has any of its blocks.
+    pub(crate) fn holds(&self, block: Location) -> bool {
+        let first = self.start.raw() + u32::from(self.inside.is_none());
+        (first..self.start.raw() + 1 + self.stored()).contains(&block.raw())
     }
 
     /// Index of a block among the blocks of the batch.
     pub(crate) fn index_of(&self, at: Location) -> usize {
-        onefold_units::convert::index(at.raw() - self.start.raw() - 1)
+        let start = self.start.raw();
+        let placed = self.places.iter().position(|place| place.at(start) == at);
+        placed.unwrap_or_else(|| onefold_units::convert::index(at.raw() - start - 1))
     }
 
     /// Where the block at `at` lies until the batch is complete, if that is not in memory.
@@ -197,7 +221,7 @@ impl Batch {
         self.remaps.then(|| self.records.clean[self.index_of(at)].source)
     }
 
-    /// The bytes of block `at` of the batch.
+    /// The bytes of block `at` behind the header.
     pub(crate) fn block(&self, at: usize) -> &[u8] {
         &self.buffer.bytes()[(at + 1) * BLOCK..(at + 2) * BLOCK]
     }
@@ -314,6 +338,10 @@ impl Log {
             progress: Progress::Waiting,
             failing: None,
             records: Records::default(),
+            most: u32::MAX,
+            places: Vec::new(),
+            stored: 0,
+            inside: None,
             remaps: false,
             waiters: Vec::new(),
             buffer: Buffer::new(bytes),
@@ -337,6 +365,8 @@ impl Log {
         let at = self.spare.iter().position(|batch| batch.buffer.bytes().len() == bytes)?;
         let mut batch = self.spare.swap_remove(at);
         batch.records.clear();
+        batch.places.clear();
+        (batch.stored, batch.inside, batch.most) = (0, None, u32::MAX);
         batch.waiters.clear();
         (batch.seq, batch.attempt, batch.failing) = (None, 0, None);
         (batch.progress, batch.remaps) = (Progress::Waiting, false);
@@ -388,7 +418,7 @@ impl Log {
         }
     }
 
-    /// The batch in memory that holds the block at `at` (invariant 1).
+    /// The batch in memory that a block of the backing is of (invariant 1).
     #[inline]
     pub(crate) fn in_memory(&self, at: Location) -> Option<BatchId> {
         self.active.iter().copied().find(|id| self.batch(*id).holds(at))

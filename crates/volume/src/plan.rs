@@ -1,10 +1,12 @@
 //! What a read of the host has to get from the backing.
 
 use onefold_format::checksum;
+use onefold_format::volume::Slot;
 use onefold_units::Location;
 use onefold_units::convert::index;
 
 use crate::log::BLOCK;
+use crate::packs::unpack;
 
 /// Blocks that lie side by side on the backing and in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +19,19 @@ pub struct ReadRun {
     pub blocks: u32,
 }
 
+/// A block of a request.
+fn block_of(buffer: &mut [u8], block: u32) -> &mut [u8] {
+    &mut buffer[index(block) * BLOCK..index(block + 1) * BLOCK]
+}
+
 /// What a read has to get from the backing.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
     pub(crate) runs: Vec<ReadRun>,
     /// Checksums of all blocks of the runs, in order; none where reads are not checked.
     pub(crate) sums: Vec<u32>,
+    /// Blocks of the request that are in packs: what is read for each is the block of the backing with its pack.
+    pub(crate) packed: Vec<(u32, Slot)>,
 }
 
 impl ReadPlan {
@@ -32,19 +41,33 @@ impl ReadPlan {
         &self.runs
     }
 
-    /// The blocks of the request whose bytes in `buffer` are not those that were written; none where reads are not
-    /// checked ([`crate::Options::verify`]).
-    pub fn damaged<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = u32> + 'a {
+    /// Unpacks what was read into `buffer`, once. Says which blocks of the request are not what was written: those that cannot be
+    /// unpacked, and where reads are checked ([`crate::Options::verify`]) those whose checksum is wrong.
+    #[must_use]
+    pub fn complete(&self, buffer: &mut [u8]) -> Vec<u32> {
+        let mut damaged = Vec::new();
+        let mut unpacked = [0; BLOCK];
+        for (block, slot) in &self.packed {
+            let bytes = block_of(buffer, *block);
+            if unpack(bytes, *slot, &mut unpacked) {
+                bytes.copy_from_slice(&unpacked);
+            } else {
+                damaged.push(*block);
+            }
+        }
         let blocks = self.runs.iter().flat_map(|run| run.block..run.block + run.blocks);
-        blocks.zip(&self.sums).filter_map(|(block, sum)| {
-            let bytes = &buffer[index(block) * BLOCK..index(block + 1) * BLOCK];
-            (checksum(bytes) != *sum).then_some(block)
-        })
+        for (block, sum) in blocks.zip(&self.sums) {
+            if checksum(block_of(buffer, block)) != *sum && !damaged.contains(&block) {
+                damaged.push(block);
+            }
+        }
+        damaged
     }
 
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.sums.clear();
+        self.packed.clear();
     }
 
     /// Adds a block. Log segments begin at multiples of `stride`; a run stays within one.

@@ -32,7 +32,9 @@ const COPIED_AFTER_FAILURE: u32 = 8;
 impl Volume {
     /// Whether the blocks of the next victim are moved by remap.
     pub(crate) fn cleaner_remaps(&self) -> bool {
-        self.options.clean_move == CleanMove::Remap && self.cleaner.copies_left == 0
+        // What is in a pack cannot be remapped by itself.
+        let whole = !self.layout.geometry().packed;
+        self.options.clean_move == CleanMove::Remap && self.cleaner.copies_left == 0 && whole
     }
 
     /// Blocks of the `clean` stream come about in this way from now on: a batch that is being put together in the other way

@@ -15,7 +15,9 @@ mod walk;
 use std::collections::BTreeMap;
 
 use onefold_format::checksum;
-use onefold_format::volume::{BlockError, DecodedBatch, RecordList, Root, RunRecord, Version};
+use onefold_format::volume::{
+    BlockError, DecodedBatch, RecordList, Root, RunRecord, Slot, Version,
+};
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location, LogSegmentId};
 
@@ -27,6 +29,7 @@ use crate::layout::Layout;
 use crate::log::BLOCK;
 use crate::map::{Map, PAGE_ENTRIES_U64};
 use crate::mount::damaged;
+use crate::packs::is_in;
 use crate::page::Entry;
 use walk::walk;
 
@@ -232,16 +235,6 @@ pub(crate) fn is_whole<B: Backing>(backing: &mut B, found: &Found) -> Result<boo
 }
 
 impl Found {
-    /// The checksum of each block, where it has to be there.
-    fn sums(&self) -> Vec<Option<u32>> {
-        if let RecordList::Meta(list) = &self.batch.records {
-            return list.iter().map(|record| Some(record.crc)).collect();
-        }
-        // What was dead when the batch was sent need not be there (`crate::remap`).
-        let there = |one: &Version| one.source.is_none_or(Location::is_block);
-        self.batch.versions().map(|one| there(&one).then_some(one.crc)).collect()
-    }
-
     /// Where its blocks lie.
     fn piece(&self) -> Piece {
         Piece { at: u64::from(self.start) + 1, blocks: self.batch.data_blocks() }
@@ -249,9 +242,22 @@ impl Found {
 
     /// Whether these are its blocks.
     fn fits(&self, bytes: &[u8]) -> bool {
-        let fits =
-            |(block, sum): (&[u8], Option<u32>)| sum.is_none_or(|sum| checksum(block) == sum);
-        bytes.chunks(BLOCK).zip(self.sums()).all(fits)
+        if let RecordList::Meta(list) = &self.batch.records {
+            return bytes.chunks(BLOCK).zip(list).all(|(block, of)| checksum(block) == of.crc);
+        }
+        let places = &self.batch.places;
+        (0..).zip(self.batch.versions()).all(|(at, one): (usize, Version)| {
+            let place = places.get(at);
+            // What is in the header was checked with it.
+            let Some(block) = place.map_or(at + 1, |place| place.block()).checked_sub(1) else {
+                return true;
+            };
+            // What was dead when the batch was sent need not be there (`crate::remap`).
+            let there = one.source.is_none_or(Location::is_block);
+            let slot = place.map_or(Slot::WHOLE, |place| place.slot);
+            let bytes = bytes.get(block * BLOCK..(block + 1) * BLOCK);
+            !there || bytes.is_some_and(|bytes| is_in(bytes, slot, one.crc))
+        })
     }
 }
 
@@ -291,13 +297,14 @@ impl Overlay {
             let of = *self.births.get(&trim.birth).ok_or_else(stranger)?;
             self.trim(of, trim.lba.raw(), trim.lba.raw().saturating_add(trim.blocks));
         }
-        let RecordList::Data(list) = &found.batch.records else { return Ok(()) };
-        for (at, record) in (found.start + 1..).zip(list) {
+        // Invariant 4.
+        let written = found.batch.located(found.start).filter(|(_, one)| one.source.is_none());
+        for (at, record) in written {
             let Written { slot, blocks } = *self.births.get(&record.birth).ok_or_else(stranger)?;
             if record.lba.raw() >= blocks {
                 return Err(stranger());
             }
-            self.set(slot, record.lba, Entry { at: Location::new(at), crc: record.crc });
+            self.set(slot, record.lba, Entry { at, crc: record.crc });
         }
         Ok(())
     }

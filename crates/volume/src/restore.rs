@@ -75,7 +75,11 @@ impl Volume {
             },
             stream: Stream::from_code(entry.stream).unwrap_or(Stream::User),
             // What the root itself points to is counted below.
-            live: if entry.stream == Stream::Meta.code() { 0 } else { entry.live },
+            quarters: if entry.stream == Stream::Meta.code() {
+                0
+            } else {
+                self.layout.count_of_disk(entry.live)
+            },
             epoch: entry.epoch,
             pins: 0,
             listed: false,

@@ -14,7 +14,7 @@ mod segment;
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::SegmentState;
+use onefold_format::volume::{QUARTERS, SegmentState};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{LogSegmentId, Nanos};
 
@@ -34,10 +34,10 @@ pub(crate) struct Segments {
     available: u32,
     /// Closed log segments without live blocks.
     empty: u32,
-    /// Blocks that pages of an uncounted run were found to replace (`crate::runs`, invariant 2). A root still counts them
+    /// What pages of an uncounted run were found to replace, in quarters (`crate::runs`, invariant 2). A root still counts it
     /// as live, because a recovery from it would find them again.
     deferred: Vec<u32>,
-    /// Live blocks that are not of the map.
+    /// Quarters of live blocks that are not of the map.
     data: u64,
     /// Some log segment may have to go.
     leaves: bool,
@@ -103,7 +103,7 @@ impl Segments {
     pub(crate) fn count_anew(&mut self) {
         self.empty = u32_from(self.iter().filter(|(_, one)| one.is_empty_closed()).count());
         let data = self.table.iter().filter(|segment| segment.stream != Stream::Meta);
-        self.data = data.map(|segment| u64::from(segment.live)).sum();
+        self.data = data.map(|segment| u64::from(segment.quarters)).sum();
     }
 
     /// Log segments that batches behind the root were found in: closed, in the use that was found.
@@ -116,7 +116,7 @@ impl Segments {
     ) {
         for id in listed {
             let Some(segment) = self.table.get_mut(id.index()) else { continue };
-            if segment.state == SegmentState::Closed && segment.live == 0 {
+            if segment.state == SegmentState::Closed && segment.quarters == 0 {
                 (segment.state, segment.errors.failed) = (SegmentState::Free, false);
             }
         }
@@ -137,7 +137,7 @@ impl Segments {
     /// count for nothing, and the others of that are as good as before.
     fn keep_unfound(&mut self) {
         for segment in &mut self.table {
-            if segment.state == SegmentState::Free && segment.live > 0 {
+            if segment.state == SegmentState::Free && segment.quarters > 0 {
                 (segment.state, segment.stream) = (SegmentState::Closed, Stream::Meta);
                 segment.epoch = self.next_epoch;
                 self.next_epoch += 1;
@@ -252,7 +252,7 @@ impl Segments {
         let segment = self.of_mut(id);
         assert!(segment.is_empty_closed(), "invariant 1");
         segment.state = SegmentState::Prefree;
-        segment.live = 0;
+        segment.quarters = 0;
         if !segment.errors.failed {
             segment.errors.strikes = 0;
         }
@@ -319,20 +319,24 @@ impl Segments {
         self.free = free;
     }
 
-    pub(crate) fn gain(&mut self, id: LogSegmentId) {
+    /// More of a log segment is live, in quarters of blocks.
+    pub(crate) fn gain(&mut self, id: LogSegmentId, quarters: u32) {
         // What the cleaner takes back may belong to one that was empty meanwhile.
         self.empty -= u32::from(self.of(id).is_empty_closed());
         let segment = self.of_mut(id);
-        segment.live += 1;
-        self.data += u64::from(self.of(id).stream != Stream::Meta);
+        segment.quarters += quarters;
+        if segment.stream != Stream::Meta {
+            self.data += u64::from(quarters);
+        }
     }
 
-    pub(crate) fn lose(&mut self, id: LogSegmentId) {
+    /// Less of a log segment is live, in quarters of blocks.
+    pub(crate) fn lose(&mut self, id: LogSegmentId, quarters: u32) {
         let segment = self.of_mut(id);
-        assert!(segment.live > 0, "log segment {id:?} loses more blocks than it has");
-        segment.live -= 1;
-        let emptied = segment.is_empty_closed();
-        self.data -= u64::from(self.of(id).stream != Stream::Meta);
+        assert!(segment.quarters >= quarters, "log segment {id:?} loses more than it has");
+        segment.quarters -= quarters;
+        let (emptied, is_meta) = (segment.is_empty_closed(), segment.stream == Stream::Meta);
+        self.data -= if is_meta { 0 } else { u64::from(quarters) };
         self.empty += u32::from(emptied);
     }
 
@@ -342,11 +346,11 @@ impl Segments {
     }
 
     /// A block of an uncounted run was found to have replaced a live one.
-    pub(crate) fn defer(&mut self, id: LogSegmentId) {
+    pub(crate) fn defer(&mut self, id: LogSegmentId, quarters: u32) {
         if self.deferred.is_empty() {
             self.deferred = vec![0; self.table.len()];
         }
-        self.deferred[id.index()] += 1;
+        self.deferred[id.index()] += quarters;
     }
 
     pub(crate) fn deferred(&self, id: LogSegmentId) -> u32 {
@@ -369,13 +373,14 @@ impl Segments {
     }
 
     /// Live blocks of data.
-    pub(crate) const fn data_total(&self) -> u64 {
-        self.data
+    pub(crate) fn data_total(&self) -> u64 {
+        self.data.div_ceil(QUARTERS.into())
     }
 
     /// Live blocks of all log segments.
     pub(crate) fn live_total(&self) -> u64 {
-        self.table.iter().map(|segment| u64::from(segment.live)).sum()
+        let quarters: u64 = self.table.iter().map(|segment| u64::from(segment.quarters)).sum();
+        quarters.div_ceil(QUARTERS.into())
     }
 }
 

@@ -96,6 +96,8 @@ pub struct Stats {
     pub cleaned_segments: u64,
     /// Log segments that cannot be cleaned because their headers or their map cannot be read.
     pub damaged_segments: u64,
+    /// Blocks that were stored compressed (`crate::packs`).
+    pub packed: u64,
     /// Log segments given back.
     pub freed_segments: u64,
     /// Blocks of log segments trimmed on the backing.
@@ -182,6 +184,7 @@ impl Stats {
             journal_demotions: self.journal_demotions - earlier.journal_demotions,
             cleaned_segments: self.cleaned_segments - earlier.cleaned_segments,
             damaged_segments: self.damaged_segments - earlier.damaged_segments,
+            packed: self.packed - earlier.packed,
             freed_segments: self.freed_segments - earlier.freed_segments,
             trim_sent: self.trim_sent - earlier.trim_sent,
             zone_resets: self.zone_resets - earlier.zone_resets,

@@ -53,14 +53,14 @@ impl Volume {
     pub fn faulty(&self) -> Faulty {
         let mut faulty = Faulty::default();
         for (_, segment) in self.segments.iter() {
-            let retired = segment.state == SegmentState::Suspect && segment.live == 0;
+            let retired = segment.state == SegmentState::Suspect && segment.live() == 0;
             faulty.failed += u32::from(segment.errors.failed && !retired);
             faulty.retired += u32::from(retired);
             let held = segment.errors.held_until > self.now;
             faulty.held += u32::from(held && !segment.errors.failed);
             faulty.strikes += u32::from(segment.errors.strikes);
             if segment.errors.failed || retired || held {
-                let rest = self.segment_blocks().saturating_sub(segment.live);
+                let rest = self.segment_blocks().saturating_sub(segment.live());
                 faulty.lost_blocks += u64::from(rest);
             }
         }
@@ -135,8 +135,9 @@ impl Volume {
             self.freeze(Frozen::Writes);
             return false;
         }
-        let (old, blocks) = (self.log.batch(id).segment, self.log.batch(id).records.blocks());
-        let least = (1 + blocks).next_multiple_of(self.layout.geometry().unit_blocks);
+        let (old, blocks) = (self.log.batch(id).segment, self.log.batch(id).stored());
+        let unit = self.layout.geometry().unit_blocks;
+        let least = (1 + blocks).next_multiple_of(unit).max(BATCH_MIN);
         let (segment, start, _) = self.next_place(stream, least);
         self.move_entries(id, start);
         let batch = self.log.batch_mut(id);
@@ -182,13 +183,15 @@ impl Volume {
     /// What pointed into a batch points to its new place.
     fn move_entries(&mut self, id: BatchId, start: Location) {
         let batch = self.log.batch(id);
-        let old = batch.start.raw();
-        let data = batch.records.data.iter().map(|record| record.lba);
-        let lbas: Vec<_> =
-            data.chain(batch.records.clean.iter().map(|record| record.lba)).collect();
+        let places = (0..).map(|at| batch.place(at));
+        let moves: Vec<_> = batch
+            .records
+            .lbas()
+            .zip(places)
+            .map(|(lba, place)| (lba, place.at(batch.start.raw()), place.at(start.raw())))
+            .collect();
         // Pages with entries in batches under way are in memory.
-        for (at, lba) in (1..).zip(lbas) {
-            let (from, to) = (Location::new(old + at), Location::new(start.raw() + at));
+        for (lba, from, to) in moves {
             if self.point_elsewhere(lba, from, to) > 0 {
                 self.lose(from);
                 self.gain(to);

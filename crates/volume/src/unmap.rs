@@ -75,7 +75,8 @@ impl Volume {
             {
                 self.send(batch);
             }
-            self.map.set(here.in_map(), Entry::UNMAPPED);
+            // Where it lies since it was sent.
+            let old = self.map.set(here.in_map(), Entry::UNMAPPED);
             self.unlink(here, old.at);
         }
     }

@@ -332,15 +332,15 @@ impl Volume {
         self.give_up_held();
     }
 
-    /// The live count of what a location names grows by one.
+    /// The live count of what a location names grows by what it takes.
     pub(crate) fn gain(&mut self, at: Location) {
-        self.segments.gain(self.layout.segment_of(at));
+        self.segments.gain(self.layout.segment_of(at), self.layout.quarters_of(at));
     }
 
-    /// The live count of what a location named falls by one.
+    /// The live count of what a location named falls by what it took.
     pub(crate) fn lose(&mut self, at: Location) {
         if at.is_block() {
-            self.segments.lose(self.layout.segment_of(at));
+            self.segments.lose(self.layout.segment_of(at), self.layout.quarters_of(at));
         }
     }
 
@@ -352,7 +352,7 @@ impl Volume {
         }
         let segment = self.segments.of(self.layout.segment_of(at));
         (segment.pins > 0 || segment.state == SegmentState::Open)
-            .then(|| self.log.in_memory(at))
+            .then(|| self.log.in_memory(self.layout.block_of(at)))
             .flatten()
     }
 

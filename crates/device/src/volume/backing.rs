@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onefold_format::REMAP_RANGES_MAX;
-use onefold_units::convert::{index, index64, narrow};
+use onefold_units::convert::{index, index64, narrow, u32_from};
 use onefold_units::{PAGE_BYTES, ZoneId};
 use onefold_volume::{Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport};
 
@@ -346,7 +346,7 @@ impl VolumeBacking {
                     &mut buffer[index(run.block) * block..index(run.block + run.blocks) * block];
                 failed += u32::from(self.read(run.at.raw().into(), bytes).is_err());
             }
-            let damaged = plan.damaged(buffer).map(|_| 1).sum::<u32>();
+            let damaged = u32_from(plan.complete(buffer).len());
             if failed == 0 && damaged == 0 {
                 return Ok(());
             }

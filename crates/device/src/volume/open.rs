@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use onefold_format::volume::{
-    DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
+    DeviceRole, INCOMPAT_PACKED, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
 };
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
@@ -99,6 +99,8 @@ pub struct VolumeSpec {
     pub segment_bytes: Option<u64>,
     /// Bytes of the indirection unit of the backing; `None`: what that tells ([`VolumeBacking::unit_bytes`]).
     pub unit_bytes: Option<u64>,
+    /// Compress blocks where that saves room. Mode `log` only.
+    pub compress: bool,
 }
 
 impl Default for VolumeSpec {
@@ -111,6 +113,7 @@ impl Default for VolumeSpec {
             thin: false,
             segment_bytes: None,
             unit_bytes: None,
+            compress: false,
         }
     }
 }
@@ -132,6 +135,10 @@ impl VolumeSpec {
     /// What does not fit.
     pub fn label(&self, blocks: u64) -> Result<VolumeLabel, VolumeError> {
         if self.mode != VolumeMode::Log {
+            if self.compress {
+                let what = "does not compress: leave out --compress or use mode log";
+                return Err(VolumeError::Mode { mode: self.mode.name(), what });
+            }
             return super::modes::label(self, blocks);
         }
         let unit = self.unit_blocks()?;
@@ -177,6 +184,7 @@ impl VolumeSpec {
             zone_blocks: zone,
             unit_blocks: self.unit_blocks()?,
             logical_blocks: 1,
+            packed: self.compress,
         };
         let layout = Layout::new(geometry).map_err(MountError::Geometry)?;
         let logical_blocks = match self.bytes {
@@ -199,7 +207,7 @@ impl VolumeSpec {
             mode: VolumeMode::Log,
             compat: 0,
             ro_compat: 0,
-            incompat: 0,
+            incompat: if self.compress { INCOMPAT_PACKED } else { 0 },
             unit_blocks: geometry.unit_blocks,
             segment_blocks: segment,
             logical_blocks,

@@ -72,7 +72,7 @@ impl Shared {
         }
         drop(state);
         match receive(&found, plan, request) {
-            Ok(()) if plan.damaged(request).next().is_none() => Ok(()),
+            Ok(()) if plan.complete(request).is_empty() => Ok(()),
             // Read once more, one after the other.
             _ => self.backing.fetch(plan, request),
         }

@@ -1,20 +1,24 @@
 //! Header of a batch, one block before its data: head 48 | stream 1 | records 1 | attempt 2 | log
-//! segment 4 | epoch 8 | incarnation 4 | data blocks 2 | padding blocks 2 | trims 2 | moved blocks 2 | 0 4 |
-//! durable seq 8 | 0 8 | records, one for each data block | records of moved blocks | trims | 0 ...
+//! segment 4 | epoch 8 | incarnation 4 | data blocks 2 | padding blocks 2 | trims 2 | moved blocks 2 | packed 1 | 0 1 |
+//! pack 2 | durable seq 8 | stored blocks 2 | 0 6 | records, one for each data block | records of moved blocks | places,
+//! if it is packed | trims | 0 .. | the pack in the header, from byte `pack` on
 //!
 //! The generation in the head is the sequence number of the batch. The headers of a log segment are its
 //! chain: the next one lies behind the data, moved and padding blocks of this one. They are the journal of the
-//! volume (volume.md, section 5.2).
+//! volume (volume.md, section 5.2). Where it is packed, each block has a place of 2 B: blocks behind the header 1 | slot 1.
 
 use onefold_units::convert::{u32_from, u64_from};
-use onefold_units::{LogSegmentId, Seq};
+use onefold_units::{Location, LogSegmentId, Seq};
 
 use super::batch_records::{
     BatchRecords, CleanRecord, DataRecord, FIXED_BYTES, RecordList, Records, TrimRecord, Version,
-    read_all, trims_max, write_all,
+    read_all, records_room, trims_max, write_all,
 };
-use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
+use super::block::{
+    BLOCK_BYTES, BlockError, BlockHead, BlockKind, HEAD_BYTES, MAGIC, behind_head, open, seal,
+};
 use super::fields::Fields;
+use super::pack::{Packing, Place, Slot};
 use crate::bytes::Writer;
 
 /// What a batch header says besides its records.
@@ -51,6 +55,10 @@ pub struct BatchPeek {
     pub moved: u16,
     /// Trim records.
     pub trims: u16,
+    /// Blocks behind the header that hold something, where it has places.
+    pub stored: Option<u16>,
+    /// Where the pack in the header begins; 0 if there is none.
+    pub pack: u16,
 }
 
 /// A batch header with its records.
@@ -64,14 +72,23 @@ pub struct DecodedBatch {
     pub moved: Vec<CleanRecord>,
     /// Ranges trimmed before the data was written.
     pub trims: Vec<TrimRecord>,
+    /// Where each block lies, where some are packed; else one lies behind the other.
+    pub places: Vec<Place>,
+    /// Blocks behind the header that hold something, where there are places.
+    pub stored: u32,
 }
 
 impl BatchPeek {
     /// Blocks of the batch: header, data, moved blocks and padding. The next header lies that far on.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        let data = u32::from(self.data_blocks) + u32::from(self.moved);
+        let records = u32::from(self.data_blocks) + u32::from(self.moved);
+        let data = self.stored.map_or(records, u32::from);
         1 + data + u32::from(self.header.padding_blocks)
+    }
+
+    fn records(&self) -> usize {
+        usize::from(self.data_blocks) + usize::from(self.moved)
     }
 
     fn read(seq: Seq, fields: &mut Fields<'_>) -> Result<Self, BlockError> {
@@ -80,15 +97,24 @@ impl BatchPeek {
         let (epoch, incarnation) = (fields.u64()?, fields.u32()?);
         let (data_blocks, padding_blocks) = (fields.u16()?, fields.u16()?);
         let (trims, moved) = (fields.u16()?, fields.u16()?);
-        fields.skip(4)?;
+        let packed = fields.u8()? != 0;
+        fields.skip(1)?;
+        let pack = fields.u16()?;
         let durable_seq = fields.seq()?;
+        let stored = Some(fields.u16()?).filter(|_| packed);
         let kind = kind.ok_or(BlockError::Malformed("a batch has records of an unknown kind"))?;
         let stranger = moved > 0 && kind != BatchRecords::Data;
         if stranger || usize::from(data_blocks) + usize::from(moved) > kind.max() {
             return Err(BlockError::Malformed("a batch has more records than fit its header"));
         }
-        if usize::from(trims) > trims_max(kind, data_blocks.into(), moved.into()) {
+        let peek_records = usize::from(data_blocks) + usize::from(moved);
+        let places = if packed { peek_records * Place::BYTES } else { 0 };
+        let taken = usize::from(trims) * TrimRecord::BYTES + places;
+        if taken > records_room(kind, data_blocks.into(), moved.into()) {
             return Err(BlockError::Malformed("a batch has more trims than fit its header"));
+        }
+        if stored.is_some_and(|stored| usize::from(stored) > peek_records) {
+            return Err(BlockError::Malformed("a batch stores more blocks than it has"));
         }
         let header = BatchHeader {
             seq,
@@ -100,15 +126,45 @@ impl BatchPeek {
             padding_blocks,
             durable_seq,
         };
-        Ok(Self { header, kind, data_blocks, moved, trims })
+        Ok(Self { header, kind, data_blocks, moved, trims, stored, pack })
     }
 }
+
+impl BatchPeek {
+    /// A place where a block of the batch can lie.
+    fn place(&self, [offset, slot]: [u8; Place::BYTES]) -> Result<Place, BlockError> {
+        let stored = self.stored.unwrap_or(0);
+        let slot = Slot::from_code(slot).filter(|slot| {
+            let inside = slot.is_packed() && self.pack > 0;
+            u16::from(offset) <= stored && (offset > 0 || inside)
+        });
+        let slot = slot.ok_or(BlockError::Malformed("a batch has a block at a place that is none"))?;
+        Ok(Place { offset, slot })
+    }
+}
+
+/// The pack of a block of the backing that has packed blocks: the block itself, or what a batch header keeps of one.
+#[must_use]
+pub fn pack_of(block: &[u8]) -> &[u8] {
+    if !block.starts_with(&MAGIC.to_le_bytes()) {
+        return block;
+    }
+    let at = block.get(PACK_AT..PACK_AT + 2).map_or(0, |at| u16::from_le_bytes([at[0], at[1]]));
+    block.get(usize::from(at)..).filter(|_| at > 0).unwrap_or(&[])
+}
+
+/// Byte of a header that says where its pack is.
+const PACK_AT: usize = HEAD_BYTES + 30;
 
 impl DecodedBatch {
     /// Blocks behind the header that hold something.
     #[must_use]
     pub fn data_blocks(&self) -> u32 {
-        u32_from(self.records.as_records().len() + self.moved.len())
+        if self.places.is_empty() {
+            u32_from(self.records.as_records().len() + self.moved.len())
+        } else {
+            self.stored
+        }
     }
 
     /// Blocks of the batch, as [`BatchPeek::blocks`].
@@ -117,8 +173,16 @@ impl DecodedBatch {
         1 + self.data_blocks() + u32::from(self.header.padding_blocks)
     }
 
-    /// The blocks of the logical device that it has, in the order of their places, the first one behind the header. None in a
+    /// The blocks of the logical device that it has, with the places of these in a batch whose header lies at `start`. None in a
     /// batch of metadata.
+    pub fn located(&self, start: u32) -> impl Iterator<Item = (Location, Version)> + '_ {
+        let behind = (start + 1..).map(Location::new);
+        let places = self.places.iter().map(move |place| place.at(start));
+        let plain = behind.take(if self.places.is_empty() { usize::MAX } else { 0 });
+        places.chain(plain).zip(self.versions())
+    }
+
+    /// The blocks of the logical device that it has, in the order of their records. None in a batch of metadata.
     pub fn versions(&self) -> impl Iterator<Item = Version> + '_ {
         let (data, clean): (&[DataRecord], &[CleanRecord]) = match &self.records {
             RecordList::Data(list) => (list, &self.moved),
@@ -143,7 +207,7 @@ impl DecodedBatch {
 
 impl BatchHeader {
     /// Writes the header that is to lie at `address`, with a record for each block of data and for each one
-    /// behind them that cleaning moved. Allocates nothing.
+    /// behind them that cleaning moved, and with their places where some are packed. Allocates nothing.
     ///
     /// Panics if `block` is not one block, the records are more than [`BatchRecords::max`], the trims
     /// more than [`trims_max`], there are moved blocks behind others than the host's, a trim is not valid, or a
@@ -154,6 +218,7 @@ impl BatchHeader {
         address: u64,
         (records, moved): (&Records<'_>, &[CleanRecord]),
         trims: &[TrimRecord],
+        packing: Option<Packing<'_>>,
         block: &mut [u8],
     ) {
         let (kind, count) = (records.kind(), records.len() + moved.len());
@@ -161,11 +226,19 @@ impl BatchHeader {
         assert!(moved.is_empty() || kind == BatchRecords::Data, "moved blocks behind {kind:?}");
         let room = trims_max(kind, records.len(), moved.len());
         assert!(trims.len() <= room, "{} trims, {room} fit behind the records", trims.len());
+        let places = packing.map_or(&[][..], |packing| packing.places);
+        assert!(packing.is_none() || places.len() == count, "a place for each record");
         let (fixed, rest) = block.split_at_mut(FIXED_BYTES);
         let counts = (trims.len(), moved.len());
-        self.write(records, counts, &mut Writer::new(&mut fixed[HEAD_BYTES..]));
+        self.write(records, counts, packing, &mut Writer::new(&mut fixed[HEAD_BYTES..]));
         let rest = write_all(moved, records.write(rest), CleanRecord::to_bytes);
-        write_all(trims, rest, TrimRecord::to_bytes).fill(0);
+        let rest = write_all(places, rest, Place::to_bytes);
+        let rest = write_all(trims, rest, TrimRecord::to_bytes);
+        rest.fill(0);
+        if let Some(pack) = packing.and_then(|packing| packing.inside) {
+            let from = rest.len() - pack.len();
+            pack.write(&mut rest[from..]);
+        }
         let (kind, uuid, generation) = (BlockKind::Batch, *uuid, self.seq.raw());
         seal(block, &BlockHead { kind, uuid, address, generation });
     }
@@ -181,9 +254,12 @@ impl BatchHeader {
         let records = RecordList::read(peek.kind, records)?;
         let moved = fields.bytes(usize::from(peek.moved) * CleanRecord::BYTES)?;
         let moved = read_all(moved, CleanRecord::from_bytes)?;
+        let places = peek.stored.map_or(0, |_| peek.records());
+        let places = read_all(fields.bytes(places * Place::BYTES)?, |place| peek.place(*place))?;
         let trims = fields.bytes(usize::from(peek.trims) * TrimRecord::BYTES)?;
         let trims = read_all(trims, TrimRecord::from_bytes)?;
-        Ok(DecodedBatch { header: peek.header, records, moved, trims })
+        let stored = u32::from(peek.stored.unwrap_or(0));
+        Ok(DecodedBatch { header: peek.header, records, moved, trims, places, stored })
     }
 
     /// Checks the checksum of the header at `address` and reads its fixed part. Allocates nothing.
@@ -199,8 +275,10 @@ impl BatchHeader {
         &self,
         records: &Records<'_>,
         (trims, moved): (usize, usize),
+        packing: Option<Packing<'_>>,
         writer: &mut Writer<'_>,
     ) {
+        let pack = packing.and_then(|packing| packing.inside).map_or(0, |pack| BLOCK_BYTES - pack.len());
         writer.uint(u64::from(self.stream), 1);
         writer.uint(u64::from(records.kind().code()), 1);
         writer.uint(u64::from(self.attempt), 2);
@@ -211,9 +289,12 @@ impl BatchHeader {
         writer.uint(u64::from(self.padding_blocks), 2);
         writer.uint(u64_from(trims), 2);
         writer.uint(u64_from(moved), 2);
-        writer.uint(0, 4);
+        writer.uint(u64::from(packing.is_some()), 1);
+        writer.uint(0, 1);
+        writer.uint(u64_from(pack), 2);
         writer.uint(self.durable_seq.raw(), 8);
-        writer.uint(0, 8);
+        writer.uint(packing.map_or(0, |packing| packing.stored.into()), 2);
+        writer.uint(0, 6);
     }
 }
 
@@ -254,7 +335,7 @@ mod tests {
         let mut block = vec![0xEE; 4096];
         let records = batch.records.as_records();
         let records = (&records, &batch.moved[..]);
-        batch.header.encode(&UUID, ADDRESS, records, &batch.trims, &mut block);
+        batch.header.encode(&UUID, ADDRESS, records, &batch.trims, None, &mut block);
         block
     }
 
@@ -263,7 +344,8 @@ mod tests {
     }
 
     fn batch(records: RecordList, trims: usize) -> DecodedBatch {
-        DecodedBatch { header: HEADER, records, moved: Vec::new(), trims: vec![trim(7); trims] }
+        let (moved, places) = (Vec::new(), Vec::new());
+        DecodedBatch { header: HEADER, records, moved, trims: vec![trim(7); trims], places, stored: 0 }
     }
 
     /// The batch comes back, and a peek agrees with it.

@@ -153,8 +153,14 @@ pub fn trims_max(kind: BatchRecords, records: usize, moved: usize) -> usize {
     if records.saturating_add(moved) > kind.max() {
         return 0;
     }
+    records_room(kind, records, moved) / TrimRecord::BYTES
+}
+
+/// Bytes that a header leaves behind these records.
+#[must_use]
+pub fn records_room(kind: BatchRecords, records: usize, moved: usize) -> usize {
     let taken = records * kind.record_bytes() + moved * CleanRecord::BYTES;
-    (BLOCK_BYTES - FIXED_BYTES).saturating_sub(taken) / TrimRecord::BYTES
+    (BLOCK_BYTES - FIXED_BYTES).saturating_sub(taken)
 }
 
 /// Blocks that cleaning moved whose records fit a header behind those of `records` blocks of the host and of `trims`.
@@ -266,7 +272,8 @@ impl DataRecord {
 }
 
 impl CleanRecord {
-    pub(super) const BYTES: usize = 16;
+    /// Bytes in a header.
+    pub const BYTES: usize = 16;
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let words = u64::from(self.crc) | u64::from(self.source.raw()) << 32;
@@ -297,7 +304,8 @@ impl MetaRecord {
 }
 
 impl TrimRecord {
-    pub(super) const BYTES: usize = 16;
+    /// Bytes in a header.
+    pub const BYTES: usize = 16;
 
     /// Whether it has a block and ends in time.
     #[must_use]

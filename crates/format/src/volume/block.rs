@@ -20,7 +20,7 @@ pub const BLOCK_VERSION: u16 = 1;
 /// Bytes of the head.
 pub(super) const HEAD_BYTES: usize = 48;
 
-const MAGIC: u32 = 0x4256_464F; // "OFVB"
+pub(super) const MAGIC: u32 = 0x4256_464F; // "OFVB"
 const CRC_AT: usize = 8;
 
 coded! {

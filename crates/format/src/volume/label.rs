@@ -19,8 +19,11 @@ pub const COMPAT_KNOWN: u64 = 0;
 /// Feature bits without which a volume can still be read. None is defined.
 pub const RO_COMPAT_KNOWN: u64 = 0;
 
-/// Feature bits without which a volume cannot be opened. None is defined.
-pub const INCOMPAT_KNOWN: u64 = 0;
+/// Blocks may be compressed, and lie in packs ([`super::Slot`]): locations have the slot in their highest bits.
+pub const INCOMPAT_PACKED: u64 = 1;
+
+/// Feature bits without which a volume cannot be opened.
+pub const INCOMPAT_KNOWN: u64 = INCOMPAT_PACKED;
 
 coded! {
     /// How a volume places and cleans, chosen at format (volume.md, section 2).

@@ -30,6 +30,7 @@ mod fields;
 mod label;
 mod member;
 mod name;
+mod pack;
 mod page;
 mod root;
 mod run;
@@ -42,10 +43,10 @@ mod testing;
 mod transaction;
 
 pub use addresses::{BACKING_BLOCKS_MIN, RESERVED_BLOCKS, label_addresses, root_addresses};
-pub use batch::{BatchHeader, BatchPeek, DecodedBatch};
+pub use batch::{BatchHeader, BatchPeek, DecodedBatch, pack_of};
 pub use batch_records::{
     BatchRecords, CleanRecord, DataRecord, MetaKind, MetaRecord, RecordList, Records, TrimRecord,
-    Version, moved_max, trims_max,
+    Version, moved_max, records_room, trims_max,
 };
 pub use block::{BLOCK_BYTES, BLOCK_VERSION, BlockError, BlockHead, BlockKind};
 pub use body::{BODY_COUNTERS_MAX, Body, MEMBERS_MAX};
@@ -55,11 +56,12 @@ pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
 pub use extent::Extent;
 pub use fields::{BIRTH_LIMIT, LBA_LIMIT};
 pub use label::{
-    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX, VolumeDevice,
+    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, INCOMPAT_PACKED, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX, VolumeDevice,
     VolumeLabel, VolumeMode,
 };
 pub use member::{DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, Member};
 pub use name::{NameError, VOLUME_NAME_MAX, VolumeName};
+pub use pack::{PACK_BACKING_MAX, Pack, Packing, Place, QUARTERS, Slot, entry_of, quarters_of};
 pub use page::{PAGE_ENTRIES, decode_page, encode_page};
 pub use root::{BodyPlace, ROOT_EXTENTS_MAX, Root};
 pub use run::{PAGE_GONE_BIRTH, RUN_BLOCK_RECORDS, RunBlock, RunRecord};

@@ -91,7 +91,7 @@ impl Volume {
         let describe = |(id, segment): (LogSegmentId, &crate::segments::Segment)| SegmentEntry {
             state: segment.state_on_disk(),
             stream: segment.stream.code(),
-            live: segment.live + self.segments.deferred(id),
+            live: self.layout.count_on_disk(segment.quarters + self.segments.deferred(id)),
             epoch: segment.epoch,
             doubtful: segment.errors.doubtful,
         };

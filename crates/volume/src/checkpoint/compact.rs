@@ -22,12 +22,12 @@ impl Volume {
     fn meta(&self) -> impl Iterator<Item = &Segment> {
         let open = |segment: &Segment| segment.state == SegmentState::Open;
         let meta = self.segments.iter().map(|(_, segment)| segment);
-        meta.filter(move |one| one.stream == Stream::Meta && (one.live > 0 || open(one)))
+        meta.filter(move |one| one.stream == Stream::Meta && (one.live() > 0 || open(one)))
     }
 
     /// Blocks of checkpoints that count.
     pub(crate) fn meta_live(&self) -> u64 {
-        self.meta().map(|segment| u64::from(segment.live)).sum()
+        self.meta().map(|segment| u64::from(segment.live())).sum()
     }
 
     /// Whether checkpoints take more of the log than the map of the device should, and most of that is dead.
@@ -43,9 +43,9 @@ impl Volume {
         let closed = self.segments.iter().filter(|(_, segment)| {
             segment.stream == Stream::Meta
                 && segment.state == SegmentState::Closed
-                && segment.live > 0
+                && segment.live() > 0
         });
-        let mut closed: Vec<_> = closed.map(|(id, segment)| (segment.live, id)).collect();
+        let mut closed: Vec<_> = closed.map(|(id, segment)| (segment.live(), id)).collect();
         closed.sort_unstable();
         let mut room = self.segment_blocks();
         let emptiest: Vec<LogSegmentId> = closed

@@ -10,12 +10,13 @@
 //! 4. While nobody is short of log segments, what was read waits for padding ([`Volume::waits_for_padding`]). It never makes the host wait.
 
 use onefold_format::checksum;
-use onefold_format::volume::moved_max;
+use onefold_format::volume::{BatchRecords, CleanRecord};
 use onefold_units::convert::index;
 
 use super::moves::Move;
 use crate::family::Held;
 use crate::log::{BatchId, Stream};
+use crate::packs::MOVED_BYTES;
 use crate::volume::Volume;
 
 /// What became of a block that was to fill padding.
@@ -43,7 +44,7 @@ impl Volume {
     fn holds_up(&self) -> bool {
         self.cleaner.walks.iter().any(|walk| {
             let victim = self.segments.of(walk.segment);
-            victim.live == 0 || victim.errors.failed
+            victim.live() == 0 || victim.errors.failed
         })
     }
 
@@ -54,9 +55,10 @@ impl Volume {
         if !takes || !self.family.is_alone() {
             return;
         }
-        let padding = index(self.extent(id) - 1 - batch.records.blocks());
-        let records = moved_max(batch.records.data.len(), batch.records.trims.len());
-        for _ in 0..padding.min(records) {
+        let padding = index(self.extent(id) - 1 - batch.stored());
+        let bytes = if batch.places.is_empty() { CleanRecord::BYTES } else { MOVED_BYTES };
+        let records = BatchRecords::Data.max() - index(batch.records.blocks());
+        for _ in 0..padding.min(records).min(batch.header_room() / bytes) {
             if !self.fill_one(id) {
                 return;
             }

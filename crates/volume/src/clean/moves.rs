@@ -3,12 +3,13 @@
 use onefold_format::checksum;
 use onefold_format::volume::CleanRecord;
 use onefold_units::LogSegmentId;
-use onefold_units::convert::{index, u32_from};
+use onefold_units::convert::index;
 
 use super::walk::Found;
 use crate::family::Held;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::log::{BLOCK, BatchId, Stream};
+use crate::packs::unpack;
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
@@ -44,7 +45,9 @@ impl Volume {
                 return self.read_move(blocks, false);
             };
             let live = held == Held::Yes;
-            let beside = blocks.last().is_none_or(|last| last.at.raw() + 1 == found.at.raw());
+            let block = |found: &Found| self.layout.block_of(found.at).raw();
+            let ahead = blocks.last().map(|last| block(&found).wrapping_sub(block(last)));
+            let beside = ahead.is_none_or(|ahead| ahead <= 1);
             if live && (!beside || blocks.len() >= MOVE_BLOCKS_MAX) {
                 return self.read_move(blocks, false);
             }
@@ -65,7 +68,8 @@ impl Volume {
             return false;
         };
         walk.moves += 1;
-        let count = u32_from(blocks.len());
+        let [first, last] = [first, blocks[blocks.len() - 1]].map(|one| self.layout.block_of(one.at));
+        let count = last.raw() - first.raw() + 1;
         let slot = self.cleaner.moves.iter().position(Option::is_none).unwrap_or_else(|| {
             self.cleaner.moves.push(None);
             self.cleaner.moves.len() - 1
@@ -73,7 +77,7 @@ impl Volume {
         self.cleaner.moves[slot] =
             Some(Move { blocks, done: 0, buffer: Buffer::default(), again, lost: false });
         self.stats.clean_read += u64::from(count);
-        self.ask(IoKind::Read, Purpose::CleanData(slot), first.at, count);
+        self.ask(IoKind::Read, Purpose::CleanData(slot), first, count);
         true
     }
 
@@ -85,6 +89,7 @@ impl Volume {
         result: Result<(), IoFailed>,
     ) {
         let Some(mut ready) = self.cleaner.moves[slot].take() else { return };
+        let buffer = self.unpacked(&ready.blocks, buffer);
         if !ready.again && (result.is_err() || self.is_damaged(&ready.blocks, &buffer)) {
             // Each one by itself: those beside the one that cannot be read are good, and one that is damaged may have been misread.
             let victim = self.victim_of(&ready);
@@ -97,6 +102,25 @@ impl Volume {
         ready.buffer = buffer;
         ready.lost = result.is_err();
         self.cleaner.ready.push_back(ready);
+    }
+
+    /// A buffer with one block after the other, of which one with their packs was read. What cannot be unpacked stays as it is: it does not
+    /// fit its checksum wherever it lies.
+    fn unpacked(&self, blocks: &[Found], read: Buffer) -> Buffer {
+        let slots = || blocks.iter().map(|found| self.layout.split(found.at));
+        if read.bytes().is_empty() || !slots().any(|(_, slot)| slot.is_packed()) {
+            return read;
+        }
+        let first = slots().next().map_or(0, |(block, _)| block.raw());
+        let mut all = Buffer::new(blocks.len() * BLOCK);
+        for ((block, slot), out) in slots().zip(all.bytes_mut().chunks_mut(BLOCK)) {
+            let from = index(block.raw() - first) * BLOCK;
+            let bytes = &read.bytes()[from..from + BLOCK];
+            if !unpack(bytes, slot, out) {
+                out.copy_from_slice(bytes);
+            }
+        }
+        all
     }
 
     /// Whether some block does not fit its checksum.
@@ -165,6 +189,7 @@ impl Volume {
         if let (Some(bytes), true) = (bytes, self.options.bytes) {
             self.log.batch_mut(id).block_mut(slot).copy_from_slice(bytes);
         }
+        self.send_full(id);
     }
 
     /// Gives a block its place in a batch, which the map points to from now on. Its checksum is the recorded one, whatever
@@ -178,7 +203,8 @@ impl Volume {
     pub(super) fn append_record_to(&mut self, id: BatchId, found: Found) -> usize {
         let Found { lba, birth, at: source, crc } = found;
         let batch = self.log.batch_mut(id);
-        let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
+        let (at, slot) = (batch.next_location(), index(batch.stored()));
+        batch.add_whole();
         batch.records.clean.push(CleanRecord { lba, birth, crc, source });
         self.point_elsewhere(lba, source, at);
         let stream = self.segments.of(self.layout.segment_of(source)).stream;

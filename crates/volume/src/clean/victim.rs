@@ -34,11 +34,11 @@ impl Volume {
         }
         let may_go = |(_, segment): &(LogSegmentId, &Segment)| {
             // One that is full gives nothing back, and one of a journal is empty soon.
-            (segment.live < full || segment.errors.doubtful) && !self.journal.protects(segment)
+            (segment.live() < full || segment.errors.doubtful) && !self.journal.protects(segment)
         };
         let emptiest =
-            cleanable().filter(may_go).min_by_key(|(id, segment)| (segment.live, *id))?;
-        if greedy || emptiest.1.live <= blocks / CHEAP {
+            cleanable().filter(may_go).min_by_key(|(id, segment)| (segment.live(), *id))?;
+        if greedy || emptiest.1.live() <= blocks / CHEAP {
             return Some(emptiest.0);
         }
         let score = |live: u32, epoch: u64| {
@@ -47,7 +47,7 @@ impl Volume {
         };
         cleanable()
             .filter(may_go)
-            .map(|(id, segment)| (score(segment.live, segment.epoch), id))
+            .map(|(id, segment)| (score(segment.live(), segment.epoch), id))
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))
             .map(|(_, id)| id)
     }
@@ -57,13 +57,13 @@ impl Volume {
     /// still be emptied.
     fn cheapest_victim(&self, room: u64) -> Option<LogSegmentId> {
         let data = |segment: &Segment| {
-            segment.is_data() && segment.live > 0 && !self.journal.protects(segment)
+            segment.is_data() && segment.live() > 0 && !self.journal.protects(segment)
         };
         let mut all: Vec<_> = self.segments.iter().filter(|(_, segment)| data(segment)).collect();
-        all.sort_unstable_by_key(|(id, segment)| (segment.live, *id));
+        all.sort_unstable_by_key(|(id, segment)| (segment.live(), *id));
         let mut takes = 0;
         let fits = |(at, (_, segment)): &(usize, (LogSegmentId, &Segment))| {
-            takes += MOVED_TAKES * u64::from(segment.live);
+            takes += MOVED_TAKES * u64::from(segment.live());
             *at == 0 || takes <= room
         };
         let mut fitting = all.into_iter().enumerate().take_while(fits);

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{BatchHeader, DecodedBatch, Version};
+use onefold_format::volume::{BatchHeader, DecodedBatch, Slot, Version};
 use onefold_units::{Lba, Location, LogSegmentId};
 
 use crate::append::BATCH_MIN;
@@ -111,7 +111,7 @@ impl Volume {
             (walk.next, walk.whole) = (None, false);
             return;
         };
-        walk.extend(&batch, start + 1);
+        walk.extend(&batch, start);
         let behind = next + batch.blocks();
         walk.next = (behind + BATCH_MIN <= blocks).then_some(behind);
     }
@@ -127,11 +127,16 @@ impl Volume {
 
 impl Walk {
     /// Takes up the blocks that a header lists. Some that were taken back may wait already (`Volume::revisit`).
-    fn extend(&mut self, batch: &DecodedBatch, first: u32) {
+    fn extend(&mut self, batch: &DecodedBatch, start: u32) {
         let found = |(at, one): (Location, Version)| {
             let Version { lba, birth, crc, .. } = one;
             Found { lba, birth, at, crc }
         };
-        self.blocks.extend((first..).map(Location::new).zip(batch.versions()).map(found));
+        let mut all: Vec<Found> = batch.located(start).map(found).collect();
+        // Those of a pack are read together.
+        if !batch.places.is_empty() {
+            all.sort_by_key(|found| Slot::split(found.at).0);
+        }
+        self.blocks.extend(all);
     }
 }

@@ -136,7 +136,7 @@ impl Build {
                 }
             }
         }
-        for (at, one) in (seen.start + 1..).map(Location::new).zip(batch.versions()) {
+        for (at, one) in batch.located(seen.start) {
             let Version { lba, birth, crc, source } = one;
             if source.is_some_and(|source| !source.is_block()) || !self.is_ours(lba, birth) {
                 continue;
@@ -205,7 +205,8 @@ impl Build {
                 continue;
             }
             let segment = &mut table[layout.segment_of(at).index()];
-            (segment.state, segment.live) = (SegmentState::Closed, segment.live + 1);
+            segment.state = SegmentState::Closed;
+            segment.quarters += layout.quarters_of(at);
             self.rebuilt.mapped += 1;
             if self.told[index64(lba)] == Told::Old {
                 self.rebuilt.note_uncertain(Lba::new(lba));

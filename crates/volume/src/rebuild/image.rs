@@ -95,7 +95,7 @@ impl Image<'_> {
         let mut empty: Vec<(LogSegmentId, Vec<Extent>)> = (0..)
             .map(LogSegmentId::new)
             .zip(&self.table)
-            .filter(|(_, segment)| segment.state != SegmentState::Fixed && segment.live == 0)
+            .filter(|(_, segment)| segment.state != SegmentState::Fixed && segment.live() == 0)
             .filter(|(id, _)| self.zones.is_none_or(|zones| zones.status(id.raw()).is_writable()))
             .map(|(id, _)| (id, self.room_in(id)))
             .collect();
@@ -140,7 +140,7 @@ impl Image<'_> {
         let empty = self
             .table
             .iter()
-            .filter(|segment| segment.state != SegmentState::Fixed && segment.live == 0);
+            .filter(|segment| segment.state != SegmentState::Fixed && segment.live() == 0);
         MountError::NoRoom { wanted, empty: empty.count(), spare: SPARE }
     }
 
@@ -226,7 +226,7 @@ impl Image<'_> {
         let segments = self.table.iter().map(|segment| SegmentEntry {
             state: segment.state,
             stream: segment.stream.code(),
-            live: segment.live,
+            live: self.volume.layout.count_on_disk(segment.quarters),
             epoch: segment.epoch,
             doubtful: segment.errors.doubtful,
         });

@@ -43,7 +43,7 @@ struct Versions {
 
 impl Volume {
     /// Finds what pages that are gone said when the last checkpoint was taken, batch `seq` being its last, as far as headers tell; all of
-    /// the map was read as it was then. Gives records of the device, sorted. `live` are the live blocks of log segments then.
+    /// the map was read as it was then. Gives records of the device, sorted. `live` are the quarters of log segments that were live then.
     pub(crate) fn salvage<B: Backing>(
         &self,
         backing: &mut B,
@@ -62,14 +62,15 @@ impl Volume {
         let known = (0..self.layout.geometry().logical_blocks).map(Lba::new);
         let known = known.map(|lba| self.map.peek(lba).at).filter(|at| at.is_block());
         for at in known {
-            *counts.entry(self.layout.segment_of(at)).or_default() += 1;
+            *counts.entry(self.layout.segment_of(at)).or_default() += self.layout.quarters_of(at);
         }
         let all =
             || (0..).map(LogSegmentId::new).zip(live).filter(|(id, live)| **live > 0 && data(*id));
         let tells_all = all().all(|(id, _)| !unread(id))
             && all().any(|(id, live)| counts.get(&id).is_none_or(|known| known < live));
         for entry in versions.newest.values() {
-            *counts.entry(self.layout.segment_of(entry.at)).or_default() += 1;
+            let counted = counts.entry(self.layout.segment_of(entry.at)).or_default();
+            *counted += self.layout.quarters_of(entry.at);
         }
         let tells = |id: LogSegmentId| {
             !unread(id) && counts.get(&id).copied() == live.get(id.index()).copied()
@@ -123,7 +124,7 @@ impl Volume {
                     versions.trimmed(*lba, counts);
                 }
             }
-            for (at, one) in (seen.start + 1..).map(Location::new).zip(found.batch.versions()) {
+            for (at, one) in found.batch.located(seen.start) {
                 let Version { lba, birth, crc, source } = one;
                 let alive = source.is_none_or(Location::is_block);
                 if alive && birth == DEVICE && unknown.contains(&lba.raw()) {

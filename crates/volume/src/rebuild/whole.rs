@@ -1,6 +1,5 @@
 //! The newest checkpoint that can be used.
 
-use onefold_format::checksum;
 use onefold_format::volume::{BodyBlock, BodyPlace, Root, VolumeLabel};
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location, Seq};
@@ -149,19 +148,22 @@ impl Volume {
             .collect();
         durable.sort_unstable();
         let is_durable = |at: Location| {
-            let behind = durable.partition_point(|(start, ..)| *start < at.raw());
+            let block = self.layout.block_of(at).raw();
+            // It may be in the header.
+            let behind = durable.partition_point(|(start, ..)| *start <= block);
             let batch = behind.checked_sub(1).map(|before| durable[before]);
             // What lies there may be of an earlier use of the log segment, where the power cut took that of the last one.
             let use_now = self.segments.of(self.layout.segment_of(at)).epoch;
             batch.is_some_and(|(start, blocks, epoch)| {
-                at.raw() <= start + blocks && epoch == use_now
+                block <= start + blocks && epoch == use_now
             })
         };
         let mut block = [0; BLOCK];
         let blocks = (0..self.family.largest()).map(Lba::new);
         blocks.flat_map(|lba| self.entries_of(lba)).all(|(at, (_, crc))| {
-            let read = is_durable(at) || backing.read(at.raw().into(), &mut block).is_ok();
-            read && (is_durable(at) || checksum(&block) == crc)
+            let place = self.layout.block_of(at).raw();
+            let read = is_durable(at) || backing.read(place.into(), &mut block).is_ok();
+            read && (is_durable(at) || self.layout.is_in(at, &block, crc))
         })
     }
 }

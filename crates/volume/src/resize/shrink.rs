@@ -96,7 +96,7 @@ impl Volume {
     pub(super) fn evacuate(&mut self) -> Result<Phase, ResizeError> {
         let leaving = || self.segments.iter().filter(|(_, segment)| segment.leaving);
         if let Some((id, _)) = leaving().find(|(_, one)| {
-            one.live > 0 && (one.state == SegmentState::Suspect || one.errors.holds > 0)
+            one.live() > 0 && (one.state == SegmentState::Suspect || one.errors.holds > 0)
         }) {
             return Err(ResizeError::Stuck { segment: id.raw() });
         }
@@ -133,7 +133,7 @@ impl Volume {
     /// Whether what checkpoints need lies in log segments that leave.
     pub(crate) fn has_leaving_meta(&self) -> bool {
         let meta = |segment: &Segment| {
-            segment.has_to_go() && segment.stream == Stream::Meta && segment.live > 0
+            segment.has_to_go() && segment.stream == Stream::Meta && segment.live() > 0
         };
         self.segments.iter().any(|(_, segment)| meta(segment))
     }

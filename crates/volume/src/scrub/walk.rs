@@ -9,9 +9,8 @@
 
 use std::collections::VecDeque;
 
-use onefold_format::checksum;
 use onefold_format::volume::{
-    BatchHeader, DecodedBatch, MetaKind, MetaRecord, RecordList, SegmentState, Version,
+    BatchHeader, DecodedBatch, MetaKind, MetaRecord, RecordList, SegmentState, Slot, Version,
 };
 use onefold_units::convert::index;
 use onefold_units::{Lba, Location, LogSegmentId};
@@ -47,7 +46,7 @@ pub(super) struct Walk {
     segment: LogSegmentId,
     /// The use that it was in.
     epoch: u64,
-    /// Live blocks that it had when the walk began.
+    /// Quarters of blocks that were live when the walk began.
     live: u32,
     /// Those that were found.
     seen: u32,
@@ -92,7 +91,7 @@ impl Walk {
     /// Takes up what a header lists that lies at `start`.
     fn take(&mut self, batch: &DecodedBatch, start: Location) {
         let places = (start.raw() + 1..).map(Location::new);
-        let data = |(one, at): (Version, Location)| {
+        let data = |(at, one): (Location, Version)| {
             let Version { lba, birth, crc, .. } = one;
             Listed { at, crc, is: Is::Data { lba, birth } }
         };
@@ -102,8 +101,12 @@ impl Walk {
         };
         self.blocks = match &batch.records {
             RecordList::Meta(list) => list.iter().zip(places).map(meta).collect(),
-            _ => batch.versions().zip(places).map(data).collect(),
+            _ => batch.located(start.raw()).map(data).collect(),
         };
+        if !batch.places.is_empty() {
+            let list = self.blocks.make_contiguous();
+            list.sort_by_key(|block| Slot::split(block.at).0);
+        }
         self.next += batch.blocks();
     }
 }
@@ -120,8 +123,8 @@ impl Volume {
             .segments
             .iter()
             .skip(index(next))
-            .find(|(_, segment)| segment.live > 0 && segment.is_written())
-            .map(|(id, segment)| (id, segment.epoch, segment.live));
+            .find(|(_, segment)| segment.live() > 0 && segment.is_written())
+            .map(|(id, segment)| (id, segment.epoch, segment.quarters));
         self.scrub.report.passed =
             found.map_or_else(|| self.layout.segments(), |(id, ..)| id.raw());
         self.scrub.phase = match found {
@@ -181,9 +184,11 @@ impl Volume {
         while let Some(block) = walk.blocks.front().copied() {
             let held = self.is_live(&block)?;
             if held == Held::Yes {
-                return Some(block.at.raw() - start);
+                return Some(self.layout.block_of(block.at).raw() - start);
             }
-            walk.seen += u32::from(held == Held::Unread);
+            if held == Held::Unread {
+                walk.seen += self.layout.quarters_of(block.at);
+            }
             walk.blocks.pop_front();
             walk.again = false;
         }
@@ -225,13 +230,13 @@ impl Volume {
 
     /// Compares a live block with its checksum. `false` if it is to be read once more.
     fn look_at(&mut self, walk: &mut Walk, listed: Listed, block: Option<&[u8]>) -> bool {
-        let good = block.is_some_and(|block| checksum(block) == listed.crc);
+        let good = block.is_some_and(|block| self.layout.is_in(listed.at, block, listed.crc));
         if !good && !std::mem::replace(&mut walk.again, true) {
             return false;
         }
         walk.again = false;
         walk.blocks.pop_front();
-        walk.seen += 1;
+        walk.seen += self.layout.quarters_of(listed.at);
         if let Some(gap) = walk.gap.take() {
             self.lose_header(walk, gap);
         }
@@ -287,7 +292,7 @@ impl Volume {
 
     /// No header comes any more.
     fn end_of_chain(&mut self, walk: &mut Walk, extent: Extent) {
-        let live = self.segments.of(walk.segment).live.min(walk.live);
+        let live = self.segments.of(walk.segment).quarters.min(walk.live);
         let unlisted = walk.seen < live && !walk.told;
         if let Some(gap) = walk.gap.or(walk.lost)
             && (extent.filled || unlisted)

@@ -67,10 +67,11 @@ impl Segments {
         self.doubts = false;
     }
 
-    /// So much is live in a log segment that is doubtful.
+    /// So many quarters are live in a log segment that is doubtful.
     pub(crate) fn correct(&mut self, id: LogSegmentId, live: u32) {
-        while self.of(id).errors.doubtful && self.of(id).live > live {
-            self.lose(id);
+        let segment = self.of(id);
+        if segment.errors.doubtful && segment.quarters > live {
+            self.lose(id, segment.quarters - live);
         }
     }
 

@@ -1,6 +1,6 @@
 //! One log segment.
 
-use onefold_format::volume::SegmentState;
+use onefold_format::volume::{QUARTERS, SegmentState};
 use onefold_units::Nanos;
 
 use crate::log::Stream;
@@ -33,8 +33,8 @@ impl Errors {
 pub(crate) struct Segment {
     pub(crate) state: SegmentState,
     pub(crate) stream: Stream,
-    /// Blocks that the map or a root points at; an upper bound until recovery has read the whole map.
-    pub(crate) live: u32,
+    /// What the map or a root points at, in quarters of blocks; an upper bound until recovery has read the whole map.
+    pub(crate) quarters: u32,
     /// Number of this use among all uses of log segments in the life of the volume.
     pub(crate) epoch: u64,
     /// Reads and writes under way.
@@ -54,7 +54,7 @@ impl Segment {
     pub(crate) const FREE: Self = Self {
         state: SegmentState::Free,
         stream: Stream::User,
-        live: 0,
+        quarters: 0,
         epoch: 0,
         pins: 0,
         listed: false,
@@ -64,6 +64,11 @@ impl Segment {
         mark: 0,
     };
 
+    /// Blocks that the map or a root points at.
+    pub(crate) const fn live(&self) -> u32 {
+        self.quarters.div_ceil(QUARTERS)
+    }
+
     /// Whether all that it holds has to move out.
     pub(crate) const fn has_to_go(&self) -> bool {
         self.leaving || self.errors.failed
@@ -71,7 +76,7 @@ impl Segment {
 
     /// Whether it holds data that the cleaner can move now.
     pub(crate) fn is_movable(&self, now: Nanos) -> bool {
-        self.is_data() && self.pins == 0 && self.live > 0 && self.errors.held_until <= now
+        self.is_data() && self.pins == 0 && self.quarters > 0 && self.errors.held_until <= now
     }
 
     /// Whether it holds data, and is not being filled.
@@ -91,6 +96,6 @@ impl Segment {
     }
 
     pub(crate) fn is_empty_closed(&self) -> bool {
-        self.state == SegmentState::Closed && self.live == 0
+        self.state == SegmentState::Closed && self.quarters == 0
     }
 }

@@ -95,19 +95,20 @@ impl Volume {
         self.load_all(backing, &mut damaged);
         // What a page that is damaged points to is not known.
         for wrong in self.recount().unwrap_or_default() {
-            self.segments.of_mut(wrong.segment).live = wrong.found;
+            self.segments.of_mut(wrong.segment).quarters = wrong.found;
         }
         self.segments.count_anew();
         self.checkpoint.exact = true;
         self.frozen = None;
     }
 
-    /// Live blocks of log segments before these records were found behind the root.
+    /// Quarters of live blocks of log segments before these records were found behind the root.
     fn live_before(&self, recovered: &[(usize, Vec<RunRecord>)]) -> Vec<u32> {
-        let mut live: Vec<u32> = self.segments.iter().map(|(_, segment)| segment.live).collect();
+        let mut live: Vec<u32> = self.segments.iter().map(|(_, segment)| segment.quarters).collect();
         let records = recovered.iter().flat_map(|(_, records)| records);
         for record in records.filter(|record| record.location.is_block()) {
-            live[self.layout.segment_of(record.location).index()] -= 1;
+            let at = record.location;
+            live[self.layout.segment_of(at).index()] -= self.layout.quarters_of(at);
         }
         live
     }

@@ -134,13 +134,13 @@ impl Volume {
             }
             let segment = *self.segments.of(id);
             self.segments.of_mut(id).gone = status.state == ZoneState::Offline;
-            let holds = segment.live > 0 && segment.state != SegmentState::Fixed;
+            let holds = segment.live() > 0 && segment.state != SegmentState::Fixed;
             match status.state {
                 ZoneState::Offline if holds => self.segments.set_aside(id),
                 // One that was set aside before was given up then.
                 ZoneState::Empty if holds && segment.is_sound() => {
                     if !self.options.give_up_zones {
-                        let (found, expected) = (0, segment.live);
+                        let (found, expected) = (0, segment.live());
                         return Err(ZoneError::WritePointer { zone, found, expected }.into());
                     }
                     self.segments.set_aside(id);

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use onefold_format::volume::{BatchHeader, RecordList, Transaction};
-use onefold_units::convert::{index64, u64_from};
-use onefold_volume::Done;
+use onefold_format::volume::{BatchHeader, RecordList, Slot, Transaction};
+use onefold_units::convert::{index, index64, u64_from};
+use onefold_volume::{Done, unpack};
 
 use crate::disk::Disk;
 use crate::family::{FamilyChange, Snapshots};
@@ -212,10 +212,19 @@ impl Oracle {
             let end = (trim.lba.raw() + trim.blocks).min(self.blocks());
             changes.extend((trim.lba.raw()..end).map(|lba| Change { lba, op: 0 }));
         }
-        if let RecordList::Data(list) = &batch.records {
-            for (record, block) in list.iter().zip(bytes[BLOCK..].chunks(BLOCK)) {
-                let lba = record.lba.raw();
-                let op = read_stamp(block, lba).expect("a batch holds what the host wrote");
+        if matches!(batch.records, RecordList::Data(_)) {
+            let mut block = [0; BLOCK];
+            let written = batch.located(0).filter(|(_, version)| version.source.is_none());
+            for (place, version) in written {
+                let (behind, slot) = if batch.places.is_empty() {
+                    (place.raw(), Slot::WHOLE)
+                } else {
+                    Slot::split(place)
+                };
+                let from = index(behind) * BLOCK;
+                assert!(unpack(&bytes[from..from + BLOCK], slot, &mut block), "a whole pack");
+                let lba = version.lba.raw();
+                let op = read_stamp(&block, lba).expect("a batch holds what the host wrote");
                 changes.push(Change { lba, op });
             }
         }

@@ -17,7 +17,7 @@ use crate::image::Image;
 use crate::oracle::Oracle;
 use crate::roots::Roots;
 use crate::setup::{HOST, Setup, UUID};
-use crate::stamp::{BLOCK, read_stamp, stamped};
+use crate::stamp::{self, BLOCK, read_stamp, stamped};
 use crate::weather::Weather;
 
 /// Steps that a request may have to wait.
@@ -167,6 +167,7 @@ impl Rig {
         mut oracle: Oracle,
         seed: u64,
     ) -> Result<Self, String> {
+        stamp::with_noise(setup.packed);
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
         let (member, size) = host_of(&setup, &*volume);
@@ -700,7 +701,7 @@ impl Rig {
     fn end_read(&mut self, at: usize) {
         let mut reading = self.reading.swap_remove(at);
         fetch(&self.disk, &reading.plan, &mut reading.buffer);
-        let damaged: Vec<u32> = reading.plan.damaged(&reading.buffer).collect();
+        let damaged = reading.plan.complete(&mut reading.buffer);
         self.volume.end_read(&reading.plan);
         // What could not be written is an error, never something else.
         assert!(
@@ -938,6 +939,8 @@ pub(crate) fn read_all(
         }
         read.map_err(|refusal| format!("a read of block {lba} is refused: {refusal:?}"))?;
         fetch(disk, &plan, bytes);
+        // What is damaged holds what nobody wrote.
+        let _ = plan.complete(bytes);
         volume.end_read(&plan);
         for (lba, block) in (lba..).zip(bytes.chunks(BLOCK)) {
             let op = read_stamp(block, lba)

@@ -1,6 +1,6 @@
 //! Volumes under test.
 
-use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
+use onefold_format::volume::{INCOMPAT_PACKED, DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{
@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) unit_blocks: u32,
     /// The host uses a clone of the device, which stays as it is.
     pub(crate) cloned: bool,
+    /// Blocks are compressed.
+    pub(crate) packed: bool,
     /// What zones the backing has, if it has any.
     pub(crate) zones: Option<ZoneSetup>,
     /// One in so many remaps fails; 0: none does.
@@ -76,6 +78,7 @@ impl Setup {
             logical_blocks,
             unit_blocks: 1,
             cloned: false,
+            packed: false,
             zones: None,
             refused_remaps: 0,
             options,
@@ -147,6 +150,7 @@ impl Setup {
         let setup = Self {
             unit_blocks,
             refused_remaps: pick(rng, &[0, 0, 1, 5]),
+            packed: backing_blocks.is_multiple_of(3),
             ..Self::of(backing_blocks, logical_blocks, options)
         };
         if remaps { setup.remapped() } else { setup }
@@ -184,7 +188,7 @@ impl Setup {
             mode: self.mode,
             compat: 0,
             ro_compat: 0,
-            incompat: 0,
+            incompat: if self.packed { INCOMPAT_PACKED } else { 0 },
             unit_blocks: self.unit_blocks,
             segment_blocks,
             logical_blocks: self.logical_blocks,

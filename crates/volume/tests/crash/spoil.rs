@@ -65,7 +65,7 @@ fn read_one(
         Err(refusal) => return Err(format!("a read of block {lba} is refused: {refusal:?}")),
         Ok(()) => fetch(disk, &plan, &mut bytes),
     }
-    let damaged = plan.damaged(&bytes).count() > 0;
+    let damaged = !plan.complete(&mut bytes).is_empty();
     volume.end_read(&plan);
     let found = read_stamp(&bytes, lba).filter(|_| !damaged);
     if damaged || found.is_some() {

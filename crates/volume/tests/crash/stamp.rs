@@ -1,9 +1,37 @@
 //! Content that tells who wrote it: each sector says which operation wrote which block.
 
+use std::cell::Cell;
+
 use onefold_units::convert::{index64, u64_from};
 
 pub(crate) const BLOCK: usize = 4096;
 pub(crate) const SECTOR: usize = 512;
+
+thread_local! {
+    static NOISE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether blocks have sectors that do not compress, by who wrote them: any number of them.
+pub(crate) fn with_noise(noise: bool) {
+    NOISE.set(noise);
+}
+
+/// How many sectors of a block, from the first one on, do not compress.
+fn noisy_sectors(op: u64, lba: u64) -> usize {
+    let of = word(op, lba, 9) >> 32;
+    if NOISE.get() { [0, 0, 0, 1, 2, 3, 4, 5, 6, 8][index64(of % 10)] } else { 0 }
+}
+
+/// The rest of a sector that does not compress.
+fn noise(seed: u64) -> [u8; SECTOR - 24] {
+    let mut bytes = [0; SECTOR - 24];
+    let mut word = seed;
+    for place in bytes.as_chunks_mut::<8>().0 {
+        word = word.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(1);
+        *place = (word ^ word >> 29).to_le_bytes();
+    }
+    bytes
+}
 
 /// Compared as a whole: byte by byte it was 40 % of the time of the campaign.
 const ZEROES: [u8; SECTOR] = [0; SECTOR];
@@ -18,10 +46,15 @@ pub(crate) fn fill(block: &mut [u8], op: u64, lba: u64) {
     if op == 0 {
         return;
     }
+    let noisy = noisy_sectors(op, lba);
     for (sector, bytes) in block.chunks_mut(SECTOR).enumerate() {
         bytes[..8].copy_from_slice(&op.to_le_bytes());
         bytes[8..16].copy_from_slice(&lba.to_le_bytes());
-        bytes[16..24].copy_from_slice(&word(op, lba, u64_from(sector)).to_le_bytes());
+        let word = word(op, lba, u64_from(sector));
+        bytes[16..24].copy_from_slice(&word.to_le_bytes());
+        if sector < noisy {
+            bytes[24..].copy_from_slice(&noise(word));
+        }
     }
 }
 
@@ -38,10 +71,12 @@ pub(crate) fn stamped(op: u64, lba: u64, blocks: u64) -> Vec<u8> {
 pub(crate) fn read_stamp(block: &[u8], lba: u64) -> Option<u64> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let op = number(&block[..8]);
+    let noisy = if op == 0 { 0 } else { noisy_sectors(op, lba) };
     let good = |(sector, bytes): (usize, &[u8])| {
         let found = [number(&bytes[..8]), number(&bytes[8..16]), number(&bytes[16..24])];
         let expected = if op == 0 { [0; 3] } else { [op, lba, word(op, lba, u64_from(sector))] };
-        found == expected && bytes[24..] == ZEROES[24..]
+        let rest = if sector < noisy { &noise(expected[2])[..] } else { &ZEROES[24..] };
+        found == expected && bytes[24..] == *rest
     };
     block.chunks(SECTOR).enumerate().all(good).then_some(op)
 }

@@ -229,7 +229,7 @@ impl Rig {
             let end = at + run.blocks as usize * BLOCK;
             self.memory.read(run.at.raw().into(), &mut buffer[at..end]).unwrap();
         }
-        assert_eq!(plan.damaged(&buffer).count(), 0);
+        assert_eq!(plan.complete(&mut buffer).len(), 0);
         self.volume.end_read(&plan);
         for (at, lba) in (lba..lba + blocks).enumerate() {
             let version = self.models[&member][usize::try_from(lba).unwrap()];
@@ -329,7 +329,7 @@ fn found_damaged(verify: bool) -> usize {
     rig.memory.read(plan.runs()[0].at.raw().into(), &mut buffer).unwrap();
     buffer[100] ^= 1;
     rig.volume.end_read(&plan);
-    plan.damaged(&buffer).count()
+    plan.complete(&mut buffer).len()
 }
 
 #[test]

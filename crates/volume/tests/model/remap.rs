@@ -71,7 +71,7 @@ fn a_damaged_block_stays_damaged_when_it_is_remapped() {
         let at = plan.runs()[0].at;
         rig.memory.read(at.raw().into(), &mut buffer).unwrap();
         rig.volume.end_read(&plan);
-        (at, plan.damaged(&buffer).count())
+        (at, plan.complete(&mut buffer).len())
     };
     let (before, damaged) = place(&mut rig);
     assert_eq!(damaged, 0);

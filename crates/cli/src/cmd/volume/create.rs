@@ -48,6 +48,9 @@ pub(crate) struct Create {
     /// Indirection unit of the device [default: what an image of an SSD or a block device tells, else 4KiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     unit: Option<u64>,
+    /// Compress blocks that get smaller by it, and put them together
+    #[arg(long, value_enum, default_value = "off", value_name = "HOW")]
+    compress: Compress,
     /// Name of the volume, at most 32 bytes
     #[arg(long, default_value = "", value_name = "NAME")]
     name: String,
@@ -71,6 +74,15 @@ enum Mode {
     Sung,
     /// The layer of Han 2021, to compare with: four partitions with a map file each
     Han,
+}
+
+/// Whether blocks are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compress {
+    /// They are stored as they are
+    Off,
+    /// By LZ4, each by itself
+    Lz4,
 }
 
 /// Who places on zones.
@@ -109,6 +121,7 @@ impl Create {
             thin: self.thin,
             segment_bytes: self.segment,
             unit_bytes: self.unit,
+            compress: self.compress == Compress::Lz4,
         };
         let label = if self.dry_run {
             if let Some(bytes) = self.backing_size {
@@ -132,6 +145,7 @@ impl Create {
             ("--mode", self.mode != Mode::Log),
             ("--op", (self.op - OP).abs() > f64::EPSILON),
             ("--unit", self.unit.is_some()),
+            ("--compress", self.compress != Compress::Off),
         ];
         let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
         let text = format!("{option} is not for volumes of policy dmz, which take all zones");
