@@ -38,6 +38,7 @@ LAYOUTS: dict[str, tuple[list[str], list[str]] | None] = {
     "volume-4k": (["--unit", "4KiB"], []),
     "volume-16k": (["--unit", "16KiB"], []),
     "hot-cold": ([], ["--hot-cold"]),
+    "lz4": (["--compress", "lz4"], []),
 }
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
 

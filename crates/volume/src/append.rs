@@ -163,8 +163,7 @@ impl Volume {
     /// Blocks that a batch takes of its log segment.
     pub(crate) fn extent(&self, id: BatchId) -> u32 {
         let batch = self.log.batch(id);
-        let blocks =
-            (1 + batch.stored()).next_multiple_of(self.layout.geometry().unit_blocks);
+        let blocks = (1 + batch.stored()).next_multiple_of(self.layout.geometry().unit_blocks);
         blocks + self.rest_to_pad(batch, blocks)
     }
 
@@ -220,7 +219,14 @@ impl Volume {
         let address = u64::from(start.raw());
         let moved = if batch.stream.is_user() { &batch.records.clean[..] } else { &[] };
         let packing = batch.packing();
-        header.encode(&self.uuid, address, (&encoded, moved), &batch.records.trims, packing, &mut block);
+        header.encode(
+            &self.uuid,
+            address,
+            (&encoded, moved),
+            &batch.records.trims,
+            packing,
+            &mut block,
+        );
         let batch = self.log.batch_mut(id);
         let bytes = batch.buffer.bytes_mut();
         bytes[..BLOCK].copy_from_slice(&block);

@@ -74,8 +74,11 @@ impl Volume {
         let directories = slots.flat_map(|slot| self.family.of(slot).directory.iter());
         let directories: BTreeSet<Location> = directories.map(|place| place.location).collect();
         directories.into_iter().chain(self.checkpoint.places()).for_each(count);
-        let wrong =
-            self.segments.iter().zip(&live).filter(|((_, segment), found)| segment.quarters != **found);
+        let wrong = self
+            .segments
+            .iter()
+            .zip(&live)
+            .filter(|((_, segment), found)| segment.quarters != **found);
         Some(
             wrong
                 .map(|((id, segment), found)| Miscount {

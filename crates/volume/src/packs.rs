@@ -13,8 +13,8 @@
 
 use onefold_format::checksum;
 use onefold_format::volume::{
-    BatchRecords, CleanRecord, Pack, Packing, Place, Slot, TrimRecord, entry_of, pack_of, quarters_of,
-    records_room,
+    BatchRecords, CleanRecord, Pack, Packing, Place, Slot, TrimRecord, entry_of, pack_of,
+    quarters_of, records_room,
 };
 use onefold_units::Location;
 use onefold_units::convert::{index, low8, u32_from, u64_from};
@@ -63,12 +63,12 @@ struct Packs {
 }
 
 impl Packs {
-    /// Of compressed blocks by their quarters, the first of which take one.
-    fn of(blocks: usize, room: usize, mut sizes: [Vec<Small>; 3]) -> Self {
+    /// Of compressed blocks by their quarters, the first of which take one. Those of four fit a header at most.
+    fn of(blocks: usize, room: usize, mut sizes: [Vec<Small>; 4]) -> Self {
         let mut packs =
             Self { inside: Pack::new(room), behind: Vec::new(), slots: vec![None; blocks] };
         // Those that save most of a block of their own go first.
-        for quarters in (1..=3).rev() {
+        for quarters in (1..=4).rev() {
             let list = &mut sizes[index(quarters) - 1];
             let mut at = 0;
             while at < list.len() {
@@ -78,7 +78,7 @@ impl Packs {
                 }
             }
         }
-        let [ones, twos, threes] = &mut sizes;
+        let [ones, twos, threes, _] = &mut sizes;
         while !threes.is_empty() && !ones.is_empty() {
             packs.put_together([(3, threes, 1), (1, ones, 1)]);
         }
@@ -98,7 +98,8 @@ impl Packs {
         for (quarters, list, most) in of {
             let from = list.len().saturating_sub(most);
             for small in list.drain(from..) {
-                let pack = self.behind.last().and_then(|pack| pack.slot_for(quarters, small.bytes.len()));
+                let pack =
+                    self.behind.last().and_then(|pack| pack.slot_for(quarters, small.bytes.len()));
                 self.put(self.behind.len(), pack.expect("quarters fit"), &small);
             }
         }
@@ -132,7 +133,8 @@ impl Packs {
 impl Batch {
     /// Bytes that its header leaves.
     pub(crate) fn header_room(&self) -> usize {
-        let kind = if self.stream == Stream::Clean { BatchRecords::Clean } else { BatchRecords::Data };
+        let kind =
+            if self.stream == Stream::Clean { BatchRecords::Clean } else { BatchRecords::Data };
         let (records, moved) = match kind {
             BatchRecords::Clean => (self.records.clean.len(), 0),
             _ => (self.records.data.len(), self.records.clean.len()),
@@ -147,7 +149,7 @@ impl Batch {
     fn packs(&self, kept: usize) -> Option<Packs> {
         let blocks = index(self.records.blocks());
         let room = self.header_room().checked_sub(blocks * Place::BYTES + kept)?;
-        let mut sizes = [Vec::new(), Vec::new(), Vec::new()];
+        let mut sizes = [const { Vec::new() }; 4];
         for at in 0..blocks {
             let bytes = lz4_flex::block::compress(self.block(at));
             if let Some(list) = sizes.get_mut(index(quarters_of(bytes.len())) - 1) {
@@ -225,7 +227,8 @@ impl Volume {
         let start = batch.start.raw();
         let lbas = batch.records.lbas();
         let moves = lbas.zip((start + 1..).map(Location::new)).zip(&batch.places);
-        let moves: Vec<_> = moves.map(|((lba, from), place)| (lba, from, place.at(start))).collect();
+        let moves: Vec<_> =
+            moves.map(|((lba, from), place)| (lba, from, place.at(start))).collect();
         // In order: blocks that are not packed move to places that others before them have left.
         for (lba, from, to) in moves {
             if from != to && self.point_elsewhere(lba, from, to) > 0 {

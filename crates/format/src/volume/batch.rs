@@ -138,7 +138,8 @@ impl BatchPeek {
             let inside = slot.is_packed() && self.pack > 0;
             u16::from(offset) <= stored && (offset > 0 || inside)
         });
-        let slot = slot.ok_or(BlockError::Malformed("a batch has a block at a place that is none"))?;
+        let slot =
+            slot.ok_or(BlockError::Malformed("a batch has a block at a place that is none"))?;
         Ok(Place { offset, slot })
     }
 }
@@ -278,7 +279,8 @@ impl BatchHeader {
         packing: Option<Packing<'_>>,
         writer: &mut Writer<'_>,
     ) {
-        let pack = packing.and_then(|packing| packing.inside).map_or(0, |pack| BLOCK_BYTES - pack.len());
+        let pack =
+            packing.and_then(|packing| packing.inside).map_or(0, |pack| BLOCK_BYTES - pack.len());
         writer.uint(u64::from(self.stream), 1);
         writer.uint(u64::from(records.kind().code()), 1);
         writer.uint(u64::from(self.attempt), 2);
@@ -304,10 +306,10 @@ mod tests {
         ADDRESS, UUID, assert_refuses_damage, content, forged, golden_head, lie,
     };
     use super::{
-        BatchHeader, BatchRecords, BlockError, BlockKind, DecodedBatch, RecordList, TrimRecord,
-        trims_max,
+        BatchHeader, BatchRecords, BlockError, BlockKind, DecodedBatch, Packing, Place, RecordList,
+        Slot, TrimRecord, pack_of, trims_max,
     };
-    use crate::volume::{CleanRecord, DataRecord, MetaKind, MetaRecord};
+    use crate::volume::{CleanRecord, DataRecord, MetaKind, MetaRecord, Pack, entry_of};
     use onefold_units::{Lba, Location, LogSegmentId, Seq};
     use proptest::collection::vec;
     use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -345,7 +347,14 @@ mod tests {
 
     fn batch(records: RecordList, trims: usize) -> DecodedBatch {
         let (moved, places) = (Vec::new(), Vec::new());
-        DecodedBatch { header: HEADER, records, moved, trims: vec![trim(7); trims], places, stored: 0 }
+        DecodedBatch {
+            header: HEADER,
+            records,
+            moved,
+            trims: vec![trim(7); trims],
+            places,
+            stored: 0,
+        }
     }
 
     /// The batch comes back, and a peek agrees with it.
@@ -400,6 +409,67 @@ mod tests {
         assert_eq!(versions, [(1, None), (9, source), (10, source)]);
         batch.records = RecordList::Data(vec![data(1); 253]);
         assert_comes_back(&batch);
+    }
+
+    fn slot(code: u8) -> Slot {
+        Slot::from_code(code).unwrap()
+    }
+
+    /// A block of its own, one in the header, and two in a block behind, one of them moved.
+    fn packed() -> (DecodedBatch, Pack) {
+        let mut batch = batch(RecordList::Data(vec![data(1), data(2), data(3)]), 1);
+        batch.moved = vec![moved(9)];
+        let place = |(offset, code)| Place { offset, slot: slot(code) };
+        batch.places = [(0, 7), (1, 0), (2, 1), (2, 6)].map(place).to_vec();
+        batch.stored = 2;
+        let mut inside = Pack::new(1000);
+        inside.push(slot(7), b"compressed");
+        (batch, inside)
+    }
+
+    fn encode_packed((batch, inside): &(DecodedBatch, Pack)) -> Vec<u8> {
+        let mut block = vec![0xEE; 4096];
+        let records = batch.records.as_records();
+        let packing = Packing { places: &batch.places, stored: batch.stored, inside: Some(inside) };
+        let all = (&records, &batch.moved[..]);
+        batch.header.encode(&UUID, ADDRESS, all, &batch.trims, Some(packing), &mut block);
+        block
+    }
+
+    /// Places stand behind the records, and a pack at the end.
+    #[test]
+    fn packed_blocks_come_back() {
+        let packed = packed();
+        let (block, batch) = (encode_packed(&packed), &packed.0);
+        assert_eq!(block[76..80], [1, 0, 0xF0, 0x0F], "packed, and where the pack is: 4080");
+        assert_eq!(block[88..96], [2, 0, 0, 0, 0, 0, 0, 0], "blocks behind the header");
+        assert_eq!(block[148..156], [0, 7, 1, 0, 2, 1, 2, 6], "places");
+        assert_eq!(decode(&block).as_ref(), Ok(batch));
+        let peek = BatchHeader::peek(&block, &UUID, ADDRESS).unwrap();
+        assert_eq!((peek.blocks(), batch.data_blocks()), (1 + 2 + 0x1413, 2));
+        assert_eq!(peek.blocks(), batch.blocks());
+        assert_eq!(entry_of(pack_of(&block), slot(7)), Some(&b"compressed"[..]));
+        let located: Vec<_> = batch.located(100).map(|(at, one)| (at, one.lba.raw())).collect();
+        let at = |code: u8, block| slot(code).of_block(block);
+        assert_eq!(located, [(at(7, 100), 1), (at(0, 101), 2), (at(1, 102), 3), (at(6, 102), 9)]);
+        assert_refuses_damage(&block, decode);
+    }
+
+    #[test]
+    fn places_that_are_none_are_refused() {
+        let block = encode_packed(&packed());
+        let refused = |at, value| lie((BlockKind::Batch, &block), (at, value), decode);
+        for (at, value) in [(149, 8), (150, 3), (150, 0), (152, 3)] {
+            assert!(refused(at, value).contains("a place that is none"), "{at}");
+        }
+        assert!(refused(88, 5).contains("stores more blocks"));
+        let no_pack = lie((BlockKind::Batch, &block), (78, 0), |block| {
+            let mut block = block.to_vec();
+            block[79] = 0;
+            super::super::testing::reseal(BlockKind::Batch, &mut block);
+            decode(&block)
+        });
+        assert!(no_pack.contains("a place that is none"), "{no_pack}");
     }
 
     #[test]

@@ -56,8 +56,8 @@ pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
 pub use extent::Extent;
 pub use fields::{BIRTH_LIMIT, LBA_LIMIT};
 pub use label::{
-    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, INCOMPAT_PACKED, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX, VolumeDevice,
-    VolumeLabel, VolumeMode,
+    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, INCOMPAT_PACKED, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX,
+    VolumeDevice, VolumeLabel, VolumeMode,
 };
 pub use member::{DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, Member};
 pub use name::{NameError, VOLUME_NAME_MAX, VolumeName};

@@ -31,7 +31,8 @@ impl Slot {
     /// All of a block, which is not compressed.
     pub const WHOLE: Self = Self(0);
 
-    /// The slots that take so many quarters, 1 to 3, in the order in which they are given out.
+    /// The slots that take so many quarters, in the order in which they are given out. One of more than three has no other beside it, unless that
+    /// fits: only a header has room for it.
     #[must_use]
     pub const fn of_size(quarters: u32) -> &'static [Self] {
         match quarters {
@@ -286,7 +287,10 @@ mod tests {
         let mut block = [0xEE; 100];
         pack.write(&mut block);
         let entry = |code| entry_of(&block, Slot::from_code(code).unwrap());
-        assert_eq!((entry(1), entry(6), entry(5)), (Some(&b"half"[..]), Some(&b"quarter"[..]), Some(&b""[..])));
+        assert_eq!(
+            (entry(1), entry(6), entry(5)),
+            (Some(&b"half"[..]), Some(&b"quarter"[..]), Some(&b""[..]))
+        );
         assert_eq!((entry(2), entry(7)), (None, None));
         for bytes in [&[][..], &[1], &[255, 255, 1, 0], &[1, 0, 1, 0, 9, 0, 1]] {
             assert_eq!(entry_of(bytes, Slot::from_code(1).unwrap()), None);

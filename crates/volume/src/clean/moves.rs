@@ -68,7 +68,8 @@ impl Volume {
             return false;
         };
         walk.moves += 1;
-        let [first, last] = [first, blocks[blocks.len() - 1]].map(|one| self.layout.block_of(one.at));
+        let [first, last] =
+            [first, blocks[blocks.len() - 1]].map(|one| self.layout.block_of(one.at));
         let count = last.raw() - first.raw() + 1;
         let slot = self.cleaner.moves.iter().position(Option::is_none).unwrap_or_else(|| {
             self.cleaner.moves.push(None);

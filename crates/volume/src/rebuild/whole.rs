@@ -154,9 +154,7 @@ impl Volume {
             let batch = behind.checked_sub(1).map(|before| durable[before]);
             // What lies there may be of an earlier use of the log segment, where the power cut took that of the last one.
             let use_now = self.segments.of(self.layout.segment_of(at)).epoch;
-            batch.is_some_and(|(start, blocks, epoch)| {
-                block <= start + blocks && epoch == use_now
-            })
+            batch.is_some_and(|(start, blocks, epoch)| block <= start + blocks && epoch == use_now)
         };
         let mut block = [0; BLOCK];
         let blocks = (0..self.family.largest()).map(Lba::new);

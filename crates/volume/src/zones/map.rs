@@ -104,7 +104,8 @@ impl Volume {
 
     /// Quarters of live blocks of log segments before these records were found behind the root.
     fn live_before(&self, recovered: &[(usize, Vec<RunRecord>)]) -> Vec<u32> {
-        let mut live: Vec<u32> = self.segments.iter().map(|(_, segment)| segment.quarters).collect();
+        let mut live: Vec<u32> =
+            self.segments.iter().map(|(_, segment)| segment.quarters).collect();
         let records = recovered.iter().flat_map(|(_, records)| records);
         for record in records.filter(|record| record.location.is_block()) {
             let at = record.location;

@@ -172,6 +172,12 @@ fn no_zone_too_many_is_active_after_one_could_not_be_finished() {
     assert!(finishes > 0);
 }
 
+/// The same with blocks that are compressed.
+#[test]
+fn every_cut_of_every_short_history_packed() {
+    every_cut(Setup { packed: true, ..setup(VolumeMode::Log) });
+}
+
 /// Those in which a log segment is cleaned.
 #[test]
 fn every_cut_of_every_short_history_cleaned_by_remap() {
@@ -270,7 +276,7 @@ fn every_cut(setup: Setup) {
         // What survives of a zone is the first of it, so there are fewer.
         Some(_) => 5_000,
         None if marks(&setup) => 8_000,
-        None if remaps(&setup) => 10_000,
+        None if remaps(&setup) || setup.packed => 10_000,
         None => 20_000,
     };
     assert!(budget(300) < 300 || distinct >= expected, "only {distinct} crash states");

@@ -18,6 +18,7 @@ mod lost_map;
 mod marker;
 mod offline;
 mod oracle;
+mod packs;
 mod random;
 mod rebuild;
 mod resize;

@@ -1,6 +1,8 @@
 //! Volumes under test.
 
-use onefold_format::volume::{INCOMPAT_PACKED, DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
+use onefold_format::volume::{
+    DeviceRole, INCOMPAT_PACKED, VolumeDevice, VolumeLabel, VolumeMode, VolumeName,
+};
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{

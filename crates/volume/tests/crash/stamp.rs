@@ -17,7 +17,7 @@ pub(crate) fn with_noise(noise: bool) {
 }
 
 /// How many sectors of a block, from the first one on, do not compress.
-fn noisy_sectors(op: u64, lba: u64) -> usize {
+pub(crate) fn noisy_sectors(op: u64, lba: u64) -> usize {
     let of = word(op, lba, 9) >> 32;
     if NOISE.get() { [0, 0, 0, 1, 2, 3, 4, 5, 6, 8][index64(of % 10)] } else { 0 }
 }

@@ -63,8 +63,14 @@ fn random_geometry(rng: &mut Rng) -> (Geometry, Options) {
     let segment_blocks = segment_blocks.max(64_u32.next_multiple_of(unit_blocks));
     let segments = pick(rng, &[132, 150, 190]);
     let backing_blocks = u64::from(segment_blocks) * segments;
-    let mut geometry =
-        Geometry { backing_blocks, segment_blocks, zone_blocks: 0, unit_blocks, logical_blocks: 1, packed: false };
+    let mut geometry = Geometry {
+        backing_blocks,
+        segment_blocks,
+        zone_blocks: 0,
+        unit_blocks,
+        logical_blocks: 1,
+        packed: false,
+    };
     let most = Layout::new(geometry).expect("a geometry").logical_max();
     // Also with more over-provisioning.
     geometry.logical_blocks = most * pick(rng, &[100, 100, 100, 98, 90, 70]) / 100;
