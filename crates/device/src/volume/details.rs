@@ -135,6 +135,7 @@ impl VolumeDetails {
             ("checkpoints", stats.checkpoints),
             ("flushes_sent", stats.flushes_sent),
             ("cleaned_segments", stats.cleaned_segments),
+            ("packed_blocks", stats.packed),
             ("remapped_blocks", stats.remapped),
             ("failed_remaps", stats.failed_remaps),
             ("freed_segments", stats.freed_segments),

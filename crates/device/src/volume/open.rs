@@ -371,5 +371,6 @@ fn trims(backing: &VolumeBacking, wanted: bool) -> Trim {
 
 /// Whether the cleaner can move the blocks of a volume by remap.
 fn can_remap(backing: &VolumeBacking, label: &VolumeLabel) -> bool {
-    label.mode == VolumeMode::Log && label.unit_blocks == 1 && backing.remaps()
+    let packed = label.incompat & INCOMPAT_PACKED != 0;
+    label.mode == VolumeMode::Log && label.unit_blocks == 1 && !packed && backing.remaps()
 }

@@ -194,6 +194,10 @@ fn log(logical_blocks: u64) -> Setup {
     Setup::of(64 * 136, logical_blocks, OPTIONS)
 }
 
+fn packed() -> Setup {
+    Setup { packed: true, unit_blocks: 4, ..log(900) }
+}
+
 fn zoned(conventional: u32) -> Setup {
     log(900).on_zones(64, ZoneSetup { conventional, ..ZONES })
 }
@@ -248,6 +252,8 @@ fn recipe(name: &str) -> Golden {
         "log-cut" => cut(&log(900)),
         "log-thin" => closed(&log(30_000)),
         "log-units" => closed(&Setup { unit_blocks: 4, ..log(900) }),
+        "log-packed" => closed(&packed()),
+        "log-packed-cut" => cut(&packed()),
         "log-family" => family(),
         "zoned" => closed(&zoned(0)),
         "zoned-cut" => cut(&zoned(0)),
@@ -260,11 +266,13 @@ fn recipe(name: &str) -> Golden {
     }
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "log",
     "log-cut",
     "log-thin",
     "log-units",
+    "log-packed",
+    "log-packed-cut",
     "log-family",
     "zoned",
     "zoned-cut",

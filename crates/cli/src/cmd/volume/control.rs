@@ -121,6 +121,7 @@ fn describe(details: &VolumeDetails) -> Value {
         described["log_bytes"] = bytes(log.log_blocks).into();
         described["segment_bytes"] = bytes(log.geometry.segment_blocks.into()).into();
         described["unit_bytes"] = bytes(log.geometry.unit_blocks.into()).into();
+        described["compress"] = super::info::compress(&log.geometry).into();
         described["segments"] = log.segments.into();
         described["free_segments"] = log.free_segments.into();
         described["live_bytes"] = bytes(log.live_blocks).into();
@@ -185,6 +186,7 @@ fn live(details: &VolumeDetails) -> Value {
             "flush_ms": details.flush_time.as_secs_f64() * 1e3,
             "cleaned_segments": stats.cleaned_segments,
             "filled_bytes": bytes(stats.filled),
+            "packed_bytes": bytes(stats.packed),
             "remapped_bytes": bytes(stats.remapped),
             "failed_remaps": stats.failed_remaps,
             "damaged_segments": stats.damaged_segments,

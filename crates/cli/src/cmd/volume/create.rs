@@ -94,6 +94,15 @@ enum Policy {
     Dmz,
 }
 
+impl Compress {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Lz4 => "lz4",
+        }
+    }
+}
+
 fn parse_share(text: &str) -> Result<f64, String> {
     render::parse_share(text, 0.02..=0.95)
 }
@@ -201,6 +210,7 @@ impl Create {
                     "backing_bytes": bytes(backing),
                     "segment_bytes": bytes(label.segment_blocks.into()),
                     "unit_bytes": bytes(label.unit_blocks.into()),
+                    "compress": self.compress.name(),
                 });
                 format!("{value:#}\n")
             }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{Options, Volume, open_read_only, read_label};
+use onefold_volume::{Geometry, Options, Volume, open_read_only, read_label};
 use serde_json::{Value, json};
 
 use super::{dmz, faulty, journals, scrub};
@@ -115,6 +115,7 @@ impl Info {
             "log_bytes": bytes(layout.log_blocks()),
             "segment_bytes": bytes(geometry.segment_blocks.into()),
             "unit_bytes": bytes(geometry.unit_blocks.into()),
+            "compress": compress(geometry),
             "segments": layout.usable_segments(),
             "free_segments": volume.free_segments(),
             "live_bytes": bytes(volume.live_blocks()),
@@ -128,6 +129,11 @@ impl Info {
     }
 }
 
+/// How a volume compresses, as `volume create --compress` takes it.
+pub(super) const fn compress(geometry: &Geometry) -> &'static str {
+    if geometry.packed { "lz4" } else { "off" }
+}
+
 fn table(info: &Value) -> String {
     let size = |key: &str| render::size(info[key].as_u64().unwrap_or(0));
     let number = |key: &str| info[key].as_u64().unwrap_or(0);
@@ -137,12 +143,13 @@ fn table(info: &Value) -> String {
         String::new()
     };
     format!(
-        "exports {} on {} ({} of log), unit {}\n\
+        "exports {} on {} ({} of log), unit {}{}\n\
          {} log segments of {}, {} free; {} live, {:.1} % of the log; {} snapshots and clones\n{thin}{}",
         size("logical_bytes"),
         size("backing_bytes"),
         size("log_bytes"),
         size("unit_bytes"),
+        if info["compress"] == "lz4" { ", compressed by LZ4" } else { "" },
         number("segments"),
         size("segment_bytes"),
         number("free_segments"),

@@ -168,6 +168,6 @@ fn geometry_of(stats: &Value, member: Option<&str>) -> Geometry {
         zone_blocks: 0,
         unit_blocks: narrow(blocks("unit_bytes")),
         logical_blocks: logical / PAGE_BYTES,
-        packed: stats["packed"].as_bool().unwrap_or(false),
+        packed: stats["compress"] == "lz4",
     }
 }
