@@ -108,6 +108,7 @@ file-systems:
 	scripts/fs-test.sh ssd
 	scripts/fs-test.sh volume
 	scripts/fs-test.sh dmz ext4
+	scripts/fs-test.sh dmz-sums ext4
 	scripts/journals.py
 study-short: ## Run the short studies of buffer policies and of deduplication and check their orderings
 	scripts/study-short.sh

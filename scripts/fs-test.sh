@@ -4,10 +4,11 @@
 # system, and the file system is mounted again from what is left. Needs root, /dev/fuse and loop
 # devices. Prints PASS or FAIL per step; ends with 1 if a step failed.
 #
-#   scripts/fs-test.sh [ssd|volume|zoned|dmz] [ext4|xfs|btrfs]...
+#   scripts/fs-test.sh [ssd|volume|zoned|dmz|dmz-sums] [ext4|xfs|btrfs]...
 #
-# zoned is a volume on an emulated SSD with zones, dmz one of policy dmz with a regular device beside that. FS_TEST_MODE is the mode of the volume (default log),
-# FS_TEST_JOURNAL what becomes of the journal with dmz (default set).
+# zoned is a volume on an emulated SSD with zones, dmz one of policy dmz with a regular device beside that, dmz-sums the same with
+# checksums of that device. FS_TEST_MODE is the mode of the volume (default log), FS_TEST_JOURNAL what becomes of the journal with
+# dmz (default set).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,10 +19,12 @@ data=${FS_TEST_DATA:-256m}
 mode=${FS_TEST_MODE:-log}
 on=ssd
 zoned=
+sums=()
 case ${1:-} in
   ssd | volume) on=$1 && shift ;;
   zoned) on=volume zoned=yes && shift ;;
   dmz) on=dmz && shift ;;
+  dmz-sums) on=dmz-sums sums=(--cache-checksums) && shift ;;
 esac
 [ $# -gt 0 ] || set -- ext4 xfs btrfs
 
@@ -58,7 +61,7 @@ fi
 
 folder=$(mktemp --directory)
 cache=$folder/cache.img
-if [ "$on" = dmz ]; then serve_options=(--cache "$cache" --journal "${FS_TEST_JOURNAL:-set}"); fi
+if [[ "$on" = dmz* ]]; then serve_options=(--cache "$cache" --journal "${FS_TEST_JOURNAL:-set}"); fi
 image=$folder/disk.img fuse=$folder/fuse mount=$folder/mount
 mkdir "$fuse" "$mount"
 
@@ -80,10 +83,10 @@ fio_verify() {
 }
 create() {
   case $on in
-    dmz)
+    dmz*)
       rm -f "$cache"
       "$onefold" ssd create "$image" --preset zns-proto --size "$backing" &&
-        "$onefold" volume create "$image" --zoned dmz --cache "$cache" --cache-size 1GiB
+        "$onefold" volume create "$image" --zoned dmz --cache "$cache" --cache-size 1GiB "${sums[@]}"
       ;;
     ssd) "$onefold" ssd create "$image" --preset "$preset" --size "$size" ;;
     volume)
@@ -98,7 +101,7 @@ create() {
 }
 check() {
   case $on in
-    dmz) "$onefold" volume check "$image" --cache "$cache" --data && "$onefold" ssd check "$image" ;;
+    dmz*) "$onefold" volume check "$image" --cache "$cache" --data && "$onefold" ssd check "$image" ;;
     ssd) "$onefold" ssd check "$image" ;;
     volume) "$onefold" volume check "$image" --data && { [ -z "$zoned" ] || "$onefold" ssd check "$image"; } ;;
   esac

@@ -3,9 +3,9 @@
 # packages that are fetched on the first run into ${XDG_CACHE_HOME:-~/.cache}/onefold-guest. Needs no root. Where QEMU or the
 # packages cannot be had it says so and ends with 0; ONEFOLD_REQUIRE=guest makes that an error.
 #
-#   scripts/guest.sh [baseline|concurrent|fidelity|fua|images|volume|single]...
+#   scripts/guest.sh [baseline|concurrent|fidelity|fua|images|volume|single|sums]...
 #
-# fidelity, images, volume and single if nothing is named.
+# fidelity, images, volume, single and sums if nothing is named.
 #
 # baseline  ext4 and fio on dm-zoned: bytes per device, flushes, reclaims. GUEST_ROWS="1 2 3 4 5" are the rows (default 5),
 #           GUEST_SECONDS=15 the time that each writes.
@@ -20,13 +20,16 @@
 #           the seeds, GUEST_KINDS="opened raw map returned" which of them.
 # volume    a volume of mode log on a zoned block device, served over NBD: ext4, fio with verify, e2fsck, check.
 # single    the same with policy dmz on one device with conventional zones; then dm-zoned takes it over.
+# sums      dm-zoned and dmzadm take a volume of policy dmz, and refuse one whose cache has checksums.
+#
+# volume, single and sums build onefold (debug) for the guest; ONEFOLD=PROGRAM replaces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
-  -h | --help) sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  -h | --help) sed -n '2,25p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
 esac
-[ $# -gt 0 ] || set -- fidelity images volume single
+[ $# -gt 0 ] || set -- fidelity images volume single sums
 lack() {
   echo "skipped: the guest with the kernel's dm-zoned ($1)"
   case ",${ONEFOLD_REQUIRE:-}," in *,guest,*) exit 1 ;; esac
@@ -124,34 +127,40 @@ images() {
   echo "dm-zoned read what was flushed here, and what it wrote is read here"
 }
 
-# A guest that has the command, too, in the folder $1, and runs it with the argument $2.
-served() {
-  cargo build --quiet --locked -p onefold || return 1
+# A guest that has the command, too, in the folder $1, with zones of size $2, and runs $3.
+with_onefold() {
+  local onefold=${ONEFOLD:-${CARGO_TARGET_DIR:-target}/debug/onefold}
+  [ -n "${ONEFOLD:-}" ] || cargo build --quiet --locked -p onefold || return 1
   # An emulated processor reads it through the folder: the smaller the better.
-  strip -o "$work/$1/onefold" "${CARGO_TARGET_DIR:-target}/debug/onefold" || return 1
-  ONEFOLD_GUEST_ZONE=16M boot "$1" 600 "sh ./volume.sh $2" || return 1
+  strip -o "$work/$1/onefold" "$onefold" || return 1
+  ONEFOLD_GUEST_ZONE=$2 boot "$1" 600 "$3" || return 1
   cat "$work/$1/output"
 }
 
 volume() {
   folder volume 1 1024
   rm "$work/volume/regular.img"
-  served volume log
+  with_onefold volume 16M "sh ./volume.sh log"
 }
 
 single() {
   folder single 1 1
   rm "$work/single"/*.img
-  served single dmz
+  with_onefold single 16M "sh ./volume.sh dmz"
+}
+
+sums() {
+  folder sums 32 64
+  with_onefold sums 1M "sh ./sums.sh"
 }
 
 status=0
 for name in "$@"; do
   case $name in
-    baseline | concurrent | fidelity | fua | images | volume | single)
+    baseline | concurrent | fidelity | fua | images | volume | single | sums)
       printf '== guest: %s\n' "$name"
       $name || { echo "FAIL  guest: $name"; status=1; } ;;
-    *) echo "guest: $name is not baseline, concurrent, fidelity, fua, images, volume or single; see --help" >&2; exit 2 ;;
+    *) echo "guest: $name is not baseline, concurrent, fidelity, fua, images, volume, single or sums; see --help" >&2; exit 2 ;;
   esac
 done
 exit "$status"

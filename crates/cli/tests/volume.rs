@@ -177,6 +177,8 @@ fn a_served_volume_is_busy_and_stops_cleanly() {
         (&0.into(), &Value::Null)
     );
     assert_eq!(info["live"]["recovery"]["closed"], true);
+    let faults = ["crc_errors", "failed_requests", "resumed_writes", "retried_batches"];
+    assert_eq!(faults.map(|fault| info["live"][fault].as_u64()), [Some(0); 4]);
     let shown = volume(&["info", text(&path)]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("served now, by "), "{shown:?}");
     assert_eq!(server.terminate(), Some(0));

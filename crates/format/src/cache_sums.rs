@@ -170,9 +170,10 @@ impl CacheHeader {
         }
         let uuid = reader.bytes(16).and_then(|bytes| bytes.try_into().ok()).ok_or(none)?;
         let (data, blocks) = (reader.uint(8).ok_or(none)?, reader.uint(8).ok_or(none)?);
-        // What leaves no room for checksums would make sums of sizes overflow.
+        // What leaves no room for checksums would make sums of sizes overflow. Nobody makes a device without data, and nobody
+        // could look for a volume in it.
         let layout = CacheLayout::new(data);
-        if data >= blocks || blocks > u64::MAX / 8192 || layout.blocks() != blocks {
+        if data == 0 || data >= blocks || blocks > u64::MAX / 8192 || layout.blocks() != blocks {
             return Err(none);
         }
         Ok(Self { uuid, layout })
@@ -320,6 +321,9 @@ mod tests {
         assert_eq!(other(13, 8), CacheHeaderError::Region(2048));
         assert_eq!(other(39, 0xFF), CacheHeaderError::None);
         assert_eq!(CacheHeader::decode(&[]), Err(CacheHeaderError::None));
+        // Looking for a volume in it was a panic.
+        let empty = CacheHeader { layout: CacheLayout::new(0), ..HEADER };
+        assert_eq!(CacheHeader::decode(&empty.encode()), Err(CacheHeaderError::None));
     }
 
     /// dm-zoned looks at the first block for its magic; where its set would begin, it finds the block behind.

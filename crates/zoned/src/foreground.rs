@@ -189,10 +189,12 @@ impl Volume {
     pub(crate) fn leave(&mut self, data: ZoneId) {
         let zone = self.zones.get_mut(data);
         zone.active -= 1;
+        let chunk = zone.chunk;
         if zone.role == Role::Journal {
             self.settle(data);
         } else {
             self.free_if_empty(data);
+            self.unpin_if_left(chunk);
         }
         self.changes += 1;
     }

@@ -92,7 +92,7 @@ impl Volume {
         }
     }
 
-    /// Nothing of the journal is left in a pinned chunk that it rested in: reclaim may have it.
+    /// If nothing of the journal is left in a pinned chunk that it rested in, reclaim may have it.
     pub(crate) fn unpin_if_left(&mut self, chunk: u32) {
         let appends = matches!(self.set.placement, Placement::Appended { .. });
         if !appends || !self.pinned.contains(&chunk) || self.holds_journal(chunk) {
@@ -105,10 +105,12 @@ impl Volume {
         }
     }
 
-    /// Whether a block of the journal lies in the data zone of a chunk, and that is a conventional one.
+    /// Whether the data zone of a chunk is a conventional one and has a block of the journal, or may
+    /// get one: a write under way has no valid block yet, and reclaim would copy what it writes.
     pub(crate) fn holds_journal(&self, chunk: u32) -> bool {
         let Some(data) = self.meta.entry(chunk).data else { return false };
-        !self.zones.get(data).is_sequential() && self.has_valid_journal(chunk, data)
+        let zone = self.zones.get(data);
+        !zone.is_sequential() && (zone.active > 0 || self.has_valid_journal(chunk, data))
     }
 
     fn has_valid_journal(&self, chunk: u32, data: ZoneId) -> bool {

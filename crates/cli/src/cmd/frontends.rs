@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use onefold_device::BlockDevice;
+use onefold_device::edge::{Edge, Recorded};
 use onefold_serve::nbd::Endpoint;
-use onefold_serve::{Options, Server};
+use onefold_serve::{Options, ServeError, Server};
 
 use crate::cmd::ssd::render;
 use crate::output::Global;
@@ -44,8 +45,26 @@ impl Frontends {
         options
     }
 
+    /// The device as front ends see it. If `record` is given, every request goes into this new trace file, which names the device
+    /// by `uuid`.
+    pub(crate) fn edge<D: BlockDevice>(
+        &self,
+        device: D,
+        record: Option<&Path>,
+        uuid: [u8; 16],
+    ) -> Result<Edge<D>, ServeError> {
+        let Some(path) = record else { return Ok(Edge::new(device)) };
+        let recorded = Recorded {
+            device_bytes: device.size(),
+            device_uuid: uuid,
+            lba_bytes: 512,
+            behind_loop: self.is_behind_loop(),
+        };
+        Ok(Edge::with_recorder(device, onefold_serve::record(path, &recorded)?))
+    }
+
     /// Whether a loop device is the only client.
-    pub(crate) fn is_behind_loop(&self) -> bool {
+    const fn is_behind_loop(&self) -> bool {
         self.fuse.is_some() && self.nbd.is_empty()
     }
 

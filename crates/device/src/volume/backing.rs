@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onefold_format::REMAP_RANGES_MAX;
 use onefold_units::convert::{index, index64, narrow, u32_from};
@@ -13,11 +13,19 @@ use super::access::DirectFile;
 use super::error::VolumeError;
 use super::patience::PATIENCE;
 use super::{kernel, unit, zones};
-use crate::block::{BlockDevice, to_layer_above};
+use crate::block::{BlockDevice, Due, to_layer_above};
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
 use crate::ssd::SsdDevice;
 use crate::write_log::{WriteLog, WriteLogError};
 use crate::zoned::ZonedDevice;
+
+/// Waits until the modelled SSD would answer, if its time is modelled. Like the device that it stands for it keeps the thread that
+/// asked, so no more requests are under way than there are threads that ask.
+fn wait(due: Due) {
+    if let Some(left) = due.and_then(|due| due.checked_duration_since(Instant::now())) {
+        std::thread::sleep(left);
+    }
+}
 
 /// A file, a block device with or without zones, or an emulated SSD in the same process, of blocks or of zones.
 #[derive(Clone)]
@@ -170,12 +178,15 @@ impl VolumeBacking {
     }
 
     pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
+        self.read_now(at, bytes).map(wait)
+    }
+
+    /// The same without waiting for an emulated SSD, which may be asked for more meanwhile.
+    fn read_now(&self, at: u64, bytes: &mut [u8]) -> Result<Due, IoFailed> {
         match &self.kind {
-            Kind::File(file) => file.read(at * PAGE_BYTES, bytes),
-            Kind::Ssd(device) => {
-                device.read(at * PAGE_BYTES, bytes).map(drop).map_err(to_layer_above)
-            }
-            Kind::Zoned(device) => zones::judge("read", device.read(at, bytes)),
+            Kind::File(file) => file.read(at * PAGE_BYTES, bytes).map(|()| None),
+            Kind::Ssd(device) => device.read(at * PAGE_BYTES, bytes).map_err(to_layer_above),
+            Kind::Zoned(device) => zones::judge("read", device.read(at, bytes)).map(|()| None),
         }
     }
 
@@ -216,7 +227,7 @@ impl VolumeBacking {
             Kind::Zoned(device) => zones::judge("write", device.write(at, bytes, false)),
             Kind::Ssd(device) => device
                 .write_to_stream(at * PAGE_BYTES, bytes, stream)
-                .map(drop)
+                .map(wait)
                 .map_err(to_layer_above),
             Kind::File(_) => self.put(at * PAGE_BYTES, bytes),
         }?;
@@ -231,7 +242,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.write(offset, bytes),
             Kind::Ssd(device) => {
-                device.write(offset, bytes, false).map(drop).map_err(to_layer_above)
+                device.write(offset, bytes, false).map(wait).map_err(to_layer_above)
             }
             Kind::Zoned(_) => Err(IoFailed::Error),
         }
@@ -241,7 +252,7 @@ impl VolumeBacking {
     pub(super) fn clear(&self, offset: u64, len: u64) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.zero(offset, len),
-            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(to_layer_above),
+            Kind::Ssd(device) => device.trim(offset, len).map(wait).map_err(to_layer_above),
             Kind::Zoned(_) => Err(IoFailed::Error),
         }
     }
@@ -250,7 +261,7 @@ impl VolumeBacking {
         let covered = self.log.as_ref().map(|log| (log, log.covered()));
         match &self.kind {
             Kind::File(file) => file.flush(),
-            Kind::Ssd(device) => device.flush().map(drop).map_err(to_layer_above),
+            Kind::Ssd(device) => device.flush().map(wait).map_err(to_layer_above),
             Kind::Zoned(device) => zones::judge("flush", device.flush()),
         }?;
         if let Some((log, covered)) = covered {
@@ -263,7 +274,7 @@ impl VolumeBacking {
         let (offset, len) = (at * PAGE_BYTES, blocks * PAGE_BYTES);
         match &self.kind {
             Kind::File(file) => file.trim(offset, len),
-            Kind::Ssd(device) => device.trim(offset, len).map(drop).map_err(to_layer_above),
+            Kind::Ssd(device) => device.trim(offset, len).map(wait).map_err(to_layer_above),
             // Of conventional zones alone: others are reset as a whole.
             Kind::Zoned(device) => zones::judge("trim", device.deallocate(at, narrow(blocks))),
         }?;
@@ -340,12 +351,16 @@ impl VolumeBacking {
     pub(super) fn fetch(&self, plan: &ReadPlan, buffer: &mut [u8]) -> Result<(), u32> {
         let block = index64(PAGE_BYTES);
         for attempt in 0..2 {
-            let mut failed = 0;
+            let (mut failed, mut due) = (0, None);
             for run in plan.runs() {
                 let bytes =
                     &mut buffer[index(run.block) * block..index(run.block + run.blocks) * block];
-                failed += u32::from(self.read(run.at.raw().into(), bytes).is_err());
+                match self.read_now(run.at.raw().into(), bytes) {
+                    Ok(one) => due = due.max(one),
+                    Err(_) => failed += 1,
+                }
             }
+            wait(due);
             let damaged = u32_from(plan.complete(buffer).len());
             if failed == 0 && damaged == 0 {
                 return Ok(());

@@ -145,6 +145,7 @@ impl VolumeDetails {
             ("map_evictions", stats.map_evictions),
             ("retried_batches", stats.retried_batches),
             ("failed_requests", stats.failed_requests),
+            ("resumed_writes", stats.resumed_writes),
             ("crc_errors", stats.crc_errors),
             ("scrubs", stats.scrubs),
             ("scrub_read_blocks", stats.scrub_read),

@@ -296,7 +296,7 @@ fn resting() -> Options {
 
 #[test]
 fn what_was_flushed_survives_power_cuts_with_a_journal_that_rests() {
-    for_each_seed(("onefold-zoned", "zoned", "resting_journal"), 120, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "a_journal_that_rests"), 120, |seed| {
         campaign(seed, &large_cache(), &resting(), None).unwrap();
     });
 }
@@ -338,7 +338,7 @@ fn what_was_flushed_survives_power_cuts_with_an_appended_journal() {
 fn what_was_flushed_survives_power_cuts_with_an_appended_journal_on_one_device() {
     let options = Options { journal_ranges: std::iter::once(16..56).collect(), ..appended() };
     let options = Options { journal_hot: std::iter::once(16..17).collect(), ..options };
-    for_each_seed(("onefold-zoned", "zoned", "appended_on_one_device"), 80, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "appended_journal_on_one"), 80, |seed| {
         campaign(seed, &one_device(), &options, None).unwrap();
     });
 }
@@ -364,7 +364,7 @@ fn what_was_flushed_survives_a_power_cut_at_every_request() {
 /// From one power cut to the next the journal is appended, pinned, gone or not asked about.
 #[test]
 fn what_was_flushed_survives_power_cuts_with_a_journal_that_moves() {
-    for_each_seed(("onefold-zoned", "zoned", "moving_journal"), 120, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "a_journal_that_moves"), 120, |seed| {
         let mut rng = Rng::new(seed);
         let devices = [two_devices, few_zones, large_cache][index64(seed % 3)];
         let (disks, geometry) = formatted(ZONE, &devices());

@@ -280,14 +280,14 @@ fn campaign(seed: u64, devices: &[DeviceZones], options: &Options, flushes_fail:
 
 #[test]
 fn errors_that_come_and_go_cost_nothing_else_on_two_devices() {
-    for_each_seed(("onefold-zoned", "zoned", "flaky_two_devices"), 150, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "else_on_two_devices"), 150, |seed| {
         campaign(seed, &two_devices(), &small_copies(), false);
     });
 }
 
 #[test]
 fn errors_that_come_and_go_cost_nothing_else_on_one_device() {
-    for_each_seed(("onefold-zoned", "zoned", "flaky_one_device"), 100, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "else_on_one_device"), 100, |seed| {
         campaign(seed, &one_device(), &small_copies(), false);
     });
 }
@@ -304,7 +304,7 @@ fn errors_that_come_and_go_cost_nothing_else_with_a_journal() {
     let resting =
         Options { journal_ranges: range(16..32), journal_hot: Vec::new(), ..appended.clone() };
     let pinned = Options { journal: JournalMode::One, ..resting.clone() };
-    for_each_seed(("onefold-zoned", "zoned", "flaky_journal"), 100, |seed| match seed % 3 {
+    for_each_seed(("onefold-zoned", "zoned", "else_with_a_journal"), 100, |seed| match seed % 3 {
         0 => {
             campaign(seed, &two_devices(), &appended, false);
         }
@@ -320,7 +320,7 @@ fn errors_that_come_and_go_cost_nothing_else_with_a_journal() {
 /// A failed flush of written data ends all changes: what was flushed before survives, and reads go on.
 #[test]
 fn failed_flushes_end_changes_and_lose_nothing() {
-    for_each_seed(("onefold-zoned", "zoned", "flaky_flushes"), 100, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "failed_flushes_end"), 100, |seed| {
         campaign(seed, &two_devices(), &small_copies(), true);
     });
 }

@@ -183,11 +183,48 @@ fn it_does_not_wait_for_a_reclaim_of_its_chunk() {
     assert_eq!(rig.volume.stats().waits(WaitReason::Reclaim).count, 0);
 }
 
+/// A write of the journal was on its way to its chunk when the last block there was appended, or
+/// the journal was found again. Nothing was valid in the chunk at that moment, so it was pinned no
+/// more, and reclaim copied what the write had written.
+#[test]
+fn a_write_on_its_way_keeps_its_chunk_pinned() {
+    for found_again in [false, true] {
+        let mut rig = rig();
+        rig.write_now(JOURNAL.start, 1, 1);
+        rig.write(JOURNAL.start + 6, 1, 2);
+        // Other data is most of what is written, so the journal does not rest any longer.
+        rig.write(64, 2, 16);
+        rig.write(JOURNAL.start, 2, 1);
+        while rig.under_way() > 1 {
+            rig.complete(1);
+        }
+        assert_eq!(sent(&rig), [3, 1, 0]);
+        if found_again {
+            rig.volume.set_journal(rig.now, std::iter::once(16..31).collect(), Vec::new());
+        }
+        rig.settle();
+        rig.advance(60 * SECOND);
+        assert!(is_pinned(&rig) && !rig.is_sequential(1), "found again: {found_again}");
+        assert_eq!(sent(&rig), [3, 1, 0]);
+        assert_eq!(rig.read_now(JOURNAL.start, 8), [2, 0, 0, 0, 0, 0, 1, 1]);
+    }
+}
+
+/// Writes that failed, or were taken back, leave nothing that would keep the chunk.
+#[test]
+fn a_chunk_without_journal_is_pinned_no_longer() {
+    let mut rig = rig();
+    rig.write_now(JOURNAL.start, 1, 4);
+    assert!(is_pinned(&rig));
+    rig.discard_now(JOURNAL.start, 4);
+    assert!(!is_pinned(&rig) && rig.data(1).is_none());
+}
+
 /// Z10 with a ring that goes from one place to the other: nothing of it is copied.
 #[test]
 fn rings_that_come_and_go_are_never_copied() {
     let mut both = 0;
-    for_each_seed(("onefold-zoned", "zoned", "resting_rings"), 60, |seed| {
+    for_each_seed(("onefold-zoned", "zoned", "rings_that_come_and_go"), 60, |seed| {
         let mut rng = Rng::new(seed);
         let mut rig = rig();
         let (mut at, mut share) = (JOURNAL.start, 1);

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use onefold_device::edge::{Edge, Recorded};
-use onefold_device::{Access, BlockDevice, OpenOptions, Opened, SsdDevice};
+use onefold_device::{Access, OpenOptions, Opened, SsdDevice};
 use onefold_serve::Server;
 
 use crate::cmd::control;
@@ -103,13 +102,7 @@ impl Serve {
         let device_of_control = device.clone();
         let _control =
             control::open(global, asked, &self.image, device_of_control, super::control::COMMANDS)?;
-        let edge = match &self.record {
-            Some(path) => {
-                let recorder = onefold_serve::record(path, &self.recorded(device))?;
-                Edge::with_recorder(device.clone(), recorder)
-            }
-            None => Edge::new(device.clone()),
-        };
+        let edge = self.frontends.edge(device.clone(), self.record.as_deref(), device.uuid())?;
         let ready =
             |server: &Server<SsdDevice>| self.frontends.announce(global, &self.image, server);
         let signals = global.interrupt.serving();
@@ -128,15 +121,6 @@ impl Serve {
                  replay of it does without them",
                 path.display()
             ));
-        }
-    }
-
-    fn recorded(&self, device: &SsdDevice) -> Recorded {
-        Recorded {
-            device_bytes: device.size(),
-            device_uuid: device.uuid(),
-            lba_bytes: 512,
-            behind_loop: self.frontends.is_behind_loop(),
         }
     }
 }

@@ -193,6 +193,7 @@ fn live(details: &VolumeDetails) -> Value {
             "failed_requests": stats.failed_requests,
             "crc_errors": stats.crc_errors,
             "scrub": details.scrub.as_ref().map(super::scrub::as_json),
+            "resumed_writes": stats.resumed_writes,
             "retried_batches": stats.retried_batches,
             "stalls": {
                 "count": details.stalls.count,

@@ -30,7 +30,7 @@ use onefold_device::{
 };
 
 use crate::cmd::{control as control_socket, ssd};
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::Global;
 
 /// Subcommands of `onefold volume`.
@@ -191,14 +191,28 @@ fn open_device_with(
     global: &Global,
 ) -> Result<Below, CliError> {
     if !is_ssd_image(path) {
+        expect_no_model(path, latency)?;
         return Ok(Below::new(VolumeBacking::open(path, write)?));
     }
     let (image, config) = ssd::open(path, Access::Exclusive)?;
     if let Some(zns) = config.zns(global.seed)? {
+        expect_no_model(path, latency)?;
         return Ok(Below::new(VolumeBacking::zoned(ZonedDevice::open(image, &zns)?.device)));
     }
     let opened = SsdDevice::open(image, &config.ssd(global.seed)?, OpenOptions::new(latency))?;
     Ok(Below::new(VolumeBacking::ssd(opened.device)))
+}
+
+/// Refuses modelled time where nothing models it.
+fn expect_no_model(path: &Path, latency: Latency) -> Result<(), CliError> {
+    if latency == Latency::None {
+        return Ok(());
+    }
+    let text = format!(
+        "--latency model is for an emulated SSD without zones, and {} is none",
+        path.display()
+    );
+    Err(CliError::new(Exit::Usage, "volume::latency", text).help("leave it out"))
 }
 
 /// The control socket of whoever serves a volume: the one that was asked for, or that of a volume that is busy. An image

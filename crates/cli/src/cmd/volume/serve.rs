@@ -5,10 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onefold_device::edge::{Edge, Recorded};
-use onefold_device::{
-    BlockDevice, MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
-};
+use onefold_device::edge::Edge;
+use onefold_device::{MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
 use onefold_units::PAGE_BYTES;
@@ -209,27 +207,13 @@ impl Serve {
         }
         let ready =
             |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
-        let edge = match &self.record {
-            Some(path) => {
-                let recorded = self.recorded(&served, device.details().uuid);
-                Edge::with_recorder(served, onefold_serve::record(path, &recorded)?)
-            }
-            None => Edge::new(served),
-        };
+        let uuid = device.details().uuid;
+        let edge = self.frontends.edge(served, self.record.as_deref(), uuid)?;
         let served = onefold_serve::run(edge, &options, ready, || signals.wait());
         let stopped: Result<Vec<()>, _> = beside.into_iter().map(Server::stop).collect();
         served?;
         stopped?;
         Ok(())
-    }
-
-    fn recorded(&self, served: &VolumeDevice, device_uuid: [u8; 16]) -> Recorded {
-        Recorded {
-            device_bytes: served.size(),
-            device_uuid,
-            lba_bytes: 512,
-            behind_loop: self.frontends.is_behind_loop(),
-        }
     }
 
     fn options(&self) -> Result<VolumeOptions, CliError> {
