@@ -147,7 +147,7 @@ impl Config {
             zone_blocks: 0,
             unit_blocks: convert::narrow(unit),
             logical_blocks: 1,
-            packed: false,
+            compress: None,
         };
         let layout = Layout::new(geometry)?;
         let logical_blocks = self.exported(layout.log_blocks());
@@ -169,7 +169,7 @@ impl Config {
             zone_blocks: zns.zone_blocks,
             unit_blocks: 1,
             logical_blocks: 1,
-            packed: false,
+            compress: None,
         };
         let exported = |layout: Layout| {
             // With many zones dm-zoned keeps fewer of them back than a log needs.
@@ -197,7 +197,7 @@ impl Config {
             zone_blocks: 0,
             unit_blocks: 1,
             logical_blocks,
-            packed: false,
+            compress: None,
         })
     }
 

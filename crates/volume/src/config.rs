@@ -1,6 +1,6 @@
 //! What a volume is made of, and how it is run.
 
-use onefold_format::volume::TRANSACTION_PAIRS_MAX;
+use onefold_format::volume::{Codec, TRANSACTION_PAIRS_MAX};
 use onefold_units::Nanos;
 use onefold_units::convert::index;
 use thiserror::Error;
@@ -28,8 +28,8 @@ pub struct Geometry {
     pub unit_blocks: u32,
     /// Size of the exported device in blocks.
     pub logical_blocks: u64,
-    /// Blocks are compressed where that pays (`crate::packs`).
-    pub packed: bool,
+    /// How blocks are compressed where that pays (`crate::packs`).
+    pub compress: Option<Codec>,
 }
 
 /// Which log segment the cleaner takes.

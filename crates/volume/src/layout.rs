@@ -8,7 +8,7 @@
 //! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
 use onefold_format::volume::{
-    INCOMPAT_PACKED, PACK_BACKING_MAX, QUARTERS, Slot, VolumeLabel, label_addresses, root_addresses,
+    Codec, PACK_BACKING_MAX, QUARTERS, Slot, VolumeLabel, label_addresses, root_addresses,
 };
 use onefold_units::convert::{low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
@@ -79,7 +79,7 @@ impl Geometry {
             zone_blocks: zone_blocks_of(label),
             unit_blocks: label.unit_blocks,
             logical_blocks: label.logical_blocks,
-            packed: label.incompat & INCOMPAT_PACKED != 0,
+            compress: Codec::of_features(label.incompat),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Layout {
     /// The inequality that does not hold.
     pub fn new(geometry: Geometry) -> Result<Self, GeometryError> {
         let Geometry { backing_blocks, segment_blocks, zone_blocks, unit_blocks, .. } = geometry;
-        let Geometry { logical_blocks, packed, .. } = geometry;
+        let Geometry { logical_blocks, compress, .. } = geometry;
         if !unit_blocks.is_power_of_two() || unit_blocks > UNIT_MAX {
             return Err(GeometryError::Unit { found: unit_blocks, max: UNIT_MAX });
         }
@@ -103,7 +103,7 @@ impl Layout {
         if backing_blocks > max {
             return Err(GeometryError::BackingTooLarge { found: backing_blocks, max });
         }
-        if packed && backing_blocks > PACK_BACKING_MAX {
+        if compress.is_some() && backing_blocks > PACK_BACKING_MAX {
             let max = PACK_BACKING_MAX;
             return Err(GeometryError::PackedTooLarge { found: backing_blocks, max });
         }
@@ -280,7 +280,7 @@ impl Layout {
 
     /// Most records of moved blocks that a header has room for, with places where there may be packs.
     pub(crate) const fn clean_records_max(&self) -> u32 {
-        if self.geometry.packed { PACKED_RECORDS_MAX } else { CLEAN_RECORDS_MAX }
+        if self.geometry.compress.is_some() { PACKED_RECORDS_MAX } else { CLEAN_RECORDS_MAX }
     }
 
     /// Blocks of a log segment beside headers, if all its batches are full.
@@ -339,7 +339,7 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn split(&self, at: Location) -> (Location, Slot) {
-        if !self.geometry.packed {
+        if !self.geometry.compress.is_some() {
             return (at, Slot::WHOLE);
         }
         let (block, slot) = Slot::split(at);
@@ -360,12 +360,12 @@ impl Layout {
 
     /// A count of live quarters as a root has it: of whole blocks where there are no packs.
     pub(crate) const fn count_on_disk(&self, quarters: u32) -> u32 {
-        if self.geometry.packed { quarters } else { quarters / QUARTERS }
+        if self.geometry.compress.is_some() { quarters } else { quarters / QUARTERS }
     }
 
     /// Live quarters from the count of a root.
     pub(crate) const fn count_of_disk(&self, count: u32) -> u32 {
-        if self.geometry.packed { count } else { count.saturating_mul(QUARTERS) }
+        if self.geometry.compress.is_some() { count } else { count.saturating_mul(QUARTERS) }
     }
 
     /// The log segment of a location.

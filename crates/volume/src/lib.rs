@@ -80,7 +80,7 @@ pub use layout::Layout;
 pub use log::Stream;
 pub use memory::Memory;
 pub use mount::{Recovery, format, mount, mount_read_only, open, open_read_only, read_label};
-pub use onefold_format::volume::{TRANSACTION_PAIRS_MAX, VolumeMode};
+pub use onefold_format::volume::{Codec, TRANSACTION_PAIRS_MAX, VolumeMode};
 pub use packs::unpack;
 pub use plan::{ReadPlan, ReadRun};
 pub use rebuild::{Found, Rebuilt, rebuild};

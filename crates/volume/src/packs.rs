@@ -1,7 +1,7 @@
 //! Compressing the blocks of a batch, and putting them into packs.
 //!
 //! A batch is packed when it is sent: until then its blocks lie one behind the other, so that a newer version can take the place of an older one.
-//! Then each block is compressed (LZ4). What its header leaves of its own block is the first pack, so that a batch of few small blocks is one block,
+//! Then each block is compressed (LZ4 or Zstandard, as the label says). What its header leaves of its own block is the first pack, so that a batch of few small blocks is one block,
 //! and what is left over is put together in as few blocks as possible. The map points to the new places before anybody can read them.
 //!
 //! 1. A block that does not save room is stored as it is: a pack of one entry is none.
@@ -11,13 +11,17 @@
 //! 4. Accounting goes by quarters of blocks ([`onefold_format::volume::Slot`]): what a log segment has of live blocks is never more than what they take
 //!    when they are moved.
 
+use std::cell::RefCell;
+
 use onefold_format::checksum;
 use onefold_format::volume::{
-    BatchRecords, CleanRecord, Pack, Packing, Place, Slot, TrimRecord, entry_of, pack_of,
-    quarters_of, records_room,
+    BatchRecords, CleanRecord, Codec, Pack, PackEntry, Packing, Place, Slot, TrimRecord, entry_of,
+    pack_of, quarters_of, records_room,
 };
 use onefold_units::Location;
 use onefold_units::convert::{index, low8, u32_from, u64_from};
+
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::layout::Layout;
 use crate::log::{BLOCK, Batch, BatchId, Stream};
@@ -33,8 +37,35 @@ pub fn unpack(block: &[u8], slot: Slot, out: &mut [u8]) -> bool {
     entry_of(pack_of(block), slot).is_some_and(|entry| inflate(entry, out))
 }
 
-fn inflate(entry: &[u8], out: &mut [u8]) -> bool {
-    lz4_flex::block::decompress_into(entry, out).is_ok_and(|bytes| bytes == BLOCK)
+fn inflate(entry: PackEntry<'_>, out: &mut [u8]) -> bool {
+    let bytes = match entry.codec {
+        Codec::Lz4 => lz4_flex::block::decompress_into(entry.bytes, out).ok(),
+        Codec::Zstd => INFLATER.with_borrow_mut(|zstd| {
+            let zstd = zstd.get_or_insert_with(|| Decompressor::new().expect("memory"));
+            zstd.decompress_to_buffer(entry.bytes, out).ok()
+        }),
+    };
+    bytes == Some(BLOCK)
+}
+
+/// A compressed block; one that is no smaller is of no use.
+fn deflate(codec: Codec, block: &[u8]) -> Vec<u8> {
+    match codec {
+        Codec::Lz4 => lz4_flex::block::compress(block),
+        Codec::Zstd => DEFLATER.with_borrow_mut(|zstd| {
+            let zstd = zstd.get_or_insert_with(|| Compressor::new(LEVEL).expect("memory"));
+            zstd.compress(block).unwrap_or_else(|_| block.to_vec())
+        }),
+    }
+}
+
+/// Level of Zstandard: the next ones take longer and hardly make blocks of 4 KiB smaller.
+const LEVEL: i32 = 1;
+
+thread_local! {
+    // They are large, and take longer to make than a block.
+    static DEFLATER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static INFLATER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Whether the version with this checksum is in a slot of a block of the backing.
@@ -50,6 +81,7 @@ pub(crate) fn is_in(block: &[u8], slot: Slot, crc: u32) -> bool {
 struct Small {
     /// Which.
     at: usize,
+    codec: Codec,
     bytes: Vec<u8>,
 }
 
@@ -110,7 +142,7 @@ impl Packs {
             0 => &mut self.inside,
             behind => &mut self.behind[behind - 1],
         };
-        into.push(slot, &small.bytes);
+        into.push(slot, PackEntry { codec: small.codec, bytes: &small.bytes });
         self.slots[small.at] = Some((pack, slot));
     }
 
@@ -146,14 +178,14 @@ impl Batch {
     }
 
     /// The packs that save room; `None` if there are none.
-    fn packs(&self, kept: usize) -> Option<Packs> {
+    fn packs(&self, codec: Codec, kept: usize) -> Option<Packs> {
         let blocks = index(self.records.blocks());
         let room = self.header_room().checked_sub(blocks * Place::BYTES + kept)?;
         let mut sizes = [const { Vec::new() }; 4];
         for at in 0..blocks {
-            let bytes = lz4_flex::block::compress(self.block(at));
+            let bytes = deflate(codec, self.block(at));
             if let Some(list) = sizes.get_mut(index(quarters_of(bytes.len())) - 1) {
-                list.push(Small { at, bytes });
+                list.push(Small { at, codec, bytes });
             }
         }
         let packs = Packs::of(blocks, room, sizes);
@@ -214,13 +246,16 @@ impl Volume {
     pub(crate) fn pack(&mut self, id: BatchId) {
         let batch = self.log.batch(id);
         let takes = matches!(batch.stream, Stream::User | Stream::Hot | Stream::Clean);
-        if !self.packs() || !takes || batch.remaps || batch.records.blocks() == 0 {
+        let Some(codec) = self.layout.geometry().compress.filter(|_| self.packs() && takes) else {
+            return;
+        };
+        if batch.remaps || batch.records.blocks() == 0 {
             return;
         }
         // What may fill the padding needs records as well.
         let unit = index(self.layout.geometry().unit_blocks);
         let kept = if batch.stream.is_user() { (unit - 1) * MOVED_BYTES } else { 0 };
-        let Some(packs) = batch.packs(kept) else { return };
+        let Some(packs) = batch.packs(codec, kept) else { return };
         self.stats.packed += u64_from(packs.slots.iter().filter(|slot| slot.is_some()).count());
         self.log.batch_mut(id).lay_out(packs);
         let batch = self.log.batch(id);
@@ -240,7 +275,7 @@ impl Volume {
 
     /// Whether blocks are compressed.
     pub(crate) fn packs(&self) -> bool {
-        self.layout.geometry().packed && self.options.bytes
+        self.layout.geometry().compress.is_some() && self.options.bytes
     }
 
     /// Sends a batch that is full: when it is packed there may be room for the next one in its log segment.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use onefold_format::volume::{
-    DeviceRole, INCOMPAT_PACKED, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
+    Codec, DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode, VolumeName,
 };
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
@@ -99,8 +99,8 @@ pub struct VolumeSpec {
     pub segment_bytes: Option<u64>,
     /// Bytes of the indirection unit of the backing; `None`: what that tells ([`VolumeBacking::unit_bytes`]).
     pub unit_bytes: Option<u64>,
-    /// Compress blocks where that saves room. Mode `log` only.
-    pub compress: bool,
+    /// How to compress blocks where that saves room. Mode `log` only.
+    pub compress: Option<Codec>,
 }
 
 impl Default for VolumeSpec {
@@ -113,7 +113,7 @@ impl Default for VolumeSpec {
             thin: false,
             segment_bytes: None,
             unit_bytes: None,
-            compress: false,
+            compress: None,
         }
     }
 }
@@ -135,7 +135,7 @@ impl VolumeSpec {
     /// What does not fit.
     pub fn label(&self, blocks: u64) -> Result<VolumeLabel, VolumeError> {
         if self.mode != VolumeMode::Log {
-            if self.compress {
+            if self.compress.is_some() {
                 let what = "does not compress: leave out --compress or use mode log";
                 return Err(VolumeError::Mode { mode: self.mode.name(), what });
             }
@@ -184,7 +184,7 @@ impl VolumeSpec {
             zone_blocks: zone,
             unit_blocks: self.unit_blocks()?,
             logical_blocks: 1,
-            packed: self.compress,
+            compress: self.compress,
         };
         let layout = Layout::new(geometry).map_err(MountError::Geometry)?;
         let logical_blocks = match self.bytes {
@@ -207,7 +207,7 @@ impl VolumeSpec {
             mode: VolumeMode::Log,
             compat: 0,
             ro_compat: 0,
-            incompat: if self.compress { INCOMPAT_PACKED } else { 0 },
+            incompat: self.compress.map_or(0, Codec::features),
             unit_blocks: geometry.unit_blocks,
             segment_blocks: segment,
             logical_blocks,
@@ -371,6 +371,6 @@ fn trims(backing: &VolumeBacking, wanted: bool) -> Trim {
 
 /// Whether the cleaner can move the blocks of a volume by remap.
 fn can_remap(backing: &VolumeBacking, label: &VolumeLabel) -> bool {
-    let packed = label.incompat & INCOMPAT_PACKED != 0;
+    let packed = Codec::of_features(label.incompat).is_some();
     label.mode == VolumeMode::Log && label.unit_blocks == 1 && !packed && backing.remaps()
 }

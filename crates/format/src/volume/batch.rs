@@ -310,6 +310,7 @@ mod tests {
         Slot, TrimRecord, pack_of, trims_max,
     };
     use crate::volume::{CleanRecord, DataRecord, MetaKind, MetaRecord, Pack, entry_of};
+    use crate::volume::{Codec, PackEntry};
     use onefold_units::{Lba, Location, LogSegmentId, Seq};
     use proptest::collection::vec;
     use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -423,7 +424,7 @@ mod tests {
         batch.places = [(0, 7), (1, 0), (2, 1), (2, 6)].map(place).to_vec();
         batch.stored = 2;
         let mut inside = Pack::new(1000);
-        inside.push(slot(7), b"compressed");
+        inside.push(slot(7), PackEntry { codec: Codec::Zstd, bytes: b"compressed" });
         (batch, inside)
     }
 
@@ -448,7 +449,8 @@ mod tests {
         let peek = BatchHeader::peek(&block, &UUID, ADDRESS).unwrap();
         assert_eq!((peek.blocks(), batch.data_blocks()), (1 + 2 + 0x1413, 2));
         assert_eq!(peek.blocks(), batch.blocks());
-        assert_eq!(entry_of(pack_of(&block), slot(7)), Some(&b"compressed"[..]));
+        let entry = PackEntry { codec: Codec::Zstd, bytes: b"compressed" };
+        assert_eq!(entry_of(pack_of(&block), slot(7)), Some(entry));
         let located: Vec<_> = batch.located(100).map(|(at, one)| (at, one.lba.raw())).collect();
         let at = |code: u8, block| slot(code).of_block(block);
         assert_eq!(located, [(at(7, 100), 1), (at(0, 101), 2), (at(1, 102), 3), (at(6, 102), 9)]);

@@ -22,8 +22,11 @@ pub const RO_COMPAT_KNOWN: u64 = 0;
 /// Blocks may be compressed, and lie in packs ([`super::Slot`]): locations have the slot in their highest bits.
 pub const INCOMPAT_PACKED: u64 = 1;
 
+/// What is compressed may be so by Zstandard; with [`INCOMPAT_PACKED`] only.
+pub const INCOMPAT_ZSTD: u64 = 2;
+
 /// Feature bits without which a volume cannot be opened.
-pub const INCOMPAT_KNOWN: u64 = INCOMPAT_PACKED;
+pub const INCOMPAT_KNOWN: u64 = INCOMPAT_PACKED | INCOMPAT_ZSTD;
 
 coded! {
     /// How a volume places and cleans, chosen at format (volume.md, section 2).

@@ -56,12 +56,14 @@ pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
 pub use extent::Extent;
 pub use fields::{BIRTH_LIMIT, LBA_LIMIT};
 pub use label::{
-    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, INCOMPAT_PACKED, RO_COMPAT_KNOWN, VOLUME_DEVICES_MAX,
-    VolumeDevice, VolumeLabel, VolumeMode,
+    COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, INCOMPAT_PACKED, INCOMPAT_ZSTD, RO_COMPAT_KNOWN,
+    VOLUME_DEVICES_MAX, VolumeDevice, VolumeLabel, VolumeMode,
 };
 pub use member::{DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, Member};
 pub use name::{NameError, VOLUME_NAME_MAX, VolumeName};
-pub use pack::{PACK_BACKING_MAX, Pack, Packing, Place, QUARTERS, Slot, entry_of, quarters_of};
+pub use pack::{
+    Codec, PACK_BACKING_MAX, Pack, PackEntry, Packing, Place, QUARTERS, Slot, entry_of, quarters_of,
+};
 pub use page::{PAGE_ENTRIES, decode_page, encode_page};
 pub use root::{BodyPlace, ROOT_EXTENTS_MAX, Root};
 pub use run::{PAGE_GONE_BIRTH, RUN_BLOCK_RECORDS, RunBlock, RunRecord};

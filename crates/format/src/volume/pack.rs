@@ -1,7 +1,7 @@
 //! Packs: blocks of the logical device that are compressed and lie together in one block of the backing, or in what a batch header leaves of its
 //! own block.
 //!
-//! A pack: entries 2 | for each entry: slot 1, 0 1, bytes 2 | what is compressed (LZ4 block format), in the same order. It has no checksum: what
+//! A pack: entries 2 | for each entry: slot 1, codec 1, bytes 2 | what is compressed, in the same order. It has no checksum: what
 //! comes out of it is compared with the checksum of the block, as any other block is.
 //!
 //! 1. A block of the backing has four quarters. An entry takes a [`Slot`] of them, by its size; no two entries have a quarter in common. So each
@@ -9,9 +9,11 @@
 //! 2. Locations of a volume with packs have the slot in their three highest bits, so its backing has at most [`PACK_BACKING_MAX`] blocks.
 
 use onefold_units::Location;
-use onefold_units::convert::{index, low16};
+use onefold_units::convert::{index, low16, u64_from};
 
 use super::block::BLOCK_BYTES;
+use super::coded::coded;
+use super::label::{INCOMPAT_PACKED, INCOMPAT_ZSTD};
 
 /// Blocks of a backing with packs at most: 2 TiB.
 pub const PACK_BACKING_MAX: u64 = (1 << SLOT_SHIFT) - 2;
@@ -22,6 +24,54 @@ pub const QUARTERS: u32 = 4;
 const SLOT_SHIFT: u32 = 29;
 const COUNT_BYTES: usize = 2;
 const ENTRY_BYTES: usize = 4;
+
+coded! {
+    /// How a block is compressed.
+    Codec {
+        /// LZ4, block format.
+        Lz4 = 0,
+        /// Zstandard, a frame.
+        Zstd = 1,
+    }
+}
+
+impl Codec {
+    /// What a volume with these `incompat` features compresses by, if it does.
+    #[must_use]
+    pub const fn of_features(incompat: u64) -> Option<Self> {
+        if incompat & INCOMPAT_PACKED == 0 {
+            return None;
+        }
+        Some(if incompat & INCOMPAT_ZSTD == 0 { Self::Lz4 } else { Self::Zstd })
+    }
+
+    /// The `incompat` features of a volume that compresses so.
+    #[must_use]
+    pub const fn features(self) -> u64 {
+        match self {
+            Self::Lz4 => INCOMPAT_PACKED,
+            Self::Zstd => INCOMPAT_PACKED | INCOMPAT_ZSTD,
+        }
+    }
+
+    /// Its name in commands and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// A compressed block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackEntry<'a> {
+    /// How it is compressed.
+    pub codec: Codec,
+    /// What came out of that.
+    pub bytes: &'a [u8],
+}
 
 /// Where in a block an entry is, and what it takes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +157,7 @@ pub const fn quarters_of(bytes: usize) -> u32 {
 pub struct Pack {
     room: usize,
     taken: u8,
-    entries: Vec<(Slot, u16)>,
+    entries: Vec<(Slot, Codec, u16)>,
     bytes: Vec<u8>,
 }
 
@@ -145,20 +195,21 @@ impl Pack {
     }
 
     /// Adds an entry in a slot that [`Pack::slot_for`] gave.
-    pub fn push(&mut self, slot: Slot, bytes: &[u8]) {
+    pub fn push(&mut self, slot: Slot, PackEntry { codec, bytes }: PackEntry<'_>) {
         self.taken |= slot.mask();
-        self.entries.push((slot, low16(bytes.len() as u64)));
+        self.entries.push((slot, codec, low16(u64_from(bytes.len()))));
         self.bytes.extend_from_slice(bytes);
     }
 
     /// What is in a slot.
     #[must_use]
-    pub fn entry(&self, slot: Slot) -> Option<&[u8]> {
+    pub fn entry(&self, slot: Slot) -> Option<PackEntry<'_>> {
         let mut from = 0;
-        for (this, bytes) in &self.entries {
+        for (this, codec, bytes) in &self.entries {
             let end = from + usize::from(*bytes);
             if *this == slot {
-                return self.bytes.get(from..end);
+                let bytes = self.bytes.get(from..end)?;
+                return Some(PackEntry { codec: *codec, bytes });
             }
             from = end;
         }
@@ -168,21 +219,21 @@ impl Pack {
     /// Writes the pack to the front of `out`. What is behind it is zeroes.
     pub fn write(&self, out: &mut [u8]) {
         let (front, rest) = out.split_at_mut(COUNT_BYTES + self.entries.len() * ENTRY_BYTES);
-        front[..COUNT_BYTES].copy_from_slice(&low16(self.entries.len() as u64).to_le_bytes());
-        for (place, (slot, bytes)) in
+        front[..COUNT_BYTES].copy_from_slice(&low16(u64_from(self.entries.len())).to_le_bytes());
+        for (place, (slot, codec, bytes)) in
             front[COUNT_BYTES..].chunks_exact_mut(ENTRY_BYTES).zip(&self.entries)
         {
             let [low, high] = bytes.to_le_bytes();
-            place.copy_from_slice(&[slot.code(), 0, low, high]);
+            place.copy_from_slice(&[slot.code(), codec.code(), low, high]);
         }
         rest[..self.bytes.len()].copy_from_slice(&self.bytes);
         rest[self.bytes.len()..].fill(0);
     }
 }
 
-/// The compressed bytes of an entry of the pack in `bytes`; `None` if there is none, or the pack is no pack.
+/// An entry of the pack in `bytes`; `None` if there is none, or the pack is no pack.
 #[must_use]
-pub fn entry_of(bytes: &[u8], slot: Slot) -> Option<&[u8]> {
+pub fn entry_of(bytes: &[u8], slot: Slot) -> Option<PackEntry<'_>> {
     let (count, rest) = bytes.split_first_chunk::<COUNT_BYTES>()?;
     let count = usize::from(u16::from_le_bytes(*count));
     let (entries, mut data) = rest.split_at_checked(count * ENTRY_BYTES)?;
@@ -190,7 +241,7 @@ pub fn entry_of(bytes: &[u8], slot: Slot) -> Option<&[u8]> {
         let length = usize::from(u16::from_le_bytes([entry[2], entry[3]]));
         let (this, behind) = data.split_at_checked(length)?;
         if entry[0] == slot.code() {
-            return Some(this);
+            return Some(PackEntry { codec: Codec::from_code(entry[1])?, bytes: this });
         }
         data = behind;
     }
@@ -240,7 +291,11 @@ pub struct Packing<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pack, QUARTERS, Slot, entry_of, quarters_of};
+    use super::{Codec, Pack, PackEntry, QUARTERS, Slot, entry_of, quarters_of};
+
+    fn lz4(bytes: &[u8]) -> PackEntry<'_> {
+        PackEntry { codec: Codec::Lz4, bytes }
+    }
 
     /// Slots of one size have nothing in common, and together they are a block.
     #[test]
@@ -270,7 +325,7 @@ mod tests {
             let mut pack = Pack::new(4096);
             for size in sizes {
                 let slot = pack.slot_for(quarters_of(*size), *size).expect("it fits");
-                pack.push(slot, &vec![7; *size]);
+                pack.push(slot, lz4(&vec![7; *size]));
             }
             assert_eq!((pack.free(), pack.len() <= 4096), (0, true));
             assert_eq!(pack.slot_for(1, 1), None);
@@ -282,11 +337,18 @@ mod tests {
         let mut pack = Pack::new(100);
         for (quarters, bytes) in [(2, &b"half"[..]), (1, b"quarter"), (1, b"")] {
             let slot = pack.slot_for(quarters, bytes.len()).unwrap();
-            pack.push(slot, bytes);
+            pack.push(slot, PackEntry { codec: Codec::Zstd, bytes });
         }
         let mut block = [0xEE; 100];
         pack.write(&mut block);
-        let entry = |code| entry_of(&block, Slot::from_code(code).unwrap());
+        let slot = |code| Slot::from_code(code).unwrap();
+        let entry = |code| {
+            assert_eq!(entry_of(&block, slot(code)), pack.entry(slot(code)));
+            entry_of(&block, slot(code)).map(|entry| {
+                assert_eq!(entry.codec, Codec::Zstd);
+                entry.bytes
+            })
+        };
         assert_eq!(
             (entry(1), entry(6), entry(5)),
             (Some(&b"half"[..]), Some(&b"quarter"[..]), Some(&b""[..]))

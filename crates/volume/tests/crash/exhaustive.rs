@@ -1,6 +1,6 @@
 //! Every cut of every short history.
 
-use onefold_format::volume::VolumeMode;
+use onefold_format::volume::{Codec, VolumeMode};
 use onefold_testkit::budget;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Nanos, Rng};
@@ -175,7 +175,7 @@ fn no_zone_too_many_is_active_after_one_could_not_be_finished() {
 /// The same with blocks that are compressed.
 #[test]
 fn every_cut_of_every_short_history_packed() {
-    every_cut(Setup { packed: true, ..setup(VolumeMode::Log) });
+    every_cut(Setup { compress: Some(Codec::Lz4), ..setup(VolumeMode::Log) });
 }
 
 /// Those in which a log segment is cleaned.
@@ -276,7 +276,7 @@ fn every_cut(setup: Setup) {
         // What survives of a zone is the first of it, so there are fewer.
         Some(_) => 5_000,
         None if marks(&setup) => 8_000,
-        None if remaps(&setup) || setup.packed => 10_000,
+        None if remaps(&setup) || setup.compress.is_some() => 10_000,
         None => 20_000,
     };
     assert!(budget(300) < 300 || distinct >= expected, "only {distinct} crash states");

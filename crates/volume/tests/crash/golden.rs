@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use onefold_format::volume::{
-    COMPAT_KNOWN, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VolumeMode, VolumeName,
+    COMPAT_KNOWN, Codec, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VolumeMode, VolumeName,
 };
 use onefold_testkit::Golden;
 use onefold_units::convert::{index64, narrow, u64_from};
@@ -194,8 +194,8 @@ fn log(logical_blocks: u64) -> Setup {
     Setup::of(64 * 136, logical_blocks, OPTIONS)
 }
 
-fn packed() -> Setup {
-    Setup { packed: true, unit_blocks: 4, ..log(900) }
+fn packed(codec: Codec) -> Setup {
+    Setup { compress: Some(codec), unit_blocks: 4, ..log(900) }
 }
 
 fn zoned(conventional: u32) -> Setup {
@@ -252,8 +252,8 @@ fn recipe(name: &str) -> Golden {
         "log-cut" => cut(&log(900)),
         "log-thin" => closed(&log(30_000)),
         "log-units" => closed(&Setup { unit_blocks: 4, ..log(900) }),
-        "log-packed" => closed(&packed()),
-        "log-packed-cut" => cut(&packed()),
+        "log-packed" => closed(&packed(Codec::Lz4)),
+        "log-packed-cut" => cut(&packed(Codec::Zstd)),
         "log-family" => family(),
         "zoned" => closed(&zoned(0)),
         "zoned-cut" => cut(&zoned(0)),

@@ -2,7 +2,7 @@
 
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{MemberId, Options, Volume, drive, inspect, settle};
+use onefold_volume::{Codec, MemberId, Options, Volume, drive, inspect, settle};
 
 use crate::damage::assert_right_or_error;
 use crate::disk::Disk;
@@ -10,9 +10,9 @@ use crate::rig::{Op, Rig, open};
 use crate::setup::{OPTIONS, Setup};
 use crate::stamp::{self, BLOCK, noisy_sectors};
 
-fn setup(packed: bool) -> Setup {
+fn setup(compress: Option<Codec>) -> Setup {
     let options = Options { checkpoint_blocks: 400, clean_below: Some(20), ..OPTIONS };
-    Setup { packed, ..Setup::of(64 * 134, 2100, options) }
+    Setup { compress, ..Setup::of(64 * 134, 2100, options) }
 }
 
 fn stats(rig: &Rig) -> onefold_volume::Stats {
@@ -22,8 +22,9 @@ fn stats(rig: &Rig) -> onefold_volume::Stats {
 /// A block that fits the header of its batch is written with it, and one that does not has a block of its own.
 #[test]
 fn a_small_block_is_in_the_header_of_its_batch() {
-    for packed in [false, true] {
-        let mut rig = Rig::new(setup(packed), 1);
+    for codec in [None, Some(Codec::Lz4), Some(Codec::Zstd)] {
+        let packed = codec.is_some();
+        let mut rig = Rig::new(setup(codec), 1);
         let (mut small, mut large) = (0, 0);
         for lba in 0..60 {
             let sectors = noisy_sectors(rig.oracle.next_op(), lba);
@@ -49,8 +50,8 @@ fn a_small_block_is_in_the_header_of_its_batch() {
 /// The volume takes less of the log, and cleans less, when it is full of what compresses.
 #[test]
 fn what_compresses_takes_less_of_the_log() {
-    let [plain, packed] = [false, true].map(|packed| {
-        let mut rig = Rig::new(setup(packed), 2);
+    let [plain, packed] = [None, Some(Codec::Lz4)].map(|codec| {
+        let mut rig = Rig::new(setup(codec), 2);
         let mut rng = Rng::new(2);
         for lba in (0..6000).map(|_| rng.below(2100)) {
             assert!(rig.run(Op::Write { lba, blocks: 1, fua: false }));
@@ -67,8 +68,10 @@ fn what_compresses_takes_less_of_the_log() {
     assert!(4 * packed.0 < 3 * plain.0, "sent: {packed:?}, {plain:?}");
 }
 
+const CODEC: Option<Codec> = Some(Codec::Zstd);
+
 fn worked(seed: u64) -> Rig {
-    let mut rig = Rig::new(setup(true), seed);
+    let mut rig = Rig::new(setup(CODEC), seed);
     for lba in (0..2100).step_by(30) {
         assert!(rig.run(Op::Write { lba, blocks: 30, fua: false }));
     }
@@ -82,13 +85,13 @@ fn damaged_packs_are_errors_for_what_is_in_them() {
     let rig = worked(3);
     let image = rig.disk.view().clone();
     let state = rig.oracle.state_at(u64::MAX);
-    let whole = inspect(&mut Disk::new(image.clone()), setup(true).backing_blocks, true);
+    let whole = inspect(&mut Disk::new(image.clone()), setup(CODEC).backing_blocks, true);
     assert_eq!(whole.expect("it can be looked at").findings.len(), 0);
     let (mut rng, mut several) = (Rng::new(3), 0);
     for round in 0..40 {
         stamp::with_noise(true);
         let mut disk = Disk::new(image.clone());
-        let (mut volume, _) = open(&mut disk, &setup(true)).expect("it opens");
+        let (mut volume, _) = open(&mut disk, &setup(CODEC)).expect("it opens");
         let log = volume.as_log_mut().expect("a volume of mode log");
         let lba = rng.below(u64_from(state.len()));
         let Some((at, _)) = log.look_up(&mut disk, MemberId::DEVICE, Lba::new(lba)) else {
@@ -102,7 +105,7 @@ fn damaged_packs_are_errors_for_what_is_in_them() {
         // Somewhere at the front, where sizes are, or anywhere.
         let within = if round % 2 == 0 { 20 } else { BLOCK };
         damaged.flip(block.raw().into(), index64(rng.below(u64_from(within * 8))));
-        let told = inspect(&mut Disk::new(damaged.clone()), setup(true).backing_blocks, true);
+        let told = inspect(&mut Disk::new(damaged.clone()), setup(CODEC).backing_blocks, true);
         let told = told.map_or(1, |report| report.findings.len());
         let mut disk = Disk::new(damaged);
         for _ in 0..2 {

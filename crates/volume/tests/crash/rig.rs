@@ -167,7 +167,7 @@ impl Rig {
         mut oracle: Oracle,
         seed: u64,
     ) -> Result<Self, String> {
-        stamp::with_noise(setup.packed);
+        stamp::with_noise(setup.compress.is_some());
         let (mut volume, recovery) = open(&mut disk, &setup).map_err(|error| format!("{error}"))?;
         let opening = disk.requests;
         let (member, size) = host_of(&setup, &*volume);

@@ -1,7 +1,7 @@
 //! Volumes under test.
 
 use onefold_format::volume::{
-    DeviceRole, INCOMPAT_PACKED, VolumeDevice, VolumeLabel, VolumeMode, VolumeName,
+    Codec, DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName,
 };
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Nanos, Rng};
@@ -27,8 +27,8 @@ pub(crate) struct Setup {
     pub(crate) unit_blocks: u32,
     /// The host uses a clone of the device, which stays as it is.
     pub(crate) cloned: bool,
-    /// Blocks are compressed.
-    pub(crate) packed: bool,
+    /// How blocks are compressed.
+    pub(crate) compress: Option<Codec>,
     /// What zones the backing has, if it has any.
     pub(crate) zones: Option<ZoneSetup>,
     /// One in so many remaps fails; 0: none does.
@@ -80,7 +80,7 @@ impl Setup {
             logical_blocks,
             unit_blocks: 1,
             cloned: false,
-            packed: false,
+            compress: None,
             zones: None,
             refused_remaps: 0,
             options,
@@ -152,7 +152,11 @@ impl Setup {
         let setup = Self {
             unit_blocks,
             refused_remaps: pick(rng, &[0, 0, 1, 5]),
-            packed: backing_blocks.is_multiple_of(3),
+            compress: match backing_blocks % 6 {
+                0 => Some(Codec::Lz4),
+                3 => Some(Codec::Zstd),
+                _ => None,
+            },
             ..Self::of(backing_blocks, logical_blocks, options)
         };
         if remaps { setup.remapped() } else { setup }
@@ -190,7 +194,7 @@ impl Setup {
             mode: self.mode,
             compat: 0,
             ro_compat: 0,
-            incompat: if self.packed { INCOMPAT_PACKED } else { 0 },
+            incompat: self.compress.map_or(0, Codec::features),
             unit_blocks: self.unit_blocks,
             segment_blocks,
             logical_blocks: self.logical_blocks,

@@ -69,7 +69,7 @@ fn random_geometry(rng: &mut Rng) -> (Geometry, Options) {
         zone_blocks: 0,
         unit_blocks,
         logical_blocks: 1,
-        packed: false,
+        compress: None,
     };
     let most = Layout::new(geometry).expect("a geometry").logical_max();
     // Also with more over-provisioning.
@@ -195,7 +195,7 @@ fn volumes_of_many_log_segments_can_be_filled() {
             zone_blocks: 0,
             unit_blocks: 1,
             logical_blocks,
-            packed: false,
+            compress: None,
         };
         let blocks = Layout::new(of(1)).expect("a geometry").logical_max();
         let options = Options {
@@ -231,7 +231,7 @@ fn a_large_volume_of_short_log_segments_takes_writes() {
         zone_blocks: 0,
         unit_blocks: 1,
         logical_blocks,
-        packed: false,
+        compress: None,
     };
     for_each_seed(("onefold-volume", "model", "a_large_volume_of_short"), 2, |seed| {
         let mut rng = Rng::new(seed);

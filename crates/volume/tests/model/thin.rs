@@ -102,7 +102,7 @@ fn a_thin_volume_has_a_limit() {
             zone_blocks: 0,
             unit_blocks: 1,
             logical_blocks,
-            packed: false,
+            compress: None,
         })
     };
     let most = layout(1).unwrap().thin_max();

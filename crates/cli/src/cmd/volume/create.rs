@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use onefold_device::{DmzError, HostRoom, VolumeBacking, VolumeDevice, VolumeSpec};
 use onefold_format::volume::{VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
-use onefold_volume::Backing;
+use onefold_volume::{Backing, Codec};
 use serde_json::json;
 
 use super::{Below, dmz};
@@ -81,8 +81,10 @@ enum Mode {
 enum Compress {
     /// They are stored as they are
     Off,
-    /// By LZ4, each by itself
+    /// LZ4: 2 to 5 us of CPU for each block that is written
     Lz4,
+    /// Zstandard: 10 us, and text takes half as much again less
+    Zstd,
 }
 
 /// Who places on zones.
@@ -95,10 +97,11 @@ enum Policy {
 }
 
 impl Compress {
-    const fn name(self) -> &'static str {
+    const fn codec(self) -> Option<Codec> {
         match self {
-            Self::Off => "off",
-            Self::Lz4 => "lz4",
+            Self::Off => None,
+            Self::Lz4 => Some(Codec::Lz4),
+            Self::Zstd => Some(Codec::Zstd),
         }
     }
 }
@@ -130,7 +133,7 @@ impl Create {
             thin: self.thin,
             segment_bytes: self.segment,
             unit_bytes: self.unit,
-            compress: self.compress == Compress::Lz4,
+            compress: self.compress.codec(),
         };
         let label = if self.dry_run {
             if let Some(bytes) = self.backing_size {
@@ -210,7 +213,7 @@ impl Create {
                     "backing_bytes": bytes(backing),
                     "segment_bytes": bytes(label.segment_blocks.into()),
                     "unit_bytes": bytes(label.unit_blocks.into()),
-                    "compress": self.compress.name(),
+                    "compress": self.compress.codec().map_or("off", Codec::name),
                 });
                 format!("{value:#}\n")
             }

@@ -131,7 +131,10 @@ impl Info {
 
 /// How a volume compresses, as `volume create --compress` takes it.
 pub(super) const fn compress(geometry: &Geometry) -> &'static str {
-    if geometry.packed { "lz4" } else { "off" }
+    match geometry.compress {
+        Some(codec) => codec.name(),
+        None => "off",
+    }
 }
 
 fn table(info: &Value) -> String {
@@ -149,7 +152,10 @@ fn table(info: &Value) -> String {
         size("backing_bytes"),
         size("log_bytes"),
         size("unit_bytes"),
-        if info["compress"] == "lz4" { ", compressed by LZ4" } else { "" },
+        info["compress"]
+            .as_str()
+            .filter(|how| *how != "off")
+            .map_or(String::new(), |how| format!(", compressed by {how}")),
         number("segments"),
         size("segment_bytes"),
         number("free_segments"),

@@ -7,7 +7,8 @@ use clap::{ArgGroup, Args};
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeError, VolumeOptions, VolumeResize};
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{
-    Geometry, Layout, MemberInfo, MountError, Options, ResizeError, open_read_only, read_label,
+    Codec, Geometry, Layout, MemberInfo, MountError, Options, ResizeError, open_read_only,
+    read_label,
 };
 use serde_json::{Value, json};
 
@@ -153,6 +154,10 @@ impl ResizeVolume {
     }
 }
 
+fn codec(name: &str) -> Option<Codec> {
+    [Codec::Lz4, Codec::Zstd].into_iter().find(|codec| codec.name() == name)
+}
+
 /// The geometry that a server tells, with the size of a member if one is named.
 fn geometry_of(stats: &Value, member: Option<&str>) -> Geometry {
     let bytes = |key: &str| stats[key].as_u64().unwrap_or(0);
@@ -168,6 +173,6 @@ fn geometry_of(stats: &Value, member: Option<&str>) -> Geometry {
         zone_blocks: 0,
         unit_blocks: narrow(blocks("unit_bytes")),
         logical_blocks: logical / PAGE_BYTES,
-        packed: stats["compress"] == "lz4",
+        compress: stats["compress"].as_str().and_then(codec),
     }
 }
