@@ -433,6 +433,7 @@ volume|undo-put-off|checkpoint/commit.rs|s/run\.swept = run\.swept\.min\(work\.b
 volume|told-kept|faults.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
 volume|label-active|resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) => self\.label_failed\(why\),/Err(_) if self.frozen.is_none() => self.flush_label(),/|a zone of a label is active no longer when the next is begun
 volume|label-circle|zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
+volume|resize-at-rest|resize/mod.rs|s/self\.hold_zones\(\);\n\s*self\.step_finishes\(\);/self.hold_zones();/|a resize goes on though nothing else happens
 volume|chain-erased|replay.rs|s/\(!leads\(&one\)\)\.then_some\(one\.start\)/Some(one.start).filter(|_| !leads(\&one) || true)/|what does not count leads to what does
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
