@@ -431,8 +431,14 @@ volume|fill-for-ever|clean/fill.rs|s/pads && !short && !leaves && !self\.is_behi
 volume|fill-holds-up|clean/fill.rs|s/ && !self\.holds_up\(\)//|what waits for padding keeps no empty log segment
 volume|undo-put-off|checkpoint/commit.rs|s/run\.swept = run\.swept\.min\(work\.before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
 volume|told-kept|faults.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
-volume|label-active|resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) => self\.label_failed\(why\),/Err(_) if self.frozen.is_none() => self.flush_label(),/|a zone of a label is active no longer when the next is begun
+volume|label-active|resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) =>/Err(why) if false =>/|a zone of a label is active no longer when the next is begun
 volume|label-circle|zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
+volume|label-untold|resize/labels.rs|s/(self\.with_label\(\|volume, work, _, at\| \{\n)(\s*if )/$1work.failing = None; $2/|who waits for a label is told until its zone is finished
+volume|label-told-late|resize/labels.rs|s/let since = self\.retries\.since\(self\.now\);/let since = self.now;/|.. and not anew with each copy that is begun again
+volume|resize-at-rest|resize/mod.rs|s/self\.hold_zones\(\);\n\s*self\.step_finishes\(\);/self.hold_zones();/|a resize goes on though nothing else happens
+volume|resets-forgotten|trims.rs|s/!self\.later\.is_empty\(\)/false/|zones that could not be reset are free later
+volume|stall-outdated|volume.rs|s/(self\.step_full_of_runs\(\);)/$1\n        self.step_stall();/; s/(all went on that can\.)\n\s*self\.step_stall\(\);/$1/|the host is told what is so when all went on that can
+volume|chain-erased|replay.rs|s/\(!leads\(&one\)\)\.then_some\(one\.start\)/Some(one.start).filter(|_| !leads(\&one) || true)/|what does not count leads to what does
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again

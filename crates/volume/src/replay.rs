@@ -77,7 +77,8 @@ pub(crate) struct Replay {
     pub(crate) left_out: LeftOut,
 }
 
-/// Headers of batches that do not count.
+/// Headers of batches that do not count, but for those before one that does in their log segment: a batch that was made again
+/// elsewhere may lie behind later ones, and is found by the chain that leads over them.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     /// Of attempts that were made again.
@@ -182,11 +183,24 @@ pub(crate) fn find<B: Backing>(
         replay.checked = checked;
     }
     let behind = found.split_off(&(replay.seq + 1));
-    earlier.retain(|one| one.batch.header.seq.raw() > replay.seq);
-    replay.left_out.earlier = earlier.into_iter().map(|one| one.start).collect();
-    replay.left_out.last = behind.into_values().map(|one| one.start).collect();
     replay.batches = found.split_off(&(identity.seq + 1)).into_values().collect();
+    let ends = ends_of(&replay.batches);
+    let leads = |one: &Found| ends.get(&one.batch.header.segment) > Some(&one.start);
+    earlier.retain(|one| one.batch.header.seq.raw() > replay.seq);
+    let left_out = |one: Found| (!leads(&one)).then_some(one.start);
+    replay.left_out.earlier = earlier.into_iter().filter_map(left_out).collect();
+    replay.left_out.last = behind.into_values().filter_map(left_out).collect();
     Ok(replay)
+}
+
+/// Where the last of these batches begins in each log segment.
+fn ends_of(batches: &[Found]) -> BTreeMap<LogSegmentId, u32> {
+    let mut ends = BTreeMap::new();
+    for one in batches {
+        let end = ends.entry(one.batch.header.segment).or_insert(one.start);
+        *end = one.start.max(*end);
+    }
+    ends
 }
 
 /// Takes a batch that was found; of two attempts at one gives back the earlier.

@@ -117,6 +117,11 @@ impl Retries {
         self.list.iter().any(|retry| retry.id == id && retry.refused)
     }
 
+    /// Since when requests fail now and then; one did just now.
+    pub(crate) fn since(&self, now: Nanos) -> Nanos {
+        self.spell.map_or(now, |(since, _)| since)
+    }
+
     /// A request ended.
     pub(crate) fn over(&mut self, id: IoId) {
         self.list.retain(|retry| retry.id != id);
@@ -170,10 +175,6 @@ impl Volume {
             let failing = batch.failing.get_or_insert(failing);
             failing.why = why;
             since = Some(failing.since);
-        }
-        // No zone is begun before the label is written, so batches wait for it as long.
-        if matches!(purpose, Purpose::Label | Purpose::LabelReset) {
-            since = Some(spell);
         }
         self.stats.failed_requests += 1;
         self.last_failure = Some((self.now, why));

@@ -35,7 +35,6 @@ impl Volume {
     }
 
     pub(crate) fn step_stall(&mut self) {
-        self.step_full_of_runs();
         if self.short_since.is_some() && self.takeable(Stream::User) > 0 {
             self.short_since = None;
         }
@@ -72,9 +71,10 @@ impl Volume {
         Some(Failing { since, why })
     }
 
-    /// Whether log segments that could not be read or written get free later: a volume that has no other ones is not full.
+    /// Whether log segments that could not be read, written or reset get free later: a volume that has no other ones is not full.
     pub(crate) fn has_errors(&self) -> bool {
-        self.segments.any_failed() || self.segments.held_deadline(self.now).is_some()
+        let held = self.segments.held_deadline(self.now).is_some();
+        held || self.segments.any_failed() || self.trims.has_stuck()
     }
 
     /// When a volume stalls because log segments are short.

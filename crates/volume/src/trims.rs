@@ -57,6 +57,11 @@ impl Trims {
         onefold_units::convert::u32_from(self.queue.len() + self.over.len()) + self.under_way
     }
 
+    /// Whether zones could not be reset: they get free later.
+    pub(crate) const fn has_stuck(&self) -> bool {
+        !self.later.is_empty()
+    }
+
     pub(crate) fn deadline(&self, trim: Trim) -> Option<Nanos> {
         let later = self.later.iter().filter_map(|(_, due, _)| *due).min();
         let next = self.queue.front().filter(|_| self.under_way == 0).map(|(_, since)| {

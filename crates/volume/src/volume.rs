@@ -169,7 +169,7 @@ impl Volume {
         while let Some(id) = self.retries.next(now) {
             self.send_again(id);
         }
-        self.step_stall();
+        self.step_full_of_runs();
         self.send_due();
         self.step_flushes();
         self.step_marker();
@@ -189,6 +189,8 @@ impl Volume {
             self.step_finishes();
         }
         self.step_preload();
+        // The host is told what is so when all went on that can.
+        self.step_stall();
     }
 
     /// The next request to the backing.

@@ -14,7 +14,8 @@
 //!    is gone, so all that is older than a missing batch is *uncertain*, and all there is if a zone is offline; where two versions may be the newest, the block is
 //!    *lost*, and an error to read.
 //! 5. What no header of its own opening calls durable counts only if it is whole: what openings left out may still be there. On
-//!    zones, where they cannot erase it, what has a gap before it may be such a thing, and what it changes is uncertain as well.
+//!    zones, where they cannot erase it, and where they must not, what has a gap before it may be such a thing, and what it changes is
+//!    uncertain as well.
 
 mod headers;
 mod image;

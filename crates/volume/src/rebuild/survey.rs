@@ -37,6 +37,8 @@ pub(super) struct Seen {
     behind_gap: bool,
     /// Blocks between that header and it.
     hidden: u32,
+    /// One with a lower number lies behind it in its log segment: an opening that left it out did not erase it (`crate::replay`).
+    leads: bool,
 }
 
 impl Survey {
@@ -66,8 +68,8 @@ impl Survey {
 }
 
 impl Ends<'_> {
-    /// Whether a whole batch counted for the opening after it. On zones what that left out is still there, and the first number
-    /// that it gave out itself may be gone; what has no gap before it was not left out.
+    /// Whether a whole batch counted for the opening after it. On zones, and where an older one lies behind it, what that left out is still
+    /// there, and the first number that it gave out itself may be gone; what has no gap before it was not left out.
     pub(super) fn surely_counts(&mut self, seen: &Seen) -> bool {
         let incarnation = seen.header.incarnation;
         let end = if self.end.0 == incarnation { self.end.1 } else { 0 };
@@ -76,7 +78,8 @@ impl Ends<'_> {
         if follows {
             self.end = (incarnation, seen.seq());
         }
-        follows || !self.zoned || incarnation == self.survey.incarnation
+        let stays = self.zoned || seen.leads;
+        follows || !stays || incarnation == self.survey.incarnation
     }
 }
 
@@ -150,7 +153,9 @@ pub(super) fn survey<B: Backing>(
             // Behind its write pointer a zone holds nothing.
             let blocks = layout.geometry().segment_blocks;
             let end = zones.map_or(blocks, |zones| zones.status(segment).end().min(blocks));
+            let from = scan.seen.len();
             scan.chain(LogSegmentId::new(segment), end);
+            note_leads(&mut scan.seen[from..]);
         }
     }
     let Scan { seen, mut parts, ragged, .. } = scan;
@@ -169,6 +174,15 @@ pub(super) fn survey<B: Backing>(
     let offline =
         (0..layout.segments()).filter(|zone| !layout.fixed().contains(zone)).any(is_offline);
     Survey { batches, bodies, ragged, used, durable, last, epoch, incarnation, hidden, offline }
+}
+
+/// Notes which batches of a log segment have older ones behind them.
+fn note_leads(chain: &mut [Seen]) {
+    let mut least = u64::MAX;
+    for one in chain.iter_mut().rev() {
+        one.leads = one.seq() > least;
+        least = least.min(one.seq());
+    }
 }
 
 /// A block of a backing that is a header of a log segment.
@@ -242,6 +256,7 @@ impl<B: Backing> Scan<'_, B> {
             is_durable: false,
             behind_gap,
             hidden,
+            leads: false,
         });
         let RecordList::Meta(list) = &batch.records else { return };
         let of = (header.incarnation, header.seq.raw());

@@ -63,9 +63,10 @@ impl Volume {
         if self.frozen.is_some() {
             return;
         }
-        let now = self.now;
+        // No zone is begun before the label is written and its zone finished, so batches wait for it as long.
+        let since = self.retries.since(self.now);
         self.with_label(|volume, work, next, _| {
-            let failing = work.failing.get_or_insert(Failing { since: now, why });
+            let failing = work.failing.get_or_insert(Failing { since, why });
             failing.why = why;
             Some(volume.write_label(work, next))
         });
@@ -93,11 +94,10 @@ impl Volume {
             return self.label_failed(why);
         }
         self.with_label(|volume, work, _, at| {
-            work.failing = None;
             if volume.layout.is_sequential(volume.layout.segment_of(at)) {
                 volume.finish_zone(Purpose::LabelFinish, at);
             } else {
-                volume.flush_label();
+                volume.flush_label(work);
             }
             None
         });
@@ -107,12 +107,16 @@ impl Volume {
     pub(crate) fn label_finished(&mut self, result: Result<(), IoFailed>) {
         match result {
             Err(why) if self.frozen.is_none() => self.label_failed(why),
-            _ => self.flush_label(),
+            _ => self.with_label(|volume, work, _, _| {
+                volume.flush_label(work);
+                None
+            }),
         }
     }
 
-    /// Behind a copy there is nothing to come.
-    fn flush_label(&mut self) {
+    /// A copy is written, and its zone is active no longer: there is nothing left of it that fails. Behind it there is nothing to come.
+    fn flush_label(&mut self, work: &mut Work) {
+        work.failing = None;
         self.ask(IoKind::Flush, Purpose::LabelFlush, Location::new(0), 0);
     }
 

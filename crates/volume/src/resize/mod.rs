@@ -300,12 +300,8 @@ impl Volume {
             Phase::Forget => self.forget_tail(work.slot, work.blocks)?,
             Phase::Evacuate => self.evacuate()?,
             Phase::Checkpoint { number } if self.checkpoint.committed() >= number => Phase::Room,
-            Phase::Room if !self.holds_zones() => {
-                self.hold_zones();
-                return Ok(Some(work));
-            }
             // `crate::scrub`, invariant 4.
-            Phase::Room if self.has_spare_zone() && !self.scrub.holds_copies() => {
+            Phase::Room if self.makes_room() && !self.scrub.holds_copies() => {
                 self.write_label(&work, 0)
             }
             Phase::Apply if !self.checkpoint.is_running() && !self.is_loading_behind(&work) => {
@@ -320,6 +316,16 @@ impl Volume {
             waits => waits,
         };
         Ok(Some(work))
+    }
+
+    /// Whether a label may be written. Where no stream has a zone to leave there is room at once, and nothing else would come that lets the
+    /// resize go on.
+    fn makes_room(&mut self) -> bool {
+        if !self.holds_zones() {
+            self.hold_zones();
+            self.step_finishes();
+        }
+        self.holds_zones() && self.has_spare_zone()
     }
 
     fn is_loading_behind(&self, work: &Work) -> bool {

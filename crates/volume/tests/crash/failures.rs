@@ -5,6 +5,7 @@ use onefold_units::{Nanos, Rng};
 use onefold_volume::{Acknowledge, CleanMove, Frozen, IoKind, Options, Refusal};
 
 use crate::disk::{Disk, Fate};
+use crate::oracle::Oracle;
 use crate::random::random_op;
 use crate::resize::resize_to;
 use crate::rig::{Op, Rig, open};
@@ -248,4 +249,51 @@ fn every_request_of_an_opening_fails_once() {
         Rig::open(rig.setup, disk, whole.oracle.clone(), 1)
             .unwrap_or_else(|what| panic!("{what} after request {request} failed"));
     }
+}
+
+/// A batch that failed went behind one with a higher number, and is durable there. What was sent between the two is not.
+fn moved_behind(setup: Setup, seed: u64) -> Option<Rig> {
+    let mut rig = Rig::new(setup, seed);
+    let write = |lba, blocks, fua| Op::Write { lba, blocks, fua };
+    // The log segment has room for two more.
+    for blocks in [15, 15, 15, 11] {
+        assert!(rig.run(write(100, blocks, false)) && rig.settle());
+    }
+    assert!(rig.run(write(1, 1, false)));
+    let flush = rig.oracle.next_op();
+    assert!(rig.run(Op::Flush));
+    (rig.fail, rig.fail_again) = (Some((rig.requests + 1, Fate::Lost)), 4);
+    rig.step();
+    let between = rig.oracle.next_op();
+    assert!(rig.run(write(2, 1, true)) && rig.run(write(3, 1, true)));
+    while rig.oracle.waiting().contains(&flush) {
+        rig.step();
+    }
+    rig.oracle.waiting().contains(&between).then_some(rig)
+}
+
+/// The batch with the higher number does not count after a power cut, and the one behind it does: the chain of headers that leads there
+/// stays, whenever an opening is cut, and for the cleaner.
+#[test]
+fn what_does_not_count_leads_to_what_does() {
+    let setup = Setup::of(64 * 134, 900, Options { clean_below: Some(110), ..OPTIONS });
+    let mut rig = (0..100).find_map(|seed| moved_behind(setup, seed)).expect("one of them");
+    let disk = Disk::new(rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost));
+    let open_on = |disk: &Disk, oracle: &Oracle| {
+        let opened = Rig::open(setup, disk.clone(), oracle.clone(), 1);
+        opened.unwrap_or_else(|what| panic!("{what}"))
+    };
+    let mut whole = open_on(&disk, &rig.oracle);
+    for fuse in 0..whole.opening {
+        let mut cut = disk.clone();
+        cut.fuse = Some(fuse);
+        let _ = open(&mut cut, &setup);
+        for fate in [Fate::Lost, Fate::Whole] {
+            open_on(&Disk::new(cut.cut(&mut whole.rng, |_, _| fate)), &whole.oracle);
+        }
+    }
+    for n in 0..120 {
+        assert!(whole.run(Op::Write { lba: 100 + n % 8 * 100, blocks: 90, fua: false }));
+    }
+    whole.assert_counts();
 }

@@ -8,13 +8,15 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::index64;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Frozen, IoFailed, Refusal, Resize, SCRUB_PAUSE, Volume};
+use onefold_volume::{Frozen, Io, IoFailed, IoKind, Refusal, Resize, SCRUB_PAUSE, Volume};
 
+use crate::disk::Fate;
 use crate::random::random_op;
 use crate::resize::resize_to;
 use crate::rig::{Op, Rig};
-use crate::setup::Setup;
+use crate::setup::{OPTIONS, Setup};
 use crate::weather::Weather;
+use crate::zones::ZoneSetup;
 
 /// How long a request may wait on a backing that fails.
 const ANSWERED: Nanos = Nanos::new(10_000_000_000);
@@ -206,11 +208,56 @@ fn histories_that_failed_once() {
         let setup = Setup::random(&mut rng);
         history(seed, setup, rng);
     }
-    for seed in [4, 8, 10_004, 50_763, 100_622] {
+    for seed in [4, 8, 10_004, 50_763, 100_622, 208_035] {
         let mut rng = Rng::new(seed);
         let setup = Setup::random_zoned(&mut rng);
         history(seed, setup, rng);
     }
+}
+
+/// No zone is begun before the zone of a label is finished: where it cannot be, who waits for that is told, and the volume goes on when it can.
+#[test]
+fn a_label_whose_zone_cannot_be_finished() {
+    let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
+    let setup = Setup::of(0, 900, OPTIONS).on_zones(50, zones);
+    let is_label = |io: Io| io.kind == IoKind::Finish && io.at.raw() < 2 * zones.size;
+    let resize = |fails: u64, again: u32| {
+        let mut rig = Rig::new(setup, 1);
+        rig.oracle.extend(1000);
+        (rig.fail, rig.fail_again) = (Some((fails, Fate::Lost)), again);
+        assert!(rig.run(Op::Resize(resize_to(1000))));
+        rig
+    };
+    let finish = (1..).find(|fails| {
+        let mut rig = resize(*fails, 0);
+        assert!(rig.settle());
+        is_label(rig.failed.expect("a request of the resize"))
+    });
+    let mut rig = resize(finish.unwrap_or_default(), 200);
+    while rig.failed.is_none() {
+        rig.step();
+    }
+    assert_eq!(rig.try_run(Op::Write { lba: 0, blocks: 1, fua: false }), Ok(true));
+    let (mut stalls, mut stalled) = (0, None);
+    while rig.resizing {
+        rig.step();
+        let before = std::mem::replace(&mut stalled, rig.volume.stalled());
+        stalls += u32::from(before.is_none() && stalled.is_some());
+    }
+    assert_eq!((stalls, rig.oracle.waiting(), rig.oracle.failed), (1, vec![], 1));
+    recover(rig, &mut Rng::new(1));
+}
+
+/// Zones that cannot be reset are free later: a volume that lacks them is not full.
+#[test]
+fn zones_that_cannot_be_reset() {
+    let zones = ZoneSetup { size: 64, capacity: 64, limit: Some(4), conventional: 4 };
+    let mut rig = Rig::new(Setup::of(0, 900, OPTIONS).on_zones(47, zones), 1);
+    rig.weather = Weather { others: 1000, ..Weather::CALM };
+    let op = Op::Write { lba: 0, blocks: 60, fua: false };
+    let refusal = (0..200).find_map(|_| rig.try_run(op).err());
+    assert_eq!(refusal, Some(Refusal::Backing(IoFailed::Error)));
+    recover(rig, &mut Rng::new(1));
 }
 
 #[test]

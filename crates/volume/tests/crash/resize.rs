@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use onefold_testkit::{budget, for_each_seed};
-use onefold_units::Rng;
 use onefold_units::convert::{index64, low32, u64_from};
-use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume, inspect};
+use onefold_units::{Nanos, Rng};
+use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume, drive, inspect};
 
 use crate::disk::{Disk, Fate};
 use crate::image::Image;
@@ -320,6 +320,22 @@ fn every_cut_of_a_resize_on_zones() {
             let states = every_cut(setup, &image, &oracle, before, to, budget(6));
             assert!(states >= 6, "{states}");
         }
+    }
+}
+
+/// Nothing but what a resize asks for happens meanwhile: where no stream has a zone to leave, or one that is conventional, nobody
+/// calls the volume again for it.
+#[test]
+fn a_resize_on_zones_at_rest() {
+    for (conventional, writes) in [(0, false), (0, true), (9, true)] {
+        let mut rig = Rig::new(zoned(conventional), 5);
+        if writes {
+            assert!(rig.run(Op::Write { lba: 0, blocks: 30, fua: false }) && rig.settle());
+        }
+        let volume = rig.volume.as_log_mut().expect("a volume of mode log");
+        volume.resize(resize_to(LOGICAL_MAX)).expect("there is room");
+        drive(volume, &mut rig.disk, Nanos::new(1 << 40));
+        assert_eq!(volume.poll_resized(), Some(Ok(())), "{conventional} conventional zones");
     }
 }
 
