@@ -439,6 +439,7 @@ volume|resize-at-rest|resize/mod.rs|s/self\.hold_zones\(\);\n\s*self\.step_finis
 volume|resets-forgotten|trims.rs|s/!self\.later\.is_empty\(\)/false/|zones that could not be reset are free later
 volume|stall-outdated|volume.rs|s/(self\.step_full_of_runs\(\);)/$1\n        self.step_stall();/; s/(all went on that can\.)\n\s*self\.step_stall\(\);/$1/|the host is told what is so when all went on that can
 volume|chain-erased|replay.rs|s/\(!leads\(&one\)\)\.then_some\(one\.start\)/Some(one.start).filter(|_| !leads(\&one) || true)/|what does not count leads to what does
+volume|rebuilt-leads|rebuild/survey.rs|s/self\.zoned \|\| seen\.leads/self.zoned/|what an opening must not erase may be something that it left out
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again

@@ -39,6 +39,7 @@ LAYOUTS: dict[str, tuple[list[str], list[str]] | None] = {
     "volume-16k": (["--unit", "16KiB"], []),
     "hot-cold": ([], ["--hot-cold"]),
     "lz4": (["--compress", "lz4"], []),
+    "zstd": (["--compress", "zstd"], []),
 }
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
 

@@ -339,7 +339,7 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn split(&self, at: Location) -> (Location, Slot) {
-        if !self.geometry.compress.is_some() {
+        if self.geometry.compress.is_none() {
             return (at, Slot::WHOLE);
         }
         let (block, slot) = Slot::split(at);

@@ -55,6 +55,7 @@ mod service;
 mod slices;
 mod stall;
 mod stats;
+mod stream;
 mod sung;
 mod suspects;
 mod trims;

@@ -33,7 +33,7 @@ impl Volume {
     /// Whether the blocks of the next victim are moved by remap.
     pub(crate) fn cleaner_remaps(&self) -> bool {
         // What is in a pack cannot be remapped by itself.
-        let whole = !self.layout.geometry().compress.is_some();
+        let whole = self.layout.geometry().compress.is_none();
         self.options.clean_move == CleanMove::Remap && self.cleaner.copies_left == 0 && whole
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onefold_format::checksum;
 use onefold_format::volume::{
     BlockError, Body, DIRECTORY_ENTRIES, DirectoryBlock, DirectoryPlace, Member, RunBlock,
-    RunEntry, RunIndexBlock, SegmentState,
+    RunEntry, RunIndexBlock, SegmentEntry, SegmentState,
 };
 use onefold_units::Location;
 use onefold_units::convert::{index, u64_from};
@@ -75,11 +75,7 @@ impl Volume {
             },
             stream: Stream::from_code(entry.stream).unwrap_or(Stream::User),
             // What the root itself points to is counted below.
-            quarters: if entry.stream == Stream::Meta.code() {
-                0
-            } else {
-                self.layout.count_of_disk(entry.live)
-            },
+            quarters: self.live_data_of(entry),
             epoch: entry.epoch,
             pins: 0,
             listed: false,
@@ -106,6 +102,12 @@ impl Volume {
         self.checkpoint = Checkpoint::new(restored, body.next_epoch);
         self.count_pages(uncounted);
         Ok(())
+    }
+
+    /// Quarters of live data of a log segment.
+    fn live_data_of(&self, entry: &SegmentEntry) -> u32 {
+        let is_meta = entry.stream == Stream::Meta.code();
+        if is_meta { 0 } else { self.layout.count_of_disk(entry.live) }
     }
 
     /// The members; the place of each in the list is its bit in the masks of runs.

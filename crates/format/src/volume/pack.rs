@@ -9,7 +9,7 @@
 //! 2. Locations of a volume with packs have the slot in their three highest bits, so its backing has at most [`PACK_BACKING_MAX`] blocks.
 
 use onefold_units::Location;
-use onefold_units::convert::{index, low16, u64_from};
+use onefold_units::convert::{index, low8, low16, u32_from, u64_from};
 
 use super::block::BLOCK_BYTES;
 use super::coded::coded;
@@ -134,22 +134,22 @@ impl Slot {
 
     /// The place of this slot of a block.
     #[must_use]
-    pub const fn of_block(self, block: u32) -> Location {
-        Location::new((self.0 as u32) << SLOT_SHIFT | block)
+    pub fn of_block(self, block: u32) -> Location {
+        Location::new(u32::from(self.0) << SLOT_SHIFT | block)
     }
 
     /// The block of a location of a volume with packs, and the slot there.
     #[must_use]
-    pub const fn split(at: Location) -> (u32, Self) {
-        (at.raw() & ((1 << SLOT_SHIFT) - 1), Self((at.raw() >> SLOT_SHIFT) as u8))
+    pub fn split(at: Location) -> (u32, Self) {
+        (at.raw() & ((1 << SLOT_SHIFT) - 1), Self(low8(u64::from(at.raw() >> SLOT_SHIFT))))
     }
 }
 
 /// Quarters that so many compressed bytes take; four if they are better left as they were.
 #[must_use]
-pub const fn quarters_of(bytes: usize) -> u32 {
+pub fn quarters_of(bytes: usize) -> u32 {
     let quarter = (BLOCK_BYTES - COUNT_BYTES) / 4;
-    ((bytes + ENTRY_BYTES).div_ceil(quarter)) as u32
+    u32_from((bytes + ENTRY_BYTES).div_ceil(quarter))
 }
 
 /// A pack that is being put together in a number of bytes.
@@ -307,7 +307,7 @@ mod tests {
                 assert_eq!((all & slot.mask(), slot.mask().count_ones()), (0, quarters));
                 all | slot.mask()
             });
-            assert!(u32::from(all.count_ones() as u8) <= QUARTERS);
+            assert!(all.count_ones() <= QUARTERS);
         }
         for code in 0..8 {
             let slot = Slot::from_code(code).unwrap();

@@ -156,6 +156,8 @@ fn assert_whole(mut rig: Rig, snapshots: bool) -> Rig {
 
 fn history(seed: u64, setup: Setup, mut rng: Rng) {
     let snapshots = rng.below(2) == 0;
+    // Of some histories openings are cut as well.
+    let cuts = if seed % 4 == 1 { 2 } else { 0 };
     let mut rig = Rig::new(setup, seed);
     let blocks = rig.oracle.blocks() * (1 + rng.below(2)) / 2;
     for lba in (0..blocks).step_by(100) {
@@ -171,14 +173,14 @@ fn history(seed: u64, setup: Setup, mut rng: Rng) {
             rig = recover(rig, &mut rng);
         }
         if frozen.is_some() || rng.below(2) == 0 {
-            rig = rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+            rig = rig.cut_and_reopen(cuts).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
         }
     }
     if rig.volume.frozen().is_none() {
         rig = recover(rig, &mut rng);
         rig = assert_whole(rig, snapshots);
     }
-    rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
+    rig.cut_and_reopen(cuts).unwrap_or_else(|what| panic!("{what}, {setup:?}"));
 }
 
 #[test]
@@ -228,7 +230,7 @@ fn a_label_whose_zone_cannot_be_finished() {
         assert!(rig.run(Op::Resize(resize_to(1000))));
         rig
     };
-    let finish = (1..).find(|fails| {
+    let finish = (1..100).find(|fails| {
         let mut rig = resize(*fails, 0);
         assert!(rig.settle());
         is_label(rig.failed.expect("a request of the resize"))

@@ -8,12 +8,13 @@ use onefold_volume::{
     Engine, Found, MountError, Range, ReadPlan, Rebuilt, Refusal, drive, inspect, rebuild,
 };
 
-use crate::disk::{Disk, Trimmed};
+use crate::disk::{Disk, Fate, Trimmed};
+use crate::failures::moved_behind;
 use crate::image::{Image, block};
 use crate::oracle::Oracle;
 use crate::random::{random_op, work};
 use crate::rig::{Op, Rig, fetch, open};
-use crate::setup::{Setup, UUID};
+use crate::setup::{OPTIONS, Setup, UUID};
 use crate::stamp::{BLOCK, read_stamp};
 
 /// No root can be read any more.
@@ -206,6 +207,27 @@ fn headers_alone_tell_the_newest_version() {
     assert!(chosen_seed().is_some() || 50 * checkpoints <= budget(60), "{checkpoints} checkpoints");
 }
 
+/// What an opening left out stays where a batch that counts lies behind it. Later openings gave its number out again, and the log segment
+/// with what the first of them wrote was given back: what it holds is uncertain.
+#[test]
+fn what_was_left_out_before_what_counts_is_uncertain() {
+    let setup = Setup::of(64 * 134, 900, OPTIONS);
+    let mut rig = (0..100).find_map(|seed| moved_behind(setup, seed)).expect("one of them");
+    let disk = Disk::new(rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost));
+    let rig = Rig::open(setup, disk, rig.oracle, 1).expect("it opens");
+    let mut rig = rig.close_and_reopen().expect("it opens");
+    for lba in [200, 300, 400] {
+        assert!(rig.run(Op::Write { lba, blocks: 1, fua: false }));
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+    }
+    let image = rig.disk.cut(&mut rig.rng, |_, _| Fate::Lost);
+    let mut disk = Disk::new(without_checkpoints(image, Damage::Bodies));
+    let done = rebuilt(&mut disk, &setup);
+    let found = contents(&mut disk, &setup);
+    assert_ne!(found[3], Some(0), "it came back: the first opening left nothing else");
+    assert!(is_uncertain(&done, 3) && !is_uncertain(&done, 400), "{done:?}");
+}
+
 /// The same on zones. What an opening left out is still there, so it may come back as well, and is counted as uncertain.
 #[test]
 fn headers_of_zones_tell_the_newest_version() {
@@ -339,8 +361,7 @@ fn assert_begins_again(setup: &Setup, image: &Image, rng: &mut Rng, seed: u64) {
 /// Every log segment has headers of some use, so the new map can only go where dead versions lie.
 #[test]
 fn a_rebuild_without_free_log_segments_begins_again() {
-    let options =
-        onefold_volume::Options { trim: onefold_volume::Trim::Never, ..crate::setup::OPTIONS };
+    let options = onefold_volume::Options { trim: onefold_volume::Trim::Never, ..OPTIONS };
     let setup = Setup::of(64 * 134, 3000, options);
     for seed in 1..3 {
         let (mut rig, mut rng) = (Rig::new(setup, seed), Rng::new(seed));
@@ -377,8 +398,7 @@ fn nothing_is_made_anew_without_need() {
 /// A block that the cleaner copied, and that the host overwrote before the copy was sent: the copy gets the higher number.
 #[test]
 fn a_copy_that_was_dead_when_it_was_sent_does_not_count() {
-    let options =
-        onefold_volume::Options { trim: onefold_volume::Trim::Never, ..crate::setup::OPTIONS };
+    let options = onefold_volume::Options { trim: onefold_volume::Trim::Never, ..OPTIONS };
     let setup = Setup::of(64 * 134, 900, options);
     let mut rig = Rig::new(setup, 3);
     let mut rng = Rng::new(3);
