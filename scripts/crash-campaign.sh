@@ -5,7 +5,7 @@
 # pages, head and tail pages, checkpoints, wear levelling and a small write buffer; and one with a
 # buffer that holds half of what is written, append-only isolation, and write-back in the background.
 # As many kills, and 1,000 in the full campaign, hit volumes: half of them in mode `log`, so full that it
-# cleans all the time, the others in the modes `sung` and `han`; a sixth as many more hit one on a zoned SSD, one of policy `dmz`, and one of that with checksums of its cache. `short` is part of `make test`.
+# cleans all the time, the others in the modes `sung` and `han`; a sixth as many more hit one that compresses, one on a zoned SSD, one of policy `dmz`, and one of that with checksums of its cache. `short` is part of `make test`.
 #
 #   scripts/crash-campaign.sh [short|full|KILLS] [SEED]
 set -euo pipefail
@@ -71,6 +71,7 @@ campaign buffer $((kills / 3)) --flush-share 0.01 -- --preset tlc "${small[@]}" 
 
 volume() { campaign "volume-$1" "$2" --kind volume -- --mode "$1" --size 80MiB --backing-size 128MiB; }
 volume log $((volume_kills / 2))
+campaign volume-packed $((volume_kills / 6)) --kind volume -- --mode log --compress zstd --size 80MiB --backing-size 128MiB
 # The same on 28 zones of 4 MiB beside labels and roots.
 campaign volume-zoned $((volume_kills / 6)) --kind zoned -- --preset femu-zns --set geometry.pages=16 \
   --set namespace.zone_size=4MiB --size 128MiB
