@@ -7,8 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use onefold_format::checksum;
 use onefold_format::volume::{
     BLOCK_BYTES, BatchHeader, BlockError, BlockHead, Body, BodyBlock, Catalog, DirectoryBlock,
-    PAGE_ENTRIES, Root, RunBlock, RunIndexBlock, TableBlock, Transaction, VolumeLabel, decode_page,
-    encode_page, label_addresses, root_addresses,
+    PAGE_ENTRIES, Pack, Packing, Place, Root, RunBlock, RunIndexBlock, Slot, TableBlock,
+    Transaction, TrimRecord, VolumeLabel, decode_page, encode_page, entry_of, label_addresses,
+    pack_of, records_room, root_addresses,
 };
 use onefold_fuzz::memory::{Counting, live};
 use onefold_fuzz::{choice, exactly};
@@ -42,6 +43,9 @@ fuzz_target!(|data: &[u8]| {
     // Blocks of any length, as they come.
     let _ = BlockHead::read(rest);
     let _ = BatchHeader::decode(rest, &UUID, ADDRESS);
+    for slot in (0..8).filter_map(Slot::from_code) {
+        let _ = entry_of(pack_of(rest), slot);
+    }
 });
 
 /// The block with the head of a record of this kind (docs/spec.md, section 9.2).
@@ -95,9 +99,20 @@ fn batch(block: &[u8]) {
         assert_eq!((peek.header, peek.kind), (batch.header, records.kind()));
         assert_eq!(usize::from(peek.data_blocks), records.len());
         assert_eq!(usize::from(peek.trims), batch.trims.len());
+        assert_eq!(peek.blocks(), batch.blocks());
+        // A pack of nothing takes the place of the one that there was, if records leave room for it.
+        let empty = Pack::new(0);
+        let (places, stored) = (&batch.places[..], batch.stored);
+        let inside = places.iter().any(|place| place.offset == 0).then_some(&empty);
+        let taken = batch.trims.len() * TrimRecord::BYTES + places.len() * Place::BYTES;
+        let room = records_room(records.kind(), records.len(), batch.moved.len());
+        if inside.is_some_and(|pack| taken + pack.len() > room) {
+            return;
+        }
+        let packing = (!places.is_empty()).then_some(Packing { places, stored, inside });
         let again = written(|block| {
             let records = (&records, &batch.moved[..]);
-            batch.header.encode(&UUID, ADDRESS, records, &batch.trims, block);
+            batch.header.encode(&UUID, ADDRESS, records, &batch.trims, packing, block);
         });
         assert_eq!(BatchHeader::decode(&again, &UUID, ADDRESS), Ok(batch));
     }

@@ -295,10 +295,10 @@ mod tests {
     fn unknown_features_are_named_before_anything_else() {
         let block = label().encode(ADDRESS);
         let mut newer = block.to_vec();
-        newer[96] = 0x06;
+        newer[96] = 0x0C;
         newer[120] = 77; // a mode that comes with the feature
         super::super::testing::reseal(BlockKind::Label, &mut newer);
-        assert_eq!(decode(&newer), Err(BlockError::Features { unknown: 6 }));
+        assert_eq!(decode(&newer), Err(BlockError::Features { unknown: 12 }));
 
         let read_only = VolumeLabel { ro_compat: 1, ..label() };
         assert!(read_only.is_read_only() && !label().is_read_only());
