@@ -356,6 +356,17 @@ impl Volume {
         self.log.recycle(batch);
     }
 
+    /// Blocks of a batch in memory move: what points at each points to its new place.
+    pub(crate) fn move_all(&mut self, moves: Vec<((Lba, Location), Location)>) {
+        // Pages with entries in batches under way are in memory.
+        for ((lba, from), to) in moves {
+            if from != to && self.point_elsewhere(lba, from, to) > 0 {
+                self.gain(to);
+                self.lose(from);
+            }
+        }
+    }
+
     /// Entries of an LBA that point to a block, in members whose page is in memory, point to another place. Says how many.
     pub(crate) fn point_elsewhere(&mut self, lba: Lba, from: Location, to: Location) -> u32 {
         let mut count = 0;

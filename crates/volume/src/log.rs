@@ -13,11 +13,12 @@
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, Pack, Place, TrimRecord};
+use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, TrimRecord};
 use onefold_units::convert::u32_from;
 use onefold_units::{Lba, Location, LogSegmentId, Nanos};
 
 use crate::io::Buffer;
+use crate::packs::Packed;
 use crate::retries::Failing;
 use crate::service::UnderWay;
 pub(crate) use crate::stream::STREAMS;
@@ -101,12 +102,8 @@ pub(crate) struct Batch {
     pub(crate) records: Records,
     /// Most records that its header has room for.
     pub(crate) most: u32,
-    /// Where each of its blocks lies, once it is packed (`crate::packs`).
-    pub(crate) places: Vec<Place>,
-    /// Blocks behind the header that hold something, once it is packed.
-    pub(crate) stored: u32,
-    /// The pack in its header.
-    pub(crate) inside: Option<Pack>,
+    /// How its blocks lie, if it was packed.
+    pub(crate) packed: Option<Packed>,
     /// Its blocks are not in memory: the backing remaps them from their sources (`crate::remap`).
     pub(crate) remaps: bool,
     /// Requests that wait for its completion.
@@ -129,7 +126,7 @@ impl Batch {
 
     /// Blocks behind the header that hold something.
     pub(crate) fn stored(&self) -> u32 {
-        if self.places.is_empty() { self.records.blocks() } else { self.stored }
+        self.packed.as_ref().map_or_else(|| self.records.blocks(), |packed| packed.stored)
     }
 
     pub(crate) fn next_location(&self) -> Location {
@@ -138,15 +135,17 @@ impl Batch {
 
     /// Whether a block of the backing has any of its blocks.
     pub(crate) fn holds(&self, block: Location) -> bool {
-        let first = self.start.raw() + u32::from(self.inside.is_none());
+        let inside = self.packed.as_ref().is_some_and(|packed| packed.inside.is_some());
+        let first = self.start.raw() + u32::from(!inside);
         (first..self.start.raw() + 1 + self.stored()).contains(&block.raw())
     }
 
     /// Index of a block among the blocks of the batch.
     pub(crate) fn index_of(&self, at: Location) -> usize {
         let start = self.start.raw();
-        let placed = self.places.iter().position(|place| place.at(start) == at);
-        placed.unwrap_or_else(|| onefold_units::convert::index(at.raw() - start - 1))
+        let mut places = self.packed.iter().flat_map(|packed| &packed.places);
+        let found = places.position(|place| place.at(start) == at);
+        found.unwrap_or_else(|| onefold_units::convert::index(at.raw() - start - 1))
     }
 
     /// Where the block at `at` lies until the batch is complete, if that is not in memory.
@@ -272,9 +271,7 @@ impl Log {
             failing: None,
             records: Records::default(),
             most: u32::MAX,
-            places: Vec::new(),
-            stored: 0,
-            inside: None,
+            packed: None,
             remaps: false,
             waiters: Vec::new(),
             buffer: Buffer::new(bytes),
@@ -298,8 +295,7 @@ impl Log {
         let at = self.spare.iter().position(|batch| batch.buffer.bytes().len() == bytes)?;
         let mut batch = self.spare.swap_remove(at);
         batch.records.clear();
-        batch.places.clear();
-        (batch.stored, batch.inside, batch.most) = (0, None, u32::MAX);
+        (batch.packed, batch.most) = (None, u32::MAX);
         batch.waiters.clear();
         (batch.seq, batch.attempt, batch.failing) = (None, 0, None);
         (batch.progress, batch.remaps) = (Progress::Waiting, false);

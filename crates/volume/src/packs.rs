@@ -1,15 +1,15 @@
-//! Compressing the blocks of a batch, and putting them into packs.
+//! Compression: blocks are made smaller and put into packs when their batch is sent.
 //!
-//! A batch is packed when it is sent: until then its blocks lie one behind the other, so that a newer version can take the place of an older one.
-//! Then each block is compressed (LZ4 or Zstandard, as the label says). What its header leaves of its own block is the first pack, so that a batch of few small blocks is one block,
-//! and what is left over is put together in as few blocks as possible. The map points to the new places before anybody can read them.
+//! Until then the blocks of a batch lie one behind the other, so a newer version can take the place of an older one. When the batch is
+//! sent, each block is compressed by itself. The header of the batch leaves most of its block unused: what fits goes there, so a
+//! batch of one small block is one block. Up to four of the others share a block. Then the map points to the new places.
 //!
-//! 1. A block that does not save room is stored as it is: a pack of one entry is none.
-//! 2. No checksum is of a pack. A block that comes out of one is compared with its own checksum, in a read, when it is moved, in a scrub, and where a
-//!    recovery wants to know whether a batch is whole.
-//! 3. Log segments of journals have no packs: they are empty after a lap as it is. Nor does metadata.
-//! 4. Accounting goes by quarters of blocks ([`onefold_format::volume::Slot`]): what a log segment has of live blocks is never more than what they take
-//!    when they are moved.
+//! 1. What does not save room is stored as it is. A pack behind the header has two entries at least.
+//! 2. A pack has no checksum. What comes out of it is compared with the checksum of the block: in a read, when it is moved, in a scrub,
+//!    and where a recovery asks whether a batch is whole.
+//! 3. Journals are not packed: their log segments are empty after a lap anyway. Nor is metadata.
+//! 4. Live counts are in quarters of blocks ([`onefold_format::volume::Slot`]). An entry counts for one block at most, so what fits a
+//!    volume without compression fits one with it.
 
 use std::cell::RefCell;
 
@@ -59,11 +59,11 @@ fn deflate(codec: Codec, block: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Level of Zstandard: the next ones take longer and hardly make blocks of 4 KiB smaller.
+/// Level of Zstandard: the fastest of the usual ones.
 const LEVEL: i32 = 1;
 
 thread_local! {
-    // They are large, and take longer to make than a block.
+    // Each thread makes its own once: they have memory of their own.
     static DEFLATER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static INFLATER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -83,6 +83,17 @@ struct Small {
     at: usize,
     codec: Codec,
     bytes: Vec<u8>,
+}
+
+/// How the blocks of a batch lie that was packed.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    /// Where each lies, in the order in which they were put into it.
+    pub(crate) places: Vec<Place>,
+    /// Blocks behind the header that hold something.
+    pub(crate) stored: u32,
+    /// The pack in the header, if it has one.
+    pub(crate) inside: Option<Pack>,
 }
 
 /// Packs that a batch is to have.
@@ -171,9 +182,10 @@ impl Batch {
             BatchRecords::Clean => (self.records.clean.len(), 0),
             _ => (self.records.data.len(), self.records.clean.len()),
         };
-        let places = if self.places.is_empty() { 0 } else { (records + moved) * Place::BYTES };
-        let inside = self.inside.as_ref().map_or(0, Pack::len);
-        let taken = self.records.trims.len() * TrimRecord::BYTES + places + inside;
+        let packed = self.packed.as_ref().map_or(0, |packed| {
+            packed.places.len() * Place::BYTES + packed.inside.as_ref().map_or(0, Pack::len)
+        });
+        let taken = self.records.trims.len() * TrimRecord::BYTES + packed;
         records_room(kind, records, moved).saturating_sub(taken)
     }
 
@@ -204,35 +216,36 @@ impl Batch {
         for (at, pack) in packs.behind.iter().enumerate() {
             pack.write(self.block_mut(whole + at));
         }
-        self.stored = u32_from(whole + packs.behind.len());
-        self.inside = Some(packs.inside).filter(|pack| !pack.is_empty());
-        self.places = places;
+        let stored = u32_from(whole + packs.behind.len());
+        let inside = Some(packs.inside).filter(|pack| !pack.is_empty());
+        self.packed = Some(Packed { places, stored, inside });
     }
 
     /// What its header says of that.
     pub(crate) fn packing(&self) -> Option<Packing<'_>> {
-        let (places, stored) = (&self.places[..], self.stored);
-        (!places.is_empty()).then_some(Packing { places, stored, inside: self.inside.as_ref() })
+        let Packed { places, stored, inside } = self.packed.as_ref()?;
+        Some(Packing { places, stored: *stored, inside: inside.as_ref() })
     }
 
     /// Where a block lies that was put into it.
     pub(crate) fn place(&self, at: usize) -> Place {
         let behind = Place { offset: low8(u64_from(at + 1)), slot: Slot::WHOLE };
-        self.places.get(at).copied().unwrap_or(behind)
+        self.packed.as_ref().map_or(behind, |packed| packed.places[at])
     }
 
     /// One more block is put behind what it has, which stays as it is.
     pub(crate) fn add_whole(&mut self) {
-        if !self.places.is_empty() {
-            self.stored += 1;
-            self.places.push(Place { offset: low8(self.stored.into()), slot: Slot::WHOLE });
+        if let Some(packed) = &mut self.packed {
+            packed.stored += 1;
+            packed.places.push(Place { offset: low8(packed.stored.into()), slot: Slot::WHOLE });
         }
     }
 
     /// Puts the block that was put into it as number `at` into `out`.
     pub(crate) fn copy_block(&self, at: usize, out: &mut [u8]) {
         let place = self.place(at);
-        let inside = self.inside.as_ref().filter(|_| place.block() == 0);
+        let inside = self.packed.as_ref().and_then(|packed| packed.inside.as_ref());
+        let inside = inside.filter(|_| place.block() == 0);
         let there = match inside {
             Some(pack) => pack.entry(place.slot).is_some_and(|entry| inflate(entry, out)),
             None => unpack(self.block(place.block() - 1), place.slot, out),
@@ -260,17 +273,11 @@ impl Volume {
         self.log.batch_mut(id).lay_out(packs);
         let batch = self.log.batch(id);
         let start = batch.start.raw();
-        let lbas = batch.records.lbas();
-        let moves = lbas.zip((start + 1..).map(Location::new)).zip(&batch.places);
-        let moves: Vec<_> =
-            moves.map(|((lba, from), place)| (lba, from, place.at(start))).collect();
+        let from = (start + 1..).map(Location::new);
+        let to = (0..).map(|at| batch.place(at).at(start));
         // In order: blocks that are not packed move to places that others before them have left.
-        for (lba, from, to) in moves {
-            if from != to && self.point_elsewhere(lba, from, to) > 0 {
-                self.gain(to);
-                self.lose(from);
-            }
-        }
+        let moves: Vec<_> = batch.records.lbas().zip(from).zip(to).collect();
+        self.move_all(moves);
     }
 
     /// Whether blocks are compressed.

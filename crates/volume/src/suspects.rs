@@ -82,7 +82,8 @@ impl Volume {
             // A zone that takes no more does not take the batch either, however often that is tried.
             _ if refused => return 1,
             _ if self.segments.of(batch.segment).state == SegmentState::Suspect => return 1,
-            free if free <= self.reserve() => TRIES_MANY,
+            // Those that no root lists cannot be taken.
+            free if free.min(self.segments.available()) <= self.reserve() => TRIES_MANY,
             free if free <= self.layout.low() || costly => TRIES_SOME,
             _ => TRIES_FEW,
         };
@@ -183,19 +184,8 @@ impl Volume {
     /// What pointed into a batch points to its new place.
     fn move_entries(&mut self, id: BatchId, start: Location) {
         let batch = self.log.batch(id);
-        let places = (0..).map(|at| batch.place(at));
-        let moves: Vec<_> = batch
-            .records
-            .lbas()
-            .zip(places)
-            .map(|(lba, place)| (lba, place.at(batch.start.raw()), place.at(start.raw())))
-            .collect();
-        // Pages with entries in batches under way are in memory.
-        for (lba, from, to) in moves {
-            if self.point_elsewhere(lba, from, to) > 0 {
-                self.lose(from);
-                self.gain(to);
-            }
-        }
+        let at = |start: Location| (0..).map(move |at| batch.place(at).at(start.raw()));
+        let moves = batch.records.lbas().zip(at(batch.start)).zip(at(start)).collect();
+        self.move_all(moves);
     }
 }

@@ -21,6 +21,9 @@ use super::fields::Fields;
 use super::pack::{Packing, Place, Slot};
 use crate::bytes::Writer;
 
+/// Byte of a header that says where its pack is.
+const PACK_AT: usize = HEAD_BYTES + 30;
+
 /// What a batch header says besides its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
@@ -107,13 +110,13 @@ impl BatchPeek {
         if stranger || usize::from(data_blocks) + usize::from(moved) > kind.max() {
             return Err(BlockError::Malformed("a batch has more records than fit its header"));
         }
-        let peek_records = usize::from(data_blocks) + usize::from(moved);
-        let places = if packed { peek_records * Place::BYTES } else { 0 };
+        let records = usize::from(data_blocks) + usize::from(moved);
+        let places = if packed { records * Place::BYTES } else { 0 };
         let taken = usize::from(trims) * TrimRecord::BYTES + places;
         if taken > records_room(kind, data_blocks.into(), moved.into()) {
             return Err(BlockError::Malformed("a batch has more trims than fit its header"));
         }
-        if stored.is_some_and(|stored| usize::from(stored) > peek_records) {
+        if stored.is_some_and(|stored| usize::from(stored) > records) {
             return Err(BlockError::Malformed("a batch stores more blocks than it has"));
         }
         let header = BatchHeader {
@@ -128,9 +131,7 @@ impl BatchPeek {
         };
         Ok(Self { header, kind, data_blocks, moved, trims, stored, pack })
     }
-}
 
-impl BatchPeek {
     /// A place where a block of the batch can lie.
     fn place(&self, [offset, slot]: [u8; Place::BYTES]) -> Result<Place, BlockError> {
         let stored = self.stored.unwrap_or(0);
@@ -153,9 +154,6 @@ pub fn pack_of(block: &[u8]) -> &[u8] {
     let at = block.get(PACK_AT..PACK_AT + 2).map_or(0, |at| u16::from_le_bytes([at[0], at[1]]));
     block.get(usize::from(at)..).filter(|_| at > 0).unwrap_or(&[])
 }
-
-/// Byte of a header that says where its pack is.
-const PACK_AT: usize = HEAD_BYTES + 30;
 
 impl DecodedBatch {
     /// Blocks behind the header that hold something.

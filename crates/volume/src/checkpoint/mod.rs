@@ -37,7 +37,7 @@ use onefold_units::{Location, LogSegmentId, Nanos};
 use crate::log::Stream;
 use crate::retries::Failing;
 use crate::runs::{Run, Runs};
-use crate::volume::Volume;
+use crate::volume::{Frozen, Volume};
 
 /// Records of runs for which one page is swept. A record takes 16 B and a page 8 KiB, so a block of 4 KiB costs 16 B
 /// for its record and 43 B for the sweep. With the 128 of volume.md, section 5.4, it is 64 B, and where the cleaner moves a third of what the
@@ -337,9 +337,20 @@ impl Volume {
         while self.checkpoint.work.is_some() || self.begins_checkpoint() {
             while self.checkpoint.work.is_some() && self.advance() {}
             if self.checkpoint.work.is_some() {
-                return;
+                break;
             }
         }
+        if self.takeable(Stream::Meta) == 0 && self.lacks_segments() {
+            self.freeze(Frozen::Checkpoint);
+        }
+    }
+
+    /// Whether a checkpoint waits for a log segment that nothing can give it. Only a root lists log segments anew, so where writes failed in all
+    /// that the last one listed there are none, however many are free. An opening may take any.
+    fn lacks_segments(&self) -> bool {
+        let wanted = self.checkpoint.work.is_some() || self.checkpoint_due();
+        let coming = self.trims.len() > 0 || self.trims.has_stuck() || !self.retries.is_empty();
+        wanted && !coming && self.is_idle() && !self.can_append(Stream::Meta, 2)
     }
 
     fn begins_checkpoint(&mut self) -> bool {

@@ -210,7 +210,7 @@ fn histories_that_failed_once() {
         let setup = Setup::random(&mut rng);
         history(seed, setup, rng);
     }
-    for seed in [4, 8, 10_004, 50_763, 100_622, 208_035] {
+    for seed in [4, 8, 10_004, 50_763, 100_622, 208_035, 234_204] {
         let mut rng = Rng::new(seed);
         let setup = Setup::random_zoned(&mut rng);
         history(seed, setup, rng);
