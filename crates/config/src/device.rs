@@ -212,7 +212,7 @@ impl Config {
         }
     }
 
-    fn buffer(&self) -> BufferConfig {
+    pub(crate) fn buffer(&self) -> BufferConfig {
         BufferConfig {
             policy: match self.setting("buffer.policy").value {
                 Value::Policy(policy) => policy,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use onefold_nand::Geometry as Flash;
+use onefold_ssd::SsdConfig;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
     Acknowledge, Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim,
@@ -136,7 +137,11 @@ impl Config {
     }
 
     fn log_segments(&self, flash: &Flash, blocks: u64) -> Result<Geometry, GeometryError> {
-        let unit = u64::from(flash.unit_bytes()) / BLOCK;
+        let unit = match self.quantity("volume.unit") {
+            0 => SsdConfig::write_unit_bytes(flash, &self.buffer()).into(),
+            given => given,
+        };
+        let unit = unit / BLOCK;
         let segment = match self.quantity("volume.log_segment") / BLOCK {
             0 => segment_of(flash, blocks).next_multiple_of(unit).min(SEGMENT_BLOCKS_MAX),
             given => given,

@@ -1,6 +1,7 @@
 //! Every preset, the canonical form, and the documents that list them.
 
 use onefold_config::{Config, PRESETS, Sources, reference};
+use onefold_ssd::SsdConfig;
 use onefold_units::Nanos;
 use onefold_units::convert::float;
 
@@ -41,12 +42,28 @@ fn every_preset_carries_every_volume() {
             let config = load(preset.name, &[&set]);
             let volume = config.volume().unwrap().unwrap();
             assert_eq!(volume.mode.name(), mode);
-            let unit = config.ssd(0).unwrap().geometry.pages_per_unit();
-            let aligned = u64::from(volume.geometry.unit_blocks);
+            let ssd = config.ssd(0).unwrap();
+            let unit = SsdConfig::write_unit_bytes(&ssd.geometry, &ssd.buffer) / 4096;
+            let aligned = volume.geometry.unit_blocks;
             assert_eq!(aligned, if mode == "log" { unit } else { 1 }, "{}", preset.name);
             assert!(volume.logical_bytes() <= config.logical_bytes().unwrap() / 10 * 8);
         }
     }
+}
+
+/// A flush programs what was begun of a flash page; a protected buffer keeps it.
+#[test]
+fn batches_are_filled_up_to_what_the_device_would_pad() {
+    let unit = |preset: &str, set: &[&str]| {
+        let volume = load(preset, &[&["volume.mode=log"], set].concat()).volume();
+        volume.unwrap().unwrap().geometry.unit_blocks
+    };
+    assert_eq!(
+        ["tlc", "qlc-16k", "tlc-plp", "qlc-16k-plp"].map(|name| unit(name, &[])),
+        [4, 4, 1, 4]
+    );
+    assert_eq!(unit("tlc-plp", &["buffer.volatile=true"]), 4);
+    assert_eq!(unit("tlc", &["volume.unit=8KiB"]), 2);
 }
 
 #[test]

@@ -192,6 +192,7 @@ fn what_cannot_be_is_refused() {
     assert!(geometry.to_string().contains("can hold data"), "{geometry}");
     assert!(geometry.help().contains("volume.op"));
     assert!(error(&["volume.log_segment=16MiB"]).to_string().contains("expected at least 128"));
+    assert!(error(&["volume.unit=12KiB"]).to_string().contains("unit of 3 blocks"));
     let batch = error(&["volume.batch=12KiB", "ftl.indirection=16KiB"]).to_string();
     assert!(batch.contains("batches of 3 blocks"), "{batch}");
     let both = ["ftl.remap=lh", "dedup.fingerprints=1000"];

@@ -27,6 +27,18 @@ pub struct SsdConfig {
     pub faults: FaultSpec,
 }
 
+impl SsdConfig {
+    /// Bytes of the smallest flushed write that leaves nothing unused: what one program takes, as a flush programs what was begun, or
+    /// the mapping unit where a protected buffer gathers what is flushed.
+    #[must_use]
+    pub fn write_unit_bytes(geometry: &Geometry, buffer: &BufferConfig) -> u32 {
+        let protected = buffer.bytes > 0 && !buffer.volatile;
+        let program =
+            if protected { 0 } else { geometry.slots_per_program() * geometry.unit_bytes() };
+        program.max(geometry.unit_bytes())
+    }
+}
+
 /// How victims of the buffer get to flash (buffer.md section 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writeback {

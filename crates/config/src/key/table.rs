@@ -392,6 +392,12 @@ pub(crate) const KEYS: &[Key] = &[
         "0",
         "Log segment: what is written, cleaned and trimmed as a whole. 0: a superblock of the device (of all dies), or a power of two less where fewer than 160 fit.",
     ),
+    key(
+        "volume.unit",
+        size(0, 256 << 10),
+        "0",
+        "What each batch is filled up to: the smallest write that the device does not pad. 0: what it programs at once or maps as one, the larger; with a protected buffer what it maps.",
+    ),
     key("volume.offset", size(0, 1 << 40), "0", "Where the volume begins on the device."),
     key(
         "volume.batch",

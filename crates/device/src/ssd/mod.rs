@@ -75,7 +75,7 @@ struct Shared {
     wake: Condvar,
     backing: Arc<Backing>,
     size: u64,
-    /// Bytes that the drive maps as one.
+    /// Bytes of the smallest flushed write that leaves nothing unused ([`SsdConfig::write_unit_bytes`]).
     unit_bytes: u32,
     uuid: [u8; 16],
     latency: Latency,

@@ -85,7 +85,8 @@ impl SsdDevice {
         let snapshots = Snapshots::open(&mut ssd)
             .map_err(|source| DeviceError::Snapshots { path: image.path().to_owned(), source })?;
         let (uuid, backing) = (image.label().uuid, image.backing());
-        let (size, unit_bytes) = (ssd.capacity(), ssd.config().geometry.unit_bytes());
+        let size = ssd.capacity();
+        let unit_bytes = SsdConfig::write_unit_bytes(&config.geometry, &config.buffer);
         let watch = HostWatch::new(image.path().to_owned());
         let mut state = State { ssd: Some(ssd), image, now: Nanos::ZERO, watch };
         state.look();

@@ -45,7 +45,8 @@ pub(crate) struct Create {
     /// [default: 1/512 of the backing, 4MiB to 1GiB]; with --mode sung of a partition [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     segment: Option<u64>,
-    /// Indirection unit of the device [default: what an image of an SSD or a block device tells, else 4KiB]
+    /// The smallest write that the device does not pad [default: what an image of an SSD programs at once or maps as one, what
+    /// a block device tells, else 4KiB]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     unit: Option<u64>,
     /// Compress blocks that get smaller by it, and put them together
