@@ -8,6 +8,9 @@ volume. The counters are the server's own, read before and after, with what `syn
     full    4 GiB   2,560 MiB, 80 % of what a volume exports 4 GiB of random overwrites of 4 to 64 KiB, O_DIRECT
                     (layout bare-full: 3,200 MiB, 80 % of the drive)
 
+With --clocks each run is recorded and replayed in virtual time on the same image: `simulated` is what that programs / what was
+programmed while serving, both from the start of the server to the end.
+
 `limit` is what a drive without power-loss protection has to program at least: what the file system sent, rounded up to 16 KiB at each
 flush, from a recording of the run. Needs root, FUSE, loop devices; a program that is not installed is left out and named.
 
@@ -24,10 +27,11 @@ import math
 import random
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from programs import PROGRAMS, missing
-from served import Counters, Served, run
+from served import PAGE_BYTES, Counters, Served, run
 
 UNIT_BYTES = 16384
 # Arguments of `volume create` and of `volume serve`; `None`: no volume.
@@ -55,6 +59,10 @@ class Image:
         # What is served alike is made once.
         name = f"{'volume' if self.volume else layout}-{'-'.join(self.create)}".strip("-")
         self.path = self.folder / f"{self.state}-{self.file_system}-{drive}-{name}.img"
+
+    def is_simulated(self) -> bool:
+        """A simulation has no bytes that could be compressed."""
+        return "--compress" not in self.create
 
     def served(self, image: Path, *options: str) -> Served:
         serve = (*self.serve, *options)
@@ -104,8 +112,26 @@ def limit(onefold: str, tape: Path) -> float:
     return (programmed + math.ceil(pending / UNIT_BYTES)) * UNIT_BYTES / sent
 
 
-def measure(options: argparse.Namespace, image: Image, program: str) -> tuple[Counters, float, float]:
-    """What a program came to: counts, the limit, and seconds."""
+def simulated(options: argparse.Namespace, image: Path, tape: Path) -> int:
+    """Bytes that the drive of an image programs in virtual time for what was recorded."""
+    how = ("--set", "run.mode=recorded", "--set", f"run.latency={options.latency}", "--format", "json")
+    result = json.loads(run(options.onefold, "sim", "run", "--image", image, "--trace", tape, *how))
+    return sum(result["flash"]["program_pages"].values()) * PAGE_BYTES
+
+
+@dataclass
+class Measured:
+    """What a program came to."""
+
+    counted: Counters
+    limit: float
+    seconds: float
+    # Simulated / served; `None` if nobody asked.
+    simulated: float | None
+
+
+def measure(options: argparse.Namespace, image: Image, program: str) -> Measured:
+    """Runs a program on a copy of an image."""
     cell, tape = options.folder / "cell.img", options.folder / "cell.oft"
     for path in (cell, tape):
         path.unlink(missing_ok=True)
@@ -119,16 +145,21 @@ def measure(options: argparse.Namespace, image: Image, program: str) -> tuple[Co
             PROGRAMS[program](work, random.Random(options.seed))
             run("sync")
             seconds = time.monotonic() - begin
-        counted = served.count().since(before)
-    least = limit(options.onefold, tape)
+        whole = served.count()
+    ratio = None
+    if options.clocks and image.is_simulated():
+        ratio = simulated(options, image.path, tape) / whole.programmed
+    measured = Measured(whole.since(before), limit(options.onefold, tape), seconds, ratio)
     for path in (cell, tape):
         path.unlink()
-    return counted, least, seconds
+    return measured
 
 
 def table(options: argparse.Namespace, drive: str, results: list[dict[str, object]]) -> None:
     layouts = options.layout or ["bare", "bare-full", "volume"][:: 2 if options.state == "half" else 1]
     columns = [*layouts, "limit"]
+    if options.clocks:
+        columns += [f"{layout}: simulated" for layout in layouts if Image(options, drive, layout).is_simulated()]
     print(f"\n| {drive}, {options.state}, {options.fs} | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     logs, rows = dict.fromkeys(columns, 0.0), 0
     for program in options.program or PROGRAMS:
@@ -137,17 +168,21 @@ def table(options: argparse.Namespace, drive: str, results: list[dict[str, objec
             continue
         row: dict[str, float] = {}
         for layout in layouts:
-            counted, least, seconds = measure(options, Image(options, drive, layout), program)
-            row[layout], row["limit"] = counted.programmed / counted.sent, least
+            measured = measure(options, Image(options, drive, layout), program)
+            counted = measured.counted
+            row[layout], row["limit"] = counted.programmed / counted.sent, measured.limit
             cell = {"drive": drive, "state": options.state, "fs": options.fs, "layout": layout}
-            cell |= {"program": program, "limit": least, "seconds": round(seconds, 2)}
+            cell |= {"program": program, "limit": measured.limit, "seconds": round(measured.seconds, 2)}
+            if measured.simulated is not None:
+                row[f"{layout}: simulated"] = cell["simulated"] = measured.simulated
             results.append(cell | vars(counted))
             if options.output:
                 options.output.write_text(json.dumps(results, indent=1) + "\n")
         rows += 1
         for column, factor in row.items():
             logs[column] += math.log(factor)
-        print(f"| {program} | {' | '.join(f'{row[column]:.2f}' for column in columns)} |", flush=True)
+        cells = (f"{row[column]:.{3 if 'simulated' in column else 2}f}" for column in columns)
+        print(f"| {program} | {' | '.join(cells)} |", flush=True)
     means = " | ".join(f"{math.exp(log / max(rows, 1)):.2f}" for log in logs.values())
     print(f"| geometric mean | {means} |", flush=True)
 
@@ -162,6 +197,7 @@ def main() -> None:
     parser.add_argument("--layout", action="append", choices=LAYOUTS)
     parser.add_argument("--program", action="append", choices=PROGRAMS)
     parser.add_argument("--latency", choices=["model", "none"], default="model")
+    parser.add_argument("--clocks", action="store_true", help="replay each run in virtual time as well")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, help="all counts, as JSON")
     options = parser.parse_args()

@@ -71,18 +71,22 @@ impl Config {
         config.finish("stored")
     }
 
-    /// The configuration of a device that exists, with `KEY=VALUE` of each `--set`: only keys that
-    /// its medium does not depend on ([`CHANGEABLE`](crate::CHANGEABLE)).
+    /// The configuration of a device that exists, with `KEY=VALUE` of each `--set`: only of the sections and keys that are named,
+    /// such as [`SERVED`](crate::SERVED).
     ///
     /// # Errors
     /// As [`Config::load`]; another key is refused.
-    pub fn with_sets(&self, sets: &[String]) -> Result<Self, ConfigError> {
+    pub fn with_sets(
+        &self,
+        sets: &[String],
+        changeable: &'static [&'static str],
+    ) -> Result<Self, ConfigError> {
         let layer = Layer::from_sets(sets)?;
         for entry in &layer.entries {
             let section = entry.path.split_once('.').map_or("", |(section, _)| section);
             let known = key::find(KEYS, &entry.path).is_some();
-            if known && !key::CHANGEABLE.contains(&section) {
-                return Err(ConfigError::Fixed { key: entry.path.clone() });
+            if known && !changeable.contains(&section) && !changeable.contains(&&*entry.path) {
+                return Err(ConfigError::Fixed { key: entry.path.clone(), changeable });
             }
         }
         let mut config = self.clone();
@@ -322,6 +326,7 @@ impl Config {
         Run {
             warmup: self.count("run.warmup"),
             window: self.count("run.window"),
+            timed: self.word("run.latency") == "model",
             mode: match self.word("run.mode") {
                 "closed" => Mode::Closed,
                 "bounded" => Mode::Bounded,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use onefold_nand::GeometryError;
 
-use crate::key::CHANGEABLE;
 use crate::problem::Problem;
 
 /// Where a value came from.
@@ -240,12 +239,14 @@ pub enum ConfigError {
     },
     /// A key that the medium of an existing device depends on.
     #[error(
-        "--set: {key} cannot change on a device that exists, expected a key of {}",
-        CHANGEABLE.join(" or ")
+        "--set: {key} cannot change on a device that exists, expected {}",
+        changeable.join(", ")
     )]
     Fixed {
         /// The key.
         key: String,
+        /// Sections and keys that can.
+        changeable: &'static [&'static str],
     },
     /// The volume does not fit the device.
     #[error("the volume cannot work: {source}")]
@@ -269,6 +270,11 @@ pub enum ConfigError {
         "volume.mode and dedup.fingerprints are given, expected one of them: a simulated volume carries no contents"
     )]
     VolumeContents,
+    /// There are no bytes that could be compressed.
+    #[error(
+        "the volume compresses, expected one that does not: a simulation has no bytes to compress"
+    )]
+    VolumeCompresses,
     /// Nothing can be remapped.
     #[error(
         "volume.clean_move is \"remap\" and ftl.remap is \"none\", expected \"lh\", \"ln\", \"gf\", \"gn\" or \"opt\": the \
@@ -350,6 +356,7 @@ impl ConfigError {
             | Self::VolumeOptions { .. }
             | Self::VolumePartition
             | Self::VolumeContents
+            | Self::VolumeCompresses
             | Self::VolumeRemap => "config::volume",
             Self::LogicalSize { .. } => "config::size",
         }
@@ -428,6 +435,9 @@ impl ConfigError {
             Self::VolumeRemap => "set ftl.remap to lh, or volume.clean_move to copy".to_owned(),
             Self::VolumePartition => "remove volume.partition, or choose mode sung".to_owned(),
             Self::VolumeContents => "remove volume.mode or dedup.fingerprints".to_owned(),
+            Self::VolumeCompresses => {
+                "measure it served: `onefold volume serve` counts what it sends".to_owned()
+            }
             Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
             Self::LogicalSize { unit, .. } => {
                 format!("choose a size that is a multiple of {unit}, or another preset")

@@ -68,8 +68,26 @@ const START: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: 365 * 
 pub(crate) const EXCLUSIVE: [(&str, &str); 2] =
     [("timing.channel", "timing.transfer"), ("workload", "trace")];
 
-/// Sections that a device can be opened with other values of: nothing on its medium depends on them.
-pub const CHANGEABLE: [&str; 2] = ["timing", "buffer"];
+/// Sections that a device can be served with other values of: nothing on its medium depends on them.
+pub const SERVED: &[&str] = &["timing", "buffer"];
+
+/// Sections and keys of which a simulation that goes on from an image can have other values.
+pub const REPLAYED: &[&str] = &[
+    "timing",
+    "buffer",
+    "run",
+    "volume.batch",
+    "volume.ack",
+    "volume.cpu",
+    "volume.victim",
+    "volume.clean_move",
+    "volume.streams",
+    "volume.map_memory",
+    "volume.checkpoint",
+    "volume.clean_below",
+    "volume.trim",
+    "volume.trim_pause",
+];
 
 /// The key called `path`.
 pub(crate) fn find(keys: &'static [Key], path: &str) -> Option<&'static Key> {

@@ -40,7 +40,7 @@ mod zoned_volume;
 pub use config::Config;
 pub use error::{ConfigError, Origin, TenantProblem};
 pub use extent::Extent;
-pub use key::CHANGEABLE;
+pub use key::{REPLAYED, SERVED};
 pub use load::Sources;
 pub use preset::{PRESETS, Preset};
 pub use problem::Problem;

@@ -33,6 +33,8 @@ pub struct Run {
     pub window: u64,
     /// Replay of traces.
     pub mode: Mode,
+    /// Whether what the device does takes time.
+    pub timed: bool,
     /// Factor by which a replay at the times of the trace is faster than the trace.
     pub speedup: f64,
     /// Requests in flight in a closed replay.

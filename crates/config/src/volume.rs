@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use onefold_format::volume::VolumeLabel;
 use onefold_nand::Geometry as Flash;
 use onefold_ssd::SsdConfig;
 use onefold_units::{Nanos, convert};
@@ -89,11 +90,20 @@ impl Config {
             VolumeMode::Sung | VolumeMode::Han => self.partitions(mode, blocks),
         };
         let geometry = geometry.map_err(|source| ConfigError::VolumeGeometry { source })?;
+        self.volume_with(mode, geometry, offset_blocks).map(Some)
+    }
+
+    fn volume_with(
+        &self,
+        mode: VolumeMode,
+        geometry: Geometry,
+        offset_blocks: u64,
+    ) -> Result<Volume, ConfigError> {
         let journal = self.journal_of_log(mode, geometry.logical_blocks * BLOCK)?;
         let options = self.volume_options(journal.is_some());
         let checked = options.check(geometry.unit_blocks);
         checked.map_err(|source| ConfigError::VolumeOptions { source })?;
-        Ok(Some(Volume {
+        Ok(Volume {
             mode,
             geometry,
             options,
@@ -101,7 +111,36 @@ impl Config {
             cpu: self.time("volume.cpu"),
             cpu_search: self.time("volume.cpu_search"),
             journal,
-        }))
+        })
+    }
+
+    /// A volume that exists, as its label describes it and run as this configuration says; and the configuration that says so.
+    ///
+    /// # Errors
+    /// It compresses, which needs the bytes of blocks, or the options do not fit it.
+    pub fn with_volume(&self, label: &VolumeLabel) -> Result<(Self, Volume), ConfigError> {
+        let geometry = Geometry::of(label);
+        if geometry.compress.is_some() {
+            return Err(ConfigError::VolumeCompresses);
+        }
+        if self.word("volume.clean_move") == "remap" && self.word("ftl.remap") == "none" {
+            return Err(ConfigError::VolumeRemap);
+        }
+        let bytes = |blocks: u32| u64::from(blocks) * BLOCK;
+        let mut sets = vec![format!("volume.mode={}", label.mode.name())];
+        match label.mode {
+            VolumeMode::Log => sets.extend([
+                format!("volume.log_segment={}B", bytes(geometry.segment_blocks)),
+                format!("volume.unit={}B", bytes(geometry.unit_blocks)),
+            ]),
+            VolumeMode::Sung => {
+                sets.push(format!("volume.partition={}B", bytes(geometry.segment_blocks)));
+            }
+            VolumeMode::Han => {}
+        }
+        let described = self.with_sets(&sets, &["volume"])?;
+        let volume = described.volume_with(label.mode, geometry, 0)?;
+        Ok((described, volume))
     }
 
     /// Where the journal is, if it is to have log segments of its own.

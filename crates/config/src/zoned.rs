@@ -134,6 +134,7 @@ impl Config {
             ("volume.mode = \"han\"", self.word("volume.mode") == "han"),
             ("volume.offset", self.quantity("volume.offset") > 0),
             ("volume.log_segment", self.quantity("volume.log_segment") > 0),
+            ("run.latency = \"none\"", self.word("run.latency") == "none"),
             ("volume.unit", self.quantity("volume.unit") > 0),
             ("ftl.remap", self.word("ftl.remap") != "none"),
             ("dedup.fingerprints", self.count("dedup.fingerprints") > 0),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use onefold_buffer::Charge;
-use onefold_config::{Config, ConfigError, Load, Mode, Sources, Until};
+use onefold_config::{Config, ConfigError, Load, Mode, SERVED, Sources, Until};
 use onefold_ssd::Writeback;
 use onefold_units::Nanos;
 use tempfile::TempDir;
@@ -275,11 +275,11 @@ fn a_buffer_is_described_completely() {
 #[test]
 fn a_device_that_exists_keeps_what_its_medium_depends_on() {
     let config = preset("tlc").unwrap();
-    let with = |text: &str| config.with_sets(&[text.to_owned()]);
+    let with = |text: &str| config.with_sets(&[text.to_owned()], SERVED);
     let policy = with("buffer.policy=lru-wsr").unwrap().ssd(0).unwrap().buffer.policy;
     assert_eq!(policy.kind().name(), "lru-wsr");
     let (message, help) = texts(with("geometry.pages=64"));
-    assert!(message.ends_with("expected a key of timing or buffer"), "{message}");
+    assert!(message.ends_with("expected timing, buffer"), "{message}");
     assert!(help.contains("ssd create"));
     assert_eq!(texts(with("buffer.polcy=lru")).1, "did you mean `buffer.policy`?");
 }

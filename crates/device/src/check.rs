@@ -91,7 +91,7 @@ pub fn inspect(
     Ok((SsdDetails::of(&ssd), recovery))
 }
 
-fn look(
+pub(crate) fn look(
     image: &Image,
     config: &SsdConfig,
     on_log_damage: OnLogDamage,

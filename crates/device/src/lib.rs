@@ -7,6 +7,7 @@
 #[cfg(test)]
 extern crate self as onefold_device;
 
+mod at_rest;
 mod backing;
 mod block;
 mod check;
@@ -28,6 +29,7 @@ mod volume;
 mod write_log;
 mod zoned;
 
+pub use at_rest::{AtRest, at_rest};
 pub use backing::Access;
 pub use block::{BlockDevice, Due, Extent, SizeWatcher};
 pub use check::{CheckReport, LISTED_MAX, check, inspect};

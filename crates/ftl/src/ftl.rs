@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 
 use onefold_format::checksum;
-use onefold_nand::{At, Geometry, Media, Nand, Work};
+use onefold_nand::{At, Geometry, Media, Nand, NullMedia, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
 use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
 
@@ -180,6 +180,68 @@ impl<M: Media> Ftl<M> {
     /// The flash array, for controller and link time.
     pub const fn nand_mut(&mut self) -> &mut Nand<M> {
         &mut self.nand
+    }
+
+    /// The same FTL for a simulation: nothing is stored from now on, and nothing can be read back.
+    #[must_use]
+    pub fn without_bytes(self) -> Ftl<NullMedia> {
+        let Self {
+            nand,
+            scratch: _,
+            config,
+            layout,
+            map,
+            valid,
+            superblocks,
+            pools,
+            frontiers,
+            turn,
+            seq,
+            alloc,
+            epoch_limit,
+            stats,
+            trim_log,
+            checkpoints,
+            map_cache,
+            programmed_at,
+            geometry_id,
+            hungry,
+            remap,
+            copied,
+            contents,
+            ring,
+            moving,
+            pieces,
+        } = self;
+        let nand = nand.with_media(NullMedia);
+        Ftl {
+            nand,
+            scratch: Vec::new(),
+            config,
+            layout,
+            map,
+            valid,
+            superblocks,
+            pools,
+            frontiers,
+            turn,
+            seq,
+            alloc,
+            epoch_limit,
+            stats,
+            trim_log,
+            checkpoints,
+            map_cache,
+            programmed_at,
+            geometry_id,
+            hungry,
+            remap,
+            copied,
+            contents,
+            ring,
+            moving,
+            pieces,
+        }
     }
 
     /// Gives the medium back, as when power is lost.

@@ -111,6 +111,13 @@ impl<M: Media> Nand<M> {
         self.faults = Faults::new(spec);
     }
 
+    /// The same array around another medium, which is taken to hold the same.
+    #[must_use]
+    pub fn with_media<N>(self, media: N) -> Nand<N> {
+        let Self { geometry, timelines, media: _, timed, next, faults, erases, programs } = self;
+        Nand { geometry, timelines, media, timed, next, faults, erases, programs }
+    }
+
     /// Gives the medium back, as when power is lost.
     #[must_use]
     pub fn into_media(self) -> M {

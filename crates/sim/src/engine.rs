@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
+use onefold_config::{Config, Extent, Load, Mode, Precondition, Run, Tenant as TenantSpec};
 use onefold_ftl::{FtlStats, RemapStats};
 use onefold_nand::NullMedia;
 use onefold_ssd::{Command, DedupStats, HostStats, Payload, Ssd};
@@ -22,6 +22,7 @@ use crate::result::RunResult;
 use crate::series::Recorder;
 use crate::source::{Replay, Source};
 use crate::tenant::{Bound, Pace, Tenant};
+use crate::used::Used;
 use crate::volume::{self, VolumeRun};
 use crate::zoned;
 
@@ -84,19 +85,53 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
             None => zoned::simulate(setup, &config, control),
         };
     }
-    let mut ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
+    let ssd = Ssd::new(setup.config.ssd(setup.seed)?, NullMedia)?;
     if let Some(config) = setup.config.volume()? {
         return volume::simulate(setup, &config, volume::Device::Blocks(Box::new(ssd)), control);
     }
+    let wanted = setup.config.precondition();
+    on_drive(setup, ssd, Some(&wanted), control)
+}
+
+/// Runs a setup in virtual time on a drive that was used before, and on the volume on it if there is one at its beginning. There is no
+/// preconditioning.
+///
+/// # Errors
+/// As [`simulate`]; or there is a damaged volume, or one that compresses.
+pub fn simulate_on(
+    setup: &Setup,
+    used: Used,
+    control: &Control<'_>,
+) -> Result<RunResult, SimError> {
+    let mut below = volume::Below::used(used);
+    match below.label()? {
+        Some(label) => volume::simulate_on(setup, &label, below, control),
+        None => match below.into_device() {
+            volume::Device::Blocks(ssd) => on_drive(setup, *ssd, None, control),
+            _ => unreachable!("a drive without zones"),
+        },
+    }
+}
+
+/// Runs a setup on a drive without a volume.
+fn on_drive(
+    setup: &Setup,
+    mut ssd: Ssd<NullMedia>,
+    wanted: Option<&Precondition>,
+    control: &Control<'_>,
+) -> Result<RunResult, SimError> {
     let mut gathered = Gathered { tells_contents: ssd.deduplicates(), ..Gathered::default() };
     let tenants = gathered.tenants(setup, ssd.capacity(), control)?;
     // A wrong content model is an error even where nobody looks at contents.
     let contents = Contents::new(setup, ssd.capacity())?;
     let mut contents = Some(contents).filter(|_| ssd.deduplicates());
-    let wanted = setup.config.precondition();
     let mut bare = Bare { ssd: &mut ssd, contents: contents.as_mut() };
-    let preconditioned = precondition(&mut bare, &wanted, setup.seed, control)?;
+    let preconditioned = match wanted {
+        Some(wanted) => precondition(&mut bare, wanted, setup.seed, control)?,
+        None => Preconditioned::default(),
+    };
     let run = setup.config.run();
+    ssd.set_timed(run.timed);
     let mut engine = Engine {
         finished: Finished {
             baseline: Baseline::default(),

@@ -18,10 +18,12 @@ pub mod result;
 mod series;
 mod source;
 mod tenant;
+mod used;
 mod volume;
 mod zoned;
 
 pub use control::Control;
-pub use engine::{Setup, simulate};
+pub use engine::{Setup, simulate, simulate_on};
 pub use error::SimError;
 pub use precondition::Preconditioned;
+pub use used::{ReadBlock, Used};

@@ -2,7 +2,7 @@
 
 use onefold_buffer::{Policy, Sizes, Stats, new_policy};
 use onefold_ftl::{Ftl, OnLogDamage, RecoveryReport};
-use onefold_nand::{Media, Nand};
+use onefold_nand::{Media, Nand, NullMedia};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Lpn, Nanos};
 
@@ -91,6 +91,15 @@ impl<M: Media> Ssd<M> {
             dedup,
             host: HostStats::default(),
         })
+    }
+
+    /// The same drive for a simulation: it knows where everything is, and no longer what. What a buffer held is gone, and counters of
+    /// the host begin anew.
+    ///
+    /// # Errors
+    /// The parts of the configuration do not fit together without bytes.
+    pub fn without_bytes(self) -> Result<Ssd<NullMedia>, BuildError> {
+        Ssd::assemble(&self.config, self.ftl.without_bytes())
     }
 
     /// Bytes the host sees.

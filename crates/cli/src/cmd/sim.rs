@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use onefold_config::Load;
+use onefold_config::{Load, REPLAYED};
+use onefold_device::{Access, Image, at_rest};
 use onefold_sim::result::{Program, RunResult, table};
-use onefold_sim::{Control, Setup, SimError, simulate};
+use onefold_sim::{Control, Setup, SimError, Used, simulate, simulate_on};
 
 use crate::cmd::config::ConfigArgs;
+use crate::cmd::ssd;
 use crate::cmd::trace::{ReadArgs, trace_error};
 use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
@@ -27,6 +29,9 @@ pub(crate) enum Sim {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     config: ConfigArgs,
+    /// Go on from the state of the SSD in this image, and through the volume on it if there is one. The image stays as it is
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["config", "preset"])]
+    image: Option<PathBuf>,
     /// Replay this trace (plain, gzip, zstd or xz)
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
@@ -75,7 +80,12 @@ impl RunArgs {
         if let Some(fit) = self.fit {
             self.config.sets.push(format!("run.fit={}", fit.word()));
         }
-        let mut config = self.config.load()?;
+        let image =
+            self.image.as_deref().map(|path| ssd::open(path, Access::ReadOnly)).transpose()?;
+        let mut config = match &image {
+            Some((_, config)) => config.with_sets(&self.config.sets, REPLAYED)?,
+            None => self.config.load()?,
+        };
         if let Some(path) = &self.trace {
             config = config.with_load(&Load::Trace(path.clone()));
         } else if let Some(text) = &self.workload {
@@ -86,7 +96,8 @@ impl RunArgs {
         }
         let trace_options = self.read.options(global, true)?;
         let setup = Setup { config, trace_options, seed: global.seed, program: program() };
-        let result = watch(&setup, global)?;
+        let used = image.map(|(image, _)| used(&image, &setup)).transpose()?;
+        let result = watch(&setup, used, global)?;
         if result.partial {
             global.say("interrupted: the result covers the part that was run and says so");
         }
@@ -102,6 +113,12 @@ impl RunArgs {
     }
 }
 
+/// The drive in an image.
+fn used(image: &Image, setup: &Setup) -> Result<Used, CliError> {
+    let (ssd, mut held) = at_rest(image, &setup.config.ssd(setup.seed)?)?;
+    Ok(Used { ssd, read: Box::new(move |block, bytes| held.read_block(block, bytes)) })
+}
+
 const fn is_trace(load: &Load) -> bool {
     matches!(load, Load::Trace(_))
 }
@@ -115,7 +132,7 @@ pub(crate) fn program() -> Program {
 }
 
 /// Runs with a progress line on a terminal, until the end or Ctrl-C.
-fn watch(setup: &Setup, global: &Global) -> Result<RunResult, CliError> {
+fn watch(setup: &Setup, used: Option<Used>, global: &Global) -> Result<RunResult, CliError> {
     let bar =
         if global.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {per_sec}") {
@@ -127,7 +144,11 @@ fn watch(setup: &Setup, global: &Global) -> Result<RunResult, CliError> {
     global.interrupt.leaves("nothing was measured yet, so there is no result");
     let result = global.interrupt.softly(|interrupt| {
         let (progress, say) = (Some(&progress as _), Some(&say as _));
-        simulate(setup, &Control { interrupt: Some(interrupt), progress, say })
+        let control = Control { interrupt: Some(interrupt), progress, say };
+        match used {
+            Some(used) => simulate_on(setup, used, &control),
+            None => simulate(setup, &control),
+        }
     });
     bar.finish_and_clear();
     if matches!(result, Err(SimError::Interrupted)) {

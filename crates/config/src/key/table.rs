@@ -545,6 +545,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Replay of a trace. open: at its own times; closed: as fast as run.qd allows; bounded: at its own times, but no more than run.qd at once, for traces of hosts that wait for their requests; recorded: at its own times, but no more at once than were under way when it was recorded, for traces that tell how long requests took. Generators have a queue depth of their own.",
     ),
     key(
+        "run.latency",
+        words(&["model", "none"]),
+        "model",
+        "Time of what the device does, as --latency of a served one. none: it takes no time, as for a trace that was recorded so. Not for zones.",
+    ),
+    key(
         "run.speedup",
         real(0.000_001, 1_000_000.0),
         "1.0",

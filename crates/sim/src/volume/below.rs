@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use onefold_format::volume::{BlockError, VolumeLabel};
 use onefold_ftl::{RemapOptions, RemapRange};
 use onefold_nand::Delay;
 use onefold_ssd::zns::ZoneAction;
 use onefold_units::convert::{index, narrow, u64_from};
 use onefold_units::{Location, Lpn, Nanos, Op, ZoneId};
-use onefold_volume::{Backing, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneReport};
+use onefold_volume::{
+    Backing, Engine, Io, IoFailed, IoKind, MountError, Relocation, Stream, ZoneReport, read_label,
+};
 
 use super::device::{Device, DeviceError};
+use crate::SimError;
+use crate::used::{ReadBlock, Used};
 
 const BLOCK: u64 = 4096;
 
@@ -28,11 +33,35 @@ pub(crate) struct Below {
     offset: u64,
     /// Headers and what checkpoints write, by block, without zeroes at their ends.
     kept: BTreeMap<u64, Box<[u8]>>,
+    /// What the device held before. Of blocks written or trimmed since it may be older than what a volume would find: it reads no block
+    /// of the log that is not a header of its own.
+    before: Option<ReadBlock>,
 }
 
 impl Below {
     pub(crate) const fn new(device: Device, offset: u64) -> Self {
-        Self { device, offset, kept: BTreeMap::new() }
+        Self { device, offset, kept: BTreeMap::new(), before: None }
+    }
+
+    /// A drive that was used before, and the volume at its beginning.
+    pub(crate) fn used(used: Used) -> Self {
+        let device = Device::Blocks(Box::new(used.ssd));
+        Self { before: Some(used.read), ..Self::new(device, 0) }
+    }
+
+    /// The label of the volume that a drive was found with; `None` if it has none.
+    pub(crate) fn label(&mut self) -> Result<Option<VolumeLabel>, SimError> {
+        let blocks = self.device.blocks_mut().map_or(0, |ssd| ssd.capacity() / BLOCK);
+        match read_label(self, blocks) {
+            Ok(label) => Ok(Some(label)),
+            Err(MountError::Label(BlockError::NotOurs)) => Ok(None),
+            Err(source) => Err(SimError::VolumeMount { what: "opened", source }),
+        }
+    }
+
+    /// The drive alone.
+    pub(crate) fn into_device(self) -> Device {
+        self.device
     }
 
     /// Submits a command over blocks of the volume.
@@ -62,7 +91,9 @@ impl Below {
         let stream = volume.as_log().and_then(|log| log.stream(io.id)).map_or(0, Stream::code);
         let op = match io.kind {
             IoKind::Read => {
-                self.load(at, volume.buffer_mut(io.id));
+                if !self.load(at, volume.buffer_mut(io.id)) {
+                    return Answer { at: now, delay: Delay::None, failed: true };
+                }
                 Op::Read
             }
             IoKind::Write => {
@@ -131,20 +162,27 @@ impl Below {
         }
     }
 
-    fn load(&self, at: u64, bytes: &mut [u8]) {
+    /// Whether all of it could be read.
+    fn load(&mut self, at: u64, bytes: &mut [u8]) -> bool {
+        let mut there = true;
         for (block, bytes) in (at..).zip(bytes.chunks_mut(4096)) {
-            let kept = self.kept.get(&block).map_or(&[][..], |kept| kept);
-            bytes[..kept.len()].copy_from_slice(kept);
-            bytes[kept.len()..].fill(0);
+            match (self.kept.get(&block), &mut self.before) {
+                (None, Some(read)) => there &= read(self.offset + block, bytes),
+                (kept, _) => {
+                    let kept = kept.map_or(&[][..], |kept| kept);
+                    bytes[..kept.len()].copy_from_slice(kept);
+                    bytes[kept.len()..].fill(0);
+                }
+            }
         }
+        there
     }
 }
 
 /// For making and opening the volume, before the device has a clock.
 impl Backing for Below {
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), IoFailed> {
-        self.load(at, bytes);
-        Ok(())
+        if self.load(at, bytes) { Ok(()) } else { Err(IoFailed::Error) }
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), IoFailed> {

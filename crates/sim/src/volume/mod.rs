@@ -19,10 +19,11 @@ use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
 
+pub(crate) use below::Below;
 pub(crate) use both::Both;
 pub(crate) use device::Device;
 pub(crate) use load::{Arrival, Load, next_arrival};
-pub(crate) use run::simulate;
+pub(crate) use run::{simulate, simulate_on};
 
 /// What a volume did in the measured part.
 pub(crate) struct VolumeRun {

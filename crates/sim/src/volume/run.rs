@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use onefold_config::Volume as VolumeConfig;
+use onefold_format::volume::VolumeLabel;
 use onefold_nand::Delay;
 use onefold_ssd::HostStats;
 use onefold_ssd::zns::ZnsStats;
@@ -11,6 +12,7 @@ use onefold_units::{Lba, Op};
 use onefold_volume::{Acknowledge, Range, Refusal};
 
 use super::Stalls;
+use super::below::Below;
 use super::device::Device;
 use super::finish::{Rest, finish};
 use super::load::{self, Arrival, Load};
@@ -20,9 +22,10 @@ use crate::SimError;
 use crate::control::{Control, INTERRUPT_EVERY};
 use crate::cpu::thread_cpu_s;
 use crate::engine::{Baseline, Gathered, Setup};
-use crate::precondition::precondition;
+use crate::precondition::{Preconditioned, precondition};
 use crate::result::RunResult;
 use crate::series::Recorder;
+use crate::tenant::Tenant;
 
 /// Runs a setup with a volume between its load and the device.
 pub(crate) fn simulate(
@@ -36,8 +39,35 @@ pub(crate) fn simulate(
     let mut stack = Stack::new(config, device)?;
     let preconditioned =
         precondition(&mut stack, &setup.config.precondition(), setup.seed, control)?;
-    stack.begin();
+    run(setup, config, stack, (tenants, gathered, preconditioned), control)
+}
+
+/// Runs a setup on the volume with this label, which is on a device that was used before.
+pub(crate) fn simulate_on(
+    setup: &Setup,
+    label: &VolumeLabel,
+    mut below: Below,
+    control: &Control<'_>,
+) -> Result<RunResult, SimError> {
+    let (described, config) = setup.config.with_volume(label)?;
+    let setup = Setup { config: described, ..setup.clone() };
+    let mut gathered = Gathered::default();
+    let tenants = gathered.tenants(&setup, config.logical_bytes(), control)?;
+    below.device.set_timed(false);
+    let stack = Stack::open(&config, below)?;
+    run(&setup, &config, stack, (tenants, gathered, Preconditioned::default()), control)
+}
+
+/// Runs the tenants on a volume.
+fn run(
+    setup: &Setup,
+    config: &VolumeConfig,
+    mut stack: Stack,
+    (tenants, gathered, preconditioned): (Vec<Tenant>, Gathered, Preconditioned),
+    control: &Control<'_>,
+) -> Result<RunResult, SimError> {
     let run = setup.config.run();
+    stack.begin(run.timed);
     let loads = tenants.into_iter().map(Load::new).collect();
     let mut runner = Runner {
         stack,

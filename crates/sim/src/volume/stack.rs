@@ -71,13 +71,18 @@ pub(crate) struct Stack {
 impl Stack {
     /// An empty volume on a fresh device.
     pub(crate) fn new(config: &VolumeConfig, mut device: Device) -> Result<Self, SimError> {
-        let failed = |what| move |source| SimError::VolumeMount { what, source };
         device.set_timed(false);
         let mut below = Below::new(device, config.offset_blocks);
-        format(&mut below, &label(config)).map_err(failed("made"))?;
+        format(&mut below, &label(config))
+            .map_err(|source| SimError::VolumeMount { what: "made", source })?;
+        Self::open(config, below)
+    }
+
+    /// The volume that is on a device.
+    pub(crate) fn open(config: &VolumeConfig, mut below: Below) -> Result<Self, SimError> {
         let blocks = config.geometry.backing_blocks;
-        let opened = open(&mut below, blocks, config.options);
-        let (mut volume, _) = opened.map_err(failed("opened"))?;
+        let (mut volume, _) = open(&mut below, blocks, config.options)
+            .map_err(|source| SimError::VolumeMount { what: "opened", source })?;
         if let (Some(volume), Some(journal)) = (volume.as_log_mut(), &config.journal) {
             // What the user of a real volume may say as well.
             let given = Setting::Ranges(vec![(journal.start * BLOCK, journal.end * BLOCK)]);
@@ -100,10 +105,10 @@ impl Stack {
     }
 
     /// Lets everything under way end, and begins the time of the run.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, timed: bool) {
         while self.land(0) {}
         self.ended.clear();
-        self.below.device.set_timed(true);
+        self.below.device.set_timed(timed);
         self.pumped = 0;
     }
 

@@ -70,7 +70,7 @@ impl Serve {
         if config.zns(global.seed)?.is_some() {
             return Err(self.no_zones());
         }
-        let ssd = config.with_sets(&self.sets)?.ssd(global.seed)?;
+        let ssd = config.with_sets(&self.sets, onefold_config::SERVED)?.ssd(global.seed)?;
         let mut options = OpenOptions::new(self.latency.into());
         if self.on_full == Full::Block {
             options = options.waiting_for_room();
