@@ -8,28 +8,21 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask tidy [--bless | --raise]
+usage: cargo xtask tidy
 
   tidy           check dependency arrows, core fences, vocabulary, markers, paths and lengths
-  tidy --bless   also lower xtask/lengths.txt where files or functions became shorter
-  tidy --raise   also raise it where they became longer, and print what was raised
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let ratchet = match words.as_slice() {
-        ["tidy"] => tidy::Ratchet::Check,
-        ["tidy", "--bless"] => tidy::Ratchet::Bless,
-        ["tidy", "--raise"] => tidy::Ratchet::Raise,
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    if words.as_slice() != ["tidy"] {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    }
     // xtask lives one level below the workspace root, wherever the checkout is.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
-    match tidy::run(root, ratchet) {
+    match tidy::run(root) {
         Ok(report) => {
             let mut stdout = io::stdout().lock();
             if stdout.write_all(report.text.as_bytes()).is_err() {

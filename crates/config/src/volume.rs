@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use onefold_format::volume::VolumeLabel;
 use onefold_nand::Geometry as Flash;
 use onefold_ssd::SsdConfig;
 use onefold_units::{Nanos, convert};
@@ -114,12 +113,15 @@ impl Config {
         })
     }
 
-    /// A volume that exists, as its label describes it and run as this configuration says; and the configuration that says so.
+    /// A volume that exists, run as this configuration says; and the configuration that describes it.
     ///
     /// # Errors
     /// It compresses, which needs the bytes of blocks, or the options do not fit it.
-    pub fn with_volume(&self, label: &VolumeLabel) -> Result<(Self, Volume), ConfigError> {
-        let geometry = Geometry::of(label);
+    pub fn with_volume(
+        &self,
+        mode: VolumeMode,
+        geometry: Geometry,
+    ) -> Result<(Self, Volume), ConfigError> {
         if geometry.compress.is_some() {
             return Err(ConfigError::VolumeCompresses);
         }
@@ -127,8 +129,8 @@ impl Config {
             return Err(ConfigError::VolumeRemap);
         }
         let bytes = |blocks: u32| u64::from(blocks) * BLOCK;
-        let mut sets = vec![format!("volume.mode={}", label.mode.name())];
-        match label.mode {
+        let mut sets = vec![format!("volume.mode={}", mode.name())];
+        match mode {
             VolumeMode::Log => sets.extend([
                 format!("volume.log_segment={}B", bytes(geometry.segment_blocks)),
                 format!("volume.unit={}B", bytes(geometry.unit_blocks)),
@@ -139,7 +141,7 @@ impl Config {
             VolumeMode::Han => {}
         }
         let described = self.with_sets(&sets, &["volume"])?;
-        let volume = described.volume_with(label.mode, geometry, 0)?;
+        let volume = described.volume_with(mode, geometry, 0)?;
         Ok((described, volume))
     }
 

@@ -11,7 +11,6 @@ mod scan;
 mod tree;
 
 use std::fmt::{self, Write as _};
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -20,17 +19,6 @@ use self::tree::Tree;
 /// The sans-I/O core: the crates that clocks, files, threads and hash order must not enter.
 const CORE: [&str; 10] =
     ["units", "format", "nand", "buffer", "ftl", "ssd", "volume", "zoned", "journal", "trace"];
-
-/// What to do about `xtask/lengths.txt`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ratchet {
-    /// Only compare.
-    Check,
-    /// Lower it to what is there.
-    Bless,
-    /// Raise it to what is there.
-    Raise,
-}
 
 /// What to print, and whether it is good news.
 #[derive(Debug)]
@@ -75,9 +63,9 @@ impl fmt::Display for Problem {
 type Check = fn(&Tree) -> Vec<Problem>;
 
 /// Checks the tree at `root`.
-pub(crate) fn run(root: &Path, ratchet: Ratchet) -> io::Result<Report> {
+pub(crate) fn run(root: &Path) -> io::Result<Report> {
     let tree = Tree::load(root)?;
-    let checks: [(&str, Check); 10] = [
+    let checks: [(&str, Check); 11] = [
         ("arrows", arrows::check),
         ("crate-root attributes", fences::check_attributes),
         ("fences", fences::check_clippy),
@@ -86,6 +74,7 @@ pub(crate) fn run(root: &Path, ratchet: Ratchet) -> io::Result<Report> {
         ("markers", hygiene::check_markers),
         ("unsafe", hygiene::check_unsafe),
         ("machine paths", hygiene::check_machine_paths),
+        ("lengths", lengths::check),
         ("links", links::check),
         ("dependency reasons", arrows::check_reasons),
     ];
@@ -96,17 +85,6 @@ pub(crate) fn run(root: &Path, ratchet: Ratchet) -> io::Result<Report> {
             problems += 1;
             append(&mut text, format_args!("{name}: {problem}"));
         }
-    }
-    let outcome = lengths::check(&tree, ratchet);
-    for problem in &outcome.problems {
-        problems += 1;
-        append(&mut text, format_args!("lengths: {problem}"));
-    }
-    for note in &outcome.notes {
-        append(&mut text, format_args!("lengths: {note}"));
-    }
-    if let Some(file) = outcome.rewrite {
-        fs::write(root.join(lengths::FILE), file)?;
     }
     if problems == 0 {
         append(&mut text, format_args!("tidy: {} files, no problem", tree.len()));

@@ -9,7 +9,7 @@ use onefold_ssd::HostStats;
 use onefold_ssd::zns::ZnsStats;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Op};
-use onefold_volume::{Acknowledge, Range, Refusal};
+use onefold_volume::{Acknowledge, Geometry, Range, Refusal};
 
 use super::Stalls;
 use super::below::Below;
@@ -49,7 +49,7 @@ pub(crate) fn simulate_on(
     mut below: Below,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
-    let (described, config) = setup.config.with_volume(label)?;
+    let (described, config) = setup.config.with_volume(label.mode, Geometry::of(label))?;
     let setup = Setup { config: described, ..setup.clone() };
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(&setup, config.logical_bytes(), control)?;
