@@ -27,7 +27,7 @@ pub(crate) const TRIES_FEW: u32 = 5;
 /// The same where that something is costly: 4 s of pauses, before the host is told (`crate::stall`).
 pub(crate) const TRIES_SOME: u32 = 10;
 
-/// The same for finishing a zone: 1 s of pauses. One that can only be read is not worth more, and while one may still be active no other is begun.
+/// The same for finishing a zone: 0.34 s of pauses. One that can only be read is not worth more, and while one may still be active no other is begun.
 pub(crate) const TRIES_FINISH: u32 = 6;
 
 /// The same where it is the last resort: a minute of pauses.
