@@ -151,6 +151,16 @@ fn what_is_of_the_image_cannot_be_set() {
         assert_eq!(output.status.code(), Some(2), "{}", message(&output));
         assert!(message(&output).contains(said), "{}", message(&output));
     }
+    let zoned = folder.zoned_image("128MiB");
+    let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+        .args(["sim", "run", "--image", text(&zoned), "--workload", "write,requests=10"])
+        .output()
+        .unwrap();
+    assert!(
+        message(&output).contains("has zones, expected an SSD without"),
+        "{}",
+        message(&output)
+    );
     onefold(&["volume", "create", text(&image), "--segment", "256KiB", "--compress", "lz4"]);
     let output = Command::new(env!("CARGO_BIN_EXE_onefold")).args(run).output().unwrap();
     assert!(message(&output).contains("the volume compresses"), "{}", message(&output));

@@ -125,9 +125,6 @@ impl Config {
         if geometry.compress.is_some() {
             return Err(ConfigError::VolumeCompresses);
         }
-        if self.word("volume.clean_move") == "remap" && self.word("ftl.remap") == "none" {
-            return Err(ConfigError::VolumeRemap);
-        }
         let bytes = |blocks: u32| u64::from(blocks) * BLOCK;
         let mut sets = vec![format!("volume.mode={}", mode.name())];
         match mode {

@@ -78,6 +78,18 @@ fn a_flush_and_a_forced_write_wait_for_the_device() {
     assert!(volume.flushes > 500);
 }
 
+/// As a server that does not wait for its drive.
+#[test]
+fn a_device_without_latency_programs_and_takes_no_time() {
+    let load = "randwrite,bs=4KiB,qd=1,requests=1000,flush_every=1";
+    let [timed, at_once] = ["model", "none"].map(|latency| {
+        let (result, volume) = run(&small(&[&format!("run.latency={latency}")], load));
+        (result.latency_ns.flush.p50, volume.sent_pages["user"])
+    });
+    assert!(timed.0 > 100_000 && at_once.0 <= 1_000, "{timed:?}, {at_once:?}");
+    assert_eq!(timed.1, at_once.1);
+}
+
 #[test]
 fn reads_of_what_was_never_written_do_not_reach_the_device() {
     let more = ["precondition.fill=0"];

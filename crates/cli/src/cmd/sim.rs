@@ -115,6 +115,12 @@ impl RunArgs {
 
 /// The drive in an image.
 fn used(image: &Image, setup: &Setup) -> Result<Used, CliError> {
+    if setup.config.zns(setup.seed)?.is_some() {
+        let text =
+            format!("--image: {} has zones, expected an SSD without", image.path().display());
+        return Err(CliError::new(Exit::Usage, "usage::zones", text)
+            .help("simulate a new one: --preset with --set namespace.type=zns"));
+    }
     let (ssd, mut held) = at_rest(image, &setup.config.ssd(setup.seed)?)?;
     Ok(Used { ssd, read: Box::new(move |block, bytes| held.read_block(block, bytes)) })
 }
