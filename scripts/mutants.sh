@@ -443,6 +443,7 @@ volume|rebuilt-leads|rebuild/survey.rs|s/self\.zoned \|\| seen\.leads/self.zoned
 volume|packs-trimmed|unmap.rs|s/let old = (self\.map\.set\(here\.in_map\(\), Entry::UNMAPPED\);)/$1/|what is trimmed lies where it is since its batch was packed
 volume|packs-salvaged|rebuild/pages.rs|s/\*counted \+= self\.layout\.quarters_of\(entry\.at\)/*counted += 4/|what headers tell counts by quarters
 volume|checkpoint-stuck|checkpoint/mod.rs|s/if self\.takeable\(Stream::Meta\) == 0 && self\.lacks_segments\(\) \{/if false \&\& self.lacks_segments() {/|a checkpoint that can get no log segment any more says so
+volume|fill-asks|clean/fill.rs|s/self\.look_who_holds\((.*?)\)/self.is_held($1).ok_or(())/|what fills padding asks for no page of the map
 volume|packs-unheld|log.rs|s/u32::from\(!inside\)/1/|what is in the header of a batch under way is read from memory
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later

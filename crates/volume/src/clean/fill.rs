@@ -8,6 +8,7 @@
 //! 3. Only while there are no snapshots and clones: a log segment of the host's streams has nothing that is older than itself, which tells
 //!    who can share it (`crate::family`).
 //! 4. While nobody is short of log segments, what was read waits for padding ([`Volume::waits_for_padding`]). It never makes the host wait.
+//! 5. It asks for no map page: room for one would be made by a page that the write needs which is being taken.
 
 use onefold_format::checksum;
 use onefold_format::volume::{BatchRecords, CleanRecord};
@@ -89,14 +90,14 @@ impl Volume {
         if ready.lost {
             return Filled::No;
         }
-        match self.is_held(found.lba, found.birth, found.at) {
-            Some(Held::Yes) => {}
-            Some(Held::No) => {
+        match self.look_who_holds(found.lba, found.birth, found.at) {
+            Ok(Held::Yes) => {}
+            Ok(Held::No) => {
                 self.stats.clean_wasted += 1;
                 self.pay_debt();
                 return Filled::Dead;
             }
-            Some(Held::Unread) | None => return Filled::No,
+            Ok(Held::Unread) | Err(_) => return Filled::No,
         }
         let bytes = ready.bytes();
         if self.options.bytes && bytes.is_none_or(|bytes| checksum(bytes) != found.crc) {

@@ -151,36 +151,46 @@ impl Volume {
     /// Whether the entry of an LBA in some member points at a block of a log segment that is cleaned, if all pages that this
     /// takes are there; asks for those that are not. `birth` is that of who wrote the block.
     pub(crate) fn is_held(&mut self, lba: Lba, birth: u32, at: Location) -> Option<Held> {
-        let page = index64(lba.raw() / PAGE_ENTRIES_U64);
-        if page >= self.map.pages() {
-            return Some(Held::No);
+        let missing = match self.look_who_holds(lba, birth, at) {
+            Ok(held) => return Some(held),
+            Err(missing) => missing,
+        };
+        // Those that are there stay: where memory is short, each would make room for the next one for ever.
+        let (page, number) = (Map::place(lba).0, self.checkpoint.committed() + 1);
+        for slot in self.family.slots().collect::<Vec<_>>() {
+            self.map.keep(Map::key(slot, page), number);
         }
-        let epoch = self.host_epoch(at);
+        for slot in missing {
+            self.load_of(slot, Map::key(slot, page));
+        }
+        None
+    }
+
+    /// The same, or the places of the members whose pages are missing. It asks for none, so no other one leaves memory for it.
+    pub(crate) fn look_who_holds(
+        &mut self,
+        lba: Lba,
+        birth: u32,
+        at: Location,
+    ) -> Result<Held, Vec<usize>> {
+        let page = Map::place(lba).0;
+        if page >= self.map.pages() {
+            return Ok(Held::No);
+        }
         let (mut held, mut missing) = (Held::No, Vec::new());
+        let epoch = self.host_epoch(at);
         for slot in 0..self.family.places() {
             if !self.family.may_hold(slot, birth, epoch) {
                 continue;
             }
-            let key = Map::key(slot, page);
-            match self.map.ready(key) {
-                Ready::Missing | Ready::Loading => missing.push((slot, key)),
+            match self.map.ready(Map::key(slot, page)) {
+                Ready::Missing | Ready::Loading => missing.push(slot),
                 // It may have the block, and cannot be told to point elsewhere: the block stays.
-                Ready::Damaged => return Some(Held::Unread),
+                Ready::Damaged => return Ok(Held::Unread),
                 Ready::Yes if self.map.get(Map::lba_of(slot, lba)).at == at => held = Held::Yes,
                 Ready::Yes | Ready::Empty => {}
             }
         }
-        if missing.is_empty() {
-            return Some(held);
-        }
-        // Those that are there stay: where memory is short, each would make room for the next one for ever.
-        let number = self.checkpoint.committed() + 1;
-        for slot in self.family.slots().collect::<Vec<_>>() {
-            self.map.keep(Map::key(slot, page), number);
-        }
-        for (slot, key) in missing {
-            self.load_of(slot, key);
-        }
-        None
+        if missing.is_empty() { Ok(held) } else { Err(missing) }
     }
 }
