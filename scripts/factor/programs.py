@@ -8,7 +8,9 @@ import pwd
 import random
 import shutil
 import sqlite3
+import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +96,56 @@ def pgbench(folder: Path, rng: random.Random) -> None:
         shutil.rmtree(sockets)
 
 
+def mariadb(folder: Path, rng: random.Random) -> None:
+    """InnoDB as it is set up by default: 100,000 rows of 200 bytes, then 5,000 transactions that change one row each."""
+    base, server = folder / "base", tempfile.mkdtemp()
+    run("mariadb-install-db", "--no-defaults", f"--datadir={base}", "--user=root", "--skip-test-db")
+    socket, script = f"{server}/socket", Path(server) / "script"
+    where = ("--no-defaults", f"--socket={socket}")
+    log = ("--innodb-buffer-pool-size=64M", f"--log-error={server}/log", f"--pid-file={server}/pid")
+    command = ["mariadbd", *where, f"--datadir={base}", "--user=root", "--skip-networking", *log]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    with script.open("w") as sql:
+        sql.write("create table test.t (id int primary key, data varchar(400)) engine=innodb; begin;\n")
+        for key in range(100000):
+            sql.write(f"insert into test.t values ({key}, '{rng.randbytes(100).hex()}');\n")
+        sql.write("commit;\n")
+        for _ in range(5000):
+            text, key = rng.randbytes(100).hex(), rng.randrange(100000)
+            sql.write(f"update test.t set data = '{text}' where id = {key};\n")
+        sql.write("shutdown;\n")
+    try:
+        while not Path(socket).exists() and running.poll() is None:
+            time.sleep(0.1)
+        run("mariadb", *where, "-e", "create database if not exists test")
+        run("mariadb", *where, "-e", f"source {script}")
+    finally:
+        running.terminate()
+        running.wait()
+        shutil.rmtree(server)
+
+
+def dpkg(folder: Path, _: random.Random) -> None:
+    """Thirty packages with the sources of a crate each, installed as apt does it: each file is synced, then renamed."""
+    root = folder / "root"
+    for part in ("info", "updates"):
+        (root / "var/lib/dpkg" / part).mkdir(parents=True)
+    for part in ("status", "available"):
+        (root / "var/lib/dpkg" / part).touch()
+    with tempfile.TemporaryDirectory() as made:
+        crates = sorted(path for path in (SOURCE / "crates").iterdir() if path.is_dir())
+        packages = []
+        for number in range(30):
+            package = Path(made) / f"p{number}"
+            shutil.copytree(crates[number % len(crates)], package / f"usr/share/p{number}")
+            (package / "DEBIAN").mkdir()
+            about = f"Package: p{number}\nVersion: 1\nArchitecture: all\nMaintainer: factor\nDescription: sources\n"
+            (package / "DEBIAN/control").write_text(about)
+            run("dpkg-deb", "--root-owner-group", "-Zgzip", "-b", package, f"{made}/{number}.deb")
+            packages.append(f"{made}/{number}.deb")
+        run("dpkg", f"--root={root}", "--force-not-root", "--install", *packages)
+
+
 def rocksdb(folder: Path, rng: random.Random, count: int, *, sync: bool) -> None:
     """Puts of 1,000 bytes, half of which compress, under random keys of a hundred thousand."""
     from rocksdict import Options, Rdict, WriteOptions  # noqa: PLC0415
@@ -135,10 +187,12 @@ PROGRAMS: dict[str, Program] = {
     "sqlite-journal-full": lambda folder, rng: sqlite(folder, rng, "delete", "full", 4000),
     "sqlite-wal-full": lambda folder, rng: sqlite(folder, rng, "wal", "full", 6000),
     "pgbench": pgbench,
+    "mariadb": mariadb,
     "rocksdb-fill": lambda folder, rng: rocksdb(folder, rng, 200000, sync=False),
     "rocksdb-sync": lambda folder, rng: rocksdb(folder, rng, 6000, sync=True),
     "untar": unpack,
     "git": git,
+    "dpkg": dpkg,
     "fio-fsync-1": lambda folder, rng: fio(folder, rng, "16M", "--fsync=1"),
     "fio-fsync-8": lambda folder, rng: fio(folder, rng, "64M", "--fsync=8"),
     "fio-fsync-64": lambda folder, rng: fio(folder, rng, "128M", "--fsync=64"),
@@ -156,6 +210,10 @@ def missing(program: str) -> str | None:
         return "fio"
     if program == "pgbench" and not any(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
         return "PostgreSQL"
+    if program == "mariadb" and not shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin"):
+        return "MariaDB"
+    if program == "dpkg" and not shutil.which("dpkg-deb"):
+        return "dpkg"
     if program.startswith("rocksdb") and importlib.util.find_spec("rocksdict") is None:
         return "the Python package rocksdict"
     return None

@@ -359,6 +359,7 @@ fn advice_follows_the_indirection_unit_and_what_is_written() {
     assert_eq!(qlc["predicted"]["unit_bytes"], 16384.0);
     let full = json(&["advise", "--preset", "qlc-16k", "--utilisation", "0.9"]);
     assert_eq!(full["verdict"], "don't");
+    assert_eq!(json(&["advise", "--preset", "zns-proto"])["verdict"], "use");
 
     let folder = Folder::new("volume-advise");
     let trace = folder.0.join("trace.csv");
@@ -373,6 +374,22 @@ fn advice_follows_the_indirection_unit_and_what_is_written() {
     assert_eq!(traced["trace"]["writes"], 2000);
     assert_eq!(traced["trace"]["sequential_share"], 0.0);
     assert_eq!(traced["verdict"], "use");
+}
+
+/// Who makes a volume on a drive that it may not help is told, and gets it.
+#[test]
+fn making_a_volume_says_where_it_may_not_help() {
+    let folder = Folder::new("volume-warning");
+    for (preset, told) in [("tlc", true), ("qlc-16k", false), ("zns-proto", false)] {
+        let path = folder.0.join(preset);
+        let drive = ["create", text(&path), "--preset", preset, "--size", "2GiB"];
+        let made =
+            Command::new(env!("CARGO_BIN_EXE_onefold")).arg("ssd").args(drive).output().unwrap();
+        assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+        let made = volume(&["create", text(&path)]);
+        assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+        assert_eq!(message(&made).contains("a drive that maps 4 KiB"), told, "{}", message(&made));
+    }
 }
 
 #[test]

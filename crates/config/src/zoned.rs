@@ -12,7 +12,9 @@ use crate::error::ConfigError;
 const BLOCK: u64 = 4096;
 
 impl Config {
-    pub(crate) fn is_zoned(&self) -> bool {
+    /// Whether the device exports zones.
+    #[must_use]
+    pub fn is_zoned(&self) -> bool {
         self.word("namespace.type") == "zoned"
     }
 

@@ -26,11 +26,27 @@ use crate::output::{Format, Global};
 use hints::Hints;
 use model::{Device, Load, Prediction};
 use probe::Measured;
-use verdict::{Case, Decision, decide};
+use verdict::{Case, Decision, Verdict, decide};
 use workload::Workload;
 
 /// Over-provisioning that is assumed of a drive that does not say.
 const ASSUMED_OP: f64 = 0.07;
+
+/// Share of the log that holds data, unless it is said.
+const UTILISATION: f64 = 0.7;
+
+/// What is said when a volume is made on a drive that it may not help.
+pub(super) fn warning(path: &Path) -> Option<String> {
+    let facts = if super::is_ssd_image(path) {
+        Facts::of_model(&ssd::open(path, Access::ReadOnly).ok()?.1).ok()?
+    } else {
+        Facts::hinted(path)
+    };
+    let (device, load) = facts.model(UTILISATION);
+    let decision = decide(&facts.case(model::predict(&device, &load), UTILISATION));
+    let known = facts.unit.is_some() && decision.verdict != Verdict::Use;
+    known.then(|| format!("{}: {}", decision.row, decision.why))
+}
 
 /// Options of `onefold volume advise`.
 #[derive(Debug, Args)]
@@ -57,7 +73,7 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Share of the log that will hold data
-    #[arg(long, value_name = "SHARE", default_value_t = 0.7, value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = UTILISATION, value_parser = parse_share)]
     utilisation: f64,
 }
 
@@ -72,6 +88,7 @@ type Sourced<T> = (T, &'static str);
 #[derive(Default)]
 struct Facts {
     hints: Hints,
+    zoned: bool,
     holds: Option<&'static str>,
     measured: Option<Measured>,
     /// Bytes of the indirection unit.
@@ -81,13 +98,72 @@ struct Facts {
     workload: Option<Workload>,
 }
 
+impl Facts {
+    /// What the kernel says of a block device, or of what a file lies on.
+    fn hinted(path: &Path) -> Self {
+        let hints = Hints::of(path);
+        let unit = hints.preferred_write().map(|size| (size, "the device says (minimum_io_size)"));
+        Self { zoned: hints.is_zoned(), hints, unit, ..Self::default() }
+    }
+
+    /// What a modelled drive says of itself.
+    fn of_model(config: &Config) -> Result<Self, CliError> {
+        let geometry = config.geometry()?;
+        let unit = u64::from(geometry.unit_bytes());
+        let raw = u64::from(geometry.superblocks()) * u64::from(geometry.slots()) * unit;
+        let logical = config.logical_bytes()?;
+        let from = "the model says";
+        Ok(Self {
+            zoned: config.is_zoned(),
+            unit: Some((unit, from)),
+            op: Some((float(raw) / float(logical) - 1.0, from)),
+            superblock_known: true,
+            ..Self::default()
+        })
+    }
+
+    fn model(&self, utilisation: f64) -> (Device, Load) {
+        let unit = self.unit.map_or(4096, |(unit, _)| unit);
+        let device = Device {
+            unit: float(unit),
+            op: self.op.map_or(ASSUMED_OP, |(op, _)| op),
+            superblock_known: self.superblock_known,
+        };
+        let workload = self.workload.as_ref().filter(|workload| workload.writes > 0);
+        let load = Load {
+            utilisation,
+            write_bytes: workload.map_or(4096.0, |workload| workload.mean_write_bytes.max(512.0)),
+            flushes: workload.map_or(0.0, |workload| workload.flushes_per_write),
+        };
+        (device, load)
+    }
+
+    fn case(&self, prediction: Prediction, utilisation: f64) -> Case {
+        let workload = self.workload.as_ref();
+        let is_log =
+            |what: &&str| ["btrfs", "F2FS", "a volume"].iter().any(|log| what.contains(log));
+        Case {
+            zoned: self.zoned,
+            unit: self.unit.map(|(unit, _)| unit),
+            random_share: self.measured.as_ref().map(Measured::random_share),
+            rotational: self.hints.is_rotational(),
+            log_on_top: self.holds.filter(is_log).map(str::to_owned),
+            utilisation,
+            flushes_per_write: workload.map(|workload| workload.flushes_per_write),
+            write_bytes: workload.map(|workload| workload.mean_write_bytes),
+            sequential_share: workload.map(|workload| workload.sequential_share),
+            predicted: self.unit.map(|_| (prediction.without, prediction.with)),
+        }
+    }
+}
+
 impl Advise {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let facts = self.find_out(global)?;
-        let (device, load) = self.model(&facts);
+        let (device, load) = facts.model(self.utilisation);
         // The rows need a prediction only where the unit is known.
         let prediction = model::predict(&device, &load);
-        let decision = decide(&self.case(&facts, prediction));
+        let decision = decide(&facts.case(prediction, self.utilisation));
         let text = match global.format() {
             Format::Json => {
                 format!("{:#}\n", self.as_json(&facts, (&device, &load), prediction, &decision))
@@ -102,10 +178,10 @@ impl Advise {
         let mut facts = match (&self.preset, &self.path) {
             (Some(preset), _) => {
                 let preset = Some(preset.clone());
-                of_model(&ConfigArgs { config: None, preset, sets: Vec::new() }.load()?)?
+                Facts::of_model(&ConfigArgs { config: None, preset, sets: Vec::new() }.load()?)?
             }
             (None, Some(path)) if super::is_ssd_image(path) => {
-                of_model(&ssd::open(path, Access::ReadOnly)?.1)?
+                Facts::of_model(&ssd::open(path, Access::ReadOnly)?.1)?
             }
             (None, Some(path)) => self.of_device(path, global)?,
             (None, None) => Facts::default(),
@@ -128,9 +204,7 @@ impl Advise {
             return Err(VolumeError::Holds { what }.into());
         }
         let holds = backing.as_ref().and_then(VolumeBacking::looks);
-        let hints = Hints::of(path);
-        let unit = hints.preferred_write().map(|size| (size, "the device says (minimum_io_size)"));
-        let mut facts = Facts { hints, holds, unit, ..Facts::default() };
+        let mut facts = Facts { holds, ..Facts::hinted(path) };
         facts.measured = self.measure(path, global)?;
         if let (None, Some(measured)) = (facts.unit, &facts.measured) {
             facts.unit =
@@ -167,40 +241,6 @@ impl Advise {
         global.interrupt.leaves("nothing was measured, and what was overwritten is lost");
         let bytes = bytes.min(size >> 20 << 20).max(1 << 20);
         probe::measure(path, bytes, time).map(Some).map_err(|error| failed(path, error))
-    }
-
-    fn model(&self, facts: &Facts) -> (Device, Load) {
-        let unit = facts.unit.map_or(4096, |(unit, _)| unit);
-        let device = Device {
-            unit: float(unit),
-            op: facts.op.map_or(ASSUMED_OP, |(op, _)| op),
-            superblock_known: facts.superblock_known,
-        };
-        let workload = facts.workload.as_ref().filter(|workload| workload.writes > 0);
-        let load = Load {
-            utilisation: self.utilisation,
-            write_bytes: workload.map_or(4096.0, |workload| workload.mean_write_bytes.max(512.0)),
-            flushes: workload.map_or(0.0, |workload| workload.flushes_per_write),
-        };
-        (device, load)
-    }
-
-    fn case(&self, facts: &Facts, prediction: Prediction) -> Case {
-        let workload = facts.workload.as_ref();
-        let is_log =
-            |what: &&str| ["btrfs", "F2FS", "a volume"].iter().any(|log| what.contains(log));
-        Case {
-            zoned: facts.hints.is_zoned(),
-            unit: facts.unit.map(|(unit, _)| unit),
-            random_share: facts.measured.as_ref().map(Measured::random_share),
-            rotational: facts.hints.is_rotational(),
-            log_on_top: facts.holds.filter(is_log).map(str::to_owned),
-            utilisation: self.utilisation,
-            flushes_per_write: workload.map(|workload| workload.flushes_per_write),
-            write_bytes: workload.map(|workload| workload.mean_write_bytes),
-            sequential_share: workload.map(|workload| workload.sequential_share),
-            predicted: facts.unit.map(|_| (prediction.without, prediction.with)),
-        }
     }
 
     fn subject(&self) -> String {
@@ -335,19 +375,4 @@ impl Advise {
         }
         text
     }
-}
-
-/// What the configuration of a modelled drive says.
-fn of_model(config: &Config) -> Result<Facts, CliError> {
-    let geometry = config.geometry()?;
-    let unit = u64::from(geometry.unit_bytes());
-    let raw = u64::from(geometry.superblocks()) * u64::from(geometry.slots()) * unit;
-    let logical = config.logical_bytes()?;
-    let from = "the model says";
-    Ok(Facts {
-        unit: Some((unit, from)),
-        op: Some((float(raw) / float(logical) - 1.0, from)),
-        superblock_known: true,
-        ..Facts::default()
-    })
 }

@@ -66,6 +66,7 @@ const ROWS: &[Row] = &[
     (Verdict::Use, "zoned", zoned),
     (Verdict::Neutral, "single small writes, each followed by a flush", flushed_alone),
     (Verdict::Neutral, "mostly sequential writes", sequential),
+    (Verdict::Neutral, "writes of an indirection unit and more", long_writes),
     (
         Verdict::Use,
         "indirection unit of 16 KiB and more, at most 70 % of the log in use",
@@ -120,6 +121,15 @@ fn sequential(case: &Case) -> Option<String> {
 
 fn is_large(case: &Case) -> Option<u64> {
     case.unit.filter(|unit| *unit >= LARGE_UNIT)
+}
+
+/// They fill indirection units by themselves.
+fn long_writes(case: &Case) -> Option<String> {
+    is_large(case)?;
+    let ((without, with), bytes) = (case.predicted?, case.write_bytes?);
+    (with >= without).then(|| {
+        format!("of {bytes:.0} B; write amplification would grow from {without:.2} to {with:.2}")
+    })
 }
 
 fn large_unit(case: &Case) -> Option<String> {
@@ -184,6 +194,11 @@ mod tests {
                 "on top",
             ),
             (Case { zoned: true, ..small.clone() }, Verdict::Use, "zoned"),
+            (
+                Case { write_bytes: Some(65536.0), predicted: Some((2.0, 2.5)), ..large.clone() },
+                Verdict::Neutral,
+                "indirection unit and more",
+            ),
             (Case { sequential_share: Some(0.9), ..large.clone() }, Verdict::Neutral, "mostly"),
             (
                 Case { flushes_per_write: Some(1.0), write_bytes: Some(4096.0), ..large.clone() },
