@@ -97,6 +97,7 @@ doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 tidy:
 	cargo xtask tidy
+	scripts/mutants.sh --check
 oracle: ## Compare the buffer policies with libCacheSim on one trace (skipped if it cannot be installed)
 	scripts/oracle-libcachesim.sh
 instructions: ## Fail if a buffer policy takes 15 % more instructions than in scripts/instructions.json

@@ -5,6 +5,7 @@
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
 #   volume, zoned, journal, device, serve) are named
+#   scripts/mutants.sh --check              only says which do not apply any more; seconds, nothing is built
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
 # directory to use. Ends with 1 if a mutant survives, and with 2 if one does not apply any more: then the
@@ -67,7 +68,7 @@ ftl|remap-erase-unsynced|gc.rs|s/self\.sync\(\)\?;\n(\s*self\.write_wear\(superb
 ftl|remap-old-places|remap/recover.rs|s/in group\.segments\.into_iter\(\)\.rev\(\)/in group.segments/; s/in segments\.into_iter\(\)\.rev\(\)/in segments/|segments that were compacted do not come back
 ftl|remap-no-spare|remap/groups.rs|s/!\(self\.free\.is_empty\(\) && self\.waiting\.is_empty\(\)\)/self.total > 0/|without a free segment nothing is compacted
 ftl|remap-stride-found|remap/recover.rs|s/in entry\.units\(\) \{\n(\s*if entry\.seq > covered)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)) {\n$1/|recovery reads the strides of entries
-ftl|remap-stride-lookup|remap/recover.rs|s/entry\.slot_of\(lpn\) == Some\(slot\)/entry.slot + lpn.wrapping_sub(entry.target.raw()) == slot/|a copy is looked for where the strided entry has it
+ftl|remap-stride-lookup|remap/found.rs|s/entry\.slot_of\(lpn\) == Some\(slot\)/entry.slot + lpn.wrapping_sub(entry.target.raw()) == slot/|a copy is looked for where the strided entry has it
 ftl|remap-stride-adopted|remap/recover.rs|s/in entry\.units\(\) \{\n(\s*let mapped)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)) {\n$1/|units of strided runs are known as remapped after a recovery
 ftl|remap-stride-moved|remap/collect.rs|s/in entry\.units\(\)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len))/|collection finds the units of strided runs
 ftl|remap-stride-live|remap/live.rs|s/\(\(lpn, slot\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, slot), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|units of strided runs are looked for where they are
@@ -147,7 +148,7 @@ volume|marker-unlooked|replay.rs|s/let mut may_begin = !identity\.closed;/let mu
 volume|marker-behind-next|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/if chain.durable_behind == 0 { chain.durable_behind = durable; }/|the last header behind a gap says most
 volume|scrub-once|scrub/walk.rs|s/if !good && !std::mem::replace\(&mut walk\.again, true\) \{/if false {/|what does not fit is read once more
 volume|scrub-dead|scrub/walk.rs|s/let held = self\.is_live\(&block\)\?;/let _ = self.is_live(\&block)?; let held = Held::Yes;/|only live blocks are damaged
-volume|scrub-laundered|scrub/walk.rs|s/checksum\(block\) == listed\.crc/checksum(block) > 0/|a block is compared with its checksum
+volume|scrub-laundered|scrub/walk.rs|s/self\.layout\.is_in\(listed\.at, block, listed\.crc\)/!block.is_empty()/|a block is compared with its checksum
 volume|scrub-cut-gap|scrub/walk.rs|s/walk\.gap = walk\.gap\.or\(walk\.lost\);/if let Some(lost) = walk.lost { self.lose_header(walk, lost); }/|what a power cut left behind a gap is no damage
 volume|scrub-under-way|scrub/walk.rs|s/under_way\.into_iter\(\)\.chain\(used\)\.min\(\)/used.map(|used| used + under_way.map_or(0, |_| 0))/|batches under way are not looked at
 volume|scrub-unlisted|scrub/walk.rs|s/let unlisted = walk\.seen < live && !walk\.told;/let unlisted = walk.seen > live;/|a live block that no header lists tells of a damaged one
@@ -180,7 +181,7 @@ volume|lost-guess|rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell
 volume|lost-evicted|inspect.rs|s/self\.load_pages\(&\[key\], false\);/self.load_page(key);/|who looks at all of the map has all of it in memory
 volume|lost-unread|rebuild/pages.rs|s/all\(\)\.all\(\|\(id, _\)\| !unread\(id\)\)/true/|a block without a version maps nothing only if all log segments were read
 volume|lost-unsalvaged|zones/map.rs|s/self\.recovered = beneath\(salvaged, recovered\);/let _ = salvaged; self.recovered = beneath(Vec::new(), recovered);/|what headers tell of pages that are gone is not lost
-volume|lost-uncounted|zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.live = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
+volume|lost-uncounted|zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.quarters = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
 volume|lost-stale|zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0, self\.checkpoint\.runs_end\(\)\);/let _ = record;/|what recovery found is read again after headers were asked
 volume|snapshot-copy-sure|rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
 volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
@@ -194,7 +195,7 @@ volume|rotten-end|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind
 volume|replayed-gap|replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
 volume|attempts-left|replay.rs|s/earlier\.extend\(take\(&mut found, one\)\);/take(\&mut found, one);/|an attempt that was made again does not count where the last one is erased
 volume|attempts-at-once|replay.rs|s/if !self\.earlier\.is_empty\(\) \{\n\s*backing\.flush\(\)\.map_err\(failed\)\?;\n\s*\}//|earlier attempts are erased before the last one
-volume|retry-count|suspects.rs|s/self\.lose\(from\);//|a batch that moves takes its live counts along
+volume|retry-count|append.rs|s/self\.gain\(to\);\n\s*self\.lose\(from\);/self.gain(to);/|a batch that moves takes its live counts along
 volume|no-spoil|suspects.rs|s/self\.checkpoint\.note_moved\(stream, seq\);/let _ = (stream, seq);/|a checkpoint whose batches moved is begun again
 volume|chain-order|append.rs|s/Progress::Waiting \| Progress::UnderWay => break,/Progress::Waiting | Progress::UnderWay => {}/|a batch is complete when all before it in its log segment are
 volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
@@ -206,7 +207,7 @@ volume|resize-rot-waits|resize/shrink.rs|s/find\(\|key\| self\.map\.ready\(\*key
 volume|resize-rot-retried|resize/shrink.rs|s/blocks: end\.min\(page_end\) - at/blocks: end.max(page_end) - at/|.. also one that is not the first
 volume|resize-unswept|resize/shrink.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
 volume|resize-stays|resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
-volume|resize-runs|checkpoint/mod.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
+volume|resize-runs|checkpoint/sweep.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
 volume|resize-one-size|restore.rs|s/\(member, member\.logical_blocks\)/(member, device)/|a snapshot has the size that it had
 volume|resize-shared-directory|resize/mod.rs|s/if !self\.family\.has_directory\(at, place\) \{/if place.crc != 1 {/|what a smaller device has no more of its directory may be that of a snapshot
 volume|resize-unrecorded|resize/mod.rs|s/Phase::Record \{ number \} if self\.checkpoint\.committed\(\) >= number =>/Phase::Record { .. } =>/|nothing is written behind the old end of a clone before a root says the new one
@@ -239,7 +240,7 @@ volume|directory-stale|checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*
 volume|unmarked|family/delete.rs|s/Life::Deleted \{ next \} if next < self\.map\.pages_of\(slot\) => Some\(\(slot, next\)\),/Life::Deleted { next } if next < self.map.pages_of(slot) => Some((slot, next)), Life::Doomed { .. } | Life::Marking { .. } => { Some((slot, 0)) }/|a member is freed when it is marked as deleted
 volume|deleted-early|family/change.rs|s/if next == self\.map\.pages_of\(slot\) && !self/if next <= self.map.pages_of(slot) \&\& !self/|a member goes when all its pages are unmapped
 volume|deleted-waits|family/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
-volume|held-unkept|family/share.rs|s/(let number = self\.checkpoint\.committed\(\) \+ 1;\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
+volume|held-unkept|family/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
 volume|judged-alone|counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
 volume|remap-read-early|log.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[self\.index_of\(at\)\]\.source\)/self.remaps.then_some(at)/|blocks are read at their sources until their batch is complete
 volume|remap-failed|remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere
@@ -249,7 +250,7 @@ volume|remap-for-ever|remap.rs|s/self\.cleaner\.copy_next\(COPIED_AFTER_FAILURE\
 volume|remap-header-first|append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader(segment), first, blocks);/|a batch is complete when its blocks are there as well
 volume|remap-once|append.rs|s/if batch\.remaps && blocks > 0 \{/if batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0 {/|a batch that goes elsewhere is remapped there as well
 volume|remap-checksum|clean/moves.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
-volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.live \+= 1)/$1/|a log segment that gets blocks back is not empty any more
+volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.quarters \+= quarters)/$1/|a log segment that gets blocks back is not empty any more
 volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != remaps/false/|a batch has copied or remapped blocks, not both
 volume|remap-unvisited|clean/walk.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
 volume|remap-matched|clean/moves.rs|s/self\.match_batch\(false\);//|what is copied begins a batch of its own
@@ -270,7 +271,7 @@ volume|rebuilt-judged|rebuild/whole.rs|s/durable\.max\(survey\.durable_in\(root\
 volume|rebuilt-any-opening|rebuild/survey.rs|s/one\.seq\(\) <= openings\[&incarnation\]\.1;/one.seq() <= openings.values().map(|o| o.1).max().unwrap_or(0);/|what its own opening did not call durable counts only if it is whole
 volume|rebuilt-unflushed|rebuild/image.rs|s/backing\.flush\(\)\.map_err\(failed\)\?;\n(\s*let extents)/$1/|a new checkpoint is durable before its root is written
 volume|rebuilt-erased-first|rebuild/mod.rs|s/(    roots\.write\(backing, &root\)\?;)/    erase_headers(backing, \&survey, \&homes).map_err(|_| MountError::Opens)?;\n$1/|headers stay until the root counts
-volume|rebuilt-zone-left|rebuild/survey.rs|s/follows \|\| !self\.zoned/true || !self.zoned/|what an opening may have left out is uncertain
+volume|rebuilt-zone-left|rebuild/survey.rs|s/follows \|\| !stays/true || !stays/|what an opening may have left out is uncertain
 volume|rebuilt-zone-active|rebuild/image.rs|s/finish_zones\(backing, zones, &homes\.segments\)\?;//|zones that nobody goes on writing are finished before others are begun
 volume|rebuilt-root-active|rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
 volume|rebuilt-unreset|rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
@@ -402,7 +403,7 @@ volume|frozen-held|zones/gate.rs|s/self\.release\(&mut waiters, Err\(IoFailed::E
 volume|frozen-wakes|volume.rs|s/\.filter\(\|_\| self\.frozen\.is_none\(\)\)//|a frozen volume is not called again and again
 volume|copy-unchecked|host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
 volume|feature-ungolden|../../format/src/volume/label.rs|s/pub const COMPAT_KNOWN: u64 = 0;/pub const COMPAT_KNOWN: u64 = 1;/|a feature bit has a golden image
-volume|golden-changed|../../format/src/volume/block.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
+volume|golden-changed|../../format/src/volume/kind.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
 volume|retries-none|retries.rs|s/if retry\.failures >= tries \{/if retry.failures >= 1 {/|a request that failed is sent again
 volume|retries-endless|retries.rs|s/\(retry\.due, retry\.refused\) = \(None, false\);/retry.refused = false;/|a request is sent again once when it is due
 volume|stall-never|stall.rs|s/failing\.filter\(\|failing\| failing\.stalls\(self\.now\)\)/failing.filter(|_| false)/|who waits for a backing that fails is answered
@@ -422,7 +423,7 @@ volume|doubt-volatile|checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtfu
 volume|doubt-early|doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
 volume|unread-kept|family/delete.rs|s/kin\.unread = false;/let _ = \&kin;/|what a deleted member has alone is freed when it can be read again
 volume|held-unanswered|append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
-volume|cheap-unseen|clean/victim.rs|s/greedy \|\| emptiest\.1\.live <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
+volume|cheap-unseen|clean/victim.rs|s/greedy \|\| emptiest\.1\.live\(\) <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
 volume|fill-damaged|clean/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host
 volume|fill-shared|clean/fill.rs|s/if !takes \|\| !self\.family\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
 volume|fill-journal|clean/fill.rs|s/matches!\(batch\.stream, Stream::User \| Stream::Hot\)/batch.stream.is_user()/|log segments of journals have nothing else
@@ -445,7 +446,7 @@ volume|packs-salvaged|rebuild/pages.rs|s/\*counted \+= self\.layout\.quarters_of
 volume|checkpoint-stuck|checkpoint/mod.rs|s/if self\.takeable\(Stream::Meta\) == 0 && self\.lacks_segments\(\) \{/if false \&\& self.lacks_segments() {/|a checkpoint that can get no log segment any more says so
 volume|fill-asks|clean/fill.rs|s/self\.look_who_holds\((.*?)\)/self.is_held($1).ok_or(())/|what fills padding asks for no page of the map
 volume|packs-unheld|log.rs|s/u32::from\(!inside\)/1/|what is in the header of a batch under way is read from memory
-volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*return;\n\s*\}/return;/|a checkpoint that comes to nothing is followed by the next
+volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
@@ -459,7 +460,7 @@ zoned|flush-kernel-fua|chunks.rs|s/ && !self\.options\.kernel_flush \{/ {/|the k
 zoned|flush-host-runs|stall.rs|s/self\.flush\.holds_host\(\) && !self\.frozen && !may_pass/false \&\& may_pass/|no part begins while metadata is flushed
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
-zoned|older-set|mount.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
+zoned|older-set|roots.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
 zoned|sets-differ|whole.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
 zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
 zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
@@ -538,6 +539,18 @@ zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| 
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
 TABLE
 }
+
+if [ "${1:-}" = --check ]; then
+  status=0
+  while IFS='|' read -r crate name file rest; do
+    source=crates/$crate/src/$file
+    if perl -0pe "${rest%"|${rest##*|}"}" "$source" | cmp -s - "$source"; then
+      echo "mutants: $name does not apply to $source any more" >&2
+      status=2
+    fi
+  done < <(mutants)
+  exit $status
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
