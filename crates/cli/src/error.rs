@@ -1,10 +1,9 @@
 //! Errors as a user meets them: what, where, which limit, what to do, and the exit code.
 
+use std::io;
 use std::process::ExitCode;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, miette};
-
-use crate::output::Global;
 
 /// Why the process ends, as its exit code (design.md, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,16 +56,13 @@ impl CliError {
     }
 
     /// Prints the error on standard error and gives the exit code.
-    pub(crate) fn report(&self, global: &Global) -> ExitCode {
+    pub(crate) fn report(&self, colour: bool) -> ExitCode {
         let report = match &self.help {
             Some(help) => miette!(code = self.code, help = help.clone(), "{}", self.message),
             None => miette!(code = self.code, "{}", self.message),
         };
-        let theme = if global.colour_on_stderr() {
-            GraphicalTheme::unicode()
-        } else {
-            GraphicalTheme::unicode_nocolor()
-        };
+        let theme =
+            if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let mut text = String::new();
         let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
         match handler.render_report(&mut text, report.as_ref()) {
@@ -74,6 +70,20 @@ impl CliError {
             Err(_) => eprintln!("{}: {}", self.code, self.message),
         }
         self.exit.into()
+    }
+}
+
+/// The error of a result that could not be written to `place`, unless nobody wanted it.
+pub(crate) fn written(written: io::Result<()>, place: &str) -> Result<(), CliError> {
+    match written {
+        // A closed pipe (`| head`) is the reader's choice, not an error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(CliError::new(
+            Exit::Failed,
+            "output::write",
+            format!("cannot write the result to {place}: {error}"),
+        )),
+        Ok(()) => Ok(()),
     }
 }
 

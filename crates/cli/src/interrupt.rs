@@ -15,8 +15,6 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::output::Global;
-
 /// Time that soft work has. A person waits no more than a second.
 const GRACE: Duration = Duration::from_millis(700);
 
@@ -70,8 +68,8 @@ impl fmt::Debug for Interrupt {
 
 impl Interrupt {
     /// Takes the signals of this process.
-    pub(crate) fn watch(&self, global: &Global) {
-        self.state().quiet = global.quiet;
+    pub(crate) fn watch(&self, quiet: bool) {
+        self.state().quiet = quiet;
         let watched = Signals::new([SIGINT, SIGTERM]).and_then(|mut signals| {
             let interrupt = self.clone();
             let watch = move || {
@@ -81,8 +79,8 @@ impl Interrupt {
             };
             std::thread::Builder::new().name("signals".into()).spawn(watch)
         });
-        if let Err(error) = watched {
-            global.say(format_args!("SIGINT and SIGTERM end this command without a word: {error}"));
+        if let (Err(error), false) = (watched, quiet) {
+            eprintln!("SIGINT and SIGTERM end this command without a word: {error}");
         }
     }
 

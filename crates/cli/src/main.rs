@@ -60,7 +60,7 @@ impl Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     cli.global.start_logging();
-    cli.global.interrupt.watch(&cli.global);
+    cli.global.interrupt.watch(cli.global.quiet);
     let checked = if cli.command.prints() { cli.global.expect_output() } else { Ok(()) };
     let result = checked.and_then(|()| match cli.command {
         Command::Trace(trace) => trace.run(&cli.global),
@@ -73,6 +73,6 @@ fn main() -> ExitCode {
     });
     match result {
         Ok(code) => code,
-        Err(error) => error.report(&cli.global),
+        Err(error) => error.report(cli.global.colour_on_stderr()),
     }
 }

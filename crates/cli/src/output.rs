@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, Exit, written};
 use crate::interrupt::Interrupt;
 use crate::replace::{Made, Replaced};
 
@@ -126,7 +126,7 @@ impl Global {
         let Some(path) = &self.output else { return Self::print(text) };
         let made = Made::of(text.as_bytes());
         match Replaced::of(path, self.force, |old| Some(old) == made.as_ref()) {
-            Ok(place) => place.write(text, self),
+            Ok(place) => place.write(text, &self.interrupt),
             Err(refused) => {
                 // It may have taken hours: it goes where nothing is lost.
                 Self::print(text)?;
@@ -147,20 +147,6 @@ impl Global {
     pub(crate) fn print(text: &str) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()), "standard output")
-    }
-}
-
-/// The error of a result that could not be written to `place`, unless nobody wanted it.
-pub(crate) fn written(written: io::Result<()>, place: &str) -> Result<(), CliError> {
-    match written {
-        // A closed pipe (`| head`) is the reader's choice, not an error.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(CliError::new(
-            Exit::Failed,
-            "output::write",
-            format!("cannot write the result to {place}: {error}"),
-        )),
-        Ok(()) => Ok(()),
     }
 }
 

@@ -12,8 +12,8 @@ use onefold_device::looks_like;
 use onefold_sim::report::GENERATOR;
 use serde::Deserialize;
 
-use crate::error::{CliError, Exit};
-use crate::output::{Global, written};
+use crate::error::{CliError, Exit, written};
+use crate::interrupt::Interrupt;
 
 /// Bytes that tell what a file holds.
 const HEAD: u64 = 68 << 10;
@@ -114,7 +114,7 @@ impl Replaced {
     }
 
     /// Writes a text there, to a file in one step, so that a reader never sees half of it.
-    pub(crate) fn write(self, text: &str, global: &Global) -> Result<(), CliError> {
+    pub(crate) fn write(self, text: &str, interrupt: &Interrupt) -> Result<(), CliError> {
         let (path, done) = match self {
             Self::Stream(path) => {
                 let opened = File::options().write(true).open(&path);
@@ -123,7 +123,7 @@ impl Replaced {
             }
             Self::File(path) => {
                 let part = part_of(&path);
-                let _unfinished = global.interrupt.unfinished(&part);
+                let _unfinished = interrupt.unfinished(&part);
                 let done = fs::write(&part, text).and_then(|()| fs::rename(&part, &path));
                 (path, done)
             }

@@ -6,12 +6,15 @@
 //! says of checksums ([`DmzSums`]) lies where dm-zoned has nothing. The map
 //! has 8 bytes per chunk: data zone 4 | buffer zone 4, all ones for none. Validity has a bit per block, the lowest first.
 
+mod sums;
+
+pub use sums::{DMZ_BLOCK_SUMS, DMZ_SUM_BLOCKS_MAX, DmzSums};
+
 use onefold_units::ZoneId;
 use onefold_units::convert::{index, low8, low32, u32_from};
 use thiserror::Error;
 
 use crate::bytes::{Reader, Writer};
-use crate::dmz_sums::DmzSums;
 
 /// Bytes of a metadata block.
 pub const DMZ_BLOCK_BYTES: usize = 4096;

@@ -11,7 +11,6 @@ mod cache_sums;
 mod checkpoint;
 mod dmz;
 mod dmz_journal;
-mod dmz_sums;
 mod head;
 mod image;
 mod remap;
@@ -28,14 +27,13 @@ pub use cache_sums::{
 };
 pub use checkpoint::{CheckpointLabel, EpochLimit, Frontier, LABEL_VERSION, SyncMark, SyncedLog};
 pub use dmz::{
-    DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DMZ_BLOCK_ENTRIES, DMZ_JOURNAL_MAP, DMZ_MAGIC, DMZ_VERSION,
-    DmzMapEntry, DmzRoot, DmzRootError,
+    DMZ_BLOCK_BITS, DMZ_BLOCK_BYTES, DMZ_BLOCK_ENTRIES, DMZ_BLOCK_SUMS, DMZ_JOURNAL_MAP, DMZ_MAGIC,
+    DMZ_SUM_BLOCKS_MAX, DMZ_VERSION, DmzMapEntry, DmzRoot, DmzRootError, DmzSums,
 };
 pub use dmz_journal::{
     DMZ_JOURNAL_ENTRY_BYTES, DMZ_JOURNAL_SLOTS_MAX, DmzJournalError, DmzJournalHead,
     DmzJournalSlot, dmz_journal_blocks,
 };
-pub use dmz_sums::{DMZ_BLOCK_SUMS, DMZ_SUM_BLOCKS_MAX, DmzSums};
 pub use head::{HEAD_VERSION, HeadRecord, HeadState, SuperblockKind};
 pub use image::{
     FEATURE_CONVENTIONAL, FEATURE_STRIDES, FEATURE_ZONES, IMAGE_MAGIC, IMAGE_VERSION, ImageError,

@@ -7,6 +7,7 @@ mod candidates;
 mod check;
 mod checkpoint;
 mod config;
+mod config_error;
 mod error;
 mod fingerprints;
 mod frontier;
@@ -27,15 +28,17 @@ mod stats;
 mod superblock;
 mod trim;
 mod trim_log;
+mod unit;
 mod victim;
 mod write;
 
 pub use check::Violation;
 pub use config::{FtlConfig, VictimKind};
+pub use config_error::ConfigError;
 pub use error::FtlError;
 pub use fingerprints::{Fingerprint, FingerprintIndex};
 pub use ftl::Ftl;
-pub use layout::{ConfigError, Layout};
+pub use layout::Layout;
 pub use recovery_cost::RecoveryCost;
 pub use recovery_report::{LogDamage, OnLogDamage, RecoverError, RecoveryReport};
 pub use remap::{

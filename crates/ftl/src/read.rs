@@ -11,7 +11,7 @@ use crate::ftl::Ftl;
 use crate::layout::{LOST, UNMAPPED};
 use crate::map_cache::Access;
 use crate::superblock::State;
-use crate::write::Unit;
+use crate::unit::Unit;
 
 impl<M: Media> Ftl<M> {
     /// Reads one unit into `data` (a whole unit, or empty where no bytes are wanted) and moves

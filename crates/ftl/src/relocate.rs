@@ -11,7 +11,7 @@ use crate::ftl::Ftl;
 use crate::layout::{LOST, NO_OWNER};
 use crate::pool::Collection;
 use crate::remap::Primary;
-use crate::write::Unit;
+use crate::unit::Unit;
 
 impl<M: Media> Ftl<M> {
     /// Moves one valid slot to the collection frontier, with its sequence number. Tells why it cannot be read now, if so;

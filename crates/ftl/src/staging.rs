@@ -13,7 +13,7 @@ use crate::ftl::Ftl;
 use crate::layout::UNMAPPED;
 use crate::lifecycle::tail_record;
 use crate::superblock::State;
-use crate::write::Unit;
+use crate::unit::Unit;
 
 /// Which staged units go to another superblock after a failed program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,17 +12,7 @@ use crate::layout::NO_OWNER;
 use crate::lifecycle::tail_record;
 use crate::staging::Resume;
 use crate::superblock::State;
-
-/// A unit on its way to flash.
-#[derive(Clone, Copy)]
-pub(crate) struct Unit<'a> {
-    pub(crate) lpn: u32,
-    pub(crate) seq: u64,
-    pub(crate) entry: Entry,
-    pub(crate) data: &'a [u8],
-    /// The slot it leaves, where the caller knows it: a lookup is a cache miss.
-    pub(crate) moves_from: Option<Ppn>,
-}
+use crate::unit::Unit;
 
 impl<M: Media> Ftl<M> {
     /// Writes one unit. `data` is the whole unit, or empty where no bytes are carried; `pages` is

@@ -7,8 +7,8 @@ use onefold_units::PAGE_BYTES;
 use crate::blocks::{Blocks, Stop, expect};
 use crate::class::{Class, System};
 use crate::fields::{le32, le64};
+use crate::parsed::Parsed;
 use crate::ring::Extent;
-use crate::survey::Parsed;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"_BHRfS_M");
 /// The FS header and its copies.

@@ -13,6 +13,7 @@ use crate::sniff::Sniffer;
 use crate::survey::{Found, Survey};
 use crate::table::{Span, Table};
 use crate::tail::{HeaderWrite, Live};
+use crate::write::Write;
 
 /// How long after the first write to what was read the device is read again.
 const SETTLE: Nanos = Nanos::new(1_000_000_000);
@@ -20,19 +21,6 @@ const SETTLE: Nanos = Nanos::new(1_000_000_000);
 const QUIET: Nanos = Nanos::new(60_000_000_000);
 /// How often proposals that nothing confirms are looked for.
 const FORGET: Nanos = Nanos::new(10_000_000_000);
-
-/// A write of the host.
-#[derive(Clone, Copy, Debug)]
-pub struct Write<'a> {
-    /// First byte on the device.
-    pub at: u64,
-    /// Length in bytes.
-    pub bytes: u64,
-    /// What is written, if the driver has it at hand.
-    pub data: Option<&'a [u8]>,
-    /// Whether it has to be durable when it completes.
-    pub fua: bool,
-}
 
 /// What the driver is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use crate::class::{Class, System};
 use crate::extents::{self, Geometry};
 use crate::fields::{byte, joined, le16, le32};
 use crate::jbd2;
+use crate::parsed::{Journal, Parsed, Tail};
 use crate::ring::{Extent, Ring};
-use crate::survey::Parsed;
 
 /// Where the FS header lies in the file system, and its length.
 const HEADER: u64 = 1024;
@@ -178,11 +178,11 @@ fn journal(
     at: u64,
     why: &'static str,
 ) -> Result<Parsed, Stop> {
-    let parts = header.divide(owner, whole, at)?;
+    let parts = header.divide(whole, at)?;
     let mut parsed = Parsed::new(owner.0);
-    parsed.add(Class::JournalLog, parts.journal.log.pieces(), why);
+    parsed.add(Class::JournalLog, parts.log.pieces(), why);
     parsed.add(Class::JournalHot, &[parts.header], HEADER_PART);
     parsed.add(Class::JournalHot, parts.fast.pieces(), FAST_PART);
-    parsed.journal = Some(parts.journal);
+    parsed.journal = Some(Journal { owner, log: parts.log, tail: Tail::Jbd2 { header, at } });
     Ok(parsed)
 }

@@ -5,8 +5,8 @@
 use crate::blocks::{Blocks, Stop, expect};
 use crate::class::{Class, System};
 use crate::fields::{le32, le64};
+use crate::parsed::Parsed;
 use crate::ring::Extent;
-use crate::survey::Parsed;
 
 const MAGIC: u32 = 0xF2F5_2010;
 /// The FS header and its copy.

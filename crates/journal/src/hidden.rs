@@ -3,8 +3,8 @@
 use crate::blocks::{Blocks, Stop};
 use crate::class::System;
 use crate::fields::le32;
+use crate::parsed::Parsed;
 use crate::ring::Extent;
-use crate::survey::Parsed;
 
 /// What hides something here, if anything does.
 pub(crate) fn parse(source: &mut Blocks, place: Extent) -> Result<Option<Parsed>, Stop> {

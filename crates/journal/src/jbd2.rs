@@ -3,10 +3,8 @@
 //! Source: include/linux/jbd2.h; "Journal (jbd2)" of the kernel's ext4 documents.
 
 use crate::blocks::{Stop, expect};
-use crate::class::System;
 use crate::fields::be32;
 use crate::ring::{Extent, Ring};
-use crate::survey::{Journal, Tail};
 
 /// First word of every block that jbd2 writes for itself.
 pub(crate) const MAGIC: u32 = 0xC03B_3998;
@@ -91,25 +89,19 @@ impl Header {
     }
 
     /// The parts of a journal that lies in `whole` and whose header is at byte `at` of the device.
-    pub(crate) fn divide(
-        &self,
-        owner: (System, u64),
-        whole: &Ring,
-        at: u64,
-    ) -> Result<Parts, Stop> {
+    pub(crate) fn divide(&self, whole: &Ring, at: u64) -> Result<Parts, Stop> {
         let bytes = self.position(self.blocks);
         expect(whole.bytes() >= bytes, "its journal is longer than the file it lies in")?;
         let log = whole.part(self.position(self.first), self.position(self.end));
         let header = Extent { at, bytes: u64::from(self.block_bytes) };
         let fast = whole.part(self.position(self.end), bytes);
-        let journal = Journal { owner, log, tail: Tail::Jbd2 { header: *self, at } };
-        Ok(Parts { journal, header, fast })
+        Ok(Parts { log, header, fast })
     }
 }
 
 /// Where the parts of a journal lie.
 pub(crate) struct Parts {
-    pub(crate) journal: Journal,
+    pub(crate) log: Ring,
     pub(crate) header: Extent,
     /// The fast-commit area, maybe empty.
     pub(crate) fast: Ring,

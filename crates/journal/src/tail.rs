@@ -4,7 +4,7 @@
 use onefold_units::Nanos;
 
 use crate::jbd2;
-use crate::survey::{Journal, Tail};
+use crate::parsed::{Journal, Tail};
 use crate::xfs;
 
 /// What is known of the tail, in bytes from the beginning of the log.

@@ -7,8 +7,8 @@ use onefold_units::PAGE_BYTES;
 use crate::blocks::{Blocks, Stop, expect};
 use crate::class::{Class, Confidence, System};
 use crate::fields::{be16, be32, be64, byte};
+use crate::parsed::{Journal, Parsed, Tail};
 use crate::ring::{Extent, Ring};
-use crate::survey::{Journal, Parsed, Tail};
 
 const MAGIC: u32 = u32::from_be_bytes(*b"XFSB");
 /// First word of every record of the log.

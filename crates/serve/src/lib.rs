@@ -3,6 +3,7 @@
 //! A front end turns a protocol into calls of [`onefold_device::BlockDevice`]. [`Server`] starts
 //! the chosen ones for one device and stops them in good order.
 
+mod error;
 mod fuse;
 mod limits;
 mod memory;
@@ -11,6 +12,7 @@ pub mod nbd;
 mod notify;
 mod server;
 
+pub use error::ServeError;
 pub use limits::Limits;
 pub use memory::ConnectionMemory;
-pub use server::{Options, ServeError, Server, record, run};
+pub use server::{Options, Server, record, run};

@@ -24,6 +24,7 @@ mod run;
 mod status;
 mod store;
 mod stream;
+mod summary;
 
 pub use error::{Fault, StudyError};
 pub use file::{
@@ -32,9 +33,10 @@ pub use file::{
 };
 pub use latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};
 pub use row::{AreaRow, DeviceRow, Latency, LatencyRow, Program, Row, TenantRow};
-pub use run::{Control, Options, Progress, Summary, run};
+pub use run::{Control, Options, Progress, run};
 pub use status::{Status, WorkloadStatus, rows, status};
 pub use store::Results;
+pub use summary::Summary;
 
 /// Value of the key `schema` in study files and in the results.
 pub const SCHEMA: &str = "onefold.study/1";

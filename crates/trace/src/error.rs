@@ -160,31 +160,3 @@ pub enum DetectError {
         first: String,
     },
 }
-
-/// A format override that says nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum SpecError {
-    /// The format.
-    #[error("trace format is `{found}`, expected one of {}", crate::Format::names())]
-    Format {
-        /// The name given.
-        found: String,
-    },
-    /// A part after the format.
-    #[error(
-        "trace format option is `{found}`, expected time=ns|us|ms|s, addr=bytes|512 or read=0|1"
-    )]
-    Option {
-        /// The text given.
-        found: String,
-    },
-    /// The option means nothing in this format.
-    #[error("{} has no use for `{option}`", .format.name())]
-    Unused {
-        /// The format named.
-        format: Format,
-        /// The option.
-        option: &'static str,
-    },
-}

@@ -35,7 +35,7 @@ pub mod workload;
 mod write;
 
 pub use detect::{HEAD_BYTES, detect};
-pub use error::{BinaryProblem, DetectError, ReadError, SpecError};
+pub use error::{BinaryProblem, DetectError, ReadError};
 pub use fit::{FitError, RegionSet, Regions, TOUCH_REGION_BYTES, wrap};
 pub use formats::blktrace_event;
 pub use info::Info;
@@ -44,5 +44,5 @@ pub use reader::{Reader, Summary, read_all};
 pub use record::{Digest, Flags, Record, TraceOp};
 pub use scan::Scan;
 pub use shape::{MAX_GAP_NS, ShapeOptions, Shaper};
-pub use spec::{AddrUnit, Event, Format, FormatSpec, OnBadLine, ReadOptions, TimeUnit};
+pub use spec::{AddrUnit, Event, Format, FormatSpec, OnBadLine, ReadOptions, SpecError, TimeUnit};
 pub use write::{Losses, WriteFormat, Writer};

@@ -4,7 +4,6 @@ use onefold_units::convert::u64_from;
 
 use crate::cursor::{Cursor, Expected, excerpt, newline, trim_end};
 use crate::devices::Devices;
-use crate::formats::Facts;
 use crate::{Event, FormatSpec, OnBadLine, ReadError, ReadOptions, Record, TraceOp};
 
 /// No format has longer lines; FIU homes lines have about 350 bytes, deduplication lines of large
@@ -13,6 +12,23 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A read or write above this is a parser's mistake, not a request: block layers count in 32 bits.
 pub(crate) const DATA_BYTES_MAX: u64 = 1 << 32;
+
+/// What a reader learns about a trace besides its records.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Times count from 1970, so the first one is an epoch.
+    pub(crate) unix: bool,
+    /// The trace has no times.
+    pub(crate) untimed: bool,
+    /// Completions without an issue.
+    pub(crate) orphans: u64,
+    /// Issues of requeued requests, not counted again.
+    pub(crate) requeued: u64,
+    /// Events the recorder lost, if it says so.
+    pub(crate) dropped: u64,
+    /// Whether lines of one instant may belong to one request.
+    pub(crate) split_requests: bool,
+}
 
 /// What a line was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Formats by name, and the override grammar `F[:time=..][:addr=..][:read=0|1]`.
 
-use crate::SpecError;
+use thiserror::Error;
 
 /// A trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -363,10 +363,37 @@ pub struct ReadOptions {
     pub cache_study: bool,
 }
 
+/// A format override that says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The format.
+    #[error("trace format is `{found}`, expected one of {}", Format::names())]
+    Format {
+        /// The name given.
+        found: String,
+    },
+    /// A part after the format.
+    #[error(
+        "trace format option is `{found}`, expected time=ns|us|ms|s, addr=bytes|512 or read=0|1"
+    )]
+    Option {
+        /// The text given.
+        found: String,
+    },
+    /// The option means nothing in this format.
+    #[error("{} has no use for `{option}`", .format.name())]
+    Unused {
+        /// The format named.
+        format: Format,
+        /// The option.
+        option: &'static str,
+    },
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{AddrUnit, Format, FormatSpec, TimeUnit};
-    use crate::SpecError;
+    use super::{AddrUnit, Format, FormatSpec, SpecError, TimeUnit};
 
     #[test]
     fn overrides_are_parsed_and_judged() {

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location};
 
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, Ready};
+use crate::page::PAGE_ENTRIES_U64;
 use crate::preload::{TOGETHER, UNDER_WAY_MAX};
 use crate::volume::Volume;
 

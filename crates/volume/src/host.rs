@@ -13,8 +13,9 @@ use onefold_units::{Lba, Location};
 use crate::family::{MemberId, Spot};
 use crate::io::Refusal;
 use crate::log::{BLOCK, BatchId, CLEAN_RECORDS_MAX, Stream};
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, Ready};
 use crate::page::Entry;
+use crate::page::PAGE_ENTRIES_U64;
 use crate::plan::ReadPlan;
 use crate::volume::Volume;
 

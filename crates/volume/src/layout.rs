@@ -174,7 +174,7 @@ impl Layout {
     /// Log segments that the map of so many blocks takes at most.
     #[must_use]
     pub(crate) fn map_segments(&self, logical_blocks: u64) -> u32 {
-        let blocks = logical_blocks.div_ceil(crate::map::PAGE_ENTRIES_U64) * LOG_PER_MAP_PAGE;
+        let blocks = logical_blocks.div_ceil(crate::page::PAGE_ENTRIES_U64) * LOG_PER_MAP_PAGE;
         narrow(blocks.div_ceil(u64::from(self.geometry.segment_blocks)))
     }
 

@@ -18,11 +18,7 @@ use onefold_format::volume::DirectoryEntry;
 use onefold_units::Lba;
 use onefold_units::convert::{index, index64, u32_from};
 
-use crate::page::{Entries, Entry, ImageOf, Page, blank_entries};
-
-/// Entries of a map page.
-pub(crate) const PAGE_ENTRIES: usize = 1024;
-pub(crate) const PAGE_ENTRIES_U64: u64 = 1024;
+use crate::page::{Entries, Entry, ImageOf, PAGE_ENTRIES, PAGE_ENTRIES_U64, Page, blank_entries};
 
 const ABSENT: u32 = u32::MAX;
 const LOADING: u32 = u32::MAX - 1;

@@ -2,8 +2,6 @@
 
 use onefold_units::Location;
 
-use crate::map::PAGE_ENTRIES;
-
 /// Where a block lies and the checksum of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -15,6 +13,10 @@ impl Entry {
     pub(crate) const UNMAPPED: Self = Self { at: Location::UNMAPPED, crc: 0 };
     pub(crate) const LOST: Self = Self { at: Location::LOST, crc: 0 };
 }
+
+/// Entries of a map page.
+pub(crate) const PAGE_ENTRIES: usize = 1024;
+pub(crate) const PAGE_ENTRIES_U64: u64 = 1024;
 
 /// The entries of a page.
 pub(crate) type Entries = Box<[Entry; PAGE_ENTRIES]>;

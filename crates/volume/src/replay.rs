@@ -27,10 +27,11 @@ use crate::faults::first_lba;
 use crate::io::IoFailed;
 use crate::layout::Layout;
 use crate::log::BLOCK;
-use crate::map::{Map, PAGE_ENTRIES_U64};
+use crate::map::Map;
 use crate::mount::damaged;
 use crate::packs::is_in;
 use crate::page::Entry;
+use crate::page::PAGE_ENTRIES_U64;
 use walk::walk;
 
 /// Where a log segment may have batches behind the root.

@@ -9,8 +9,8 @@ use crate::family::{MemberId, Spot};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::Stream;
-use crate::map::PAGE_ENTRIES_U64;
 use crate::page::Entry;
+use crate::page::PAGE_ENTRIES_U64;
 use crate::volume::Volume;
 
 /// Most map pages that one call of [`Volume::trim`] looks at.

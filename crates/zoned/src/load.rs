@@ -13,7 +13,7 @@ use crate::error::{JournalFault, Lost, MountError};
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::meta::Metadata;
-use crate::mount::Recovery;
+use crate::recovery::Recovery;
 use crate::zones::{Condition, Role, Zones};
 
 /// Gives every zone its role: mapped ones in the order of chunks, then free ones in the order of zones, reserved ones first.

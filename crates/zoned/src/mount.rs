@@ -7,56 +7,18 @@ use onefold_units::{Nanos, ZoneId};
 use crate::backing::{Backing, ZoneReport};
 use crate::block_map::BlockMap;
 use crate::config::Options;
-use crate::error::{Lost, MountError};
+use crate::error::MountError;
 use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::load::{contradictions, give_up_twice, load};
 use crate::meta::{Identity, Metadata, Stored};
+use crate::opening_io::{flush, read, write};
+use crate::recovery::Recovery;
+use crate::roots::find_roots;
 use crate::sums::{Block, Sums};
 use crate::volume::{Opened, Volume};
 use crate::whole::{choose, make_equal};
 use crate::zones::Condition;
-
-/// What opening a volume had to put right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Blocks of the metadata set that was not taken which differed from the other one.
-    pub repaired_blocks: u64,
-    /// Zones that no chunk has and that were not empty: they were reset.
-    pub reset_zones: u64,
-    /// Blocks that are valid but lie behind the write pointer of their zone: a device lost what it had flushed.
-    pub lost_blocks: u64,
-    /// The first zone with such blocks.
-    pub first_lost: Option<Lost>,
-    /// Blocks of the metadata that were damaged, and that the other set had.
-    pub damaged_blocks: u64,
-    /// Blocks of the metadata that were damaged in both sets, and were given up.
-    pub lost_metadata: u64,
-    /// Chunks whose metadata contradicts itself: their blocks are errors.
-    pub damaged_chunks: u64,
-}
-
-pub(crate) fn read<B: Backing>(
-    backing: &mut B,
-    device: usize,
-    at: u64,
-    bytes: &mut [u8],
-) -> Result<(), MountError> {
-    backing.read(device, at, bytes).map_err(|_| MountError::Device { device, at })
-}
-
-pub(crate) fn write<B: Backing>(
-    backing: &mut B,
-    device: usize,
-    at: u64,
-    bytes: &[u8],
-) -> Result<(), MountError> {
-    backing.write(device, at, bytes).map_err(|_| MountError::Device { device, at })
-}
-
-pub(crate) fn flush<B: Backing>(backing: &mut B, device: usize) -> Result<(), MountError> {
-    backing.flush(device).map_err(|_| MountError::Device { device, at: 0 })
-}
 
 /// What the devices say of every zone; conventional ones are good.
 pub(crate) fn report<B: Backing>(
@@ -145,80 +107,6 @@ pub fn mount<B: Backing>(
     Ok((Volume::new(opened, options, now), recovery))
 }
 
-/// The root records that are valid, by set, and what is wrong with the other ones.
-pub(crate) struct Roots([Result<(Layout, DmzRoot), MountError>; 2]);
-
-impl Roots {
-    /// The one that counts; the first set if both have the same generation, as the second is written first.
-    pub(crate) fn newest(&self) -> (u32, Layout, DmzRoot) {
-        let generation = |set: usize| self.0[set].as_ref().ok().map(|(_, root)| root.generation);
-        let set = usize::from(generation(1) > generation(0));
-        let (layout, root) = self.0[set].clone().expect("one of them is valid");
-        (u32_from(set), layout, root)
-    }
-
-    /// The root record of a set, if it is valid.
-    pub(crate) fn of(&self, set: u32) -> Option<(Layout, DmzRoot)> {
-        self.0[index(set)].as_ref().ok().cloned()
-    }
-
-    pub(crate) fn is_current(&self, set: u32, generation: u64) -> bool {
-        self.0[index(set)].as_ref().is_ok_and(|(_, root)| root.generation == generation)
-    }
-
-    pub(crate) fn fault(&self, set: u32) -> Option<MountError> {
-        self.0[index(set)].as_ref().err().copied()
-    }
-}
-
-pub(crate) fn find_roots<B: Backing>(
-    backing: &mut B,
-    geometry: &Geometry,
-) -> Result<Roots, MountError> {
-    let first = read_root(backing, geometry, 0)?;
-    match first {
-        Ok((layout, root)) => {
-            let at = layout.set_block(geometry, 1);
-            let second = read_root(backing, geometry, at)?.and_then(|(other, found)| {
-                let same = other == layout && found.uuid == root.uuid;
-                if same { Ok((other, found)) } else { Err(MountError::OtherVolume { device: 0 }) }
-            });
-            Ok(Roots([Ok((layout, root)), second]))
-        }
-        Err(error) => {
-            // The second set begins with one of the next conventional zones; how long a set is only a root record tells.
-            for zone in 1..geometry.front() {
-                let at = u64::from(zone) * u64::from(geometry.zone_blocks());
-                let found = read_root(backing, geometry, at)?;
-                if let Ok(found) = found
-                    && found.0.set_block(geometry, 1) == at
-                {
-                    return Ok(Roots([Err(error), Ok(found)]));
-                }
-            }
-            Err(error)
-        }
-    }
-}
-
-/// The root record at a block of the first device, if it belongs there.
-fn read_root<B: Backing>(
-    backing: &mut B,
-    geometry: &Geometry,
-    at: u64,
-) -> Result<Result<(Layout, DmzRoot), MountError>, MountError> {
-    let mut block = [0; DMZ_BLOCK_BYTES];
-    read(backing, 0, at, &mut block)?;
-    let judge = || {
-        let root = DmzRoot::decode(&block).map_err(MountError::NoRoot)?;
-        if root.block != at {
-            return Err(MountError::Misplaced { at, found: root.block });
-        }
-        Ok((Layout::of_root(geometry, &root)?, root))
-    };
-    Ok(judge())
-}
-
 /// A device after the first whose copy of the root record is damaged, and what is wrong with it.
 pub(crate) type DamagedCopy = (usize, DmzRootError);
 
@@ -269,17 +157,6 @@ fn write_copy<B: Backing>(
     }
     write(backing, device, 0, &identity.copy(geometry, layout, device).encode()[..])?;
     flush(backing, device)
-}
-
-pub(crate) fn read_set<B: Backing>(
-    backing: &mut B,
-    at: u64,
-    blocks: u32,
-) -> Result<Vec<u8>, MountError> {
-    let mut bytes = vec![0; index(blocks) * DMZ_BLOCK_BYTES];
-    read(backing, 0, at, &mut bytes)?;
-    bytes[..DMZ_BLOCK_BYTES].fill(0);
-    Ok(bytes)
 }
 
 /// Empties the sequential zones that no chunk has: targets of copies that a power cut ended, and resets that it undid.

@@ -14,7 +14,8 @@ use crate::error::MountError;
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::meta::{Identity, Stored};
-use crate::mount::{Roots, flush, read, read_set, write};
+use crate::opening_io::{flush, read, read_set, write};
+use crate::roots::Roots;
 use crate::sums::{Block, Sums};
 
 /// The metadata that counts.

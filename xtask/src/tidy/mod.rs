@@ -2,11 +2,13 @@
 //! feed it a bad tree of three lines.
 
 mod arrows;
+mod circles;
 mod fences;
 mod glossary;
 mod hygiene;
 mod lengths;
 mod links;
+mod modules;
 mod scan;
 mod tree;
 
@@ -65,8 +67,9 @@ type Check = fn(&Tree) -> Vec<Problem>;
 /// Checks the tree at `root`.
 pub(crate) fn run(root: &Path) -> io::Result<Report> {
     let tree = Tree::load(root)?;
-    let checks: [(&str, Check); 11] = [
+    let checks: [(&str, Check); 12] = [
         ("arrows", arrows::check),
+        ("circles", circles::check),
         ("crate-root attributes", fences::check_attributes),
         ("fences", fences::check_clippy),
         ("glossary", glossary::check),

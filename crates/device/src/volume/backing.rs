@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use onefold_format::REMAP_RANGES_MAX;
 use onefold_units::convert::{index, index64, narrow, u32_from};
 use onefold_units::{PAGE_BYTES, ZoneId};
-use onefold_volume::{Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport};
+use onefold_volume::{Buffer, IoFailed, Piece, ReadPlan, Relocation, ZoneReport, ZoneStatus};
 
 use super::access::DirectFile;
 use super::error::VolumeError;
-use super::patience::PATIENCE;
 use super::{kernel, unit, zones};
 use crate::block::{BlockDevice, Due, to_layer_above};
 use crate::mailbox::{Client, MailboxError, RemapFlags, VectorRange};
@@ -26,6 +25,9 @@ fn wait(due: Due) {
         std::thread::sleep(left);
     }
 }
+
+/// All pauses of an opening or a check: on a backing that is down none takes longer for each request.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A file, a block device with or without zones, or an emulated SSD in the same process, of blocks or of zones.
 #[derive(Clone)]
@@ -290,6 +292,15 @@ impl VolumeBacking {
             Kind::File(file) => file.zones(),
             Kind::Ssd(_) => Ok(None),
             Kind::Zoned(device) => zones::report(device).map(Some),
+        }
+    }
+
+    /// The same of one zone.
+    pub(super) fn zone(&self, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
+        match &self.kind {
+            Kind::File(file) => file.zone(zone),
+            Kind::Ssd(_) => Err(IoFailed::Error),
+            Kind::Zoned(device) => zones::status(device, zone),
         }
     }
 

@@ -7,7 +7,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneStatus};
 
-use super::{Shared, zones};
+use super::Shared;
 use crate::driver::{Fuse, Next};
 
 /// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
@@ -102,6 +102,6 @@ fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
         IoKind::Remap => backing.remap(&job.list),
         IoKind::Reset => backing.reset(job.io.zone()),
         IoKind::Finish => backing.finish(job.io.zone()),
-        IoKind::Report => zones::status(backing, job.io.zone()).map(|zone| job.told = Some(zone)),
+        IoKind::Report => backing.zone(job.io.zone()).map(|zone| job.told = Some(zone)),
     }
 }

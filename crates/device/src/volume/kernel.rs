@@ -14,6 +14,7 @@
 )]
 
 mod bulk;
+mod discard;
 mod zones;
 
 use std::io;
@@ -34,6 +35,7 @@ use super::refusals::Refusals;
 use super::scatter::Scatter;
 
 pub(super) use bulk::read_all;
+pub(super) use discard::discard;
 pub(super) use zones::{
     BlkZone, BlkZoneReport, REPORT_ZONES, finish_zones, report_zones, reset_zones,
 };
@@ -372,19 +374,6 @@ impl<K> Drop for Ring<K> {
             std::mem::forget(buffer);
             read.answer(Err(IoFailed::Error));
         }
-    }
-}
-
-/// Tells a block device that a range holds nothing any more (`BLKDISCARD` of ioctl(2)). A device that cannot use that
-/// keeps the blocks.
-pub(super) fn discard(device: &DirectFile, offset: u64, len: u64) -> io::Result<()> {
-    const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
-    // SAFETY: the kernel reads two 64-bit numbers for this code, offset and length in bytes.
-    let request = unsafe { rustix::ioctl::Setter::<BLKDISCARD, [u64; 2]>::new([offset, len]) };
-    // SAFETY: the request is as the code wants it; on anything but a block device it is an error.
-    match unsafe { rustix::ioctl::ioctl(device, request) } {
-        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 

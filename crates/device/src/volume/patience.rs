@@ -16,9 +16,6 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(64),
 ];
 
-/// All pauses of an opening or a check: on a backing that is down none takes longer for each request.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-
 impl VolumeBacking {
     /// Does again what failed and comes to the same when it is done twice.
     fn patiently<T>(

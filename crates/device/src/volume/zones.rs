@@ -4,7 +4,6 @@ use onefold_units::ZoneId;
 use onefold_units::convert::narrow;
 use onefold_volume::{IoFailed, ZoneReport, ZoneStatus};
 
-use super::backing::VolumeBacking;
 use crate::zoned::{Select, ZoneAction, ZoneInfo, ZonedDevice, ZonedError};
 
 /// Blocks of all zones, those that cannot be written included.
@@ -26,12 +25,8 @@ pub(super) fn report(device: &ZonedDevice) -> Result<ZoneReport, IoFailed> {
     })
 }
 
-/// What a volume has to know of one zone of its backing.
-pub(super) fn status(backing: &VolumeBacking, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
-    if let Some(file) = backing.as_file() {
-        return file.zone(zone);
-    }
-    let device = backing.as_zoned().ok_or(IoFailed::Error)?;
+/// What a volume has to know of one zone.
+pub(super) fn status(device: &ZonedDevice, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
     let info = device.zone(zone).map_err(|error| failed("zone report", &error))?;
     Ok(status_of(&info))
 }

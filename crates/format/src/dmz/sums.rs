@@ -7,8 +7,8 @@
 
 use onefold_units::convert::{index, u32_from, u64_from};
 
+use super::DMZ_BLOCK_BYTES;
 use crate::bytes::{Reader, Writer};
-use crate::dmz::DMZ_BLOCK_BYTES;
 
 /// First bytes, little-endian: "DBZC".
 const MAGIC: u32 = 0x435A_4244;

@@ -14,10 +14,10 @@ use super::batch_records::{
     BatchRecords, CleanRecord, DataRecord, FIXED_BYTES, RecordList, Records, TrimRecord, Version,
     read_all, records_room, trims_max, write_all,
 };
-use super::block::{
-    BLOCK_BYTES, BlockError, BlockHead, BlockKind, HEAD_BYTES, MAGIC, behind_head, open, seal,
-};
+use super::block::{BlockHead, HEAD_BYTES, MAGIC, behind_head, open, seal};
+use super::error::BlockError;
 use super::fields::Fields;
+use super::kind::{BLOCK_BYTES, BlockKind};
 use super::pack::{Packing, Place, Slot};
 use crate::bytes::Writer;
 

@@ -9,9 +9,9 @@ use onefold_units::convert::{low8, low32, low64};
 use onefold_units::{Lba, Location};
 
 use super::BlockError;
-use super::block::BLOCK_BYTES;
 use super::coded::coded;
 use super::fields::{LBA_LIMIT, pack, pack_version, unpack_version};
+use super::kind::BLOCK_BYTES;
 
 /// Bytes of the fixed part of a batch header.
 pub(super) const FIXED_BYTES: usize = 96;

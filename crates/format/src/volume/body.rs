@@ -4,11 +4,10 @@
 //!
 //! It has no checksum of its own: the root has it, and each block that holds a piece has one.
 
-use onefold_units::convert::u32_from;
 use onefold_units::{LogSegmentId, Seq};
 
 use super::BlockError;
-use super::fields::{Fields, LBA_LIMIT};
+use super::fields::{Fields, LBA_LIMIT, put_count};
 use super::member::Member;
 use super::run_entry::RunEntry;
 use super::segment::{OpenSegment, SegmentEntry};
@@ -116,10 +115,6 @@ fn put_list<T>(bytes: &mut Vec<u8>, items: &[T], put: impl Fn(&T, &mut Vec<u8>))
     for item in items {
         put(item, bytes);
     }
-}
-
-pub(super) fn put_count(bytes: &mut Vec<u8>, count: usize) {
-    bytes.extend(u32_from(count).to_le_bytes());
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 use onefold_units::Seq;
 use onefold_units::convert::u64_from;
 
-use super::block::{
-    BLOCK_BYTES, BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal,
-};
+use super::block::{BlockHead, HEAD_BYTES, behind_head, open, seal};
+use super::error::BlockError;
+use super::kind::{BLOCK_BYTES, BlockKind};
 use crate::bytes::Writer;
 
 /// Bytes of the body in a block at most.

@@ -3,9 +3,9 @@
 //! image 8 | number of free regions 4 | extents of 8 B, in order of use.
 
 use super::BlockError;
-use super::body::put_count;
 use super::extent::Extent;
 use super::fields::Fields;
+use super::fields::put_count;
 
 /// Where the table of a partition lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,10 @@
 
 use onefold_units::{Location, Seq};
 
-use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
+use super::block::{BlockHead, HEAD_BYTES, behind_head, open, seal};
+use super::error::BlockError;
 use super::fields::Fields;
+use super::kind::BlockKind;
 use crate::bytes::Writer;
 
 /// Entries of a directory block.

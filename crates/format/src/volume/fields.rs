@@ -1,6 +1,6 @@
 //! Fields of volume records. A place on the logical device takes 8 B: LBA 5 | birth 3.
 
-use onefold_units::convert::{index, low32, u64_from};
+use onefold_units::convert::{index, low32, u32_from, u64_from};
 use onefold_units::{Lba, Location, Seq};
 
 use super::BlockError;
@@ -28,6 +28,11 @@ pub(super) fn pack(low: u64, high: u32) -> u64 {
 
 pub(super) const fn unpack_version(packed: u64) -> (Lba, u32) {
     (Lba::new(packed & (LBA_LIMIT - 1)), low32(packed >> LBA_BITS))
+}
+
+/// A count in front of what it counts.
+pub(super) fn put_count(bytes: &mut Vec<u8>, count: usize) {
+    bytes.extend(u32_from(count).to_le_bytes());
 }
 
 /// Reads fields one after the other and says so where the bytes end too early.

@@ -2,10 +2,12 @@
 //! | unit blocks 4 | log segment blocks 4 | mode 1 | devices 1 | over-provisioning 2 | 0 4 | four
 //! devices of 40 B: uuid 16, role 1, 0 7, blocks 8, zone blocks 8 | 0 ...
 
-use super::block::{BLOCK_BYTES, BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head};
+use super::block::{BlockHead, HEAD_BYTES, behind_head};
 use super::block::{open, seal};
 use super::coded::coded;
+use super::error::BlockError;
 use super::fields::{Fields, LBA_LIMIT};
+use super::kind::{BLOCK_BYTES, BlockKind};
 use super::name::VolumeName;
 use crate::bytes::Writer;
 use onefold_units::convert::u64_from;

@@ -4,8 +4,7 @@
 use onefold_units::{Location, Seq};
 
 use super::BlockError;
-use super::body::put_count;
-use super::fields::{BIRTH_LIMIT, Fields, LBA_LIMIT};
+use super::fields::{BIRTH_LIMIT, Fields, LBA_LIMIT, put_count};
 use super::name::VolumeName;
 
 /// [`Member::flags`]: nothing writes to it.

@@ -25,8 +25,10 @@ mod body_block;
 mod catalog;
 mod coded;
 mod directory;
+mod error;
 mod extent;
 mod fields;
+mod kind;
 mod label;
 mod member;
 mod name;
@@ -48,13 +50,15 @@ pub use batch_records::{
     BatchRecords, CleanRecord, DataRecord, MetaKind, MetaRecord, RecordList, Records, TrimRecord,
     Version, moved_max, records_room, trims_max,
 };
-pub use block::{BLOCK_BYTES, BLOCK_VERSION, BlockError, BlockHead, BlockKind};
+pub use block::BlockHead;
 pub use body::{BODY_COUNTERS_MAX, Body, MEMBERS_MAX};
 pub use body_block::{BODY_PAYLOAD_BYTES, BodyBlock};
 pub use catalog::{Catalog, TablePlace};
 pub use directory::{DIRECTORY_ENTRIES, DirectoryBlock, DirectoryEntry};
+pub use error::BlockError;
 pub use extent::Extent;
 pub use fields::{BIRTH_LIMIT, LBA_LIMIT};
+pub use kind::{BLOCK_BYTES, BLOCK_VERSION, BlockKind};
 pub use label::{
     COMPAT_KNOWN, DeviceRole, INCOMPAT_KNOWN, INCOMPAT_PACKED, INCOMPAT_ZSTD, RO_COMPAT_KNOWN,
     VOLUME_DEVICES_MAX, VolumeDevice, VolumeLabel, VolumeMode,

@@ -11,8 +11,8 @@
 use onefold_units::Location;
 use onefold_units::convert::{index, low8, low16, u32_from, u64_from};
 
-use super::block::BLOCK_BYTES;
 use super::coded::coded;
+use super::kind::BLOCK_BYTES;
 use super::label::{INCOMPAT_PACKED, INCOMPAT_ZSTD};
 
 /// Blocks of a backing with packs at most: 2 TiB.

@@ -5,11 +5,13 @@
 use onefold_units::Seq;
 use onefold_units::convert::u64_from;
 
-use super::block::{BLOCK_BYTES, BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head};
+use super::block::{BlockHead, HEAD_BYTES, behind_head};
 use super::block::{open, seal};
 use super::body_block::BODY_PAYLOAD_BYTES;
+use super::error::BlockError;
 use super::extent::Extent;
 use super::fields::Fields;
+use super::kind::{BLOCK_BYTES, BlockKind};
 use crate::bytes::Writer;
 
 /// Extents of a body at most.

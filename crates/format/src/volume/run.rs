@@ -9,8 +9,10 @@
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location, Seq};
 
-use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
+use super::block::{BlockHead, HEAD_BYTES, behind_head, open, seal};
+use super::error::BlockError;
 use super::fields::{BIRTH_LIMIT, Fields, pack_version};
+use super::kind::BlockKind;
 use super::page::PAGE_ENTRIES;
 use crate::bytes::Writer;
 

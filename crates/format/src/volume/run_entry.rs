@@ -2,9 +2,8 @@
 //! | number of extents 4 | extents of 8 B.
 
 use super::BlockError;
-use super::body::put_count;
 use super::extent::Extent;
-use super::fields::Fields;
+use super::fields::{Fields, put_count};
 
 /// A delta run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,10 @@
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Seq};
 
-use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
+use super::block::{BlockHead, HEAD_BYTES, behind_head, open, seal};
+use super::error::BlockError;
 use super::fields::LBA_LIMIT;
+use super::kind::BlockKind;
 use crate::bytes::Writer;
 
 /// Entries of a block of an index at most.

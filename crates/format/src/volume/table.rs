@@ -7,8 +7,10 @@
 use onefold_units::Location;
 use onefold_units::convert::u64_from;
 
-use super::block::{BlockError, BlockHead, BlockKind, HEAD_BYTES, behind_head, open, seal};
+use super::block::{BlockHead, HEAD_BYTES, behind_head, open, seal};
+use super::error::BlockError;
 use super::fields::Fields;
+use super::kind::BlockKind;
 use crate::bytes::Writer;
 
 /// Entries of a block at most.

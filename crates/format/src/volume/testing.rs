@@ -6,7 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use proptest::sample::Index;
 
-use super::block::{BLOCK_BYTES, BlockError, BlockHead, BlockKind, HEAD_BYTES, seal};
+use super::block::{BlockHead, HEAD_BYTES, seal};
+use super::error::BlockError;
+use super::kind::{BLOCK_BYTES, BlockKind};
 
 pub(super) const UUID: [u8; 16] = *b"a volume's UUID!";
 pub(super) const ADDRESS: u64 = 0x0504_0302_0100;

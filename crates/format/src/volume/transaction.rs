@@ -9,8 +9,9 @@
 use onefold_units::convert::u64_from;
 use onefold_units::{Location, Seq};
 
-use super::block::{BLOCK_BYTES, BLOCK_VERSION, BlockError};
+use super::error::BlockError;
 use super::fields::Fields;
+use super::kind::{BLOCK_BYTES, BLOCK_VERSION};
 use crate::bytes::Writer;
 
 /// Pairs of a transaction at most.

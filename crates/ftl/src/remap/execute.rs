@@ -11,7 +11,7 @@ use crate::FtlError;
 use crate::frontier::Entry;
 use crate::ftl::Ftl;
 use crate::superblock::State;
-use crate::write::Unit;
+use crate::unit::Unit;
 
 impl<M: Media> Ftl<M> {
     /// Carries out what was decided, and reserved for.

@@ -22,6 +22,7 @@ mod config;
 mod damage;
 mod dedup;
 mod execute;
+mod found;
 mod global;
 mod groups;
 mod live;
@@ -49,8 +50,8 @@ pub use maintain::Maintenance;
 pub use request::{RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, RemapRange};
 
 pub(crate) use collect::Primary;
+pub(crate) use found::FoundLog;
 pub(crate) use plan::Piece;
-pub(crate) use recover::FoundLog;
 pub(crate) use ring::Ring;
 
 use bits::RemappedUnits;

@@ -3,8 +3,8 @@
 //! flush.
 
 use crate::class::{Class, Confidence};
-use crate::detector::Write;
 use crate::ring::Extent;
+use crate::write::Write;
 
 use super::{Proposal, Seen};
 

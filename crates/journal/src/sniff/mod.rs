@@ -8,8 +8,8 @@ mod trail;
 use onefold_units::{Nanos, PAGE_BYTES};
 
 use crate::class::{Class, Confidence, Origin, Range, System};
-use crate::detector::Write;
 use crate::ring::Extent;
+use crate::write::Write;
 use circular::Circles;
 use trail::Trails;
 

@@ -3,6 +3,7 @@
 
 mod http;
 mod json;
+mod page;
 mod text;
 mod volume;
 

@@ -9,12 +9,13 @@ use onefold_units::convert::float;
 use onefold_units::{Op, PAGE_BYTES};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode as encode_text;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Snapshot;
+use super::page::Page;
 use crate::memory::ConnectionMemory;
 
 /// The format that [`encode`] writes.
@@ -58,45 +59,6 @@ impl Collector for Once {
             .encode_descriptor("onefold_build", "The program", None, MetricType::Info)?
             .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
     }
-}
-
-pub(super) struct Page<'a>(DescriptorEncoder<'a>);
-
-impl Page<'_> {
-    pub(super) fn count(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let name = format!("onefold_{name}");
-        count(&mut self.0.encode_descriptor(&name, help, None, MetricType::Counter)?, value)
-    }
-
-    pub(super) fn gauge(
-        &mut self,
-        name: &str,
-        help: &str,
-        unit: Option<&Unit>,
-        value: f64,
-    ) -> fmt::Result {
-        let name = format!("onefold_{name}");
-        self.0.encode_descriptor(&name, help, unit, MetricType::Gauge)?.encode_gauge(&value)
-    }
-
-    /// Several counters of one name.
-    pub(super) fn counts<'l, const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = ([(&'static str, &'l str); N], u64)>,
-    ) -> fmt::Result {
-        let name = format!("onefold_{name}");
-        let mut family = self.0.encode_descriptor(&name, help, None, MetricType::Counter)?;
-        for (labels, value) in values {
-            count(&mut family.encode_family(&labels)?, value)?;
-        }
-        Ok(())
-    }
-}
-
-fn count(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
-    encoder.encode_counter(&value, None::<&Exemplar<NoLabelSet, f64>>)
 }
 
 /// Every pair of front end and operation with its labels.

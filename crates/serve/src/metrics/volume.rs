@@ -7,7 +7,7 @@ use onefold_units::convert::float;
 use prometheus_client::registry::Unit;
 use serde_json::{Map, Value, json};
 
-use super::text::Page;
+use super::page::Page;
 
 /// Its part of `/metrics`.
 pub(super) fn page(page: &mut Page<'_>, volume: &VolumeSnapshot) -> fmt::Result {

@@ -3,11 +3,19 @@
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, TimingSpec};
 use onefold_units::convert::narrow;
 
-use super::ZoneLimits;
 use crate::{BuildError, SsdConfig};
 
 /// Bytes of a block.
 pub(crate) const BLOCK: u32 = 4096;
+
+/// How many zones may be open and active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneLimits {
+    /// Open zones at most; `None`: any number.
+    pub max_open: Option<u32>,
+    /// Active zones at most; `None`: any number.
+    pub max_active: Option<u32>,
+}
 
 /// A zoned namespace as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]

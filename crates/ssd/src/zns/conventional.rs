@@ -9,7 +9,7 @@
 
 use onefold_format::ZoneCondition;
 use onefold_ftl::FtlError;
-use onefold_nand::{Media, MediaError, NullMedia};
+use onefold_nand::{Media, MediaError};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Nanos, Op, ZoneId};
 
@@ -18,27 +18,6 @@ use super::{ZnsError, ZoneState};
 use crate::{Command, Completion, Payload, Ssd, SsdError};
 
 const BLOCK: u64 = 4096;
-
-/// The media of a namespace.
-#[derive(Clone, Debug)]
-pub struct ZnsMedia<M> {
-    /// That of the sequential zones.
-    pub sequential: M,
-    /// That of the conventional zones, if there are any.
-    pub conventional: Option<M>,
-}
-
-impl ZnsMedia<NullMedia> {
-    /// No bytes of any zone are kept.
-    pub const NULL: Self = Self { sequential: NullMedia, conventional: Some(NullMedia) };
-}
-
-impl<M> From<M> for ZnsMedia<M> {
-    /// Without conventional zones.
-    fn from(sequential: M) -> Self {
-        Self { sequential, conventional: None }
-    }
-}
 
 impl<M: Media> Zns<M> {
     /// The device behind the conventional zones.

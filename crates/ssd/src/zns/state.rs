@@ -17,16 +17,7 @@ use onefold_units::ZoneId;
 pub use onefold_units::ZoneState;
 use onefold_units::convert::{index, u32_from};
 
-use super::{ZnsConfig, ZnsError, ZoneAction};
-
-/// How many zones may be open and active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneLimits {
-    /// Open zones at most; `None`: any number.
-    pub max_open: Option<u32>,
-    /// Active zones at most; `None`: any number.
-    pub max_active: Option<u32>,
-}
+use super::{ZnsConfig, ZnsError, ZoneAction, ZoneLimits};
 
 #[derive(Clone, Copy, Debug)]
 struct Zone {

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::file::Study;
-use crate::run::Summary;
+use crate::summary::Summary;
 use crate::{Program, Row, SCHEMA, StudyError};
 
 /// Writes `results.json` and `results.parquet` into the folder, each in one step.

@@ -6,7 +6,7 @@ use onefold_buffer::Charge;
 use onefold_config::{Config, Load, Sources, size_text};
 use onefold_trace::workload::Workload as Generated;
 
-use super::parse::sizes_of_study;
+use super::lists::sizes_of_study;
 use super::reader::{Field, Keys, Reader, Table};
 use super::{PolicyChoice, Study, Subject, Workload, show};
 use crate::latency::{LatencyChoice, LatencyModel};

@@ -2,7 +2,7 @@
 
 use onefold_units::convert::narrow;
 
-use super::parse::items;
+use super::lists::items;
 use super::reader::{Field, Keys, Table};
 use crate::StudyError;
 use crate::latency::{LatencyChoice, LatencyModel, ModelKind, Placement, WB_SLOTS_MOST};

@@ -5,6 +5,7 @@ mod devices;
 mod figure;
 mod headline;
 mod latency;
+mod lists;
 mod parse;
 mod reader;
 mod show;

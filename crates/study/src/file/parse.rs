@@ -1,6 +1,5 @@
 //! From TOML to a checked [`Study`].
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use onefold_tracefile::Options;
 use onefold_units::convert::{float, floor_u64, narrow};
 use toml::de::{DeTable, DeValue};
 
+use super::lists::{DEVICE_MOST, items, sizes_of_study};
 use super::reader::{Field, Keys, Reader, Table};
 use super::{Bound, Input, PolicyChoice, Source, Study, Subject, WarmUp, Workload};
 use super::{devices, latency, show};
@@ -50,10 +50,6 @@ const SOURCE: Keys = Keys {
     ],
 };
 
-/// Largest address space: 2^32 entries of 64 KiB.
-pub(super) const DEVICE_MOST: u64 = 1 << 48;
-/// Most items of any list: a slip of the keyboard should not start a year of work.
-const ITEMS_MOST: usize = 256;
 /// Most tenants of a workload.
 const SOURCES_MOST: usize = 16;
 /// Longest look-up, in nanoseconds: keeps the latency of a request of 2^32 entries in 64 bits.
@@ -132,29 +128,6 @@ impl Study {
 fn is_of_devices(study: &DeTable<'_>) -> bool {
     let kind = study.get("kind").map(toml::Spanned::get_ref);
     matches!(kind, Some(DeValue::String(kind)) if kind == "devices")
-}
-
-/// The items of a list that is neither empty nor endless.
-pub(super) fn items<'a>(field: &Field<'a>) -> Result<Vec<Field<'a>>, StudyError> {
-    let items = field.items()?;
-    if items.is_empty() {
-        return Err(field.refuse("expected at least one item, or the grid is empty"));
-    }
-    if items.len() > ITEMS_MOST {
-        return Err(field.refuse(format_args!("expected at most {ITEMS_MOST} items")));
-    }
-    Ok(items)
-}
-
-/// Sizes of a study, ascending.
-pub(super) fn sizes_of_study(field: &Field<'_>) -> Result<Vec<u64>, StudyError> {
-    let mut sizes = BTreeSet::new();
-    for item in items(field)? {
-        if !sizes.insert(item.size(1, DEVICE_MOST)?) {
-            return Err(item.refuse("expected every size once"));
-        }
-    }
-    Ok(sizes.into_iter().collect())
 }
 
 fn policies(field: &Field<'_>) -> Result<Vec<PolicyChoice>, StudyError> {

@@ -1,6 +1,6 @@
 //! What a report shows: figures, headlines and checks.
 
-use super::parse::{DEVICE_MOST, items};
+use super::lists::{DEVICE_MOST, items};
 use super::reader::{Field, Keys, Table};
 use super::{Check, Claim, Figure, FigureKind, Headline, Metric, Study, Verdict};
 use crate::StudyError;

@@ -1,8 +1,9 @@
 //! From rows to the numbers of one figure.
 
+use onefold_sim::result::significant;
 use serde::Serialize;
 
-use super::value::{mean, rows_of};
+use super::value::{mean, rows_of, shown};
 use super::with_latency;
 use crate::Row;
 use crate::file::{Figure, Metric, Study};
@@ -125,5 +126,13 @@ fn point(rows: &[&Row], wanted: Metric, baseline: Result<f64, ()>) -> Point {
     match (mean(rows, wanted), baseline) {
         (Some(value), Ok(baseline)) => Point::Value(value / baseline),
         _ => Point::Nothing,
+    }
+}
+
+/// A number of the figure as text.
+pub(super) fn number(data: &Data, value: f64) -> String {
+    match data.figure.baseline {
+        Some(_) => significant(value, 3),
+        None => shown(data.figure.metric, value),
     }
 }

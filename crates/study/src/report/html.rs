@@ -7,8 +7,9 @@ use onefold_sim::report::plot::{
 use onefold_sim::report::{Markup, html as page};
 use onefold_sim::result::significant;
 
+use super::data::number;
 use super::text::failures;
-use super::value::shown;
+use super::zones::{HALF, hatch};
 use super::{CheckData, Data, Group, Point, Report, beside, zones};
 use crate::file::FigureKind;
 use crate::{Row, Study};
@@ -18,7 +19,6 @@ use crate::{Row, Study};
 const FLAT: f64 = 0.25;
 /// Size of a plot over the whole page, and of one of two side by side, in pixels.
 const FULL: (f64, f64) = (1040.0, 320.0);
-pub(super) const HALF: (f64, f64) = (510.0, 300.0);
 
 /// One page: figures as plots with tooltips, the checks and the numbers below each, averages, and all
 /// checks with their numbers.
@@ -112,11 +112,6 @@ fn figure(page: &mut Markup, (study, rows): (&Study, &[Row]), data: &Data, check
             page.element("p", &[("class", &"note")], &reason);
         }
     });
-}
-
-/// The hatch of a policy, the same in all figures.
-pub(super) fn hatch(study: &Study, label: &str) -> usize {
-    study.policies.iter().position(|policy| policy.label == label).unwrap_or_default()
 }
 
 /// The line of a bound, the same in all figures.
@@ -225,14 +220,6 @@ fn axis(data: &Data, highest: f64) -> Axis {
         None if metric.is_share() => Axis::share(metric.title(), highest),
         None if metric.is_time() => Axis::time(metric.title(), highest),
         None => Axis::number(metric.title(), highest),
-    }
-}
-
-/// A number of the figure as text.
-pub(super) fn number(data: &Data, value: f64) -> String {
-    match data.figure.baseline {
-        Some(_) => significant(value, 3),
-        None => shown(data.figure.metric, value),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use onefold_config::size_text;
 
-use super::html::number;
+use super::data::number;
 use super::{CheckData, Data, HeadlineData, Point, Report};
 use crate::file::{Check, Verdict};
 

@@ -7,10 +7,16 @@ use onefold_sim::result::count;
 use onefold_units::convert::{float, floor_u64};
 
 use super::Data;
-use super::html::{HALF, hatch};
 use super::value::rows_of;
 use crate::file::Workload;
 use crate::{Row, Study};
+
+pub(super) const HALF: (f64, f64) = (510.0, 300.0);
+
+/// The hatch of a policy, the same in all figures.
+pub(super) fn hatch(study: &Study, label: &str) -> usize {
+    study.policies.iter().position(|policy| policy.label == label).unwrap_or_default()
+}
 
 /// One plot per workload and size, with a line for each device: those of the first seed.
 pub(super) fn draw(page: &mut Markup, study: &Study, rows: &[Row], data: &Data) {

@@ -15,6 +15,7 @@ use crate::file::{Study, Subject, Workload};
 use crate::key::key;
 use crate::latency::{Device, Timer};
 use crate::stream::{Mix, Plan};
+use crate::summary::Summary;
 use crate::{Program, Results, Row, StudyError, export};
 use work::{WarmUps, Work};
 
@@ -61,21 +62,6 @@ pub struct Progress<'a> {
     pub bytes: u64,
     /// Bytes in all, if known.
     pub bytes_total: Option<u64>,
-}
-
-/// What a run came to.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// Every point of the chosen workloads that has a result, in the order of the study.
-    pub rows: Vec<Row>,
-    /// Points computed now.
-    pub computed: usize,
-    /// Points that were there already.
-    pub found: usize,
-    /// Points without a result because the run was interrupted.
-    pub left: usize,
-    /// Whether the run was interrupted.
-    pub partial: bool,
 }
 
 /// One workload and the digests of its points.

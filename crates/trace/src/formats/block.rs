@@ -3,8 +3,8 @@
 use onefold_units::SECTOR_BYTES;
 
 use crate::cursor::{Cursor, Expected};
-use crate::formats::Facts;
 use crate::formats::rwbs::Rwbs;
+use crate::lines::Facts;
 use crate::lines::request;
 use crate::pairing::Pairing;
 use crate::{Record, TraceOp};

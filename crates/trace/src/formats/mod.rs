@@ -23,23 +23,6 @@ use crate::lines::LineFormat;
 use crate::records::RecordFormat;
 use crate::{Digest, Format};
 
-/// What a reader learns about a trace besides its records.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
-    /// Times count from 1970, so the first one is an epoch.
-    pub(crate) unix: bool,
-    /// The trace has no times.
-    pub(crate) untimed: bool,
-    /// Completions without an issue.
-    pub(crate) orphans: u64,
-    /// Issues of requeued requests, not counted again.
-    pub(crate) requeued: u64,
-    /// Events the recorder lost, if it says so.
-    pub(crate) dropped: u64,
-    /// Whether lines of one instant may belong to one request.
-    pub(crate) split_requests: bool,
-}
-
 /// The line parser of a text format.
 pub(crate) fn line_format(format: Format) -> Option<Box<dyn LineFormat>> {
     Some(match format {

@@ -79,6 +79,8 @@ mod math;
 mod page_request;
 mod pages;
 mod parse;
+mod pattern;
+mod request;
 mod scatter;
 mod spec;
 mod values;
@@ -92,12 +94,14 @@ pub use contents::{ContentModel, ContentSpec};
 pub use error::WorkloadError;
 pub use ext4::{Ext4Generator, Ext4Mode, Ext4Workload};
 pub use generate::PatternGenerator;
-pub use kinds::{Generator, Request, Workload};
+pub use kinds::{Generator, Workload};
 pub use lsm::{Lsm, LsmGenerator, LsmPhase, LsmTotals};
 pub use page_request::{PAGE_BYTES, PageRequest, PageSource};
 pub use pages::{PageFigures, PageGenerator, PageVolume};
+pub use pattern::Pattern;
+pub use request::Request;
 pub use scatter::Scatter;
 pub use spec::{
-    Arrival, BlockSize, Bound, Distribution, Length, Pacing, Pattern, PatternWorkload, RangeSpec,
+    Arrival, BlockSize, Bound, Distribution, Length, Pacing, PatternWorkload, RangeSpec,
 };
 pub use zipf::Zipf;

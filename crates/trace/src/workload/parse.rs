@@ -3,9 +3,10 @@
 use onefold_units::convert::narrow;
 use onefold_units::numbers::real;
 
+use super::Pattern;
 use super::WorkloadError;
 use super::keys::Keys;
-use super::spec::{Arrival, BlockSize, Distribution, Length, Pacing, Pattern, PatternWorkload};
+use super::spec::{Arrival, BlockSize, Distribution, Length, Pacing, PatternWorkload};
 use super::values::{Entry, nearest};
 
 /// Every key, in the order of the module's table.

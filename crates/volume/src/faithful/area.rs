@@ -15,6 +15,7 @@ use onefold_units::convert::{index, narrow, u32_from, u64_from};
 
 use super::rules::Rules;
 use crate::config::GeometryError;
+use crate::{han, sung};
 
 /// First block of data.
 pub(super) const DATA_START: u32 = 64;
@@ -47,6 +48,14 @@ pub struct Areas {
     catalog_blocks: u32,
 }
 
+/// The rules of a mode; of `sung` where it is neither.
+const fn rules_of(mode: VolumeMode) -> &'static Rules {
+    match mode {
+        VolumeMode::Han => &han::RULES,
+        VolumeMode::Sung | VolumeMode::Log => &sung::RULES,
+    }
+}
+
 impl Areas {
     /// What a label describes.
     ///
@@ -61,7 +70,7 @@ impl Areas {
     /// sec. III-C).
     #[must_use]
     pub fn default_partition(mode: VolumeMode, backing_blocks: u64) -> u32 {
-        let rules = Rules::of(mode);
+        let rules = rules_of(mode);
         let Some(count) = rules.partitions else { return 1 << 20 };
         let room = narrow(backing_blocks.min(u64::from(u32::MAX) - 1)).saturating_sub(128);
         let quarter = room / count;
@@ -79,7 +88,7 @@ impl Areas {
         partition_blocks: u32,
         logical_blocks: u64,
     ) -> Result<Self, GeometryError> {
-        let rules = Rules::of(mode);
+        let rules = rules_of(mode);
         let max = u64::from(Location::LOST.raw());
         if backing_blocks > max {
             return Err(GeometryError::BackingTooLarge { found: backing_blocks, max });

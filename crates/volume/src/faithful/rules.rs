@@ -2,8 +2,6 @@
 
 use onefold_format::volume::VolumeMode;
 
-use crate::{han, sung};
-
 /// What is cleaned at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -45,14 +43,6 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of a mode; of `sung` where it is neither.
-    pub(crate) const fn of(mode: VolumeMode) -> &'static Self {
-        match mode {
-            VolumeMode::Han => &han::RULES,
-            VolumeMode::Sung | VolumeMode::Log => &sung::RULES,
-        }
-    }
-
     /// The log or map file for what is written to a partition.
     pub(crate) fn file_of(&self, partition: usize) -> u32 {
         if self.files == 1 { 0 } else { onefold_units::convert::u32_from(partition) }

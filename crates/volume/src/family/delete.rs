@@ -8,7 +8,8 @@ use onefold_units::{Lba, Location, Nanos};
 
 use super::{Kin, Life, Spot};
 use crate::host::Range;
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, Ready};
+use crate::page::PAGE_ENTRIES_U64;
 use crate::volume::Volume;
 
 /// Pages that are unmapped at once.

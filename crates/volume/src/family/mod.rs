@@ -26,7 +26,7 @@ use onefold_units::{Lba, Location, Seq};
 use thiserror::Error;
 
 use crate::config::Options;
-use crate::map::PAGE_ENTRIES_U64;
+use crate::page::PAGE_ENTRIES_U64;
 
 pub(crate) use share::Held;
 use space::Capacity;

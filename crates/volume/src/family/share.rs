@@ -7,7 +7,8 @@ use super::{Life, Spot};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::Stream;
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, Ready};
+use crate::page::PAGE_ENTRIES_U64;
 use crate::volume::Volume;
 
 /// Whether some member's entry points at a block.

@@ -13,7 +13,8 @@ use crate::checkpoint::{IMAGE, RECORDS_PER_PAGE};
 use crate::host::Range;
 use crate::io::Refusal;
 use crate::log::CLEAN_RECORDS_MAX;
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, Ready};
+use crate::page::PAGE_ENTRIES_U64;
 use crate::volume::{KEPT_FOR_META, Volume};
 
 /// Log segments that stay free beside those that the cleaner keeps free: those that streams fill, and two.

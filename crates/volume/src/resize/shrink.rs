@@ -10,7 +10,8 @@ use crate::faults::first_lba;
 use crate::host::Range;
 use crate::layout::Layout;
 use crate::log::Stream;
-use crate::map::{Map, PAGE_ENTRIES_U64, Ready};
+use crate::map::{Map, Ready};
+use crate::page::PAGE_ENTRIES_U64;
 use crate::segments::Segment;
 use crate::volume::Volume;
 

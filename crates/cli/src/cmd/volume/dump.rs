@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use onefold_device::VolumeError;
 use onefold_format::volume::{BatchHeader, RecordList};
 use onefold_units::{Lba, LogSegmentId};
@@ -11,6 +11,7 @@ use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, open_read_
 use serde_json::{Value, json};
 
 use super::dmz;
+use super::what::What;
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
@@ -25,30 +26,6 @@ pub(crate) struct Dump {
     cache: dmz::Cache,
     #[command(subcommand)]
     what: What,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum What {
-    /// The label
-    Label,
-    /// All log segments with their states and live blocks; in the modes sung and han all partitions; with policy dmz all zones
-    Segments,
-    /// The batches of one log segment; in the modes sung and han the transactions of a log or map file; with policy dmz the
-    /// zones of a chunk
-    Segment {
-        /// Its number
-        number: u32,
-    },
-    /// Where a block of 4 KiB of the volume lies
-    Map {
-        /// Its number
-        lba: u64,
-        /// In this snapshot or clone [default: the device of the volume]
-        #[arg(long, value_name = "NAME")]
-        member: Option<String>,
-    },
-    /// The snapshots and clones
-    Members,
 }
 
 impl Dump {

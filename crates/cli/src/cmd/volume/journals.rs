@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_device::VolumeBacking;
-use onefold_journal::{Found, Survey};
+use onefold_journal::Found;
 use onefold_units::{Lba, Location, PAGE_BYTES};
 use onefold_volume::{Backing, Engine, MemberId, Options, open_read_only, read_label};
 use serde_json::{Value, json};
 
 use super::dmz;
+use super::survey::survey;
 use crate::cmd::ssd::render;
 use crate::error::CliError;
 use crate::output::{Format, Global};
@@ -25,8 +26,6 @@ pub(crate) struct Journals {
     #[command(flatten)]
     cache: dmz::Cache,
 }
-
-type Block = [u8; 4096];
 
 impl Journals {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
@@ -64,17 +63,6 @@ impl Journals {
         };
         Ok((found, if is_volume { "volume" } else { "device" }))
     }
-}
-
-/// Reads what the blocks say that it asks for; `read` fills one and says whether that worked.
-pub(super) fn survey(blocks: u64, mut read: impl FnMut(Lba, &mut Block) -> bool) -> Found {
-    let mut survey = Survey::new(blocks);
-    let mut block = [0; 4096];
-    while let Some(lba) = survey.ask() {
-        let is_read = read(lba, &mut block);
-        survey.supply(lba, is_read.then_some(&block));
-    }
-    survey.finish().unwrap_or_default()
 }
 
 /// Looks at what a volume holds that is open to be read.

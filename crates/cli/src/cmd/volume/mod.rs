@@ -17,6 +17,8 @@ mod rebuild;
 mod resize;
 mod scrub;
 mod serve;
+mod survey;
+mod what;
 mod write_log;
 
 use std::ops::Deref;

@@ -6,7 +6,7 @@ use onefold_units::convert::float;
 use onefold_volume::{Backing, Engine, Faithful};
 use serde_json::{Value, json};
 
-use super::dump::What;
+use super::what::What;
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 

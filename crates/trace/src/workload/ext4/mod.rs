@@ -43,9 +43,10 @@ use std::fmt;
 
 use onefold_units::PAGE_BYTES;
 
+use super::Pattern;
 use super::WorkloadError;
 use super::keys::Keys;
-use super::spec::{Pacing, Pattern, PatternWorkload};
+use super::spec::{Pacing, PatternWorkload};
 use super::values::{Entry, nearest, show_size};
 
 pub use generate::Ext4Generator;

@@ -2,8 +2,6 @@
 
 use onefold_units::convert::float;
 
-use super::super::math::ln;
-use super::preset::{Preset, Source};
 use crate::{Info, TraceOp};
 
 /// What `trace info` says about requests.
@@ -50,42 +48,5 @@ impl Figures {
             unaligned_share: float(info.unaligned()) / requests,
             multi_share: float(info.multi_page()) / requests,
         }
-    }
-
-    /// Of the volume itself.
-    pub(super) fn wanted(preset: &Preset) -> Self {
-        let volume = &preset.volume;
-        Self {
-            write_requests: volume.write_share,
-            write_blocks: volume.write_blocks / (volume.write_blocks + volume.read_blocks),
-            mean_bytes: volume.mean_bytes,
-            rewrite_share: 1.0 - volume.written / volume.write_blocks,
-            top1_share: volume.top1_share,
-            gap_p50_s: volume.gap_p50_s,
-            gap_p90_s: volume.gap_p90_s,
-            unaligned_share: volume.unaligned_share,
-            multi_share: volume.multi_share,
-        }
-    }
-
-    /// Distance from `wanted` by what is demanded, in tolerances: at most 1 is near enough.
-    pub(super) fn misses(&self, wanted: &Self, source: Source) -> Vec<(&'static str, f64)> {
-        let apart = |a: f64, b: f64, tolerance: f64| (a - b).abs() / tolerance;
-        let percent = |a: f64, b: f64| apart(a, b, 0.05 * b);
-        let mean = ("mean request", percent(self.mean_bytes, wanted.mean_bytes));
-        if source == Source::Published {
-            let writes = apart(self.write_requests, wanted.write_requests, 0.02);
-            return vec![("writes", writes), mean];
-        }
-        let gap = ln(self.gap_p50_s.max(1e-9) / wanted.gap_p50_s) / ln(1.5);
-        vec![
-            ("blocks written", apart(self.write_blocks, wanted.write_blocks, 0.02)),
-            mean,
-            ("rewrite share", apart(self.rewrite_share, wanted.rewrite_share, 0.02)),
-            ("top 1 %", apart(self.top1_share, wanted.top1_share, 0.05)),
-            ("median rewrite gap", gap.abs()),
-            ("unaligned", apart(self.unaligned_share, wanted.unaligned_share, 0.03)),
-            ("multi-page", apart(self.multi_share, wanted.multi_share, 0.03)),
-        ]
     }
 }

@@ -117,7 +117,7 @@ impl LikeWorkload {
     /// What the volume shows, or is assumed to.
     #[must_use]
     pub fn wanted(&self) -> Figures {
-        Figures::wanted(&self.preset)
+        self.preset.wanted()
     }
 
     /// What a million requests with seed 0 show.
@@ -130,7 +130,7 @@ impl LikeWorkload {
     /// tolerances: at most 1 is near enough.
     #[must_use]
     pub fn misses(&self, figures: &Figures) -> Vec<(&'static str, f64)> {
-        figures.misses(&self.wanted(), self.preset.source)
+        self.preset.misses(figures)
     }
 
     /// One line for a list of workloads, which tells what the look-alike does not reach.

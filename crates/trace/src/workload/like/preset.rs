@@ -1,5 +1,6 @@
 //! What a look-alike imitates, how, and how well.
 
+use super::super::math::ln;
 use super::figures::Figures;
 
 /// Counts of a volume, from the tables of the sources; see [`super::presets`].
@@ -67,6 +68,46 @@ pub(super) struct Preset {
     pub(super) knobs: Knobs,
     /// Reached with a million requests and seed 0.
     pub(super) reached: Figures,
+}
+
+impl Preset {
+    /// Of the volume itself.
+    pub(super) fn wanted(&self) -> Figures {
+        let volume = &self.volume;
+        Figures {
+            write_requests: volume.write_share,
+            write_blocks: volume.write_blocks / (volume.write_blocks + volume.read_blocks),
+            mean_bytes: volume.mean_bytes,
+            rewrite_share: 1.0 - volume.written / volume.write_blocks,
+            top1_share: volume.top1_share,
+            gap_p50_s: volume.gap_p50_s,
+            gap_p90_s: volume.gap_p90_s,
+            unaligned_share: volume.unaligned_share,
+            multi_share: volume.multi_share,
+        }
+    }
+
+    /// Distance of what was reached by what is demanded, in tolerances: at most 1 is near enough.
+    pub(super) fn misses(&self, reached: &Figures) -> Vec<(&'static str, f64)> {
+        let wanted = self.wanted();
+        let apart = |a: f64, b: f64, tolerance: f64| (a - b).abs() / tolerance;
+        let percent = |a: f64, b: f64| apart(a, b, 0.05 * b);
+        let mean = ("mean request", percent(reached.mean_bytes, wanted.mean_bytes));
+        if self.source == Source::Published {
+            let writes = apart(reached.write_requests, wanted.write_requests, 0.02);
+            return vec![("writes", writes), mean];
+        }
+        let gap = ln(reached.gap_p50_s.max(1e-9) / wanted.gap_p50_s) / ln(1.5);
+        vec![
+            ("blocks written", apart(reached.write_blocks, wanted.write_blocks, 0.02)),
+            mean,
+            ("rewrite share", apart(reached.rewrite_share, wanted.rewrite_share, 0.02)),
+            ("top 1 %", apart(reached.top1_share, wanted.top1_share, 0.05)),
+            ("median rewrite gap", gap.abs()),
+            ("unaligned", apart(reached.unaligned_share, wanted.unaligned_share, 0.03)),
+            ("multi-page", apart(reached.multi_share, wanted.multi_share, 0.03)),
+        ]
+    }
 }
 
 impl Volume {

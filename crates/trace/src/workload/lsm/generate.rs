@@ -16,8 +16,8 @@ use super::queue::Queue;
 use super::space::{Extent, Space, part, total};
 use super::spec::{Discard, Lsm};
 use super::tree::{Compaction, File, KEYS, Shape, Tree};
-use crate::workload::Request;
 use crate::workload::page_request::{PAGE_BYTES, PageRequest, PageSource, fill_requests, pages_of};
+use crate::workload::{Request, WorkloadError};
 
 /// The streams of one seed, one per kind of decision.
 mod stream {
@@ -73,6 +73,17 @@ pub struct LsmGenerator {
     /// Pages to read and write after the warm-up.
     left: u64,
     totals: LsmTotals,
+}
+
+impl Lsm {
+    /// Fits the store to a device of `device_bytes` bytes. `seed` is used unless the specification
+    /// has its own.
+    pub fn instantiate(&self, device_bytes: u64, seed: u64) -> Result<LsmGenerator, WorkloadError> {
+        if self.space > device_bytes {
+            return Err(WorkloadError::RangeBeyondDevice { end: self.space, device: device_bytes });
+        }
+        Ok(LsmGenerator::new(self, self.seed.unwrap_or(seed)))
+    }
 }
 
 impl LsmGenerator {

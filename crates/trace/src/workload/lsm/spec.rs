@@ -4,8 +4,6 @@ use std::fmt::{self, Write as _};
 
 use onefold_units::convert::{float, floor_u64};
 
-use super::LsmGenerator;
-use crate::workload::WorkloadError;
 use crate::workload::knobs::gib;
 use crate::workload::values::show_size;
 
@@ -180,15 +178,6 @@ impl Lsm {
     #[must_use]
     pub fn canonical(&self) -> String {
         self.to_string()
-    }
-
-    /// Fits the store to a device of `device_bytes` bytes. `seed` is used unless the specification
-    /// has its own.
-    pub fn instantiate(&self, device_bytes: u64, seed: u64) -> Result<LsmGenerator, WorkloadError> {
-        if self.space > device_bytes {
-            return Err(WorkloadError::RangeBeyondDevice { end: self.space, device: device_bytes });
-        }
-        Ok(LsmGenerator::new(self, self.seed.unwrap_or(seed)))
     }
 }
 

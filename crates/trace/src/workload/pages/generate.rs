@@ -4,12 +4,10 @@ use onefold_units::convert::{float, floor_u64, index64, narrow};
 use onefold_units::{Op, Rng};
 
 use super::PageVolume;
+use super::volume::{GROUP, MAX_PAGES};
 use crate::workload::math::{exp, ln};
 use crate::workload::page_request::{PAGE_BYTES, PageRequest, PageSource, fill_requests};
-use crate::workload::{Request, Scatter, Zipf};
-
-/// Pages of a group: neighbours in rank that are neighbours on the volume.
-pub(super) const GROUP: u64 = 8;
+use crate::workload::{Request, Scatter, WorkloadError, Zipf};
 
 /// The streams of one seed, one per kind of decision.
 mod stream {
@@ -79,6 +77,24 @@ impl Starts {
         let at =
             if self.next >= distance { self.next - distance } else { self.next + known - distance };
         Some(u64::from(self.ring[at]))
+    }
+}
+
+impl PageVolume {
+    /// Fits the volume to a device of `device_bytes` bytes. `seed` is used unless the specification
+    /// has its own.
+    pub fn instantiate(
+        &self,
+        device_bytes: u64,
+        seed: u64,
+    ) -> Result<PageGenerator, WorkloadError> {
+        let end = self.natural_bytes();
+        if end > device_bytes {
+            return Err(WorkloadError::RangeBeyondDevice { end, device: device_bytes });
+        }
+        let too_many = WorkloadError::TooManyUnits { found: self.pages, limit: MAX_PAGES };
+        let zipf = Zipf::mandelbrot(self.pages, self.s, self.q).ok_or(too_many)?;
+        Ok(PageGenerator::new(self, zipf, self.seed.unwrap_or(seed)))
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use super::generate::GROUP;
+use super::PageFigures;
 use super::preset::{FITS, Fit, PRESETS, Preset};
-use super::{PageFigures, PageGenerator};
+use crate::workload::WorkloadError;
 use crate::workload::knobs::{Knobs, gib};
 use crate::workload::page_request::PAGE_BYTES;
 use crate::workload::values::{nearest, show_size};
-use crate::workload::{WorkloadError, Zipf};
 
 /// Every key, in the order of the module's table.
 pub(super) const KEYS: [&str; 14] = [
@@ -28,8 +27,11 @@ pub(super) const KEYS: [&str; 14] = [
     "seed",
 ];
 
+/// Pages of a group: neighbours in rank that are neighbours on the volume.
+pub(super) const GROUP: u64 = 8;
+
 /// Pages of a volume that a 32-bit number can name, with room for others beside it.
-const MAX_PAGES: u64 = 1 << 30;
+pub(super) const MAX_PAGES: u64 = 1 << 30;
 const PAGES: &str = "at most 1073741824 pages (4TiB)";
 
 /// A look-alike of a volume, in pages.
@@ -167,22 +169,6 @@ impl PageVolume {
     #[must_use]
     pub fn canonical(&self) -> String {
         self.to_string()
-    }
-
-    /// Fits the volume to a device of `device_bytes` bytes. `seed` is used unless the specification
-    /// has its own.
-    pub fn instantiate(
-        &self,
-        device_bytes: u64,
-        seed: u64,
-    ) -> Result<PageGenerator, WorkloadError> {
-        let end = self.natural_bytes();
-        if end > device_bytes {
-            return Err(WorkloadError::RangeBeyondDevice { end, device: device_bytes });
-        }
-        let too_many = WorkloadError::TooManyUnits { found: self.pages, limit: MAX_PAGES };
-        let zipf = Zipf::mandelbrot(self.pages, self.s, self.q).ok_or(too_many)?;
-        Ok(PageGenerator::new(self, zipf, self.seed.unwrap_or(seed)))
     }
 
     /// Pages of whole groups.

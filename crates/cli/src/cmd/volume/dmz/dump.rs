@@ -7,7 +7,7 @@ use onefold_units::ZoneId;
 use onefold_zoned::{Condition, Place, ZoneUse, ZoneView};
 use serde_json::{Value, json};
 
-use super::super::dump::What;
+use super::super::what::What;
 use super::describe::{device_name, label};
 use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};

@@ -123,5 +123,5 @@ pub(super) fn journals(
 
 fn content(checked: &mut onefold_device::DmzChecked) -> Found {
     let blocks = checked.inspection.blocks();
-    super::journals::survey(blocks, |lba, block| checked.read(lba.raw(), block).is_some())
+    super::survey::survey(blocks, |lba, block| checked.read(lba.raw(), block).is_some())
 }

@@ -1,0 +1,16 @@
+//! A unit on its way to flash.
+
+use onefold_units::Ppn;
+
+use crate::frontier::Entry;
+
+/// A unit on its way to flash.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit<'a> {
+    pub(crate) lpn: u32,
+    pub(crate) seq: u64,
+    pub(crate) entry: Entry,
+    pub(crate) data: &'a [u8],
+    /// The slot it leaves, where the caller knows it: a lookup is a cache miss.
+    pub(crate) moves_from: Option<Ppn>,
+}
