@@ -237,8 +237,8 @@ volume|capture-unshared|checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//
 volume|directory-freed|checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.family\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
 volume|image-freed|checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.has_image\(page, old\)/old.page.is_block()/|an image of a page stays while a member has it
 volume|directory-stale|checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
-volume|unmarked|family/delete.rs|s/Life::Deleted \{ next \} if next < self\.map\.pages_of\(slot\) => Some\(\(slot, next\)\),/Life::Deleted { next } if next < self.map.pages_of(slot) => Some((slot, next)), Life::Doomed { .. } | Life::Marking { .. } => { Some((slot, 0)) }/|a member is freed when it is marked as deleted
-volume|deleted-early|family/change.rs|s/if next == self\.map\.pages_of\(slot\) && !self/if next <= self.map.pages_of(slot) \&\& !self/|a member goes when all its pages are unmapped
+volume|unmarked|family/delete.rs|s/let Life::Deleted \{ next \} = kin\.life else \{ return None \};/let next = match kin.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
+volume|deleted-early|family/change.rs|s/if next == self\.map\.pages_of\(slot\)\n/if next <= self.map.pages_of(slot)\n/|a member goes when all its pages are unmapped
 volume|deleted-waits|family/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
 volume|held-unkept|family/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
 volume|judged-alone|counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
@@ -421,7 +421,8 @@ volume|doubt-dead|family/share.rs|s/Held::Unread => self\.segments\.doubt\(self\
 volume|doubt-forgotten|family/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => {}/|what counts in vain is found
 volume|doubt-volatile|checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtful,/doubtful: false,/|what counts in vain is found after a restart
 volume|doubt-early|doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
-volume|unread-kept|family/delete.rs|s/kin\.unread = false;/let _ = \&kin;/|what a deleted member has alone is freed when it can be read again
+volume|unread-kept|family/delete.rs|s/kin\.unread\.remove\(&page\);/let _ = \&kin;/|a deleted member goes when all of it could be read
+volume|unread-skipped|family/delete.rs|s/self\.family\.of_mut\(slot\)\.unread\.insert\(page\);//|what a deleted member has alone is freed when it can be read again
 volume|held-unanswered|append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
 volume|cheap-unseen|clean/victim.rs|s/greedy \|\| emptiest\.1\.live\(\) <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
 volume|fill-damaged|clean/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host

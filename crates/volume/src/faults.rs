@@ -330,12 +330,6 @@ impl Volume {
         }
     }
 
-    /// The first page of these that could not be read, and may be read again.
-    pub(crate) fn readable_again(&self, keys: Range<usize>) -> Option<usize> {
-        let mut damaged = self.faults.damaged.range(keys).map(|(key, _)| *key);
-        damaged.find(|key| self.map.ready(*key) != Ready::Damaged)
-    }
-
     /// Pages that could not be read, nor what runs have of them.
     pub(crate) fn unread_pages(&self) -> impl Iterator<Item = usize> + '_ {
         let damaged = self.faults.damaged.keys().copied();

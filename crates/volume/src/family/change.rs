@@ -1,5 +1,7 @@
 //! How members come and go: asked for by the owner, carried out by checkpoints (`crate::family`, invariants 2 and 3).
 
+use std::collections::BTreeSet;
+
 use onefold_format::volume::{DirectoryEntry, PAGE_GONE_BIRTH, VolumeName};
 use onefold_units::Location;
 
@@ -130,7 +132,8 @@ impl Volume {
             match self.family.of(slot).life {
                 Life::Doomed { tag } => self.family.of_mut(slot).life = Life::Marking { tag },
                 Life::Deleted { next }
-                    if next == self.map.pages_of(slot) && !self.family.of(slot).unread =>
+                    if next == self.map.pages_of(slot)
+                        && self.family.of(slot).unread.is_empty() =>
                 {
                     if self.faults.reads(self.map.keys_of(slot)) {
                         // It goes with the next one, which nobody else may ask for.
@@ -181,7 +184,7 @@ impl Volume {
             blocks: self.family.of(parent).blocks,
             name,
             directory: self.family.of(parent).directory.clone(),
-            unread: false,
+            unread: BTreeSet::new(),
         };
         self.family.next_id += 1;
         let slot = self.family.add(kin);

@@ -21,17 +21,20 @@ impl Volume {
     pub fn is_freeing(&self) -> bool {
         let stays = |kin: &Kin| match kin.life {
             Life::Here | Life::Coming { .. } => true,
-            Life::Deleted { next } => next == kin.pages() && kin.unread,
+            Life::Deleted { next } => next == kin.pages() && !kin.unread.is_empty(),
             Life::Doomed { .. } | Life::Marking { .. } | Life::Going => false,
         };
         !self.family.list.iter().flatten().all(stays)
     }
 
-    /// A member whose pages are being unmapped, and the next one.
+    /// A member whose pages are being unmapped, and the next one: those in order, then what could not be read and may be by now.
     fn deleted_member(&self) -> Option<(usize, usize)> {
-        self.family.slots().find_map(|slot| match self.family.of(slot).life {
-            Life::Deleted { next } if next < self.map.pages_of(slot) => Some((slot, next)),
-            _ => None,
+        self.family.slots().find_map(|slot| {
+            let kin = self.family.of(slot);
+            let Life::Deleted { next } = kin.life else { return None };
+            let in_order = Some(next).filter(|next| *next < self.map.pages_of(slot));
+            let readable = |page: &&usize| self.map.ready(Map::key(slot, **page)) != Ready::Damaged;
+            Some((slot, in_order.or_else(|| kin.unread.iter().find(readable).copied())?))
         })
     }
 
@@ -40,24 +43,9 @@ impl Volume {
         self.family.deletes_on
     }
 
-    /// Goes back to pages of deleted members that could not be read, if they may be by now.
-    fn retry_unread(&mut self) {
-        for slot in self.family.slots().collect::<Vec<_>>() {
-            let kin = self.family.of(slot);
-            if !kin.unread || kin.life != (Life::Deleted { next: kin.pages() }) {
-                continue;
-            }
-            if let Some(key) = self.readable_again(self.map.keys_of(slot)) {
-                let kin = self.family.of_mut(slot);
-                kin.life = Life::Deleted { next: Map::of_key(key).1 };
-                kin.unread = false;
-            }
-        }
-    }
-
-    /// When to go back to one of them.
+    /// When to go back to a page that could not be read.
     pub(crate) fn deletion_deadline(&self) -> Option<Nanos> {
-        let unread = self.family.slots().filter(|slot| self.family.of(*slot).unread);
+        let unread = self.family.slots().filter(|slot| !self.family.of(*slot).unread.is_empty());
         unread.filter_map(|slot| self.damage_deadline(self.map.keys_of(slot))).min()
     }
 
@@ -67,15 +55,19 @@ impl Volume {
         if self.frozen.is_some() || self.checkpoint.is_closing() || !self.is_counted() {
             return;
         }
-        self.retry_unread();
         for _ in 0..PAGES_AT_ONCE {
             let Some((slot, page)) = self.deleted_member() else { return };
             if !self.unmap_page(slot, page) {
                 return;
             }
-            let next = page + 1;
-            self.family.of_mut(slot).life = Life::Deleted { next };
-            if next == self.map.pages_of(slot) {
+            let pages = self.map.pages_of(slot);
+            let kin = self.family.of_mut(slot);
+            if kin.life == (Life::Deleted { next: page }) {
+                kin.life = Life::Deleted { next: page + 1 };
+            } else {
+                kin.unread.remove(&page);
+            }
+            if kin.life == (Life::Deleted { next: pages }) {
                 self.checkpoint.want();
             }
         }
@@ -91,7 +83,7 @@ impl Volume {
             Ready::Loading => return false,
             Ready::Yes if self.map.maps_nothing(key) => return true,
             Ready::Damaged => {
-                self.family.of_mut(slot).unread = true;
+                self.family.of_mut(slot).unread.insert(page);
                 return true;
             }
             _ if same => {}

@@ -17,6 +17,8 @@ mod delete;
 mod share;
 mod space;
 
+use std::collections::BTreeSet;
+
 use onefold_format::volume::{
     DIRECTORY_ENTRIES, DirectoryPlace, MEMBER_DELETED, MEMBER_READ_ONLY, MEMBERS_MAX, Member,
     VolumeName,
@@ -159,8 +161,8 @@ pub(crate) struct Kin {
     pub(crate) blocks: u64,
     pub(crate) name: VolumeName,
     pub(crate) directory: Vec<DirectoryPlace>,
-    /// It was deleted, and a page of it could not be read: what it has there alone is freed when that can be read again.
-    pub(crate) unread: bool,
+    /// Pages that could not be read when it was deleted: what it has there alone is freed when they can be read again.
+    pub(crate) unread: BTreeSet<usize>,
 }
 
 impl Kin {
@@ -177,7 +179,7 @@ impl Kin {
             blocks: 0,
             name: VolumeName::default(),
             directory: Vec::new(),
-            unread: false,
+            unread: BTreeSet::new(),
         };
         device.resize(blocks);
         device
@@ -197,7 +199,7 @@ impl Kin {
             blocks: 0,
             name: member.name.clone(),
             directory: member.directory.clone(),
-            unread: false,
+            unread: BTreeSet::new(),
         };
         restored.resize(blocks);
         restored

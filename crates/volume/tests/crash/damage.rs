@@ -7,15 +7,15 @@ use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Engine, IoKind, MemberId, Range, ReadPlan, Refusal, Resize, ResizeError, Volume, drive,
-    execute, mount_read_only,
+    Engine, IoFailed, IoKind, MemberId, Range, ReadPlan, Refusal, Resize, ResizeError, Volume,
+    drive, execute, mount_read_only,
 };
 
 use crate::disk::Disk;
 use crate::image::{Image, block};
 use crate::oracle::Oracle;
 use crate::random::random_op;
-use crate::rig::{Op, Rig, fetch, open};
+use crate::rig::{Op, Rig, fetch, open, snapshots};
 use crate::roots::newest_body;
 use crate::rotten::images_of;
 use crate::setup::{OPTIONS, Setup, UUID};
@@ -229,6 +229,60 @@ fn kind_of(image: &Image, at: u64) -> &'static str {
         return "run";
     }
     if DirectoryBlock::decode(bytes, &UUID, at).is_ok() { "directory" } else { "other" }
+}
+
+/// Of two pages of a deleted snapshot that cannot be read, the later one can be first, as it failed later: what each had alone is freed.
+#[test]
+fn what_unreadable_pages_of_a_deleted_snapshot_had_is_freed() {
+    const TENTH: u64 = 100_000_000;
+    let setup = Setup::of(64 * 420, 20 * 1024, OPTIONS);
+    let mut rig = Rig::new(setup, 4);
+    let fill = |rig: &mut Rig, at: u64| {
+        for page in 0..20 {
+            assert!(rig.run(Op::Write { lba: page * 1024 + at, blocks: 3, fua: false }));
+        }
+        assert!(rig.run(Op::Checkpoint) && rig.settle());
+    };
+    fill(&mut rig, 7);
+    fill(&mut rig, 100);
+    assert!(rig.run(Op::Snapshot) && rig.settle());
+    (0..20).for_each(|_| fill(&mut rig, 7));
+    let image = rig.disk.view().clone();
+    let (own, pages) = (images_of(&image, &setup, 0), images_of(&image, &setup, 1));
+    assert!(own[3] != pages[3] && own[9] != pages[9]);
+    let unreadable_until = [(pages[3], 2000 * TENTH), (pages[9], 50 * TENTH)];
+    let mut disk = Disk::new(image);
+    let (mut volume, _) = open(&mut disk, &setup).expect("it opens");
+    for tenths in 0..5000 {
+        let now = Nanos::new(tenths * TENTH + 1);
+        match tenths {
+            // Both failed when the map was read. What is shared there has page 9 read once more.
+            30 => {
+                let range = Range { lba: Lba::new(9 * 1024 + 100), blocks: 1 };
+                assert_eq!(volume.write(1, range, Some(&[1; BLOCK]), false), Err(Refusal::Busy));
+            }
+            35 => {
+                let snapshot = snapshots(&*volume)[0].id;
+                volume.as_log_mut().expect("mode log").delete_member(2, snapshot).expect("it goes");
+            }
+            _ => {}
+        }
+        volume.pump(now);
+        while let Some(io) = volume.poll_io() {
+            let first = u64::from(io.at.raw());
+            let touched = first..first + u64::from(io.blocks);
+            let fails = |(at, until): &(u64, u64)| touched.contains(at) && now.get() < *until;
+            let is_read = io.kind == IoKind::Read;
+            let result = match is_read && unreadable_until.iter().any(fails) {
+                true => Err(IoFailed::Error),
+                false => execute(&mut *volume, &mut disk, io),
+            };
+            volume.completed(now, io.id, result);
+        }
+    }
+    assert!(snapshots(&*volume).is_empty(), "it is still there");
+    let wrong = volume.as_log().and_then(Volume::recount);
+    assert_eq!(wrong, Some(Vec::new()), "live counts are wrong");
 }
 
 /// How a resize ends where a block cannot be read any more after so many times.
