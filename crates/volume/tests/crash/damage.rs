@@ -273,9 +273,10 @@ fn what_unreadable_pages_of_a_deleted_snapshot_had_is_freed() {
             let touched = first..first + u64::from(io.blocks);
             let fails = |(at, until): &(u64, u64)| touched.contains(at) && now.get() < *until;
             let is_read = io.kind == IoKind::Read;
-            let result = match is_read && unreadable_until.iter().any(fails) {
-                true => Err(IoFailed::Error),
-                false => execute(&mut *volume, &mut disk, io),
+            let result = if is_read && unreadable_until.iter().any(fails) {
+                Err(IoFailed::Error)
+            } else {
+                execute(&mut *volume, &mut disk, io)
             };
             volume.completed(now, io.id, result);
         }
