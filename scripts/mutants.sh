@@ -413,6 +413,7 @@ volume|stall-stale|stall.rs|s/since <= \*at && self\.now < \*at \+ PATIENCE/sinc
 volume|runs-freeze|checkpoint/sweep.rs|s/self\.checkpoint\.full_of_runs = !unread\.is_empty\(\);/self.checkpoint.full_of_runs |= unread.is_empty();/|checkpoints go on when the map can be read again
 volume|failed-kept|suspects.rs|s/self\.segments\.set_aside\(segment\);\n/self.segments.set_aside(segment); self.segments.of_mut(segment).pins += 1;\n/|a log segment that failed is used again
 volume|strikes-forever|segments.rs|s/if segment\.errors\.strikes >= STRIKES_MAX \{/if segment.errors.strikes >= 1 {/|a log segment is retired after three strikes
+volume|retired-for-ever|segments/errors.rs|s/for id in std::mem::take\(&mut self\.retired\) \{/for id in self.retired.clone().into_iter().take(0) {/|a scrub has log segments that are retired tried once more
 volume|cleaned-lost|clean/moves.rs|s/if lost \{\n.*?\n\s*return;\n\s*\}/let _ = lost;/s|what the cleaner could not read stays where it is
 volume|walk-unread|clean/walk.rs|s/self\.whole &= held != Held::Unread;/let _ = held;/|a walk that could not read the map does not know what is live
 volume|walk-lost|clean/moves.rs|s/walk\.whole = false;/let _ = walk;/|a walk that could not read a block does not empty its log segment

@@ -11,7 +11,7 @@ mod directed;
 use std::sync::Arc;
 
 use onefold_ssd::SsdConfig;
-use onefold_testkit::{for_each_seed, small_policies};
+use onefold_testkit::{LIB, for_each_seed, small_policies};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Rng, Status};
 
@@ -291,7 +291,7 @@ fn bare(mut config: SsdConfig) -> SsdConfig {
 }
 
 fn campaign(case: &'static str, seeds: u64, config: &SsdConfig) {
-    for_each_seed(("onefold-device", "host_faults", case), seeds, |seed| run(config, seed));
+    for_each_seed(("onefold-device", LIB, case), seeds, |seed| run(config, seed));
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_rich_device_survives_a_host_that_fails() {
 #[test]
 fn a_buffered_device_survives_a_host_that_fails() {
     let policies = small_policies();
-    for_each_seed(("onefold-device", "host_faults", "a_buffered_device"), 38, |seed| {
+    for_each_seed(("onefold-device", LIB, "a_buffered_device"), 38, |seed| {
         let policy = index64(seed % u64_from(policies.len()));
         run(&buffered(policies[policy]), seed);
     });

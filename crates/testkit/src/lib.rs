@@ -14,4 +14,4 @@ pub use buffers::{small_policies, small_policy};
 pub use cut_media::{Cut, CutMedia, Power};
 pub use golden::Golden;
 pub use model::{Model, Wrong, fill, stamp_of, version_of};
-pub use seeds::{Reproduce, budget, chosen_seed, for_each_seed};
+pub use seeds::{LIB, Reproduce, budget, chosen_seed, for_each_seed};

@@ -17,6 +17,9 @@ fn first_seed() -> u64 {
     std::env::var("ONEFOLD_FROM").ok().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
+/// In place of the name of a test file: tests that are inside their crate.
+pub const LIB: &str = "lib";
+
 /// Prints how to repeat a run if the test panics in it.
 #[derive(Debug)]
 pub struct Reproduce {
@@ -27,7 +30,7 @@ pub struct Reproduce {
 }
 
 impl Reproduce {
-    /// Guards the run of `seed` in test function `case` of the test file `test`.
+    /// Guards the run of `seed` in test function `case` of the test file `test`, or of the crate itself ([`LIB`]).
     #[must_use]
     pub const fn new(
         seed: u64,
@@ -43,9 +46,8 @@ impl Drop for Reproduce {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self { seed, package, test, case } = self;
-            eprintln!(
-                "reproduce: ONEFOLD_SEED={seed} cargo test -p {package} --test {test} {case}"
-            );
+            let target = if *test == LIB { "--lib".into() } else { format!("--test {test}") };
+            eprintln!("reproduce: ONEFOLD_SEED={seed} cargo test -p {package} {target} {case}");
         }
     }
 }

@@ -8,7 +8,8 @@
 //! 2. A damaged block of data stays as it is, and an error to read: there is no other copy of it. Mended is what can be written anew from memory: a copy of
 //!    the label, the root, and what a checkpoint writes of the map.
 //! 3. Nothing is held between two requests: a log segment that is cleaned or given back meanwhile is left out, and what moved is for the next pass.
-//! 4. Labels and roots are not written while a scrub reads or writes one of them, and the other way round.
+//! 4. A pass that is through has log segments that are retired tried once more (`crate::suspects`, invariant 3).
+//! 5. Labels and roots are not written while a scrub reads or writes one of them, and the other way round.
 
 mod copies;
 mod mend;
@@ -172,7 +173,7 @@ impl Scrub {
         }
     }
 
-    /// Whether labels and roots have to wait (invariant 4).
+    /// Whether labels and roots have to wait (invariant 5).
     pub(crate) const fn holds_copies(&self) -> bool {
         let reads = matches!(self.phase, Phase::Copies { .. }) && self.reading.is_some();
         reads || self.writes > 0
@@ -274,7 +275,10 @@ impl Volume {
         self.scrub.phase = Phase::Idle;
         self.scrub.stops = false;
         self.scrub.report.state = state;
-        self.stats.scrubs += u64::from(state == ScrubState::Done);
+        if state == ScrubState::Done {
+            self.stats.scrubs += 1;
+            self.segments.try_retired();
+        }
     }
 
     /// Asks for blocks; their log segment stays as it is meanwhile.

@@ -43,6 +43,8 @@ pub(crate) struct Segments {
     leaves: bool,
     /// Those that could not be cleaned.
     held: Vec<LogSegmentId>,
+    /// Those that are retired since the volume was opened (`crate::suspects`, invariant 3).
+    retired: Vec<LogSegmentId>,
     /// Some log segment may be doubtful (`crate::doubts`).
     doubts: bool,
 }
@@ -64,6 +66,7 @@ impl Segments {
             data: 0,
             leaves: false,
             held: Vec::new(),
+            retired: Vec::new(),
             doubts: false,
         };
         segments.free = segments.in_state(SegmentState::Free).collect();
@@ -89,6 +92,7 @@ impl Segments {
             data: 0,
             leaves: false,
             held: Vec::new(),
+            retired: Vec::new(),
             doubts: false,
         };
         segments.leaves = segments.table.iter().any(Segment::has_to_go);
@@ -266,6 +270,7 @@ impl Segments {
         let segment = self.of_mut(id);
         if segment.errors.strikes >= STRIKES_MAX {
             segment.state = SegmentState::Suspect;
+            self.retired.push(id);
             return;
         }
         (segment.state, segment.errors.failed) = (SegmentState::Free, false);

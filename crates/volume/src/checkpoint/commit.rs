@@ -17,7 +17,7 @@ use crate::volume::{Frozen, Volume};
 impl Volume {
     /// Waits until the batches of the checkpoint are durable, then writes the root.
     pub(super) fn settle(&mut self, work: &mut Work) -> bool {
-        // `crate::scrub`, invariant 4.
+        // `crate::scrub`, invariant 5.
         let waits = self.scrub.holds_copies() || self.flushes.durable() < work.last_seq;
         if work.spoiled || waits || self.checkpoint.waits_until > self.now {
             return false;

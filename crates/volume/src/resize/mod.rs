@@ -300,7 +300,7 @@ impl Volume {
             Phase::Forget => self.forget_tail(work.slot, work.blocks)?,
             Phase::Evacuate => self.evacuate()?,
             Phase::Checkpoint { number } if self.checkpoint.committed() >= number => Phase::Room,
-            // `crate::scrub`, invariant 4.
+            // `crate::scrub`, invariant 5.
             Phase::Room if self.makes_room() && !self.scrub.holds_copies() => {
                 self.write_label(&work, 0)
             }

@@ -4,7 +4,7 @@
 use onefold_format::volume::SegmentState;
 use onefold_units::{LogSegmentId, Nanos};
 
-use super::Segments;
+use super::{Errors, Segments};
 
 /// How long a log segment that could not be cleaned is left alone, the first time and at most.
 const HOLD_MIN: Nanos = Nanos::new(5_000_000_000);
@@ -24,6 +24,17 @@ impl Segments {
     pub(crate) fn forgive(&mut self, id: LogSegmentId) {
         let strikes = &mut self.of_mut(id).errors.strikes;
         *strikes = strikes.saturating_sub(1);
+    }
+
+    /// Log segments that are retired are free again, one strike short of being retired.
+    pub(crate) fn try_retired(&mut self) {
+        for id in std::mem::take(&mut self.retired) {
+            // A resize may have taken it away.
+            if self.table.get(id.index()).is_some_and(|of| of.state == SegmentState::Suspect) {
+                self.of_mut(id).errors = Errors::RETIRED;
+                self.freed(id);
+            }
+        }
     }
 
     /// Free zones that could not be reset: they are free when that is done ([`Segments::freed`]).

@@ -24,7 +24,7 @@ impl Errors {
     pub(crate) const NONE: Self =
         Self { failed: false, strikes: 0, holds: 0, held_until: Nanos::ZERO, doubtful: false };
 
-    /// Of one that was retired before the volume was opened.
+    /// Of one that was retired and is tried once more.
     pub(crate) const RETIRED: Self = Self { failed: true, strikes: STRIKES_MAX - 1, ..Self::NONE };
 }
 

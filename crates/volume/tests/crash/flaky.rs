@@ -8,7 +8,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::index64;
 use onefold_units::{Nanos, Rng};
-use onefold_volume::{Frozen, Io, IoFailed, IoKind, Refusal, Resize, SCRUB_PAUSE, Volume};
+use onefold_volume::{Faulty, Frozen, Io, IoFailed, IoKind, Refusal, Resize, SCRUB_PAUSE, Volume};
 
 use crate::disk::Fate;
 use crate::random::random_op;
@@ -146,9 +146,13 @@ fn assert_whole(mut rig: Rig, snapshots: bool) -> Rig {
         assert!(wrong.is_empty(), "{wrong:?}, {:?}", rig.setup);
         return rig;
     }
-    if let Some(volume) = rig.volume.as_log() {
-        let faulty = volume.faulty();
-        assert_eq!((faulty.failed, faulty.held), (0, 0), "{faulty:?}, {:?}", rig.setup);
+    if let Some(volume) = rig.volume.as_log_mut() {
+        volume.stop_scrub();
+        rig.pass(SCRUB_PAUSE);
+        rig.volume.as_log_mut().map(|volume| volume.start_scrub(Nanos::ZERO));
+        rig.pass(HEALED);
+        let faulty = rig.volume.as_log().map(Volume::faulty).unwrap_or_default();
+        assert_eq!(faulty.segments(), 0, "{faulty:?}, {:?}", rig.setup);
     }
     rig.assert_counts();
     rig
@@ -202,7 +206,8 @@ fn errors_that_come_and_go_on_zones() {
 }
 
 /// Histories that a campaign found, and that no other test would: a busy loop while pages cannot be read, a deadline that came late,
-/// a zone of a label that stayed active, room that did not come back, a page of the map that a write needed and that left memory under it.
+/// a zone of a label that stayed active, room that did not come back, a page of the map that a write needed and that left memory under it, a zone that stayed
+/// retired behind a scrub.
 #[test]
 fn histories_that_failed_once() {
     for seed in [4, 12_986, 63_183, 323_717] {
@@ -210,7 +215,7 @@ fn histories_that_failed_once() {
         let setup = Setup::random(&mut rng);
         history(seed, setup, rng);
     }
-    for seed in [4, 8, 10_004, 50_763, 100_622, 208_035, 234_204] {
+    for seed in [4, 8, 10_004, 50_763, 100_622, 208_035, 234_204, 251] {
         let mut rng = Rng::new(seed);
         let setup = Setup::random_zoned(&mut rng);
         history(seed, setup, rng);
@@ -248,6 +253,31 @@ fn a_label_whose_zone_cannot_be_finished() {
     }
     assert_eq!((stalls, rig.oracle.waiting(), rig.oracle.failed), (1, vec![], 1));
     recover(rig, &mut Rng::new(1));
+}
+
+/// A log segment in which writes fail again and again is retired, and used again behind a scrub.
+#[test]
+fn a_log_segment_that_is_retired() {
+    let mut rig = Rig::new(Setup::of(9000, 3000, OPTIONS), 1);
+    rig.weather = Weather { writes: 1000, place: Some((1920, 1984)), ..Weather::CALM };
+    let faulty = |rig: &Rig| rig.volume.as_log().map(Volume::faulty).unwrap_or_default();
+    // Writes the same blocks again until it is so.
+    let until = |rig: &mut Rig, is_so: fn(Faulty) -> bool| {
+        let rounds = (0..1000).find(|_| {
+            let op = Op::Write { lba: 0, blocks: 60, fua: false };
+            assert!(rig.run(op) && rig.run(Op::Checkpoint) && rig.settle());
+            is_so(faulty(rig))
+        });
+        assert!(rounds.is_some(), "{:?}", faulty(rig));
+    };
+    until(&mut rig, |faulty| faulty.retired == 1);
+    rig.weather = Weather::CALM;
+    assert!(rig.volume.as_log_mut().is_some_and(|of| of.start_scrub(Nanos::ZERO).is_ok()));
+    rig.pass(SCRUB_PAUSE);
+    assert_eq!((faulty(&rig).segments(), faulty(&rig).strikes), (0, 2));
+    // What is filled without a failure loses its strikes.
+    until(&mut rig, |faulty| faulty.strikes < 2);
+    rig.cut_and_reopen(0).unwrap_or_else(|what| panic!("{what}"));
 }
 
 /// Zones that cannot be reset are free later: a volume that lacks them is not full.

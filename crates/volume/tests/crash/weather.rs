@@ -16,14 +16,16 @@ pub(crate) struct Weather {
     pub(crate) others: u64,
     /// Writes fail because the backing is full.
     pub(crate) full: bool,
+    /// Only requests that begin in these blocks fail.
+    pub(crate) place: Option<(u32, u32)>,
 }
 
 impl Weather {
-    pub(crate) const CALM: Self = Self { reads: 0, writes: 0, flushes: 0, others: 0, full: false };
+    pub(crate) const CALM: Self =
+        Self { reads: 0, writes: 0, flushes: 0, others: 0, full: false, place: None };
 
     /// Everything fails.
-    pub(crate) const DOWN: Self =
-        Self { reads: 1000, writes: 1000, flushes: 0, others: 1000, full: false };
+    pub(crate) const DOWN: Self = Self { reads: 1000, writes: 1000, others: 1000, ..Self::CALM };
 
     /// Some fail more often than not, and some never do. Flushes fail in few spells, as the volume takes no changes then.
     pub(crate) fn random(rng: &mut Rng) -> Self {
@@ -33,7 +35,7 @@ impl Weather {
         match rng.below(8) {
             0 => Self { flushes, ..Self::DOWN },
             1 => Self { writes: 1000, full: true, ..Self::CALM },
-            _ => Self { reads, writes, flushes, others, full: rng.below(4) == 0 },
+            _ => Self { reads, writes, flushes, others, full: rng.below(4) == 0, place: None },
         }
     }
 
@@ -47,7 +49,8 @@ impl Weather {
                 self.others
             }
         };
-        if share == 0 || rng.below(1000) >= share {
+        let elsewhere = self.place.is_some_and(|(from, to)| !(from..to).contains(&io.at.raw()));
+        if share == 0 || elsewhere || rng.below(1000) >= share {
             return None;
         }
         if self.full && io.kind == IoKind::Write {

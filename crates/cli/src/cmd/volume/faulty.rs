@@ -23,7 +23,7 @@ pub(super) fn line(faulty: &Value) -> String {
         return String::new();
     }
     format!(
-        "the backing failed in log segments: {} are being emptied, {} are not used until the volume is opened again, {} could not be read; \
+        "the backing failed in log segments: {} are being emptied, {} are not used until a scrub is through or the volume is opened again, {} could not be read; \
          {} less room meanwhile, {} strikes\n",
         number("failed"),
         number("retired"),

@@ -1,6 +1,6 @@
 //! Devices that fail: the error is that of the request, nothing wrong is read, and what fails no more is as before.
 
-use onefold_testkit::for_each_seed;
+use onefold_testkit::{LIB, for_each_seed};
 use onefold_units::convert::index64;
 
 use super::disk::Faults;
@@ -89,7 +89,7 @@ fn a_region_with_unreadable_blocks_can_be_opened() {
 #[test]
 fn any_request_may_fail() {
     const BLOCKS: u64 = CACHE_REGION_BLOCKS + 30;
-    for_each_seed(("onefold-device", "sums", "any_request_may_fail"), 30, |seed| {
+    for_each_seed(("onefold-device", LIB, "any_request_may_fail"), 30, |seed| {
         let mut rng = Rng::fork(seed, 0);
         let (disk, summed) = made(BLOCKS);
         super::super::lock(&summed.state).pages.set_max(1 + index64(rng.below(2)));

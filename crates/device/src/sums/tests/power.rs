@@ -1,6 +1,6 @@
 //! Power cuts: after each one every block reads, and what a flush covered is there.
 
-use onefold_testkit::for_each_seed;
+use onefold_testkit::{LIB, for_each_seed};
 use onefold_units::convert::index64;
 
 use super::*;
@@ -138,7 +138,7 @@ fn cuts_of_long_histories() {
     const BLOCKS: u64 = 2 * CACHE_REGION_BLOCKS + 20;
     /// Requests between two cuts.
     const STEPS: u64 = 25;
-    for_each_seed(("onefold-device", "sums", "cuts_of_long_histories"), 12, |seed| {
+    for_each_seed(("onefold-device", LIB, "cuts_of_long_histories"), 12, |seed| {
         let mut rng = Rng::fork(seed, 0);
         let (mut disk, mut summed) = made(BLOCKS);
         let layout = header(BLOCKS).layout;
