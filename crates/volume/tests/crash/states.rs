@@ -168,7 +168,7 @@ impl States {
             expected.recovered(seq);
             self.live_on(image, &expected);
             if self.tried.is_multiple_of(self.effort.lives * 16) {
-                self.cut_the_opening(image, &expected);
+                self.cut_the_opening(image, [&rig.oracle, &expected], (fault, ops));
             }
         }
         // The modes of the papers have no checksums of data.
@@ -194,16 +194,24 @@ impl States {
         rig.assert_counts();
     }
 
-    /// Power fails at every request of an opening: the next one comes to the same.
-    fn cut_the_opening(&mut self, image: &Image, expected: &Oracle) {
+    /// Power fails at every request of an opening: the next one comes to the same, `expected`. Where the first cut tore a header and an opening
+    /// that was cut as well tore what it wrote there, both parts may make the header whole. It counts then, as it might have `before`.
+    fn cut_the_opening(
+        &mut self,
+        image: &Image,
+        [before, expected]: [&Oracle; 2],
+        (fault, ops): (Fault, &[Op]),
+    ) {
         for fuse in 0.. {
             let mut disk = Disk::new(image.clone());
             disk.fuse = Some(fuse);
             let through = open(&mut disk, &self.setup).is_ok();
             let left = disk.random_cut(&mut self.rng);
             self.distinct.entry(left.digest()).or_insert(Fault::Opening);
-            recover(&self.setup, &left, expected)
-                .unwrap_or_else(|what| panic!("{what}, after a cut of the opening"));
+            let expected = if through || fault != Fault::Torn { expected } else { before };
+            recover(&self.setup, &left, expected).unwrap_or_else(|what| {
+                panic!("{what}, after a cut of the opening, {fault:?} after {ops:?}")
+            });
             if through {
                 return;
             }
