@@ -1,5 +1,6 @@
 //! Zones that held the map go offline.
 
+use onefold_format::volume::Codec;
 use onefold_testkit::{chosen_seed, for_each_seed};
 use onefold_units::convert::{low32, u64_from};
 use onefold_units::{Nanos, Rng, ZoneState};
@@ -25,10 +26,15 @@ fn setup(give_up_zones: bool) -> Setup {
     Setup::of(0, BLOCKS, options).on_zones(110, ZONES)
 }
 
+/// The same for one that compresses blocks, or does not.
+fn setup_with(compress: Option<Codec>, give_up_zones: bool) -> Setup {
+    Setup { compress, ..setup(give_up_zones) }
+}
+
 /// A volume after some work, cut off or closed, and what it is to hold.
-fn lived(seed: u64, rng: &mut Rng) -> (Image, Oracle) {
+fn lived(setup: Setup, seed: u64, rng: &mut Rng) -> (Image, Oracle) {
     let trims = seed.is_multiple_of(2);
-    let mut rig = Rig::new(setup(false), seed);
+    let mut rig = Rig::new(setup, seed);
     for life in 0..3 {
         for _ in 0..250 {
             let op = random_op(rng, BLOCKS);
@@ -54,8 +60,8 @@ fn lived(seed: u64, rng: &mut Rng) -> (Image, Oracle) {
 }
 
 /// Zones that hold blocks of checkpoints, by what the volume says of itself.
-fn zones_of_the_map(image: &Image) -> Vec<u32> {
-    let (volume, _) = open(&mut Disk::new(image.clone()), &setup(false)).expect("it opens");
+fn zones_of_the_map(setup: &Setup, image: &Image) -> Vec<u32> {
+    let (volume, _) = open(&mut Disk::new(image.clone()), setup).expect("it opens");
     let log = volume.as_log().expect("a volume of mode log");
     let meta = log.segment_infos().filter(|info| info.stream == 3 && info.live > 0);
     meta.map(|info| info.segment.raw()).collect()
@@ -65,13 +71,24 @@ fn zones_of_the_map(image: &Image) -> Vec<u32> {
 /// volume goes on.
 #[test]
 fn pages_of_the_map_that_are_gone_are_given_up() {
+    give_up("pages_of_the_map_that_are_gone_are_given_up", None);
+}
+
+/// The same where blocks are compressed, so that headers tell of parts of blocks.
+#[test]
+fn pages_of_the_map_of_packed_blocks_that_are_gone_are_given_up() {
+    give_up("pages_of_the_map_of_packed_blocks_that_are_gone_are_given_up", Some(Codec::Lz4));
+}
+
+fn give_up(test: &'static str, compress: Option<Codec>) {
+    let setup = |give_up_zones| setup_with(compress, give_up_zones);
     let (mut asked, mut lost) = (0, 0);
     // Without trims and with all data, headers tell everything.
     let (mut whole, mut told) = (0, 0);
-    for_each_seed(("onefold-volume", "crash", "pages_of_the_map_that_are_gone"), 60, |seed| {
+    for_each_seed(("onefold-volume", "crash", test), 60, |seed| {
         let mut rng = Rng::new(seed);
-        let (mut image, oracle) = lived(seed, &mut rng);
-        let zones = zones_of_the_map(&image);
+        let (mut image, oracle) = lived(setup(false), seed, &mut rng);
+        let zones = zones_of_the_map(&setup(false), &image);
         let zone = zones[usize::try_from(rng.below(u64_from(zones.len()))).expect("few")];
         fail_zone(&mut image, zone, ZoneState::Offline);
         if seed.is_multiple_of(5) {
@@ -147,8 +164,8 @@ fn mended(disk: &mut Disk) -> Vec<Option<u64>> {
 fn cut_repairs(seed: u64) -> (u64, u64) {
     let mut rng = Rng::new(seed);
     let (mut cuts, mut again) = (0, 0);
-    let (image, oracle) = lived(seed, &mut rng);
-    for zone in zones_of_the_map(&image) {
+    let (image, oracle) = lived(setup(false), seed, &mut rng);
+    for zone in zones_of_the_map(&setup(false), &image) {
         let mut image = image.clone();
         fail_zone(&mut image, zone, ZoneState::Offline);
         let mut disk = Disk::new(image.clone());
@@ -224,7 +241,7 @@ fn what_was_trimmed_does_not_come_back() {
     rig.volume.close();
     assert!(rig.settle());
     let (image, mut given_up) = (rig.disk.view().clone(), 0);
-    for zone in zones_of_the_map(&image) {
+    for zone in zones_of_the_map(&setup(false), &image) {
         let mut image = image.clone();
         fail_zone(&mut image, zone, ZoneState::Offline);
         let mut disk = Disk::new(image);
@@ -243,8 +260,8 @@ fn checkpoints_that_are_gone_are_made_anew() {
     let (mut checkpoints, mut headers) = (0, 0);
     for_each_seed(("onefold-volume", "crash", "checkpoints_that_are_gone"), 80, |seed| {
         let mut rng = Rng::new(seed);
-        let (mut image, oracle) = lived(seed, &mut rng);
-        let mut zones = zones_of_the_map(&image);
+        let (mut image, oracle) = lived(setup(false), seed, &mut rng);
+        let mut zones = zones_of_the_map(&setup(false), &image);
         if seed.is_multiple_of(2) {
             // The one with the last checkpoint, or not.
             zones = vec![zones[usize::try_from(rng.below(u64_from(zones.len()))).expect("few")]];
