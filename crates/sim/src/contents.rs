@@ -7,7 +7,7 @@ use onefold_units::convert::{index64, narrow};
 use onefold_units::{Op, PAGE_BYTES};
 
 use crate::SimError;
-use crate::engine::Setup;
+use crate::setup::Setup;
 
 /// What is known of a page of which nothing is known.
 const UNKNOWN: u128 = 0;

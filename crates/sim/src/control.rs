@@ -29,3 +29,29 @@ impl Control<'_> {
         if self.is_interrupted() { Err(SimError::Interrupted) } else { Ok(()) }
     }
 }
+
+/// Tells how far a run is, and whether it is to end, each time that so many more requests are through.
+pub(crate) struct Watch<'a, 'b> {
+    control: &'a Control<'b>,
+    next: u64,
+}
+
+impl<'a, 'b> Watch<'a, 'b> {
+    pub(crate) const fn new(control: &'a Control<'b>) -> Self {
+        Self { control, next: INTERRUPT_EVERY }
+    }
+
+    /// So many requests are through. Whether the run is to end.
+    #[inline]
+    pub(crate) fn ends(&mut self, requests: u64) -> bool {
+        requests >= self.next && self.look(requests)
+    }
+
+    fn look(&mut self, requests: u64) -> bool {
+        self.next += INTERRUPT_EVERY;
+        if let Some(progress) = self.control.progress {
+            progress(requests);
+        }
+        self.control.is_interrupted()
+    }
+}

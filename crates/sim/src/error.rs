@@ -39,6 +39,16 @@ pub enum SimError {
     /// Somebody ended the run before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
+    /// The load is over before anything is measured.
+    #[error(
+        "the load has {requests} requests, and the first {warmup} are not measured: take a longer load, or a lower run.warmup"
+    )]
+    OnlyWarmUp {
+        /// Requests of the load.
+        requests: u64,
+        /// Requests before the measured part.
+        warmup: u64,
+    },
     /// Nothing was asked for.
     #[error(
         "nothing to run: name a trace (--trace FILE) or a workload (--workload \

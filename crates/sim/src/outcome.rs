@@ -1,91 +1,72 @@
-//! From a finished run to its result, and the laws it has to obey (ssd.md 3.3).
+//! What the results of all runs have in common, and the laws that they obey (ssd.md 3.3).
 
-use onefold_ftl::{FtlStats, RemapScheme, SpaceMap};
 use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Sent;
 
 use crate::SimError;
-use crate::engine::{Finished, Setup};
+use crate::gathered::Gathered;
 use crate::metrics::Metrics;
 use crate::precondition::Preconditioned;
+use crate::ran::Ran;
 use crate::result::{
-    Buffer, ByCause, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf,
-    LatencySummaries, LittlesLaw, MapCache, PAGE_BYTES, Precondition, Remap, RunResult, SCHEMA,
-    Stalls, Superblocks, VALID_BINS, Volume, Wear,
+    Buffer, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf, LatencySummaries,
+    LittlesLaw, PAGE_BYTES, Precondition, RunResult, SCHEMA, Stalls, Superblocks, Volume,
 };
 use crate::series::ratio;
+use crate::setup::Setup;
 use crate::tenant::{Pace, Tenant};
 use crate::volume::VolumeRun;
 
-/// Builds the result.
-pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
-    let littles_law = littles_law(&mut run.tenants)?;
-    check_laws(&run)?;
-    let ftl = run.ssd.ftl().stats().since(&run.baseline.ftl);
-    let device = run.ssd.host_stats().since(&run.baseline.host);
-    let host = run.volume.as_ref().map_or(device, |volume| volume.host);
+/// What a result says of every run; the rest is that of a device without a buffer, which has nothing else to tell. Checks Little's law.
+pub(crate) fn common<C>(
+    setup: &Setup,
+    ran: &mut Ran<C>,
+    gathered: &Gathered,
+    host: &HostStats,
+) -> Result<RunResult, SimError> {
+    let littles_law = littles_law(&mut ran.tenants)?;
     let mut metrics = Metrics::new();
-    for tenant in &run.tenants {
+    for tenant in &ran.tenants {
         metrics.add(&tenant.metrics);
     }
-    let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
-    let (space, config, programs) = (run.ssd.ftl().space(), &setup.config, ftl.programs.total());
-    let virtual_ns = last_done.saturating_sub(run.baseline.at);
+    let last_done = ran.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
+    let virtual_ns = last_done.saturating_sub(ran.at);
+    let (config, read, write) = (&setup.config, &metrics.read, &metrics.write);
     Ok(RunResult {
         schema: SCHEMA.to_owned(),
         onefold: setup.program.clone(),
         seed: setup.seed,
-        partial: run.partial,
+        partial: ran.partial,
         config: config.to_json(),
         config_sha256: config.sha256(),
-        trace: run.trace.clone(),
-        host: host_result(&host),
-        buffer: buffer_result(&run),
-        flash: flash_result(&run, &ftl),
-        ftl: ftl_result(&run, &space),
-        waf: ratio(u128::from(programs), u128::from(host.write_pages)),
+        trace: gathered.trace.clone(),
+        host: host_result(host),
+        buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
+        flash: Flash::default(),
+        ftl: Ftl::default(),
+        waf: 0.0,
         latency_ns: latency(&metrics),
         virtual_ns,
-        cpu_s: run.cpu_s,
-        page_ops: device.pages() + ftl.internal_pages(),
+        cpu_s: ran.cpu_s,
+        page_ops: 0,
         workload: workload(setup),
-        device: Device {
-            preset: None,
-            name: config.name().to_owned(),
-            logical_bytes: host_bytes(&run),
-            raw_bytes: run.ssd.config().geometry.raw_bytes(),
-        },
-        latency_by_delay: LatencyByDelay {
-            read: metrics.read.summaries(),
-            write: metrics.write.summaries(),
-        },
-        latency_ccdf: LatencyCcdf {
-            read: metrics.read.total().ccdf(),
-            write: metrics.write.total().ccdf(),
-        },
-        series: run.series.finish(),
-        superblocks: Superblocks {
-            valid_histogram: run.ssd.ftl().valid_histogram(VALID_BINS),
-            slots: u64::from(space.data_slots),
-        },
+        device: Device { name: config.name().to_owned(), ..Device::default() },
+        latency_by_delay: LatencyByDelay { read: read.summaries(), write: write.summaries() },
+        latency_ccdf: LatencyCcdf { read: read.total().ccdf(), write: write.total().ccdf() },
+        series: ran.series.finish(),
+        superblocks: Superblocks::default(),
         checks: Checks { littles_law: Some(littles_law) },
-        tenants: tenants(&run),
-        precondition: preconditioned(setup, &run.preconditioned),
-        map_cache: (ftl.map_hits + ftl.map_misses > 0)
-            .then_some(MapCache { hits: ftl.map_hits, misses: ftl.map_misses }),
-        remap: remap_result(&run, &host, programs),
-        volume: run.volume.as_ref().map(|one| volume_result(one, &device, programs)),
+        tenants: tenant_results(&ran.tenants, "none", None),
+        precondition: None,
+        map_cache: None,
+        remap: None,
+        volume: None,
         zoned: None,
         zoned_volume: None,
-        bandwidth: bandwidth(&host, virtual_ns),
-        warnings: run.warnings,
+        bandwidth: bandwidth(host, virtual_ns),
+        warnings: gathered.warnings.clone(),
     })
-}
-
-fn host_bytes(run: &Finished) -> u64 {
-    let volume = run.volume.as_ref();
-    volume.map_or_else(|| run.ssd.capacity(), |volume| volume.config.logical_bytes())
 }
 
 /// What a volume did, on a device that programmed so many pages.
@@ -97,7 +78,7 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
         mode: config.mode.name().to_owned(),
         device: host_result(device),
         sent_pages: Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause))).into(),
-        waf_host: ratio(sent.into(), run.host.write_pages.into()),
+        waf_host: ratio(sent.into(), run.top.host.write_pages.into()),
         waf_device: ratio(programs.into(), sent.into()),
         absorbed_pages: stats.absorbed,
         batches: stats.batches,
@@ -120,10 +101,10 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
         map_faults: stats.map_faults,
         map_evictions: stats.map_evictions,
         stalls: Stalls {
-            requests: run.stalls.requests,
-            total_ns: run.stalls.ns,
-            max_ns: run.stalls.max_ns,
-            max_paced_ns: run.stalls.max_paced_ns,
+            requests: run.top.stalls.requests,
+            total_ns: run.top.stalls.ns,
+            max_ns: run.top.stalls.max_ns,
+            max_paced_ns: run.top.stalls.max_paced_ns,
         },
         segment_pages,
         log_pages: run.space.log_blocks,
@@ -158,56 +139,6 @@ pub(crate) fn bandwidth(host: &HostStats, virtual_ns: u64) -> f64 {
     ratio(bytes * 1_000_000_000, virtual_ns.into())
 }
 
-fn remap_result(run: &Finished, host: &HostStats, programs: u64) -> Option<Remap> {
-    let scheme = run.ssd.config().ftl.remap.scheme;
-    if scheme == RemapScheme::None {
-        return None;
-    }
-    let remap = run.ssd.ftl().remap_stats().since(&run.baseline.remap);
-    let dedup = run.ssd.dedup_stats().since(&run.baseline.dedup);
-    Some(Remap {
-        scheme: scheme.name().to_owned(),
-        remapped: remap.remapped,
-        deduplicated: remap.deduplicated,
-        copied: remap.copied,
-        skipped: remap.skipped,
-        entries: remap.entries,
-        moved_entries: remap.moved_entries,
-        absorbed: remap.absorbed,
-        compactions: remap.compactions,
-        destages: remap.destages,
-        log_collections: remap.log_collections,
-        log_full: remap.log_full,
-        lookup_ns: remap.lookup_ns,
-        hashed_pages: dedup.hashed_pages,
-        hash_busy_ns: dedup.busy.get(),
-        waf_logical: ratio(programs.into(), (host.write_pages + host.remap_pages).into()),
-    })
-}
-
-fn flash_result(run: &Finished, ftl: &FtlStats) -> Flash {
-    Flash {
-        program_pages: ByCause::from(&ftl.programs),
-        read_pages: ByCause::from(&ftl.reads),
-        erases: ftl.erases,
-        wear: wear(run),
-    }
-}
-
-fn ftl_result(run: &Finished, space: &SpaceMap) -> Ftl {
-    Ftl {
-        rho: space.rho,
-        usable_pages: space.usable_pages,
-        logical_pages: space.logical_pages,
-        reserve_superblocks: u64::from(space.reserve_superblocks),
-        metadata_slots: u64::from(space.slots - space.data_slots),
-        superblocks: u64::from(space.superblocks),
-        bad_superblocks: u64::from(space.bad_superblocks),
-        data_slots: u64::from(space.data_slots),
-        victim: run.ssd.config().ftl.victim.name().to_owned(),
-    }
-}
-
 pub(crate) fn latency(metrics: &Metrics) -> LatencySummaries {
     LatencySummaries {
         read: metrics.read.total().summary(),
@@ -217,40 +148,11 @@ pub(crate) fn latency(metrics: &Metrics) -> LatencySummaries {
     }
 }
 
-fn buffer_result(run: &Finished) -> Buffer {
-    let policy = run.ssd.config().buffer.policy.to_string();
-    match run.buffer_stats() {
-        Some(stats) => Buffer::of_run(&policy, &stats),
-        None => Buffer { policy: "none".to_owned(), ..Buffer::default() },
-    }
-}
-
-impl Finished {
-    /// What the buffer counted since measuring began.
-    fn buffer_stats(&self) -> Option<onefold_buffer::Stats> {
-        let now = self.ssd.buffer_stats()?;
-        Some(match &self.baseline.buffer {
-            Some(before) => now.since(before),
-            None => now,
-        })
-    }
-}
-
-fn wear(run: &Finished) -> Wear {
-    let wear = run.ssd.ftl().wear();
-    Wear { min: u64::from(wear.min), mean: wear.mean, max: u64::from(wear.max) }
-}
-
 pub(crate) fn workload(setup: &Setup) -> Option<String> {
     match setup.config.load_of_run() {
         Some(onefold_config::Load::Workload(text)) => Some(text),
         _ => None,
     }
-}
-
-fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
-    let policy = run.ssd.config().buffer.policy.to_string();
-    tenant_results(&run.tenants, &policy, run.buffer_stats().as_ref())
 }
 
 /// One result for each of several tenants.
@@ -327,29 +229,4 @@ pub(crate) fn littles_law(tenants: &mut [Tenant]) -> Result<LittlesLaw, SimError
         )));
     }
     Ok(LittlesLaw { in_flight_mean, rate_x_latency, relative_error })
-}
-
-/// Conservation: requests in = requests out, programs = sum over causes, maps inverse, counts right.
-fn check_laws(run: &Finished) -> Result<(), SimError> {
-    let issued: u64 = run.tenants.iter().map(|tenant| tenant.issued).sum();
-    let executed = match &run.volume {
-        Some(volume) => volume.executed,
-        None => run.ssd.host_stats().requests(),
-    };
-    if issued != executed {
-        return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
-    }
-    if let Some(volume) = &run.volume {
-        check_sent(&volume.stats, &run.ssd.host_stats().since(&run.baseline.host))?;
-    }
-    run.ssd.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
-    let ftl = run.ssd.ftl();
-    let counted = ftl.programs().total();
-    let programmed = ftl.nand().programmed_pages();
-    if counted != programmed {
-        return Err(SimError::Law(format!(
-            "{counted} pages counted by cause, {programmed} programmed"
-        )));
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use onefold_ssd::HostStats;
 use onefold_trace::workload::Request;
 use onefold_units::convert::index;
+use onefold_units::{Op, PAGE_BYTES};
 
 use crate::SimError;
 use crate::in_flight::InFlight;
@@ -211,6 +212,11 @@ impl Tenant {
         self.last_done = self.last_done.max(done);
     }
 
+    /// The load asked for this, in the measured part.
+    pub(crate) fn count(&mut self, op: Op, offset: u64, len: u64) {
+        self.host.count(op, pages_of(offset, len));
+    }
+
     /// Requests in flight, integrated over time from the first request to the last completion. This
     /// is counted without looking at latencies, so that Little's law says something.
     pub(crate) fn in_flight_integral(&mut self, depth: u64) -> u128 {
@@ -229,6 +235,11 @@ impl Tenant {
             }
         }
     }
+}
+
+/// Pages that a request touches.
+pub(crate) const fn pages_of(offset: u64, len: u64) -> u64 {
+    if len == 0 { 0 } else { (offset + len).div_ceil(PAGE_BYTES) - offset / PAGE_BYTES }
 }
 
 /// A time of the trace at another pace. Speed 1 keeps every nanosecond.

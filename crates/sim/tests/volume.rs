@@ -49,6 +49,19 @@ fn what_the_load_asked_for_is_counted_apart_from_what_the_device_got() {
     assert!(volume.live_pages * 10 > volume.log_pages * 7, "a fifth of the log is spare");
 }
 
+#[test]
+fn a_load_that_ends_in_the_warm_up_is_refused() {
+    let error = |more: &[&str]| {
+        let setup = small(more, "randwrite,bs=4KiB,qd=4,requests=500");
+        simulate(&setup, &Control::default()).err().map(|error| error.to_string())
+    };
+    let refused = "the load has 500 requests, and the first 500 are not measured: take a longer load, or a lower run.warmup";
+    for mode in ["volume.mode=log", "volume.mode=none"] {
+        assert_eq!(error(&[mode, "run.warmup=500"]).as_deref(), Some(refused));
+        assert_eq!(error(&[mode, "run.warmup=499"]), None);
+    }
+}
+
 /// One write of 4 KiB at a time, each answered when the device has it: CPU, then header and block over the channel,
 /// one after the other on the only die, each with its program.
 #[test]

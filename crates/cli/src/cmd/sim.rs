@@ -174,6 +174,7 @@ impl From<SimError> for CliError {
             SimError::NoLoad | SimError::TwoLoads => Self::new(Exit::Usage, "run::load", &error),
             SimError::Untimed { .. } => Self::new(Exit::Infeasible, "run::untimed", &error),
             SimError::Range { .. } => Self::new(Exit::Infeasible, "run::range", &error),
+            SimError::OnlyWarmUp { .. } => Self::new(Exit::Infeasible, "run::warmup", &error),
             SimError::Empty { .. } => Self::new(Exit::BadTrace, "run::empty", &error),
             SimError::Device { .. } => Self::new(Exit::Failed, "run::device", &error),
             SimError::BuildZones(_) => Self::new(Exit::Infeasible, "config::namespace", &error),

@@ -7,17 +7,28 @@ use onefold_units::convert::{float, u64_from};
 use onefold_zoned::{Action, DeviceStats, Sent, Stats, WaitReason, ZoneKind};
 
 use super::below::add;
-use super::run::Runner;
+use super::stack::{Counted, Stack};
 use crate::SimError;
-use crate::engine::Setup;
-use crate::metrics::Metrics;
-use crate::outcome::{bandwidth, host_result, latency, littles_law, tenant_results, workload};
+use crate::events::Top;
+use crate::gathered::Gathered;
+use crate::outcome::common;
+use crate::ran::Ran;
 use crate::result::{
-    Buffer, ByCause, Checks, Device, Flash, Ftl, JournalZone, LatencyByDelay, LatencyCcdf,
-    Precondition, Reclaims, RunResult, SCHEMA, Superblocks, Waits, Wear, ZonedDevice, ZonedVolume,
+    ByCause, Device, Flash, Ftl, JournalZone, Precondition, Reclaims, RunResult, Waits, Wear,
+    ZonedDevice, ZonedVolume,
 };
 use crate::series::ratio;
-use crate::volume::Load;
+use crate::setup::Setup;
+
+/// A run that ended.
+pub(super) struct Finished {
+    pub(super) stack: Stack,
+    pub(super) ran: Ran<Counted>,
+    pub(super) top: Top,
+    /// CPU time of filling.
+    pub(super) filled_cpu_s: f64,
+    pub(super) gathered: Gathered,
+}
 
 /// What the devices did in the measured part.
 struct Spent {
@@ -29,78 +40,42 @@ struct Spent {
 pub(super) fn result(
     setup: &Setup,
     config: &Config,
-    mut run: Runner,
+    mut run: Finished,
 ) -> Result<RunResult, SimError> {
-    let mut tenants: Vec<_> = run.loads.drain(..).map(Load::finish).collect();
-    let littles_law = littles_law(&mut tenants)?;
+    let host = run.top.host;
+    let common = common(setup, &mut run.ran, &run.gathered, &host)?;
+    check_laws(&run)?;
     let spent = Spent {
-        stats: run.volume.stats().since(&run.measured.volume),
-        regular: run.below.regular_stats().since(&run.measured.regular),
-        zns: run.below.zns.stats().since(&run.measured.zns),
+        stats: run.stack.volume.stats().since(&run.ran.baseline.volume),
+        regular: run.stack.below.regular_stats().since(&run.ran.baseline.regular),
+        zns: run.stack.below.zns.stats().since(&run.ran.baseline.zns),
     };
-    let issued = tenants.iter().map(|tenant| tenant.issued).sum();
-    check_laws(&run, issued)?;
-    let host = run.measured.host;
-    let mut metrics = Metrics::new();
-    for tenant in &tenants {
-        metrics.add(&tenant.metrics);
-    }
-    let last_done = tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
-    let virtual_ns = last_done.saturating_sub(run.measured.at);
-    let flash = flash(&run, &spent);
     let programs = spent.regular.programs.total() + spent.zns.programs.total();
-    let (read, write) = (&metrics.read, &metrics.write);
-    let latency_by_delay = LatencyByDelay { read: read.summaries(), write: write.summaries() };
-    let latency_ccdf = LatencyCcdf { read: read.total().ccdf(), write: write.total().ccdf() };
     Ok(RunResult {
-        schema: SCHEMA.to_owned(),
-        onefold: setup.program.clone(),
-        seed: setup.seed,
-        partial: run.partial,
-        config: setup.config.to_json(),
-        config_sha256: setup.config.sha256(),
-        trace: run.gathered.trace.clone(),
-        host: host_result(&host),
-        buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
-        flash,
+        flash: flash(&run, &spent),
         ftl: ftl(&run),
         waf: ratio(programs.into(), host.write_pages.into()),
-        latency_ns: latency(&metrics),
-        virtual_ns,
-        cpu_s: run.cpu_s,
         page_ops: host.pages() + programs.saturating_sub(host.write_pages),
-        workload: workload(setup),
-        device: device(setup, config, &run),
-        latency_by_delay,
-        latency_ccdf,
-        series: run.series.finish(),
-        superblocks: Superblocks::default(),
-        checks: Checks { littles_law: Some(littles_law) },
-        tenants: tenant_results(&tenants, "none", None),
+        device: Device {
+            logical_bytes: config.logical_bytes,
+            raw_bytes: raw_bytes(&run),
+            ..common.device
+        },
         precondition: preconditioned(setup, &run),
-        map_cache: None,
-        remap: None,
-        volume: None,
-        zoned: None,
         zoned_volume: Some(volume(config, &run, &spent.stats)),
-        bandwidth: bandwidth(&host, virtual_ns),
-        warnings: run.gathered.warnings,
+        ..common
     })
 }
 
-fn device(setup: &Setup, config: &Config, run: &Runner) -> Device {
-    let zns = run.below.zns.config().geometry.raw_bytes();
-    let regular = run.below.regular.as_ref();
-    Device {
-        preset: None,
-        name: setup.config.name().to_owned(),
-        logical_bytes: config.logical_bytes,
-        raw_bytes: zns + regular.map_or(0, |regular| regular.config().geometry.raw_bytes()),
-    }
+/// Of all devices.
+fn raw_bytes(run: &Finished) -> u64 {
+    let zns = run.stack.below.zns.config().geometry.raw_bytes();
+    let regular = run.stack.below.regular.as_ref();
+    zns + regular.map_or(0, |regular| regular.config().geometry.raw_bytes())
 }
 
-fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
-    let volume = &run.volume;
+fn volume(config: &Config, run: &Finished, stats: &Stats) -> ZonedVolume {
+    let volume = &run.stack.volume;
     let layout = volume.layout();
     let cache = config.geometry.random_kind();
     let named = |device: (usize, &DeviceStats)| {
@@ -157,23 +132,23 @@ fn volume(config: &Config, run: &Runner, stats: &Stats) -> ZonedVolume {
 }
 
 /// Counted from the start of the measured part, where the zone in use before it counts as the first.
-fn journal_path(run: &Runner, stats: &Stats) -> Vec<JournalZone> {
-    let earlier = &run.measured.volume;
+fn journal_path(run: &Finished, stats: &Stats) -> Vec<JournalZone> {
+    let earlier = &run.ran.baseline.volume;
     let before = earlier.sent(Sent::Journal) + earlier.sent(Sent::JournalAppended);
     let zone = |entry: &onefold_zoned::JournalZone| JournalZone {
         before_pages: entry.before.saturating_sub(before),
-        at_ns: run.since_start(entry.at),
+        at_ns: entry.at.get().saturating_sub(run.stack.base + run.ran.at),
         zone: entry.zone.raw(),
     };
     stats.journal_path.iter().map(zone).collect()
 }
 
 /// Of all devices; wear is that of the sequential zones.
-fn flash(run: &Runner, spent: &Spent) -> Flash {
+fn flash(run: &Finished, spent: &Spent) -> Flash {
     let (mut programs, mut reads) = (spent.regular.programs, spent.regular.reads);
     add(&mut programs, &spent.zns.programs);
     add(&mut reads, &spent.zns.reads);
-    let wear = || run.below.zns.wear().map(u64::from);
+    let wear = || run.stack.below.zns.wear().map(u64::from);
     let sets = u64_from(wear().count());
     Flash {
         program_pages: ByCause::from(&programs),
@@ -188,8 +163,8 @@ fn flash(run: &Runner, spent: &Spent) -> Flash {
 }
 
 /// Of the zoned device, whose FTL maps zones.
-fn ftl(run: &Runner) -> Ftl {
-    let zns = &run.below.zns;
+fn ftl(run: &Finished) -> Ftl {
+    let zns = &run.stack.below.zns;
     let pages = u64::from(zns.layout().sets()) * u64::from(zns.config().capacity_blocks);
     let logical = u64::from(zns.config().zones) * u64::from(zns.config().capacity_blocks);
     Ftl {
@@ -203,7 +178,7 @@ fn ftl(run: &Runner) -> Ftl {
     }
 }
 
-fn preconditioned(setup: &Setup, run: &Runner) -> Option<Precondition> {
+fn preconditioned(setup: &Setup, run: &Finished) -> Option<Precondition> {
     let fill = setup.config.precondition().fill;
     (fill > 0.0).then_some(Precondition {
         fill,
@@ -213,14 +188,15 @@ fn preconditioned(setup: &Setup, run: &Runner) -> Option<Precondition> {
 }
 
 /// Conservation: requests in = requests out, and what the volume sent by cause is what each device was asked to write.
-fn check_laws(run: &Runner, issued: u64) -> Result<(), SimError> {
-    if issued != run.executed {
-        let executed = run.executed;
+fn check_laws(run: &Finished) -> Result<(), SimError> {
+    let issued: u64 = run.ran.tenants.iter().map(|tenant| tenant.issued).sum();
+    let executed = run.top.executed;
+    if issued != executed {
         return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
     }
-    let (stats, before) = (run.volume.stats(), &run.measured.volume);
-    for (device, received) in run.below.received().iter().enumerate() {
-        let earlier = run.measured.received.get(device).copied().unwrap_or_default();
+    let (stats, before) = (run.stack.volume.stats(), &run.ran.baseline.volume);
+    for (device, received) in run.stack.below.received().iter().enumerate() {
+        let earlier = run.ran.baseline.received.get(device).copied().unwrap_or_default();
         let received = received.since(&earlier);
         let sent = stats.devices[device].sent_total()
             - before.devices.get(device).map_or(0, DeviceStats::sent_total);
@@ -231,8 +207,8 @@ fn check_laws(run: &Runner, issued: u64) -> Result<(), SimError> {
             )));
         }
     }
-    if let Some(regular) = &run.below.regular {
+    if let Some(regular) = &run.stack.below.regular {
         regular.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
     }
-    run.below.zns.check().map_err(SimError::Law)
+    run.stack.below.zns.check().map_err(SimError::Law)
 }

@@ -12,7 +12,8 @@ use onefold_volume::{
     Backing, Engine, Io, IoFailed, IoKind, MountError, Relocation, Stream, ZoneReport, read_label,
 };
 
-use super::device::{Device, DeviceError};
+use super::command::DeviceError;
+use super::device::Device;
 use crate::SimError;
 use crate::used::{ReadBlock, Used};
 

@@ -6,7 +6,7 @@ use onefold_ssd::{Completion, HostStats, Ssd};
 use onefold_units::{CauseCounts, Nanos, Op, ZoneId, ZoneState};
 use onefold_volume::{ZoneReport, ZoneStatus};
 
-use super::device::{self, DeviceError};
+use super::command::{self, DeviceError};
 use crate::dmz::add;
 use crate::series::Windowed;
 
@@ -41,13 +41,13 @@ impl Both {
         let border = self.pieces() * u64::from(self.zns.config().zone_blocks);
         if op == Op::Flush {
             self.host.count(op, 0);
-            let regular = device::submit_blocks(&mut self.regular, now, (op, 0), 0, 0)?;
-            let zoned = device::submit_zones(&mut self.zns, now, op, 0, 0)?;
+            let regular = command::submit_blocks(&mut self.regular, now, (op, 0), 0, 0)?;
+            let zoned = command::submit_zones(&mut self.zns, now, op, 0, 0)?;
             return Ok(if regular.at > zoned.at { regular } else { zoned });
         }
         match at.checked_sub(border) {
-            None => device::submit_blocks(&mut self.regular, now, (op, stream), at, blocks),
-            Some(at) => device::submit_zones(&mut self.zns, now, op, at, blocks),
+            None => command::submit_blocks(&mut self.regular, now, (op, stream), at, blocks),
+            Some(at) => command::submit_zones(&mut self.zns, now, op, at, blocks),
         }
     }
 
@@ -60,7 +60,7 @@ impl Both {
         match u64::from(zone.raw()).checked_sub(self.pieces()) {
             Some(zone) => {
                 let zone = ZoneId::new(onefold_units::convert::narrow(zone));
-                device::manage_zone(&mut self.zns, now, zone, action)
+                command::manage_zone(&mut self.zns, now, zone, action)
             }
             None => {
                 Err(DeviceError::Zones(ZnsError::InvalidField { what: "a zone is conventional" }))
@@ -69,7 +69,7 @@ impl Both {
     }
 
     pub(crate) fn report(&self) -> ZoneReport {
-        let zoned = device::report_of(&self.zns);
+        let zoned = command::report_of(&self.zns);
         let capacity = zoned.zone_blocks;
         let piece = ZoneStatus::conventional(ZoneState::NotWritePointer, capacity);
         let pieces = (0..self.pieces()).map(|_| piece);

@@ -1,40 +1,22 @@
 //! What a volume lies on in the simulator: a block namespace, zones, or both.
 
 use onefold_nand::NullMedia;
-use onefold_ssd::zns::{Select, Zns, ZnsConfig, ZnsError, ZnsMedia, ZnsStats, ZoneAction};
-use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd, SsdError};
-use onefold_units::convert::{low32, narrow};
+use onefold_ssd::zns::{Zns, ZnsConfig, ZnsError, ZnsMedia, ZnsStats, ZoneAction};
+use onefold_ssd::{Completion, HostStats, Ssd};
 use onefold_units::{CauseCounts, Nanos, Op, ZoneId};
-use onefold_volume::{ZoneReport, ZoneStatus};
+use onefold_volume::ZoneReport;
 
 use super::both::Both;
+use super::command::{DeviceError, manage_zone, report_of, submit_blocks, submit_zones};
 use crate::SimError;
-use crate::engine::Baseline;
+use crate::drive::Counters;
 use crate::series::Windowed;
-
-const BLOCK: u64 = 4096;
 
 /// A device below a volume.
 pub(crate) enum Device {
     Blocks(Box<Ssd<NullMedia>>),
     Zones(Box<Zns<NullMedia>>),
     Both(Box<Both>),
-}
-
-/// A device refused a request, or failed.
-pub(crate) enum DeviceError {
-    Blocks(SsdError),
-    Zones(ZnsError),
-}
-
-impl DeviceError {
-    /// For a request of the load.
-    pub(crate) fn of_request(self, request: u64, what: String) -> SimError {
-        match self {
-            Self::Blocks(source) => SimError::Device { request, what, source },
-            Self::Zones(source) => SimError::Zone { request, what, source },
-        }
-    }
 }
 
 impl Device {
@@ -100,20 +82,14 @@ impl Device {
     }
 
     /// What it has counted so far, that of the other kind at zero.
-    pub(crate) fn baseline(&self, now: u64) -> (Baseline, ZnsStats) {
-        let baseline = Baseline { host: *self.host_stats(), at: now, ..Baseline::default() };
+    pub(crate) fn counters(&self) -> (Counters, ZnsStats) {
+        let host = *self.host_stats();
         match self {
-            Self::Blocks(ssd) => {
-                let ftl = ssd.ftl();
-                let (remap, dedup) = (ftl.remap_stats(), ssd.dedup_stats());
-                let buffer = ssd.buffer_stats();
-                let counted = Baseline { ftl: ftl.stats(), remap, dedup, buffer, ..baseline };
-                (counted, ZnsStats::default())
-            }
-            Self::Zones(zns) => (baseline, zns.stats()),
+            Self::Blocks(ssd) => (Counters::of(ssd), ZnsStats::default()),
+            Self::Zones(zns) => (Counters { host, ..Counters::default() }, zns.stats()),
             Self::Both(both) => {
-                let counted = Baseline { ftl: both.regular.ftl().stats(), ..baseline };
-                (counted, both.zns.stats())
+                let ftl = both.regular.ftl().stats();
+                (Counters { ftl, host, ..Counters::default() }, both.zns.stats())
             }
         }
     }
@@ -159,65 +135,5 @@ impl Windowed for Device {
             Self::Zones(zns) => Windowed::free(&**zns),
             Self::Both(both) => Windowed::free(&**both),
         }
-    }
-}
-
-pub(super) fn submit_blocks(
-    ssd: &mut Ssd<NullMedia>,
-    now: Nanos,
-    (op, stream): (Op, u16),
-    at: u64,
-    blocks: u64,
-) -> Result<Completion, DeviceError> {
-    let command = Command { stream, ..Command::new(op, at * BLOCK, blocks * BLOCK) };
-    ssd.submit(now, &command, Payload::None).map_err(DeviceError::Blocks)
-}
-
-pub(super) fn submit_zones(
-    zns: &mut Zns<NullMedia>,
-    now: Nanos,
-    op: Op,
-    at: u64,
-    blocks: u64,
-) -> Result<Completion, DeviceError> {
-    let blocks = narrow(blocks);
-    let done = match op {
-        Op::Read => zns.read(now, at, blocks, &mut []),
-        Op::Write => zns.write(now, at, blocks, false, &Payload::None),
-        Op::Flush => zns.flush(now),
-        Op::Trim | Op::WriteZeroes => zns.deallocate(now, at, blocks),
-    };
-    done.map_err(DeviceError::Zones)
-}
-
-pub(super) fn manage_zone(
-    zns: &mut Zns<NullMedia>,
-    now: Nanos,
-    zone: ZoneId,
-    action: ZoneAction,
-) -> Result<Completion, DeviceError> {
-    zns.manage(now, Select::One(zone), action).map_err(DeviceError::Zones)
-}
-
-pub(super) fn report_of(zns: &Zns<NullMedia>) -> ZoneReport {
-    let config = zns.config();
-    let status = |zone: u32| {
-        let info = zns.zone(ZoneId::new(zone))?;
-        let written = info.write_pointer.map_or(0, |at| low32(at - info.start));
-        if info.conventional {
-            return Some(ZoneStatus::conventional(info.state, info.capacity));
-        }
-        Some(ZoneStatus {
-            conventional: false,
-            state: info.state,
-            written,
-            capacity: info.capacity,
-        })
-    };
-    ZoneReport {
-        zone_blocks: config.zone_blocks,
-        max_open: config.limits.max_open,
-        max_active: config.limits.max_active,
-        zones: (0..config.all_zones()).filter_map(status).collect(),
     }
 }

@@ -1,53 +1,37 @@
 //! A volume between the load and the modelled device, in virtual time.
 //!
-//! The engine of the volume waits for its own I/O, so a request of the load has no completion time when it is taken. The
-//! run is a loop over events in order of time: arrivals of requests, completions of the volume's I/O on the device, and
-//! what the volume wants to do at a time of its own. The device tells the completion time of each command at once.
+//! The engine of the volume waits for its own I/O, so a request of the load has no completion time when it is taken: a run goes from event to
+//! event (`crate::events`). The device tells the completion time of each command at once.
 //!
 //! No bytes of blocks are kept; headers and what checkpoints write are, because the volume reads them again.
 
 mod below;
 mod both;
+mod command;
 mod device;
-mod finish;
-mod load;
-mod request;
 mod run;
 mod stack;
 
-use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
+
+use crate::events::Top;
 
 pub(crate) use below::Below;
 pub(crate) use both::Both;
 pub(crate) use device::Device;
-pub(crate) use load::{Arrival, Load, next_arrival};
 pub(crate) use run::{simulate, simulate_on};
 
 /// What a volume did in the measured part.
 pub(crate) struct VolumeRun {
     pub(crate) config: onefold_config::Volume,
     pub(crate) stats: onefold_volume::Stats,
-    /// What the load asked for in the measured part.
-    pub(crate) host: HostStats,
-    /// Requests that ended, those before the measured part included.
-    pub(crate) executed: u64,
-    pub(crate) stalls: Stalls,
+    /// What the load asked for.
+    pub(crate) top: Top,
     /// At the end.
     pub(crate) space: VolumeSpace,
     /// Log segments of the journal set at the end.
     pub(crate) journal_segments: u32,
-}
-
-/// Requests that the volume did not take at once.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stalls {
-    pub(crate) requests: u64,
-    pub(crate) ns: u64,
-    pub(crate) max_ns: u64,
-    /// Without the time in which log segments were short ([`onefold_volume::Volume::is_short`]).
-    pub(crate) max_paced_ns: u64,
 }
 
 /// How full a volume is.

@@ -7,22 +7,28 @@ use onefold_config::Volume as VolumeConfig;
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
 use onefold_journal::{Detector, Setting};
 use onefold_nand::{Delay, NullMedia};
+use onefold_ssd::zns::ZnsStats;
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::{Lba, Nanos, Op};
 use onefold_volume::{
-    Done, Engine, IoFailed, IoId, Range, ReadPlan, Refusal, Volume, format, open,
+    Acknowledge, Done, Engine, IoFailed, IoId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Stats,
+    Volume, format, open,
 };
 
 use super::below::{Answer, Below};
-use super::device::{Device, DeviceError};
+use super::device::Device;
 use crate::SimError;
+use crate::drive::Counters;
+use crate::events::{Ended, Layers, Refused, Taken};
 use crate::precondition::Target;
+use crate::request::{Request, Steps, Work, steps_of};
 use crate::series::Windowed;
+use crate::tenant::pages_of;
 
 const BLOCK: u64 = 4096;
 
 /// Tag of requests whose end nobody waits for.
-pub(crate) const NOBODY: u64 = u64::MAX;
+const NOBODY: u64 = u64::MAX;
 
 /// Writes under way while the volume is filled without time, so that a batch waits for others and not for itself.
 const FILL_IN_FLIGHT: usize = 2;
@@ -40,18 +46,24 @@ enum Flight {
     Read(usize),
 }
 
-/// What became of a part of a request: the tag that it was given, and the delay it met.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub(crate) tag: u64,
-    pub(crate) delay: Delay,
-    pub(crate) failed: bool,
+/// What a volume and its device count.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub(super) volume: Stats,
+    /// Of blocks and of zones, each at zero if there are none.
+    pub(super) device: Counters,
+    pub(super) zns: ZnsStats,
 }
 
 /// A volume on a device.
-pub(crate) struct Stack {
-    pub(crate) volume: Box<dyn Engine>,
-    pub(crate) below: Below,
+pub(super) struct Stack {
+    pub(super) volume: Box<dyn Engine>,
+    pub(super) below: Below,
+    /// CPU time of the host for a request, and for each place that it looks at.
+    cpu: u64,
+    cpu_search: u64,
+    /// All requests wait for the device.
+    waits: bool,
     /// By time, then in the order of submission.
     flights: BinaryHeap<Reverse<(Answer, u64, Flight)>>,
     submitted: u64,
@@ -65,12 +77,12 @@ pub(crate) struct Stack {
     /// Whether log segments were short since then, and for how long they were before.
     short: bool,
     short_ns: u64,
-    pub(crate) ended: VecDeque<Ended>,
+    ended: VecDeque<Ended<()>>,
 }
 
 impl Stack {
     /// An empty volume on a fresh device.
-    pub(crate) fn new(config: &VolumeConfig, mut device: Device) -> Result<Self, SimError> {
+    pub(super) fn new(config: &VolumeConfig, mut device: Device) -> Result<Self, SimError> {
         device.set_timed(false);
         let mut below = Below::new(device, config.offset_blocks);
         format(&mut below, &label(config))
@@ -79,7 +91,7 @@ impl Stack {
     }
 
     /// The volume that is on a device.
-    pub(crate) fn open(config: &VolumeConfig, mut below: Below) -> Result<Self, SimError> {
+    pub(super) fn open(config: &VolumeConfig, mut below: Below) -> Result<Self, SimError> {
         let blocks = config.geometry.backing_blocks;
         let (mut volume, _) = open(&mut below, blocks, config.options)
             .map_err(|source| SimError::VolumeMount { what: "opened", source })?;
@@ -92,6 +104,9 @@ impl Stack {
         Ok(Self {
             volume,
             below,
+            cpu: config.cpu.get(),
+            cpu_search: config.cpu_search.get(),
+            waits: config.options.acknowledge == Acknowledge::Complete,
             flights: BinaryHeap::new(),
             submitted: 0,
             reads: Vec::new(),
@@ -105,30 +120,11 @@ impl Stack {
     }
 
     /// Lets everything under way end, and begins the time of the run.
-    pub(crate) fn begin(&mut self, timed: bool) {
+    pub(super) fn begin(&mut self, timed: bool) {
         while self.land(0) {}
         self.ended.clear();
         self.below.device.set_timed(timed);
         self.pumped = 0;
-    }
-
-    /// When something happens by itself next.
-    #[inline]
-    pub(crate) fn next_event(&self) -> Option<u64> {
-        let flight = self.flights.peek().map(|Reverse((answer, ..))| answer.at);
-        let timeout = self.volume.poll_timeout().map(|at| at.get().saturating_sub(self.base));
-        // What was due when it was last looked at waits for a flight.
-        let timeout = timeout.filter(|at| *at > self.pumped);
-        flight.into_iter().chain(timeout).min()
-    }
-
-    /// Does what happens at `now`, the time of the next event.
-    pub(crate) fn advance(&mut self, now: u64) {
-        if self.flights.peek().is_some_and(|Reverse((answer, ..))| answer.at <= now) {
-            self.land(now);
-        } else {
-            self.go_on(now, Delay::None);
-        }
     }
 
     /// Ends the first flight, if there is any.
@@ -144,7 +140,7 @@ impl Stack {
                 if let Some((plan, tag)) = self.reads[number].take() {
                     self.volume.end_read(&plan);
                     self.spare.push(plan);
-                    self.ended.push_back(Ended { tag, delay: answer.delay, failed: false });
+                    self.ended.push_back(Ended { tag, delay: answer.delay, result: Ok(()) });
                 }
             }
         }
@@ -152,7 +148,7 @@ impl Stack {
     }
 
     /// Lets the volume do what it can, and submits what it asks for. Requests that end with it met `delay`.
-    pub(crate) fn go_on(&mut self, now: u64, delay: Delay) {
+    pub(super) fn go_on(&mut self, now: u64, delay: Delay) {
         self.short_ns = self.short_ns(now);
         self.pumped = now;
         self.volume.pump(Nanos::new(self.base + now));
@@ -161,14 +157,10 @@ impl Stack {
             self.fly(answer, Flight::Io(io.id));
         }
         while let Some(Done { tag, result }) = self.volume.poll_done() {
-            self.ended.push_back(Ended { tag, delay, failed: result.is_err() });
+            let result = result.map_err(|_| ());
+            self.ended.push_back(Ended { tag, delay, result });
         }
         self.short = self.volume.as_log().is_some_and(Volume::is_short);
-    }
-
-    /// Time of the run until `now` in which log segments were short.
-    pub(crate) fn short_ns(&self, now: u64) -> u64 {
-        self.short_ns + if self.short { now - self.pumped } else { 0 }
     }
 
     fn fly(&mut self, answer: Answer, flight: Flight) {
@@ -176,18 +168,27 @@ impl Stack {
         self.flights.push(Reverse((answer, self.submitted, flight)));
     }
 
-    /// Reads blocks for the load. Whether the end will be told; if not, they were in memory or map nothing.
-    pub(crate) fn read(&mut self, now: u64, tag: u64, range: Range) -> Result<bool, ReadRefused> {
+    /// Reads blocks for the load. Those that are in memory or map nothing are there at once.
+    fn read(
+        &mut self,
+        now: u64,
+        tag: u64,
+        request: &Request,
+        range: Range,
+    ) -> Result<Taken, Refused> {
         let mut plan = self.spare.pop().unwrap_or_default();
         if let Err(refusal) = self.volume.read(range, None, &mut plan) {
             self.spare.push(plan);
-            return Err(ReadRefused::Volume(refusal));
+            return Err(refused(request, refusal));
         }
         let mut last: Option<Answer> = None;
         for run in plan.runs() {
             let (at, blocks) = (run.at.raw().into(), run.blocks.into());
             let answer = self.below.submit(now, (Op::Read, 0), at, blocks);
-            let answer = answer.map_err(ReadRefused::Device)?;
+            let answer = answer.map_err(|source| {
+                let what = "read of the volume".to_owned();
+                Refused::Never(source.of_request(request.number, what))
+            })?;
             last = Some(last.map_or(answer, |last| Answer {
                 at: last.at.max(answer.at),
                 delay: last.delay.max(answer.delay),
@@ -196,7 +197,7 @@ impl Stack {
         }
         let Some(answer) = last else {
             self.spare.push(plan);
-            return Ok(false);
+            return Ok(Taken { blocks: range.blocks, later: false });
         };
         let number = self.reads.iter().position(Option::is_none).unwrap_or_else(|| {
             self.reads.push(None);
@@ -204,19 +205,112 @@ impl Stack {
         });
         self.reads[number] = Some((plan, tag));
         self.fly(answer, Flight::Read(number));
-        Ok(true)
+        Ok(Taken { blocks: range.blocks, later: true })
     }
 
     /// What the device was asked for.
-    pub(crate) fn device_host(&self) -> &HostStats {
+    pub(super) fn device_host(&self) -> &HostStats {
         self.below.device.host_stats()
     }
 }
 
-/// Why blocks could not be read.
-pub(crate) enum ReadRefused {
-    Volume(Refusal),
-    Device(DeviceError),
+impl Layers for Stack {
+    type Counters = Counted;
+    type Failure = ();
+
+    fn counters(&self, _now: u64) -> Counted {
+        let (device, zns) = self.below.device.counters();
+        Counted { volume: *self.volume.stats(), device, zns }
+    }
+
+    fn device(&self) -> &impl Windowed {
+        &self.below.device
+    }
+
+    fn blocks_max(&self) -> (u32, u32) {
+        (REQUEST_BLOCKS_MAX, self.volume.write_blocks_max())
+    }
+
+    fn steps(&self, op: Op, offset: u64, len: u64) -> Option<Steps> {
+        Some(steps_of(op, offset, len))
+    }
+
+    /// Finding where blocks lie takes time as well.
+    fn busy_ns(&self, op: Op, offset: u64, len: u64) -> u64 {
+        if self.cpu_search == 0 || !matches!(op, Op::Read | Op::Write) {
+            return self.cpu;
+        }
+        let first = offset / BLOCK;
+        let range = Range { lba: Lba::new(first), blocks: pages_of(offset, len) };
+        self.cpu + self.volume.searches(range) * self.cpu_search
+    }
+
+    fn submit(
+        &mut self,
+        now: u64,
+        tag: u64,
+        request: &Request,
+        work: Work,
+    ) -> Result<Taken, Refused> {
+        let later = self.waits || request.fua;
+        let waiter = |waits: bool| if waits { tag } else { NOBODY };
+        let taken = match work {
+            Work::Read(range) => return self.read(now, tag, request, range),
+            Work::Write(range) => {
+                let written = self.volume.write(waiter(later), range, None, request.fua);
+                written.map(|()| Taken { blocks: range.blocks, later })
+            }
+            Work::Trim(range) => {
+                let later = self.waits;
+                let trimmed = self.volume.trim(waiter(later), range);
+                trimmed.map(|blocks| Taken { blocks, later })
+            }
+            Work::Flush => self.volume.flush(tag).map(|()| Taken { blocks: 1, later: true }),
+            Work::Wait => Ok(Taken { blocks: 1, later: false }),
+        };
+        taken.map_err(|refusal| refused(request, refusal))
+    }
+
+    fn turn(&mut self, now: u64) {
+        self.go_on(now, Delay::None);
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<u64> {
+        let flight = self.flights.peek().map(|Reverse((answer, ..))| answer.at);
+        let timeout = self.volume.poll_timeout().map(|at| at.get().saturating_sub(self.base));
+        // What was due when it was last looked at waits for a flight.
+        let timeout = timeout.filter(|at| *at > self.pumped);
+        flight.into_iter().chain(timeout).min()
+    }
+
+    fn advance(&mut self, now: u64) {
+        if self.flights.peek().is_some_and(|Reverse((answer, ..))| answer.at <= now) {
+            self.land(now);
+        } else {
+            self.go_on(now, Delay::None);
+        }
+    }
+
+    fn poll_ended(&mut self) -> Option<Ended<()>> {
+        self.ended.pop_front()
+    }
+
+    fn error((): (), _request: u64, _what: &'static str) -> SimError {
+        SimError::VolumeFailed
+    }
+
+    /// Log segments were short.
+    fn short_ns(&self, now: u64) -> u64 {
+        self.short_ns + if self.short { now - self.pumped } else { 0 }
+    }
+}
+
+fn refused(request: &Request, refusal: Refusal) -> Refused {
+    match refusal {
+        Refusal::Busy => Refused::Busy,
+        refusal => Refused::Never(SimError::Volume { what: request.op.name(), refusal }),
+    }
 }
 
 /// Filling and overwriting through the volume, without time.

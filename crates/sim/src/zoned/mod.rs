@@ -6,7 +6,6 @@
 //! Any other write to a sequential zone has to begin where its zone was written to, or the run fails. Trims reset the zones they cover and leave
 //! the others as they are, and deallocate what they cover of conventional ones.
 
-mod host;
 mod outcome;
 mod run;
 

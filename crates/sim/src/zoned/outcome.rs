@@ -9,19 +9,13 @@ use onefold_units::convert::{float, u64_from};
 
 use crate::SimError;
 use crate::dmz::add;
-use crate::engine::{Gathered, Setup};
-use crate::metrics::Metrics;
-use crate::outcome::{
-    bandwidth, check_sent, host_result, latency, littles_law, preconditioned, tenant_results,
-    volume_result, workload,
-};
+use crate::gathered::Gathered;
+use crate::outcome::{check_sent, common, preconditioned, volume_result};
 use crate::precondition::Preconditioned;
-use crate::result::{
-    Buffer, ByCause, Checks, Conventional, Device, Flash, Ftl, LatencyByDelay, LatencyCcdf,
-    RunResult, SCHEMA, Superblocks, Wear, Zoned,
-};
-use crate::series::{Recorder, ratio};
-use crate::tenant::Tenant;
+use crate::ran::Ran;
+use crate::result::{ByCause, Conventional, Device, Flash, Ftl, RunResult, Wear, Zoned};
+use crate::series::ratio;
+use crate::setup::Setup;
 use crate::volume::VolumeRun;
 
 /// A regular device beside the zones, below the same volume.
@@ -44,13 +38,8 @@ pub(crate) struct Finished {
     pub(crate) executed: u64,
     /// Bytes that the load can address.
     pub(crate) bytes: u64,
-    pub(crate) tenants: Vec<Tenant>,
-    pub(crate) series: Recorder,
-    /// When measuring began.
-    pub(crate) at: u64,
-    pub(crate) partial: bool,
+    pub(crate) ran: Ran<()>,
     pub(crate) preconditioned: Preconditioned,
-    pub(crate) cpu_s: f64,
     pub(crate) gathered: Gathered,
     /// The volume between load and device, and what it asked for in the measured part.
     pub(crate) volume: Option<(VolumeRun, HostStats)>,
@@ -58,64 +47,26 @@ pub(crate) struct Finished {
 
 /// Builds the result.
 pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
-    let littles_law = littles_law(&mut run.tenants)?;
+    let common = common(setup, &mut run.ran, &run.gathered, &run.host)?;
     check_laws(&run)?;
-    let (zns, stats, host) = (&run.zns, run.stats, run.host);
-    let device = run.volume.as_ref().map_or(host, |(_, device)| *device);
-    let flash = flash(&run, &stats);
+    let (zns, stats) = (&run.zns, run.stats);
+    let device = run.volume.as_ref().map_or(run.host, |(_, device)| *device);
     let programs = stats.programs.total() + run.regular.as_ref().map_or(0, Regular::programs);
-    let mut metrics = Metrics::new();
-    for tenant in &run.tenants {
-        metrics.add(&tenant.metrics);
-    }
-    let last_done = run.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
-    let virtual_ns = last_done.saturating_sub(run.at);
     let beside = run.regular.as_ref().map_or(0, |one| one.ssd.config().geometry.raw_bytes());
-    let (config, raw_bytes) = (&setup.config, zns.config().geometry.raw_bytes() + beside);
     Ok(RunResult {
-        schema: SCHEMA.to_owned(),
-        onefold: setup.program.clone(),
-        seed: setup.seed,
-        partial: run.partial,
-        config: config.to_json(),
-        config_sha256: config.sha256(),
-        trace: run.gathered.trace.clone(),
-        host: host_result(&host),
-        buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
-        flash,
+        flash: flash(&run, &stats),
         ftl: ftl(&run),
-        waf: ratio(programs.into(), host.write_pages.into()),
-        latency_ns: latency(&metrics),
-        virtual_ns,
-        cpu_s: run.cpu_s,
+        waf: ratio(programs.into(), run.host.write_pages.into()),
         page_ops: device.pages() + programs.saturating_sub(device.write_pages),
-        workload: workload(setup),
         device: Device {
-            preset: None,
-            name: config.name().to_owned(),
             logical_bytes: run.bytes,
-            raw_bytes,
+            raw_bytes: zns.config().geometry.raw_bytes() + beside,
+            ..common.device
         },
-        latency_by_delay: LatencyByDelay {
-            read: metrics.read.summaries(),
-            write: metrics.write.summaries(),
-        },
-        latency_ccdf: LatencyCcdf {
-            read: metrics.read.total().ccdf(),
-            write: metrics.write.total().ccdf(),
-        },
-        series: run.series.finish(),
-        superblocks: Superblocks::default(),
-        checks: Checks { littles_law: Some(littles_law) },
-        tenants: tenant_results(&run.tenants, "none", None),
         precondition: preconditioned(setup, &run.preconditioned),
-        map_cache: None,
-        remap: None,
         volume: run.volume.as_ref().map(|(run, device)| volume_result(run, device, programs)),
         zoned: Some(zoned(&run, &stats)),
-        zoned_volume: None,
-        bandwidth: bandwidth(&host, virtual_ns),
-        warnings: run.gathered.warnings,
+        ..common
     })
 }
 
@@ -201,7 +152,7 @@ fn conventional(zns: &Zns<NullMedia>, stats: &ZnsStats) -> Option<Conventional> 
 
 /// Conservation: requests in = requests out, programs = sum over causes.
 fn check_laws(run: &Finished) -> Result<(), SimError> {
-    let issued: u64 = run.tenants.iter().map(|tenant| tenant.issued).sum();
+    let issued: u64 = run.ran.tenants.iter().map(|tenant| tenant.issued).sum();
     let executed = run.executed;
     if issued != executed {
         return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));

@@ -1,42 +1,26 @@
-//! The run: requests of all tenants in order of time.
+//! The run of a load on a zoned namespace: its requests as commands.
 
-use onefold_ssd::HostStats;
-use onefold_ssd::zns::{Zns, ZnsConfig, ZnsMedia, ZnsStats};
-use onefold_trace::workload::Request;
-use onefold_units::{Nanos, Op};
+use onefold_nand::{Delay, NullMedia};
+use onefold_ssd::zns::{
+    Select, Zns, ZnsConfig, ZnsError, ZnsMedia, ZnsStats, ZoneAction, ZoneInfo, ZoneState,
+};
+use onefold_ssd::{Command, Completion, HostStats, Payload};
+use onefold_units::convert::narrow;
+use onefold_units::{Nanos, Op, ZoneId};
 
-use super::host::{Refused, ZonedHost};
 use super::outcome::{self, Finished};
 use crate::SimError;
-use crate::control::{Control, INTERRUPT_EVERY};
+use crate::at_once::{self, AtOnce};
+use crate::control::Control;
 use crate::cpu::thread_cpu_s;
-use crate::engine::{Gathered, Setup};
+use crate::gathered::Gathered;
 use crate::precondition::Preconditioned;
 use crate::result::RunResult;
-use crate::series::Recorder;
-use crate::tenant::Tenant;
+use crate::series::Windowed;
+use crate::setup::Setup;
+use crate::source::Source;
 
-/// A run on a zoned namespace, and what it leaves behind.
-pub(super) struct Runner {
-    pub(super) device: ZonedHost,
-    pub(super) tenants: Vec<Tenant>,
-    pub(super) series: Recorder,
-    pub(super) baseline: Baseline,
-    pub(super) partial: bool,
-    pub(super) cpu_s: f64,
-    pub(super) gathered: Gathered,
-    warmup: u64,
-    done: u64,
-    last_time: u64,
-}
-
-/// Counters when measuring began.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Baseline {
-    pub(super) zns: ZnsStats,
-    pub(super) host: HostStats,
-    pub(super) at: u64,
-}
+const BLOCK: u64 = 4096;
 
 /// Runs a setup on a zoned namespace.
 pub(crate) fn simulate(
@@ -51,117 +35,183 @@ pub(crate) fn simulate(
     device.fill(setup.config.precondition().fill, control)?;
     let preconditioned =
         Preconditioned { cpu_s: thread_cpu_s() - begin, ..Preconditioned::default() };
-    let run = setup.config.run();
-    let mut runner = Runner {
-        device,
-        tenants,
-        series: Recorder::new(run.window),
-        baseline: Baseline::default(),
-        partial: false,
-        cpu_s: 0.0,
-        gathered,
-        warmup: run.warmup,
-        done: 0,
-        last_time: 0,
-    };
-    runner.run(control)?;
-    let Runner { device, tenants, series, baseline, partial, .. } = runner;
+    let ran = at_once::run(&mut device, tenants, &setup.config.run(), control)?;
+    let ((zns, host), ran) = ran.split();
     let finished = Finished {
-        stats: device.zns.stats().since(&baseline.zns),
-        host: device.host.since(&baseline.host),
+        stats: device.zns.stats().since(&zns),
+        host: device.host.since(&host),
         executed: device.host.requests(),
         bytes: device.bytes(),
         zns: device.zns,
         regular: None,
-        tenants,
-        series,
-        at: baseline.at,
-        partial,
+        ran,
         preconditioned,
-        cpu_s: runner.cpu_s,
-        gathered: runner.gathered,
+        gathered,
         volume: None,
     };
     outcome::result(setup, finished)
 }
 
-impl Runner {
-    fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
-        let begin = thread_cpu_s();
-        if self.warmup == 0 {
-            self.begin_measuring();
-        }
-        let mut look = INTERRUPT_EVERY;
-        while let Some((tenant, request, now)) = self.next()? {
-            self.issue(tenant, &request, now)?;
-            if self.done == look {
-                look += INTERRUPT_EVERY;
-                if let Some(progress) = control.progress {
-                    progress(self.done);
-                }
-                if control.is_interrupted() {
-                    self.partial = true;
-                    break;
-                }
-            }
-        }
-        self.cpu_s = thread_cpu_s() - begin;
-        Ok(())
+/// A zoned namespace as the load sees it.
+struct ZonedHost {
+    zns: Zns<NullMedia>,
+    /// What the load asked for, trims included.
+    host: HostStats,
+}
+
+impl AtOnce for ZonedHost {
+    type Counters = (ZnsStats, HostStats);
+
+    fn device(&self) -> &impl Windowed {
+        &self.zns
     }
 
-    /// The request whose turn it is: earliest first, then of the tenant that had least of its share.
-    fn next(&mut self) -> Result<Option<(usize, Request, u64)>, SimError> {
-        let mut best: Option<(usize, Request, u64, u64)> = None;
-        for (at, tenant) in self.tenants.iter_mut().enumerate() {
-            let Some(request) = tenant.peek()? else { continue };
-            let time = tenant.next_time(&request);
-            let share = tenant.issued / u64::from(tenant.weight);
-            if best.as_ref().is_none_or(|first| (time, share) < (first.2, first.3)) {
-                best = Some((at, request, time, share));
-            }
-        }
-        Ok(best.map(|(at, request, time, _)| (at, request, time)))
+    fn host(&self) -> &HostStats {
+        &self.host
     }
 
-    fn issue(&mut self, tenant: usize, request: &Request, now: u64) -> Result<(), SimError> {
-        let now = now.max(self.last_time);
-        self.last_time = now;
-        let load = &mut self.tenants[tenant];
-        let (offset, len) = match request.op {
-            Op::Flush => (0, 0),
-            _ => (request.offset + load.base, u64::from(request.len)),
-        };
-        let done = self.device.submit(Nanos::new(now), request.op, request.fua, offset, len);
-        let done = done.map_err(|refused| {
-            let what = format!("{} of {len} B at byte {offset}", request.op.name());
+    fn counters(&self) -> Self::Counters {
+        (self.zns.stats(), self.host)
+    }
+
+    fn submit(
+        &mut self,
+        now: Nanos,
+        number: u64,
+        command: &Command,
+        _source: &mut Source,
+    ) -> Result<Completion, SimError> {
+        self.carry_out(now, command).map_err(|refused| {
+            let Command { op, len, offset, .. } = command;
+            let what = format!("{} of {len} B at byte {offset}", op.name());
             match refused {
-                Refused::Alignment => SimError::ZoneAlignment { request: self.done, what },
-                Refused::Zone(source) => SimError::Zone { request: self.done, what, source },
+                Refused::Alignment => SimError::ZoneAlignment { request: number, what },
+                Refused::Zone(source) => SimError::Zone { request: number, what, source },
             }
-        })?;
-        let at = done.at.get();
-        let several = self.tenants.len() > 1;
-        let load = &mut self.tenants[tenant];
-        load.issued(now, at);
-        if self.done >= self.warmup {
-            load.metrics.record(request.op, done.delay, at - now);
-            if several {
-                load.host.count(request.op, len / 4096);
-            }
-        }
-        self.done += 1;
-        if self.done == self.warmup {
-            self.begin_measuring();
-        } else if self.done.saturating_sub(self.warmup) == self.series.next() {
-            let metrics: Vec<_> = self.tenants.iter().map(|tenant| &tenant.metrics).collect();
-            self.series.take(now, &self.device.zns, &self.device.host, &metrics);
-        }
-        Ok(())
+        })
+    }
+}
+
+/// Why a request was not carried out.
+enum Refused {
+    /// It is not in whole blocks.
+    Alignment,
+    /// This.
+    Zone(ZnsError),
+}
+
+impl From<ZnsError> for Refused {
+    fn from(error: ZnsError) -> Self {
+        Self::Zone(error)
+    }
+}
+
+impl ZonedHost {
+    fn new(zns: Zns<NullMedia>) -> Self {
+        Self { zns, host: HostStats::default() }
     }
 
-    fn begin_measuring(&mut self) {
-        self.baseline =
-            Baseline { zns: self.device.zns.stats(), host: self.device.host, at: self.last_time };
-        self.series.begin(self.last_time, &self.device.zns, &self.device.host);
+    /// Bytes that the load can address.
+    fn bytes(&self) -> u64 {
+        self.zns.config().writable_blocks() * BLOCK
     }
+
+    /// The zone of a block of the load, and where in it that is.
+    fn place(&self, block: u64) -> Result<(ZoneInfo, u64), ZnsError> {
+        let config = self.zns.config();
+        let (conventional, size) = (config.conventional_zones(), u64::from(config.zone_blocks));
+        let front = u64::from(conventional) * size;
+        let (zone, at) = match block.checked_sub(front) {
+            None => (narrow(block / size), block % size),
+            Some(behind) => {
+                let capacity = u64::from(config.capacity_blocks);
+                (conventional + narrow(behind / capacity), behind % capacity)
+            }
+        };
+        let capacity = self.zns.blocks();
+        let missing = ZnsError::LbaOutOfRange { lba: block, blocks: 1, capacity };
+        Ok((self.zns.zone(ZoneId::new(zone)).ok_or(missing)?, at))
+    }
+
+    /// Carries out a request.
+    fn carry_out(&mut self, now: Nanos, command: &Command) -> Result<Completion, Refused> {
+        let Command { op, fua, offset, len, .. } = *command;
+        if !(offset | len).is_multiple_of(BLOCK) {
+            return Err(Refused::Alignment);
+        }
+        self.host.count(op, len / BLOCK);
+        if op == Op::Flush {
+            return Ok(self.zns.flush(now)?);
+        }
+        let (mut block, end) = (offset / BLOCK, (offset + len) / BLOCK);
+        let mut all = Completion { at: now, delay: Delay::None };
+        while block < end {
+            let (zone, at) = self.place(block)?;
+            let capacity = u64::from(zone.capacity);
+            let count = (capacity - at).min(end - block);
+            let lba = zone.start + at;
+            let done = match op {
+                Op::Read => self.zns.read(now, lba, narrow(count), &mut [])?,
+                Op::Write => self.write(now, zone, at, count, fua)?,
+                _ if zone.conventional => self.zns.deallocate(now, lba, narrow(count))?,
+                _ if count == capacity => self.reset(now, zone)?,
+                _ => all,
+            };
+            all = join(all, done);
+            block += count;
+        }
+        Ok(all)
+    }
+
+    fn write(
+        &mut self,
+        now: Nanos,
+        zone: ZoneInfo,
+        at: u64,
+        count: u64,
+        fua: bool,
+    ) -> Result<Completion, ZnsError> {
+        let reset = match at {
+            0 => self.reset(now, zone)?,
+            _ => Completion { at: now, delay: Delay::None },
+        };
+        let written = self.zns.write(now, zone.start + at, narrow(count), fua, &Payload::None)?;
+        Ok(join(reset, written))
+    }
+
+    /// Resets a zone with a write pointer that holds something.
+    fn reset(&mut self, now: Nanos, zone: ZoneInfo) -> Result<Completion, ZnsError> {
+        let holds = zone.write_pointer != Some(zone.start) && zone.state != ZoneState::Offline;
+        if holds && !zone.conventional {
+            return self.zns.manage(now, Select::One(zone.zone), ZoneAction::Reset);
+        }
+        Ok(Completion { at: now, delay: Delay::None })
+    }
+
+    /// Writes a share of the zones, from the first on.
+    fn fill(&mut self, share: f64, control: &Control<'_>) -> Result<(), SimError> {
+        let failed = |source| {
+            let what = "preconditioning".to_owned();
+            SimError::Zone { request: 0, what, source }
+        };
+        self.zns.set_timed(false);
+        let blocks = self.zns.config().writable_blocks();
+        let total = onefold_units::convert::float(blocks);
+        let mut left = onefold_units::convert::floor_u64(share * total + 0.5);
+        let mut block = 0;
+        while left > 0 {
+            control.go_on()?;
+            let (zone, at) = self.place(block % blocks).map_err(failed)?;
+            let count = left.min(zone.capacity.into());
+            self.write(Nanos::ZERO, zone, at, count, false).map_err(failed)?;
+            left -= count;
+            block += count;
+        }
+        self.zns.set_timed(true);
+        Ok(())
+    }
+}
+
+fn join(a: Completion, b: Completion) -> Completion {
+    Completion { at: a.at.max(b.at), delay: a.delay.max(b.delay) }
 }

@@ -1,9 +1,9 @@
-//! One request of the load on its way through the volume, cut into what the volume takes at once.
+//! One request of the load on its way through layers, cut into what they take at once.
 
 use onefold_nand::Delay;
 use onefold_trace::workload::Request as Asked;
 use onefold_units::{Lba, Op};
-use onefold_volume::{REQUEST_BLOCKS_MAX, Range};
+use onefold_volume::Range;
 
 const BLOCK: u64 = 4096;
 
@@ -21,6 +21,9 @@ pub(crate) enum Work {
 /// Most steps: both edges are read and written, with a wait between, and the body.
 const STEPS_MAX: usize = 6;
 
+/// Those of a request, in their order.
+pub(crate) type Steps = [Option<Work>; STEPS_MAX];
+
 /// A request that was taken from the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -31,19 +34,16 @@ pub(crate) struct Request {
     pub(crate) number: u64,
     /// When the load issued it.
     pub(crate) issued: u64,
-    /// When the volume first refused it, until it takes it, and the time without free log segments until then.
+    /// When it was first refused, until it is taken, and the time without free log segments until then.
     pub(crate) refused: Option<(u64, u64)>,
     pub(crate) outstanding: u32,
     pub(crate) delay: Delay,
-    work: [Option<Work>; STEPS_MAX],
+    work: Steps,
     at: usize,
 }
 
 impl Request {
-    pub(crate) fn new(tenant: usize, number: u64, issued: u64, offset: u64, asked: &Asked) -> Self {
-        let mut work = [None; STEPS_MAX];
-        let steps = steps_of(asked.op, offset, asked.len.into()).into_iter().flatten();
-        work.iter_mut().zip(steps).for_each(|(place, step)| *place = Some(step));
+    pub(crate) fn new(tenant: usize, number: u64, issued: u64, asked: &Asked, work: Steps) -> Self {
         Self {
             tenant,
             op: asked.op,
@@ -58,14 +58,13 @@ impl Request {
         }
     }
 
-    /// The next thing to ask of a volume that takes writes of so many blocks, at most as long as it takes; `None` when everything was
-    /// asked for.
-    pub(crate) fn next(&self, write_blocks_max: u32) -> Option<Work> {
+    /// The next thing to ask for, of what takes reads and writes of so many blocks at most; `None` when everything was asked for.
+    pub(crate) fn next(&self, (read_max, write_max): (u32, u32)) -> Option<Work> {
         let cut =
             |range: Range, most: u32| Range { blocks: range.blocks.min(most.into()), ..range };
         Some(match self.rest()? {
-            Work::Read(range) => Work::Read(cut(range, REQUEST_BLOCKS_MAX)),
-            Work::Write(range) => Work::Write(cut(range, write_blocks_max)),
+            Work::Read(range) => Work::Read(cut(range, read_max)),
+            Work::Write(range) => Work::Write(cut(range, write_max)),
             work => work,
         })
     }
@@ -74,7 +73,7 @@ impl Request {
         self.work.get(self.at).copied().flatten()
     }
 
-    /// The volume took the first `blocks` of the next thing.
+    /// The first `blocks` of the next thing were taken.
     pub(crate) fn took(&mut self, blocks: u64) {
         let Some(Work::Read(range) | Work::Write(range) | Work::Trim(range)) =
             &mut self.work[self.at]
@@ -97,8 +96,29 @@ impl Request {
     }
 }
 
+/// The steps of a request in whole blocks; `None` if it is not.
+pub(crate) fn whole_steps_of(op: Op, offset: u64, len: u64) -> Option<Steps> {
+    let range = Range { lba: Lba::new(offset / BLOCK), blocks: len / BLOCK };
+    let step = match op {
+        Op::Flush => Work::Flush,
+        Op::Read => Work::Read(range),
+        Op::Write => Work::Write(range),
+        Op::Trim | Op::WriteZeroes => Work::Trim(range),
+    };
+    let steps = [Some(step), None, None, None, None, None];
+    (offset | len).is_multiple_of(BLOCK).then_some(steps)
+}
+
 /// The steps of a request at any byte: blocks that it changes in part are read first (volume.md, section 3, V13).
-fn steps_of(op: Op, offset: u64, len: u64) -> [Option<Work>; STEPS_MAX] {
+pub(crate) fn steps_of(op: Op, offset: u64, len: u64) -> Steps {
+    let mut steps = [None; STEPS_MAX];
+    let all = places_of(op, offset, len).into_iter().flatten();
+    steps.iter_mut().zip(all).for_each(|(place, step)| *place = Some(step));
+    steps
+}
+
+/// The same with gaps.
+fn places_of(op: Op, offset: u64, len: u64) -> Steps {
     let end = offset + len;
     let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
     let range = |from: u64, to: u64| Range { lba: Lba::new(from), blocks: to.saturating_sub(from) };

@@ -1,0 +1,156 @@
+//! The run of a load on what tells at once when each request is over: requests of all tenants in order of time.
+
+use onefold_config::Run;
+use onefold_ssd::{Command, Completion, HostStats};
+use onefold_trace::workload::Request;
+use onefold_units::{Nanos, Op};
+
+use crate::SimError;
+use crate::control::{Control, Watch};
+use crate::cpu::thread_cpu_s;
+use crate::ran::{Ran, check_measured};
+use crate::series::{Recorder, Windowed};
+use crate::source::Source;
+use crate::tenant::Tenant;
+
+/// What tells at once when a request is over.
+pub(crate) trait AtOnce {
+    /// What it counts.
+    type Counters: Default;
+
+    fn device(&self) -> &impl Windowed;
+
+    /// What the load asked for so far.
+    fn host(&self) -> &HostStats;
+
+    fn counters(&self) -> Self::Counters;
+
+    /// Begins to load what requests at these bytes will need. What it gives keeps the loads alive.
+    fn touch(&self, _offsets: impl Iterator<Item = u64>) -> u64 {
+        0
+    }
+
+    /// Carries out a request of a load, by its number among all requests.
+    fn submit(
+        &mut self,
+        now: Nanos,
+        number: u64,
+        command: &Command,
+        source: &mut Source,
+    ) -> Result<Completion, SimError>;
+}
+
+/// Runs tenants on it.
+pub(crate) fn run<D: AtOnce>(
+    device: &mut D,
+    tenants: Vec<Tenant>,
+    run: &Run,
+    control: &Control<'_>,
+) -> Result<Ran<D::Counters>, SimError> {
+    let ran = Ran::new(tenants, Recorder::new(run.window));
+    let mut runner = Runner { device, ran, warmup: run.warmup, done: 0, last_time: 0, touched: 0 };
+    let begin = thread_cpu_s();
+    runner.run(control)?;
+    check_measured(runner.done, runner.warmup, runner.ran.partial)?;
+    Ok(Ran { cpu_s: thread_cpu_s() - begin, ..runner.ran })
+}
+
+struct Runner<'a, D: AtOnce> {
+    device: &'a mut D,
+    ran: Ran<D::Counters>,
+    warmup: u64,
+    /// Requests done, warm-up included.
+    done: u64,
+    last_time: u64,
+    /// Keeps the loads of [`AtOnce::touch`] alive.
+    touched: u64,
+}
+
+impl<D: AtOnce> Runner<'_, D> {
+    fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+        if self.warmup == 0 {
+            self.begin_measuring();
+        }
+        let mut watch = Watch::new(control);
+        while let Some((tenant, request, now)) = self.next()? {
+            self.issue(tenant, &request, now)?;
+            if watch.ends(self.done) {
+                self.ran.partial = true;
+                break;
+            }
+        }
+        std::hint::black_box(self.touched);
+        Ok(())
+    }
+
+    /// The tenant whose turn it is: earliest first, then the one that had least of its share.
+    #[inline]
+    fn next(&mut self) -> Result<Option<(usize, Request, u64)>, SimError> {
+        let device = &self.device;
+        if let [tenant] = self.ran.tenants.as_mut_slice() {
+            let Some(request) = tenant.peek()? else { return Ok(None) };
+            if tenant.at_batch_start() {
+                self.touched = self.touched.wrapping_add(device.touch(tenant.upcoming()));
+            }
+            let time = tenant.next_time(&request);
+            return Ok(Some((0, request, time)));
+        }
+        let mut best: Option<(usize, Request, u64)> = None;
+        let mut best_share = 0;
+        for (at, tenant) in self.ran.tenants.iter_mut().enumerate() {
+            let Some(request) = tenant.peek()? else { continue };
+            if tenant.at_batch_start() {
+                self.touched = self.touched.wrapping_add(device.touch(tenant.upcoming()));
+            }
+            let time = tenant.next_time(&request);
+            let share = tenant.issued / u64::from(tenant.weight);
+            let earlier = best.as_ref().is_none_or(|(_, _, first)| {
+                time < *first || (time == *first && share < best_share)
+            });
+            if earlier {
+                best = Some((at, request, time));
+                best_share = share;
+            }
+        }
+        Ok(best)
+    }
+
+    #[inline]
+    fn issue(&mut self, tenant: usize, request: &Request, now: u64) -> Result<(), SimError> {
+        // Times of a trace may lie before work already submitted by another tenant.
+        let now = now.max(self.last_time);
+        self.last_time = now;
+        let several = self.ran.tenants.len() > 1;
+        let load = &mut self.ran.tenants[tenant];
+        let command = Command {
+            op: request.op,
+            fua: request.fua,
+            tenant: u8::try_from(tenant).unwrap_or(u8::MAX),
+            stream: load.stream,
+            offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
+            len: u64::from(request.len),
+        };
+        let done = self.device.submit(Nanos::new(now), self.done, &command, &mut load.source)?;
+        let at = done.at.get();
+        load.issued(now, at);
+        if self.done >= self.warmup {
+            load.metrics.record(request.op, done.delay, at - now);
+            if several {
+                load.count(command.op, command.offset, command.len);
+            }
+        }
+        self.done += 1;
+        if self.done == self.warmup {
+            self.begin_measuring();
+        } else if self.done.saturating_sub(self.warmup) == self.ran.series.next() {
+            self.ran.take_window(now, self.device.device(), self.device.host());
+        }
+        Ok(())
+    }
+
+    fn begin_measuring(&mut self) {
+        let at = self.last_time;
+        (self.ran.at, self.ran.baseline) = (at, self.device.counters());
+        self.ran.series.begin(at, self.device.device(), self.device.host());
+    }
+}

@@ -1,0 +1,62 @@
+//! What a run leaves behind, whatever it was on.
+
+use onefold_ssd::HostStats;
+
+use crate::SimError;
+use crate::metrics::Metrics;
+use crate::series::{Recorder, Windowed};
+use crate::tenant::Tenant;
+
+/// A run that ended.
+pub(crate) struct Ran<C> {
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) series: Recorder,
+    /// When measuring began, and what counters said then.
+    pub(crate) at: u64,
+    pub(crate) baseline: C,
+    /// It was interrupted.
+    pub(crate) partial: bool,
+    pub(crate) cpu_s: f64,
+}
+
+impl<C: Default> Ran<C> {
+    pub(crate) fn new(tenants: Vec<Tenant>, series: Recorder) -> Self {
+        let baseline = C::default();
+        Self { tenants, series, at: 0, baseline, partial: false, cpu_s: 0.0 }
+    }
+}
+
+/// Refuses a run of so many requests of which none was measured.
+pub(crate) const fn check_measured(
+    requests: u64,
+    warmup: u64,
+    partial: bool,
+) -> Result<(), SimError> {
+    match requests > warmup {
+        true => Ok(()),
+        false if partial => Err(SimError::Interrupted),
+        false => Err(SimError::OnlyWarmUp { requests, warmup }),
+    }
+}
+
+impl Ran<()> {
+    /// The same, with what counters said when measuring began.
+    pub(crate) fn with<C>(self, baseline: C) -> Ran<C> {
+        let Self { tenants, series, at, baseline: (), partial, cpu_s } = self;
+        Ran { tenants, series, at, baseline, partial, cpu_s }
+    }
+}
+
+impl<C> Ran<C> {
+    /// What counters said when measuring began, and the rest.
+    pub(crate) fn split(self) -> (C, Ran<()>) {
+        let Self { tenants, series, at, baseline, partial, cpu_s } = self;
+        (baseline, Ran { tenants, series, at, baseline: (), partial, cpu_s })
+    }
+
+    /// A window of the series is full.
+    pub(crate) fn take_window(&mut self, now: u64, device: &impl Windowed, host: &HostStats) {
+        let metrics: Vec<&Metrics> = self.tenants.iter().map(|tenant| &tenant.metrics).collect();
+        self.series.take(now, device, host, &metrics);
+    }
+}
