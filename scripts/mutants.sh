@@ -52,7 +52,7 @@ ftl|remap-absorb-number|remap/collect.rs|s/Some\(\(newest\.lpn, Some\(newest\.se
 ftl|remap-oldest-entry|remap/live.rs|s/entries\.iter\(\)\.enumerate\(\)\.rev\(\)/entries.iter().enumerate()/; s/kept\.reverse\(\);//|of two entries of a unit the newest counts
 ftl|remap-aborted|candidates.rs|s/if self\.aborted\.contains\(&candidate\.seq\)/if self.aborted.contains(&0)/|slots and entries of an atomic remap that was cut off do not count
 ftl|remap-not-running|remap/execute.rs|s/self\.begin_command\(slot, options\.id\.unwrap_or\(0\)\)\?;/let _ = slot;/|an atomic remap is noted as running before its records
-ftl|remap-done-early|remap/ring.rs|s/if M::STORES && atomic \{\n\s*self\.sync\(\)\?;\n\s*\}//|its records are durable before it is noted as done
+ftl|remap-done-early|remap/numbered.rs|s/if M::STORES && atomic \{\n\s*self\.sync\(\)\?;\n\s*\}//|its records are durable before it is noted as done
 ftl|remap-reuse|remap/append.rs|s/let list = if M::STORES \{ waiting \} else \{ free \};/let _ = waiting; let list = free;/|segments are reused after a synchronisation
 ftl|remap-ended|trim.rs|s/(let unit = staged\.clone\(\);)\n(.*?staged\.lpn = 0;)/$2 $1/s|a mapping that ended is noted for its unit
 ftl|remap-unsealed|remap/recover.rs|s/sealed: true/sealed: false/|segments from before a power cut take no more entries
@@ -73,7 +73,7 @@ ftl|remap-stride-adopted|remap/recover.rs|s/in entry\.units\(\) \{\n(\s*let mapp
 ftl|remap-stride-moved|remap/collect.rs|s/in entry\.units\(\)/in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len))/|collection finds the units of strided runs
 ftl|remap-stride-live|remap/live.rs|s/\(\(lpn, slot\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, slot), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|units of strided runs are looked for where they are
 ftl|remap-stride-ended|remap/live.rs|s/\(\(lpn, _\), n\) in entry\.units\(\)\.zip\(0\.\.\)/((lpn, _), n) in (entry.target.raw()..).zip(entry.slot..entry.slot + u32::from(entry.len)).zip(0..)/|ended mappings of strided runs are told by their units
-ftl|remap-stride-guessed|remap/plan.rs|s/if step != self\.len \* u32::from\(self\.stride\)/if false/|a run has one stride
+ftl|remap-stride-guessed|remap/piece.rs|s/if step != self\.len \* u32::from\(self\.stride\)/if false/|a run has one stride
 ftl|remap-run-ends|remap/plan.rs|s/&& slot > 0//|a run ends with its superblock
 ftl|remap-target-stays|remap/plan.rs|s/stays\.extend_from_slice\(&targets\);/let _ = \&targets;/|a moved source that is a target as well stays
 ssd|zns-victim|zns/state.rs|s/self\.implicit\.first_key_value\(\)/self.implicit.last_key_value()/|the implicitly open zone that was opened first is closed
@@ -106,9 +106,9 @@ ssd|holes-torn|actions.rs|s/let torn = self\.holes_in\(lpn, part\)\.bits\(\) != 
 ssd|holes-unclosed|holes.rs|s/\*holes &= !parts\.bits\(\);//|a part that was stored is no hole
 ssd|stranded-lost|holes.rs|s/self\.stranded\.insert\(lpn, Stranded \{[^}]*\}\);//|what could not be programmed stays in DRAM
 ssd|stranded-landed|actions.rs|s/buffer\.holes\.land\(entry\.lpn\);//|what is programmed is newer than what was stranded
-ssd|stranded-flushed|buffered.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\?\)\)/Ok(ready)/|a flush programs what was stranded
+ssd|stranded-flushed|decide.rs|s/Ok\(ready\.max\(self\.settle_stranded\(times\)\?\)\)/Ok(ready)/|a flush programs what was stranded
 ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\)\);//|what was trimmed is nowhere
-ssd|stranded-more|holes.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
+ssd|stranded-more|stranded.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
 buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries

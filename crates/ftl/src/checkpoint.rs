@@ -13,31 +13,12 @@ use onefold_units::convert::{float, floor_u64, index, index64, u32_from};
 use onefold_units::{Cause, Nanos, Seq, SuperblockId};
 
 use crate::FtlError;
+use crate::dump::Dump;
 use crate::ftl::{Ftl, background};
 use crate::superblock::State;
 
 /// Host writes per map page while a checkpoint is being dumped.
 const WRITES_PER_PAGE: u64 = 16;
-
-/// State of checkpointing.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Checkpoints {
-    /// The committed one.
-    pub(crate) label: CheckpointLabel,
-    /// Host writes since the last cut.
-    pub(crate) written: u64,
-    pub(crate) dump: Option<Dump>,
-}
-
-/// A checkpoint being dumped.
-#[derive(Clone, Debug)]
-pub(crate) struct Dump {
-    /// What will be committed.
-    label: CheckpointLabel,
-    next_page: u32,
-    superblock: Option<SuperblockId>,
-    next_program: u32,
-}
 
 impl<M: Media> Ftl<M> {
     /// One host write happened: begin a checkpoint if one is due, or go on with the running one.

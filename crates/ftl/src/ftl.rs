@@ -19,7 +19,7 @@ use onefold_nand::{At, Geometry, Media, Nand, NullMedia, Work};
 use onefold_units::convert::{float, floor_u64, index, narrow, u32_from, u64_from};
 use onefold_units::{CauseCounts, Lpn, Nanos, SuperblockId};
 
-use crate::checkpoint::Checkpoints;
+use crate::dump::Checkpoints;
 use crate::fingerprints::FingerprintIndex;
 use crate::frontier::Frontier;
 use crate::layout::{LOST, Layout, UNMAPPED};

@@ -8,6 +8,7 @@ mod check;
 mod checkpoint;
 mod config;
 mod config_error;
+mod dump;
 mod error;
 mod fingerprints;
 mod frontier;

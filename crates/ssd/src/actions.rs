@@ -9,14 +9,15 @@ mod job;
 
 use onefold_buffer::{Action, Actions, PartMask, Programmed, Slot, Stream};
 use onefold_ftl::FtlError;
-use onefold_nand::{Delay, Grant, Media, MediaError};
+use onefold_nand::{Delay, Grant, Media};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos};
 
+use crate::command::is_power_lost;
 use crate::dedup::{UNKNOWN, Unit, store};
 use crate::holes::{covered, touched};
 use crate::span::Part;
-use crate::submit::{Times, join};
+use crate::times::{Times, join};
 use crate::{Payload, Ssd, SsdError};
 
 pub(crate) use job::Job;
@@ -338,9 +339,4 @@ impl<M: Media> Ssd<M> {
         }
         stream
     }
-}
-
-/// Whether nothing more is done, because there is no power.
-pub(crate) const fn is_power_lost(error: &SsdError) -> bool {
-    matches!(error, SsdError::Ftl(FtlError::Media(MediaError::PowerLost)))
 }

@@ -1,7 +1,7 @@
 //! What a host asks, and what it gets back.
 
 use onefold_ftl::{FtlError, RemapError};
-use onefold_nand::Delay;
+use onefold_nand::{Delay, MediaError};
 use onefold_units::{Nanos, Op, Status};
 
 /// One command of a block namespace. Offsets and lengths are bytes, at any alignment.
@@ -84,4 +84,9 @@ impl SsdError {
             Self::Ftl(_) => Status::MediaError,
         }
     }
+}
+
+/// Whether nothing more is done, because there is no power.
+pub(crate) const fn is_power_lost(error: &SsdError) -> bool {
+    matches!(error, SsdError::Ftl(FtlError::Media(MediaError::PowerLost)))
 }

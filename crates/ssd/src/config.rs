@@ -3,8 +3,9 @@
 use onefold_buffer::BufferConfig;
 use onefold_ftl::FtlConfig;
 use onefold_nand::{FaultSpec, Geometry, TimingSpec};
+use onefold_units::Nanos;
 
-use crate::DedupConfig;
+use crate::HashKind;
 
 /// A modelled SSD. Whether the parts fit together is judged by the device when it is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +26,30 @@ pub struct SsdConfig {
     pub separate_streams: bool,
     /// Injected faults.
     pub faults: FaultSpec,
+}
+
+/// How contents are fingerprinted for deduplication inside the device, which takes place if
+/// [`onefold_ftl::FtlConfig::fingerprints`] is not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DedupConfig {
+    /// The hash; `None`: contents are not looked at, and nothing is deduplicated.
+    pub hash: Option<HashKind>,
+    /// Time to hash 4 KiB.
+    pub hash_time: Nanos,
+    /// Units that hash side by side, first come, first served; 0 = as many as there are pages.
+    pub hash_units: u32,
+    /// Key of the fingerprints. The index is volatile, so it may be another one each time.
+    pub key: [u8; 32],
+}
+
+impl DedupConfig {
+    /// BLAKE3 in one unit at the paper's 32 us per page (Wu 2022, section V-A).
+    pub const DEFAULT: Self = Self {
+        hash: Some(HashKind::Blake3),
+        hash_time: Nanos::new(32_000),
+        hash_units: 1,
+        key: [0; 32],
+    };
 }
 
 impl SsdConfig {

@@ -8,34 +8,10 @@ use onefold_nand::{At, Grant, Media};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lpn, Nanos};
 
-use crate::{HashKind, Hasher, Ssd, SsdConfig};
+use crate::{Hasher, SsdConfig};
 
 /// Content of a page of which nothing is known: it is like no other.
 pub(crate) const UNKNOWN: u128 = 0;
-
-/// How contents are fingerprinted for deduplication inside the device, which takes place if
-/// [`onefold_ftl::FtlConfig::fingerprints`] is not 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DedupConfig {
-    /// The hash; `None`: contents are not looked at, and nothing is deduplicated.
-    pub hash: Option<HashKind>,
-    /// Time to hash 4 KiB.
-    pub hash_time: Nanos,
-    /// Units that hash side by side, first come, first served; 0 = as many as there are pages.
-    pub hash_units: u32,
-    /// Key of the fingerprints. The index is volatile, so it may be another one each time.
-    pub key: [u8; 32],
-}
-
-impl DedupConfig {
-    /// BLAKE3 in one unit at the paper's 32 us per page (Wu 2022, section V-A).
-    pub const DEFAULT: Self = Self {
-        hash: Some(HashKind::Blake3),
-        hash_time: Nanos::new(32_000),
-        hash_units: 1,
-        key: [0; 32],
-    };
-}
 
 /// What fingerprinting did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,31 +124,6 @@ pub(crate) fn store<M: Media>(
     }
 }
 
-impl<M: Media> Ssd<M> {
-    /// Writes one whole unit past link and buffer, for preconditioning; `contents` are those of its
-    /// pages, as in [`Payload::Contents`](crate::Payload::Contents), or none.
-    ///
-    /// # Errors
-    /// What the FTL reported.
-    pub fn prefill(&mut self, at: At, lpn: Lpn, contents: &[u128]) -> Result<Grant, FtlError> {
-        let pages = self.ftl.nand().geometry().pages_per_unit();
-        let unit = Unit { lpn, pages, stream: 0, data: &[], content: content_of_unit(contents) };
-        store(&mut self.ftl, self.dedup.as_mut(), at, unit)
-    }
-
-    /// Whether writes are deduplicated.
-    #[must_use]
-    pub const fn deduplicates(&self) -> bool {
-        self.dedup.is_some()
-    }
-
-    /// What fingerprinting did so far; nothing without deduplication.
-    #[must_use]
-    pub fn dedup_stats(&self) -> DedupStats {
-        self.dedup.as_ref().map_or_else(DedupStats::default, |dedup| dedup.stats)
-    }
-}
-
 /// The content of a unit made of these pages; unknown if that of one of them is.
 pub(crate) fn content_of_unit(pages: &[u128]) -> u128 {
     match pages {
@@ -192,8 +143,8 @@ mod tests {
     use onefold_nand::NullMedia;
     use onefold_units::{Nanos, Op};
 
-    use super::{DedupConfig, content_of_unit};
-    use crate::{Command, HashKind, Payload, Ssd, SsdConfig, example_config};
+    use super::content_of_unit;
+    use crate::{Command, DedupConfig, HashKind, Payload, Ssd, SsdConfig, example_config};
 
     fn device(dedup: DedupConfig) -> Ssd<NullMedia> {
         let mut config = example_config();

@@ -6,7 +6,7 @@ use onefold_nand::Media;
 use onefold_units::convert::narrow;
 use onefold_units::{Cause, Lpn, Nanos};
 
-use crate::submit::Times;
+use crate::times::Times;
 use crate::{Ssd, SsdError};
 
 impl<M: Media> Ssd<M> {

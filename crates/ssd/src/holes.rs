@@ -15,36 +15,28 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use onefold_buffer::{PartMask, Slot};
-use onefold_nand::{Grant, Media};
-use onefold_units::convert::narrow;
-use onefold_units::{Cause, Lpn, Nanos};
-
-use crate::actions::is_power_lost;
-use crate::buffered::Buffered;
-use crate::dedup::{UNKNOWN, Unit, store};
-use crate::submit::Times;
-use crate::{Ssd, SsdError};
+use onefold_buffer::PartMask;
+use onefold_units::Lpn;
 
 /// Units that may be stranded before writes fail.
-const STRANDED_MAX: usize = 64;
+pub(crate) const STRANDED_MAX: usize = 64;
 
 /// Invariants 1 and 2.
 #[derive(Debug, Default)]
 pub(crate) struct Holes {
     /// The parts of buffered units that have no data.
     slots: BTreeMap<Lpn, u16>,
-    stranded: BTreeMap<Lpn, Stranded>,
+    pub(crate) stranded: BTreeMap<Lpn, Stranded>,
 }
 
 /// A unit that is in no slot and not on flash.
 #[derive(Clone, Debug)]
-struct Stranded {
+pub(crate) struct Stranded {
     bytes: Vec<u8>,
     /// The parts that only flash has.
     holes: u16,
     /// Where it is written.
-    stream: u32,
+    pub(crate) stream: u32,
 }
 
 /// The parts of a unit that a byte range inside it touches.
@@ -58,7 +50,7 @@ pub(crate) fn covered(range: &Range<u32>, part_bytes: u32) -> PartMask {
 }
 
 /// The first parts of a unit.
-fn below(parts: u32) -> u16 {
+pub(crate) fn below(parts: u32) -> u16 {
     if parts >= u16::BITS { u16::MAX } else { (1 << parts) - 1 }
 }
 
@@ -119,14 +111,20 @@ impl Holes {
     }
 
     /// Copies the parts of a stranded unit that it has; says which of these have to come from flash.
-    fn overlay(&self, lpn: Lpn, parts: PartMask, part_bytes: u32, unit: &mut [u8]) -> PartMask {
+    pub(crate) fn overlay(
+        &self,
+        lpn: Lpn,
+        parts: PartMask,
+        part_bytes: u32,
+        unit: &mut [u8],
+    ) -> PartMask {
         let Some(stranded) = self.stranded.get(&lpn) else { return parts };
         copy(PartMask::new(!stranded.holes), part_bytes, &stranded.bytes, unit);
         PartMask::new(stranded.holes & parts.bits())
     }
 
     /// Keeps a unit of which these parts lack, over what was kept of it before.
-    fn strand(
+    pub(crate) fn strand(
         &mut self,
         lpn: Lpn,
         (mut bytes, stream): (Vec<u8>, u32),
@@ -148,97 +146,5 @@ fn copy(parts: PartMask, part_bytes: u32, from: &[u8], to: &mut [u8]) {
         let end = range.end.min(to.len()).min(from.len());
         let range = range.start.min(end)..end;
         to[range.clone()].copy_from_slice(&from[range]);
-    }
-}
-
-impl<M: Media> Ssd<M> {
-    fn part_bytes(&self) -> u32 {
-        self.buffer.as_ref().map_or(1, |buffer| buffer.policy.part_bytes())
-    }
-
-    /// Copies what is stranded of a unit; says which of these parts only flash has.
-    fn recall(&self, lpn: Lpn, parts: PartMask, unit: &mut [u8]) -> PartMask {
-        let holes = self.buffer.as_ref().map(|buffer| &buffer.holes);
-        let holes = holes.filter(|holes| !holes.stranded.is_empty());
-        holes.map_or(parts, |holes| holes.overlay(lpn, parts, self.part_bytes(), unit))
-    }
-
-    /// Reads these parts of a unit as the host left them; says which it lacks then, and why. Other parts may be older.
-    pub(crate) fn read_unit(
-        &mut self,
-        times: Times,
-        (lpn, parts): (Lpn, PartMask),
-        cause: Cause,
-        unit: &mut [u8],
-    ) -> (PartMask, Result<Option<Grant>, SsdError>) {
-        let nothing = PartMask::new(0);
-        if self.recall(lpn, parts, unit) == nothing {
-            return (nothing, Ok(None));
-        }
-        let read = self.ftl.read(times.host(), lpn, narrow(self.unit), cause, unit);
-        let rest = self.recall(lpn, parts, unit);
-        match read {
-            Ok(grant) => (nothing, Ok(Some(grant))),
-            Err(error) => (rest, Err(error.into())),
-        }
-    }
-
-    /// A unit that is to be programmed cannot be (invariant 2).
-    pub(crate) fn strand(&mut self, lpn: Lpn, slot: Slot, stream: u32) {
-        let all = below(narrow(self.unit) / self.part_bytes());
-        let part_bytes = self.part_bytes();
-        let Some(buffer) = &mut self.buffer else { return };
-        let lacks = buffer.holes.within(lpn, PartMask::new(all));
-        if lacks.bits() == all {
-            // Nothing of it is in its slot.
-            return;
-        }
-        let bytes = buffer.slot(slot).to_vec();
-        buffer.holes.strand(lpn, (bytes, stream), lacks, part_bytes);
-        if let Some(pool) = &mut buffer.pool {
-            pool.forget(lpn, 1);
-        }
-    }
-
-    /// Programs stranded units (invariant 3).
-    pub(crate) fn settle_stranded(&mut self, times: Times) -> Result<Nanos, SsdError> {
-        let Some(buffer) = &self.buffer else { return Ok(times.ready) };
-        let units: Vec<Lpn> = buffer.holes.stranded.keys().copied().collect();
-        let mut all = Ok(times.ready);
-        for lpn in units {
-            let settled = self.settle_unit(times, lpn);
-            if settled.as_ref().is_err_and(is_power_lost) {
-                return settled;
-            }
-            all = all.and_then(|all| Ok(all.max(settled?)));
-        }
-        all
-    }
-
-    fn settle_unit(&mut self, times: Times, lpn: Lpn) -> Result<Nanos, SsdError> {
-        let mut unit = vec![0; self.scratch.len()];
-        let all = PartMask::new(below(narrow(self.unit) / self.part_bytes()));
-        let read = self.read_unit(times, (lpn, all), Cause::Padding, &mut unit).1?;
-        let ready = read.map_or(times.ready, |grant| grant.done);
-        let Some(buffer) = &mut self.buffer else { return Ok(ready) };
-        let Some(Stranded { stream, .. }) = buffer.holes.stranded.get(&lpn) else {
-            return Ok(ready);
-        };
-        let (stream, pages, data) = (*stream, self.unit / 4096, &unit[..]);
-        let unit = Unit { lpn, pages, stream, data, content: UNKNOWN };
-        let at = Times { ready, ..times }.host();
-        let grant = store(&mut self.ftl, self.dedup.as_mut(), at, unit)?;
-        buffer.holes.land(lpn);
-        Ok(grant.done)
-    }
-
-    /// Whether a write may come (invariant 3).
-    pub(crate) fn check_stranded(&mut self, times: Times) -> Result<(), SsdError> {
-        let full = |buffer: &Buffered| buffer.holes.stranded.len() >= STRANDED_MAX;
-        if !self.buffer.as_ref().is_some_and(full) {
-            return Ok(());
-        }
-        let settled = self.settle_stranded(times).map(drop);
-        if self.buffer.as_ref().is_some_and(full) { settled } else { Ok(()) }
     }
 }

@@ -5,7 +5,7 @@ use onefold_nand::Media;
 use onefold_units::convert::{narrow, u64_from};
 use onefold_units::{Lpn, Nanos};
 
-use crate::submit::Times;
+use crate::times::Times;
 use crate::{Command, Ssd, SsdError};
 
 impl<M: Media> Ssd<M> {

@@ -8,7 +8,7 @@ use onefold_units::Op;
 use onefold_units::convert::index64;
 
 use crate::span::Span;
-use crate::submit::{Times, join};
+use crate::times::{Times, join};
 use crate::{Command, Payload, Ssd, SsdError};
 
 const SECTOR: u64 = 512;

@@ -1,14 +1,14 @@
 //! The device: how it is built, what it tells, how it is shut down. Commands are in `submit`.
 
 use onefold_buffer::{Policy, Sizes, Stats, new_policy};
-use onefold_ftl::{Ftl, OnLogDamage, RecoveryReport};
-use onefold_nand::{Media, Nand, NullMedia};
+use onefold_ftl::{Ftl, FtlError, OnLogDamage, RecoveryReport};
+use onefold_nand::{At, Grant, Media, Nand, NullMedia};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Lpn, Nanos};
 
 use crate::buffered::Buffered;
-use crate::dedup::Dedup;
-use crate::submit::Times;
+use crate::dedup::{Dedup, DedupStats, Unit, content_of_unit, store};
+use crate::times::Times;
 use crate::{BuildError, HostStats, SsdConfig, SsdError};
 
 /// One modelled SSD with a block namespace.
@@ -202,5 +202,28 @@ impl<M: Media> Ssd<M> {
         let inside = offsets.filter(|offset| *offset < capacity);
         let loads = inside.map(|offset| Lpn::new(narrow(offset >> self.unit_shift)));
         loads.fold(0, |sum, lpn| sum ^ u64::from(self.ftl.touch(lpn)))
+    }
+
+    /// Writes one whole unit past link and buffer, for preconditioning; `contents` are those of its
+    /// pages, as in [`Payload::Contents`](crate::Payload::Contents), or none.
+    ///
+    /// # Errors
+    /// What the FTL reported.
+    pub fn prefill(&mut self, at: At, lpn: Lpn, contents: &[u128]) -> Result<Grant, FtlError> {
+        let pages = self.ftl.nand().geometry().pages_per_unit();
+        let unit = Unit { lpn, pages, stream: 0, data: &[], content: content_of_unit(contents) };
+        store(&mut self.ftl, self.dedup.as_mut(), at, unit)
+    }
+
+    /// Whether writes are deduplicated.
+    #[must_use]
+    pub const fn deduplicates(&self) -> bool {
+        self.dedup.is_some()
+    }
+
+    /// What fingerprinting did so far; nothing without deduplication.
+    #[must_use]
+    pub fn dedup_stats(&self) -> DedupStats {
+        self.dedup.as_ref().map_or_else(DedupStats::default, |dedup| dedup.stats)
     }
 }

@@ -3,27 +3,14 @@
 //! A command is done when [`Ssd::submit`] returns: data moved, map changed. The completion carries
 //! the modelled time. Submission times never decrease.
 
-use onefold_nand::{At, Delay, Grant, Media, Work, zero};
+use onefold_nand::{Delay, Grant, Media, zero};
 use onefold_units::convert::{index, narrow};
 use onefold_units::{Cause, Lpn, Nanos, Op};
 
 use crate::dedup::{UNKNOWN, Unit, content_of_unit, store};
 use crate::span::{Part, Span};
+use crate::times::{Times, join};
 use crate::{Command, Completion, Payload, Ssd, SsdError};
-
-/// A command on its way: when it was submitted, and when its work may begin.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    pub(crate) now: Nanos,
-    pub(crate) ready: Nanos,
-}
-
-impl Times {
-    #[inline]
-    pub(crate) const fn host(self) -> At {
-        At { now: self.now, ready: self.ready, work: Work::Host }
-    }
-}
 
 impl<M: Media> Ssd<M> {
     /// Executes a command submitted at `now`.
@@ -299,10 +286,4 @@ impl<M: Media> Ssd<M> {
         }
         Ok(all)
     }
-}
-
-/// Two grants that a command waits for.
-#[inline]
-pub(crate) fn join(a: Grant, b: Grant) -> Grant {
-    Grant { done: a.done.max(b.done), delay: a.delay.max(b.delay) }
 }

@@ -9,7 +9,7 @@ use onefold_units::convert::{index, narrow, u32_from};
 use onefold_units::{Lpn, Nanos};
 
 use super::execute::overlap;
-use super::plan::Piece;
+use super::piece::Piece;
 use super::request::{
     RANGES_MAX, RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, RemapRange,
 };

@@ -5,7 +5,7 @@ use onefold_nand::{At, Media};
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Cause, Lpn, Nanos, Ppn, SuperblockId};
 
-use super::plan::{Action, Piece};
+use super::piece::{Action, Piece};
 use super::request::{OVERLAPPING_COPIES_MAX, RemapError, RemapOptions, RemapOutcome, RemapRange};
 use crate::FtlError;
 use crate::frontier::Entry;

@@ -28,6 +28,8 @@ mod groups;
 mod live;
 mod log_pages;
 mod maintain;
+mod numbered;
+mod piece;
 mod plan;
 mod ranks;
 mod recover;
@@ -51,7 +53,7 @@ pub use request::{RemapCaps, RemapDone, RemapError, RemapOptions, RemapOutcome, 
 
 pub(crate) use collect::Primary;
 pub(crate) use found::FoundLog;
-pub(crate) use plan::Piece;
+pub(crate) use piece::Piece;
 pub(crate) use ring::Ring;
 
 use bits::RemappedUnits;

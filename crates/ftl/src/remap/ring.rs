@@ -8,16 +8,13 @@
 //!    checkpoint covers that number. Then its slot is free.
 
 use onefold_format::{CommandSlot, CommandState};
-use onefold_nand::Media;
-use onefold_units::convert::{index, u64_from};
-use onefold_units::{Nanos, Seq};
+use onefold_units::Seq;
+use onefold_units::convert::{index, narrow};
 
-use crate::FtlError;
-use crate::ftl::Ftl;
 use crate::layout::COMMAND_RING_BYTES;
 
 /// Commands that are remembered.
-const SLOTS: usize = index(onefold_units::convert::narrow(COMMAND_RING_BYTES)) / CommandSlot::BYTES;
+pub(super) const SLOTS: usize = index(narrow(COMMAND_RING_BYTES)) / CommandSlot::BYTES;
 
 /// What a slot of the ring says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +49,7 @@ impl Ring {
     }
 
     /// The slot for the next command, if any is free.
-    fn take(&mut self) -> Option<usize> {
+    pub(super) fn take(&mut self) -> Option<usize> {
         for _ in 0..SLOTS {
             let at = self.next;
             self.next = (at + 1) % SLOTS;
@@ -61,6 +58,11 @@ impl Ring {
             }
         }
         None
+    }
+
+    /// The command in a slot is done; without a number nobody asks for it.
+    pub(super) fn note_done(&mut self, at: usize, id: Option<u128>) {
+        self.slots[at] = id.map_or(Entry::Free, |id| Entry::Done { id });
     }
 
     /// A checkpoint covers everything up to `seq`.
@@ -92,67 +94,5 @@ impl Ring {
             };
         }
         aborted
-    }
-}
-
-impl<M: Media> Ftl<M> {
-    /// Takes a slot of the ring. If power failed in that many atomic commands that none is left, a
-    /// checkpoint frees them.
-    pub(crate) fn take_command_slot(&mut self, now: Nanos) -> Result<usize, FtlError> {
-        if let Some(at) = self.ring.take() {
-            return Ok(at);
-        }
-        self.checkpoint_now(now)?;
-        self.ring.take().ok_or(FtlError::NoSpace)
-    }
-
-    /// Notes an atomic command as running: durable before any of its records.
-    pub(crate) fn begin_command(&mut self, at: usize, id: u128) -> Result<(), FtlError> {
-        self.write_command(at, id, CommandState::Running, (0, 0))?;
-        if M::STORES {
-            self.sync()?;
-        }
-        Ok(())
-    }
-
-    /// Notes a command as done, after everything it did.
-    pub(crate) fn end_command(
-        &mut self,
-        at: usize,
-        id: Option<u128>,
-        counts: (u32, u32),
-        atomic: bool,
-    ) -> Result<(), FtlError> {
-        if M::STORES && atomic {
-            self.sync()?;
-        }
-        self.write_command(at, id.unwrap_or(0), CommandState::Done, counts)?;
-        self.ring.slots[at] = id.map_or(Entry::Free, |id| Entry::Done { id });
-        Ok(())
-    }
-
-    fn write_command(
-        &mut self,
-        at: usize,
-        id: u128,
-        state: CommandState,
-        (copied, skipped): (u32, u32),
-    ) -> Result<(), FtlError> {
-        if M::STORES {
-            let low = |count: u32| u16::try_from(count).unwrap_or(u16::MAX);
-            let (seq, copied, skipped) = (Seq::new(self.seq), low(copied), low(skipped));
-            let slot = CommandSlot { id, seq, state, copied, skipped };
-            let offset = self.layout.nvram.commands + u64_from(at * CommandSlot::BYTES);
-            self.nand.media_mut().nvram_write(offset, &slot.encode())?;
-        }
-        Ok(())
-    }
-
-    /// The ring as the medium has it.
-    pub(crate) fn read_ring(&mut self) -> Result<Vec<Option<CommandSlot>>, FtlError> {
-        let mut bytes = vec![0; SLOTS * CommandSlot::BYTES];
-        self.nand.media_mut().nvram_read(self.layout.nvram.commands, &mut bytes)?;
-        let (slots, _) = bytes.as_chunks::<{ CommandSlot::BYTES }>();
-        Ok(slots.iter().map(CommandSlot::decode).collect())
     }
 }

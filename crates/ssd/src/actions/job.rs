@@ -7,7 +7,7 @@ use onefold_units::{Lpn, Nanos, Op};
 
 use crate::Payload;
 use crate::span::{Part, Span};
-use crate::submit::{Times, join};
+use crate::times::{Times, join};
 
 /// A request while its actions are executed.
 pub(crate) struct Job<'a, 'b> {

@@ -7,7 +7,7 @@ use onefold_units::{Cause, ZoneId};
 
 use super::device::{Zns, at_once, is_failed_program};
 use super::{ZnsError, ZnsLayout, ZoneState};
-use crate::submit::join;
+use crate::times::join;
 
 impl<M: Media> Zns<M> {
     /// The set of a zone; it gets one if it has none.

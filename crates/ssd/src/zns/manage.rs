@@ -8,7 +8,7 @@ use super::device::{Zns, at_once, host_work};
 use super::state::ZoneTable;
 use super::{Select, ZnsError, ZoneAction, ZoneState};
 use crate::Completion;
-use crate::submit::join;
+use crate::times::join;
 
 impl<M: Media> Zns<M> {
     /// Applies an action to a zone, or to every zone that it changes.

@@ -9,7 +9,7 @@ use super::config::BLOCK;
 use super::device::{Zns, at_once, block_bytes, host_work};
 use super::{ZnsError, ZoneState};
 use crate::Completion;
-use crate::submit::join;
+use crate::times::join;
 
 impl<M: Media> Zns<M> {
     /// Reads `blocks` from block `lba` on into `data`, which is as long as that or empty. What was not written reads as

@@ -10,7 +10,7 @@ use onefold_units::{Cause, Lpn, Nanos, Op, Seq, ZoneId};
 use super::config::BLOCK;
 use super::device::{Zns, at_once, host_work, is_failed_program};
 use super::{ZnsError, ZoneAction};
-use crate::submit::join;
+use crate::times::join;
 use crate::{Completion, Payload};
 
 /// How an append ended.

@@ -8,7 +8,8 @@ use onefold_nand::NullMedia;
 use onefold_units::convert::narrow;
 use onefold_units::{Lpn, Nanos, Op, Ppn, Rng};
 
-use super::{Buffered, View};
+use super::View;
+use crate::buffered::Buffered;
 use crate::unit_set::UnitSet;
 use crate::{Command, Payload, Ssd, SsdConfig, example_config};
 
