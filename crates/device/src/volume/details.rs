@@ -9,30 +9,14 @@ use onefold_volume::{
     Faulty, Frozen, Geometry, IoFailed, Memory, Recovery, Scrubbed, Sent, Stats, Usage, Volume,
 };
 
-use super::{IoMode, JournalDetails, VolumeDevice};
+use super::VolumeDevice;
+use super::io_mode::IoMode;
+use super::journals::JournalDetails;
+use super::stalls::Stalls;
 use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
 
 /// Memory of one map page: entries, checksums, and what is known of it.
 pub const MAP_PAGE_BYTES: u64 = 8192 + 256;
-
-/// Calls of the host that had to wait until the volume could take them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stalls {
-    /// How many.
-    pub count: u64,
-    /// Together.
-    pub total: Duration,
-    /// The longest one.
-    pub longest: Duration,
-}
-
-impl Stalls {
-    pub(super) fn note(&mut self, time: Duration) {
-        self.count += 1;
-        self.total += time;
-        self.longest = self.longest.max(time);
-    }
-}
 
 /// Everything that is known of a volume, taken at one moment.
 #[derive(Clone, Debug, PartialEq)]

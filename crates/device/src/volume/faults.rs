@@ -1,8 +1,6 @@
 //! What the log says of errors of the backing: once when they begin, and once when they are over.
 
-use onefold_volume::{IoFailed, Volume};
-
-use super::state::State;
+use onefold_volume::{Engine, IoFailed, Volume};
 
 /// What was said last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,11 +9,11 @@ pub(super) struct Told {
     segments: bool,
 }
 
-impl State {
+impl Told {
     /// Says what changed.
-    pub(super) fn tell_faults(&mut self) {
-        let stalled = self.volume.stalled();
-        if stalled != self.faults_told.stalled {
+    pub(super) fn tell(&mut self, volume: &dyn Engine) {
+        let stalled = volume.stalled();
+        if stalled != self.stalled {
             match stalled {
                 Some(IoFailed::NoSpace) => tracing::error!(
                     "the backing has no room: changes are refused until it has, reads go on"
@@ -25,14 +23,14 @@ impl State {
                 ),
                 None => tracing::warn!("the backing takes writes again"),
             }
-            self.faults_told.stalled = stalled;
+            self.stalled = stalled;
         }
-        let failed = self.volume.as_log().is_some_and(Volume::has_faulty);
-        if failed && !self.faults_told.segments {
+        let failed = volume.as_log().is_some_and(Volume::has_faulty);
+        if failed && !self.segments {
             tracing::warn!(
                 "writes failed in log segments: they are emptied and used again, `volume info` counts them"
             );
         }
-        self.faults_told.segments = failed;
+        self.segments = failed;
     }
 }

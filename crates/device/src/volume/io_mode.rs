@@ -3,21 +3,10 @@
 use super::backing::VolumeBacking;
 use super::error::VolumeError;
 use super::kernel;
-use super::open::VolumeOptions;
+use super::options::{VolumeIo, VolumeOptions};
 use crate::write_log::WriteLogError;
 
-/// How they are to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VolumeIo {
-    /// Through `io_uring` where the system allows it, else by threads.
-    Auto,
-    /// Through `io_uring`, or not at all.
-    Uring,
-    /// By threads that read and write.
-    Threads,
-}
-
-/// How they do.
+/// How they get there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoMode {
     /// `uring`, `threads`, or, for an emulated SSD in the same process, `ssd` or `zoned`.

@@ -19,13 +19,18 @@ mod details;
 mod disk_zones;
 mod error;
 mod faults;
+mod fill;
 mod fuse;
+mod inbox;
 mod io_mode;
 mod jobs;
+mod journals;
 mod kernel;
+mod label;
 mod members;
 mod modes;
 mod open;
+mod options;
 mod owner;
 mod patience;
 mod refusals;
@@ -35,6 +40,8 @@ mod scatter;
 mod scrub;
 mod size;
 mod space;
+mod spec;
+mod stalls;
 mod state;
 mod summed;
 mod unit;
@@ -59,16 +66,18 @@ pub use backing::VolumeBacking;
 use bell::Bell;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use error::VolumeError;
-pub use io_mode::{IoMode, VolumeIo};
+pub use io_mode::IoMode;
 use jobs::Job;
+pub use journals::{JournalDetails, Journals};
 use members::{read_from, status, trim_of, write_to};
-pub(crate) use open::random_uuid;
-pub use open::{OnFull, VolumeOpened, VolumeOptions, VolumeSpec};
+pub use open::VolumeOpened;
+pub use options::{OnFull, VolumeIo, VolumeOptions};
 pub use replay::Replayed;
 pub use resize::VolumeResize;
 use size::Size;
+pub use spec::VolumeSpec;
+pub(crate) use spec::random_uuid;
 use state::{Outcome, State};
-pub use watch::{JournalDetails, Journals};
 
 /// Longest time that a busy call sleeps before it looks again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
@@ -194,7 +203,8 @@ impl Shared {
         }
         state.fill.look(&*state.volume);
         state.tell_damage();
-        state.tell_faults();
+        let State { volume, faults_told, .. } = &mut *state;
+        faults_told.tell(&**volume);
         // Without anybody who waits it would still be a system call.
         if state.busy > 0 {
             self.progress.notify_all();

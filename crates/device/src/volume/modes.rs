@@ -5,7 +5,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_volume::{Areas, MountError};
 
 use super::error::VolumeError;
-use super::open::{VolumeSpec, random_uuid, share, spare_basis_points};
+use super::spec::{VolumeSpec, random_uuid, share, spare_basis_points};
 
 /// The label of a volume on a backing of so many blocks. A *segment* is a partition (`sung` only).
 pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, VolumeError> {

@@ -11,37 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use onefold_volume::{Io, IoFailed};
+use onefold_volume::IoFailed;
 
 use super::access::DirectFile;
 use super::bell::Bell;
 use super::kernel::{Over, Ring};
-use super::scatter::Scatter;
 use super::{Shared, State};
 use crate::driver::{Falls, Fuse};
-
-/// What waits for the owner, guarded by the lock of the volume.
-#[derive(Default)]
-pub(super) struct Inbox {
-    pub(super) requests: std::collections::VecDeque<Io>,
-    pub(super) reads: std::collections::VecDeque<Scatter>,
-    asleep: bool,
-    /// How long it sleeps if nothing comes; `None`: for as long as it takes.
-    until: Option<Instant>,
-    pub(super) closed: bool,
-}
-
-impl Inbox {
-    /// Whether the owner has to be woken, because something came or the volume wants to be pumped before `wake`. It is
-    /// woken once.
-    pub(super) fn has_to_wake(&mut self, wake: Option<Instant>) -> bool {
-        let sooner = wake.is_some_and(|wake| self.until.is_none_or(|until| wake < until));
-        let came = self.closed || !self.requests.is_empty() || !self.reads.is_empty();
-        let wakes = self.asleep && (sooner || came);
-        self.asleep &= !wakes;
-        wakes
-    }
-}
 
 /// Starts the owner.
 pub(super) fn start(

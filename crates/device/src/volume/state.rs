@@ -8,11 +8,11 @@ use onefold_journal::Setting;
 use onefold_units::Nanos;
 use onefold_volume::{Engine, IoFailed};
 
-use super::details::Stalls;
 use super::faults::Told;
-use super::members::Fill;
-use super::owner::Inbox;
-use super::watch::Watch;
+use super::fill::Fill;
+use super::inbox::Inbox;
+use super::journals::Watch;
+use super::stalls::Stalls;
 
 /// How a request that waits ended.
 pub(super) type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;

@@ -1,0 +1,110 @@
+//! The label of a volume to be made.
+
+use onefold_format::volume::{
+    Codec, DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode,
+};
+use onefold_units::PAGE_BYTES;
+use onefold_volume::{Geometry, Layout, MountError};
+
+use super::backing::VolumeBacking;
+use super::error::VolumeError;
+use super::modes;
+use super::spec::{VolumeSpec, random_uuid, share, spare_basis_points};
+
+impl VolumeSpec {
+    /// The label of a volume on a backing of so many blocks, without zones.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn label(&self, blocks: u64) -> Result<VolumeLabel, VolumeError> {
+        if self.mode != VolumeMode::Log {
+            if self.compress.is_some() {
+                let what = "does not compress: leave out --compress or use mode log";
+                return Err(VolumeError::Mode { mode: self.mode.name(), what });
+            }
+            return modes::label(self, blocks);
+        }
+        let unit = self.unit_blocks()?;
+        let segment = match self.segment_bytes {
+            Some(bytes) => Self::blocks_of("log segments", bytes, ", 4 GiB at most")?,
+            None => default_segment_blocks(blocks).next_multiple_of(unit.max(1)),
+        };
+        self.log_label(blocks, segment, 0)
+    }
+
+    /// The label of a volume on a backing. On one with zones, they are its log segments.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn label_on(&self, backing: &VolumeBacking) -> Result<VolumeLabel, VolumeError> {
+        let report = backing.zones().map_err(|_| MountError::Backing("its zones were reported"))?;
+        let Some(report) = report else {
+            let is_log = self.mode == VolumeMode::Log;
+            let told = is_log.then(|| backing.unit_bytes());
+            let unit_bytes = self.unit_bytes.or(told);
+            return Self { unit_bytes, ..self.clone() }.label(backing.blocks());
+        };
+        let refused = |what| VolumeError::Mode { mode: self.mode.name(), what };
+        if self.mode != VolumeMode::Log {
+            return Err(refused("overwrites in place, which zones do not take: use mode log"));
+        }
+        if self.segment_bytes.is_some() {
+            return Err(refused("on zones has zones for log segments: leave out --segment"));
+        }
+        let capacity = report.capacity().map_err(MountError::Zones)?;
+        self.log_label(backing.blocks(), capacity, report.zone_blocks)
+    }
+
+    fn unit_blocks(&self) -> Result<u32, VolumeError> {
+        let unit = self.unit_bytes.unwrap_or(PAGE_BYTES);
+        Self::blocks_of("an indirection unit", unit, ", 256 KiB at most")
+    }
+
+    fn log_label(&self, blocks: u64, segment: u32, zone: u32) -> Result<VolumeLabel, VolumeError> {
+        let geometry = Geometry {
+            backing_blocks: blocks,
+            segment_blocks: segment,
+            zone_blocks: zone,
+            unit_blocks: self.unit_blocks()?,
+            logical_blocks: 1,
+            compress: self.compress,
+        };
+        let layout = Layout::new(geometry).map_err(MountError::Geometry)?;
+        let logical_blocks = match self.bytes {
+            Some(bytes) => Self::whole_blocks(bytes)?,
+            None => share(layout.log_blocks(), 1.0 - self.op).min(layout.logical_max()),
+        };
+        Layout::new(Geometry { logical_blocks, ..geometry })
+            .and_then(|layout| if self.thin { Ok(layout) } else { layout.not_thin() })
+            .map_err(MountError::Geometry)?;
+        let data = LabelDevice {
+            uuid: random_uuid()?,
+            role: DeviceRole::Data,
+            blocks,
+            zone_blocks: zone.into(),
+        };
+        Ok(VolumeLabel {
+            uuid: random_uuid()?,
+            generation: 1,
+            name: self.name.clone(),
+            mode: VolumeMode::Log,
+            compat: 0,
+            ro_compat: 0,
+            incompat: self.compress.map_or(0, Codec::features),
+            unit_blocks: geometry.unit_blocks,
+            segment_blocks: segment,
+            logical_blocks,
+            op_basis_points: spare_basis_points(layout.log_blocks(), logical_blocks),
+            devices: vec![data],
+        })
+    }
+}
+
+/// clamp(next power of two(capacity / 512), 4 MiB, 1 GiB), and at least 128 of them where there is room for log segments of
+/// 256 KiB (volume.md, section 5.1).
+fn default_segment_blocks(blocks: u64) -> u32 {
+    let wanted = (blocks / 512).next_power_of_two().clamp(1024, 262_144);
+    let most = (blocks / 160).max(64);
+    let most = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
+    u32::try_from(wanted.min(most)).unwrap_or(1024)
+}
