@@ -6,7 +6,8 @@
 
 use onefold_units::convert::{index, index64};
 
-use crate::slab::{NIL, NodeId, Slab, rechain};
+use crate::node::{NIL, NodeId, rechain};
+use crate::slab::Slab;
 
 /// Odd and close to 2^32 / golden ratio: groups of keys spread evenly over the buckets.
 const MULTIPLIER: u32 = 0x9E37_79B1;

@@ -5,30 +5,12 @@
 
 use onefold_units::convert::index;
 
-use crate::slab::{FREE, Node, NodeId, Slab};
+use crate::node::{FREE, Node, NodeId, join_ring, leave_ring};
+use crate::slab::Slab;
 
 /// Number of a list, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListId(pub u8);
-
-/// Puts `id` into the ring on the older side of `newer`, as its neighbours see it. Returns the other
-/// neighbour.
-///
-/// This and [`leave_ring`] work on the bare nodes: the compiler then keeps their address and number
-/// in registers, which it cannot while a store to a node might change the slab itself.
-#[inline]
-pub(crate) fn join_ring(nodes: &mut [Node], newer: u32, id: u32) -> u32 {
-    let older = std::mem::replace(&mut nodes[index(newer)].older, id);
-    nodes[index(older)].newer = id;
-    older
-}
-
-/// Takes what is between two nodes out of the ring, as they see it.
-#[inline]
-pub(crate) fn leave_ring(nodes: &mut [Node], newer: u32, older: u32) {
-    nodes[index(newer)].older = older;
-    nodes[index(older)].newer = newer;
-}
 
 impl Slab {
     /// Links a node that is in no list at the most recent end.
@@ -140,7 +122,8 @@ impl Slab {
 #[cfg(test)]
 mod tests {
     use super::ListId;
-    use crate::slab::{NodeId, Slab};
+    use crate::node::NodeId;
+    use crate::slab::Slab;
 
     const A: ListId = ListId(0);
     const B: ListId = ListId(1);

@@ -11,7 +11,7 @@ use onefold_units::convert::index;
 
 use super::{Entries, Memory, Run};
 use crate::index::GROUP_KEYS;
-use crate::slab::{Blank, Keys};
+use crate::node::{Blank, Keys};
 use crate::{Access, Action, Actions, ListId, NodeId, PartMask, Slot};
 
 /// Pages of one request, one after the other, in one group of the index.

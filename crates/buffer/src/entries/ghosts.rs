@@ -3,7 +3,7 @@
 use onefold_units::convert::index;
 
 use super::{Entries, Memory};
-use crate::slab::Blank;
+use crate::node::Blank;
 use crate::{ListId, NodeId};
 
 impl Entries {

@@ -31,7 +31,7 @@ pub use fresh::Pages;
 pub use replace::Memory;
 pub(crate) use run::Run;
 
-use crate::slab::Blank;
+use crate::node::Blank;
 use crate::{
     Area, Index, ListId, NodeId, Programmed, Shape, Slab, Slot, Stats, Stream, TenantStats,
 };

@@ -12,7 +12,7 @@
 use onefold_units::convert::index;
 
 use crate::entries::Run;
-use crate::slab::Blank;
+use crate::node::Blank;
 use crate::{Actions, Entries, Index, ListId, NodeId, Pages, Slab, Violation};
 
 const QUEUE: ListId = ListId(0);
