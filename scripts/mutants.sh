@@ -449,6 +449,7 @@ volume|checkpoint-stuck|checkpoint/mod.rs|s/if self\.takeable\(Stream::Meta\) ==
 volume|fill-asks|clean/fill.rs|s/self\.look_who_holds\((.*?)\)/self.is_held($1).ok_or(())/|what fills padding asks for no page of the map
 volume|packs-unheld|log.rs|s/u32::from\(!inside\)/1/|what is in the header of a batch under way is read from memory
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
+volume|checkpoint-unasked|volume.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//|a checkpoint that is wanted late in a turn begins in it
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request

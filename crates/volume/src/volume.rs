@@ -184,11 +184,13 @@ impl Volume {
         self.step_finishes();
         if self.is_resizing() {
             self.step_resize();
-            // It may want one, and zones finished.
+        }
+        self.step_preload();
+        if self.is_resizing() || self.checkpoint.is_forgotten() {
+            // What came after it may want one, and zones finished: nobody may call again for long.
             self.step_checkpoint();
             self.step_finishes();
         }
-        self.step_preload();
         // The host is told what is so when all went on that can.
         self.step_stall();
     }

@@ -280,6 +280,11 @@ impl Checkpoint {
         self.work.is_some()
     }
 
+    /// Whether one is wanted, and none was begun.
+    pub(crate) const fn is_forgotten(&self) -> bool {
+        self.wanted && self.work.is_none()
+    }
+
     /// A batch went to another place. What the host wrote after X does not matter.
     pub(crate) fn note_moved(&mut self, stream: Stream, seq: u64) {
         let matters = |work: &Work| stream == Stream::Meta || seq <= work.seq;

@@ -446,6 +446,14 @@ impl Rig {
         let wants = self.wants();
         assert!(wants.is_none() || wants != self.wanted, "called at {:?} in vain", self.now);
         self.wanted = wants;
+        assert!(!self.is_forgotten(), "nothing lets a checkpoint go on, {:?}", self.setup);
+    }
+
+    /// Whether a checkpoint waits, and nothing will ever have the volume called again.
+    fn is_forgotten(&self) -> bool {
+        let rests = self.flying.is_empty() && self.reading.is_empty();
+        let stays = self.volume.poll_timeout().is_none() && self.volume.frozen().is_none();
+        rests && stays && self.volume.is_settling()
     }
 
     fn turn(&mut self) {
