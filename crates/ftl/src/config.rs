@@ -78,3 +78,30 @@ pub struct FtlConfig {
     /// Fingerprints that deduplication remembers; 0 = no deduplication.
     pub fingerprints: u32,
 }
+
+impl FtlConfig {
+    /// A plain page-mapping FTL of so many units: greedy victims, no checkpoints, no remapping. What should differ is named beside it.
+    #[must_use]
+    pub const fn plain(logical_units: u64) -> Self {
+        Self {
+            logical_units,
+            hidden_units: 0,
+            map_cache_bytes: None,
+            victim: VictimKind::Greedy,
+            gc_start: 0.05,
+            gc_stop: 0.0,
+            gc_pacing: true,
+            gc_idle: false,
+            separate_gc: true,
+            streams: 1,
+            metadata_pages: false,
+            checkpoint: 0.0,
+            trim_log_bytes: 65_536,
+            wear_threshold: 0,
+            endurance: 0,
+            seed: 0,
+            remap: RemapConfig::OFF,
+            fingerprints: 0,
+        }
+    }
+}

@@ -12,6 +12,35 @@
 //! [`Survey`] reads a device once; [`Detector`] goes on watching what is written. Both ask for the blocks they need.
 //! Source: formats by the sources of the Linux kernel, e2fsprogs, xfsprogs, f2fs-tools and btrfs-progs as documented there;
 //! the use of it by Choi 2022, who change the kernel to mark journal writes instead.
+//!
+//! ```
+//! use onefold_journal::{Detector, Output, Setting};
+//! use onefold_units::{Lba, Nanos};
+//!
+//! # fn read_block(_: &[u8], _: Lba) -> [u8; 4096] { [0; 4096] }
+//! # let image: &[u8] = &[];
+//! // A device of 1 GiB. The detector asks for blocks until it knows what there is.
+//! let mut detector = Detector::new(1 << 18, Setting::Detect, Nanos::ZERO);
+//! let mut reads = 0;
+//! while let Some(output) = detector.poll_output() {
+//!     match output {
+//!         Output::Read(lba) => {
+//!             reads += 1;
+//!             detector.handle_read(Nanos::ZERO, lba, Some(&read_block(image, lba)));
+//!         }
+//!         Output::Changed => println!("journals: {:?}", detector.ranges()),
+//!     }
+//! }
+//! // Nothing but zeroes: no file system, so no journal.
+//! assert!(reads > 0 && detector.ranges().is_empty());
+//! ```
+//!
+//! **Calling order.** [`Detector::new`]; then [`Detector::handle_write`], [`Detector::handle_trim`] and [`Detector::handle_flush`] for everything
+//! the device accepted. After each call take [`Detector::poll_output`] until it is empty. Call [`Detector::handle_timeout`] at the time that
+//! [`Detector::poll_timeout`] names.
+//!
+//! **What is stable.** Which journals are found may get better in any release. The methods named here follow semantic versioning from 1.0
+//! on; until then the changelog names each change.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

@@ -22,6 +22,12 @@ impl CellTimes {
         Some(Self { times, types })
     }
 
+    /// The same time for every page.
+    #[must_use]
+    pub const fn one(time: Nanos) -> Self {
+        Self { times: [time; 4], types: 1 }
+    }
+
     /// The time of page `row` of a block.
     #[must_use]
     #[inline]
@@ -74,4 +80,25 @@ pub struct TimingSpec {
     /// a die is postponed by at most this long in all before reads queue again; zero = first come,
     /// first served.
     pub read_priority: Nanos,
+}
+
+impl TimingSpec {
+    /// One kind of page, read in 40 us and programmed in 200 us, erased in 2 ms, behind channels of 400 MB/s.
+    pub const EXAMPLE: Self = Self {
+        read: CellTimes::one(Nanos::new(40_000)),
+        program: CellTimes::one(Nanos::new(200_000)),
+        erase: Nanos::new(2_000_000),
+        channel_rate: 400_000_000,
+        link_rate: 0,
+        command: Nanos::ZERO,
+        command_page: Nanos::ZERO,
+        firmware_read: Nanos::ZERO,
+        firmware_write: Nanos::ZERO,
+        dram_page: Nanos::new(1000),
+        table_lookup: Nanos::new(100),
+        cache_read: false,
+        cache_program: false,
+        plane_parallel: false,
+        read_priority: Nanos::ZERO,
+    };
 }

@@ -88,7 +88,6 @@ impl Writeback {
 #[must_use]
 pub fn example_config() -> SsdConfig {
     use onefold_buffer::{Charge, PolicyKind, PolicySpec};
-    use onefold_ftl::VictimKind;
     use onefold_nand::{GeometrySpec, Span};
 
     let geometry = Geometry::new(GeometrySpec {
@@ -104,27 +103,8 @@ pub fn example_config() -> SsdConfig {
     let Ok(geometry) = geometry else { unreachable!("fixed numbers") };
     SsdConfig {
         geometry,
-        timing: example_timing(),
-        ftl: FtlConfig {
-            logical_units: geometry.total_slots() * 3 / 4,
-            hidden_units: 0,
-            map_cache_bytes: None,
-            victim: VictimKind::Greedy,
-            gc_start: 0.05,
-            gc_stop: 0.0,
-            gc_pacing: true,
-            gc_idle: false,
-            separate_gc: true,
-            streams: 1,
-            metadata_pages: false,
-            checkpoint: 0.0,
-            trim_log_bytes: 65_536,
-            wear_threshold: 0,
-            endurance: 0,
-            seed: 0,
-            remap: onefold_ftl::RemapConfig::OFF,
-            fingerprints: 0,
-        },
+        timing: TimingSpec::EXAMPLE,
+        ftl: FtlConfig::plain(geometry.total_slots() * 3 / 4),
         dedup: DedupConfig::DEFAULT,
         buffer: BufferConfig {
             policy: PolicySpec::new(PolicyKind::Lru),
@@ -135,32 +115,5 @@ pub fn example_config() -> SsdConfig {
         writeback: Writeback::Sync,
         separate_streams: true,
         faults: FaultSpec::default(),
-    }
-}
-
-fn example_timing() -> TimingSpec {
-    use onefold_nand::CellTimes;
-    use onefold_units::Nanos;
-
-    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]);
-    let (Some(read), Some(program)) = (cell(40_000), cell(200_000)) else {
-        unreachable!("fixed numbers")
-    };
-    TimingSpec {
-        read,
-        program,
-        erase: Nanos::new(2_000_000),
-        channel_rate: 400_000_000,
-        link_rate: 0,
-        command: Nanos::ZERO,
-        command_page: Nanos::ZERO,
-        firmware_read: Nanos::ZERO,
-        firmware_write: Nanos::ZERO,
-        dram_page: Nanos::new(1000),
-        table_lookup: Nanos::new(100),
-        cache_read: false,
-        cache_program: false,
-        plane_parallel: false,
-        read_priority: Nanos::ZERO,
     }
 }

@@ -1,5 +1,28 @@
 //! Read, detect, convert and generate block traces.
 //!
+//! ```
+//! use onefold_trace::{FormatSpec, Info, TraceOp, detect, order, read_all};
+//!
+//! // Two lines of MSR Cambridge: time, host, disk, type, offset, bytes, response time.
+//! let bytes = b"128166372003061629,usr,0,Write,8192,4096,1331\n\
+//!               128166372016382155,usr,0,Read,8192,8192,251\n";
+//! let format = detect(bytes, true)?;
+//! assert_eq!(format.name(), "msr");
+//!
+//! let (mut records, summary) = read_all(FormatSpec::new(format), bytes)?;
+//! order::sort(&mut records);
+//! assert_eq!((records.len(), summary.records), (2, 2));
+//!
+//! let mut info = Info::new();
+//! records.iter().for_each(|record| info.add(record));
+//! assert_eq!(info.of(TraceOp::Write).bytes, 4096);
+//! println!("{} requests over {} pages", info.requests(), info.touched_pages());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `traces/` of the repository has whole files. A file too large for memory is read by [`Reader::push`] in pieces and ended by
+//! [`Reader::finish`]; `onefold-tracefile` does that, with decompression and sorting on disk.
+//!
 //! Sans-I/O: a driver pushes bytes and takes records. The stages, in order:
 //!
 //! 1. [`detect()`] looks at the first 64 KiB and names the [`Format`], unless the user did;
@@ -10,6 +33,9 @@
 //!
 //! [`Scan`] and [`Info`] count on the way; [`Writer`] and [`oft`] turn records into bytes again.
 //! Formats, units and rules are described in `docs/traces.md`.
+//!
+//! **What is stable.** The format OFT has versions, and a newer reader reads older files. Names of formats and workloads, and their text
+//! grammar, follow semantic versioning from 1.0 on; until then the changelog names each change.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

@@ -40,26 +40,7 @@ pub(crate) fn spec(blocks: u32, pages: u32, page_bytes: u32, unit_bytes: u32) ->
 }
 
 pub(crate) fn plain_config() -> FtlConfig {
-    FtlConfig {
-        logical_units: 1,
-        hidden_units: 0,
-        map_cache_bytes: None,
-        victim: VictimKind::Greedy,
-        gc_start: 0.0,
-        gc_stop: 0.0,
-        gc_pacing: true,
-        gc_idle: false,
-        separate_gc: true,
-        streams: 1,
-        metadata_pages: false,
-        checkpoint: 0.0,
-        trim_log_bytes: 4096,
-        wear_threshold: 0,
-        endurance: 0,
-        seed: 1,
-        remap: RemapConfig::OFF,
-        fingerprints: 0,
-    }
+    FtlConfig { gc_start: 0.0, trim_log_bytes: 4096, seed: 1, ..FtlConfig::plain(1) }
 }
 
 impl Setup {
