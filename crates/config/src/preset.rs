@@ -25,7 +25,7 @@ macro_rules! presets {
         /// Every preset, in the order of the documentation.
         pub const PRESETS: &[Preset] = &[$(Preset {
             name: $name,
-            text: include_str!(concat!("../../../presets/", $name, ".toml")),
+            text: include_str!(concat!("../presets/", $name, ".toml")),
         }),+];
     };
 }
