@@ -17,6 +17,8 @@ use crate::tenant::Tenant;
 pub(crate) trait AtOnce {
     /// What it counts.
     type Counters: Default;
+    /// Why a request failed.
+    type Error;
 
     fn device(&self) -> &impl Windowed;
 
@@ -30,33 +32,35 @@ pub(crate) trait AtOnce {
         0
     }
 
-    /// Carries out a request of a load, by its number among all requests.
+    /// Carries out a request of a load.
     fn submit(
         &mut self,
         now: Nanos,
-        number: u64,
         command: &Command,
         source: &mut Source,
-    ) -> Result<Completion, SimError>;
+    ) -> Result<Completion, Self::Error>;
+
+    /// The error of a request, by its number among all requests.
+    fn error(error: Self::Error, number: u64, command: &Command) -> SimError;
 }
 
-/// Runs tenants on it.
+/// Runs tenants on it, and gives it back.
 pub(crate) fn run<D: AtOnce>(
-    device: &mut D,
+    device: D,
     tenants: Vec<Tenant>,
     run: &Run,
     control: &Control<'_>,
-) -> Result<Ran<D::Counters>, SimError> {
+) -> Result<(D, Ran<D::Counters>), SimError> {
     let ran = Ran::new(tenants, Recorder::new(run.window));
     let mut runner = Runner { device, ran, warmup: run.warmup, done: 0, last_time: 0, touched: 0 };
     let begin = thread_cpu_s();
     runner.run(control)?;
     check_measured(runner.done, runner.warmup, runner.ran.partial)?;
-    Ok(Ran { cpu_s: thread_cpu_s() - begin, ..runner.ran })
+    Ok((runner.device, Ran { cpu_s: thread_cpu_s() - begin, ..runner.ran }))
 }
 
-struct Runner<'a, D: AtOnce> {
-    device: &'a mut D,
+struct Runner<D: AtOnce> {
+    device: D,
     ran: Ran<D::Counters>,
     warmup: u64,
     /// Requests done, warm-up included.
@@ -66,7 +70,7 @@ struct Runner<'a, D: AtOnce> {
     touched: u64,
 }
 
-impl<D: AtOnce> Runner<'_, D> {
+impl<D: AtOnce> Runner<D> {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
         if self.warmup == 0 {
             self.begin_measuring();
@@ -130,7 +134,10 @@ impl<D: AtOnce> Runner<'_, D> {
             offset: if request.op == Op::Flush { 0 } else { request.offset + load.base },
             len: u64::from(request.len),
         };
-        let done = self.device.submit(Nanos::new(now), self.done, &command, &mut load.source)?;
+        let done = match self.device.submit(Nanos::new(now), &command, &mut load.source) {
+            Ok(done) => done,
+            Err(error) => return Err(D::error(error, self.done, &command)),
+        };
         let at = done.at.get();
         load.issued(now, at);
         if self.done >= self.warmup {

@@ -2,7 +2,7 @@
 
 use onefold_config::Precondition;
 use onefold_nand::NullMedia;
-use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd};
+use onefold_ssd::{Command, Completion, HostStats, Payload, Ssd, SsdError};
 use onefold_units::{Nanos, Op};
 
 use super::outcome::{self, Counters, Finished};
@@ -36,8 +36,7 @@ pub(crate) fn simulate(
     };
     let run = setup.config.run();
     ssd.set_timed(run.timed);
-    let mut drive = Drive { ssd, contents };
-    let ran = at_once::run(&mut drive, tenants, &run, control)?;
+    let (drive, ran) = at_once::run(Drive { ssd, contents }, tenants, &run, control)?;
     let finished = Finished { ssd: drive.ssd, ran, preconditioned, gathered, volume: None };
     outcome::result(setup, finished)
 }
@@ -51,6 +50,7 @@ struct Drive {
 
 impl AtOnce for Drive {
     type Counters = Counters;
+    type Error = SsdError;
 
     fn device(&self) -> &impl Windowed {
         &self.ssd
@@ -73,10 +73,9 @@ impl AtOnce for Drive {
     fn submit(
         &mut self,
         now: Nanos,
-        number: u64,
         command: &Command,
         source: &mut Source,
-    ) -> Result<Completion, SimError> {
+    ) -> Result<Completion, SsdError> {
         let payload = match &mut self.contents {
             Some(contents) if command.op == Op::Write => {
                 Payload::Contents(contents.of_write(command, source.contents()))
@@ -87,10 +86,12 @@ impl AtOnce for Drive {
             }
             None => Payload::None,
         };
-        self.ssd.submit(now, command, payload).map_err(|source| {
-            let Command { op, len, offset, .. } = command;
-            let what = format!("{} of {len} B at byte {offset}", op.name());
-            SimError::Device { request: number, what, source }
-        })
+        self.ssd.submit(now, command, payload)
+    }
+
+    fn error(source: SsdError, request: u64, command: &Command) -> SimError {
+        let Command { op, len, offset, .. } = command;
+        let what = format!("{} of {len} B at byte {offset}", op.name());
+        SimError::Device { request, what, source }
     }
 }

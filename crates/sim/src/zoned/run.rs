@@ -35,7 +35,7 @@ pub(crate) fn simulate(
     device.fill(setup.config.precondition().fill, control)?;
     let preconditioned =
         Preconditioned { cpu_s: thread_cpu_s() - begin, ..Preconditioned::default() };
-    let ran = at_once::run(&mut device, tenants, &setup.config.run(), control)?;
+    let (device, ran) = at_once::run(device, tenants, &setup.config.run(), control)?;
     let ((zns, host), ran) = ran.split();
     let finished = Finished {
         stats: device.zns.stats().since(&zns),
@@ -61,6 +61,7 @@ struct ZonedHost {
 
 impl AtOnce for ZonedHost {
     type Counters = (ZnsStats, HostStats);
+    type Error = Refused;
 
     fn device(&self) -> &impl Windowed {
         &self.zns
@@ -77,18 +78,19 @@ impl AtOnce for ZonedHost {
     fn submit(
         &mut self,
         now: Nanos,
-        number: u64,
         command: &Command,
         _source: &mut Source,
-    ) -> Result<Completion, SimError> {
-        self.carry_out(now, command).map_err(|refused| {
-            let Command { op, len, offset, .. } = command;
-            let what = format!("{} of {len} B at byte {offset}", op.name());
-            match refused {
-                Refused::Alignment => SimError::ZoneAlignment { request: number, what },
-                Refused::Zone(source) => SimError::Zone { request: number, what, source },
-            }
-        })
+    ) -> Result<Completion, Refused> {
+        self.carry_out(now, command)
+    }
+
+    fn error(refused: Refused, request: u64, command: &Command) -> SimError {
+        let Command { op, len, offset, .. } = command;
+        let what = format!("{} of {len} B at byte {offset}", op.name());
+        match refused {
+            Refused::Alignment => SimError::ZoneAlignment { request, what },
+            Refused::Zone(source) => SimError::Zone { request, what, source },
+        }
     }
 }
 
