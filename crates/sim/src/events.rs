@@ -27,7 +27,7 @@ pub(crate) trait Layers {
     /// Why a request failed.
     type Failure;
 
-    fn counters(&self, now: u64) -> Self::Counters;
+    fn counters(&self) -> Self::Counters;
 
     fn device(&self) -> &impl Windowed;
 
@@ -382,7 +382,7 @@ impl<L: Layers> Runner<'_, L> {
     }
 
     fn begin_measuring(&mut self, now: u64) {
-        (self.at, self.baseline) = (now, self.layers.counters(now));
+        (self.at, self.baseline) = (now, self.layers.counters());
         (self.top.host, self.top.stalls) = (HostStats::default(), Stalls::default());
         self.series.begin(now, self.layers.device(), &self.top.host);
     }

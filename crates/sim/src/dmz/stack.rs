@@ -175,7 +175,7 @@ impl Layers for Stack {
     type Counters = Counted;
     type Failure = Failure;
 
-    fn counters(&self, _now: u64) -> Counted {
+    fn counters(&self) -> Counted {
         Counted {
             volume: self.volume.stats().clone(),
             regular: self.below.regular_stats(),

@@ -218,7 +218,7 @@ impl Layers for Stack {
     type Counters = Counted;
     type Failure = ();
 
-    fn counters(&self, _now: u64) -> Counted {
+    fn counters(&self) -> Counted {
         let (device, zns) = self.below.device.counters();
         Counted { volume: *self.volume.stats(), device, zns }
     }
