@@ -49,7 +49,7 @@ pub struct VolumeOptions {
 }
 
 /// Batches in memory, of 1 MiB: a drive that takes 5 ms for each of many writes wants that many under way for its full
-/// bandwidth (docs/volume.md).
+/// bandwidth (docs/volume-numbers.md).
 const BATCHES: usize = 32;
 
 /// Requests at a time for what is read of the map in the background: a read of the host comes behind no more than those.
