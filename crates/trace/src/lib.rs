@@ -11,7 +11,7 @@
 //!
 //! let (mut records, summary) = read_all(FormatSpec::new(format), bytes)?;
 //! order::sort(&mut records);
-//! assert_eq!((records.len(), summary.records), (2, 2));
+//! assert_eq!((records.len(), summary.skipped_lines), (2, 0));
 //!
 //! let mut info = Info::new();
 //! records.iter().for_each(|record| info.add(record));
