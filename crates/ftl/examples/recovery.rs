@@ -4,7 +4,7 @@
 //! `cargo run --release -p onefold-ftl --example recovery`; about 5 GiB of memory.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use onefold_ftl::{Ftl, FtlConfig, RemapConfig, RemapOptions, RemapRange, RemapScheme, VictimKind};
+use onefold_ftl::{Ftl, FtlConfig, RemapConfig, RemapOptions, RemapRange, RemapScheme};
 use onefold_nand::{
     At, CellTimes, FaultSpec, Geometry, GeometrySpec, Nand, NullMedia, Span, TimingSpec, Work,
 };
@@ -36,24 +36,13 @@ fn device() -> Ftl<NullMedia> {
         ..RemapConfig::OFF
     };
     let config = FtlConfig {
-        hidden_units: 0,
-        logical_units: u64::from(UNITS),
-        map_cache_bytes: None,
-        victim: VictimKind::Greedy,
         gc_start: 0.02,
-        gc_stop: 0.0,
-        gc_pacing: true,
-        gc_idle: false,
-        separate_gc: true,
-        streams: 1,
         metadata_pages: true,
         checkpoint: 0.25,
         trim_log_bytes: 1 << 20,
-        wear_threshold: 0,
-        endurance: 0,
         seed: 1,
         remap,
-        fingerprints: 0,
+        ..FtlConfig::plain(u64::from(UNITS))
     };
     let mut nand = Nand::new(geometry, timing(), FaultSpec::default(), NullMedia);
     nand.set_timed(false);
@@ -67,17 +56,7 @@ fn timing() -> TimingSpec {
         program: cell(500_000),
         erase: Nanos::new(5_000_000),
         channel_rate: 0,
-        link_rate: 0,
-        command: Nanos::ZERO,
-        command_page: Nanos::ZERO,
-        firmware_read: Nanos::ZERO,
-        firmware_write: Nanos::ZERO,
-        dram_page: Nanos::ZERO,
-        table_lookup: Nanos::ZERO,
-        cache_read: false,
-        cache_program: false,
-        plane_parallel: false,
-        read_priority: Nanos::ZERO,
+        ..TimingSpec::EXAMPLE
     }
 }
 

@@ -26,24 +26,7 @@ fn s1() -> (GeometrySpec, TimingSpec) {
         unit_bytes: 4096,
         span: Span::Die,
     };
-    let timing = TimingSpec {
-        read: cell(&[40]),
-        program: cell(&[200]),
-        erase: Nanos::new(2000 * US),
-        channel_rate: 400_000_000,
-        link_rate: 0,
-        command: Nanos::ZERO,
-        command_page: Nanos::ZERO,
-        firmware_read: Nanos::ZERO,
-        firmware_write: Nanos::ZERO,
-        dram_page: Nanos::ZERO,
-        table_lookup: Nanos::ZERO,
-        cache_read: false,
-        cache_program: false,
-        plane_parallel: false,
-        read_priority: Nanos::ZERO,
-    };
-    (geometry, timing)
+    (geometry, TimingSpec::EXAMPLE)
 }
 
 fn host(now: u64) -> At {

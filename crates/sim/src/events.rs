@@ -41,8 +41,11 @@ pub(crate) trait Layers {
         (u32::MAX, u32::MAX)
     }
 
-    /// What a request consists of, if it can be taken at these bytes.
-    fn steps(&self, op: Op, offset: u64, len: u64) -> Option<Steps>;
+    /// What a request consists of.
+    ///
+    /// # Errors
+    /// It cannot be taken at these bytes.
+    fn steps(&self, request: u64, op: Op, offset: u64, len: u64) -> Result<Steps, SimError>;
 
     /// CPU time of the host for a request, in ns.
     fn busy_ns(&self, _op: Op, _offset: u64, _len: u64) -> u64 {
@@ -231,10 +234,7 @@ impl<L: Layers> Runner<'_, L> {
         self.cpu_until = now;
         let one = &mut self.loads[*load];
         let (offset, len) = (asked.offset + one.tenant.base, u64::from(asked.len));
-        let Some(steps) = self.layers.steps(asked.op, offset, len) else {
-            let what = format!("{} of {len} B at byte {offset}", asked.op.name());
-            return Err(SimError::ZoneAlignment { request: self.issued, what });
-        };
+        let steps = self.layers.steps(self.issued, asked.op, offset, len)?;
         one.began(*issued, now);
         let request = Request::new(*load, self.issued, *issued, asked, steps);
         self.count(*load, asked.op, offset, len);
@@ -284,13 +284,6 @@ impl<L: Layers> Runner<'_, L> {
         let Some(mut request) = self.active[tag] else { return Ok(true) };
         let mut taken = true;
         while let Some(work) = request.next(self.layers.blocks_max()) {
-            if work == Work::Wait {
-                if request.outstanding > 0 {
-                    break;
-                }
-                request.took(1);
-                continue;
-            }
             match self.layers.submit(now, u64_from(tag), &request, work) {
                 Ok(Taken { blocks, later }) => {
                     request.took(blocks);

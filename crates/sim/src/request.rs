@@ -7,13 +7,19 @@ use onefold_volume::Range;
 
 const BLOCK: u64 = 4096;
 
-/// A step of a request.
+/// What layers are asked for at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Read(Range),
     Write(Range),
     Trim(Range),
     Flush,
+}
+
+/// A step of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Ask(Work),
     /// Everything before has to be over.
     Wait,
 }
@@ -22,7 +28,7 @@ pub(crate) enum Work {
 const STEPS_MAX: usize = 6;
 
 /// Those of a request, in their order.
-pub(crate) type Steps = [Option<Work>; STEPS_MAX];
+pub(crate) type Steps = [Option<Step>; STEPS_MAX];
 
 /// A request that was taken from the load.
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +44,18 @@ pub(crate) struct Request {
     pub(crate) refused: Option<(u64, u64)>,
     pub(crate) outstanding: u32,
     pub(crate) delay: Delay,
-    work: Steps,
+    steps: Steps,
     at: usize,
 }
 
 impl Request {
-    pub(crate) fn new(tenant: usize, number: u64, issued: u64, asked: &Asked, work: Steps) -> Self {
+    pub(crate) fn new(
+        tenant: usize,
+        number: u64,
+        issued: u64,
+        asked: &Asked,
+        steps: Steps,
+    ) -> Self {
         Self {
             tenant,
             op: asked.op,
@@ -53,36 +65,42 @@ impl Request {
             refused: None,
             outstanding: 0,
             delay: Delay::None,
-            work,
+            steps,
             at: 0,
         }
     }
 
-    /// The next thing to ask for, of what takes reads and writes of so many blocks at most; `None` when everything was asked for.
-    pub(crate) fn next(&self, (read_max, write_max): (u32, u32)) -> Option<Work> {
+    /// The next thing to ask for, of layers that take reads and writes of so many blocks at most. `None` when everything was asked
+    /// for, or what is under way has to end first.
+    pub(crate) fn next(&mut self, (read_max, write_max): (u32, u32)) -> Option<Work> {
+        if self.rest() == Some(Step::Wait) && self.outstanding == 0 {
+            self.at += 1;
+        }
         let cut =
             |range: Range, most: u32| Range { blocks: range.blocks.min(most.into()), ..range };
-        Some(match self.rest()? {
-            Work::Read(range) => Work::Read(cut(range, read_max)),
-            Work::Write(range) => Work::Write(cut(range, write_max)),
-            work => work,
-        })
+        match self.rest()? {
+            Step::Ask(Work::Read(range)) => Some(Work::Read(cut(range, read_max))),
+            Step::Ask(Work::Write(range)) => Some(Work::Write(cut(range, write_max))),
+            Step::Ask(work) => Some(work),
+            Step::Wait => None,
+        }
     }
 
-    fn rest(&self) -> Option<Work> {
-        self.work.get(self.at).copied().flatten()
+    fn rest(&self) -> Option<Step> {
+        self.steps.get(self.at).copied().flatten()
     }
 
     /// The first `blocks` of the next thing were taken.
     pub(crate) fn took(&mut self, blocks: u64) {
-        let Some(Work::Read(range) | Work::Write(range) | Work::Trim(range)) =
-            &mut self.work[self.at]
-        else {
-            self.at += 1;
-            return;
-        };
-        *range = Range { lba: Lba::new(range.lba.raw() + blocks), blocks: range.blocks - blocks };
-        self.at += usize::from(range.blocks == 0);
+        let step = &mut self.steps[self.at];
+        if let Some(Step::Ask(Work::Read(range) | Work::Write(range) | Work::Trim(range))) = step {
+            range.lba = Lba::new(range.lba.raw() + blocks);
+            range.blocks -= blocks;
+            if range.blocks > 0 {
+                return;
+            }
+        }
+        self.at += 1;
     }
 
     /// Whether nothing of it is left.
@@ -96,39 +114,31 @@ impl Request {
     }
 }
 
-/// The steps of a request in whole blocks; `None` if it is not.
-pub(crate) fn whole_steps_of(op: Op, offset: u64, len: u64) -> Option<Steps> {
+/// The only step of a request in whole blocks.
+pub(crate) fn whole_step_of(op: Op, offset: u64, len: u64) -> Steps {
     let range = Range { lba: Lba::new(offset / BLOCK), blocks: len / BLOCK };
-    let step = match op {
+    let work = match op {
         Op::Flush => Work::Flush,
         Op::Read => Work::Read(range),
         Op::Write => Work::Write(range),
         Op::Trim | Op::WriteZeroes => Work::Trim(range),
     };
-    let steps = [Some(step), None, None, None, None, None];
-    (offset | len).is_multiple_of(BLOCK).then_some(steps)
+    [Some(Step::Ask(work)), None, None, None, None, None]
 }
 
 /// The steps of a request at any byte: blocks that it changes in part are read first (volume.md, section 3, V13).
 pub(crate) fn steps_of(op: Op, offset: u64, len: u64) -> Steps {
-    let mut steps = [None; STEPS_MAX];
-    let all = places_of(op, offset, len).into_iter().flatten();
-    steps.iter_mut().zip(all).for_each(|(place, step)| *place = Some(step));
-    steps
-}
-
-/// The same with gaps.
-fn places_of(op: Op, offset: u64, len: u64) -> Steps {
     let end = offset + len;
     let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
     let range = |from: u64, to: u64| Range { lba: Lba::new(from), blocks: to.saturating_sub(from) };
-    let some = |range: Range, work: fn(Range) -> Work| (range.blocks > 0).then(|| work(range));
+    let some =
+        |range: Range, work: fn(Range) -> Work| (range.blocks > 0).then(|| Step::Ask(work(range)));
     let (whole_first, whole_last) = (offset.div_ceil(BLOCK), end / BLOCK);
     let head = range(first, whole_first.min(last));
     let tail = if whole_last < whole_first { range(0, 0) } else { range(whole_last, last) };
-    let wait = (head.blocks + tail.blocks > 0).then_some(Work::Wait);
-    match op {
-        Op::Flush => [Some(Work::Flush), None, None, None, None, None],
+    let wait = (head.blocks + tail.blocks > 0).then_some(Step::Wait);
+    let found = match op {
+        Op::Flush => [Some(Step::Ask(Work::Flush)), None, None, None, None, None],
         Op::Read => [some(range(first, last), Work::Read), None, None, None, None, None],
         Op::Write => [
             some(head, Work::Read),
@@ -146,16 +156,32 @@ fn places_of(op: Op, offset: u64, len: u64) -> Steps {
             some(tail, Work::Write),
             some(range(whole_first, whole_last), Work::Trim),
         ],
-    }
+    };
+    let mut steps = [None; STEPS_MAX];
+    let places = steps.iter_mut().zip(found.into_iter().flatten());
+    places.for_each(|(place, step)| *place = Some(step));
+    steps
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, Work, steps_of};
+    use super::{Range, Step, Work, steps_of};
     use onefold_units::{Lba, Op};
 
-    fn steps(op: Op, offset: u64, len: u64) -> Vec<Work> {
+    fn steps(op: Op, offset: u64, len: u64) -> Vec<Step> {
         steps_of(op, offset, len).into_iter().flatten().collect()
+    }
+
+    const fn read(lba: u64, blocks: u64) -> Step {
+        Step::Ask(Work::Read(at(lba, blocks)))
+    }
+
+    const fn write(lba: u64, blocks: u64) -> Step {
+        Step::Ask(Work::Write(at(lba, blocks)))
+    }
+
+    const fn trim(lba: u64, blocks: u64) -> Step {
+        Step::Ask(Work::Trim(at(lba, blocks)))
     }
 
     const fn at(lba: u64, blocks: u64) -> Range {
@@ -164,32 +190,19 @@ mod tests {
 
     #[test]
     fn edges_are_read_before_they_are_written() {
-        assert_eq!(steps(Op::Write, 8192, 8192), [Work::Write(at(2, 2))]);
-        assert_eq!(
-            steps(Op::Write, 512, 4096),
-            [Work::Read(at(0, 1)), Work::Read(at(1, 1)), Work::Wait, Work::Write(at(0, 2))]
-        );
+        assert_eq!(steps(Op::Write, 8192, 8192), [write(2, 2)]);
+        assert_eq!(steps(Op::Write, 512, 4096), [read(0, 1), read(1, 1), Step::Wait, write(0, 2)]);
         // Both edges in one block: it is read once.
-        assert_eq!(
-            steps(Op::Write, 4096 + 512, 512),
-            [Work::Read(at(1, 1)), Work::Wait, Work::Write(at(1, 1))]
-        );
-        assert_eq!(steps(Op::Read, 4095, 2), [Work::Read(at(0, 2))]);
+        assert_eq!(steps(Op::Write, 4096 + 512, 512), [read(1, 1), Step::Wait, write(1, 1)]);
+        assert_eq!(steps(Op::Read, 4095, 2), [read(0, 2)]);
     }
 
     #[test]
     fn a_trim_zeroes_its_edges() {
-        assert_eq!(steps(Op::Trim, 4096, 4096), [Work::Trim(at(1, 1))]);
+        assert_eq!(steps(Op::Trim, 4096, 4096), [trim(1, 1)]);
         assert_eq!(
             steps(Op::WriteZeroes, 2048, 8192),
-            [
-                Work::Read(at(0, 1)),
-                Work::Read(at(2, 1)),
-                Work::Wait,
-                Work::Write(at(0, 1)),
-                Work::Write(at(2, 1)),
-                Work::Trim(at(1, 1)),
-            ]
+            [read(0, 1), read(2, 1), Step::Wait, write(0, 1), write(2, 1), trim(1, 1),]
         );
     }
 }

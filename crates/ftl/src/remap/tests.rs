@@ -11,7 +11,7 @@ use onefold_units::{Lpn, Nanos, Rng};
 use super::groups::Group;
 use super::{Maintenance, RemapConfig, RemapOptions, RemapRange, RemapScheme};
 use crate::ftl::Ftl;
-use crate::{FtlConfig, Layout, VictimKind};
+use crate::{FtlConfig, Layout};
 
 const AT: At = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
 
@@ -36,24 +36,11 @@ fn geometry_of(channels: u32, span: Span) -> Geometry {
 fn config() -> FtlConfig {
     let scheme = RemapScheme::Ln;
     FtlConfig {
-        logical_units: 70,
-        hidden_units: 0,
-        map_cache_bytes: None,
-        victim: VictimKind::Greedy,
         gc_start: 0.0,
-        gc_stop: 0.0,
-        gc_pacing: true,
-        gc_idle: false,
-        separate_gc: true,
-        streams: 1,
-        metadata_pages: false,
-        checkpoint: 0.0,
         trim_log_bytes: 4096,
-        wear_threshold: 0,
-        endurance: 0,
         seed: 1,
         remap: RemapConfig { scheme, log_bytes: 1280, segment_bytes: 128, ..RemapConfig::OFF },
-        fingerprints: 0,
+        ..FtlConfig::plain(70)
     }
 }
 
@@ -68,17 +55,7 @@ fn nand_of(geometry: Geometry, media: MemoryMedia) -> Nand<MemoryMedia> {
         program: cell,
         erase: Nanos::new(1),
         channel_rate: 1_000_000_000,
-        link_rate: 0,
-        command: Nanos::ZERO,
-        command_page: Nanos::ZERO,
-        firmware_read: Nanos::ZERO,
-        firmware_write: Nanos::ZERO,
-        dram_page: Nanos::ZERO,
-        table_lookup: Nanos::ZERO,
-        cache_read: false,
-        cache_program: false,
-        plane_parallel: false,
-        read_priority: Nanos::ZERO,
+        ..TimingSpec::EXAMPLE
     };
     Nand::new(geometry, timing, FaultSpec::default(), media)
 }

@@ -4,9 +4,7 @@ use onefold_ftl::{
     ConfigError, Ftl, FtlConfig, FtlError, Layout, Maintenance, RecoveryReport, RemapConfig,
     RemapOptions, RemapRange, RemapScheme, VictimKind,
 };
-use onefold_nand::{
-    At, CellTimes, FaultSpec, Geometry, GeometrySpec, Media, Nand, Span, TimingSpec, Work,
-};
+use onefold_nand::{At, FaultSpec, Geometry, GeometrySpec, Media, Nand, Span, TimingSpec, Work};
 use onefold_units::convert::{float, floor_u64, index, index64, low32, narrow, u64_from};
 use onefold_units::{Cause, Lpn, Nanos, Rng};
 
@@ -127,7 +125,7 @@ impl Setup {
     }
 
     pub(crate) fn nand<M: Media>(&self, media: M) -> Nand<M> {
-        let mut nand = Nand::new(self.geometry, timing(), self.faults, media);
+        let mut nand = Nand::new(self.geometry, TimingSpec::EXAMPLE, self.faults, media);
         nand.set_timed(false);
         nand
     }
@@ -150,27 +148,6 @@ impl Setup {
 
     pub(crate) fn unit(&self) -> Vec<u8> {
         vec![0; index(self.geometry.unit_bytes())]
-    }
-}
-
-pub(crate) fn timing() -> TimingSpec {
-    let cell = |ns| CellTimes::new(&[Nanos::new(ns)]).unwrap();
-    TimingSpec {
-        read: cell(40_000),
-        program: cell(200_000),
-        erase: Nanos::new(2_000_000),
-        channel_rate: 400_000_000,
-        link_rate: 0,
-        command: Nanos::ZERO,
-        command_page: Nanos::ZERO,
-        firmware_read: Nanos::ZERO,
-        firmware_write: Nanos::ZERO,
-        dram_page: Nanos::ZERO,
-        table_lookup: Nanos::ZERO,
-        cache_read: false,
-        cache_program: false,
-        plane_parallel: false,
-        read_priority: Nanos::ZERO,
     }
 }
 

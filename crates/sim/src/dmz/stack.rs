@@ -20,8 +20,10 @@ use super::queue::Queue;
 use crate::SimError;
 use crate::control::Control;
 use crate::events::{Ended, Layers, Refused, Taken};
-use crate::request::{self, Steps, Work, whole_steps_of};
+use crate::request::{self, Steps, Work, whole_step_of};
 use crate::series::Windowed;
+
+const BLOCK: u64 = 4096;
 
 /// Blocks of a write that fills the volume before the run.
 const FILL_BLOCKS: u64 = 256;
@@ -192,8 +194,13 @@ impl Layers for Stack {
         REQUESTS_MAX
     }
 
-    fn steps(&self, op: Op, offset: u64, len: u64) -> Option<Steps> {
-        whole_steps_of(op, offset, len)
+    /// A zoned volume takes whole blocks.
+    fn steps(&self, request: u64, op: Op, offset: u64, len: u64) -> Result<Steps, SimError> {
+        if !(offset | len).is_multiple_of(BLOCK) {
+            let what = format!("{} of {len} B at byte {offset}", op.name());
+            return Err(SimError::ZoneAlignment { request, what });
+        }
+        Ok(whole_step_of(op, offset, len))
     }
 
     fn submit(
@@ -264,6 +271,6 @@ fn in_words_of_the_volume(work: Work, fua: bool) -> (Request, u64) {
         Work::Trim(range) => {
             (Request::Discard { lba: range.lba.raw(), blocks: narrow(range.blocks) }, range.blocks)
         }
-        Work::Flush | Work::Wait => (Request::Flush, 1),
+        Work::Flush => (Request::Flush, 1),
     }
 }

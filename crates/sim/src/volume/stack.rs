@@ -231,8 +231,8 @@ impl Layers for Stack {
         (REQUEST_BLOCKS_MAX, self.volume.write_blocks_max())
     }
 
-    fn steps(&self, op: Op, offset: u64, len: u64) -> Option<Steps> {
-        Some(steps_of(op, offset, len))
+    fn steps(&self, _request: u64, op: Op, offset: u64, len: u64) -> Result<Steps, SimError> {
+        Ok(steps_of(op, offset, len))
     }
 
     /// Finding where blocks lie takes time as well.
@@ -266,7 +266,6 @@ impl Layers for Stack {
                 trimmed.map(|blocks| Taken { blocks, later })
             }
             Work::Flush => self.volume.flush(tag).map(|()| Taken { blocks: 1, later: true }),
-            Work::Wait => Ok(Taken { blocks: 1, later: false }),
         };
         taken.map_err(|refusal| refused(request, refusal))
     }
