@@ -4,7 +4,7 @@
 # not touched.
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
-#   volume, zoned, journal, device, serve) are named
+#   volume, zoned, journal, device, serve, sim) are named
 #   scripts/mutants.sh --check              only says which do not apply any more; seconds, nothing is built
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
@@ -540,6 +540,15 @@ zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block,
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
+sim|change-overtakes|events.rs|s/if behind \|\| !self\.go_on/if !self.go_on/|no change overtakes one that waits
+sim|retry-overtakes|events.rs|s/if \(change && refused\) \|\| !self/if !self/|behind a change that is refused again no other is taken
+sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host
+sim|depth-ignored|events.rs|s/\.filter\(\|_\| self\.under_way\(\) < self\.layers\.requests_max\(\)\)//|no more requests are under way than layers take
+sim|end-unsent|events.rs|s/                    self\.layers\.finish\(self\.clock\);\n//|what waits at the end is sent
+sim|arrival-early|events.rs|s/\.max\(self\.clock\);\n/;\n/|what waited for a request to end arrives then
+sim|delay-untold|events.rs|s/request\.delay = request\.delay\.max\(delay\);//|a request tells the worst delay of its parts
+sim|short-paced|events.rs|s/ - \(self\.layers\.short_ns\(now\) - short\)//|time without free log segments is no pacing
+sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
 TABLE
 }
 
@@ -576,6 +585,7 @@ tests() {
     device) chosen=(--lib --test volume --test write_log --test dmz) seeds=60 ;;
     serve) chosen=(--lib --test all) ;;
     zoned) chosen=(--test zoned) ;;
+    sim) chosen=(--lib --test volume --test dmz --test zoned) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -1,4 +1,8 @@
-//! The run of a load through layers that wait for requests of their own: arrivals, ends of requests and deadlines in order of time.
+//! The event loop for layers that issue requests of their own to devices, as volumes do. It handles arrivals, completions and deadlines in
+//! order of time.
+//!
+//! A request is taken in parts, which layers may refuse while they are busy. It waits then, and is tried again after each event; behind a
+//! change that waits no other change is taken. What tells the end of a request at once is run by `crate::at_once`.
 
 use std::collections::VecDeque;
 
@@ -378,5 +382,153 @@ impl<L: Layers> Runner<'_, L> {
         (self.at, self.baseline) = (now, self.layers.counters());
         (self.top.host, self.top.stalls) = (HostStats::default(), Stalls::default());
         self.series.begin(now, self.layers.device(), &self.top.host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BinaryHeap;
+
+    use onefold_config::{Config, Sources};
+    use onefold_trace::workload::Workload;
+    use onefold_units::{CauseCounts, Rng};
+
+    use super::*;
+    use crate::request::whole_step_of;
+    use crate::source::Source;
+    use crate::tenant::Pace;
+
+    /// Layers that refuse every third part at random, and end the others some time later.
+    struct Moody {
+        rng: Rng,
+        now: u64,
+        under_way: usize,
+        most: usize,
+        ends: BinaryHeap<std::cmp::Reverse<(u64, u64)>>,
+        ended: VecDeque<u64>,
+        /// Numbers of changes in the order in which they were taken.
+        changes: Vec<u64>,
+    }
+
+    impl Windowed for Moody {
+        fn programs(&self) -> CauseCounts {
+            CauseCounts::default()
+        }
+
+        fn free(&self) -> u32 {
+            0
+        }
+    }
+
+    impl Layers for Moody {
+        type Counters = ();
+        type Failure = ();
+
+        fn counters(&self) {}
+
+        fn device(&self) -> &impl Windowed {
+            self
+        }
+
+        fn requests_max(&self) -> usize {
+            6
+        }
+
+        fn steps(&self, _: u64, op: Op, offset: u64, len: u64) -> Result<Steps, SimError> {
+            Ok(whole_step_of(op, offset, len))
+        }
+
+        fn submit(
+            &mut self,
+            now: u64,
+            tag: u64,
+            request: &Request,
+            work: Work,
+        ) -> Result<Taken, Refused> {
+            if self.rng.below(3) == 0 {
+                return Err(Refused::Busy);
+            }
+            if request.is_change() {
+                self.changes.push(request.number);
+            }
+            self.under_way += 1;
+            self.most = self.most.max(self.under_way);
+            self.ends.push(std::cmp::Reverse((now + 10 + self.rng.below(90), tag)));
+            let blocks = match work {
+                Work::Read(range) | Work::Write(range) | Work::Trim(range) => range.blocks,
+                Work::Flush => 1,
+            };
+            Ok(Taken { blocks, later: true })
+        }
+
+        fn turn(&mut self, now: u64) {
+            self.now = now;
+        }
+
+        /// What it refused is tried again every 7 ns.
+        fn next_event(&self) -> Option<u64> {
+            let end = self.ends.peek().map(|std::cmp::Reverse((at, _))| *at);
+            Some(end.map_or(self.now + 7, |end| end.min(self.now + 7)))
+        }
+
+        fn advance(&mut self, now: u64) {
+            self.now = now;
+            while let Some(std::cmp::Reverse((at, tag))) = self.ends.peek().copied()
+                && at <= now
+            {
+                self.ends.pop();
+                self.under_way -= 1;
+                self.ended.push_back(tag);
+            }
+        }
+
+        fn poll_ended(&mut self) -> Option<Ended<()>> {
+            let tag = self.ended.pop_front()?;
+            Some(Ended { tag, delay: Delay::Host, result: Ok(()) })
+        }
+
+        fn error((): (), _: u64, _: &'static str) -> SimError {
+            SimError::VolumeFailed
+        }
+
+        /// They never could.
+        fn short_ns(&self, now: u64) -> u64 {
+            now
+        }
+    }
+
+    /// However often parts are refused, changes are taken in the order in which they came, every request ends, and no more are under way than
+    /// may be.
+    #[test]
+    fn changes_keep_their_order_whatever_is_refused() -> Result<(), SimError> {
+        let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
+        for seed in 0..50 {
+            let text = "mix,bs=4KiB,qd=16,requests=300,trim_share=0.1,flush_every=20";
+            let workload = Workload::parse(text).and_then(|load| load.instantiate(1 << 24, seed));
+            let source = workload.map(|load| Source::Generator(Box::new(load)));
+            let source =
+                source.map_err(|source| SimError::Workload { text: text.into(), source })?;
+            let tenant = Tenant::new("a".to_owned(), source, Pace::closed(16, 0), 0);
+            let mut layers = Moody {
+                rng: Rng::new(seed),
+                now: 0,
+                under_way: 0,
+                most: 0,
+                ends: BinaryHeap::new(),
+                ended: VecDeque::new(),
+                changes: Vec::new(),
+            };
+            let (ran, top) = run(&mut layers, vec![tenant], &config.run(), &Control::default())?;
+            assert!(layers.changes.is_sorted(), "{:?}", layers.changes);
+            assert_eq!((top.executed, layers.most), (300, 6), "seed {seed}");
+            assert!(top.stalls.requests > 0 && top.stalls.max_ns >= 7);
+            assert_eq!(top.stalls.max_paced_ns, 0);
+            assert_eq!(top.host.requests(), 300);
+            // What was refused waited for background work, the others for what they were told.
+            let writes = ran.tenants[0].metrics.write.summaries();
+            assert!(writes.host.count > 0 && writes.background.count > 0);
+            assert_eq!(writes.none.count, 0);
+        }
+        Ok(())
     }
 }

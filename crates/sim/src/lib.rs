@@ -1,5 +1,8 @@
 //! Virtual-time driver: workloads, metrics, reports.
 //!
+//! [`simulate`] runs one configuration to one [`result::RunResult`]. It is single-threaded and
+//! deterministic: the same setup and seed give the same result, apart from CPU time.
+//!
 //! ```
 //! use onefold_config::{Config, Load, Sources};
 //! use onefold_sim::{Control, Setup, result::Program, simulate};
@@ -23,13 +26,10 @@
 //! ```
 //!
 //! **Calling order.** Build a [`Setup`], call [`simulate`], and read the [`result::RunResult`]. [`simulate_on`] goes on from a drive that was
-//! used before. A [`Control`] watches a run and ends it early; the result then says so.
+//! used before. A [`Control`] can watch a run and stop it; the result then says so.
 //!
-//! **What is stable.** The result has a schema with a version (`docs/results.md`), and so have configurations and workloads as texts. A change of
+//! **What is stable.** The result has a schema with a version (`docs/results.md`), and so have the text forms of configurations and workloads. A change of
 //! the model that changes results is named in the changelog.
-//!
-//! [`simulate`] runs one configuration to one [`result::RunResult`]. It is single-threaded and
-//! deterministic: the same setup and seed give the same result, apart from CPU time.
 
 mod at_once;
 mod contents;

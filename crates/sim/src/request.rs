@@ -165,7 +165,7 @@ pub(crate) fn steps_of(op: Op, offset: u64, len: u64) -> Steps {
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, Step, Work, steps_of};
+    use super::{Asked, Range, Request, Step, Work, steps_of};
     use onefold_units::{Lba, Op};
 
     fn steps(op: Op, offset: u64, len: u64) -> Vec<Step> {
@@ -195,6 +195,27 @@ mod tests {
         // Both edges in one block: it is read once.
         assert_eq!(steps(Op::Write, 4096 + 512, 512), [read(1, 1), Step::Wait, write(1, 1)]);
         assert_eq!(steps(Op::Read, 4095, 2), [read(0, 2)]);
+    }
+
+    #[test]
+    fn a_write_waits_for_its_edges_and_is_cut() {
+        let asked = Asked { op: Op::Write, len: 5 * 4096, offset: 512, ..Asked::EMPTY };
+        let steps = steps_of(asked.op, asked.offset, asked.len.into());
+        let mut request = Request::new(0, 0, 0, &asked, steps);
+        let most = (8, 4);
+        for edge in [0, 5] {
+            assert_eq!(request.next(most), Some(Work::Read(at(edge, 1))));
+            request.took(1);
+            request.outstanding += 1;
+        }
+        assert_eq!(request.next(most), None);
+        request.outstanding = 0;
+        assert!(!request.is_over());
+        assert_eq!(request.next(most), Some(Work::Write(at(0, 4))));
+        request.took(3);
+        assert_eq!(request.next(most), Some(Work::Write(at(3, 3))));
+        request.took(3);
+        assert!(request.is_over());
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! ```
 //! use onefold_trace::{FormatSpec, Info, TraceOp, detect, order, read_all};
 //!
-//! // Two lines of MSR Cambridge: time, host, disk, type, offset, bytes, response time.
+//! // Two lines of MSR Cambridge: time in 100 ns, host, disk, type, offset and length in bytes, response time in 100 ns.
 //! let bytes = b"128166372003061629,usr,0,Write,8192,4096,1331\n\
 //!               128166372016382155,usr,0,Read,8192,8192,251\n";
-//! let format = detect(bytes, true)?;
+//! let format = detect(bytes, true)?; // true: this is the whole file
 //! assert_eq!(format.name(), "msr");
 //!
 //! let (mut records, summary) = read_all(FormatSpec::new(format), bytes)?;
@@ -20,15 +20,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `traces/` of the repository has whole files. A file too large for memory is read by [`Reader::push`] in pieces and ended by
-//! [`Reader::finish`]; `onefold-tracefile` does that, with decompression and sorting on disk.
+//! `traces/` of the repository has whole files. Feed a file too large for memory to [`Reader::push`] in pieces, then call
+//! [`Reader::finish`]. `onefold-tracefile` does this, and decompresses and sorts on disk.
 //!
 //! Sans-I/O: a driver pushes bytes and takes records. The stages, in order:
 //!
 //! 1. [`detect()`] looks at the first 64 KiB and names the [`Format`], unless the user did;
 //! 2. a [`Reader`] turns bytes into [`Record`]s in file order, with the trace's own times;
 //! 3. the driver sorts them by time, stably ([`order::sort`], [`order::Merge`]);
-//! 4. a [`Shaper`] merges lines of one request and makes times start at 0 without jumps;
+//! 4. a [`Shaper`] joins lines of one request, starts time at 0 and shortens long gaps;
 //! 5. a [`Layout`] places devices one after another where one address space is wanted.
 //!
 //! [`Scan`] and [`Info`] count on the way; [`Writer`] and [`oft`] turn records into bytes again.

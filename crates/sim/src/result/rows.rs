@@ -32,6 +32,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
+    rows.latency("flush", |run| &run.latency_ns.flush);
     rows.speed();
     rows.origin();
     rows.rows
