@@ -1,5 +1,5 @@
-//! A buffer policy outside the crate, compared with FIFO and LRU: LIP (Qureshi et al., ISCA 2007). The load reads hot pages at random, and
-//! scans cold ones in between.
+//! A buffer policy outside the crate, compared with FIFO and LRU: LIP (Qureshi et al., ISCA 2007).
+//! The load reads hot pages at random, and scans cold ones in between.
 //!
 //! `cargo run --release -p onefold-buffer --example lip`
 
@@ -14,7 +14,8 @@ use onefold_units::{Lpn, Op, Rng};
 
 const ALL: ListId = ListId(0);
 
-/// LRU insertion policy: a page enters at the oldest end, and moves to the newest when it is hit. A scan replaces its own pages.
+/// LRU insertion policy: a page enters at the oldest end, and moves to the newest when it is hit. A
+/// scan replaces its own pages.
 #[derive(Clone, Copy, Debug)]
 struct Lip;
 
@@ -55,7 +56,8 @@ impl FtlView for AllMapped {
     }
 }
 
-/// Share of reads that found their page: half of them go to 8,000 hot pages, half scan 100,000 cold ones again and again.
+/// Share of reads that found their page: half of them go to 8,000 hot pages, half scan 100,000 cold
+/// ones again and again.
 fn hit_ratio(policy: &mut dyn Policy) -> f64 {
     const READS: u32 = 1_000_000;
     let (mut rng, mut actions) = (Rng::new(1), Actions::new());

@@ -23,8 +23,8 @@ impl Slab {
         NodeId(at)
     }
 
-    /// Does so for keys that follow one another. `each` is told the nodes. Returns the first and the
-    /// last of them.
+    /// Does so for keys that follow one another. `each` is told the nodes. Returns the first and
+    /// the last of them.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "two callers, once for many pages")]
     pub(crate) fn attach_run(
@@ -77,8 +77,8 @@ impl Slab {
         rechain(nodes, head, id.0, chain);
     }
 
-    /// Takes a node out of its list and bucket, and enters it anew, with `key`, at the newest end of
-    /// a list.
+    /// Takes a node out of its list and bucket, and enters it anew, with `key`, at the newest end
+    /// of a list.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of one step: a call is a tenth of it")]
     pub(crate) fn renew(&mut self, id: NodeId, list: u8, key: u32, index_of: &mut Index) {
@@ -92,8 +92,8 @@ impl Slab {
         nodes[index(id.0)] = Node { newer: newest, older, key, chain, list, ..EMPTY };
     }
 
-    /// Takes a node out of its bucket and enters it anew, with `key`, into another one. Its neighbours
-    /// stay the same, so it is moved to its new list only with them.
+    /// Takes a node out of its bucket and enters it anew, with `key`, into another one. Its
+    /// neighbours stay the same, so it is moved to its new list only with them.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the body of a loop")]
     pub(crate) fn rename(&mut self, id: NodeId, key: u32, blank: Blank, index_of: &mut Index) {

@@ -37,11 +37,13 @@
 //! # Ok::<(), onefold_buffer::BufferError>(())
 //! ```
 //!
-//! **Calling order.** [`new_policy`], then [`Policy::request`] for each request. Carry out the actions in their order before the next request:
-//! the policy counts on them. At the end of the device's life [`Policy::drain`] gives what is dirty.
+//! **Calling order.** [`new_policy`], then [`Policy::request`] for each request. Carry out the
+//! actions in their order before the next request: the policy counts on them. At the end of the
+//! device's life [`Policy::drain`] gives what is dirty.
 //!
-//! **What is stable.** Names and parameters of policies as texts, and what each decides: golden traces hold it. The trait
-//! [`Policy`] follows semantic versioning from 1.0 on; until then the changelog names each change.
+//! **What is stable.** Names and parameters of policies as texts, and what each decides: golden
+//! traces hold it. The trait [`Policy`] follows semantic versioning from 1.0 on; until then the
+//! changelog names each change.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

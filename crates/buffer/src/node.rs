@@ -100,8 +100,8 @@ fn rechain_further(nodes: &mut [Node], head: u32, id: u32, by: u32) {
     }
 }
 
-/// Puts `id` into the ring on the older side of `newer`, as its neighbours see it. Returns the other
-/// neighbour.
+/// Puts `id` into the ring on the older side of `newer`, as its neighbours see it. Returns the
+/// other neighbour.
 ///
 /// This and [`leave_ring`] work on the bare nodes: the compiler then keeps their address and number
 /// in registers, which it cannot while a store to a node might change the slab itself.

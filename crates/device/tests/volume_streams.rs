@@ -43,9 +43,10 @@ fn work(streams: u32) -> (u64, u64) {
     (programs.of(Cause::User), programs.of(Cause::Gc))
 }
 
-/// Log segments of one stream die together. With flash blocks of their own few pages of them are copied; where batches of all streams lie
-/// in the same flash blocks, more than every fourth is. Threads decide which batch is sent first, so counts vary: from 4 % to 11 % of the
-/// user's pages with flash blocks of their own, from 34 % to 48 % without.
+/// Log segments of one stream die together. With flash blocks of their own few pages of them are
+/// copied; where batches of all streams lie in the same flash blocks, more than every fourth is.
+/// Threads decide which batch is sent first, so counts vary: from 4 % to 11 % of the user's pages
+/// with flash blocks of their own, from 34 % to 48 % without.
 #[test]
 fn streams_of_a_volume_have_flash_blocks_of_their_own() {
     let (user, mixed) = work(1);

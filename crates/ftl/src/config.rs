@@ -80,7 +80,8 @@ pub struct FtlConfig {
 }
 
 impl FtlConfig {
-    /// A plain page-mapping FTL of so many units: greedy victims, no checkpoints, no remapping. What should differ is named beside it.
+    /// A plain page-mapping FTL of so many units: greedy victims, no checkpoints, no remapping.
+    /// What should differ is named beside it.
     #[must_use]
     pub const fn plain(logical_units: u64) -> Self {
         Self {

@@ -28,16 +28,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Calling order.** [`Ftl::new`] on erased flash, or [`Ftl::recover`] on flash that was used. Then [`Ftl::write`], [`Ftl::read`],
-//! [`Ftl::trim`], [`Ftl::flush`] and [`Ftl::remap`] in any order. Each carries out the command at once and gives the time at which it ends.
-//! [`At::now`](onefold_nand::At) must never decrease; [`At::ready`](onefold_nand::At) is when the data of the command is there. There is nothing to poll. [`Ftl::into_media`] is a power cut: a write that no flush covered may be missing after
-//! the next recovery. Trims are durable at once, in NVRAM.
+//! **Calling order.** [`Ftl::new`] on erased flash, or [`Ftl::recover`] on flash that was used.
+//! Then [`Ftl::write`], [`Ftl::read`], [`Ftl::trim`], [`Ftl::flush`] and [`Ftl::remap`] in any
+//! order. Each carries out the command at once and gives the time at which it ends.
+//! [`At::now`](onefold_nand::At) must never decrease; [`At::ready`](onefold_nand::At) is when the
+//! data of the command is there. There is nothing to poll. [`Ftl::into_media`] is a power cut: a
+//! write that no flush covered may be missing after the next recovery. Trims are durable at once,
+//! in NVRAM.
 //!
-//! **Bytes.** With [`NullMedia`](onefold_nand::NullMedia) data slices are empty and only counts and times remain. A medium that keeps bytes
-//! gets each unit at its physical page.
+//! **Bytes.** With [`NullMedia`](onefold_nand::NullMedia) data slices are empty and only counts and
+//! times remain. A medium that keeps bytes gets each unit at its physical page.
 //!
-//! **What is stable.** The on-flash format has versions, and a newer FTL reads older flash (`docs/spec.md`). The methods named here and
-//! [`FtlStats`] follow semantic versioning from 1.0 on; until then the changelog names each change.
+//! **What is stable.** The on-flash format has versions, and a newer FTL reads older flash
+//! (`docs/spec.md`). The methods named here and [`FtlStats`] follow semantic versioning from 1.0
+//! on; until then the changelog names each change.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

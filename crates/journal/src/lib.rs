@@ -35,12 +35,13 @@
 //! assert!(reads > 0 && detector.ranges().is_empty());
 //! ```
 //!
-//! **Calling order.** [`Detector::new`]; then [`Detector::handle_write`], [`Detector::handle_trim`] and [`Detector::handle_flush`] for everything
-//! the device accepted. After each call take [`Detector::poll_output`] until it is empty. Call [`Detector::handle_timeout`] at the time that
+//! **Calling order.** [`Detector::new`]; then [`Detector::handle_write`], [`Detector::handle_trim`]
+//! and [`Detector::handle_flush`] for everything the device accepted. After each call take
+//! [`Detector::poll_output`] until it is empty. Call [`Detector::handle_timeout`] at the time that
 //! [`Detector::poll_timeout`] names.
 //!
-//! **What is stable.** Which journals are found may get better in any release. The methods named here follow semantic versioning from 1.0
-//! on; until then the changelog names each change.
+//! **What is stable.** Which journals are found may get better in any release. The methods named
+//! here follow semantic versioning from 1.0 on; until then the changelog names each change.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

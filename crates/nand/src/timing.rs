@@ -83,7 +83,8 @@ pub struct TimingSpec {
 }
 
 impl TimingSpec {
-    /// One kind of page, read in 40 us and programmed in 200 us, erased in 2 ms, behind channels of 400 MB/s.
+    /// One kind of page, read in 40 us and programmed in 200 us, erased in 2 ms, behind channels of
+    /// 400 MB/s.
     pub const EXAMPLE: Self = Self {
         read: CellTimes::one(Nanos::new(40_000)),
         program: CellTimes::one(Nanos::new(200_000)),

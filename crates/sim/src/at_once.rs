@@ -1,4 +1,5 @@
-//! The run of a load on what tells at once when each request is over: requests of all tenants in order of time.
+//! The run of a load on what tells at once when each request is over: requests of all tenants in
+//! order of time.
 
 use onefold_config::Run;
 use onefold_ssd::{Command, Completion, HostStats};

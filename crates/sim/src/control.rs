@@ -30,7 +30,8 @@ impl Control<'_> {
     }
 }
 
-/// Tells how far a run is, and whether it is to end, each time that so many more requests are through.
+/// Tells how far a run is, and whether it is to end, each time that so many more requests are
+/// through.
 pub(crate) struct Watch<'a, 'b> {
     control: &'a Control<'b>,
     next: u64,

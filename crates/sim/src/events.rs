@@ -1,8 +1,9 @@
-//! The event loop for layers that issue requests of their own to devices, as volumes do. It handles arrivals, completions and deadlines in
-//! order of time.
+//! The event loop for layers that issue requests of their own to devices, as volumes do. It handles
+//! arrivals, completions and deadlines in order of time.
 //!
-//! A request is taken in parts, which layers may refuse while they are busy. It waits then, and is tried again after each event; behind a
-//! change that waits no other change is taken. What tells the end of a request at once is run by `crate::at_once`.
+//! A request is taken in parts, which layers may refuse while they are busy. It waits then, and is
+//! tried again after each event; behind a change that waits no other change is taken. What tells
+//! the end of a request at once is run by `crate::at_once`.
 
 use std::collections::VecDeque;
 
@@ -23,8 +24,9 @@ use crate::tenant::{Tenant, pages_of};
 
 /// Layers above devices. Times are those of the run.
 ///
-/// After any number of calls of [`Layers::submit`] comes one of [`Layers::turn`]. That and [`Layers::advance`] let everything go on that can;
-/// then [`Layers::poll_ended`] is called until it gives nothing.
+/// After any number of calls of [`Layers::submit`] comes one of [`Layers::turn`]. That and
+/// [`Layers::advance`] let everything go on that can; then [`Layers::poll_ended`] is called until
+/// it gives nothing.
 pub(crate) trait Layers {
     /// What they and their devices count.
     type Counters: Default;
@@ -103,7 +105,8 @@ pub(crate) enum Refused {
     Never(SimError),
 }
 
-/// A part of a request that ended: the tag that it was given, and the delay it met. A tag that no request has is that of one that nobody waits for.
+/// A part of a request that ended: the tag that it was given, and the delay it met. A tag that no
+/// request has is that of one that nobody waits for.
 pub(crate) struct Ended<F> {
     pub(crate) tag: u64,
     pub(crate) delay: Delay,
@@ -349,7 +352,8 @@ impl<L: Layers> Runner<'_, L> {
         Ok(())
     }
 
-    /// Tries again what was refused, in its order: behind a change that is refused again, no other one is taken.
+    /// Tries again what was refused, in its order: behind a change that is refused again, no other
+    /// one is taken.
     fn retry(&mut self, now: u64) -> Result<(), SimError> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -497,8 +501,8 @@ mod tests {
         }
     }
 
-    /// However often parts are refused, changes are taken in the order in which they came, every request ends, and no more are under way than
-    /// may be.
+    /// However often parts are refused, changes are taken in the order in which they came, every
+    /// request ends, and no more are under way than may be.
     #[test]
     fn changes_keep_their_order_whatever_is_refused() -> Result<(), SimError> {
         let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;

@@ -25,11 +25,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Calling order.** Build a [`Setup`], call [`simulate`], and read the [`result::RunResult`]. [`simulate_on`] goes on from a drive that was
-//! used before. A [`Control`] can watch a run and stop it; the result then says so.
+//! **Calling order.** Build a [`Setup`], call [`simulate`], and read the [`result::RunResult`].
+//! [`simulate_on`] goes on from a drive that was used before. A [`Control`] can watch a run and
+//! stop it; the result then says so.
 //!
-//! **What is stable.** The result has a schema with a version (`docs/results.md`), and so have the text forms of configurations and workloads. A change of
-//! the model that changes results is named in the changelog.
+//! **What is stable.** The result has a schema with a version (`docs/results.md`), and so have the
+//! text forms of configurations and workloads. A change of the model that changes results is named
+//! in the changelog.
 
 mod at_once;
 mod contents;

@@ -18,7 +18,8 @@ use crate::setup::Setup;
 use crate::tenant::{Pace, Tenant};
 use crate::volume::VolumeRun;
 
-/// What a result says of every run; the rest is that of a device without a buffer, which has nothing else to tell. Checks Little's law.
+/// What a result says of every run; the rest is that of a device without a buffer, which has
+/// nothing else to tell. Checks Little's law.
 pub(crate) fn common<C>(
     setup: &Setup,
     ran: &mut Ran<C>,

@@ -40,7 +40,8 @@ pub(crate) struct Request {
     pub(crate) number: u64,
     /// When the load issued it.
     pub(crate) issued: u64,
-    /// When it was first refused, until it is taken, and the time without free log segments until then.
+    /// When it was first refused, until it is taken, and the time without free log segments until
+    /// then.
     pub(crate) refused: Option<(u64, u64)>,
     pub(crate) outstanding: u32,
     pub(crate) delay: Delay,
@@ -70,8 +71,8 @@ impl Request {
         }
     }
 
-    /// The next thing to ask for, of layers that take reads and writes of so many blocks at most. `None` when everything was asked
-    /// for, or what is under way has to end first.
+    /// The next thing to ask for, of layers that take reads and writes of so many blocks at most.
+    /// `None` when everything was asked for, or what is under way has to end first.
     pub(crate) fn next(&mut self, (read_max, write_max): (u32, u32)) -> Option<Work> {
         if self.rest() == Some(Step::Wait) && self.outstanding == 0 {
             self.at += 1;
@@ -126,7 +127,8 @@ pub(crate) fn whole_step_of(op: Op, offset: u64, len: u64) -> Steps {
     [Some(Step::Ask(work)), None, None, None, None, None]
 }
 
-/// The steps of a request at any byte: blocks that it changes in part are read first (volume.md, section 3, V13).
+/// The steps of a request at any byte: blocks that it changes in part are read first (volume.md,
+/// section 3, V13).
 pub(crate) fn steps_of(op: Op, offset: u64, len: u64) -> Steps {
     let end = offset + len;
     let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));

@@ -38,8 +38,8 @@ pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimEr
     drive::simulate(setup, ssd, Some(&wanted), control)
 }
 
-/// Runs a setup in virtual time on a drive that was used before, and on the volume on it if there is one at its beginning. There is no
-/// preconditioning.
+/// Runs a setup in virtual time on a drive that was used before, and on the volume on it if there
+/// is one at its beginning. There is no preconditioning.
 ///
 /// # Errors
 /// As [`simulate`]; or there is a damaged volume, or one that compresses.

@@ -1,4 +1,5 @@
-//! Units of the buffer that are read and programmed although parts of them are missing (`crate::holes`).
+//! Units of the buffer that are read and programmed although parts of them are missing
+//! (`crate::holes`).
 
 use onefold_buffer::{PartMask, Slot};
 use onefold_nand::{Grant, Media};
@@ -24,7 +25,8 @@ impl<M: Media> Ssd<M> {
         holes.map_or(parts, |holes| holes.overlay(lpn, parts, self.part_bytes(), unit))
     }
 
-    /// Reads these parts of a unit as the host left them; says which it lacks then, and why. Other parts may be older.
+    /// Reads these parts of a unit as the host left them; says which it lacks then, and why. Other
+    /// parts may be older.
     pub(crate) fn read_unit(
         &mut self,
         times: Times,

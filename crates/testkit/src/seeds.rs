@@ -30,7 +30,8 @@ pub struct Reproduce {
 }
 
 impl Reproduce {
-    /// Guards the run of `seed` in test function `case` of the test file `test`, or of the crate itself ([`LIB`]).
+    /// Guards the run of `seed` in test function `case` of the test file `test`, or of the crate
+    /// itself ([`LIB`]).
     #[must_use]
     pub const fn new(
         seed: u64,

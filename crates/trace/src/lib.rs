@@ -20,8 +20,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `traces/` of the repository has whole files. Feed a file too large for memory to [`Reader::push`] in pieces, then call
-//! [`Reader::finish`]. `onefold-tracefile` does this, and decompresses and sorts on disk.
+//! `traces/` of the repository has whole files. Feed a file too large for memory to
+//! [`Reader::push`] in pieces, then call [`Reader::finish`]. `onefold-tracefile` does this, and
+//! decompresses and sorts on disk.
 //!
 //! Sans-I/O: a driver pushes bytes and takes records. The stages, in order:
 //!
@@ -34,8 +35,9 @@
 //! [`Scan`] and [`Info`] count on the way; [`Writer`] and [`oft`] turn records into bytes again.
 //! Formats, units and rules are described in `docs/traces.md`.
 //!
-//! **What is stable.** The format OFT has versions, and a newer reader reads older files. Names of formats and workloads, and their text
-//! grammar, follow semantic versioning from 1.0 on; until then the changelog names each change.
+//! **What is stable.** The format OFT has versions, and a newer reader reads older files. Names of
+//! formats and workloads, and their text grammar, follow semantic versioning from 1.0 on; until
+//! then the changelog names each change.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

@@ -8,8 +8,10 @@
 //! 2. A damaged block of data stays as it is, and an error to read: there is no other copy of it. Mended is what can be written anew from memory: a copy of
 //!    the label, the root, and what a checkpoint writes of the map.
 //! 3. Nothing is held between two requests: a log segment that is cleaned or given back meanwhile is left out, and what moved is for the next pass.
-//! 4. A pass that is through has log segments that are retired tried once more (`crate::suspects`, invariant 3).
-//! 5. Labels and roots are not written while a scrub reads or writes one of them, and the other way round.
+//! 4. A pass that is through has log segments that are retired tried once more (`crate::suspects`,
+//!    invariant 3).
+//! 5. Labels and roots are not written while a scrub reads or writes one of them, and the other way
+//!    round.
 
 mod copies;
 mod mend;

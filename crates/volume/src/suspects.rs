@@ -9,8 +9,8 @@
 //!    is left is one that has to be cleaned, and where a checkpoint is under way it is begun again.
 //! 2. A log segment that failed is emptied, given back, and used again. Each failure is a strike against it, unless the
 //!    backing as a whole failed: that is told by the next place failing as well. Filling it without a failure takes strikes back.
-//! 3. After [`STRIKES_MAX`] strikes it is retired: empty, and not taken again. A scrub that is through, and the next opening, try it once
-//!    more.
+//! 3. After [`STRIKES_MAX`] strikes it is retired: empty, and not taken again. A scrub that is
+//!    through, and the next opening, try it once more.
 //! 4. Nothing is given up: a batch that is moved is in memory until it is written.
 
 use onefold_format::volume::SegmentState;
@@ -30,7 +30,8 @@ pub(crate) const STRIKES_MAX: u8 = 3;
 pub struct Faulty {
     /// A write failed there: what they hold moves out, and they are used again.
     pub failed: u32,
-    /// Writes failed there again and again: they are not used until a scrub is through, or the volume is opened again.
+    /// Writes failed there again and again: they are not used until a scrub is through, or the
+    /// volume is opened again.
     pub retired: u32,
     /// What they hold could not be read when they were cleaned: they stay as they are, and are looked at again later.
     pub held: u32,

@@ -2,7 +2,8 @@
 
 use onefold_volume::{Engine, Usage};
 
-/// Shares of what a volume with snapshots can hold at which its owner is warned, in percent (volume.md, section 5.7).
+/// Shares of what a volume with snapshots can hold at which its owner is warned, in percent
+/// (volume.md, section 5.7).
 const WARNINGS: [u64; 2] = [85, 95];
 
 /// Warns when a volume that can fill up does, once for each share.

@@ -19,8 +19,8 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Whether the owner has to be woken, because something came or the volume wants to be pumped before `wake`. It is
-    /// woken once.
+    /// Whether the owner has to be woken, because something came or the volume wants to be pumped
+    /// before `wake`. It is woken once.
     pub(super) fn has_to_wake(&mut self, wake: Option<Instant>) -> bool {
         let sooner = wake.is_some_and(|wake| self.until.is_none_or(|until| wake < until));
         let came = self.closed || !self.requests.is_empty() || !self.reads.is_empty();

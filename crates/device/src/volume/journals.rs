@@ -1,4 +1,5 @@
-//! Journals of file systems on a volume: whether they are looked for, and the detector that does it.
+//! Journals of file systems on a volume: whether they are looked for, and the detector that does
+//! it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use super::error::VolumeError;
 /// What becomes of the journals of file systems on a volume of mode `log`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Journals {
-    /// On zones they have log segments of their own, and are found by reading and watching; else they are data.
+    /// On zones they have log segments of their own, and are found by reading and watching; else
+    /// they are data.
     #[default]
     OnZones,
     /// They are data.
@@ -82,7 +84,8 @@ impl Watch {
         }
     }
 
-    /// Takes what the detector has to say. Whether the thread has something to do sooner than it knows.
+    /// Takes what the detector has to say. Whether the thread has something to do sooner than it
+    /// knows.
     pub(super) fn listen(&mut self, volume: Option<&mut Volume>) -> bool {
         let mut is_changed = false;
         while let Some(output) = self.detector.poll_output() {

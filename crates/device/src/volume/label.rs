@@ -100,8 +100,8 @@ impl VolumeSpec {
     }
 }
 
-/// clamp(next power of two(capacity / 512), 4 MiB, 1 GiB), and at least 128 of them where there is room for log segments of
-/// 256 KiB (volume.md, section 5.1).
+/// clamp(next power of two(capacity / 512), 4 MiB, 1 GiB), and at least 128 of them where there is
+/// room for log segments of 256 KiB (volume.md, section 5.1).
 fn default_segment_blocks(blocks: u64) -> u32 {
     let wanted = (blocks / 512).next_power_of_two().clamp(1024, 262_144);
     let most = (blocks / 160).max(64);

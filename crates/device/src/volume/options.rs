@@ -11,7 +11,8 @@ use super::journals::Journals;
 pub enum OnFull {
     /// It fails.
     Error,
-    /// It waits until trims or deleted snapshots make room, or until nobody serves the volume any more.
+    /// It waits until trims or deleted snapshots make room, or until nobody serves the volume any
+    /// more.
     Block,
 }
 
@@ -36,23 +37,28 @@ pub struct VolumeOptions {
     pub io: VolumeIo,
     /// Whether they go around the page cache where the file system can do that.
     pub direct: bool,
-    /// Whether the cleaner moves blocks by remap where the backing can: an emulated SSD with `ftl.remap`.
+    /// Whether the cleaner moves blocks by remap where the backing can: an emulated SSD with
+    /// `ftl.remap`.
     pub remap: bool,
-    /// Whether the backing is told which log segments hold nothing: drives of all, files of those that stay free.
+    /// Whether the backing is told which log segments hold nothing: drives of all, files of those
+    /// that stay free.
     pub trim: bool,
     /// What becomes of the journals of file systems.
     pub journals: Journals,
-    /// Time between the beginnings of two scrubs, the first of which begins with the opening; `None`: only those asked for. Mode `log` only.
+    /// Time between the beginnings of two scrubs, the first of which begins with the opening;
+    /// `None`: only those asked for. Mode `log` only.
     pub scrub: Option<Duration>,
-    /// What the engine is run with, but for how the cleaner moves blocks, trims, and streams of journals.
+    /// What the engine is run with, but for how the cleaner moves blocks, trims, and streams of
+    /// journals.
     pub engine: Options,
 }
 
-/// Batches in memory, of 1 MiB: a drive that takes 5 ms for each of many writes wants that many under way for its full
-/// bandwidth (docs/volume-numbers.md).
+/// Batches in memory, of 1 MiB: a drive that takes 5 ms for each of many writes wants that many
+/// under way for its full bandwidth (docs/volume-numbers.md).
 const BATCHES: usize = 32;
 
-/// Requests at a time for what is read of the map in the background: a read of the host comes behind no more than those.
+/// Requests at a time for what is read of the map in the background: a read of the host comes
+/// behind no more than those.
 const PRELOAD: u32 = 128;
 
 impl Default for VolumeOptions {

@@ -1,9 +1,10 @@
 //! The thread that owns the backing of a volume: all its requests go through one ring.
 //!
-//! Differs from volume.md, section 1, and from what issue 5 calls one owner thread: the engine is not run by this thread
-//! alone. A front end calls and waits, so a write of 4 KiB would have to go to another thread and back, 12 to 29 us on
-//! the machine of docs/volume-numbers.md, for 1 us of work. So whoever calls does what the engine has to do for it, under its
-//! lock, and this thread does all I/O, keeps the time and takes in what is over.
+//! Differs from volume.md, section 1, and from what issue 5 calls one owner thread: the engine is
+//! not run by this thread alone. A front end calls and waits, so a write of 4 KiB would have to go
+//! to another thread and back, 12 to 29 us on the machine of docs/volume-numbers.md, for 1 us of
+//! work. So whoever calls does what the engine has to do for it, under its lock, and this thread
+//! does all I/O, keeps the time and takes in what is over.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};

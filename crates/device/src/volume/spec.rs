@@ -19,9 +19,11 @@ pub struct VolumeSpec {
     pub op: f64,
     /// `bytes` may be more than the log can hold; mode `log` only.
     pub thin: bool,
-    /// Bytes of a log segment, in mode `sung` of a partition; `None`: chosen by the size of the backing.
+    /// Bytes of a log segment, in mode `sung` of a partition; `None`: chosen by the size of the
+    /// backing.
     pub segment_bytes: Option<u64>,
-    /// Bytes of the indirection unit of the backing; `None`: what that tells ([`VolumeBacking::unit_bytes`](crate::VolumeBacking::unit_bytes)).
+    /// Bytes of the indirection unit of the backing; `None`: what that tells
+    /// ([`VolumeBacking::unit_bytes`](crate::VolumeBacking::unit_bytes)).
     pub unit_bytes: Option<u64>,
     /// How to compress blocks where that saves room. Mode `log` only.
     pub compress: Option<Codec>,

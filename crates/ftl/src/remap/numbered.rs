@@ -1,4 +1,5 @@
-//! Commands with a number: what the medium is told of them, so that the ring is known after a power cut (`super::ring`).
+//! Commands with a number: what the medium is told of them, so that the ring is known after a power
+//! cut (`super::ring`).
 
 use onefold_format::{CommandSlot, CommandState};
 use onefold_nand::Media;

@@ -22,7 +22,8 @@ pub(crate) enum Action {
     Skip,
 }
 
-/// A run of units of one range with the same fate, a stride apart. Runs of one range may interleave.
+/// A run of units of one range with the same fate, a stride apart. Runs of one range may
+/// interleave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) range: usize,
@@ -57,8 +58,8 @@ impl Piece {
         Some((superblock, RemapEntry { seq, target, slot, len, stride: self.stride }))
     }
 
-    /// Takes the unit `dst` to be mapped to `slot` if the run goes on with it, as an entry of the log
-    /// would.
+    /// Takes the unit `dst` to be mapped to `slot` if the run goes on with it, as an entry of the
+    /// log would.
     #[inline]
     pub(super) fn takes_shared(&mut self, dst: u32, slot: Ppn, run_max: u16) -> bool {
         let Action::Share(first) = self.action else { return false };

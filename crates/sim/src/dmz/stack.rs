@@ -94,7 +94,8 @@ impl Stack {
         })
     }
 
-    /// Begins the time of the run, in which only so many requests are submitted to the regular device at once.
+    /// Begins the time of the run, in which only so many requests are submitted to the regular
+    /// device at once.
     pub(super) fn begin(&mut self, regular_depth: Option<u64>) {
         self.below.set_timed();
         self.queue.limit(regular_depth);
@@ -257,8 +258,8 @@ impl Layers for Stack {
     }
 }
 
-/// A step of a request in the words of the volume, and its blocks. Differs from the kernel target only in name: write-zeroes are discards there
-/// as well.
+/// A step of a request in the words of the volume, and its blocks. Differs from the kernel target
+/// only in name: write-zeroes are discards there as well.
 fn in_words_of_the_volume(work: Work, fua: bool) -> (Request, u64) {
     match work {
         Work::Read(range) => {

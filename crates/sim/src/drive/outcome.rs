@@ -1,4 +1,5 @@
-//! From a finished run on a block namespace to its result, and the laws it has to obey (ssd.md 3.3).
+//! From a finished run on a block namespace to its result, and the laws it has to obey (ssd.md
+//! 3.3).
 
 use onefold_ftl::{FtlStats, RemapScheme, RemapStats, SpaceMap};
 use onefold_nand::NullMedia;
@@ -167,7 +168,8 @@ fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
     tenant_results(&run.ran.tenants, &policy, run.buffer_stats().as_ref())
 }
 
-/// Conservation: requests in = requests out, programs = sum over causes, maps inverse, counts right.
+/// Conservation: requests in = requests out, programs = sum over causes, maps inverse, counts
+/// right.
 fn check_laws(run: &Finished) -> Result<(), SimError> {
     let issued: u64 = run.ran.tenants.iter().map(|tenant| tenant.issued).sum();
     let executed = match &run.volume {

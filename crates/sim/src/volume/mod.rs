@@ -1,7 +1,8 @@
 //! A volume between the load and the modelled device, in virtual time.
 //!
-//! The engine of the volume waits for its own I/O, so a request of the load has no completion time when it is taken: a run goes from event to
-//! event (`crate::events`). The device tells the completion time of each command at once.
+//! The engine of the volume waits for its own I/O, so a request of the load has no completion time
+//! when it is taken: a run goes from event to event (`crate::events`). The device tells the
+//! completion time of each command at once.
 //!
 //! No bytes of blocks are kept; headers and what checkpoints write are, because the volume reads them again.
 

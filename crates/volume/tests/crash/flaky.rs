@@ -205,8 +205,9 @@ fn errors_that_come_and_go_on_zones() {
     });
 }
 
-/// Histories that a campaign found, and that no other test would: a busy loop while pages cannot be read, a deadline that came late,
-/// a zone of a label that stayed active, room that did not come back, a page of the map that a write needed and that left memory under it, a zone that stayed
+/// Histories that a campaign found, and that no other test would: a busy loop while pages cannot be
+/// read, a deadline that came late, a zone of a label that stayed active, room that did not come
+/// back, a page of the map that a write needed and that left memory under it, a zone that stayed
 /// retired behind a scrub.
 #[test]
 fn histories_that_failed_once() {

@@ -194,8 +194,9 @@ impl States {
         rig.assert_counts();
     }
 
-    /// Power fails at every request of an opening: the next one comes to the same, `expected`. Where the first cut tore a header and an opening
-    /// that was cut as well tore what it wrote there, both parts may make the header whole. It counts then, as it might have `before`.
+    /// Power fails at every request of an opening: the next one comes to the same, `expected`.
+    /// Where the first cut tore a header and an opening that was cut as well tore what it wrote
+    /// there, both parts may make the header whole. It counts then, as it might have `before`.
     fn cut_the_opening(
         &mut self,
         image: &Image,

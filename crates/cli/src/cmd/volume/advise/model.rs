@@ -1,9 +1,10 @@
 //! What write amplification to expect, by formula. Nothing here is measured.
 //!
-//! Both a page-mapped drive and the log of a volume collect the emptiest of many segments. Under uniformly random writes
-//! that copies as much as the analysis of Desnoyers says (Analytic modeling of SSD write performance, SYSTOR 2012,
-//! section 3.2): with a = space / data and z the solution in (0, 1) of z e^-z = a e^-a, a / (a - z). Against the table of
-//! docs/volume-numbers.md that is within 8 % up to nine tenths in use. Skew makes both worse than that.
+//! Both a page-mapped drive and the log of a volume collect the emptiest of many segments. Under
+//! uniformly random writes that copies as much as the analysis of Desnoyers says (Analytic modeling
+//! of SSD write performance, SYSTOR 2012, section 3.2): with a = space / data and z the solution in
+//! (0, 1) of z e^-z = a e^-a, a / (a - z). Against the table of docs/volume-numbers.md that is
+//! within 8 % up to nine tenths in use. Skew makes both worse than that.
 
 /// What the volume keeps free for itself: 10 of 512 log segments (docs/volume-numbers.md).
 const LOG_KEPT: f64 = 10.0 / 512.0;
@@ -11,11 +12,13 @@ const LOG_KEPT: f64 = 10.0 / 512.0;
 /// Blocks of a full batch without its header.
 const BATCH_BLOCKS: f64 = 255.0;
 
-/// Map, runs and roots of the volume per block that it sends (docs/volume-numbers.md: 4 % with the headers of smaller batches).
+/// Map, runs and roots of the volume per block that it sends (docs/volume-numbers.md: 4 % with the
+/// headers of smaller batches).
 const MAP_SHARE: f64 = 0.02;
 
-/// A device whose superblocks are not those of the log copies too: nothing where they agree, a fifth where they are
-/// four times as large (docs/volume-numbers.md, a log on a log). Half of that is expected where they are not known.
+/// A device whose superblocks are not those of the log copies too: nothing where they agree, a
+/// fifth where they are four times as large (docs/volume-numbers.md, a log on a log). Half of that
+/// is expected where they are not known.
 const UNKNOWN_SUPERBLOCK: f64 = 1.1;
 
 /// What a device does with random writes.
