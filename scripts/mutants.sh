@@ -540,6 +540,7 @@ zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block,
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
+sim|weights-ignored|at_once.rs|s/time < \*first \|\| \(time == \*first && share < best_share\)/time < *first/|turns of tenants that are ready go by weight
 sim|change-overtakes|events.rs|s/if behind \|\| !self\.go_on/if !self.go_on/|no change overtakes one that waits
 sim|retry-overtakes|events.rs|s/if \(change && refused\) \|\| !self/if !self/|behind a change that is refused again no other is taken
 sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host

@@ -162,3 +162,81 @@ impl<D: AtOnce> Runner<D> {
         self.ran.series.begin(at, self.device.device(), self.device.host());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onefold_config::{Config, Sources};
+    use onefold_nand::Delay;
+    use onefold_trace::workload::Workload;
+    use onefold_units::CauseCounts;
+
+    use super::*;
+    use crate::tenant::Pace;
+
+    /// Carries out everything in no time, and notes whose it was.
+    #[derive(Default)]
+    struct Instant {
+        host: HostStats,
+        tenants: Vec<u8>,
+    }
+
+    impl Windowed for Instant {
+        fn programs(&self) -> CauseCounts {
+            CauseCounts::default()
+        }
+
+        fn free(&self) -> u32 {
+            0
+        }
+    }
+
+    impl AtOnce for Instant {
+        type Counters = ();
+        type Error = ();
+
+        fn device(&self) -> &impl Windowed {
+            self
+        }
+
+        fn host(&self) -> &HostStats {
+            &self.host
+        }
+
+        fn counters(&self) {}
+
+        fn submit(
+            &mut self,
+            now: Nanos,
+            command: &Command,
+            _: &mut Source,
+        ) -> Result<Completion, ()> {
+            self.tenants.push(command.tenant);
+            Ok(Completion { at: now, delay: Delay::None })
+        }
+
+        fn error((): (), _: u64, _: &Command) -> SimError {
+            SimError::Interrupted
+        }
+    }
+
+    /// Where several tenants are ready at the same time, turns go by their weights.
+    #[test]
+    fn turns_go_by_weight() -> Result<(), SimError> {
+        let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
+        let tenant = |weight| {
+            let text = "randread,bs=4KiB,qd=4,requests=400";
+            let load = Workload::parse(text).and_then(|load| load.instantiate(1 << 24, 1));
+            let source = load.map(|load| Source::Generator(Box::new(load)));
+            let source =
+                source.map_err(|source| SimError::Workload { text: text.into(), source })?;
+            let mut tenant = Tenant::new("a".to_owned(), source, Pace::closed(4, 0), 0);
+            tenant.weight = weight;
+            Ok::<_, SimError>(tenant)
+        };
+        let tenants = vec![tenant(1)?, tenant(3)?];
+        let (device, _) = run(Instant::default(), tenants, &config.run(), &Control::default())?;
+        let turns: u32 = device.tenants[..400].iter().map(|tenant| u32::from(*tenant)).sum();
+        assert_eq!((device.tenants.len(), turns), (800, 300));
+        Ok(())
+    }
+}

@@ -56,3 +56,19 @@ impl<'a, 'b> Watch<'a, 'b> {
         self.control.is_interrupted()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_noticed_now_and_then() {
+        let flag = AtomicBool::new(false);
+        let control = Control { interrupt: Some(&flag), ..Control::default() };
+        let mut watch = Watch::new(&control);
+        assert!(!watch.ends(INTERRUPT_EVERY));
+        flag.store(true, Ordering::Relaxed);
+        assert!(!watch.ends(2 * INTERRUPT_EVERY - 1));
+        assert!(watch.ends(2 * INTERRUPT_EVERY));
+    }
+}
