@@ -25,6 +25,7 @@ macro_rules! presets {
         /// Every preset, in the order of the documentation.
         pub const PRESETS: &[Preset] = &[$(Preset {
             name: $name,
+            // A link to the folder at the root, so that the package has it.
             text: include_str!(concat!("../presets/", $name, ".toml")),
         }),+];
     };
