@@ -20,7 +20,7 @@ case $budget in
 esac
 seed=${2:-$((RANDOM * 32768 + RANDOM))}
 
-# The FTL in memory: cuts at every step of short histories of remaps (docs/testing.md). It prints how many
+# The FTL in memory: cuts at every step of short histories of remaps (docs/testing-ssd.md). It prints how many
 # distinct crash states there were; CI has 44,175 of them among its tests. Then the volume: cuts at every step of
 # all histories of up to three operations in every mode, with failing requests and backings that lied.
 if [ $budget = full ]; then

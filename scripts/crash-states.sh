@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Crash states of file systems on volumes (docs/testing.md). A volume is served with a log of all that it sends to what it lies on,
+# Crash states of file systems on volumes (docs/testing-volume.md). A volume is served with a log of all that it sends to what it lies on,
 # a file system on it is used, and the log is replayed to what a power cut could have left: what was durable at a flush, a part of
 # what came after it in order, or any of that. Each such state has to be clean for `check`; of some the volume is served and the
 # file system mounted, everything that was synchronised before has to be there, and its own check has to find nothing.
