@@ -70,29 +70,32 @@ pub(super) struct Judge {
 
 impl Judge {
     pub(super) fn new(setup: &Setup) -> Self {
-        let spec = &setup.spec;
+        let parameters = &setup.parameters;
         Self {
             lat: Lat::new(setup),
-            reaccess: match spec.value("reaccess").word() {
+            reaccess: match parameters.value("reaccess").word() {
                 "cursor" => Reaccess::Cursor(Cursors::new()),
                 "literal" => Reaccess::Literal,
                 _ => Reaccess::Mapped,
             },
-            rewrites: (spec.value("restart").word() == "on").then(Cursors::new),
-            trim_reset: match spec.value("trim_reset").word() {
+            rewrites: (parameters.value("restart").word() == "on").then(Cursors::new),
+            trim_reset: match parameters.value("trim_reset").word() {
                 "full" => TrimReset::Full,
                 "off" => TrimReset::Off,
                 _ => TrimReset::Touch,
             },
-            threshold: spec.value("threshold").bytes().div_ceil(setup.shape.entry_bytes().into()),
+            threshold: parameters
+                .value("threshold")
+                .bytes()
+                .div_ceil(setup.shape.entry_bytes().into()),
         }
     }
 
     /// The paper charges the LAT only; it has no cursors.
     pub(super) fn tables(setup: &Setup) -> Tables {
         let paper = Lat::bytes(setup);
-        let cursor = setup.spec.value("reaccess").word() == "cursor";
-        let restart = setup.spec.value("restart").word() == "on";
+        let cursor = setup.parameters.value("reaccess").word() == "cursor";
+        let restart = setup.parameters.value("restart").word() == "on";
         Tables { paper, full: paper + (u64::from(cursor) + u64::from(restart)) * Cursors::bytes() }
     }
 
@@ -191,8 +194,7 @@ impl Judge {
 mod tests {
     use super::Judge;
     use crate::policies::aoi::lat::ChunkBits;
-    use crate::testing::lru_config;
-    use crate::{FtlView, PolicySpec, Req, Setup, Shape};
+    use crate::{FtlView, PolicySpec, Req, Setup, Shape, Sizes};
     use onefold_units::convert::low32;
     use onefold_units::{Lpn, Op, Rng};
 
@@ -209,9 +211,14 @@ mod tests {
     }
 
     fn judge(more: &str) -> Judge {
-        let shape = Shape::new(&lru_config(1 << 20), 4096, 4096).unwrap();
+        let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+        let shape = Shape::new(1 << 20, true, &sizes).unwrap();
         let spec = PolicySpec::parse(&format!("aoi:chunk=16KiB,threshold=12KiB,{more}")).unwrap();
-        Judge::new(&Setup { shape, spec, device_entries: u64::from(PAGES) })
+        Judge::new(&Setup {
+            shape,
+            parameters: spec.parameters(),
+            device_entries: u64::from(PAGES),
+        })
     }
 
     fn bits(judge: &Judge) -> Vec<ChunkBits> {

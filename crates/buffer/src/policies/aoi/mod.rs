@@ -36,10 +36,10 @@ use self::judge::{Judge, Verdict};
 use self::lat::Piece;
 use self::room::Room;
 use super::nested::Nested;
-use super::{Lru, cache, s3_fifo::S3Fifo, sieve::Sieve};
+use super::{Lru, s3_fifo::S3Fifo, sieve::Sieve};
 use crate::{
-    Access, Actions, Area, BufferConfig, BufferError, Entries, FtlView, Limits, ListId, NodeId,
-    Pages, Parameter, Policy, PolicyInfo, Replacement, Req, Setup, Sizes, Tables, Value, Violation,
+    Access, Actions, Area, BufferError, Entries, FtlView, Limits, ListId, NodeId, Pages, Parameter,
+    PolicyInfo, Replacement, Req, Setup, Tables, Value, Violation,
 };
 
 /// Append-only writes.
@@ -109,17 +109,10 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     ],
 };
 
-/// The configured policy.
-pub(super) fn policy(
-    config: &BufferConfig,
-    sizes: &Sizes,
-) -> Result<Box<dyn Policy + Send>, BufferError> {
-    match config.policy.value("area").word() {
-        "s3-fifo" => cache::<Aoi<S3Fifo<{ SORB.0 }>>>(config, sizes),
-        "sieve" => cache::<Aoi<Sieve<{ SORB.0 }>>>(config, sizes),
-        _ => cache::<Aoi<Lru<{ SORB.0 }>>>(config, sizes),
-    }
-}
+/// With LRU, S3-FIFO or SIEVE inside SORB.
+pub(crate) type OverLru = Aoi<Lru<{ SORB.0 }>>;
+pub(crate) type OverS3Fifo = Aoi<S3Fifo<{ SORB.0 }>>;
+pub(crate) type OverSieve = Aoi<Sieve<{ SORB.0 }>>;
 
 /// What was decided about consecutive pages of the request.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +123,7 @@ struct Stretch {
 
 /// Append-only isolation, with a replacement policy for SORB.
 #[derive(Clone, Debug)]
-struct Aoi<S> {
+pub(crate) struct Aoi<S> {
     judge: Judge,
     room: Room<S>,
     /// The pages of the request that are being handled.
@@ -211,7 +204,7 @@ impl<S: Nested> Replacement for Aoi<S> {
     }
 
     fn validate(setup: &Setup) -> Result<(), BufferError> {
-        let found = setup.spec.value("chunk").bytes();
+        let found = setup.parameters.value("chunk").bytes();
         if found < u64::from(setup.shape.entry_bytes()) {
             let limit = "a size not below that of a buffer entry (the mapping unit)";
             let (policy, key) = (INFO.name, "chunk");

@@ -49,7 +49,8 @@ impl<S: Nested> Room<S> {
 
     /// Most pages in BAW and in BAR: channels x ways x k.
     pub(super) fn most(setup: &Setup) -> u32 {
-        let dies = setup.spec.value("channels").count() * setup.spec.value("ways").count();
+        let dies =
+            setup.parameters.value("channels").count() * setup.parameters.value("ways").count();
         dies * setup.shape.per_program()
     }
 
