@@ -111,7 +111,7 @@ ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\
 ssd|stranded-more|stranded.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
-buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
+buffer|tables-free|sizing.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
 buffer|discards-uncounted|entries/trim.rs|s/owner\.trim_discards \+= 1;//|what a TRIM discards is counted
 buffer|companions|entries/program.rs|s/index\(SCAN_MAX\) - 1/index(SCAN_MAX)/|the search for companions of a victim is bounded
 buffer|flush-order|entries/program.rs|s/dirty\.reverse\(\);//|FLUSH programs the oldest entry first
@@ -454,7 +454,7 @@ volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again 
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
 zoned|flush-undrained|flush.rs|s/if self\.writes_under_way > 0 && !self\.options\.kernel_flush/if false/|what stored metadata calls valid is on a device
-zoned|flush-one-device|flush.rs|s/if all && self\.unflushed\[device\]/if false \&\& all \&\& self.unflushed[device]/|every device with data is flushed before the root record
+zoned|flush-one-device|flush.rs|s/if all && self\.ios\.is_unflushed\(device\)/if false \&\& all \&\& self.ios.is_unflushed(device)/|every device with data is flushed before the root record
 zoned|flush-root-first|flush.rs|s/self\.flush\.phase = Phase::BlocksFlush\(set\);\s*self\.flush_devices\(set == SECONDARY\);/self.flush.phase = Phase::Root(set); self.write_root(set);/|blocks of a set are durable before its root record
 zoned|flush-in-place|flush.rs|s/self\.flush\.phase = Phase::Blocks\(SECONDARY\);\s*self\.write_blocks\(SECONDARY\);/self.flush.phase = Phase::Blocks(PRIMARY); self.write_blocks(PRIMARY);/|one set is whole while the other one is written
 zoned|flush-same-generation|flush.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
@@ -484,7 +484,7 @@ zoned|zeroes-rest|copy.rs|s/if cause == Sent::ZeroFill \{\s*job\.stage = Stage::
 zoned|reserved-first|reclaim.rs|s/if self\.zones\.reserved\(\) == 0 \{/if self.zones.reserved() == u32::MAX {/|without a reserved zone a buffered sequential zone is taken
 zoned|pinned-moved|reclaim.rs|s/!self\.is_pinned\(\*zone\) && //|reclaim leaves the journal alone
 zoned|wrong-action|reclaim.rs|s/run\.start >= zone\.wp/run.start + 4 >= zone.wp/|a buffer is appended only behind the write pointer
-zoned|waits-for-ever|reclaim.rs|s/self\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
+zoned|waits-for-ever|reclaim.rs|s/self\.ios\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
 zoned|looks-again|reclaim.rs|s/self\.should_reclaim\(worker\)\.then_some\(self\.now\)/Some(self.now)/|after a reclaim only an allocation makes a worker look again
 zoned|fifo|zones.rs|s/self\.free_cache\.push_back\(id\)/self.free_cache.push_front(id)/|free zones are taken oldest first
 zoned|aborted-counted|copy.rs|s/self\.stats\.recount\(device, \(cause, Sent::AbortedValid\), copied\);//|what was thrown away is counted as that
@@ -529,12 +529,12 @@ zoned|set-lost|load.rs|s/find_blocks\(geometry, layout, meta, map\)\.map_err\(Mo
 zoned|foreign-copy|mount.rs|s/options\.give_up_lost && recovery\.first_lost\.is_none\(\)/options.give_up_lost/|a device that may be of another volume is not written to
 zoned|retry-never|volume.rs|s/_ => Some\(TRIES_FEW\),/_ => Some(1),/|a request that failed is sent again
 zoned|retry-freezes|volume.rs|s/\(Purpose::Flush, _\) => None,/(Purpose::Flush, _) => Some(TRIES_FEW),/|metadata is sent until it is written
-zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.may_lose\(io\.device\) => return false/if false => return false/|a failed flush of written data is not sent again
+zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.ios\.may_lose\(io\.device\) => \{/if false => {/|a failed flush of written data is not sent again
 zoned|stall-waits|stall.rs|s/self\.fail_changes\(why\);//|whoever waits for metadata that cannot be written is told
 zoned|stall-reads|stall.rs|s/part\.kind == Kind::Read && !self\.retries\.is_empty\(\)/false/|reads pass a flush whose writes fail
 zoned|failed-buffer|foreground.rs|s/zone\.active \+= 1;\n(\s*part\.target)/$1/; s/\.filter\(is_idle\)//|a buffer that is written to is not freed
 zoned|suspect-kept|faults.rs|s/self\.ask_for_reset\(zone\);/let _ = zone;/|a zone that failed is used again
-zoned|barred-forever|faults.rs|s/self\.quarantine\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
+zoned|barred-forever|quarantine.rs|s/self\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
 zoned|sums-unread|whole.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
 zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks

@@ -10,11 +10,12 @@ use onefold_units::convert::{index, u64_from};
 
 use crate::block_map::Stream;
 use crate::chunks::{Begun, Kind, Part};
+use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::IoKind;
 use crate::journal::Placement;
 use crate::stats::{Sent, WaitReason};
-use crate::volume::{Purpose, Volume};
+use crate::volume::Volume;
 use crate::zones::{Condition, Role};
 
 impl Volume {
@@ -142,7 +143,8 @@ impl Volume {
 
     /// Whether a sequential zone was given back that will be free when metadata without it is durable, or is being reset.
     fn will_free(&self) -> bool {
-        self.held.iter().any(|zone| self.zones.get(*zone).is_sequential()) || self.is_resetting()
+        self.held.iter().any(|zone| self.zones.get(*zone).is_sequential())
+            || self.ios.is_resetting()
     }
 
     /// Valid blocks that a write under way takes the place of are as good as gone.

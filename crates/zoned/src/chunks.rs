@@ -6,9 +6,9 @@ use onefold_units::convert::{narrow, u64_from};
 use onefold_units::{Nanos, ZoneId};
 
 use crate::config::WAIT;
-use crate::io::{Failure, IoFailed, REQUESTS_MAX, Refusal, Request};
+use crate::io::{Failure, IoFailed, REQUESTS_MAX, Refusal, Request, blocks_of, bytes_of};
 use crate::stats::WaitReason;
-use crate::volume::{Volume, blocks_of, bytes_of};
+use crate::volume::Volume;
 
 /// What a part does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

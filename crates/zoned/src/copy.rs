@@ -11,10 +11,11 @@ use std::ops::Range;
 use onefold_units::convert::index;
 use onefold_units::{Nanos, ZoneId};
 
-use crate::io::{IoFailed, IoKind};
+use crate::device_io::Purpose;
+use crate::io::{IoFailed, IoKind, bytes_of};
 use crate::retries::Failing;
 use crate::stats::{Action, Sent};
-use crate::volume::{Purpose, Volume, bytes_of};
+use crate::volume::Volume;
 use crate::zones::Condition;
 
 /// How far it is.
@@ -270,7 +271,7 @@ impl Volume {
         self.stats.reclaims_mut(action).failed += 1;
         // With a zone that is suspect now it is not tried again.
         if self.zones.get(target).condition == Condition::Good {
-            self.bar(data);
+            self.quarantine.bar(data, self.now);
         }
         let since = self.now;
         let failing = &mut self.workers[worker].failing;

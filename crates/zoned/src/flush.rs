@@ -8,11 +8,12 @@ use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, ZoneId};
 
 use crate::config::FLUSH_PERIOD;
+use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::{Failure, IoFailed, IoKind};
 use crate::meta::Stored;
 use crate::stats::Sent;
-use crate::volume::{Purpose, Volume};
+use crate::volume::Volume;
 
 /// The set that is written first.
 const SECONDARY: u32 = 1;
@@ -213,7 +214,7 @@ impl Volume {
     fn flush_devices(&mut self, all: bool) {
         self.ask_for_flush(IoKind::Flush, (0, 0, 0), Vec::new());
         for device in 1..self.geometry.devices() {
-            if all && self.unflushed[device] && !self.options.kernel_flush {
+            if all && self.ios.is_unflushed(device) && !self.options.kernel_flush {
                 self.ask_for_flush(IoKind::Flush, (Geometry::number(device), 0, 0), Vec::new());
             }
         }

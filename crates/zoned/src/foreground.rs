@@ -4,10 +4,11 @@ use onefold_units::ZoneId;
 use onefold_units::convert::index;
 
 use crate::chunks::{Begun, Kind, Part};
+use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::{Failure, IoFailed, IoKind};
 use crate::stats::WaitReason;
-use crate::volume::{Purpose, Volume};
+use crate::volume::Volume;
 use crate::zones::{Condition, Role};
 
 impl Volume {

@@ -259,7 +259,7 @@ impl Volume {
 
     /// Nothing is under way that could free a zone, and every worker knows that it can do nothing.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_quiet()
+        self.ios.is_quiet()
             && self.held.is_empty()
             && !self.flush.holds_host()
             && self.workers.iter().all(|worker| self.is_starved(worker))

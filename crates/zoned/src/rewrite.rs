@@ -9,7 +9,7 @@ use onefold_units::{Nanos, ZoneId};
 
 use crate::block_map::Stream;
 use crate::chunks::{Kind, Part};
-use crate::faults::AGAIN;
+use crate::quarantine::AGAIN;
 use crate::volume::Volume;
 
 /// The search for blocks that do not belong in the set.
@@ -144,7 +144,7 @@ impl Volume {
         let Some(Rewrite { zone, .. }) = rewrite else { return false };
         self.set.rewrite = None;
         match zone.filter(|_| !is_done) {
-            Some(zone) => self.bar(zone),
+            Some(zone) => self.quarantine.bar(zone, self.now),
             None if !is_done => self.set.sweep = Some(Sweep::new(self.now + AGAIN)),
             None => {}
         }

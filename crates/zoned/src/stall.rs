@@ -35,7 +35,7 @@ impl Volume {
             self.io_over(id, Err(why));
         }
         while let Some(id) = self.retries.next(self.now) {
-            self.send_again(id);
+            self.ios.send_again(id);
         }
         let stalls = self.retries.needed().find(|failing| failing.stalls(self.now));
         self.stalled = stalls.map(|failing| failing.why);
