@@ -480,12 +480,12 @@ zoned|idle-any|foreground.rs|s/self\.note_access\(.*?\);//|a device whose data z
 zoned|one-is-none|reclaim.rs|s/if free <= 1/if free == 0/|one free zone is as good as none
 zoned|low-percent|reclaim.rs|s/percent <= LOW_PERCENT/percent < LOW_PERCENT/|reclaim runs at 30 %
 zoned|throttle|reclaim.rs|s/if urgent \{ 100 \} else \{ 75\.min\(100 - percent \/ 2\) \}/if urgent { 100 } else { 100 - percent \/ 2 }/|copying takes 75 % of the time
-zoned|zeroes-rest|copy.rs|s/if cause == Sent::ZeroFill \{\s*job\.stage = Stage::Ready;\s*return;\s*\}\s*job\.run\.start \+= blocks;/if cause != Sent::ZeroFill { job.run.start += blocks; }/|zeroes are written without a rest
+zoned|zeroes-rest|job.rs|s/if cause == Sent::ZeroFill \{\s*self\.stage = Stage::Ready;\s*return;\s*\}\s*self\.run\.start \+= blocks;/if cause != Sent::ZeroFill { self.run.start += blocks; }/|zeroes are written without a rest
 zoned|reserved-first|reclaim.rs|s/if self\.zones\.reserved\(\) == 0 \{/if self.zones.reserved() == u32::MAX {/|without a reserved zone a buffered sequential zone is taken
 zoned|pinned-moved|reclaim.rs|s/!self\.is_pinned\(\*zone\) && //|reclaim leaves the journal alone
 zoned|wrong-action|reclaim.rs|s/run\.start >= zone\.wp/run.start + 4 >= zone.wp/|a buffer is appended only behind the write pointer
 zoned|waits-for-ever|reclaim.rs|s/self\.ios\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
-zoned|looks-again|reclaim.rs|s/self\.should_reclaim\(worker\)\.then_some\(self\.now\)/Some(self.now)/|after a reclaim only an allocation makes a worker look again
+zoned|looks-again|reclaim.rs|s/let again = self\.should_reclaim\(worker\);/let again = true;/|after a reclaim only an allocation makes a worker look again
 zoned|fifo|zones.rs|s/self\.free_cache\.push_back\(id\)/self.free_cache.push_front(id)/|free zones are taken oldest first
 zoned|aborted-counted|copy.rs|s/self\.stats\.recount\(device, \(cause, Sent::AbortedValid\), copied\);//|what was thrown away is counted as that
 zoned|aborted-leaked|copy.rs|s/if action == Action::RndData \{/if action == Action::Empty {/|the target of an aborted copy is freed

@@ -21,6 +21,7 @@ mod foreground;
 mod geometry;
 mod inspect;
 mod io;
+mod job;
 mod journal;
 mod layout;
 mod load;
@@ -41,6 +42,7 @@ mod stats;
 mod sums;
 mod volume;
 mod whole;
+mod worker;
 mod zones;
 
 pub use backing::{Backing, ZoneReport, drive, execute};

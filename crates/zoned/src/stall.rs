@@ -13,9 +13,9 @@ use onefold_units::Nanos;
 
 use crate::chunks::{Kind, Part};
 use crate::io::{Failure, IoFailed};
-use crate::reclaim::Worker;
 use crate::retries::PATIENCE;
 use crate::volume::Volume;
+use crate::worker::Worker;
 
 impl Volume {
     /// Why the devices take no metadata now, if they do not.
@@ -65,7 +65,7 @@ impl Volume {
 
     /// What to tell somebody for whom no zone is free, and for whom none will be soon (invariant 4).
     pub(crate) fn no_zone(&self) -> Option<Failure> {
-        let failing = || self.workers.iter().find_map(|worker| worker.failing);
+        let failing = || self.workers.iter().find_map(Worker::failing);
         let is_over = |since: Nanos| since + PATIENCE <= self.now;
         match self.quarantine.since() {
             None if self.is_stuck() && failing().is_none() => return Some(Failure::NoSpace),
@@ -75,8 +75,8 @@ impl Volume {
             _ => {}
         }
         let gives_none = |worker: &Worker| {
-            worker.failing.is_some_and(|failing| failing.stalls(self.now))
-                || self.is_starved(worker)
+            worker.failing().is_some_and(|failing| failing.stalls(self.now))
+                || worker.is_starved(self.changes)
         };
         let why = failing().map(|failing| Failure::Device(failing.why));
         why.filter(|_| self.workers.iter().all(gives_none))

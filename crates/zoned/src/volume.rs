@@ -36,10 +36,10 @@ use crate::journal::JournalSet;
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
 use crate::quarantine::Quarantine;
-use crate::reclaim::Worker;
 use crate::retries::{Retries, TRIES_FEW};
 use crate::stats::Stats;
 use crate::sums::Sums;
+use crate::worker::Worker;
 use crate::zones::Zones;
 
 /// A zoned volume that is open.
