@@ -500,28 +500,28 @@ zoned|set-half|journal.rs|s/2 \* chunks <= self\.zones\.conventional\(\)\.into\(
 zoned|set-kept|journal.rs|s/self\.pinned\.retain\(\|chunk\| touched\.contains\(chunk\)\);//|a chunk that the journal has left is no longer pinned
 zoned|set-first|journal.rs|s/\(Placement::Pinned, _\) => \{\}/(Placement::Pinned, _) => touched.truncate(1),/|every chunk of the journal that is in the cache is pinned when it is found
 zoned|set-quarter|journal.rs|s/!is_little\(log \+ hot\) \|\| //|the journal zone set takes at most a quarter of all zones
-zoned|set-grows|journal.rs|s/u32_from\(self\.map\.zones\(\)\.len\(\)\) < self\.zones_max/true/|reclaim can always free a zone beside the journal zone set
+zoned|set-grows|journal_set.rs|s/u32_from\(self\.map\.zones\(\)\.len\(\)\) < self\.zones_max/true/|reclaim can always free a zone beside the journal zone set
 zoned|set-hasty|journal.rs|s/waits \{ QUIET \}/waits { Nanos::ZERO }/|an opened volume waits for its journal to be found
 zoned|set-early|append.rs|s/self\.release\(id\);/self.free_now(id);/|a zone of the journal is not reset while stored metadata points to it
 zoned|set-read-reset|append.rs|s/&& zone\.active == 0 && zone\.weight == 0/\&\& zone.weight == 0/|a zone of the journal is not reset while it is used
 zoned|set-twice|append.rs|s/self\.invalidate\(data, blocks\.clone\(\)\);//|what was appended is no longer valid in its chunk
-zoned|set-old|append.rs|s/if let Some\(old\) = self\.set\.map\.put\(lba, spot\) \{\s*self\.drop_spot\(old\);/if let Some((old, _)) = self.set.map.put(lba, spot) {\n                self.settle(old);/|what was appended is no longer valid where it was
+zoned|set-old|append.rs|s/if let Some\(old\) = self\.set\.map\.put\(lba, spot\) \{\s*self\.drop_spot\(old\);/if let Some((old, _)) = self.set.map.put(lba, spot) {\n                self.close_set_zone(old);/|what was appended is no longer valid where it was
 zoned|set-failed|append.rs|s/if part\.appended_at\.take\(\)\.is_some\(\) \{/if false {/|what a zone of the journal did not take begins again
 zoned|set-forgets|foreground.rs|s/self\.forget\(part\);//|what goes to its chunk lies in the journal zone set no more
 zoned|set-limit|rewrite.rs|s/most == 0 \|\| u32_from\(behind\.len\(\)\) < most \|\|/most == 0 ||/|only what is left behind at the limit moves
-zoned|set-strict|journal.rs|s/\(2 \* log\)\.min\(self\.zones_max - hot - 1\)\.max\(log\)/log/|a ring out of step is not copied
+zoned|set-strict|journal_set.rs|s/\(2 \* log\)\.min\(self\.zones_max - hot - 1\)\.max\(log\)/log/|a ring out of step is not copied
 zoned|rest-never|rest.rs|s/self\.fits && /false \&\& /|a journal rests in the cache while that has room
-zoned|rest-large|rest.rs|s/may && CACHE_PART \* chunks <= self\.zones\.conventional\(\)/may \&\& chunks > 0/|a journal that rests takes a tenth of the cache at most
+zoned|rest-large|rest.rs|s/may && CACHE_PART \* chunks <= cache/may \&\& chunks > 0/|a journal that rests takes a tenth of the cache at most
 zoned|rest-slow|rest.rs|s/ && WRITTEN_PART \* self\.journal >= self\.all/ \&\& self.journal <= self.all/|a ring that is slow is appended
-zoned|rest-late|rest.rs|s/self\.set\.rest\.gave_out = true;//|a journal leaves a cache that gave out
-zoned|rest-once|rest.rs|s/self\.set\.rest\.gave_out = false;//|a journal rests again when half of the cache is free
-zoned|rest-copied|rest.rs|s/ \|\| self\.holds_journal\(chunk\)//|what is left of a journal that rested is not copied
+zoned|rest-late|rest.rs|s/self\.gave_out = true;//|a journal leaves a cache that gave out
+zoned|rest-once|rest.rs|s/self\.gave_out = false;//|a journal rests again when half of the cache is free
+zoned|rest-copied|pinned.rs|s/ \|\| self\.holds_journal\(chunk\)//|what is left of a journal that rested is not copied
 zoned|rest-kept|append.rs|s/self\.unpin_if_left\(part\.chunk\);//|a chunk that a journal has left is the cache's again
 zoned|rest-before|journal.rs|s/touched\.retain\(\|chunk\| self\.holds_journal\(\*chunk\)\);/touched.clear();/|blocks from before the journal was found are not copied
-zoned|rest-moved|rest.rs|s/!self\.zones\.get\(zone\)\.is_sequential\(\) && !self\.zones\.get\(zone\)\.locked/!self.zones.get(zone).locked/|a chunk in a sequential zone is not rested in
-zoned|rest-sleeps|rest.rs|s/self\.zones\.room\(0\)\.0 > 0/true/|a journal that may rest does not wait for a zone
-zoned|rest-waits|rest.rs|s/ && !self\.zones\.get\(zone\)\.locked//|a journal that may rest does not wait for a reclaim of its chunk
-zoned|set-left|rewrite.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
+zoned|rest-moved|pinned.rs|s/!self\.zones\.get\(zone\)\.is_sequential\(\) && !self\.zones\.get\(zone\)\.locked/!self.zones.get(zone).locked/|a chunk in a sequential zone is not rested in
+zoned|rest-sleeps|pinned.rs|s/self\.zones\.room\(0\)\.0 > 0/true/|a journal that may rest does not wait for a zone
+zoned|rest-waits|pinned.rs|s/ && !self\.zones\.get\(zone\)\.locked//|a journal that may rest does not wait for a reclaim of its chunk
+zoned|set-left|journal_set.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
 zoned|set-unflushed|flush.rs|s/self\.flush\.blocks\.extend\(journal\.into_iter\(\)/self.flush.blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
 zoned|set-version|flush.rs|s/self\.flush\.journal_blocks = self\.set\.map\.blocks\(\);//|a volume with a journal block map says so
 zoned|set-format|block_map.rs|s/self\.zones\.is_empty\(\) && self\.slots > 0/self.zones.is_empty() \&\& self.slots > u32::MAX - 1/|a volume without a journal zone set has the format of the kernel

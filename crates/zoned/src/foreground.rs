@@ -67,7 +67,7 @@ impl Volume {
         self.schedule_reclaim();
         let zone = self.zones.take_for_chunk();
         if zone.is_none() {
-            self.cache_gave_out();
+            self.rest.cache_gave_out();
         }
         zone
     }
@@ -192,7 +192,7 @@ impl Volume {
         zone.active -= 1;
         let chunk = zone.chunk;
         if zone.role == Role::Journal {
-            self.settle(data);
+            self.close_set_zone(data);
         } else {
             self.free_if_empty(data);
             self.unpin_if_left(chunk);

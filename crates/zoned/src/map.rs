@@ -85,7 +85,7 @@ impl Volume {
         found.wp = 0;
         found.condition = Condition::Good;
         self.zones.put_free(zone);
-        self.cache_has_room();
+        self.rest.cache_has_room(self.zones.room(0));
         self.changes += 1;
         for chunk in std::mem::take(&mut self.zone_waiters) {
             self.wake(chunk);

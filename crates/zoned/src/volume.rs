@@ -32,10 +32,11 @@ use crate::device_io::{DeviceIo, Pending, Purpose};
 use crate::flush::Flush;
 use crate::geometry::Geometry;
 use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind, bytes_of};
-use crate::journal::JournalSet;
+use crate::journal_set::JournalSet;
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
 use crate::quarantine::Quarantine;
+use crate::rest::Rest;
 use crate::retries::{Retries, TRIES_FEW};
 use crate::stats::Stats;
 use crate::sums::Sums;
@@ -79,6 +80,7 @@ pub struct Volume {
     /// The chunks of the journal that reclaim leaves alone.
     pub(crate) pinned: BTreeSet<u32>,
     pub(crate) set: JournalSet,
+    pub(crate) rest: Rest,
     /// Invariant 5.
     pub(crate) frozen: bool,
     /// Mapped sequential zones out of service (invariant 6).
@@ -139,6 +141,7 @@ impl Volume {
             changes: 0,
             pinned: BTreeSet::new(),
             set: JournalSet::new(map, layout.journal_zones_max(&geometry)),
+            rest: Rest::default(),
             frozen: false,
             ailing,
             retries: Retries::default(),
@@ -252,7 +255,12 @@ impl Volume {
         let workers = self.workers.iter().filter_map(Worker::due);
         let sleeps = self.chunks.values().filter_map(ChunkQueue::due);
         let quarantine = self.quarantine.due().filter(|_| !self.closing);
-        let own = [self.flush.due(), self.sweep_due(), self.retries.deadline(self.now), quarantine];
+        let own = [
+            self.flush.due(),
+            self.set.sweep_due(self.now),
+            self.retries.deadline(self.now),
+            quarantine,
+        ];
         workers.chain(sleeps).chain(own.into_iter().flatten()).min()
     }
 
@@ -320,7 +328,7 @@ impl Volume {
     /// Whether nothing is under way any more, and everything is durable.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        let is_over = self.ios.is_quiet() && !self.is_reclaiming() && self.set.rewrite.is_none();
+        let is_over = self.ios.is_quiet() && !self.is_reclaiming() && !self.set.is_rewriting();
         self.closing && is_over && self.is_clean()
     }
 }
