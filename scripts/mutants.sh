@@ -453,11 +453,11 @@ volume|checkpoint-unasked|volume.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
-zoned|flush-undrained|flush.rs|s/if self\.writes_under_way > 0 && !self\.options\.kernel_flush/if false/|what stored metadata calls valid is on a device
-zoned|flush-one-device|flush.rs|s/if all && self\.ios\.is_unflushed\(device\)/if false \&\& all \&\& self.ios.is_unflushed(device)/|every device with data is flushed before the root record
-zoned|flush-root-first|flush.rs|s/self\.flush\.phase = Phase::BlocksFlush\(set\);\s*self\.flush_devices\(set == SECONDARY\);/self.flush.phase = Phase::Root(set); self.write_root(set);/|blocks of a set are durable before its root record
-zoned|flush-in-place|flush.rs|s/self\.flush\.phase = Phase::Blocks\(SECONDARY\);\s*self\.write_blocks\(SECONDARY\);/self.flush.phase = Phase::Blocks(PRIMARY); self.write_blocks(PRIMARY);/|one set is whole while the other one is written
-zoned|flush-same-generation|flush.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
+zoned|flush-undrained|write_metadata.rs|s/let is_drained = .*?;/let is_drained = true;/|what stored metadata calls valid is on a device
+zoned|flush-one-device|write_metadata.rs|s/if all && self\.ios\.is_unflushed\(device\)/if false \&\& all \&\& self.ios.is_unflushed(device)/|every device with data is flushed before the root record
+zoned|flush-root-first|flush.rs|s/self\.phase = Phase::BlocksFlush\(set\);\s*Step::FlushDevices \{ all: set == SECONDARY \}/self.phase = Phase::Root(set); Step::WriteRoot(set)/|blocks of a set are durable before its root record
+zoned|flush-in-place|flush.rs|s/self\.phase = Phase::Blocks\(SECONDARY\);\s*Step::WriteBlocks\(SECONDARY\)/self.phase = Phase::Blocks(PRIMARY); Step::WriteBlocks(PRIMARY)/|one set is whole while the other one is written
+zoned|flush-same-generation|write_metadata.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
 zoned|flush-fua|chunks.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
 zoned|flush-kernel-fua|chunks.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
 zoned|flush-host-runs|stall.rs|s/self\.flush\.holds_host\(\) && !self\.frozen && !may_pass/false \&\& may_pass/|no part begins while metadata is flushed
@@ -522,8 +522,8 @@ zoned|rest-moved|pinned.rs|s/!self\.zones\.get\(zone\)\.is_sequential\(\) && !se
 zoned|rest-sleeps|pinned.rs|s/self\.zones\.room\(0\)\.0 > 0/true/|a journal that may rest does not wait for a zone
 zoned|rest-waits|pinned.rs|s/ && !self\.zones\.get\(zone\)\.locked//|a journal that may rest does not wait for a reclaim of its chunk
 zoned|set-left|journal_set.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
-zoned|set-unflushed|flush.rs|s/self\.flush\.blocks\.extend\(journal\.into_iter\(\)/self.flush.blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
-zoned|set-version|flush.rs|s/self\.flush\.journal_blocks = self\.set\.map\.blocks\(\);//|a volume with a journal block map says so
+zoned|set-unflushed|write_metadata.rs|s/blocks\.extend\(journal\.into_iter\(\)/blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
+zoned|set-version|write_metadata.rs|s/Some\(Content \{ blocks, journal_blocks, sums \}\)/Some(Content { blocks, journal_blocks: 0, sums })/|a volume with a journal block map says so
 zoned|set-format|block_map.rs|s/self\.zones\.is_empty\(\) && self\.slots > 0/self.zones.is_empty() \&\& self.slots > u32::MAX - 1/|a volume without a journal zone set has the format of the kernel
 zoned|set-lost|load.rs|s/find_blocks\(geometry, layout, meta, map\)\.map_err\(MountError::Journal\)\?;//|the journal block map is found again
 zoned|foreign-copy|mount.rs|s/options\.give_up_lost && recovery\.first_lost\.is_none\(\)/options.give_up_lost/|a device that may be of another volume is not written to

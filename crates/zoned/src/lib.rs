@@ -45,6 +45,7 @@ mod sums;
 mod volume;
 mod whole;
 mod worker;
+mod write_metadata;
 mod zones;
 
 pub use backing::{Backing, ZoneReport, drive, execute};
