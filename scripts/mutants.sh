@@ -451,16 +451,16 @@ volume|packs-unheld|log.rs|s/u32::from\(!inside\)/1/|what is in the header of a 
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
 volume|checkpoint-unasked|volume.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//|a checkpoint that is wanted late in a turn begins in it
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
-zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
-zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
+zoned|sleepers-by-chunk|queues.rs|s/filter_map\(over\)\.collect\(\);\s*self\.oldest_first\(chunks\)/filter_map(over).collect::<Vec<u32>>();\n        chunks/|.. also when those who slept a second fall asleep again
+zoned|waiters-by-chunk|queues.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
 zoned|flush-undrained|write_metadata.rs|s/let is_drained = .*?;/let is_drained = true;/|what stored metadata calls valid is on a device
 zoned|flush-one-device|write_metadata.rs|s/if all && self\.ios\.is_unflushed\(device\)/if false \&\& all \&\& self.ios.is_unflushed(device)/|every device with data is flushed before the root record
 zoned|flush-root-first|flush.rs|s/self\.phase = Phase::BlocksFlush\(set\);\s*Step::FlushDevices \{ all: set == SECONDARY \}/self.phase = Phase::Root(set); Step::WriteRoot(set)/|blocks of a set are durable before its root record
 zoned|flush-in-place|flush.rs|s/self\.phase = Phase::Blocks\(SECONDARY\);\s*Step::WriteBlocks\(SECONDARY\)/self.phase = Phase::Blocks(PRIMARY); Step::WriteBlocks(PRIMARY)/|one set is whole while the other one is written
 zoned|flush-same-generation|write_metadata.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
-zoned|flush-fua|chunks.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
-zoned|flush-kernel-fua|chunks.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
-zoned|flush-host-runs|stall.rs|s/self\.flush\.holds_host\(\) && !self\.frozen && !may_pass/false \&\& may_pass/|no part begins while metadata is flushed
+zoned|flush-fua|requests.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
+zoned|flush-kernel-fua|requests.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
+zoned|flush-host-runs|stall.rs|s/if !self\.flush\.holds_host\(\) \|\| self\.frozen \{/if !self.flush.holds_host() || self.now >= Nanos::ZERO {/|no part begins while metadata is flushed
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
 zoned|older-set|roots.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
@@ -468,7 +468,7 @@ zoned|sets-differ|whole.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening 
 zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
 zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
 zoned|lost-kept|load.rs|s/lost\.written\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
-zoned|overlap|chunks.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
+zoned|overlap|queues.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
 zoned|no-terminate|foreground.rs|s/self\.zones\.get_mut\(zone\)\.terminate = true;//|a request ends the reclaim of its zone
 zoned|locked-used|foreground.rs|s/if self\.zones\.get\(zone\)\.locked && !self\.frozen/if self.zones.get(zone).locked \&\& self.frozen/|no request uses a zone that is reclaimed
 zoned|old-copy|foreground.rs|s/filter\(\|zone\| \*zone != target\)/filter(|zone| *zone != target \&\& Some(*zone) != entry.data)/|what goes to the buffer is no longer valid in the data zone
@@ -531,7 +531,7 @@ zoned|retry-never|volume.rs|s/_ => Some\(TRIES_FEW\),/_ => Some(1),/|a request t
 zoned|retry-freezes|volume.rs|s/\(Purpose::Flush, _\) => None,/(Purpose::Flush, _) => Some(TRIES_FEW),/|metadata is sent until it is written
 zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.ios\.may_lose\(io\.device\) => \{/if false => {/|a failed flush of written data is not sent again
 zoned|stall-waits|stall.rs|s/self\.fail_changes\(why\);//|whoever waits for metadata that cannot be written is told
-zoned|stall-reads|stall.rs|s/part\.kind == Kind::Read && !self\.retries\.is_empty\(\)/false/|reads pass a flush whose writes fail
+zoned|stall-reads|stall.rs|s/\} else if self\.retries\.is_empty\(\) \{/} else if self.frozen || self.now >= Nanos::ZERO {/|reads pass a flush whose writes fail
 zoned|failed-buffer|foreground.rs|s/zone\.active \+= 1;\n(\s*part\.target)/$1/; s/\.filter\(is_idle\)//|a buffer that is written to is not freed
 zoned|suspect-kept|faults.rs|s/self\.ask_for_reset\(zone\);/let _ = zone;/|a zone that failed is used again
 zoned|barred-forever|quarantine.rs|s/self\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again

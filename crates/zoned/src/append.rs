@@ -9,10 +9,10 @@ use onefold_units::ZoneId;
 use onefold_units::convert::{index, u64_from};
 
 use crate::block_map::Stream;
-use crate::chunks::{Begun, Kind, Part};
 use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::IoKind;
+use crate::queues::{Begun, Kind, Part};
 use crate::stats::{Sent, WaitReason};
 use crate::volume::Volume;
 use crate::zones::{Condition, Role};
@@ -22,15 +22,7 @@ impl Volume {
     pub(crate) fn cut(&mut self, part: &mut Part) {
         let blocks = if part.zone.is_some() { part.blocks } else { self.uniform(part) };
         if blocks < part.blocks {
-            let mut rest = *part;
-            rest.offset += blocks;
-            rest.at += blocks;
-            rest.blocks -= blocks;
-            part.blocks = blocks;
-            self.queue_mut(part.chunk).waiting.push_front(rest);
-            if let Some(request) = self.requests.get_mut(&part.request) {
-                request.parts += 1;
-            }
+            self.queues.shorten(part, blocks);
         }
     }
 
@@ -122,7 +114,7 @@ impl Volume {
         self.stats.count(device, cause, part.blocks.into());
         self.note_access(Geometry::at(device));
         self.writes_under_way += 1;
-        let bytes = self.bytes_of_part(part);
+        let bytes = self.queues.bytes(part);
         let place = (device, start + u64::from(at), part.blocks);
         self.ask(IoKind::Write, place, Purpose::PartWrite { part: number }, bytes);
         Some(Begun::Yes)

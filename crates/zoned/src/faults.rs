@@ -73,10 +73,10 @@ impl Volume {
 
     /// A part that its data zone did not take begins again, which leads it to the buffer: nothing was valid in its place.
     pub(crate) fn redirect(&mut self, number: u64) {
-        let Some(mut part) = self.parts.remove(&number) else { return };
+        let Some(mut part) = self.queues.stop(number) else { return };
         part.ios -= 1;
         self.not_appended(&mut part);
-        self.put_back(number, part);
+        self.queues.put_back(part);
     }
 
     /// A data zone that has to leave its sequential zone: the pinned journal's, or one out of service. One that is offline can

@@ -3,10 +3,10 @@
 use onefold_units::ZoneId;
 use onefold_units::convert::index;
 
-use crate::chunks::{Begun, Kind, Part};
 use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::{Failure, IoFailed, IoKind};
+use crate::queues::{Begun, Kind, Part};
 use crate::stats::WaitReason;
 use crate::volume::Volume;
 use crate::zones::{Condition, Role};
@@ -133,7 +133,7 @@ impl Volume {
         self.count_written(part, target);
         part.ios += 1;
         self.writes_under_way += 1;
-        let bytes = self.bytes_of_part(part);
+        let bytes = self.queues.bytes(part);
         let place = (device, start + u64::from(part.offset), part.blocks);
         self.ask(IoKind::Write, place, Purpose::PartWrite { part: number }, bytes);
         Begun::Yes
@@ -141,9 +141,7 @@ impl Volume {
 
     /// A part is written, or cannot be.
     pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
-        let Some(mut part) = self.parts.get(&number).copied() else { return };
-        let target = part.target.take();
-        self.parts.insert(number, part);
+        let Some((part, target)) = self.queues.take_target(number) else { return };
         let zone = target.or_else(|| part.zone.filter(|_| part.appended_at.is_some()));
         let is_refused = result.is_err()
             && !self.frozen

@@ -12,10 +12,10 @@ use onefold_units::convert::{narrow, u32_from, u64_from};
 use onefold_units::{Nanos, ZoneId};
 
 use crate::block_map::{BlockMap, Stream};
-use crate::chunks::Part;
 use crate::config::{JournalMode, QUIET};
 use crate::geometry::ZoneKind;
 use crate::journal_set::Placement;
+use crate::queues::Part;
 use crate::stats::Sent;
 use crate::volume::Volume;
 

@@ -87,7 +87,7 @@ impl Volume {
         self.zones.put_free(zone);
         self.rest.cache_has_room(self.zones.room(0));
         self.changes += 1;
-        for chunk in std::mem::take(&mut self.zone_waiters) {
+        for chunk in self.queues.take_zone_waiters() {
             self.wake(chunk);
         }
     }

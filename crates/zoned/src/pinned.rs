@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use onefold_units::ZoneId;
 use onefold_units::convert::narrow;
 
-use crate::chunks::Part;
+use crate::queues::Part;
 use crate::volume::Volume;
 
 impl Volume {

@@ -8,8 +8,9 @@ use onefold_units::ZoneId;
 use onefold_units::convert::{narrow, u32_from};
 
 use crate::block_map::Stream;
-use crate::chunks::{Kind, Part};
+use crate::io::bytes_of;
 use crate::quarantine::AGAIN;
+use crate::queues::{HostRequest, Kind, Part};
 use crate::volume::Volume;
 
 impl Volume {
@@ -21,19 +22,20 @@ impl Volume {
         let Some((lba, blocks, zone)) = self.next_swept().or_else(|| self.next_left()) else {
             return false;
         };
-        let request = self.number();
+        let data = if self.options.bytes { vec![0; bytes_of(blocks)] } else { Vec::new() };
+        let request = self.queues.add(HostRequest::new(0, data));
+        self.queues.cut(request, Kind::Rewrite, lba, blocks);
         self.set.begin_rewrite(request, zone);
-        self.ask_self(request, Kind::Rewrite, lba, blocks);
         true
     }
 
     /// What was read is written to where it belongs.
-    pub(crate) fn write_anew(&mut self, number: u64, mut part: Part) {
+    pub(crate) fn write_anew(&mut self, mut part: Part) {
         if let Some(zone) = part.zone.take() {
             self.leave(zone);
         }
         part.kind = Kind::Write;
-        self.put_back(number, part);
+        self.queues.put_back(part);
     }
 
     /// The next blocks that do not belong in the set: the first one, and how many. They are of no zone in particular.

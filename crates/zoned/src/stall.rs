@@ -11,8 +11,8 @@
 
 use onefold_units::Nanos;
 
-use crate::chunks::{Kind, Part};
 use crate::io::{Failure, IoFailed};
+use crate::queues::{Held, Kind, Part};
 use crate::retries::PATIENCE;
 use crate::volume::Volume;
 use crate::worker::Worker;
@@ -47,20 +47,24 @@ impl Volume {
 
     /// Changes that wait are refused (invariant 2).
     fn fail_changes(&mut self, why: IoFailed) {
-        let chunks: Vec<u32> = self.chunks.keys().copied().collect();
-        for chunk in chunks {
+        for chunk in self.queues.chunks() {
             let waits = |part: &Part| part.kind != Kind::Read;
-            while self.queue_mut(chunk).waiting.front().is_some_and(waits) {
+            while self.queues.first(chunk).is_some_and(waits) {
                 self.wake(chunk);
                 self.fail_first(chunk, Failure::Device(why));
             }
         }
     }
 
-    /// Whether a part has to wait for the metadata flush under way (invariant 2).
-    pub(crate) fn waits_for_flush(&self, part: &Part) -> bool {
-        let may_pass = part.kind == Kind::Read && !self.retries.is_empty();
-        self.flush.holds_host() && !self.frozen && !may_pass
+    /// Which parts have to wait for the metadata flush under way (invariant 2).
+    pub(crate) fn held(&self) -> Held {
+        if !self.flush.holds_host() || self.frozen {
+            Held::None
+        } else if self.retries.is_empty() {
+            Held::All
+        } else {
+            Held::Changes
+        }
     }
 
     /// What to tell somebody for whom no zone is free, and for whom none will be soon (invariant 4).

@@ -20,13 +20,12 @@
 //! 7. Validity changes when a write is there, not before: one that fails leaves everything as it was, but for the bytes of blocks
 //!    that it was to replace in place.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use onefold_units::convert::index;
 use onefold_units::{Nanos, ZoneId};
 
 use crate::block_map::BlockMap;
-use crate::chunks::{ChunkQueue, HostRequest, Part};
 use crate::config::Options;
 use crate::device_io::{DeviceIo, Pending, Purpose};
 use crate::flush::Flush;
@@ -36,6 +35,7 @@ use crate::journal_set::JournalSet;
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
 use crate::quarantine::Quarantine;
+use crate::queues::Queues;
 use crate::rest::Rest;
 use crate::retries::{Retries, TRIES_FEW};
 use crate::stats::Stats;
@@ -59,16 +59,7 @@ pub struct Volume {
     pub(crate) zones: Zones,
     pub(crate) stats: Stats,
     pub(crate) now: Nanos,
-    pub(crate) requests: BTreeMap<u64, HostRequest>,
-    pub(crate) chunks: BTreeMap<u32, ChunkQueue>,
-    /// Parts under way.
-    pub(crate) parts: BTreeMap<u64, Part>,
-    /// Numbers of requests and parts given out.
-    pub(crate) numbers: u64,
-    /// Chunks whose first part may begin.
-    pub(crate) ready: VecDeque<u32>,
-    /// Chunks that wait for a free zone, oldest first.
-    pub(crate) zone_waiters: Vec<u32>,
+    pub(crate) queues: Queues,
     pub(crate) flush: Flush,
     /// Zones given back that are not free yet (invariant 4).
     pub(crate) held: Vec<ZoneId>,
@@ -128,12 +119,7 @@ impl Volume {
             zones,
             stats,
             now,
-            requests: BTreeMap::new(),
-            chunks: BTreeMap::new(),
-            parts: BTreeMap::new(),
-            numbers: 0,
-            ready: VecDeque::new(),
-            zone_waiters: Vec::new(),
+            queues: Queues::new(geometry.zone_blocks()),
             flush: Flush::new(now),
             held: Vec::new(),
             writes_under_way: 0,
@@ -197,7 +183,7 @@ impl Volume {
             && self.is_sent_again(id, why)
         {
             // Reads may pass a flush from now on.
-            self.ready_all();
+            self.queues.ready_all();
             self.pump();
             return;
         }
@@ -253,15 +239,15 @@ impl Volume {
             return None;
         }
         let workers = self.workers.iter().filter_map(Worker::due);
-        let sleeps = self.chunks.values().filter_map(ChunkQueue::due);
         let quarantine = self.quarantine.due().filter(|_| !self.closing);
         let own = [
+            self.queues.due(),
             self.flush.due(),
             self.set.sweep_due(self.now),
             self.retries.deadline(self.now),
             quarantine,
         ];
-        workers.chain(sleeps).chain(own.into_iter().flatten()).min()
+        workers.chain(own.into_iter().flatten()).min()
     }
 
     /// Time has come.
@@ -277,7 +263,7 @@ impl Volume {
             let mut progress = false;
             self.step_retries();
             self.step_quarantine();
-            while let Some(chunk) = self.ready.pop_front() {
+            while let Some(chunk) = self.queues.next_ready() {
                 self.step_chunk(chunk);
                 progress = true;
             }
@@ -286,7 +272,7 @@ impl Volume {
                 progress |= self.step_worker(worker);
             }
             progress |= self.step_rewrite();
-            if !progress && self.ready.is_empty() {
+            if !progress && !self.queues.has_ready() {
                 return;
             }
         }
@@ -297,16 +283,10 @@ impl Volume {
         if !std::mem::replace(&mut self.frozen, true) {
             self.stalled = None;
             self.fail_flushes(Failure::ReadOnly);
-            let chunks: Vec<u32> = self.chunks.keys().copied().collect();
-            for chunk in chunks {
+            for chunk in self.queues.chunks() {
                 self.wake(chunk);
             }
         }
-    }
-
-    pub(crate) fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
     }
 
     pub(crate) fn report(&mut self, tag: u64, result: Result<(), Failure>, data: Vec<u8>) {
@@ -319,7 +299,7 @@ impl Volume {
         self.now = self.now.max(now);
         self.closing = true;
         self.flush.want(true);
-        for chunk in std::mem::take(&mut self.zone_waiters) {
+        for chunk in self.queues.take_zone_waiters() {
             self.wake(chunk);
         }
         self.pump();

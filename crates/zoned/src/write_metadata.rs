@@ -121,7 +121,7 @@ impl Volume {
             self.free_now(zone);
         }
         self.changes += 1;
-        self.ready_all();
+        self.queues.ready_all();
     }
 
     /// Those who wait for a flush are told why they wait in vain.
