@@ -122,9 +122,9 @@ buffer|fresh-clean|entries/fresh.rs|s/u32::from\(victim\.dirty == 0\)/u32::from(
 buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
 buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice
 buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBBMS: requests up to `longest` are random
-buffer|any-page|policies/aoi/judge.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
-buffer|no-reset|policies/aoi/judge.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
-buffer|deadline|policies/aoi/room.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
+buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
+buffer|no-reset|policies/aoi/classify.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
+buffer|deadline|policies/aoi/areas.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
 study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once
 study|warm-up-lost|cell.rs|s/clocks, actions, cpu: self\.cpu \}/clocks, actions, cpu: Duration::ZERO }/|and not lost
 study|warm-up-counts|cell.rs|s/self\.warm = policy\.stats\(\)\.clone\(\);//|what the warm-up did does not count
@@ -464,7 +464,7 @@ zoned|flush-host-runs|stall.rs|s/if !self\.flush\.holds_host\(\) \|\| self\.froz
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
 zoned|older-set|roots.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
-zoned|sets-differ|whole.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
+zoned|sets-differ|metadata_sets.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
 zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
 zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
 zoned|lost-kept|load.rs|s/lost\.written\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
@@ -535,8 +535,8 @@ zoned|stall-reads|stall.rs|s/\} else if self\.retries\.is_empty\(\) \{/} else if
 zoned|failed-buffer|foreground.rs|s/zone\.active \+= 1;\n(\s*part\.target)/$1/; s/\.filter\(is_idle\)//|a buffer that is written to is not freed
 zoned|suspect-kept|faults.rs|s/self\.ask_for_reset\(zone\);/let _ = zone;/|a zone that failed is used again
 zoned|barred-forever|quarantine.rs|s/self\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
-zoned|sums-unread|whole.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
-zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
+zoned|sums-unread|metadata_sets.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
+zoned|sums-unhealed|metadata_sets.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error

@@ -49,13 +49,13 @@
 
 mod actions;
 mod area;
+mod attach;
 mod cache;
 mod config;
 mod cover;
 mod entries;
 mod error;
 mod index;
-mod keyed;
 mod kind;
 mod list;
 mod new_policy;
@@ -81,7 +81,6 @@ pub use cache::Cache;
 pub use config::{BufferConfig, Charge};
 pub use entries::{Entries, Memory, Pages};
 pub use error::{BufferError, Violation};
-pub use index::Index;
 pub use kind::PolicyKind;
 pub use list::ListId;
 pub use new_policy::new_policy;

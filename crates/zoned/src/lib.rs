@@ -27,6 +27,7 @@ mod layout;
 mod load;
 mod map;
 mod meta;
+mod metadata_sets;
 mod mount;
 mod opening_io;
 mod pinned;
@@ -44,7 +45,7 @@ mod stall;
 mod stats;
 mod sums;
 mod volume;
-mod whole;
+
 mod worker;
 mod write_metadata;
 mod zones;

@@ -103,9 +103,9 @@ pub(crate) enum Begun {
     Failed(Failure),
 }
 
-/// Which parts may not begin now.
+/// Which parts a metadata flush keeps from beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Barrier {
     None,
     /// Those that change something.
     Changes,
@@ -226,7 +226,7 @@ impl Queues {
     }
 
     /// The first part of a chunk, if it may begin (invariant 1 of `crate::volume`).
-    pub(crate) fn take_first(&mut self, chunk: u32, held: Held) -> Option<Part> {
+    pub(crate) fn take_first(&mut self, chunk: u32, barrier: Barrier) -> Option<Part> {
         let queue = self.chunks.get_mut(&chunk)?;
         let Some(part) = queue.waiting.front() else {
             if queue.running.is_empty() {
@@ -234,10 +234,10 @@ impl Queues {
             }
             return None;
         };
-        let is_held = match held {
-            Held::None => false,
-            Held::Changes => part.kind != Kind::Read,
-            Held::All => true,
+        let is_held = match barrier {
+            Barrier::None => false,
+            Barrier::Changes => part.kind != Kind::Read,
+            Barrier::All => true,
         };
         let collides = |number| self.running[number].collides(part);
         if queue.sleep.is_some() || is_held || queue.running.iter().any(collides) {

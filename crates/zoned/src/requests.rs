@@ -60,7 +60,7 @@ impl Volume {
 
     /// Begins the parts of a chunk that can begin (invariant 1).
     pub(crate) fn step_chunk(&mut self, chunk: u32) {
-        while let Some(part) = self.queues.take_first(chunk, self.held()) {
+        while let Some(part) = self.queues.take_first(chunk, self.barrier()) {
             self.begin_first(part);
         }
     }

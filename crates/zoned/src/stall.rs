@@ -12,7 +12,7 @@
 use onefold_units::Nanos;
 
 use crate::io::{Failure, IoFailed};
-use crate::queues::{Held, Kind, Part};
+use crate::queues::{Barrier, Kind, Part};
 use crate::retries::PATIENCE;
 use crate::volume::Volume;
 use crate::worker::Worker;
@@ -57,13 +57,13 @@ impl Volume {
     }
 
     /// Which parts have to wait for the metadata flush under way (invariant 2).
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn barrier(&self) -> Barrier {
         if !self.flush.holds_host() || self.frozen {
-            Held::None
+            Barrier::None
         } else if self.retries.is_empty() {
-            Held::All
+            Barrier::All
         } else {
-            Held::Changes
+            Barrier::Changes
         }
     }
 

@@ -76,7 +76,7 @@ impl Fab {
             return;
         }
         if let Some(smaller) = *self.run(before) {
-            self.blocks.move_below(smaller.oldest, block);
+            self.blocks.move_older_than(smaller.oldest, block);
         }
         *self.run(pages) = Some(Run { oldest: block, newest: block });
     }
