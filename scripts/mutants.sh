@@ -111,7 +111,7 @@ ssd|stranded-trimmed|holes.rs|s/self\.stranded\.retain\(\|lpn, _\| !inside\(lpn\
 ssd|stranded-more|stranded.rs|s/buffer\.holes\.stranded\.len\(\) >= STRANDED_MAX/false/|writes fail before DRAM is full of what is stranded
 buffer|cut-trim|request.rs|s/let cut_tail = u32::from\(self\.tail != 0\);/let cut_tail = 0;/|a TRIM leaves the entries alone that it only cuts
 buffer|end-of-keys|policies/blocks.rs|s/first\.checked_add\(self\.pages - 1\)/Some(first)/|the last block does not go on with the first pages
-buffer|tables-free|setup.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
+buffer|tables-free|sizing.rs|s/\(config\.bytes - tables\) \/ entry/config.bytes \/ entry/|tables are paid for with entries
 buffer|discards-uncounted|entries/trim.rs|s/owner\.trim_discards \+= 1;//|what a TRIM discards is counted
 buffer|companions|entries/program.rs|s/index\(SCAN_MAX\) - 1/index(SCAN_MAX)/|the search for companions of a victim is bounded
 buffer|flush-order|entries/program.rs|s/dirty\.reverse\(\);//|FLUSH programs the oldest entry first
@@ -122,9 +122,9 @@ buffer|fresh-clean|entries/fresh.rs|s/u32::from\(victim\.dirty == 0\)/u32::from(
 buffer|fresh-own-victim|policies/pt_lru.rs|s/if to == COLD_CLEAN \{\n.*?\n.*?return 0;\n\s*\}//|fresh pages that are one another's victims go one by one
 buffer|small-to-main|policies/s3_fifo.rs|s/COUNT_TO_MAIN: u16 = 2/COUNT_TO_MAIN: u16 = 1/|S3-FIFO lifts what was accessed twice
 buffer|longest|policies/vbbms.rs|s/r\.n > self\.longest/r.n >= self.longest/|VBBMS: requests up to `longest` are random
-buffer|any-page|policies/aoi/judge.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
-buffer|no-reset|policies/aoi/judge.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
-buffer|deadline|policies/aoi/room.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
+buffer|any-page|policies/aoi/classify.rs|s/u64::from\(mapped\) \* 2 > u64::from\(piece\.n\)/mapped > 0/|an update is a write most of whose pages are mapped
+buffer|no-reset|policies/aoi/classify.rs|s/TrimReset::Touch => self\.lat\.clear\(&whole, false\)/TrimReset::Touch => {}/|a large TRIM makes its chunks as good as new
+buffer|deadline|policies/aoi/areas.rs|s/self\.deadline >= self\.slots/false/|appends do not wait for a full flash page for ever
 study|warm-up-twice|cell.rs|s/self\.cpu \/= cells\.max\(1\);//|the time of a shared warm-up is counted once
 study|warm-up-lost|cell.rs|s/clocks, actions, cpu: self\.cpu \}/clocks, actions, cpu: Duration::ZERO }/|and not lost
 study|warm-up-counts|cell.rs|s/self\.warm = policy\.stats\(\)\.clone\(\);//|what the warm-up did does not count
@@ -451,24 +451,24 @@ volume|packs-unheld|log.rs|s/u32::from\(!inside\)/1/|what is in the header of a 
 volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
 volume|checkpoint-unasked|volume.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//|a checkpoint that is wanted late in a turn begins in it
 volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
-zoned|sleepers-by-chunk|chunks.rs|s/for chunk in self\.oldest_first\(chunks\)/let chunks: Vec<u32> = chunks; for chunk in chunks/|.. also when those who slept a second fall asleep again
-zoned|waiters-by-chunk|chunks.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
-zoned|flush-undrained|flush.rs|s/if self\.writes_under_way > 0 && !self\.options\.kernel_flush/if false/|what stored metadata calls valid is on a device
-zoned|flush-one-device|flush.rs|s/if all && self\.unflushed\[device\]/if false \&\& all \&\& self.unflushed[device]/|every device with data is flushed before the root record
-zoned|flush-root-first|flush.rs|s/self\.flush\.phase = Phase::BlocksFlush\(set\);\s*self\.flush_devices\(set == SECONDARY\);/self.flush.phase = Phase::Root(set); self.write_root(set);/|blocks of a set are durable before its root record
-zoned|flush-in-place|flush.rs|s/self\.flush\.phase = Phase::Blocks\(SECONDARY\);\s*self\.write_blocks\(SECONDARY\);/self.flush.phase = Phase::Blocks(PRIMARY); self.write_blocks(PRIMARY);/|one set is whole while the other one is written
-zoned|flush-same-generation|flush.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
-zoned|flush-fua|chunks.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
-zoned|flush-kernel-fua|chunks.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
-zoned|flush-host-runs|stall.rs|s/self\.flush\.holds_host\(\) && !self\.frozen && !may_pass/false \&\& may_pass/|no part begins while metadata is flushed
+zoned|sleepers-by-chunk|queues.rs|s/filter_map\(over\)\.collect\(\);\s*self\.oldest_first\(chunks\)/filter_map(over).collect::<Vec<u32>>();\n        chunks/|.. also when those who slept a second fall asleep again
+zoned|waiters-by-chunk|queues.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
+zoned|flush-undrained|write_metadata.rs|s/let is_drained = .*?;/let is_drained = true;/|what stored metadata calls valid is on a device
+zoned|flush-one-device|write_metadata.rs|s/if all && self\.ios\.is_unflushed\(device\)/if false \&\& all \&\& self.ios.is_unflushed(device)/|every device with data is flushed before the root record
+zoned|flush-root-first|flush.rs|s/self\.phase = Phase::BlocksFlush\(set\);\s*Step::FlushDevices \{ all: set == SECONDARY \}/self.phase = Phase::Root(set); Step::WriteRoot(set)/|blocks of a set are durable before its root record
+zoned|flush-in-place|flush.rs|s/self\.phase = Phase::Blocks\(SECONDARY\);\s*Step::WriteBlocks\(SECONDARY\)/self.phase = Phase::Blocks(PRIMARY); Step::WriteBlocks(PRIMARY)/|one set is whole while the other one is written
+zoned|flush-same-generation|write_metadata.rs|s/self\.generation \+= 1;/self.generation += 0;/|each flush has a generation of its own
+zoned|flush-fua|requests.rs|s/if request\.fua && request\.result\.is_ok\(\)/if request.fua \&\& request.result.is_err()/|FUA makes map and validity durable
+zoned|flush-kernel-fua|requests.rs|s/ && !self\.options\.kernel_flush \{/ {/|the kernel leaves FUA to the device
+zoned|flush-host-runs|stall.rs|s/if !self\.flush\.holds_host\(\) \|\| self\.frozen \{/if !self.flush.holds_host() || self.now >= Nanos::ZERO {/|no part begins while metadata is flushed
 zoned|flush-commit|copy.rs|s/Stage::Copied if self\.flush\.holds_reclaim\(\)/Stage::Copied if false/|no reclaim commits while metadata is flushed
 zoned|given-back-early|map.rs|s/if self\.options\.kernel_flush \{/if true {/|a zone is not used while stored metadata points to it
 zoned|older-set|roots.rs|s/generation\(1\) > generation\(0\)/generation(1) >= generation(0)/|of two sets of one generation the first is whole
-zoned|sets-differ|whole.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
+zoned|sets-differ|metadata_sets.rs|s/write\(backing, 0, at \+ block, new\)\?;//|opening makes both sets equal
 zoned|not-emptied|mount.rs|s/&& !zone\.is_mapped\(\)/\&\& !zone.is_mapped() \&\& zone.weight > 0/|opening resets zones that no chunk has
 zoned|map-twice|load.rs|s/\} else if zones\.get\(zone\)\.is_mapped\(\) \{/} else if zones.get(zone).is_mapped() \&\& chunk == u32::MAX {/|no two chunks have one zone
 zoned|lost-kept|load.rs|s/lost\.written\.\.geometry\.zone_blocks\(\), false/geometry.zone_blocks()..geometry.zone_blocks(), false/|blocks behind the write pointer are lost
-zoned|overlap|chunks.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
+zoned|overlap|queues.rs|s/\(self\.kind != Kind::Read \|\| other\.kind != Kind::Read\)/(self.kind == other.kind \&\& self.kind == Kind::Discard)/|requests that overlap go one after the other
 zoned|no-terminate|foreground.rs|s/self\.zones\.get_mut\(zone\)\.terminate = true;//|a request ends the reclaim of its zone
 zoned|locked-used|foreground.rs|s/if self\.zones\.get\(zone\)\.locked && !self\.frozen/if self.zones.get(zone).locked \&\& self.frozen/|no request uses a zone that is reclaimed
 zoned|old-copy|foreground.rs|s/filter\(\|zone\| \*zone != target\)/filter(|zone| *zone != target \&\& Some(*zone) != entry.data)/|what goes to the buffer is no longer valid in the data zone
@@ -480,12 +480,12 @@ zoned|idle-any|foreground.rs|s/self\.note_access\(.*?\);//|a device whose data z
 zoned|one-is-none|reclaim.rs|s/if free <= 1/if free == 0/|one free zone is as good as none
 zoned|low-percent|reclaim.rs|s/percent <= LOW_PERCENT/percent < LOW_PERCENT/|reclaim runs at 30 %
 zoned|throttle|reclaim.rs|s/if urgent \{ 100 \} else \{ 75\.min\(100 - percent \/ 2\) \}/if urgent { 100 } else { 100 - percent \/ 2 }/|copying takes 75 % of the time
-zoned|zeroes-rest|copy.rs|s/if cause == Sent::ZeroFill \{\s*job\.stage = Stage::Ready;\s*return;\s*\}\s*job\.run\.start \+= blocks;/if cause != Sent::ZeroFill { job.run.start += blocks; }/|zeroes are written without a rest
+zoned|zeroes-rest|job.rs|s/if cause == Sent::ZeroFill \{\s*self\.stage = Stage::Ready;\s*return;\s*\}\s*self\.run\.start \+= blocks;/if cause != Sent::ZeroFill { self.run.start += blocks; }/|zeroes are written without a rest
 zoned|reserved-first|reclaim.rs|s/if self\.zones\.reserved\(\) == 0 \{/if self.zones.reserved() == u32::MAX {/|without a reserved zone a buffered sequential zone is taken
 zoned|pinned-moved|reclaim.rs|s/!self\.is_pinned\(\*zone\) && //|reclaim leaves the journal alone
 zoned|wrong-action|reclaim.rs|s/run\.start >= zone\.wp/run.start + 4 >= zone.wp/|a buffer is appended only behind the write pointer
-zoned|waits-for-ever|reclaim.rs|s/self\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
-zoned|looks-again|reclaim.rs|s/self\.should_reclaim\(worker\)\.then_some\(self\.now\)/Some(self.now)/|after a reclaim only an allocation makes a worker look again
+zoned|waits-for-ever|reclaim.rs|s/self\.ios\.is_quiet\(\)\s*&& self\.held/false \&\& self.held/|where nothing can be freed writes end
+zoned|looks-again|reclaim.rs|s/let again = self\.should_reclaim\(worker\);/let again = true;/|after a reclaim only an allocation makes a worker look again
 zoned|fifo|zones.rs|s/self\.free_cache\.push_back\(id\)/self.free_cache.push_front(id)/|free zones are taken oldest first
 zoned|aborted-counted|copy.rs|s/self\.stats\.recount\(device, \(cause, Sent::AbortedValid\), copied\);//|what was thrown away is counted as that
 zoned|aborted-leaked|copy.rs|s/if action == Action::RndData \{/if action == Action::Empty {/|the target of an aborted copy is freed
@@ -500,43 +500,43 @@ zoned|set-half|journal.rs|s/2 \* chunks <= self\.zones\.conventional\(\)\.into\(
 zoned|set-kept|journal.rs|s/self\.pinned\.retain\(\|chunk\| touched\.contains\(chunk\)\);//|a chunk that the journal has left is no longer pinned
 zoned|set-first|journal.rs|s/\(Placement::Pinned, _\) => \{\}/(Placement::Pinned, _) => touched.truncate(1),/|every chunk of the journal that is in the cache is pinned when it is found
 zoned|set-quarter|journal.rs|s/!is_little\(log \+ hot\) \|\| //|the journal zone set takes at most a quarter of all zones
-zoned|set-grows|journal.rs|s/u32_from\(self\.map\.zones\(\)\.len\(\)\) < self\.zones_max/true/|reclaim can always free a zone beside the journal zone set
+zoned|set-grows|journal_set.rs|s/u32_from\(self\.map\.zones\(\)\.len\(\)\) < self\.zones_max/true/|reclaim can always free a zone beside the journal zone set
 zoned|set-hasty|journal.rs|s/waits \{ QUIET \}/waits { Nanos::ZERO }/|an opened volume waits for its journal to be found
 zoned|set-early|append.rs|s/self\.release\(id\);/self.free_now(id);/|a zone of the journal is not reset while stored metadata points to it
 zoned|set-read-reset|append.rs|s/&& zone\.active == 0 && zone\.weight == 0/\&\& zone.weight == 0/|a zone of the journal is not reset while it is used
 zoned|set-twice|append.rs|s/self\.invalidate\(data, blocks\.clone\(\)\);//|what was appended is no longer valid in its chunk
-zoned|set-old|append.rs|s/if let Some\(old\) = self\.set\.map\.put\(lba, spot\) \{\s*self\.drop_spot\(old\);/if let Some((old, _)) = self.set.map.put(lba, spot) {\n                self.settle(old);/|what was appended is no longer valid where it was
+zoned|set-old|append.rs|s/if let Some\(old\) = self\.set\.map\.put\(lba, spot\) \{\s*self\.drop_spot\(old\);/if let Some((old, _)) = self.set.map.put(lba, spot) {\n                self.close_set_zone(old);/|what was appended is no longer valid where it was
 zoned|set-failed|append.rs|s/if part\.appended_at\.take\(\)\.is_some\(\) \{/if false {/|what a zone of the journal did not take begins again
 zoned|set-forgets|foreground.rs|s/self\.forget\(part\);//|what goes to its chunk lies in the journal zone set no more
 zoned|set-limit|rewrite.rs|s/most == 0 \|\| u32_from\(behind\.len\(\)\) < most \|\|/most == 0 ||/|only what is left behind at the limit moves
-zoned|set-strict|journal.rs|s/\(2 \* log\)\.min\(self\.zones_max - hot - 1\)\.max\(log\)/log/|a ring out of step is not copied
+zoned|set-strict|journal_set.rs|s/\(2 \* log\)\.min\(self\.zones_max - hot - 1\)\.max\(log\)/log/|a ring out of step is not copied
 zoned|rest-never|rest.rs|s/self\.fits && /false \&\& /|a journal rests in the cache while that has room
-zoned|rest-large|rest.rs|s/may && CACHE_PART \* chunks <= self\.zones\.conventional\(\)/may \&\& chunks > 0/|a journal that rests takes a tenth of the cache at most
+zoned|rest-large|rest.rs|s/may && CACHE_PART \* chunks <= cache/may \&\& chunks > 0/|a journal that rests takes a tenth of the cache at most
 zoned|rest-slow|rest.rs|s/ && WRITTEN_PART \* self\.journal >= self\.all/ \&\& self.journal <= self.all/|a ring that is slow is appended
-zoned|rest-late|rest.rs|s/self\.set\.rest\.gave_out = true;//|a journal leaves a cache that gave out
-zoned|rest-once|rest.rs|s/self\.set\.rest\.gave_out = false;//|a journal rests again when half of the cache is free
-zoned|rest-copied|rest.rs|s/ \|\| self\.holds_journal\(chunk\)//|what is left of a journal that rested is not copied
+zoned|rest-late|rest.rs|s/self\.gave_out = true;//|a journal leaves a cache that gave out
+zoned|rest-once|rest.rs|s/self\.gave_out = false;//|a journal rests again when half of the cache is free
+zoned|rest-copied|pinned.rs|s/ \|\| self\.holds_journal\(chunk\)//|what is left of a journal that rested is not copied
 zoned|rest-kept|append.rs|s/self\.unpin_if_left\(part\.chunk\);//|a chunk that a journal has left is the cache's again
 zoned|rest-before|journal.rs|s/touched\.retain\(\|chunk\| self\.holds_journal\(\*chunk\)\);/touched.clear();/|blocks from before the journal was found are not copied
-zoned|rest-moved|rest.rs|s/!self\.zones\.get\(zone\)\.is_sequential\(\) && !self\.zones\.get\(zone\)\.locked/!self.zones.get(zone).locked/|a chunk in a sequential zone is not rested in
-zoned|rest-sleeps|rest.rs|s/self\.zones\.room\(0\)\.0 > 0/true/|a journal that may rest does not wait for a zone
-zoned|rest-waits|rest.rs|s/ && !self\.zones\.get\(zone\)\.locked//|a journal that may rest does not wait for a reclaim of its chunk
-zoned|set-left|rewrite.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
-zoned|set-unflushed|flush.rs|s/self\.flush\.blocks\.extend\(journal\.into_iter\(\)/self.flush.blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
-zoned|set-version|flush.rs|s/self\.flush\.journal_blocks = self\.set\.map\.blocks\(\);//|a volume with a journal block map says so
+zoned|rest-moved|pinned.rs|s/!self\.zones\.get\(zone\)\.is_sequential\(\) && !self\.zones\.get\(zone\)\.locked/!self.zones.get(zone).locked/|a chunk in a sequential zone is not rested in
+zoned|rest-sleeps|pinned.rs|s/self\.zones\.room\(0\)\.0 > 0/true/|a journal that may rest does not wait for a zone
+zoned|rest-waits|pinned.rs|s/ && !self\.zones\.get\(zone\)\.locked//|a journal that may rest does not wait for a reclaim of its chunk
+zoned|set-left|journal_set.rs|s/emptied == Some\(zone\) \|\|/false \&\& emptied.is_some() ||/|what is left behind at the limit moves to the head
+zoned|set-unflushed|write_metadata.rs|s/blocks\.extend\(journal\.into_iter\(\)/blocks.extend(journal.into_iter().take(0)/|the journal block map is flushed with the rest
+zoned|set-version|write_metadata.rs|s/Some\(Content \{ blocks, journal_blocks, sums \}\)/Some(Content { blocks, journal_blocks: 0, sums })/|a volume with a journal block map says so
 zoned|set-format|block_map.rs|s/self\.zones\.is_empty\(\) && self\.slots > 0/self.zones.is_empty() \&\& self.slots > u32::MAX - 1/|a volume without a journal zone set has the format of the kernel
 zoned|set-lost|load.rs|s/find_blocks\(geometry, layout, meta, map\)\.map_err\(MountError::Journal\)\?;//|the journal block map is found again
 zoned|foreign-copy|mount.rs|s/options\.give_up_lost && recovery\.first_lost\.is_none\(\)/options.give_up_lost/|a device that may be of another volume is not written to
 zoned|retry-never|volume.rs|s/_ => Some\(TRIES_FEW\),/_ => Some(1),/|a request that failed is sent again
 zoned|retry-freezes|volume.rs|s/\(Purpose::Flush, _\) => None,/(Purpose::Flush, _) => Some(TRIES_FEW),/|metadata is sent until it is written
-zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.may_lose\(io\.device\) => return false/if false => return false/|a failed flush of written data is not sent again
+zoned|retry-flush|volume.rs|s/if \*covers \|\| self\.ios\.may_lose\(io\.device\) => \{/if false => {/|a failed flush of written data is not sent again
 zoned|stall-waits|stall.rs|s/self\.fail_changes\(why\);//|whoever waits for metadata that cannot be written is told
-zoned|stall-reads|stall.rs|s/part\.kind == Kind::Read && !self\.retries\.is_empty\(\)/false/|reads pass a flush whose writes fail
+zoned|stall-reads|stall.rs|s/\} else if self\.retries\.is_empty\(\) \{/} else if self.frozen || self.now >= Nanos::ZERO {/|reads pass a flush whose writes fail
 zoned|failed-buffer|foreground.rs|s/zone\.active \+= 1;\n(\s*part\.target)/$1/; s/\.filter\(is_idle\)//|a buffer that is written to is not freed
 zoned|suspect-kept|faults.rs|s/self\.ask_for_reset\(zone\);/let _ = zone;/|a zone that failed is used again
-zoned|barred-forever|faults.rs|s/self\.quarantine\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
-zoned|sums-unread|whole.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
-zoned|sums-unhealed|whole.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
+zoned|barred-forever|quarantine.rs|s/self\.barred\.retain\(\|\(_, due\)\| \*due > now\);/let _ = now;/|what could not be copied is tried again
+zoned|sums-unread|metadata_sets.rs|s/here\.filter\(\|here\| checksum\(here\) == sum\)/here/|a block that is not as its checksum says does not count
+zoned|sums-unhealed|metadata_sets.rs|s/here\.or_else\(\|\| found\.block\(backing, block, sum\)\)/here/|a damaged block comes from the other set
 zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksums are written with their blocks
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error

@@ -81,8 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let policy = PolicySpec::parse("fifo")?;
     let config = BufferConfig { policy, bytes: 40 << 20, charge: Charge::Paper, volatile: true };
-    let setup = Setup::new::<Lip>(&config, &sizes)?;
-    let ratio = hit_ratio(&mut Cache::<Lip>::new(&setup));
+    let ratio = hit_ratio(&mut Cache::<Lip>::new(&config, &sizes)?);
     writeln!(stdout, "lip            {:.1} %", 100.0 * ratio)?;
     Ok(())
 }

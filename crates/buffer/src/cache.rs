@@ -4,110 +4,12 @@ use onefold_units::{Lpn, Op};
 
 use crate::cover::{Cover, cover_of};
 use crate::index::GROUP_KEYS;
+use crate::sizing::setup_of;
 use crate::stats::Written;
 use crate::{
-    Accesses, Action, Actions, Area, BufferError, Entries, FtlView, ListId, NodeId, Pages, Policy,
-    Req, Setup, Stats, Tables, Violation,
+    Access, Accesses, Action, Actions, BufferConfig, BufferError, Entries, FtlView, Pages, Policy,
+    Replacement, Req, Sizes, Stats, Violation,
 };
-
-/// Why a page is looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// A read.
-    Read,
-    /// A write.
-    Write,
-}
-
-/// What one policy decides: which list an entry is in, and which entry leaves.
-///
-/// The lists and everything about dirty data are in [`Entries`]; ghosts are entries of further
-/// lists without a slot.
-pub trait Replacement: Clone + Send + 'static {
-    /// The lists of entries, then those of ghosts.
-    const AREAS: &'static [Area];
-
-    /// The policy with nothing buffered.
-    fn new(setup: &Setup) -> Self;
-
-    /// Refuses parameters that do not fit one another or the sizes.
-    fn validate(_: &Setup) -> Result<(), BufferError> {
-        Ok(())
-    }
-
-    /// Keys without bytes that the policy remembers at most.
-    #[must_use]
-    fn ghosts(_: &Setup) -> u32 {
-        0
-    }
-
-    /// Memory of tables that the policy keeps besides entries and ghosts.
-    #[must_use]
-    fn tables(_: &Setup) -> Tables {
-        Tables::default()
-    }
-
-    /// Entries the policy cannot do without.
-    #[must_use]
-    fn least(setup: &Setup) -> u32 {
-        setup.shape.per_program()
-    }
-
-    /// Slots behind those of the entries that the policy uses within an eviction.
-    #[must_use]
-    fn scratch(&self) -> u32 {
-        0
-    }
-
-    /// Looks at a request before its pages are handled.
-    #[inline]
-    fn begin(&mut self, _: &Req, _: &dyn FtlView, _: &Entries, _: &mut Actions) {}
-
-    /// A buffered page is accessed. The entry must stay buffered.
-    fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, out: &mut Actions);
-
-    /// A page that is not buffered is accessed: makes room and inserts it. `ghost` is what the
-    /// policy remembers of it; it has to be removed before. `None` refuses a read, which is then
-    /// served from flash; a write has to be admitted.
-    fn admit(
-        &mut self,
-        e: &mut Entries,
-        key: u32,
-        ghost: Option<NodeId>,
-        access: Access,
-        out: &mut Actions,
-    ) -> Option<NodeId>;
-
-    /// Does for several pages of a request, from the first on, what [`Replacement::admit`] and the
-    /// transfer of their bytes do for one after the other, if none of them is buffered or remembered
-    /// ([`Entries::fresh`]). Returns how many; the others are handled one by one. A policy that has
-    /// no faster way than that admits none.
-    #[inline]
-    fn admit_fresh(&mut self, _: &mut Entries, _: Pages, _: &mut Actions) -> u32 {
-        0
-    }
-
-    /// The entry, or ghost, is about to leave because of a TRIM.
-    #[inline]
-    fn forget(&mut self, _: &mut Entries, _: NodeId) {}
-
-    /// The entry was programmed and stays, clean: the end of a FLUSH or FUA write.
-    #[inline]
-    fn cleaned(&mut self, _: &mut Entries, _: NodeId) {}
-
-    /// Programs all dirty entries; afterwards [`Replacement::cleaned`] is called for each. The
-    /// default goes through the lists in their order, oldest entry first.
-    fn flush(&mut self, e: &mut Entries, out: &mut Actions) {
-        for list in (0..).take(Self::AREAS.len()) {
-            e.flush(ListId(list), out);
-        }
-    }
-
-    /// Checks the limits of the policy.
-    fn check(&self, _: &Entries) -> Result<(), Violation> {
-        Ok(())
-    }
-}
 
 /// What became of the pages of a request.
 #[derive(Clone, Copy, Default)]
@@ -136,11 +38,12 @@ pub struct Cache<R> {
 }
 
 impl<R: Replacement> Cache<R> {
-    /// An empty buffer.
-    #[must_use]
-    pub fn new(setup: &Setup) -> Self {
-        let entries = Entries::new(setup.shape, R::ghosts(setup), R::AREAS);
-        Self { entries, replacement: R::new(setup) }
+    /// An empty buffer: as many entries as fit with the tables of the policy into the configured
+    /// size. The parameters are those of the configured policy, `R` or not.
+    pub fn new(config: &BufferConfig, sizes: &Sizes) -> Result<Self, BufferError> {
+        let setup = setup_of::<R>(config, sizes)?;
+        let entries = Entries::new(setup.shape, R::ghosts(&setup), R::AREAS);
+        Ok(Self { entries, replacement: R::new(&setup) })
     }
 
     /// Handles the pages of a read or write that touches whole entries. Compiled for each of both and

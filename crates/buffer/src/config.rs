@@ -42,14 +42,3 @@ pub struct BufferConfig {
     /// Whether its content is lost at a power cut. A power-loss-protected buffer is not.
     pub volatile: bool,
 }
-
-/// What the buffer stands in front of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Bytes of an entry: the mapping unit of the FTL.
-    pub entry_bytes: u32,
-    /// Bytes of a flash page, or several of them.
-    pub flash_page_bytes: u32,
-    /// Bytes the host can address.
-    pub device_bytes: u64,
-}

@@ -1,47 +1,12 @@
 //! Which parts of an entry a request touches.
 //!
-//! An entry has up to 16 parts of 1/16 entry, but at least 512 B: 512 B in entries of 4 KiB, 1 KiB
-//! in 16 KiB, 4 KiB in 64 KiB. Devices with 4 KiB blocks never cut a part; a write that does (512 B
-//! into an entry of 16 KiB, say) loads the rest of the entry first.
+//! Devices with 4 KiB blocks never cut a part; a write that does (512 B into an entry of 16 KiB, say)
+//! loads the rest of the entry first.
 
 use std::ops::Range;
 
-use onefold_units::convert::index;
-
+use crate::part_mask::bits;
 use crate::{Req, Shape};
-
-/// Some parts of an entry: bit i stands for bytes i x `part_bytes` and on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartMask(u16);
-
-impl PartMask {
-    /// The parts with a one bit.
-    #[must_use]
-    pub const fn new(bits: u16) -> Self {
-        Self(bits)
-    }
-
-    /// One bit per part.
-    #[must_use]
-    pub const fn bits(self) -> u16 {
-        self.0
-    }
-
-    /// The byte ranges inside the entry, ascending and not adjacent, for parts of `part_bytes`
-    /// ([`crate::Policy::part_bytes`]).
-    pub fn ranges(self, part_bytes: u32) -> impl Iterator<Item = Range<usize>> {
-        let mut left = self.0;
-        std::iter::from_fn(move || {
-            if left == 0 {
-                return None;
-            }
-            let start = left.trailing_zeros();
-            let run = (left >> start).trailing_ones();
-            left &= !bits(start, start + run);
-            Some(index(start * part_bytes)..index((start + run) * part_bytes))
-        })
-    }
-}
 
 /// How a request covers one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,21 +47,19 @@ fn cover(sectors: Range<u32>, shape: &Shape) -> Cover {
     Cover { touched, torn: touched & !whole, sectors: sectors.end - sectors.start }
 }
 
-/// Ones at `from..to`, at most 16.
-pub(crate) fn bits(from: u32, to: u32) -> u16 {
-    let below = |n: u32| if n >= 16 { u16::MAX } else { (1 << n) - 1 };
-    below(to) & !below(from)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Cover, PartMask, cover_of};
-    use crate::testing::lru_config;
-    use crate::{Req, Shape};
+    use super::{Cover, cover_of};
+    use crate::{Req, Shape, Sizes};
     use onefold_units::{Lpn, Op};
 
+    fn shape(entry: u32) -> Shape {
+        let sizes = Sizes { entry_bytes: entry, flash_page_bytes: entry, device_bytes: 1 << 30 };
+        Shape::new(1 << 20, true, &sizes).unwrap()
+    }
+
     fn covers(entry: u32, n: u32, head: u8, tail: u8) -> Vec<Cover> {
-        let shape = Shape::new(&lru_config(1 << 20), entry, entry).unwrap();
+        let shape = shape(entry);
         let req = Req { head, tail, ..Req::new(Op::Write, Lpn::new(0), n) };
         (0..n).map(|at| cover_of(&req, at, &shape)).collect()
     }
@@ -105,8 +68,7 @@ mod tests {
     fn sectors_of_4_kib_entries_are_parts() {
         let whole = Cover { touched: 0xFF, torn: 0, sectors: 8 };
         assert_eq!(covers(4096, 2, 0, 0), [whole, whole]);
-        let shape = Shape::new(&lru_config(1 << 20), 4096, 4096).unwrap();
-        assert_eq!(Cover::whole(&shape), whole);
+        assert_eq!(Cover::whole(&shape(4096)), whole);
         assert_eq!(covers(4096, 1, 1, 2), [Cover { touched: 0x3E, torn: 0, sectors: 5 }]);
         let first = Cover { touched: 0xE0, torn: 0, sectors: 3 };
         let last = Cover { touched: 0x01, torn: 0, sectors: 1 };
@@ -121,14 +83,5 @@ mod tests {
         assert_eq!(covers(65_536, 1, 9, 118), [Cover { touched: 0x2, torn: 0x2, sectors: 1 }]);
         assert_eq!(covers(65_536, 1, 8, 112), [Cover { touched: 0x2, torn: 0, sectors: 8 }]);
         assert_eq!(covers(65_536, 1, 0, 0), [Cover { touched: 0xFFFF, torn: 0, sectors: 128 }]);
-    }
-
-    #[test]
-    fn masks_are_runs_of_bytes() {
-        let ranges: Vec<_> = PartMask::new(0b1000_0110).ranges(512).collect();
-        assert_eq!(ranges, [512..1536, 3584..4096]);
-        let mut all = PartMask::new(0xFFFF).ranges(4096);
-        assert_eq!((all.next(), all.next()), (Some(0..65_536), None));
-        assert_eq!(PartMask::new(0).ranges(4096).count(), 0);
     }
 }

@@ -98,7 +98,7 @@ pub enum BufferError {
     },
 }
 
-/// A broken invariant: a bug in a policy. Numbers are those of `entries.rs`.
+/// A broken invariant: a bug in a policy. Numbers are those of `entries/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {

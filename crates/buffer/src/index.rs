@@ -21,7 +21,7 @@ pub(crate) const GROUP_KEYS: u32 = 1 << GROUP;
 
 /// The hash table of one slab.
 #[derive(Clone, Debug)]
-pub struct Index {
+pub(crate) struct Index {
     heads: Box<[u32]>,
     shift: u32,
 }
@@ -29,7 +29,7 @@ pub struct Index {
 impl Index {
     /// An empty index for up to `nodes` keys.
     #[must_use]
-    pub fn new(nodes: u32) -> Self {
+    pub(crate) fn new(nodes: u32) -> Self {
         let buckets = (u64::from(nodes) * 4).next_power_of_two().clamp(1 << GROUP, 1 << 31);
         let shift = 32 - buckets.trailing_zeros();
         Self { heads: vec![NIL; index64(buckets)].into_boxed_slice(), shift }
@@ -46,7 +46,7 @@ impl Index {
     /// The node of `key`.
     #[must_use]
     #[inline]
-    pub fn find(&self, slab: &Slab, key: u32) -> Option<NodeId> {
+    pub(crate) fn find(&self, slab: &Slab, key: u32) -> Option<NodeId> {
         let nodes = &*slab.nodes;
         let mut at = self.heads[self.bucket(key)];
         while at != NIL {
@@ -84,7 +84,7 @@ impl Index {
 
     /// Enters a node under its key, which must not be in the index.
     #[inline]
-    pub fn insert(&mut self, slab: &mut Slab, id: NodeId) {
+    pub(crate) fn insert(&mut self, slab: &mut Slab, id: NodeId) {
         let node = slab.node_mut(id);
         let bucket = self.bucket(node.key);
         node.chain = std::mem::replace(&mut self.heads[bucket], id.0);
@@ -92,7 +92,7 @@ impl Index {
 
     /// Removes a node. Does nothing if it is not in the index.
     #[inline]
-    pub fn remove(&mut self, slab: &mut Slab, id: NodeId) {
+    pub(crate) fn remove(&mut self, slab: &mut Slab, id: NodeId) {
         let (key, chain) = (slab.node(id).key, slab.node(id).chain);
         rechain(&mut slab.nodes, self.head_mut(key), id.0, chain);
     }

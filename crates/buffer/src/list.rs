@@ -16,24 +16,24 @@ impl Slab {
     /// Links a node that is in no list at the most recent end.
     #[inline]
     pub fn push_newest(&mut self, list: ListId, id: NodeId) {
-        self.link_below(list, self.sentinel(list.0), id);
+        self.link_older_than(list, self.sentinel(list.0), id);
     }
 
     /// Links a node that is in no list at the oldest end: the next victim.
     #[inline]
     pub fn push_oldest(&mut self, list: ListId, id: NodeId) {
         let sentinel = NodeId(self.sentinel(list.0));
-        self.link_below(list, self.node(sentinel).newer, id);
+        self.link_older_than(list, self.node(sentinel).newer, id);
     }
 
     /// Links a node that is in no list on the older side of `newer`, which is in `list`.
     #[inline]
-    pub(crate) fn push_below(&mut self, list: ListId, newer: NodeId, id: NodeId) {
-        self.link_below(list, newer.0, id);
+    pub(crate) fn push_older_than(&mut self, list: ListId, newer: NodeId, id: NodeId) {
+        self.link_older_than(list, newer.0, id);
     }
 
     #[inline]
-    fn link_below(&mut self, list: ListId, newer: u32, id: NodeId) {
+    fn link_older_than(&mut self, list: ListId, newer: u32, id: NodeId) {
         let nodes = &mut *self.nodes;
         let older = join_ring(nodes, newer, id.0);
         let node = &mut nodes[index(id.0)];

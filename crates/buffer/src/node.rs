@@ -41,7 +41,7 @@ pub struct Node {
 
 /// What a node of a new key is like.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Blank {
+pub(crate) struct NewNode {
     pub(crate) list: u8,
     pub(crate) tenant: u8,
     pub(crate) valid: u16,
@@ -55,7 +55,7 @@ pub(crate) struct Keys {
     pub(crate) len: u32,
 }
 
-impl Blank {
+impl NewNode {
     /// Nodes without any bytes yet.
     #[inline]
     pub(crate) const fn empty(list: u8) -> Self {

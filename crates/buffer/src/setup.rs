@@ -1,79 +1,23 @@
-//! Everything a policy is built from, checked once.
+//! Everything a policy is built from.
 
-use onefold_units::convert::narrow;
-
-use crate::{BufferConfig, BufferError, Charge, PolicySpec, Replacement, Shape, Sizes};
+use crate::{Parameters, Shape};
 
 /// Bytes of tables that a policy keeps next to its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// What [`Charge::Paper`] takes from the buffer.
+    /// What [`Charge::Paper`](crate::Charge::Paper) takes from the buffer.
     pub paper: u64,
-    /// What [`Charge::Full`] takes from the buffer besides ghosts.
+    /// What [`Charge::Full`](crate::Charge::Full) takes from the buffer besides ghosts.
     pub full: u64,
 }
-
-/// Bytes that [`Charge::Full`] takes for one ghost: key and links.
-const GHOST_BYTES: u64 = 8;
 
 /// What a policy is built from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
     /// Sizes of the buffer, after its tables were paid for.
     pub shape: Shape,
-    /// Parameters.
-    pub spec: PolicySpec,
+    /// Parameters of the configured policy.
+    pub parameters: Parameters,
     /// Entries the host can address.
     pub device_entries: u64,
-}
-
-impl Setup {
-    /// The setup of policy `R`: as many entries as fit with its tables into the configured size.
-    pub fn new<R: Replacement>(config: &BufferConfig, sizes: &Sizes) -> Result<Self, BufferError> {
-        let shape = Shape::new(config, sizes.entry_bytes, sizes.flash_page_bytes)?;
-        let device_entries = sizes.device_bytes.div_ceil(u64::from(sizes.entry_bytes));
-        let all = Self { shape, spec: config.policy, device_entries };
-        R::validate(&all)?;
-        let tables = match config.charge {
-            Charge::None => 0,
-            Charge::Paper => R::tables(&all).paper,
-            Charge::Full => R::tables(&all).full,
-        };
-        let entry = u64::from(shape.entry_bytes());
-        let least = tables.saturating_add(u64::from(R::least(&all)) * entry);
-        if config.bytes < least {
-            let policy = config.policy.kind().name();
-            return Err(BufferError::Tables { policy, bytes: config.bytes, tables, least });
-        }
-        let slots = narrow(((config.bytes - tables) / entry).min(u64::from(shape.slots())));
-        let with = |slots| Self { shape: shape.with_slots(slots), ..all };
-        let setup = if config.charge == Charge::Full {
-            let ghosts = |slots| u64::from(R::ghosts(&with(slots))) * GHOST_BYTES;
-            let fits =
-                |slots: u32| u64::from(slots) * entry + tables + ghosts(slots) <= config.bytes;
-            with(last_that(slots, fits))
-        } else {
-            with(slots)
-        };
-        let (slots, least) = (setup.shape.slots(), R::least(&setup));
-        if slots < least {
-            let policy = config.policy.kind().name();
-            return Err(BufferError::Areas { policy, slots, least });
-        }
-        Ok(setup)
-    }
-}
-
-/// The last number up to `most` that fits, 0 if none does. What fits goes before what does not.
-fn last_that(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
-    let (mut low, mut high) = (0, most);
-    while low < high {
-        let middle = high - (high - low) / 2;
-        if fits(middle) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    low
 }

@@ -2,8 +2,8 @@
 
 use onefold_units::convert::narrow;
 
-use crate::cover::bits;
-use crate::{BufferConfig, BufferError};
+use crate::BufferError;
+use crate::part_mask::bits;
 
 /// Largest number of entries in one flash page, and of entries scanned for one.
 pub(crate) const SCAN_MAX: u32 = 64;
@@ -15,6 +15,17 @@ const ENTRY_LEAST: u32 = 512;
 
 /// Request edges are given as u8 counts of 512 B sectors.
 const ENTRY_MOST: u32 = 256 * 512;
+
+/// What the buffer stands in front of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of an entry: the mapping unit of the FTL.
+    pub entry_bytes: u32,
+    /// Bytes of a flash page, or several of them.
+    pub flash_page_bytes: u32,
+    /// Bytes the host can address.
+    pub device_bytes: u64,
+}
 
 /// Sizes every policy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +40,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a buffer whose entries have `entry_bytes`, in front of flash pages of
-    /// `flash_page_bytes`.
-    pub fn new(
-        config: &BufferConfig,
-        entry_bytes: u32,
-        flash_page_bytes: u32,
-    ) -> Result<Self, BufferError> {
+    /// The shape of a buffer of `bytes` whose content may be lost at a power cut.
+    pub fn new(bytes: u64, volatile: bool, sizes: &Sizes) -> Result<Self, BufferError> {
+        let Sizes { entry_bytes, flash_page_bytes, .. } = *sizes;
         if !entry_bytes.is_power_of_two() || !(ENTRY_LEAST..=ENTRY_MOST).contains(&entry_bytes) {
             let (bytes, least, most) = (entry_bytes, ENTRY_LEAST, ENTRY_MOST);
             return Err(BufferError::EntrySize { bytes, least, most });
         }
         let per_program = per_program(entry_bytes, flash_page_bytes)?;
-        let bytes = config.bytes;
         let least = u64::from(per_program) * u64::from(entry_bytes);
         if bytes < least {
             return Err(BufferError::TooSmall { bytes, least });
@@ -57,7 +63,7 @@ impl Shape {
             per_program,
             part_sectors,
             full: bits(0, entry_bytes / 512 / part_sectors),
-            volatile: config.volatile,
+            volatile,
         })
     }
 
@@ -124,12 +130,12 @@ fn per_program(entry: u32, flash_page: u32) -> Result<u32, BufferError> {
 
 #[cfg(test)]
 mod tests {
-    use super::Shape;
+    use super::{Shape, Sizes};
     use crate::BufferError;
-    use crate::testing::lru_config;
 
     fn shape(bytes: u64, entry: u32, page: u32) -> Result<Shape, BufferError> {
-        Shape::new(&lru_config(bytes), entry, page)
+        let sizes = Sizes { entry_bytes: entry, flash_page_bytes: page, device_bytes: 1 << 30 };
+        Shape::new(bytes, true, &sizes)
     }
 
     #[test]

@@ -1,121 +1,13 @@
 //! Policies by name, with parameters: `pt-lru:p=0.9`.
 //!
-//! Every policy describes itself in its own file with a [`PolicyInfo`]; configuration, studies,
+//! Every policy describes itself in its own file with a [`PolicyInfo`](crate::PolicyInfo); configuration, studies,
 //! documentation and errors all read that one description.
 
 use std::fmt;
 
-use crate::policies::info;
-use crate::value::{Limits, Value, parse};
-
-/// Parameters a policy can have.
-const PARAMETERS_MOST: usize = 8;
-
-/// Buffer policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PolicyKind {
-    /// Least recently used.
-    Lru,
-    /// First in, first out.
-    Fifo,
-    /// Two-level LRU.
-    TwoLevel,
-    /// PT-LRU.
-    PtLru,
-    /// VBBMS.
-    Vbbms,
-    /// CFLRU.
-    Cflru,
-    /// LRU-WSR.
-    LruWsr,
-    /// CCF-LRU.
-    CcfLru,
-    /// AD-LRU.
-    AdLru,
-    /// FAB.
-    Fab,
-    /// BPLRU.
-    Bplru,
-    /// CLOCK.
-    Clock,
-    /// 2Q.
-    TwoQ,
-    /// ARC.
-    Arc,
-    /// LIRS.
-    Lirs,
-    /// S3-FIFO.
-    S3Fifo,
-    /// SIEVE.
-    Sieve,
-    /// W-TinyLFU.
-    WTinyLfu,
-    /// Append-only isolation.
-    Aoi,
-}
-
-impl PolicyKind {
-    /// Every policy.
-    pub const ALL: [Self; 19] = [
-        Self::Lru,
-        Self::Fifo,
-        Self::TwoLevel,
-        Self::PtLru,
-        Self::Vbbms,
-        Self::Cflru,
-        Self::LruWsr,
-        Self::CcfLru,
-        Self::AdLru,
-        Self::Fab,
-        Self::Bplru,
-        Self::Clock,
-        Self::TwoQ,
-        Self::Arc,
-        Self::Lirs,
-        Self::S3Fifo,
-        Self::Sieve,
-        Self::WTinyLfu,
-        Self::Aoi,
-    ];
-
-    /// What the policy says about itself.
-    #[must_use]
-    pub const fn info(self) -> &'static PolicyInfo {
-        info(self)
-    }
-
-    /// Name in configuration, tables and errors.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.info().name
-    }
-}
-
-/// Description of a policy.
-#[derive(Debug, PartialEq, Eq)]
-pub struct PolicyInfo {
-    /// Name in configuration, tables and errors.
-    pub name: &'static str,
-    /// What it does, in one sentence.
-    pub about: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Its parameters, at most 8.
-    pub parameters: &'static [Parameter],
-}
-
-/// Description of a parameter.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Name in configuration, tables and errors.
-    pub name: &'static str,
-    /// Value unless set.
-    pub default: Value,
-    /// What it can be.
-    pub limits: Limits,
-    /// What it does, in one sentence.
-    pub about: &'static str,
-}
+use crate::parameters::PARAMETERS_MOST;
+use crate::value::parse;
+use crate::{Limits, Parameters, PolicyKind, Value};
 
 /// A policy with the values of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,15 +46,14 @@ impl PolicySpec {
 
     /// Sets a parameter from its text.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyError> {
-        let policy = self.kind.name();
-        let parameters = self.kind.info().parameters;
-        let Some(at) = parameters.iter().position(|parameter| parameter.name == key) else {
-            return Err(PolicyError::UnknownParameter { policy, key: shorten(key) });
+        let info = self.kind.info();
+        let Some(at) = info.position(key) else {
+            return Err(PolicyError::UnknownParameter { policy: info.name, key: shorten(key) });
         };
-        let limits = parameters[at].limits;
+        let limits = info.parameters[at].limits;
         let value = parse(text, limits).ok_or_else(|| PolicyError::BadValue {
-            policy,
-            key: parameters[at].name,
+            policy: info.name,
+            key: info.parameters[at].name,
             text: shorten(text),
             limits,
         })?;
@@ -176,16 +67,19 @@ impl PolicySpec {
         self.kind
     }
 
+    /// Its parameters.
+    #[must_use]
+    pub const fn parameters(&self) -> Parameters {
+        Parameters::new(self.kind.info(), self.values)
+    }
+
     /// The value of a parameter of this policy.
     ///
     /// # Panics
-    /// The policy has no such parameter: a mistake in its own file.
+    /// The policy has no such parameter.
     #[must_use]
     pub fn value(&self, key: &str) -> Value {
-        let parameters = self.kind.info().parameters;
-        let at = parameters.iter().position(|parameter| parameter.name == key);
-        let Some(at) = at else { panic!("{} has no parameter {key}", self.kind.name()) };
-        self.values[at]
+        self.parameters().value(key)
     }
 
     /// Whether the policy asks the FTL about pages ([`crate::FtlView`]).

@@ -9,12 +9,12 @@ use onefold_units::ZoneId;
 use onefold_units::convert::{index, u64_from};
 
 use crate::block_map::Stream;
-use crate::chunks::{Begun, Kind, Part};
+use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::IoKind;
-use crate::journal::Placement;
+use crate::queues::{Begun, Kind, Part};
 use crate::stats::{Sent, WaitReason};
-use crate::volume::{Purpose, Volume};
+use crate::volume::Volume;
 use crate::zones::{Condition, Role};
 
 impl Volume {
@@ -22,15 +22,7 @@ impl Volume {
     pub(crate) fn cut(&mut self, part: &mut Part) {
         let blocks = if part.zone.is_some() { part.blocks } else { self.uniform(part) };
         if blocks < part.blocks {
-            let mut rest = *part;
-            rest.offset += blocks;
-            rest.at += blocks;
-            rest.blocks -= blocks;
-            part.blocks = blocks;
-            self.queue_mut(part.chunk).waiting.push_front(rest);
-            if let Some(request) = self.requests.get_mut(&part.request) {
-                request.parts += 1;
-            }
+            self.queues.shorten(part, blocks);
         }
     }
 
@@ -59,7 +51,7 @@ impl Volume {
                 let stream = self.set.stream(lba, 1).0.filter(|_| !self.rests(part))?;
                 self.append(number, part, stream)
             }
-            Kind::Rewrite if !self.has_to_move(lba) => Some(Begun::Yes),
+            Kind::Rewrite if !self.set.has_to_move(lba) => Some(Begun::Yes),
             Kind::Read | Kind::Rewrite => {
                 let (zone, at) = self.set.map.place(lba)?;
                 self.read_from_set(number, part, (zone, at));
@@ -122,7 +114,7 @@ impl Volume {
         self.stats.count(device, cause, part.blocks.into());
         self.note_access(Geometry::at(device));
         self.writes_under_way += 1;
-        let bytes = self.bytes_of_part(part);
+        let bytes = self.queues.bytes(part);
         let place = (device, start + u64::from(at), part.blocks);
         self.ask(IoKind::Write, place, Purpose::PartWrite { part: number }, bytes);
         Some(Begun::Yes)
@@ -131,7 +123,7 @@ impl Volume {
     /// The zone that a stream is appended to: its last one, unless that is full or out of service.
     #[must_use]
     pub fn set_head(&self, stream: Stream) -> Option<ZoneId> {
-        if !matches!(self.set.placement, Placement::Appended { .. }) {
+        if !self.set.appends() {
             return None;
         }
         let last = self.set.map.zones().iter().rev().find(|one| one.stream == stream)?;
@@ -142,7 +134,8 @@ impl Volume {
 
     /// Whether a sequential zone was given back that will be free when metadata without it is durable, or is being reset.
     fn will_free(&self) -> bool {
-        self.held.iter().any(|zone| self.zones.get(*zone).is_sequential()) || self.is_resetting()
+        self.held.iter().any(|zone| self.zones.get(*zone).is_sequential())
+            || self.ios.is_resetting()
     }
 
     /// Valid blocks that a write under way takes the place of are as good as gone.
@@ -182,7 +175,7 @@ impl Volume {
         let lba = self.lba(part.chunk, part.offset);
         let (stream, alike) = self.set.stream(lba, part.blocks);
         if stream.is_none() || alike < part.blocks {
-            self.sweep_from(lba);
+            self.set.sweep_from(lba, self.now);
         }
     }
 
@@ -211,11 +204,11 @@ impl Volume {
 
     fn drop_spot(&mut self, (zone, at): (ZoneId, u32)) {
         self.invalidate(zone, at..at + 1);
-        self.settle(zone);
+        self.close_set_zone(zone);
     }
 
     /// Gives back a zone of the set that has no valid block, is not the head of its stream, and is not in use.
-    pub(crate) fn settle(&mut self, id: ZoneId) {
+    pub(crate) fn close_set_zone(&mut self, id: ZoneId) {
         let zone = self.zones.get(id);
         let is_over = zone.role == Role::Journal && zone.active == 0 && zone.weight == 0;
         let is_head = [Stream::Log, Stream::Hot].iter().any(|one| self.set_head(*one) == Some(id));
@@ -230,19 +223,17 @@ impl Volume {
     }
 
     /// Gives back every zone of the set that can be.
-    pub(crate) fn settle_set(&mut self) {
+    pub(crate) fn close_set_zones(&mut self) {
         let zones: Vec<ZoneId> = self.set.map.zones().iter().map(|one| one.zone).collect();
         for zone in zones {
-            self.settle(zone);
+            self.close_set_zone(zone);
         }
         self.drop_map_if_empty();
     }
 
     /// A journal that is gone leaves the format of the kernel behind.
     fn drop_map_if_empty(&mut self) {
-        if !matches!(self.set.placement, Placement::Appended { .. })
-            && self.set.map.zones().is_empty()
-        {
+        if !self.set.appends() && self.set.map.zones().is_empty() {
             self.set.map.drop_if_empty();
             self.flush.want(self.set.map.is_dirty());
         }

@@ -6,106 +6,15 @@
 //! up; in the source of the kernel target that holds only for one up to the end.) It is the source zone that the host marks, so
 //! appending a buffer is never given up.
 
-use std::ops::Range;
-
+use onefold_units::ZoneId;
 use onefold_units::convert::index;
-use onefold_units::{Nanos, ZoneId};
 
-use crate::io::{IoFailed, IoKind};
-use crate::retries::Failing;
+use crate::device_io::Purpose;
+use crate::io::{IoFailed, IoKind, bytes_of};
+use crate::job::{Job, Stage, Written};
 use crate::stats::{Action, Sent};
-use crate::volume::{Purpose, Volume, bytes_of};
+use crate::volume::Volume;
 use crate::zones::Condition;
-
-/// How far it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The next piece can be copied.
-    Ready,
-    /// A request to a device is under way.
-    Busy,
-    /// It rests so that the host gets its share.
-    Resting(Nanos),
-    /// Everything is copied.
-    Copied,
-    /// The map was changed; this flush has to end.
-    Flushing(u64),
-}
-
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) action: Action,
-    /// The locked data zone of the chunk.
-    pub(crate) data: ZoneId,
-    pub(crate) source: ZoneId,
-    pub(crate) target: ZoneId,
-    /// Where to look for valid blocks next, and where to end.
-    at: u32,
-    end: u32,
-    /// What is left of the run being copied.
-    run: Range<u32>,
-    /// Blocks of the piece under way, of what cause.
-    piece: (u32, Sent),
-    copied: u64,
-    journal: u64,
-    zeroes: u64,
-    /// Percentage of time that may be spent copying.
-    pub(crate) throttle: u32,
-    since: Nanos,
-    /// Nobody ends it.
-    pub(crate) forced: bool,
-    pub(crate) stage: Stage,
-}
-
-impl Job {
-    pub(crate) const fn new(
-        action: Action,
-        data: ZoneId,
-        source: ZoneId,
-        target: ZoneId,
-        end: u32,
-    ) -> Self {
-        Self {
-            action,
-            data,
-            source,
-            target,
-            at: 0,
-            end,
-            run: 0..0,
-            piece: (0, Sent::ZeroFill),
-            copied: 0,
-            journal: 0,
-            zeroes: 0,
-            throttle: 100,
-            since: Nanos::ZERO,
-            forced: false,
-            stage: Stage::Ready,
-        }
-    }
-
-    /// A data zone without valid blocks.
-    pub(crate) const fn empty(data: ZoneId) -> Self {
-        let mut job = Self::new(Action::Empty, data, data, data, 0);
-        job.stage = Stage::Copied;
-        job
-    }
-
-    pub(crate) const fn resumes_at(&self) -> Option<Nanos> {
-        match self.stage {
-            Stage::Resting(until) => Some(until),
-            _ => None,
-        }
-    }
-
-    const fn cause(&self) -> Sent {
-        match self.action {
-            Action::Buf => Sent::Buf,
-            Action::SeqData => Sent::SeqData,
-            Action::Empty | Action::RndData => Sent::RndData,
-        }
-    }
-}
 
 impl Volume {
     fn job(&mut self, worker: usize) -> &mut Job {
@@ -115,7 +24,7 @@ impl Volume {
     /// Lets the job of a worker go on. Gives whether it did anything.
     pub(crate) fn step_job(&mut self, worker: usize) -> bool {
         let now = self.now;
-        let stage = self.job(worker).stage;
+        let stage = self.job(worker).stage();
         match stage {
             Stage::Busy => return false,
             Stage::Resting(until) if until > now => return false,
@@ -138,8 +47,8 @@ impl Volume {
         let job = self.job(worker);
         let (source, target, forced) = (job.source, job.target, job.forced);
         let action = job.action;
-        if job.run.is_empty() {
-            let range = job.at..job.end;
+        if job.run().is_empty() {
+            let range = job.ahead();
             let unwanted = self.zones.get(source).terminate && !forced;
             // What was appended to a data zone cannot be taken back.
             let closing = self.closing && action != Action::Buf;
@@ -148,22 +57,14 @@ impl Volume {
                 return;
             }
             let found = self.meta.first_valid(source, range);
-            let job = self.job(worker);
-            match found {
-                None => {
-                    job.stage = Stage::Copied;
-                    return;
-                }
-                Some(run) => {
-                    job.at = run.end;
-                    job.run = run;
-                }
+            self.job(worker).found(found);
+            if self.job(worker).stage() == Stage::Copied {
+                return;
             }
         }
-        let run = self.job(worker).run.clone();
+        let run = self.job(worker).run();
         let zone = self.zones.get(target);
         let (is_sequential, wp) = (zone.is_sequential(), zone.wp);
-        self.job(worker).since = self.now;
         if is_sequential && wp < run.start {
             let blocks = (run.start - wp).min(piece_max);
             let bytes = if self.options.bytes { vec![0; bytes_of(blocks)] } else { Vec::new() };
@@ -171,10 +72,8 @@ impl Volume {
             return;
         }
         let blocks = (run.end - run.start).min(piece_max);
-        let cause = self.job(worker).cause();
-        let job = self.job(worker);
-        job.piece = (blocks, cause);
-        job.stage = Stage::Busy;
+        let now = self.now;
+        self.job(worker).reads(blocks, now);
         let zone = self.zones.get(source);
         let place = (zone.device, zone.start + u64::from(run.start), blocks);
         self.stats.devices[index(zone.device)].read_for_copying += u64::from(blocks);
@@ -194,17 +93,13 @@ impl Volume {
             self.fail(worker, why);
             return;
         }
-        let job = self.job(worker);
-        let (blocks, cause) = job.piece;
-        let at = job.run.start;
+        let (at, blocks, cause) = self.job(worker).piece();
         self.copy_write(worker, (at, blocks), cause, bytes);
     }
 
     /// Writes blocks to the target, and counts them.
     fn copy_write(&mut self, worker: usize, (at, blocks): (u32, u32), cause: Sent, bytes: Vec<u8>) {
         let job = self.job(worker);
-        job.piece = (blocks, cause);
-        job.stage = Stage::Busy;
         let (data, target) = (job.data, job.target);
         let chunk = self.zones.get(data).chunk;
         let zone = self.zones.get_mut(target);
@@ -214,16 +109,13 @@ impl Volume {
         let (device, place) = (zone.device, (zone.device, zone.start + u64::from(at), blocks));
         let journal =
             if cause == Sent::ZeroFill { 0 } else { self.journal_blocks(chunk, at, blocks) };
-        let others = u64::from(blocks) - journal;
-        self.stats.count(device, cause, others);
+        self.stats.count(device, cause, u64::from(blocks) - journal);
         self.stats.count(device, Sent::JournalCopied, journal);
-        let job = self.job(worker);
-        job.journal += journal;
-        *(if cause == Sent::ZeroFill { &mut job.zeroes } else { &mut job.copied }) += others;
+        self.job(worker).writes(blocks, cause, journal);
         self.ask(IoKind::Write, place, Purpose::CopyWrite(worker), bytes);
     }
 
-    /// A piece is copied. dm-kcopyd bounds the share of time that it copies in; the block layer writes zeroes without it.
+    /// A piece is copied, or cannot be.
     pub(crate) fn copy_written(&mut self, worker: usize, result: Result<(), IoFailed>) {
         if self.frozen {
             return;
@@ -233,16 +125,7 @@ impl Volume {
             return;
         }
         let now = self.now;
-        let job = self.job(worker);
-        let (blocks, cause) = job.piece;
-        if cause == Sent::ZeroFill {
-            job.stage = Stage::Ready;
-            return;
-        }
-        job.run.start += blocks;
-        let busy = now.saturating_sub(job.since).get();
-        let rest = busy * u64::from(100 - job.throttle) / u64::from(job.throttle.max(1));
-        job.stage = if rest == 0 { Stage::Ready } else { Stage::Resting(now + Nanos::new(rest)) };
+        self.job(worker).piece_over(now);
     }
 
     /// The host does not wait for a reclaim that waits for metadata which cannot be written.
@@ -270,11 +153,9 @@ impl Volume {
         self.stats.reclaims_mut(action).failed += 1;
         // With a zone that is suspect now it is not tried again.
         if self.zones.get(target).condition == Condition::Good {
-            self.bar(data);
+            self.quarantine.bar(data, self.now);
         }
-        let since = self.now;
-        let failing = &mut self.workers[worker].failing;
-        failing.get_or_insert(Failing { since, why }).why = why;
+        self.workers[worker].failed(why, self.now);
         self.throw_away(worker);
         self.job_over(worker, true);
     }
@@ -282,7 +163,7 @@ impl Volume {
     fn throw_away(&mut self, worker: usize) {
         let job = self.job(worker);
         let (action, data, target, cause) = (job.action, job.data, job.target, job.cause());
-        let (copied, journal, zeroes) = (job.copied, job.journal, job.zeroes);
+        let Written { copied, journal, zeroes } = job.written();
         let device = self.zones.get(target).device;
         self.stats.recount(device, (cause, Sent::AbortedValid), copied);
         self.stats.recount(device, (Sent::JournalCopied, Sent::AbortedValid), journal);
@@ -300,7 +181,7 @@ impl Volume {
         let job = self.job(worker);
         let (action, data, source, target) = (job.action, job.data, job.source, job.target);
         let forced = job.forced;
-        self.workers[worker].failing = None;
+        self.workers[worker].succeeded();
         self.zones.get_mut(target).strikes = 0;
         let chunk = self.zones.get(data).chunk;
         self.stats.journal_merges += u64::from(forced && self.pinned.contains(&chunk));
@@ -322,7 +203,8 @@ impl Volume {
             }
         }
         self.release(source);
-        self.job(worker).stage = Stage::Flushing(self.flush.next());
+        let flush = self.flush.next();
+        self.job(worker).committed(flush);
         self.flush.want(true);
     }
 

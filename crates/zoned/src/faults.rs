@@ -1,62 +1,19 @@
-//! Zones that fail while the volume is used (invariant 6 of [`crate::volume`]), and what is left alone for a while.
+//! Zones that fail while the volume is used (invariant 6 of [`crate::volume`]).
 //!
 //! 1. A sequential zone that refused a write, however often it was sent, is suspect: where its write pointer is, nobody knows. It
 //!    takes nothing more. What it holds can be read, and moves to the cache.
 //! 2. When it is empty, it rests: a second after the first failure, four times as long after each further one, a minute at
 //!    most. Then it is reset and used again. So it is with a zone that could not be reset.
 //! 3. A chunk or a journal zone of which something could not be read or copied is left alone by reclaim for a minute. Nothing of
-//!    it is given up.
+//!    it is given up ([`crate::quarantine`]).
 
+use onefold_units::ZoneId;
 use onefold_units::convert::u64_from;
-use onefold_units::{Nanos, ZoneId};
 
 use crate::geometry::{Geometry, ZoneKind};
 use crate::io::{Io, IoKind};
 use crate::volume::Volume;
 use crate::zones::{Condition, Role};
-
-/// How long reclaim leaves alone what it could not read or copy.
-pub(crate) const AGAIN: Nanos = Nanos::new(60_000_000_000);
-
-/// How long a zone rests after so many failures in a row.
-const fn rest(strikes: u32) -> Nanos {
-    const SECONDS: [u64; 4] = [1, 4, 16, 60];
-    let at = if strikes > 4 { 3 } else { strikes.saturating_sub(1) };
-    Nanos::new(SECONDS[onefold_units::convert::index(at)] * 1_000_000_000)
-}
-
-/// What is left alone for a while.
-#[derive(Debug, Default)]
-pub(crate) struct Quarantine {
-    /// Empty zones, and when they are reset.
-    resting: Vec<(ZoneId, Nanos)>,
-    /// Since when there are such zones, and none of them came back.
-    since: Option<Nanos>,
-    /// Mapped zones, and when reclaim looks at them again.
-    barred: Vec<(ZoneId, Nanos)>,
-}
-
-impl Quarantine {
-    /// When the next zone is looked at again.
-    pub(crate) fn due(&self) -> Option<Nanos> {
-        self.resting.iter().chain(&self.barred).map(|(_, due)| *due).min()
-    }
-
-    /// Since when zones rest.
-    pub(crate) const fn since(&self) -> Option<Nanos> {
-        self.since
-    }
-
-    pub(crate) fn is_barred(&self, zone: ZoneId) -> bool {
-        self.barred.iter().any(|(barred, _)| *barred == zone)
-    }
-
-    /// The next zone that is reset now.
-    fn next(&mut self, now: Nanos) -> Option<ZoneId> {
-        let at = self.resting.iter().position(|(_, due)| *due <= now)?;
-        Some(self.resting.swap_remove(at).0)
-    }
-}
 
 impl Volume {
     /// A device could not do something, however often it was asked.
@@ -85,9 +42,7 @@ impl Volume {
 
     /// An empty zone rests before it is reset (invariant 2).
     pub(crate) fn rest_zone(&mut self, id: ZoneId) {
-        let until = self.now + rest(self.zones.get(id).strikes);
-        self.quarantine.since.get_or_insert(self.now);
-        self.quarantine.resting.push((id, until));
+        self.quarantine.rest(id, self.zones.get(id).strikes, self.now);
     }
 
     pub(crate) fn reset_failed(&mut self, id: ZoneId) {
@@ -97,30 +52,15 @@ impl Volume {
         self.rest_zone(id);
     }
 
-    /// A zone that rested can be used again.
-    pub(crate) fn zone_came_back(&mut self) {
-        self.quarantine.since = (!self.quarantine.resting.is_empty()).then_some(self.now);
-    }
-
-    /// Reclaim leaves a zone alone (invariant 3).
-    pub(crate) fn bar(&mut self, id: ZoneId) {
-        let until = self.now + AGAIN;
-        self.quarantine.barred.retain(|(zone, _)| *zone != id);
-        self.quarantine.barred.push((id, until));
-    }
-
     /// Looks again at what was left alone long enough.
     pub(crate) fn step_quarantine(&mut self) {
         if self.frozen || self.closing {
             return;
         }
-        while let Some(zone) = self.quarantine.next(self.now) {
+        while let Some(zone) = self.quarantine.next_rested(self.now) {
             self.ask_for_reset(zone);
         }
-        let before = self.quarantine.barred.len();
-        let now = self.now;
-        self.quarantine.barred.retain(|(_, due)| *due > now);
-        if self.quarantine.barred.len() < before {
+        if self.quarantine.unbar(self.now) {
             self.changes += 1;
         }
     }
@@ -133,10 +73,10 @@ impl Volume {
 
     /// A part that its data zone did not take begins again, which leads it to the buffer: nothing was valid in its place.
     pub(crate) fn redirect(&mut self, number: u64) {
-        let Some(mut part) = self.parts.remove(&number) else { return };
+        let Some(mut part) = self.queues.stop(number) else { return };
         part.ios -= 1;
         self.not_appended(&mut part);
-        self.put_back(number, part);
+        self.queues.put_back(part);
     }
 
     /// A data zone that has to leave its sequential zone: the pinned journal's, or one out of service. One that is offline can

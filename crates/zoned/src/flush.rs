@@ -4,15 +4,9 @@
 //! they go to the first set. A power cut in between leaves the other set whole.
 
 use onefold_format::DmzSums;
-use onefold_units::convert::u64_from;
 use onefold_units::{Nanos, ZoneId};
 
 use crate::config::FLUSH_PERIOD;
-use crate::geometry::Geometry;
-use crate::io::{Failure, IoFailed, IoKind};
-use crate::meta::Stored;
-use crate::stats::Sent;
-use crate::volume::{Purpose, Volume};
 
 /// The set that is written first.
 const SECONDARY: u32 = 1;
@@ -37,18 +31,52 @@ enum Phase {
     RootFlush(u32),
 }
 
+/// What is written to both sets.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    /// Blocks, by their number in the set.
+    pub(crate) blocks: Vec<(u32, Vec<u8>)>,
+    /// Blocks of the journal block map in the sets.
+    pub(crate) journal_blocks: u32,
+    /// Checksums of the sets.
+    pub(crate) sums: Option<DmzSums>,
+}
+
+/// What has to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To begin no more writes of the host.
+    Drain,
+    /// To choose what is written: [`Flush::begin`].
+    Begin,
+    /// To write the dirty blocks to a set.
+    WriteBlocks(u32),
+    /// To flush the device of the metadata, and with `all` every other one with something to make durable.
+    FlushDevices { all: bool },
+    /// To write the root record of a set.
+    WriteRoot(u32),
+    /// To take note of its end: [`Flush::end`].
+    End,
+}
+
+/// What a flush that is over made durable.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Requests of the host that waited for it.
+    pub(crate) covered: Vec<u64>,
+    /// Zones that no stored metadata names any more.
+    pub(crate) freed: Vec<ZoneId>,
+    /// Whether there is a new generation of metadata.
+    pub(crate) is_new: bool,
+}
+
 /// The flush under way, and who waits for one.
 #[derive(Debug)]
 pub(crate) struct Flush {
     phase: Phase,
     /// Requests to devices under way.
     ios: u32,
-    /// What is written.
-    blocks: Vec<(u32, Vec<u8>)>,
-    /// Blocks of the journal block map in the sets that are written.
-    journal_blocks: u32,
-    /// Checksums of the sets that are written.
-    sums: Option<DmzSums>,
+    content: Content,
     /// Requests of the host that wait for one that begins now or later.
     waiting: Vec<u64>,
     /// Those that the one under way covers.
@@ -68,9 +96,7 @@ impl Flush {
         Self {
             phase: Phase::Idle,
             ios: 0,
-            blocks: Vec::new(),
-            journal_blocks: 0,
-            sums: None,
+            content: Content { blocks: Vec::new(), journal_blocks: 0, sums: None },
             waiting: Vec::new(),
             covered: Vec::new(),
             freed: Vec::new(),
@@ -107,165 +133,101 @@ impl Flush {
     pub(crate) const fn is_over(&self, flush: u64) -> bool {
         self.ended >= flush
     }
-}
 
-impl Volume {
-    /// Reports a request done when everything reported done until now is durable, map and validity included.
-    pub(crate) fn flush_for_write(&mut self, request: u64) {
-        if self.frozen {
-            self.request_over(request, Err(Failure::ReadOnly));
-        } else {
-            self.flush.waiting.push(request);
-        }
+    pub(crate) fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle
     }
 
-    /// Takes the next step of a flush, if it can.
-    pub(crate) fn step_flush(&mut self) -> bool {
-        if self.flush.ios > 0 || self.frozen {
-            return false;
+    /// A request of the host waits for the next flush that begins.
+    pub(crate) fn wait(&mut self, request: u64) {
+        self.waiting.push(request);
+    }
+
+    /// A request to a device was made for it.
+    pub(crate) const fn io_begun(&mut self) {
+        self.ios += 1;
+    }
+
+    /// One is done.
+    pub(crate) const fn io_over(&mut self) {
+        self.ios -= 1;
+    }
+
+    /// Takes the next step, if it can. `is_drained` says that no write of the host is under way.
+    pub(crate) fn step(&mut self, now: Nanos, is_drained: bool) -> Option<Step> {
+        if self.ios > 0 {
+            return None;
         }
-        match self.flush.phase {
+        Some(match self.phase {
+            Phase::Idle if !self.wanted && self.waiting.is_empty() && self.due > now => {
+                return None;
+            }
             Phase::Idle => {
-                let due = self.flush.due <= self.now;
-                if !self.flush.wanted && self.flush.waiting.is_empty() && !due {
-                    return false;
-                }
-                self.flush.phase = Phase::Drain;
+                self.phase = Phase::Drain;
+                Step::Drain
             }
-            Phase::Drain => {
-                // The kernel target flushes while writes are under way, whose blocks are valid already.
-                if self.writes_under_way > 0 && !self.options.kernel_flush {
-                    return false;
-                }
-                self.begin_flush();
-            }
-            Phase::Plain | Phase::RootFlush(PRIMARY) => self.end_flush(),
+            Phase::Drain if !is_drained => return None,
+            Phase::Drain => Step::Begin,
+            Phase::Plain | Phase::RootFlush(PRIMARY) => Step::End,
             Phase::Blocks(set) => {
-                self.flush.phase = Phase::BlocksFlush(set);
-                self.flush_devices(set == SECONDARY);
+                self.phase = Phase::BlocksFlush(set);
+                Step::FlushDevices { all: set == SECONDARY }
             }
             Phase::BlocksFlush(set) => {
-                self.flush.phase = Phase::Root(set);
-                self.write_root(set);
+                self.phase = Phase::Root(set);
+                Step::WriteRoot(set)
             }
             Phase::Root(set) => {
-                self.flush.phase = Phase::RootFlush(set);
-                self.flush_devices(false);
+                self.phase = Phase::RootFlush(set);
+                Step::FlushDevices { all: false }
             }
             Phase::RootFlush(_) => {
-                self.flush.phase = Phase::Blocks(PRIMARY);
-                self.write_blocks(PRIMARY);
+                self.phase = Phase::Blocks(PRIMARY);
+                Step::WriteBlocks(PRIMARY)
             }
-        }
-        true
+        })
     }
 
-    fn begin_flush(&mut self) {
-        self.flush.begun += 1;
-        self.flush.wanted = false;
-        self.flush.covered = std::mem::take(&mut self.flush.waiting);
-        self.flush.freed = std::mem::take(&mut self.held);
-        self.flush.blocks = self.meta.take_dirty();
-        let (journal, is_reshaped) = self.set.map.take_dirty();
-        let behind = self.layout.metadata_blocks;
-        self.flush.blocks.extend(journal.into_iter().map(|(block, bytes)| (behind + block, bytes)));
-        self.flush.journal_blocks = self.set.map.blocks();
-        let is_new = self.sums.is_new();
-        self.flush.sums = None;
-        if self.flush.blocks.is_empty() && !is_reshaped && !is_new {
-            self.flush.phase = Phase::Plain;
-            self.flush_devices(true);
-        } else {
-            self.stats.metadata_flushes += 1;
-            let count = behind + self.flush.journal_blocks;
-            let (tables, sums) = self.sums.update(&self.flush.blocks, count);
-            self.flush.blocks.extend(tables);
-            self.flush.sums = sums;
-            self.flush.phase = Phase::Blocks(SECONDARY);
-            self.write_blocks(SECONDARY);
-        }
-    }
-
-    fn write_blocks(&mut self, set: u32) {
-        let first = self.layout.set_block(&self.geometry, set);
-        let blocks = std::mem::take(&mut self.flush.blocks);
-        for (block, bytes) in &blocks {
-            let place = (0, first + u64::from(*block), 1);
-            let bytes = if self.options.bytes { bytes.clone() } else { Vec::new() };
-            self.ask_for_flush(IoKind::Write, place, bytes);
-        }
-        self.stats.count(0, Sent::Map, u64_from(blocks.len()));
-        self.flush.blocks = blocks;
-    }
-
-    fn write_root(&mut self, set: u32) {
-        let (journal_blocks, sums) = (self.flush.journal_blocks, self.flush.sums.clone());
-        let stored = Stored { generation: self.generation + 1, journal_blocks, sums };
-        let root = self.identity.root(&self.geometry, &self.layout, set, stored);
-        let bytes = if self.options.bytes { root.encode().to_vec() } else { Vec::new() };
-        let first = self.layout.set_block(&self.geometry, set);
-        self.stats.count(0, Sent::Label, 1);
-        self.ask_for_flush(IoKind::Write, (0, first, 1), bytes);
-    }
-
-    /// Flushes the device of the metadata, and with `all` every other one with something to make durable. The kernel target
-    /// never flushes those (zoned.md, section 3, "Durability").
-    fn flush_devices(&mut self, all: bool) {
-        self.ask_for_flush(IoKind::Flush, (0, 0, 0), Vec::new());
-        for device in 1..self.geometry.devices() {
-            if all && self.unflushed[device] && !self.options.kernel_flush {
-                self.ask_for_flush(IoKind::Flush, (Geometry::number(device), 0, 0), Vec::new());
+    /// What changed until now is chosen: all that waits for a flush is covered, and these zones are free after it. Without any
+    /// content only devices are flushed. Gives what has to be done first.
+    pub(crate) fn begin(&mut self, freed: Vec<ZoneId>, content: Option<Content>) -> Step {
+        self.begun += 1;
+        self.wanted = false;
+        self.covered = std::mem::take(&mut self.waiting);
+        self.freed = freed;
+        match content {
+            None => {
+                self.phase = Phase::Plain;
+                Step::FlushDevices { all: true }
+            }
+            Some(content) => {
+                self.content = content;
+                self.phase = Phase::Blocks(SECONDARY);
+                Step::WriteBlocks(SECONDARY)
             }
         }
     }
 
-    fn ask_for_flush(&mut self, kind: IoKind, place: (u32, u64, u32), bytes: Vec<u8>) {
-        self.flush.ios += 1;
-        self.ask(kind, place, Purpose::Flush, bytes);
+    /// What is written.
+    pub(crate) const fn content(&self) -> &Content {
+        &self.content
     }
 
-    pub(crate) fn flush_io_over(&mut self, result: Result<(), IoFailed>) {
-        // What failed froze the volume.
-        self.flush.ios -= u32::from(result.is_ok());
+    /// Everything is written. The next one begins by itself after a while.
+    pub(crate) fn end(&mut self, now: Nanos) -> Ended {
+        let is_new = self.phase != Phase::Plain;
+        self.phase = Phase::Idle;
+        self.ended += 1;
+        self.content = Content::default();
+        self.due = now + FLUSH_PERIOD;
+        let covered = std::mem::take(&mut self.covered);
+        Ended { covered, freed: std::mem::take(&mut self.freed), is_new }
     }
 
-    fn end_flush(&mut self) {
-        if self.flush.phase != Phase::Plain {
-            self.generation += 1;
-        }
-        self.flush.phase = Phase::Idle;
-        self.flush.ended += 1;
-        self.flush.blocks.clear();
-        self.flush.due = self.now + FLUSH_PERIOD;
-        for request in std::mem::take(&mut self.flush.covered) {
-            self.request_over(request, Ok(()));
-        }
-        for zone in std::mem::take(&mut self.flush.freed) {
-            self.free_now(zone);
-        }
-        self.changes += 1;
-        self.ready_all();
-    }
-
-    /// Those who wait for a flush are told why they wait in vain.
-    pub(crate) fn fail_flushes(&mut self, failure: Failure) {
-        let mut requests = std::mem::take(&mut self.flush.waiting);
-        requests.append(&mut self.flush.covered);
-        for request in requests {
-            self.request_over(request, Err(failure));
-        }
-    }
-
-    /// Whether nothing waits for being flushed.
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        let is_dirty = self.meta.is_dirty() || self.set.map.is_dirty() || self.sums.is_new();
-        self.flush.phase == Phase::Idle && !is_dirty && self.held.is_empty()
-    }
-
-    /// Generation of the metadata that is stored.
-    #[must_use]
-    pub const fn generation(&self) -> u64 {
-        self.generation
+    /// Nobody waits for it any more. Gives those who did.
+    pub(crate) fn take_waiting(&mut self) -> Vec<u64> {
+        let mut requests = std::mem::take(&mut self.waiting);
+        requests.append(&mut self.covered);
+        requests
     }
 }

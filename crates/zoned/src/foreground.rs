@@ -3,11 +3,12 @@
 use onefold_units::ZoneId;
 use onefold_units::convert::index;
 
-use crate::chunks::{Begun, Kind, Part};
+use crate::device_io::Purpose;
 use crate::geometry::Geometry;
 use crate::io::{Failure, IoFailed, IoKind};
+use crate::queues::{Begun, Kind, Part};
 use crate::stats::WaitReason;
-use crate::volume::{Purpose, Volume};
+use crate::volume::Volume;
 use crate::zones::{Condition, Role};
 
 impl Volume {
@@ -66,7 +67,7 @@ impl Volume {
         self.schedule_reclaim();
         let zone = self.zones.take_for_chunk();
         if zone.is_none() {
-            self.cache_gave_out();
+            self.rest.cache_gave_out();
         }
         zone
     }
@@ -132,7 +133,7 @@ impl Volume {
         self.count_written(part, target);
         part.ios += 1;
         self.writes_under_way += 1;
-        let bytes = self.bytes_of_part(part);
+        let bytes = self.queues.bytes(part);
         let place = (device, start + u64::from(part.offset), part.blocks);
         self.ask(IoKind::Write, place, Purpose::PartWrite { part: number }, bytes);
         Begun::Yes
@@ -140,9 +141,7 @@ impl Volume {
 
     /// A part is written, or cannot be.
     pub(crate) fn part_written(&mut self, number: u64, result: Result<(), IoFailed>) {
-        let Some(mut part) = self.parts.get(&number).copied() else { return };
-        let target = part.target.take();
-        self.parts.insert(number, part);
+        let Some((part, target)) = self.queues.take_target(number) else { return };
         let zone = target.or_else(|| part.zone.filter(|_| part.appended_at.is_some()));
         let is_refused = result.is_err()
             && !self.frozen
@@ -191,7 +190,7 @@ impl Volume {
         zone.active -= 1;
         let chunk = zone.chunk;
         if zone.role == Role::Journal {
-            self.settle(data);
+            self.close_set_zone(data);
         } else {
             self.free_if_empty(data);
             self.unpin_if_left(chunk);

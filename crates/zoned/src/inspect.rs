@@ -11,11 +11,11 @@ use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::load::{load, lost_in, valid_twice};
 use crate::meta::{Identity, Metadata};
+use crate::metadata_sets::{Chosen, choose, differing};
 use crate::mount::{identity, report};
 use crate::opening_io::read_set;
 use crate::recovery::Recovery;
 use crate::roots::{Roots, find_roots};
-use crate::whole::{Chosen, choose, differing};
 use crate::zones::{Condition, Role, Zone, Zones};
 
 /// Something that is wrong, and that no power cut leaves.

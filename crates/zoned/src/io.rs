@@ -1,6 +1,8 @@
 //! What a zoned volume asks of its devices, and what is asked of it.
 
 pub use onefold_units::IoFailed;
+use onefold_units::PAGE_BYTES;
+use onefold_units::convert::{index64, u64_from};
 
 /// A request to a device that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,3 +114,14 @@ pub enum Refusal {
 
 /// Most requests of the host under way.
 pub const REQUESTS_MAX: usize = 4096;
+
+/// Bytes of blocks.
+pub(crate) fn bytes_of(blocks: u32) -> usize {
+    index64(u64::from(blocks) * PAGE_BYTES)
+}
+
+/// Blocks of bytes; `None` unless they are whole.
+pub(crate) fn blocks_of(bytes: usize) -> Option<u64> {
+    let bytes = u64_from(bytes);
+    bytes.is_multiple_of(PAGE_BYTES).then_some(bytes / PAGE_BYTES)
+}

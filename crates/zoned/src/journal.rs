@@ -3,99 +3,24 @@
 //! With `one` (Choi 2022; zoned.md, section 4) the chunk of the first journal write is pinned: its data zone is a conventional one
 //! that reclaim leaves alone. Choi 2022 has the file system mark its journal writes; here ranges of blocks are given. With `set`
 //! (section 5) its blocks are appended to sequential zones ([`crate::append`]), unless they rest in pinned chunks
-//! ([`crate::rest`]) or there are no such zones. Where the journal is no more it loses those zones. Which chunks are pinned is not
+//! ([`crate::pinned`]) or there are no such zones. Where the journal is no more it loses those zones. Which chunks are pinned is not
 //! stored.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use onefold_units::convert::{narrow, u32_from, u64_from};
 use onefold_units::{Nanos, ZoneId};
 
 use crate::block_map::{BlockMap, Stream};
-use crate::chunks::Part;
 use crate::config::{JournalMode, QUIET};
 use crate::geometry::ZoneKind;
-use crate::rest::Rest;
-use crate::rewrite::{Rewrite, Sweep};
+use crate::journal_set::Placement;
+use crate::queues::Part;
 use crate::stats::Sent;
 use crate::volume::Volume;
 
 /// A set takes no more than this part of all zones: 25 %.
 const SET_PART: u64 = 4;
-
-/// Where the journal goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Placement {
-    /// As any other data.
-    #[default]
-    Chunks,
-    /// To pinned chunks.
-    Pinned,
-    /// To sequential zones, so many of each stream at most. A chunk with blocks of it is pinned until the ring has come around, if
-    /// all chunks may be (`pins`).
-    Appended { log: u32, hot: u32, pins: bool },
-}
-
-/// The journal zone set.
-#[derive(Debug)]
-pub(crate) struct JournalSet {
-    pub(crate) placement: Placement,
-    /// Blocks that are appended, and to what: in order and apart.
-    pub(crate) spans: Vec<(Range<u64>, Stream)>,
-    pub(crate) map: BlockMap,
-    /// Most zones it may have, so that reclaim can always free one.
-    pub(crate) zones_max: u32,
-    /// The search for blocks that lie in the set and do not belong there.
-    pub(crate) sweep: Option<Sweep>,
-    pub(crate) rewrite: Option<Rewrite>,
-    pub(crate) rest: Rest,
-}
-
-impl JournalSet {
-    pub(crate) fn new(map: BlockMap, zones_max: u32) -> Self {
-        let placement = Placement::Chunks;
-        Self {
-            placement,
-            spans: Vec::new(),
-            map,
-            zones_max,
-            sweep: None,
-            rewrite: None,
-            rest: Rest::default(),
-        }
-    }
-
-    /// The stream that a block is appended to, and how many from it on, at most `blocks`, are alike.
-    pub(crate) fn stream(&self, lba: u64, blocks: u32) -> (Option<Stream>, u32) {
-        let next = self.spans.partition_point(|(range, _)| range.end <= lba);
-        let until = |end: u64| narrow((end - lba).min(blocks.into()));
-        match self.spans.get(next) {
-            Some((range, stream)) if range.start <= lba => (Some(*stream), until(range.end)),
-            Some((range, _)) => (None, until(range.start)),
-            None => (None, blocks),
-        }
-    }
-
-    /// Whether it may take another zone. While blocks are appended there is a slot for it.
-    pub(crate) fn may_grow(&self) -> bool {
-        u32_from(self.map.zones().len()) < self.zones_max
-    }
-
-    /// Zones of a stream from which on what is left in the oldest one moves to the head. Requests come out of order, so a ring has
-    /// twice the zones that it needs if these are there; what comes too late makes it use them, and is not copied.
-    ///
-    /// Differs from zoned.md, section 5, where that is as many as it needs.
-    pub(crate) fn zones_most(&self, stream: Stream) -> u32 {
-        match (self.placement, stream) {
-            (Placement::Appended { log, hot, .. }, Stream::Log) => {
-                (2 * log).min(self.zones_max - hot - 1).max(log)
-            }
-            (Placement::Appended { hot, .. }, Stream::Hot) => hot,
-            _ => 0,
-        }
-    }
-}
 
 impl Volume {
     /// How many of these blocks of a chunk are the journal's.
@@ -133,12 +58,6 @@ impl Volume {
         self.options.journal
     }
 
-    /// The chunks that are pinned.
-    #[must_use]
-    pub const fn pinned(&self) -> &BTreeSet<u32> {
-        &self.pinned
-    }
-
     /// Zones that are the journal's.
     #[must_use]
     pub fn journal_zones(&self) -> u64 {
@@ -170,7 +89,7 @@ impl Volume {
         if journal == 0 || self.pinned.contains(&part.chunk) {
             return;
         }
-        let pins = match (self.options.journal, self.set.placement) {
+        let pins = match (self.options.journal, self.set.placement()) {
             (JournalMode::Off, _) => return,
             (JournalMode::One, _) => self.pinned.is_empty(),
             (JournalMode::Set, Placement::Pinned) => true,
@@ -220,17 +139,13 @@ impl Volume {
         let conventional = |zone: &ZoneId| self.zones.get(*zone).kind != ZoneKind::Sequential;
         let is_there = |chunk: &u32| self.meta.entry(*chunk).data.is_some_and(|z| conventional(&z));
         self.pinned.extend(touched.into_iter().filter(is_there));
-        self.set.placement = placement;
-        self.place_rest();
-        self.set.spans = Vec::new();
-        if matches!(placement, Placement::Appended { .. }) {
-            self.set.spans = self.spans();
-            // What is under way may need more zones than the ring does.
-            self.set.map.reserve(self.set.zones_max);
-        }
-        let has_blocks = !self.set.map.is_empty();
-        self.set.sweep = has_blocks.then(|| Sweep::new(self.now + grace));
-        self.settle_set();
+        let may_rest = matches!(placement, Placement::Appended { pins: true, .. });
+        let chunks = u32_from(self.journal_chunks().len());
+        self.rest.place(may_rest, chunks, self.zones.conventional());
+        let appends = matches!(placement, Placement::Appended { .. });
+        let spans = if appends { self.spans() } else { Vec::new() };
+        self.set.place(placement, spans, self.now + grace);
+        self.close_set_zones();
     }
 
     /// Where the journal goes: to sequential zones if they are there, else to pinned chunks if that leaves half of the
@@ -269,12 +184,12 @@ impl Volume {
             blocks => blocks.div_ceil(zone_blocks) + 1,
         };
         // One more may be needed for a moment, while what was overwritten is on its way.
-        if !is_little(log + hot) || log + hot >= self.set.zones_max.into() {
+        if !is_little(log + hot) || log + hot >= self.set.zones_max().into() {
             return instead;
         }
         let (log, hot) = (narrow(log), narrow(hot));
         let room = self.layout.journal_room(&self.geometry);
-        let fits = self.set.zones_max <= BlockMap::slots_in(self.geometry.zone_blocks(), room);
+        let fits = self.set.zones_max() <= BlockMap::slots_in(self.geometry.zone_blocks(), room);
         if fits { Placement::Appended { log, hot, pins: may_pin } } else { instead }
     }
 
@@ -308,16 +223,5 @@ impl Volume {
         let mut chunks: Vec<u32> = chunks.collect();
         chunks.dedup();
         chunks
-    }
-
-    /// Whether reclaim has to leave a mapped zone alone.
-    pub(crate) fn is_pinned(&self, zone: ZoneId) -> bool {
-        self.pinned.contains(&self.zones.get(zone).chunk)
-    }
-
-    /// The sequential data zones of pinned chunks, each of which has to move into its buffer once.
-    pub(crate) fn misplaced_journal(&self) -> Vec<ZoneId> {
-        let zones = self.pinned.iter().filter_map(|chunk| self.meta.entry(*chunk).data);
-        zones.filter(|zone| self.zones.get(*zone).is_sequential()).collect()
     }
 }

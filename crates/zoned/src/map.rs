@@ -5,8 +5,9 @@ use std::ops::Range;
 use onefold_format::DmzMapEntry;
 use onefold_units::ZoneId;
 
+use crate::device_io::Purpose;
 use crate::io::IoKind;
-use crate::volume::{Purpose, Volume};
+use crate::volume::Volume;
 use crate::zones::{Condition, Role};
 
 impl Volume {
@@ -84,9 +85,9 @@ impl Volume {
         found.wp = 0;
         found.condition = Condition::Good;
         self.zones.put_free(zone);
-        self.cache_has_room();
+        self.rest.cache_has_room(self.zones.room(0));
         self.changes += 1;
-        for chunk in std::mem::take(&mut self.zone_waiters) {
+        for chunk in self.queues.take_zone_waiters() {
             self.wake(chunk);
         }
     }
@@ -94,7 +95,7 @@ impl Volume {
     pub(crate) fn reset_over(&mut self, zone: ZoneId) {
         let device = self.zones.get(zone).device;
         self.stats.devices[crate::geometry::Geometry::at(device)].resets += 1;
-        self.zone_came_back();
+        self.quarantine.came_back(self.now);
         self.zone_free(zone);
     }
 }

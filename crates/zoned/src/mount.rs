@@ -12,12 +12,12 @@ use crate::geometry::{Geometry, ZoneKind};
 use crate::layout::Layout;
 use crate::load::{contradictions, give_up_twice, load};
 use crate::meta::{Identity, Metadata, Stored};
+use crate::metadata_sets::{choose, make_equal};
 use crate::opening_io::{flush, read, write};
 use crate::recovery::Recovery;
 use crate::roots::find_roots;
 use crate::sums::{Block, Sums};
 use crate::volume::{Opened, Volume};
-use crate::whole::{choose, make_equal};
 use crate::zones::Condition;
 
 /// What the devices say of every zone; conventional ones are good.

@@ -1,57 +1,12 @@
 //! Reclaim: when it runs and which zone it takes (zoned.md, section 3, "Reclaim").
 
-use onefold_units::{Nanos, ZoneId};
+use onefold_units::ZoneId;
 
-use crate::config::{IDLE, LOW_PERCENT, WAIT};
-use crate::copy::{Job, Stage};
-use crate::retries::Failing;
+use crate::config::LOW_PERCENT;
+use crate::job::Job;
 use crate::stats::Action;
 use crate::volume::Volume;
 use crate::zones::{Condition, Role};
-
-/// The reclaim worker of a zoned device.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    pub(crate) device: usize,
-    /// Last request of the host whose data zone lies on the device.
-    last_access: Nanos,
-    /// When it looks again whether there is something to do. As in the kernel target only one that looked and found nothing does
-    /// so by itself; after a reclaim it is an allocation that makes it look.
-    check_at: Option<Nanos>,
-    /// [`Volume::changes`] when it found nothing it could do.
-    starved: Option<u64>,
-    pub(crate) job: Option<Job>,
-    /// Until when it does nothing, because a device failed.
-    paused: Nanos,
-    /// No reclaim succeeded since one failed.
-    pub(crate) failing: Option<Failing>,
-}
-
-impl Worker {
-    pub(crate) const fn new(device: usize, now: Nanos) -> Self {
-        Self {
-            device,
-            last_access: now,
-            check_at: Some(now),
-            starved: None,
-            job: None,
-            paused: Nanos::ZERO,
-            failing: None,
-        }
-    }
-
-    fn is_due(&self, now: Nanos) -> bool {
-        self.check_at.is_some_and(|at| at <= now)
-    }
-
-    /// When it wants to go on.
-    pub(crate) fn due(&self) -> Option<Nanos> {
-        match &self.job {
-            None => self.check_at.map(|at| at.max(self.paused)),
-            Some(job) => job.resumes_at(),
-        }
-    }
-}
 
 /// A reclaim that copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +25,12 @@ impl Volume {
     pub(crate) fn note_access(&mut self, device: usize) {
         let now = self.now;
         if let Some(worker) = self.workers.iter_mut().find(|worker| worker.device == device) {
-            worker.last_access = now;
+            worker.note_access(now);
         }
     }
 
     fn is_idle(&self, worker: usize) -> bool {
-        self.workers[worker].last_access + IDLE <= self.now
+        self.workers[worker].is_idle(self.now)
     }
 
     /// Free zones in percent: the fewer, the more urgent.
@@ -93,7 +48,7 @@ impl Volume {
     pub(crate) fn schedule_reclaim(&mut self) {
         for worker in 0..self.workers.len() {
             if self.should_reclaim(worker) {
-                self.workers[worker].check_at = Some(self.now);
+                self.workers[worker].look_at(self.now);
             }
         }
     }
@@ -109,50 +64,37 @@ impl Volume {
         if self.closing {
             return false;
         }
-        if self.workers[worker].paused > self.now {
+        if self.workers[worker].is_paused(self.now) {
             return false;
         }
         if let Some(job) = self.job_for_displaced(worker) {
             return self.start(worker, job);
         }
-        let this = &self.workers[worker];
-        // The kernel target tries again and again at full speed; here it is tried again when something changed.
-        let waits = this.starved.is_none() && !this.is_due(self.now);
-        if waits || this.starved == Some(self.changes) {
-            return self.postpone(worker);
+        if !self.workers[worker].looks(self.changes, self.now) {
+            self.workers[worker].postpone(self.now);
+            return false;
         }
         if !self.should_reclaim(worker) {
-            self.workers[worker].starved = None;
-            self.workers[worker].check_at = Some(self.now + IDLE);
+            self.workers[worker].is_content(self.now);
             return false;
         }
         if let Some(job) = self.choose(worker) {
             return self.start(worker, job);
         }
-        self.workers[worker].starved = Some(self.changes);
+        self.workers[worker].starves(self.changes);
         self.flush.want(!self.held.is_empty());
-        self.postpone(worker)
-    }
-
-    /// A worker that can do nothing now looks again in ten seconds.
-    fn postpone(&mut self, worker: usize) -> bool {
-        let now = self.now;
-        let this = &mut self.workers[worker];
-        if this.is_due(now) {
-            this.check_at = Some(now + IDLE);
-        }
+        self.workers[worker].postpone(self.now);
         false
     }
 
     /// A reclaim is over: the next one begins at once if it has to, or after a second if a device failed.
     pub(crate) fn job_over(&mut self, worker: usize, failed: bool) {
-        let again = self.should_reclaim(worker).then_some(self.now);
-        let next = if failed { Some(self.now + WAIT) } else { again };
-        let this = &mut self.workers[worker];
-        this.job = None;
-        this.starved = None;
-        this.check_at = next;
-        this.paused = if failed { self.now + WAIT } else { Nanos::ZERO };
+        if failed {
+            self.workers[worker].job_failed(self.now);
+        } else {
+            let again = self.should_reclaim(worker);
+            self.workers[worker].job_over(again, self.now);
+        }
         self.changes += 1;
     }
 
@@ -163,8 +105,7 @@ impl Volume {
         let reclaims = self.stats.reclaims_mut(job.action);
         reclaims.started += 1;
         reclaims.started_weight += u64::from(self.zones.get(job.source).weight);
-        self.workers[worker].starved = None;
-        self.workers[worker].job = Some(job);
+        self.workers[worker].begin(job);
         true
     }
 
@@ -259,22 +200,16 @@ impl Volume {
 
     /// Nothing is under way that could free a zone, and every worker knows that it can do nothing.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_quiet()
+        self.ios.is_quiet()
             && self.held.is_empty()
             && !self.flush.holds_host()
-            && self.workers.iter().all(|worker| self.is_starved(worker))
-    }
-
-    /// Whether a worker knows that it can do nothing.
-    pub(crate) fn is_starved(&self, worker: &Worker) -> bool {
-        worker.job.is_none() && worker.starved == Some(self.changes)
+            && self.workers.iter().all(|worker| worker.is_starved(self.changes))
     }
 
     /// What is being copied now, one entry per zoned device that reclaims.
     pub fn moves(&self) -> impl Iterator<Item = Move> {
         let jobs = self.workers.iter().filter_map(|worker| worker.job.as_ref());
-        let copying = jobs.filter(|job| matches!(job.stage, Stage::Busy | Stage::Resting(_)));
-        copying.map(|job| Move {
+        jobs.filter(|job| job.is_copying()).map(|job| Move {
             action: job.action,
             chunk: self.zones.get(job.data).chunk,
             source: job.source,
@@ -285,8 +220,6 @@ impl Volume {
     /// Whether a reclaim is under way.
     #[must_use]
     pub fn is_reclaiming(&self) -> bool {
-        self.workers.iter().any(|worker| {
-            worker.job.as_ref().is_some_and(|job| !matches!(job.stage, Stage::Flushing(_)))
-        })
+        self.workers.iter().any(|worker| worker.job.as_ref().is_some_and(|job| !job.is_committed()))
     }
 }

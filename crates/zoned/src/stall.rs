@@ -11,11 +11,11 @@
 
 use onefold_units::Nanos;
 
-use crate::chunks::{Kind, Part};
 use crate::io::{Failure, IoFailed};
-use crate::reclaim::Worker;
+use crate::queues::{Barrier, Kind, Part};
 use crate::retries::PATIENCE;
 use crate::volume::Volume;
+use crate::worker::Worker;
 
 impl Volume {
     /// Why the devices take no metadata now, if they do not.
@@ -35,7 +35,7 @@ impl Volume {
             self.io_over(id, Err(why));
         }
         while let Some(id) = self.retries.next(self.now) {
-            self.send_again(id);
+            self.ios.send_again(id);
         }
         let stalls = self.retries.needed().find(|failing| failing.stalls(self.now));
         self.stalled = stalls.map(|failing| failing.why);
@@ -47,25 +47,29 @@ impl Volume {
 
     /// Changes that wait are refused (invariant 2).
     fn fail_changes(&mut self, why: IoFailed) {
-        let chunks: Vec<u32> = self.chunks.keys().copied().collect();
-        for chunk in chunks {
+        for chunk in self.queues.chunks() {
             let waits = |part: &Part| part.kind != Kind::Read;
-            while self.queue_mut(chunk).waiting.front().is_some_and(waits) {
+            while self.queues.first(chunk).is_some_and(waits) {
                 self.wake(chunk);
                 self.fail_first(chunk, Failure::Device(why));
             }
         }
     }
 
-    /// Whether a part has to wait for the metadata flush under way (invariant 2).
-    pub(crate) fn waits_for_flush(&self, part: &Part) -> bool {
-        let may_pass = part.kind == Kind::Read && !self.retries.is_empty();
-        self.flush.holds_host() && !self.frozen && !may_pass
+    /// Which parts have to wait for the metadata flush under way (invariant 2).
+    pub(crate) fn barrier(&self) -> Barrier {
+        if !self.flush.holds_host() || self.frozen {
+            Barrier::None
+        } else if self.retries.is_empty() {
+            Barrier::All
+        } else {
+            Barrier::Changes
+        }
     }
 
     /// What to tell somebody for whom no zone is free, and for whom none will be soon (invariant 4).
     pub(crate) fn no_zone(&self) -> Option<Failure> {
-        let failing = || self.workers.iter().find_map(|worker| worker.failing);
+        let failing = || self.workers.iter().find_map(Worker::failing);
         let is_over = |since: Nanos| since + PATIENCE <= self.now;
         match self.quarantine.since() {
             None if self.is_stuck() && failing().is_none() => return Some(Failure::NoSpace),
@@ -75,8 +79,8 @@ impl Volume {
             _ => {}
         }
         let gives_none = |worker: &Worker| {
-            worker.failing.is_some_and(|failing| failing.stalls(self.now))
-                || self.is_starved(worker)
+            worker.failing().is_some_and(|failing| failing.stalls(self.now))
+                || worker.is_starved(self.changes)
         };
         let why = failing().map(|failing| Failure::Device(failing.why));
         why.filter(|_| self.workers.iter().all(gives_none))

@@ -20,56 +20,28 @@
 //! 7. Validity changes when a write is there, not before: one that fails leaves everything as it was, but for the bytes of blocks
 //!    that it was to replace in place.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use onefold_units::convert::{index, u64_from};
-use onefold_units::{Nanos, PAGE_BYTES, ZoneId};
+use onefold_units::convert::index;
+use onefold_units::{Nanos, ZoneId};
 
 use crate::block_map::BlockMap;
-use crate::chunks::{ChunkQueue, HostRequest, Part};
 use crate::config::Options;
-use crate::faults::Quarantine;
+use crate::device_io::{DeviceIo, Pending, Purpose};
 use crate::flush::Flush;
 use crate::geometry::Geometry;
-use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind};
-use crate::journal::JournalSet;
+use crate::io::{Done, Failure, Io, IoFailed, IoId, IoKind, bytes_of};
+use crate::journal_set::JournalSet;
 use crate::layout::Layout;
 use crate::meta::{Identity, Metadata};
-use crate::reclaim::Worker;
+use crate::quarantine::Quarantine;
+use crate::queues::Queues;
+use crate::rest::Rest;
 use crate::retries::{Retries, TRIES_FEW};
 use crate::stats::Stats;
 use crate::sums::Sums;
+use crate::worker::Worker;
 use crate::zones::Zones;
-
-/// Why a request to a device was made.
-#[derive(Clone, Debug)]
-pub(crate) enum Purpose {
-    /// To fill bytes of a request of the host, from this block on.
-    PartRead {
-        part: u64,
-        at: u32,
-    },
-    /// To store a part.
-    PartWrite {
-        part: u64,
-    },
-    /// To copy, for a worker.
-    CopyRead(usize),
-    CopyWrite(usize),
-    /// To get on with a metadata flush.
-    Flush,
-    /// To free a zone.
-    Reset(ZoneId),
-}
-
-#[derive(Debug)]
-struct Pending {
-    io: Io,
-    purpose: Purpose,
-    bytes: Vec<u8>,
-    /// A flush that covers something.
-    covers: bool,
-}
 
 /// A zoned volume that is open.
 #[derive(Debug)]
@@ -87,21 +59,10 @@ pub struct Volume {
     pub(crate) zones: Zones,
     pub(crate) stats: Stats,
     pub(crate) now: Nanos,
-    pub(crate) requests: BTreeMap<u64, HostRequest>,
-    pub(crate) chunks: BTreeMap<u32, ChunkQueue>,
-    /// Parts under way.
-    pub(crate) parts: BTreeMap<u64, Part>,
-    /// Numbers of requests and parts given out.
-    pub(crate) numbers: u64,
-    /// Chunks whose first part may begin.
-    pub(crate) ready: VecDeque<u32>,
-    /// Chunks that wait for a free zone, oldest first.
-    pub(crate) zone_waiters: Vec<u32>,
+    pub(crate) queues: Queues,
     pub(crate) flush: Flush,
     /// Zones given back that are not free yet (invariant 4).
     pub(crate) held: Vec<ZoneId>,
-    /// Devices with writes or resets that no flush covers.
-    pub(crate) unflushed: Vec<bool>,
     /// Writes of the host under way.
     pub(crate) writes_under_way: u32,
     pub(crate) workers: Vec<Worker>,
@@ -110,6 +71,7 @@ pub struct Volume {
     /// The chunks of the journal that reclaim leaves alone.
     pub(crate) pinned: BTreeSet<u32>,
     pub(crate) set: JournalSet,
+    pub(crate) rest: Rest,
     /// Invariant 5.
     pub(crate) frozen: bool,
     /// Mapped sequential zones out of service (invariant 6).
@@ -122,9 +84,7 @@ pub struct Volume {
     pub(crate) quarantine: Quarantine,
     /// No reclaim begins any more, and those under way are given up.
     pub(crate) closing: bool,
-    ios: BTreeMap<u32, Pending>,
-    next_io: u32,
-    out: VecDeque<IoId>,
+    pub(crate) ios: DeviceIo,
     pub(crate) done: VecDeque<Done>,
 }
 
@@ -159,29 +119,22 @@ impl Volume {
             zones,
             stats,
             now,
-            requests: BTreeMap::new(),
-            chunks: BTreeMap::new(),
-            parts: BTreeMap::new(),
-            numbers: 0,
-            ready: VecDeque::new(),
-            zone_waiters: Vec::new(),
+            queues: Queues::new(geometry.zone_blocks()),
             flush: Flush::new(now),
             held: Vec::new(),
-            unflushed: geometry.per_device(),
             writes_under_way: 0,
             workers,
             changes: 0,
             pinned: BTreeSet::new(),
             set: JournalSet::new(map, layout.journal_zones_max(&geometry)),
+            rest: Rest::default(),
             frozen: false,
             ailing,
             retries: Retries::default(),
             stalled: None,
             quarantine: Quarantine::default(),
             closing: false,
-            ios: BTreeMap::new(),
-            next_io: 0,
-            out: VecDeque::new(),
+            ios: DeviceIo::new(geometry.per_device()),
             done: VecDeque::new(),
             geometry,
         };
@@ -193,46 +146,34 @@ impl Volume {
     pub(crate) fn ask(
         &mut self,
         kind: IoKind,
-        (device, at, blocks): (u32, u64, u32),
+        place: (u32, u64, u32),
         purpose: Purpose,
         mut bytes: Vec<u8>,
     ) {
-        let id = IoId(self.next_io);
-        self.next_io = self.next_io.wrapping_add(1);
+        let (device, _, blocks) = place;
         if kind == IoKind::Read && self.options.bytes {
             bytes = vec![0; bytes_of(blocks)];
         }
-        let mut covers = false;
         if kind == IoKind::Flush {
             self.stats.devices[index(device)].flushes_sent += 1;
-            covers = std::mem::take(&mut self.unflushed[index(device)]);
         }
-        let io = Io { id, device, kind, at, blocks };
-        self.ios.insert(id.0, Pending { io, purpose, bytes, covers });
-        self.out.push_back(id);
-    }
-
-    /// A request that failed is sent again.
-    pub(crate) fn send_again(&mut self, id: IoId) {
-        self.out.push_back(id);
+        self.ios.ask(kind, place, purpose, bytes);
     }
 
     /// The next request to a device.
     pub fn poll_io(&mut self) -> Option<Io> {
-        let id = self.out.pop_front()?;
-        Some(self.ios[&id.0].io)
+        self.ios.poll()
     }
 
     /// The bytes of a request to a device; none if [`Options::bytes`] is off. Panics if the request is over.
     #[must_use]
     pub fn buffer(&self, id: IoId) -> &[u8] {
-        &self.ios[&id.0].bytes
+        &self.ios.get(id).bytes
     }
 
     /// The bytes of a request to a device, to be filled. Panics if the request is over.
     pub fn buffer_mut(&mut self, id: IoId) -> &mut [u8] {
-        let pending = self.ios.get_mut(&id.0);
-        &mut pending.expect("a request that is under way").bytes
+        self.ios.bytes_mut(id)
     }
 
     /// A request to a device is over. Panics if it was over before.
@@ -242,7 +183,7 @@ impl Volume {
             && self.is_sent_again(id, why)
         {
             // Reads may pass a flush from now on.
-            self.ready_all();
+            self.queues.ready_all();
             self.pump();
             return;
         }
@@ -252,10 +193,12 @@ impl Volume {
 
     /// Whether a request that failed is sent again.
     fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
-        let Pending { io, purpose, covers, .. } = &self.ios[&id.0];
+        let Pending { io, purpose, covers, .. } = self.ios.get(id);
         let tries = match (purpose, io.kind) {
             _ if self.frozen => return false,
-            (Purpose::Flush, IoKind::Flush) if *covers || self.may_lose(io.device) => return false,
+            (Purpose::Flush, IoKind::Flush) if *covers || self.ios.may_lose(io.device) => {
+                return false;
+            }
             (Purpose::Flush, _) => None,
             (Purpose::Reset(_), _) => return false,
             _ => Some(TRIES_FEW),
@@ -263,24 +206,12 @@ impl Volume {
         self.retries.again(id, tries, (self.now, why))
     }
 
-    /// Whether a device has something that a failed flush may have lost.
-    fn may_lose(&self, device: u32) -> bool {
-        let changes = |pending: &Pending| {
-            pending.io.device == device && matches!(pending.io.kind, IoKind::Write | IoKind::Reset)
-        };
-        self.unflushed[index(device)] || self.ios.values().any(changes)
-    }
-
     /// What follows from the end of a request.
     pub(crate) fn io_over(&mut self, id: IoId, result: Result<(), IoFailed>) {
         self.retries.over(id);
-        let Pending { io, purpose, bytes, .. } =
-            self.ios.remove(&id.0).expect("a request that is under way");
+        let Pending { io, purpose, bytes, .. } = self.ios.over(id);
         if result.is_err() {
             self.io_failed(&io);
-        }
-        if matches!(io.kind, IoKind::Write | IoKind::Reset) {
-            self.unflushed[index(io.device)] = true;
         }
         match purpose {
             Purpose::PartRead { part, at } => self.part_read(part, at, &bytes, result),
@@ -308,10 +239,15 @@ impl Volume {
             return None;
         }
         let workers = self.workers.iter().filter_map(Worker::due);
-        let sleeps = self.chunks.values().filter_map(ChunkQueue::due);
         let quarantine = self.quarantine.due().filter(|_| !self.closing);
-        let own = [self.flush.due(), self.sweep_due(), self.retries.deadline(self.now), quarantine];
-        workers.chain(sleeps).chain(own.into_iter().flatten()).min()
+        let own = [
+            self.queues.due(),
+            self.flush.due(),
+            self.set.sweep_due(self.now),
+            self.retries.deadline(self.now),
+            quarantine,
+        ];
+        workers.chain(own.into_iter().flatten()).min()
     }
 
     /// Time has come.
@@ -327,7 +263,7 @@ impl Volume {
             let mut progress = false;
             self.step_retries();
             self.step_quarantine();
-            while let Some(chunk) = self.ready.pop_front() {
+            while let Some(chunk) = self.queues.next_ready() {
                 self.step_chunk(chunk);
                 progress = true;
             }
@@ -336,7 +272,7 @@ impl Volume {
                 progress |= self.step_worker(worker);
             }
             progress |= self.step_rewrite();
-            if !progress && self.ready.is_empty() {
+            if !progress && !self.queues.has_ready() {
                 return;
             }
         }
@@ -347,30 +283,14 @@ impl Volume {
         if !std::mem::replace(&mut self.frozen, true) {
             self.stalled = None;
             self.fail_flushes(Failure::ReadOnly);
-            let chunks: Vec<u32> = self.chunks.keys().copied().collect();
-            for chunk in chunks {
+            for chunk in self.queues.chunks() {
                 self.wake(chunk);
             }
         }
     }
 
-    pub(crate) fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
     pub(crate) fn report(&mut self, tag: u64, result: Result<(), Failure>, data: Vec<u8>) {
         self.done.push_back(Done { tag, result, data });
-    }
-
-    /// Whether a zone is being reset.
-    pub(crate) fn is_resetting(&self) -> bool {
-        self.ios.values().any(|pending| matches!(pending.purpose, Purpose::Reset(_)))
-    }
-
-    /// No request to a device is under way.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.ios.is_empty()
     }
 
     /// Ends in good order: reclaim stops and metadata is flushed. [`Self::is_closed`] says when that is done. Requests of the
@@ -379,7 +299,7 @@ impl Volume {
         self.now = self.now.max(now);
         self.closing = true;
         self.flush.want(true);
-        for chunk in std::mem::take(&mut self.zone_waiters) {
+        for chunk in self.queues.take_zone_waiters() {
             self.wake(chunk);
         }
         self.pump();
@@ -388,18 +308,7 @@ impl Volume {
     /// Whether nothing is under way any more, and everything is durable.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        let is_over = self.is_quiet() && !self.is_reclaiming() && self.set.rewrite.is_none();
+        let is_over = self.ios.is_quiet() && !self.is_reclaiming() && !self.set.is_rewriting();
         self.closing && is_over && self.is_clean()
     }
-}
-
-/// Bytes of blocks.
-pub(crate) fn bytes_of(blocks: u32) -> usize {
-    onefold_units::convert::index64(u64::from(blocks) * PAGE_BYTES)
-}
-
-/// Blocks of bytes; `None` unless they are whole.
-pub(crate) fn blocks_of(bytes: usize) -> Option<u64> {
-    let bytes = u64_from(bytes);
-    bytes.is_multiple_of(PAGE_BYTES).then_some(bytes / PAGE_BYTES)
 }

@@ -11,7 +11,7 @@ use onefold_units::convert::index;
 
 use super::{Entries, Memory, Run};
 use crate::index::GROUP_KEYS;
-use crate::node::{Blank, Keys};
+use crate::node::{Keys, NewNode};
 use crate::{Access, Action, Actions, ListId, NodeId, PartMask, Slot};
 
 /// Pages of one request, one after the other, in one group of the index.
@@ -102,7 +102,7 @@ impl Entries {
     ) -> u32 {
         let pages = pages.up_to(self.len(from));
         let Some(oldest) = self.slab.oldest(from).filter(|_| pages.len > 0) else { return 0 };
-        let blank = self.blank(to, pages);
+        let new_node = self.new_node(to, pages);
         let mut left = [0; index(GROUP_KEYS)];
         let (mut id, mut newest, mut clean) = (oldest, oldest, 0);
         for at in 0..pages.len {
@@ -113,8 +113,8 @@ impl Entries {
             if memory.is_some() {
                 left[index(at)] = key;
             }
-            self.slab.rename(id, pages.first + at, blank, &mut self.index);
-            Self::put(id, pages.first + at, pages.access, blank, out);
+            self.slab.rename(id, pages.first + at, new_node, &mut self.index);
+            Self::put(id, pages.first + at, pages.access, new_node, out);
             newest = id;
             id = newer;
         }
@@ -136,32 +136,32 @@ impl Entries {
         mut each: impl FnMut(NodeId),
         out: &mut Actions,
     ) -> Run {
-        let blank = self.blank(list, pages);
+        let new_node = self.new_node(list, pages);
         let Pages { first, len, access, .. } = pages;
         let each = |id, key| {
             each(id);
-            Self::put(id, key, access, blank, out);
+            Self::put(id, key, access, new_node, out);
         };
         let keys = Keys { first, len };
-        let (oldest, newest) = self.slab.attach_run(blank, keys, &mut self.index, each);
+        let (oldest, newest) = self.slab.attach_run(new_node, keys, &mut self.index, each);
         self.count_joined(list, pages);
         Run { oldest, newest, len }
     }
 
     /// What the entry of a fresh page is like.
     #[inline]
-    pub(super) fn blank(&self, list: ListId, pages: Pages) -> Blank {
+    pub(super) fn new_node(&self, list: ListId, pages: Pages) -> NewNode {
         let valid = self.shape.full();
         let dirty = if pages.access == Access::Write { valid } else { 0 };
-        Blank { list: list.0, tenant: pages.tenant, valid, dirty }
+        NewNode { list: list.0, tenant: pages.tenant, valid, dirty }
     }
 
     /// The step that brings the bytes of a fresh page.
     #[inline]
-    pub(super) fn put(id: NodeId, key: u32, access: Access, blank: Blank, out: &mut Actions) {
+    pub(super) fn put(id: NodeId, key: u32, access: Access, new_node: NewNode, out: &mut Actions) {
         let (lpn, slot) = (Lpn::new(key), Slot::new(id.0));
         out.push(match access {
-            Access::Read => Action::Fill { lpn, slot, missing: PartMask::new(blank.valid) },
+            Access::Read => Action::Fill { lpn, slot, missing: PartMask::new(new_node.valid) },
             Access::Write => Action::Store { lpn, slot },
         });
     }

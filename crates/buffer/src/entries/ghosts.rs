@@ -3,7 +3,7 @@
 use onefold_units::convert::index;
 
 use super::{Entries, Memory};
-use crate::node::Blank;
+use crate::node::NewNode;
 use crate::{ListId, NodeId};
 
 impl Entries {
@@ -68,7 +68,7 @@ impl Entries {
         let (mut id, mut newest) = (oldest, oldest);
         for key in keys {
             let newer = NodeId(self.slab.node(id).newer);
-            self.slab.rename(id, *key, Blank::empty(list.0), &mut self.index);
+            self.slab.rename(id, *key, NewNode::empty(list.0), &mut self.index);
             newest = id;
             id = newer;
         }

@@ -31,10 +31,9 @@ pub use fresh::Pages;
 pub use replace::Memory;
 pub(crate) use run::Run;
 
-use crate::node::Blank;
-use crate::{
-    Area, Index, ListId, NodeId, Programmed, Shape, Slab, Slot, Stats, Stream, TenantStats,
-};
+use crate::index::Index;
+use crate::node::NewNode;
+use crate::{Area, ListId, NodeId, Programmed, Shape, Slab, Slot, Stats, Stream, TenantStats};
 
 /// Counts of the request at hand that are not in the statistics yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,7 +172,7 @@ impl Entries {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most misses; the policy knows the list")]
     pub fn insert(&mut self, list: ListId, key: u32) -> NodeId {
-        let id = self.slab.attach(Blank::empty(list.0), key, self.index.head_mut(key));
+        let id = self.slab.attach(NewNode::empty(list.0), key, self.index.head_mut(key));
         self.stats.area_mut(list.0).entries += 1;
         id
     }
@@ -210,11 +209,11 @@ impl Entries {
 
     /// Moves an entry or ghost into the list of `newer`, next to it on its older side.
     #[inline]
-    pub fn move_below(&mut self, newer: NodeId, id: NodeId) {
+    pub fn move_older_than(&mut self, newer: NodeId, id: NodeId) {
         assert!(newer != id, "a node is not its own neighbour");
         self.leave_list(id);
         let list = ListId(self.slab.node(newer).list);
-        self.slab.push_below(list, newer, id);
+        self.slab.push_older_than(list, newer, id);
         self.join_list(list, id);
     }
 
@@ -246,7 +245,7 @@ impl Entries {
     /// Moves the programs counted so far into the statistics. A level may be wrong by what is
     /// pending, below zero even, until the request ends.
     #[inline]
-    fn settle(&mut self) {
+    fn count_pending(&mut self) {
         let programs = std::mem::take(&mut self.pending.programs);
         let owner = self.stats.tenant_mut(self.pending.owner);
         owner.pages_programmed += programs;
@@ -258,7 +257,7 @@ impl Entries {
     #[inline]
     pub(crate) fn end_request(&mut self, tenant: u8) -> &mut TenantStats {
         if self.pending.programs > 0 {
-            self.settle();
+            self.count_pending();
         }
         self.stats.tenant_mut(tenant)
     }

@@ -102,7 +102,7 @@ impl Entries {
 
     #[cold]
     fn change_owner(&mut self, owner: u8) {
-        self.settle();
+        self.count_pending();
         self.pending.owner = owner;
     }
 

@@ -58,7 +58,7 @@ impl Replacement for AdLru {
     const AREAS: &'static [Area] = &[Area::new("cold"), Area::new("hot")];
 
     fn new(setup: &Setup) -> Self {
-        let cold_least = setup.spec.value("cold").ratio().of(setup.shape.slots());
+        let cold_least = setup.parameters.value("cold").ratio().of(setup.shape.slots());
         Self { cold_least, clean: [OldestClean::default(); 2] }
     }
 

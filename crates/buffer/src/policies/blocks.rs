@@ -12,8 +12,9 @@
 use onefold_units::convert::index;
 
 use crate::entries::Run;
-use crate::node::Blank;
-use crate::{Actions, Entries, Index, ListId, NodeId, Pages, Slab, Violation};
+use crate::index::Index;
+use crate::node::NewNode;
+use crate::{Actions, Entries, ListId, NodeId, Pages, Slab, Violation};
 
 const QUEUE: ListId = ListId(0);
 
@@ -47,7 +48,7 @@ pub(super) struct Blocks {
 /// Invariant 1: moves an entry next to the one that came to its block before.
 fn join_block(e: &mut Entries, before: NodeId, id: NodeId) {
     if let Some(newer) = e.slab().newer(before) {
-        e.move_below(newer, id);
+        e.move_older_than(newer, id);
     }
 }
 
@@ -142,7 +143,7 @@ impl Blocks {
     fn new_block(&mut self, number: u32) -> NodeId {
         // Invariant 2: there are no more blocks than entries, so a node is free.
         let head = self.index.head_mut(number);
-        let block = self.queue.attach(Blank::empty(QUEUE.0), number, head);
+        let block = self.queue.attach(NewNode::empty(QUEUE.0), number, head);
         self.remember(block, number);
         block
     }
@@ -247,16 +248,16 @@ impl Blocks {
     }
 
     /// Moves a block next to another one, on its older side.
-    pub(super) fn move_below(&mut self, newer: BlockId, block: BlockId) {
+    pub(super) fn move_older_than(&mut self, newer: BlockId, block: BlockId) {
         self.queue.unlink(block.0);
-        self.queue.push_below(QUEUE, newer.0, block.0);
+        self.queue.push_older_than(QUEUE, newer.0, block.0);
     }
 
     /// Moves a block next to another one, on its newer side.
     pub(super) fn move_above(&mut self, older: BlockId, block: BlockId) {
         self.queue.unlink(block.0);
         match self.queue.newer(older.0) {
-            Some(newer) => self.queue.push_below(QUEUE, newer, block.0),
+            Some(newer) => self.queue.push_older_than(QUEUE, newer, block.0),
             None => self.queue.push_newest(QUEUE, block.0),
         }
     }

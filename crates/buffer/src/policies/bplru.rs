@@ -64,7 +64,7 @@ impl Bplru {
     }
 
     fn block_pages(setup: &Setup) -> u32 {
-        setup.spec.value("block").count()
+        setup.parameters.value("block").count()
     }
 }
 

@@ -98,7 +98,7 @@ impl Replacement for Cflru {
     const AREAS: &'static [Area] = &[Area::new("all")];
 
     fn new(setup: &Setup) -> Self {
-        let window_most = setup.spec.value("window").ratio().of(setup.shape.slots());
+        let window_most = setup.parameters.value("window").ratio().of(setup.shape.slots());
         Self { window_most, window: 0, end: None, clean: OldestClean::default() }
     }
 

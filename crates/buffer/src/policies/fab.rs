@@ -76,7 +76,7 @@ impl Fab {
             return;
         }
         if let Some(smaller) = *self.run(before) {
-            self.blocks.move_below(smaller.oldest, block);
+            self.blocks.move_older_than(smaller.oldest, block);
         }
         *self.run(pages) = Some(Run { oldest: block, newest: block });
     }
@@ -104,7 +104,7 @@ impl Replacement for Fab {
     const AREAS: &'static [Area] = &[Area::new("all")];
 
     fn new(setup: &Setup) -> Self {
-        let (block, slots) = (setup.spec.value("block").count(), setup.shape.slots());
+        let (block, slots) = (setup.parameters.value("block").count(), setup.shape.slots());
         Self {
             blocks: Blocks::new(block, slots, slots),
             runs: vec![None; index(block) + 1].into_boxed_slice(),

@@ -112,7 +112,7 @@ impl Replacement for Lirs {
         let (slots, ghosts) = (setup.shape.slots(), Self::ghosts(setup));
         let alone = setup.shape.per_program() == 1;
         Self {
-            limit: slots - setup.spec.value("hir").ratio().of(slots).max(1),
+            limit: slots - setup.parameters.value("hir").ratio().of(slots).max(1),
             ghosts,
             now: 0,
             last: vec![0; index(slots + ghosts)].into_boxed_slice(),

@@ -80,7 +80,7 @@ impl Replacement for PtLru {
         &[Area::new("cold-clean"), Area::new("cold-dirty"), Area::new("hot")];
 
     fn new(setup: &Setup) -> Self {
-        Self { p: setup.spec.value("p").ratio().real(), rng: Rng::new(SEED) }
+        Self { p: setup.parameters.value("p").ratio().real(), rng: Rng::new(SEED) }
     }
 
     #[inline]

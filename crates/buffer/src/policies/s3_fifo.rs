@@ -3,7 +3,7 @@
 use super::nested::Nested;
 use crate::{
     Access, Actions, Area, Entries, Limits, ListId, Memory, NodeId, Pages, Parameter, PolicyInfo,
-    PolicyKind, Ratio, Replacement, Setup, Value,
+    Ratio, Replacement, Setup, Value,
 };
 
 /// Share of the small queue unless set.
@@ -36,8 +36,8 @@ pub(crate) struct S3Fifo<const AT: u8 = 0> {
 }
 
 fn limit(setup: &Setup) -> u32 {
-    let own = setup.spec.kind() == PolicyKind::S3Fifo;
-    let share = if own { setup.spec.value("small").ratio() } else { SMALL_SHARE };
+    let own = setup.parameters.policy().name == INFO.name;
+    let share = if own { setup.parameters.value("small").ratio() } else { SMALL_SHARE };
     share.of(setup.shape.slots())
 }
 

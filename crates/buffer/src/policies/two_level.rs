@@ -34,7 +34,7 @@ impl Replacement for TwoLevel {
 
     fn new(setup: &Setup) -> Self {
         let slots = setup.shape.slots();
-        let hot_most = setup.spec.value("hot").ratio().of(slots).min(slots.saturating_sub(1));
+        let hot_most = setup.parameters.value("hot").ratio().of(slots).min(slots.saturating_sub(1));
         Self { candidates_most: slots - hot_most, hot_most }
     }
 

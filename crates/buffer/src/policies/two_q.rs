@@ -59,12 +59,12 @@ impl Replacement for TwoQ {
     const AREAS: &'static [Area] = &[Area::new("in"), Area::new("main"), Area::ghosts()];
 
     fn new(setup: &Setup) -> Self {
-        let keep = setup.spec.value("in").ratio().of(setup.shape.slots());
+        let keep = setup.parameters.value("in").ratio().of(setup.shape.slots());
         Self { keep, memory: Memory { list: OUT, most: Self::ghosts(setup) } }
     }
 
     fn ghosts(setup: &Setup) -> u32 {
-        setup.spec.value("out").ratio().of(setup.shape.slots())
+        setup.parameters.value("out").ratio().of(setup.shape.slots())
     }
 
     #[inline]

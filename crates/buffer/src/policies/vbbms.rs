@@ -106,9 +106,9 @@ impl Replacement for Vbbms {
     const AREAS: &'static [Area] = &[Area::new("random"), Area::new("sequential")];
 
     fn new(setup: &Setup) -> Self {
-        let count = |key| setup.spec.value(key).count();
+        let count = |key| setup.parameters.value(key).count();
         let slots = setup.shape.slots();
-        let random = setup.spec.value("random").ratio().of(slots).clamp(1, slots - 1);
+        let random = setup.parameters.value("random").ratio().of(slots).clamp(1, slots - 1);
         Self {
             random: Region::new(RANDOM, count("random_block"), random, slots),
             sequential: Region::new(SEQUENTIAL, count("sequential_block"), slots - random, slots),

@@ -92,7 +92,7 @@ fn policy(case: &Case) -> Cache<TwoLists> {
     let config = BufferConfig { policy, bytes, charge: Charge::None, volatile: case.volatile };
     let page = case.k * entry;
     let sizes = Sizes { entry_bytes: entry, flash_page_bytes: page, device_bytes: 1 << 30 };
-    Cache::new(&Setup::new::<TwoLists>(&config, &sizes).unwrap())
+    Cache::new(&config, &sizes).unwrap()
 }
 
 proptest! {

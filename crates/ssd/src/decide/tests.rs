@@ -54,8 +54,7 @@ fn device(streams: u32, separate_streams: bool) -> Ssd<NullMedia> {
     config.buffer.bytes = 8 * PAGE;
     let mut ssd = Ssd::new(config, NullMedia).unwrap();
     let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: ssd.capacity() };
-    let setup = Setup::new::<Halves>(&config.buffer, &sizes).unwrap();
-    let policy = Box::new(Cache::<Halves>::new(&setup));
+    let policy = Box::new(Cache::<Halves>::new(&config.buffer, &sizes).unwrap());
     let mut buffer = Buffered::new::<NullMedia>(policy, &config, ssd.ftl().host_units());
     // A simulator notes dirty units only for policies that ask.
     buffer.dirty = UnitSet::new(ssd.ftl().host_units());

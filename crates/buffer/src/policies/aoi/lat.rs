@@ -163,7 +163,7 @@ impl Lat {
 
 /// Log2 of the pages in a chunk.
 fn shift(setup: &Setup) -> u32 {
-    let chunk = setup.spec.value("chunk").bytes();
+    let chunk = setup.parameters.value("chunk").bytes();
     (chunk / u64::from(setup.shape.entry_bytes())).max(1).trailing_zeros()
 }
 

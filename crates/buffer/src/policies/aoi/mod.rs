@@ -18,28 +18,28 @@
 //! | BAR, if it cannot grow to its limit | BAW in flash pages; SORB; BAR |
 //! | BAW or BAR, if it can | itself |
 //!
-//! Pages never leave SORB for another area. [`judge`] decides about pages, [`room`] about the
+//! Pages never leave SORB for another area. [`classify`] decides about pages, [`areas`] about the
 //! victim's area, a [`Nested`] policy about the order inside SORB.
 //!
 //! The paper's algorithm 1 is missing from its text, nobody clears its bits, and its second
 //! sequential request into a chunk counts as an update. `reaccess=literal,trim_reset=off` is what
 //! is printed; the defaults are what it describes.
 
+mod areas;
+mod classify;
 mod cursors;
-mod judge;
 mod lat;
-mod room;
 
 use onefold_units::Op;
 
-use self::judge::{Judge, Verdict};
+use self::areas::Areas;
+use self::classify::{Class, Classifier};
 use self::lat::Piece;
-use self::room::Room;
 use super::nested::Nested;
-use super::{Lru, cache, s3_fifo::S3Fifo, sieve::Sieve};
+use super::{Lru, s3_fifo::S3Fifo, sieve::Sieve};
 use crate::{
-    Access, Actions, Area, BufferConfig, BufferError, Entries, FtlView, Limits, ListId, NodeId,
-    Pages, Parameter, Policy, PolicyInfo, Replacement, Req, Setup, Sizes, Tables, Value, Violation,
+    Access, Actions, Area, BufferError, Entries, FtlView, Limits, ListId, NodeId, Pages, Parameter,
+    PolicyInfo, Replacement, Req, Setup, Tables, Value, Violation,
 };
 
 /// Append-only writes.
@@ -109,30 +109,23 @@ pub(crate) const INFO: PolicyInfo = PolicyInfo {
     ],
 };
 
-/// The configured policy.
-pub(super) fn policy(
-    config: &BufferConfig,
-    sizes: &Sizes,
-) -> Result<Box<dyn Policy + Send>, BufferError> {
-    match config.policy.value("area").word() {
-        "s3-fifo" => cache::<Aoi<S3Fifo<{ SORB.0 }>>>(config, sizes),
-        "sieve" => cache::<Aoi<Sieve<{ SORB.0 }>>>(config, sizes),
-        _ => cache::<Aoi<Lru<{ SORB.0 }>>>(config, sizes),
-    }
-}
+/// With LRU, S3-FIFO or SIEVE inside SORB.
+pub(crate) type OverLru = Aoi<Lru<{ SORB.0 }>>;
+pub(crate) type OverS3Fifo = Aoi<S3Fifo<{ SORB.0 }>>;
+pub(crate) type OverSieve = Aoi<Sieve<{ SORB.0 }>>;
 
 /// What was decided about consecutive pages of the request.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     last: u32,
-    verdict: Verdict,
+    class: Class,
 }
 
 /// Append-only isolation, with a replacement policy for SORB.
 #[derive(Clone, Debug)]
-struct Aoi<S> {
-    judge: Judge,
-    room: Room<S>,
+pub(crate) struct Aoi<S> {
+    classifier: Classifier,
+    areas: Areas<S>,
     /// The pages of the request that are being handled.
     now: Stretch,
     /// Those after them, ascending.
@@ -154,32 +147,37 @@ impl<S: Nested> Aoi<S> {
 
     /// Decides about all pages of a request: before any of them changes the LAT or the FTL.
     #[inline]
-    fn plan(&mut self, r: &Req, out: &mut Actions, decide: impl Fn(&mut Judge, &Piece) -> Verdict) {
+    fn plan(
+        &mut self,
+        r: &Req,
+        out: &mut Actions,
+        decide: impl Fn(&mut Classifier, &Piece) -> Class,
+    ) {
         self.plan.clear();
         self.next = 0;
-        let mut pieces = self.judge.pieces(r);
+        let mut pieces = self.classifier.pieces(r);
         let Some(first) = pieces.next() else { return };
         out.look_up();
-        self.now = Stretch { last: first.last(), verdict: decide(&mut self.judge, &first) };
+        self.now = Stretch { last: first.last(), class: decide(&mut self.classifier, &first) };
         for piece in pieces {
             out.look_up();
-            let (last, verdict) = (piece.last(), decide(&mut self.judge, &piece));
+            let (last, class) = (piece.last(), decide(&mut self.classifier, &piece));
             let before = self.plan.last_mut().unwrap_or(&mut self.now);
-            if before.verdict == verdict {
+            if before.class == class {
                 before.last = last;
             } else {
-                self.plan.push(Stretch { last, verdict });
+                self.plan.push(Stretch { last, class });
             }
         }
     }
 
     /// What was decided about a page. Pages are asked for in ascending order.
     #[inline]
-    fn verdict(&mut self, key: u32) -> Verdict {
+    fn class_of(&mut self, key: u32) -> Class {
         while self.now.last < key {
             self.go_on();
         }
-        self.now.verdict
+        self.now.class
     }
 
     fn go_on(&mut self) {
@@ -201,17 +199,17 @@ impl<S: Nested> Replacement for Aoi<S> {
 
     fn new(setup: &Setup) -> Self {
         Self {
-            judge: Judge::new(setup),
-            room: Room::new(setup),
+            classifier: Classifier::new(setup),
+            areas: Areas::new(setup),
             plan: Vec::new(),
-            now: Stretch { last: 0, verdict: Verdict::SORB },
+            now: Stretch { last: 0, class: Class::SORB },
             next: 0,
-            most: Room::<S>::most(setup),
+            most: Areas::<S>::most(setup),
         }
     }
 
     fn validate(setup: &Setup) -> Result<(), BufferError> {
-        let found = setup.spec.value("chunk").bytes();
+        let found = setup.parameters.value("chunk").bytes();
         if found < u64::from(setup.shape.entry_bytes()) {
             let limit = "a size not below that of a buffer entry (the mapping unit)";
             let (policy, key) = (INFO.name, "chunk");
@@ -225,23 +223,23 @@ impl<S: Nested> Replacement for Aoi<S> {
     }
 
     fn tables(setup: &Setup) -> Tables {
-        Judge::tables(setup)
+        Classifier::tables(setup)
     }
 
     /// An append-only area has to fit in.
     fn least(setup: &Setup) -> u32 {
-        Room::<S>::most(setup)
+        Areas::<S>::most(setup)
     }
 
     #[inline]
     fn begin(&mut self, r: &Req, ftl: &dyn FtlView, _: &Entries, out: &mut Actions) {
         match r.op {
-            Op::Read => self.plan(r, out, |judge, piece| judge.read(piece)),
+            Op::Read => self.plan(r, out, |classifier, piece| classifier.read(piece)),
             Op::Write | Op::WriteZeroes => {
-                let large = self.judge.is_large(r);
-                self.plan(r, out, |judge, piece| judge.write(piece, large, ftl));
+                let large = self.classifier.is_large(r);
+                self.plan(r, out, |classifier, piece| classifier.write(piece, large, ftl));
             }
-            Op::Trim => self.judge.trim(r),
+            Op::Trim => self.classifier.trim(r),
             Op::Flush => {}
         }
     }
@@ -250,14 +248,14 @@ impl<S: Nested> Replacement for Aoi<S> {
     fn hit(&mut self, e: &mut Entries, id: NodeId, access: Access, out: &mut Actions) {
         let node = e.slab().node(id);
         let (key, own) = (node.key, ListId(node.list));
-        let verdict = self.verdict(key);
-        if verdict.hits_rewrite {
-            self.judge.rewrite(key);
+        let class = self.class_of(key);
+        if class.hits_rewrite {
+            self.classifier.rewrite(key);
         }
         if own >= SORB {
-            self.room.sorb.hit(e, id, access, out);
-        } else if verdict.hits_migrate {
-            self.room.sorb.join(e, id);
+            self.areas.sorb.hit(e, id, access, out);
+        } else if class.hits_migrate {
+            self.areas.sorb.join(e, id);
         } else {
             e.move_to_newest(own, id);
         }
@@ -275,20 +273,20 @@ impl<S: Nested> Replacement for Aoi<S> {
         if let Some(ghost) = ghost {
             e.remove_ghost(ghost);
         }
-        let dest = self.verdict(key).dest;
-        Some(self.room.admit(e, dest, key, ghost.is_some(), out))
+        let destination = self.class_of(key).destination;
+        Some(self.areas.admit(e, destination, key, ghost.is_some(), out))
     }
 
     #[inline]
     fn admit_fresh(&mut self, e: &mut Entries, pages: Pages, out: &mut Actions) -> u32 {
-        let dest = self.verdict(pages.first).dest;
+        let destination = self.class_of(pages.first).destination;
         let alike = (self.now.last - pages.first).saturating_add(1);
-        self.room.admit_fresh(e, dest, pages.up_to(alike), out)
+        self.areas.admit_fresh(e, destination, pages.up_to(alike), out)
     }
 
     fn forget(&mut self, e: &mut Entries, id: NodeId) {
         if e.slab().list_of(id).is_some_and(|list| list >= SORB) {
-            self.room.sorb.forget(e, id);
+            self.areas.sorb.forget(e, id);
         }
     }
 

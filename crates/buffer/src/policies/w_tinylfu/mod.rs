@@ -88,8 +88,8 @@ impl Replacement for WTinyLfu {
 
     fn new(setup: &Setup) -> Self {
         let slots = setup.shape.slots();
-        let window = setup.spec.value("window").ratio().of(slots).max(1);
-        let protected = setup.spec.value("protected").ratio().of(slots - window);
+        let window = setup.parameters.value("window").ratio().of(slots).max(1);
+        let protected = setup.parameters.value("protected").ratio().of(slots - window);
         Self { sketch: Sketch::new(slots), window, protected }
     }
 

@@ -2,18 +2,18 @@
 
 use onefold_units::convert::index;
 
-use crate::Index;
-use crate::node::{Blank, EMPTY, FREE, Keys, NIL, Node, NodeId, join_ring, leave_ring, rechain};
+use crate::index::Index;
+use crate::node::{EMPTY, FREE, Keys, NIL, NewNode, Node, NodeId, join_ring, leave_ring, rechain};
 use crate::slab::Slab;
 
 impl Slab {
     /// Takes a free slot for `key`, enters it into its bucket and links it at the newest end of a
     /// list.
     #[inline]
-    pub(crate) fn attach(&mut self, blank: Blank, key: u32, head: &mut u32) -> NodeId {
+    pub(crate) fn attach(&mut self, new_node: NewNode, key: u32, head: &mut u32) -> NodeId {
         let at = self.free_slots;
         assert!(at != NIL, "invariant 3: no slot is free, the policy did not make room");
-        let Blank { list, tenant, valid, dirty } = blank;
+        let NewNode { list, tenant, valid, dirty } = new_node;
         let newer = self.sentinel(list);
         let nodes = &mut *self.nodes;
         self.free_slots = nodes[index(at)].older;
@@ -29,12 +29,12 @@ impl Slab {
     #[expect(clippy::inline_always, reason = "two callers, once for many pages")]
     pub(crate) fn attach_run(
         &mut self,
-        blank: Blank,
+        new_node: NewNode,
         keys: Keys,
         index_of: &mut Index,
         mut each: impl FnMut(NodeId, u32),
     ) -> (NodeId, NodeId) {
-        let Blank { list, tenant, valid, dirty } = blank;
+        let NewNode { list, tenant, valid, dirty } = new_node;
         let end = self.sentinel(list);
         let nodes = &mut *self.nodes;
         let (first, mut free) = (self.free_slots, self.free_slots);
@@ -96,12 +96,12 @@ impl Slab {
     /// neighbours stay the same, so it is moved to its new list only with them.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the body of a loop")]
-    pub(crate) fn rename(&mut self, id: NodeId, key: u32, blank: Blank, index_of: &mut Index) {
+    pub(crate) fn rename(&mut self, id: NodeId, key: u32, new_node: NewNode, index_of: &mut Index) {
         let nodes = &mut *self.nodes;
         let Node { newer, older, chain, key: before, .. } = nodes[index(id.0)];
         rechain(nodes, index_of.head_mut(before), id.0, chain);
         let chain = std::mem::replace(index_of.head_mut(key), id.0);
-        let Blank { list, tenant, valid, dirty } = blank;
+        let NewNode { list, tenant, valid, dirty } = new_node;
         nodes[index(id.0)] = Node { newer, older, key, chain, list, tenant, valid, dirty, aux: 0 };
     }
 }

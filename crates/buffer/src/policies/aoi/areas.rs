@@ -2,14 +2,14 @@
 
 use onefold_units::convert::index;
 
-use super::judge::Dest;
+use super::classify::Destination;
 use super::{BAR, BAW};
 use crate::policies::nested::Nested;
 use crate::{Actions, Entries, ListId, NodeId, Pages, Setup};
 
 /// Sizes of the areas, and who leaves.
 #[derive(Clone, Debug)]
-pub(super) struct Room<S> {
+pub(super) struct Areas<S> {
     pub(super) sorb: S,
     /// Most pages in BAW, and in BAR: one flash page for each die.
     most: u32,
@@ -23,7 +23,7 @@ pub(super) struct Room<S> {
     group: Vec<NodeId>,
 }
 
-impl Dest {
+impl Destination {
     /// The list of an area with a limit.
     #[inline]
     const fn bounded(self) -> Option<ListId> {
@@ -35,7 +35,7 @@ impl Dest {
     }
 }
 
-impl<S: Nested> Room<S> {
+impl<S: Nested> Areas<S> {
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             sorb: S::new(setup),
@@ -49,7 +49,8 @@ impl<S: Nested> Room<S> {
 
     /// Most pages in BAW and in BAR: channels x ways x k.
     pub(super) fn most(setup: &Setup) -> u32 {
-        let dies = setup.spec.value("channels").count() * setup.spec.value("ways").count();
+        let dies =
+            setup.parameters.value("channels").count() * setup.parameters.value("ways").count();
         dies * setup.shape.per_program()
     }
 
@@ -59,17 +60,17 @@ impl<S: Nested> Room<S> {
     pub(super) fn admit(
         &mut self,
         e: &mut Entries,
-        dest: Dest,
+        destination: Destination,
         key: u32,
         known: bool,
         out: &mut Actions,
     ) -> NodeId {
-        let Some(list) = dest.bounded() else {
+        let Some(list) = destination.bounded() else {
             if e.is_full() {
                 if e.is_empty(BAR) && e.is_empty(BAW) {
                     return self.sorb.replace(e, key, known, out);
                 }
-                self.take(e, dest, out);
+                self.take(e, destination, out);
             }
             return self.sorb.insert(e, key, known);
         };
@@ -82,7 +83,7 @@ impl<S: Nested> Room<S> {
         if left == 0 || self.free(e) >= left {
             self.recycle(e, list, out);
         } else if e.is_full() {
-            self.take(e, dest, out);
+            self.take(e, destination, out);
         }
         e.insert(list, key)
     }
@@ -92,11 +93,11 @@ impl<S: Nested> Room<S> {
     pub(super) fn admit_fresh(
         &mut self,
         e: &mut Entries,
-        dest: Dest,
+        destination: Destination,
         pages: Pages,
         out: &mut Actions,
     ) -> u32 {
-        let Some(list) = dest.bounded() else {
+        let Some(list) = destination.bounded() else {
             let alone = e.is_full() && e.is_empty(BAR) && e.is_empty(BAW);
             return if alone { self.sorb.replace_fresh(e, pages, out) } else { 0 };
         };
@@ -140,25 +141,25 @@ impl<S: Nested> Room<S> {
         }
     }
 
-    fn take(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
+    fn take(&mut self, e: &mut Entries, destination: Destination, out: &mut Actions) {
         let appends = e.len(BAW);
-        if dest != Dest::Baw && 0 < appends && appends < self.per_program {
+        if destination != Destination::Baw && 0 < appends && appends < self.per_program {
             self.deadline = self.deadline.saturating_add(1);
         }
         while e.is_full() {
-            self.take_once(e, dest, out);
+            self.take_once(e, destination, out);
         }
     }
 
     /// BAR first, because it is clean but for pages that a write found there; then appends, in whole
     /// flash pages unless they have waited for as many pages as the buffer has; then SORB.
-    fn take_once(&mut self, e: &mut Entries, dest: Dest, out: &mut Actions) {
+    fn take_once(&mut self, e: &mut Entries, destination: Destination, out: &mut Actions) {
         let appends = e.len(BAW);
         let flash_page =
             appends >= self.per_program || (appends > 0 && self.deadline >= self.slots);
-        if dest != Dest::Bar && !e.is_empty(BAR) {
+        if destination != Destination::Bar && !e.is_empty(BAR) {
             e.evict_all(BAR, out);
-        } else if dest != Dest::Baw && flash_page {
+        } else if destination != Destination::Baw && flash_page {
             self.evict_appends(e, out);
         } else if S::len(e) > 0 {
             self.sorb.evict(e, out);

@@ -8,7 +8,7 @@ use crate::{FtlView, Req, Setup, Tables};
 
 /// An area of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dest {
+pub(super) enum Destination {
     /// Append-only writes.
     Baw,
     /// Append-only reads.
@@ -19,19 +19,19 @@ pub(super) enum Dest {
 
 /// What happens to the pages of a [`Piece`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Class {
     /// Where pages go that are not buffered.
-    pub(super) dest: Dest,
+    pub(super) destination: Destination,
     /// Whether buffered pages go to SORB. If not they are refreshed where they are.
     pub(super) hits_migrate: bool,
     /// Whether a buffered page sets W of its chunk.
     pub(super) hits_rewrite: bool,
 }
 
-impl Verdict {
+impl Class {
     /// A read of pages of which no append is known.
     pub(super) const SORB: Self =
-        Self { dest: Dest::Sorb, hits_migrate: false, hits_rewrite: false };
+        Self { destination: Destination::Sorb, hits_migrate: false, hits_rewrite: false };
 }
 
 /// What tells an update from an append.
@@ -58,7 +58,7 @@ enum TrimReset {
 
 /// The LAT and the rules that read and change it.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(super) struct Classifier {
     lat: Lat,
     reaccess: Reaccess,
     /// Ends of the sequential large rewrites in progress, if those restart a chunk.
@@ -68,31 +68,34 @@ pub(super) struct Judge {
     threshold: u64,
 }
 
-impl Judge {
+impl Classifier {
     pub(super) fn new(setup: &Setup) -> Self {
-        let spec = &setup.spec;
+        let parameters = &setup.parameters;
         Self {
             lat: Lat::new(setup),
-            reaccess: match spec.value("reaccess").word() {
+            reaccess: match parameters.value("reaccess").word() {
                 "cursor" => Reaccess::Cursor(Cursors::new()),
                 "literal" => Reaccess::Literal,
                 _ => Reaccess::Mapped,
             },
-            rewrites: (spec.value("restart").word() == "on").then(Cursors::new),
-            trim_reset: match spec.value("trim_reset").word() {
+            rewrites: (parameters.value("restart").word() == "on").then(Cursors::new),
+            trim_reset: match parameters.value("trim_reset").word() {
                 "full" => TrimReset::Full,
                 "off" => TrimReset::Off,
                 _ => TrimReset::Touch,
             },
-            threshold: spec.value("threshold").bytes().div_ceil(setup.shape.entry_bytes().into()),
+            threshold: parameters
+                .value("threshold")
+                .bytes()
+                .div_ceil(setup.shape.entry_bytes().into()),
         }
     }
 
     /// The paper charges the LAT only; it has no cursors.
     pub(super) fn tables(setup: &Setup) -> Tables {
         let paper = Lat::bytes(setup);
-        let cursor = setup.spec.value("reaccess").word() == "cursor";
-        let restart = setup.spec.value("restart").word() == "on";
+        let cursor = setup.parameters.value("reaccess").word() == "cursor";
+        let restart = setup.parameters.value("restart").word() == "on";
         Tables { paper, full: paper + (u64::from(cursor) + u64::from(restart)) * Cursors::bytes() }
     }
 
@@ -110,16 +113,17 @@ impl Judge {
 
     /// Jeong 2021, algorithm 2: reads never change the LAT.
     #[inline]
-    pub(super) fn read(&self, piece: &Piece) -> Verdict {
+    pub(super) fn read(&self, piece: &Piece) -> Class {
         let bits = self.lat.get(piece.chunk);
-        let dest = if bits.large && !bits.rewritten { Dest::Bar } else { Dest::Sorb };
-        Verdict { dest, ..Verdict::SORB }
+        let destination =
+            if bits.large && !bits.rewritten { Destination::Bar } else { Destination::Sorb };
+        Class { destination, ..Class::SORB }
     }
 
     /// The paper's algorithm 1, which its text lacks, as sec. IV-A describes it. `ftl` is asked
     /// only where the answer matters.
     #[inline]
-    pub(super) fn write(&mut self, piece: &Piece, large: bool, ftl: &dyn FtlView) -> Verdict {
+    pub(super) fn write(&mut self, piece: &Piece, large: bool, ftl: &dyn FtlView) -> Class {
         let restarts = self.rewrites.is_some() && self.is_whole_rewrite(piece, large);
         let bits = self.lat.get(piece.chunk);
         let matters = !bits.rewritten && (large || bits.large);
@@ -134,14 +138,18 @@ impl Judge {
         if large && !update && !bits.rewritten {
             self.lat.set_large(piece.chunk);
             // A hit is the tail page of a log, but the printed rules take it for an update.
-            return Verdict { dest: Dest::Baw, hits_migrate: literal, hits_rewrite: literal };
+            return Class {
+                destination: Destination::Baw,
+                hits_migrate: literal,
+                hits_rewrite: literal,
+            };
         }
         if update && bits.large {
             self.lat.set_rewritten(piece.chunk);
         }
         // In a chunk without appends only the printed rules let a page that is written twice set W.
         let hits_rewrite = !bits.rewritten && (literal || bits.large);
-        Verdict { dest: Dest::Sorb, hits_migrate: true, hits_rewrite }
+        Class { destination: Destination::Sorb, hits_migrate: true, hits_rewrite }
     }
 
     fn is_update(&mut self, bits: ChunkBits, piece: &Piece, ftl: &dyn FtlView) -> bool {
@@ -189,10 +197,9 @@ impl Judge {
 
 #[cfg(test)]
 mod tests {
-    use super::Judge;
+    use super::Classifier;
     use crate::policies::aoi::lat::ChunkBits;
-    use crate::testing::lru_config;
-    use crate::{FtlView, PolicySpec, Req, Setup, Shape};
+    use crate::{FtlView, PolicySpec, Req, Setup, Shape, Sizes};
     use onefold_units::convert::low32;
     use onefold_units::{Lpn, Op, Rng};
 
@@ -208,14 +215,19 @@ mod tests {
         }
     }
 
-    fn judge(more: &str) -> Judge {
-        let shape = Shape::new(&lru_config(1 << 20), 4096, 4096).unwrap();
+    fn classifier(more: &str) -> Classifier {
+        let sizes = Sizes { entry_bytes: 4096, flash_page_bytes: 4096, device_bytes: 1 << 30 };
+        let shape = Shape::new(1 << 20, true, &sizes).unwrap();
         let spec = PolicySpec::parse(&format!("aoi:chunk=16KiB,threshold=12KiB,{more}")).unwrap();
-        Judge::new(&Setup { shape, spec, device_entries: u64::from(PAGES) })
+        Classifier::new(&Setup {
+            shape,
+            parameters: spec.parameters(),
+            device_entries: u64::from(PAGES),
+        })
     }
 
-    fn bits(judge: &Judge) -> Vec<ChunkBits> {
-        (0..CHUNKS).map(|chunk| judge.lat.get(chunk)).collect()
+    fn bits(classifier: &Classifier) -> Vec<ChunkBits> {
+        (0..CHUNKS).map(|chunk| classifier.lat.get(chunk)).collect()
     }
 
     fn request(op: Op, rng: &mut Rng) -> Req {
@@ -228,26 +240,28 @@ mod tests {
     fn bits_only_rise_between_trims() {
         let mut rng = Rng::new(9);
         for mode in ["mapped", "cursor", "literal"] {
-            let mut judge = judge(&format!("reaccess={mode}"));
+            let mut classifier = classifier(&format!("reaccess={mode}"));
             let mut set = (0, 0);
             for _ in 0..2_000 {
                 let r = request(Op::Write, &mut rng);
-                let before = bits(&judge);
-                let large = judge.is_large(&r);
-                for piece in judge.pieces(&r) {
-                    if judge.write(&piece, large, &EveryOther).hits_rewrite && rng.below(2) == 0 {
-                        judge.rewrite(piece.first);
+                let before = bits(&classifier);
+                let large = classifier.is_large(&r);
+                for piece in classifier.pieces(&r) {
+                    if classifier.write(&piece, large, &EveryOther).hits_rewrite
+                        && rng.below(2) == 0
+                    {
+                        classifier.rewrite(piece.first);
                     }
-                    judge.read(&piece);
+                    classifier.read(&piece);
                 }
-                for (before, after) in before.iter().zip(bits(&judge)) {
+                for (before, after) in before.iter().zip(bits(&classifier)) {
                     assert!(after.large || !before.large, "{r:?}");
                     assert!(after.rewritten || !before.rewritten, "{r:?}");
                     set.0 += u32::from(after.large && !before.large);
                     set.1 += u32::from(after.rewritten && !before.rewritten);
                 }
                 if rng.below(16) == 0 {
-                    judge.trim(&request(Op::Trim, &mut rng));
+                    classifier.trim(&request(Op::Trim, &mut rng));
                 }
             }
             assert!(set.0 > 90 && set.1 > 90, "{mode}: {set:?}");
@@ -259,16 +273,16 @@ mod tests {
     fn trims_clear_the_chunks_they_reach() {
         let mut rng = Rng::new(3);
         for (reset, whole) in [("touch", false), ("full", true)] {
-            let mut judge = judge(&format!("trim_reset={reset}"));
+            let mut classifier = classifier(&format!("trim_reset={reset}"));
             for _ in 0..3_000 {
                 for chunk in 0..CHUNKS {
-                    judge.lat.restart(chunk);
-                    judge.lat.set_rewritten(chunk);
+                    classifier.lat.restart(chunk);
+                    classifier.lat.set_rewritten(chunk);
                 }
                 let r = request(Op::Trim, &mut rng);
-                judge.trim(&r);
+                classifier.trim(&r);
                 let (first, end) = (r.lpn.raw(), r.lpn.raw() + r.n);
-                for (chunk, bits) in (0..).zip(bits(&judge)) {
+                for (chunk, bits) in (0..).zip(bits(&classifier)) {
                     let (from, to) = (chunk * 4, (chunk * 4 + 4).min(PAGES));
                     let reached =
                         if whole { first <= from && to <= end } else { first < to && from < end };
