@@ -194,10 +194,10 @@ pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, n
 }
 
 /// Reads one block.
-pub(crate) fn read_block<B: Backing>(
-    backing: &mut B,
-    at: u64,
-) -> Result<Box<[u8; BLOCK]>, IoFailed> {
+///
+/// # Errors
+/// The backing failed.
+pub fn read_block<B: Backing>(backing: &mut B, at: u64) -> Result<Box<[u8; BLOCK]>, IoFailed> {
     let mut block = Box::new([0; BLOCK]);
     backing.read(at, &mut block[..]).map(|()| block)
 }
@@ -309,6 +309,7 @@ impl Window {
 }
 
 /// Bytes of a number of blocks.
-pub(crate) fn bytes_of(blocks: u32) -> usize {
+#[must_use]
+pub fn bytes_of(blocks: u32) -> usize {
     index(blocks) * BLOCK
 }

@@ -17,7 +17,6 @@ use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
 use crate::config::{Geometry, Options};
 use crate::counting::Counting;
-use crate::engine::Engine;
 use crate::error::MountError;
 use crate::family::{Family, Kin};
 use crate::faults::Faults;
@@ -62,14 +61,11 @@ pub struct Recovery {
     pub seq: u64,
 }
 
-/// Makes an empty volume. What the backing held is lost.
+/// Makes an empty volume of mode `log`. What the backing held is lost.
 ///
 /// # Errors
-/// The geometry cannot work, or the backing failed.
+/// The geometry cannot work, the mode is another one, or the backing failed.
 pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
-    if label.mode != VolumeMode::Log {
-        return crate::faithful::format(backing, label);
-    }
     let (layout, report) = layout_on(backing, layout_of(label)?)?;
     if let Some(report) = &report {
         format_zones(backing, &layout, report)?;
@@ -145,10 +141,10 @@ fn read_labels<B: Backing>(
     Ok((label, copies.into_iter().map(|(_, at)| at).collect()))
 }
 
-/// Opens a volume on a backing with so many blocks.
+/// Opens a volume of mode `log` on a backing with so many blocks.
 ///
 /// # Errors
-/// It is none, or damaged. Nothing was changed then, unless the backing failed.
+/// It is none, of another mode, or damaged. Nothing was changed then, unless the backing failed.
 pub fn mount<B: Backing>(
     backing: &mut B,
     blocks: u64,
@@ -196,43 +192,6 @@ pub fn mount_read_only<B: Backing>(
     let State { mut volume, recovery, durable, .. } = find_state(backing, blocks, options)?;
     volume.freeze(Frozen::ReadOnly);
     Ok((volume, recovery, durable))
-}
-
-/// Opens a volume of any mode, like [`mount`].
-///
-/// # Errors
-/// It is none, or damaged. Nothing was changed then, unless the backing failed.
-pub fn open<B: Backing>(
-    backing: &mut B,
-    blocks: u64,
-    options: Options,
-) -> Result<(Box<dyn Engine>, Recovery), MountError> {
-    let label = read_label(backing, blocks)?;
-    if label.mode == VolumeMode::Log {
-        let (volume, recovery) = mount(backing, blocks, options)?;
-        return Ok((Box::new(volume), recovery));
-    }
-    let (volume, recovery) = crate::faithful::mount(backing, blocks, &label, options)?;
-    Ok((Box::new(volume), recovery))
-}
-
-/// Opens a volume of any mode for reading only, like [`mount_read_only`].
-///
-/// # Errors
-/// It is none, or damaged.
-pub fn open_read_only<B: Backing>(
-    backing: &mut B,
-    blocks: u64,
-    options: Options,
-) -> Result<(Box<dyn Engine>, Recovery, u64), MountError> {
-    let label = read_label(backing, blocks)?;
-    if label.mode == VolumeMode::Log {
-        let (volume, recovery, durable) = mount_read_only(backing, blocks, options)?;
-        return Ok((Box::new(volume), recovery, durable));
-    }
-    let (volume, recovery, durable) =
-        crate::faithful::mount_read_only(backing, blocks, &label, options)?;
-    Ok((Box::new(volume), recovery, durable))
 }
 
 /// The state of a volume on its backing.
@@ -323,7 +282,11 @@ pub(crate) fn read_body<B: Backing>(
     Ok((body, blocks))
 }
 
-pub(crate) fn fetch<B: Backing>(
+/// Reads one block. `what` names it where it cannot be read.
+///
+/// # Errors
+/// It cannot be read.
+pub fn fetch<B: Backing>(
     backing: &mut B,
     what: &'static str,
     at: Location,
@@ -332,11 +295,14 @@ pub(crate) fn fetch<B: Backing>(
     read_block(backing, at).map_err(|_| MountError::Read { what, at })
 }
 
-pub(crate) fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
+/// The error for a block of `what` at `at` that could be read and cannot be used.
+pub fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
     move |why| MountError::Damaged { what, at: at.raw().into(), why }
 }
 
-pub(crate) fn locations(extents: &[Extent]) -> Vec<Location> {
+/// Every block of some extents, in their order.
+#[must_use]
+pub fn locations(extents: &[Extent]) -> Vec<Location> {
     let of = |extent: &Extent| {
         let first = extent.location.raw();
         (first..first.saturating_add(extent.blocks)).map(Location::new)

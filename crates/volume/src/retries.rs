@@ -22,7 +22,7 @@ const PAUSE_MIN: Nanos = Nanos::new(1_000_000);
 const PAUSE_MAX: Nanos = Nanos::new(1_000_000_000);
 
 /// Times that a request is sent before its failure counts, where something else can be done then: 85 ms of pauses.
-pub(crate) const TRIES_FEW: u32 = 5;
+pub const TRIES_FEW: u32 = 5;
 
 /// The same where that something is costly: 4 s of pauses, before the host is told (`crate::stall`).
 pub(crate) const TRIES_SOME: u32 = 10;
@@ -31,7 +31,7 @@ pub(crate) const TRIES_SOME: u32 = 10;
 pub(crate) const TRIES_FINISH: u32 = 6;
 
 /// The same where it is the last resort: a minute of pauses.
-pub(crate) const TRIES_MANY: u32 = 65;
+pub const TRIES_MANY: u32 = 65;
 
 /// How long to wait after a number of failures in a row.
 pub(crate) fn pause(failures: u32) -> Nanos {
@@ -41,11 +41,11 @@ pub(crate) fn pause(failures: u32) -> Nanos {
 
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failing {
+pub struct Failing {
     /// Since when.
-    pub(crate) since: Nanos,
+    pub since: Nanos,
     /// How it failed last.
-    pub(crate) why: IoFailed,
+    pub why: IoFailed,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ struct Retry {
 
 /// All requests that failed and are not over.
 #[derive(Debug, Default)]
-pub(crate) struct Retries {
+pub struct Retries {
     list: Vec<Retry>,
     /// Since when requests fail now and then, and when one did last.
     spell: Option<(Nanos, Nanos)>,
@@ -70,7 +70,8 @@ pub(crate) struct Retries {
 
 impl Retries {
     /// Whether nothing fails.
-    pub(crate) const fn is_empty(&self) -> bool {
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
@@ -84,7 +85,7 @@ impl Retries {
 
     /// A request failed. Whether it is sent again: it is while it failed fewer than `tries` times. `since` says since when its
     /// bytes could not be written, if that was tried elsewhere before.
-    pub(crate) fn again(
+    pub fn again(
         &mut self,
         (id, is_write): (IoId, bool),
         tries: u32,
@@ -123,24 +124,25 @@ impl Retries {
     }
 
     /// A request ended.
-    pub(crate) fn over(&mut self, id: IoId) {
+    pub fn over(&mut self, id: IoId) {
         self.list.retain(|retry| retry.id != id);
     }
 
     /// The next request that is sent again now.
-    pub(crate) fn next(&mut self, now: Nanos) -> Option<IoId> {
+    pub fn next(&mut self, now: Nanos) -> Option<IoId> {
         let retry = self.list.iter_mut().find(|retry| retry.due.is_some_and(|due| due <= now))?;
         (retry.due, retry.refused) = (None, false);
         Some(retry.id)
     }
 
     /// When the next request is sent again.
-    pub(crate) fn deadline(&self) -> Option<Nanos> {
+    #[must_use]
+    pub fn deadline(&self) -> Option<Nanos> {
         self.list.iter().filter_map(|retry| retry.due).min()
     }
 
     /// The writes that fail.
-    pub(crate) fn writes(&self) -> impl Iterator<Item = Failing> + '_ {
+    pub fn writes(&self) -> impl Iterator<Item = Failing> + '_ {
         self.list.iter().filter(|retry| retry.is_write).map(|retry| retry.failing)
     }
 }

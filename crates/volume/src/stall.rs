@@ -21,8 +21,9 @@ use crate::volume::Volume;
 pub(crate) const PATIENCE: Nanos = Nanos::new(5_000_000_000);
 
 impl Failing {
-    /// Invariant 1.
-    pub(crate) fn stalls(&self, now: Nanos) -> bool {
+    /// Whether the host is told of it by now (invariant 1).
+    #[must_use]
+    pub fn stalls(&self, now: Nanos) -> bool {
         self.why == IoFailed::NoSpace || now >= self.since + PATIENCE
     }
 }
