@@ -56,6 +56,7 @@ mod stall;
 mod stats;
 mod stream;
 mod suspects;
+mod tries;
 mod trims;
 mod unmap;
 mod volume;

@@ -10,10 +10,10 @@
 
 use onefold_units::Nanos;
 
-use crate::io::{Io, IoFailed, IoId, IoKind};
-use crate::pending::Purpose;
-use crate::stall::PATIENCE;
-use crate::volume::Volume;
+use crate::io::{IoFailed, IoId};
+
+/// How long a write may fail before the host is told. Longer than what most paths to a drive take to come back.
+pub(crate) const PATIENCE: Nanos = Nanos::new(5_000_000_000);
 
 /// The first pause.
 const PAUSE_MIN: Nanos = Nanos::new(1_000_000);
@@ -48,6 +48,14 @@ pub struct Failing {
     pub why: IoFailed,
 }
 
+impl Failing {
+    /// Whether the host is told at `now`: after five seconds, or at once if the backing is full.
+    #[must_use]
+    pub fn stalls(&self, now: Nanos) -> bool {
+        self.why == IoFailed::NoSpace || now >= self.since + PATIENCE
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Retry {
     id: IoId,
@@ -76,7 +84,7 @@ impl Retries {
     }
 
     /// A request failed. Since when that goes on: failures that follow each other soon are one spell.
-    fn spell_goes_on(&mut self, now: Nanos) -> Nanos {
+    pub(crate) fn spell_goes_on(&mut self, now: Nanos) -> Nanos {
         let lasts = self.spell.filter(|(_, last)| now < *last + PATIENCE);
         let since = lasts.map_or(now, |(since, _)| since);
         self.spell = Some((since, now));
@@ -114,7 +122,7 @@ impl Retries {
     }
 
     /// Whether the zone of a write did not take it when that was asked last.
-    fn is_refused(&self, id: IoId) -> bool {
+    pub(crate) fn is_refused(&self, id: IoId) -> bool {
         self.list.iter().any(|retry| retry.id == id && retry.refused)
     }
 
@@ -144,43 +152,6 @@ impl Retries {
     /// The writes that fail.
     pub fn writes(&self) -> impl Iterator<Item = Failing> + '_ {
         self.list.iter().filter(|retry| retry.is_write).map(|retry| retry.failing)
-    }
-}
-
-impl Volume {
-    /// Whether a request that failed is sent again before that counts (`crate::retries`).
-    pub(crate) fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
-        let Io { kind, .. } = self.pending.io(id);
-        let purpose = self.pending.purpose(id);
-        let refused = self.retries.is_refused(id);
-        let tries = match (kind, purpose) {
-            _ if self.frozen.is_some() => 1,
-            // Of the last two, the write that they are about fails.
-            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _)
-            | (_, Purpose::Pointer(_) | Purpose::Compare(_)) => 1,
-            // Room may come back, and no other place has more of it.
-            (IoKind::Write, _) if why == IoFailed::NoSpace => u32::MAX,
-            (_, Purpose::Batch(batch)) => self.tries_of(batch, refused),
-            _ if refused => 1,
-            (_, Purpose::FinishAgain(_)) => 1,
-            (IoKind::Finish, _) => TRIES_FINISH,
-            (_, Purpose::Label | Purpose::LabelReset) => TRIES_SOME,
-            _ => TRIES_FEW,
-        };
-        let spell = self.retries.spell_goes_on(self.now);
-        let mut since = None;
-        if let Purpose::Batch(batch) = purpose {
-            let batch = self.log.batch_mut(batch);
-            self.service.give_up(std::mem::take(&mut batch.sent));
-            // It may have waited for others that failed.
-            let failing = Failing { since: spell.max(batch.sent_at), why };
-            let failing = batch.failing.get_or_insert(failing);
-            failing.why = why;
-            since = Some(failing.since);
-        }
-        self.stats.failed_requests += 1;
-        self.last_failure = Some((self.now, why));
-        self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
     }
 }
 
