@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onefold_format::volume::{BlockError, Extent};
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Location, Nanos, ZoneId};
 
@@ -252,6 +253,34 @@ pub(crate) fn fetch_each<B: Backing>(
         }
         Ok(())
     })
+}
+
+/// Reads one block. `what` names it where it cannot be read.
+///
+/// # Errors
+/// It cannot be read.
+pub fn fetch<B: Backing>(
+    backing: &mut B,
+    what: &'static str,
+    at: Location,
+) -> Result<Box<[u8; BLOCK]>, MountError> {
+    let at = u64::from(at.raw());
+    read_block(backing, at).map_err(|_| MountError::Read { what, at })
+}
+
+/// The error for a block of `what` at `at` that could be read and cannot be used.
+pub fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
+    move |why| MountError::Damaged { what, at: at.raw().into(), why }
+}
+
+/// Every block of some extents, in their order.
+#[must_use]
+pub fn locations(extents: &[Extent]) -> Vec<Location> {
+    let of = |extent: &Extent| {
+        let first = extent.location.raw();
+        (first..first.saturating_add(extent.blocks)).map(Location::new)
+    };
+    extents.iter().flat_map(of).collect()
 }
 
 /// Blocks that were read ahead: some that lie side by side, and single ones.

@@ -93,9 +93,8 @@ pub use zones::{ZoneError, ZoneReport, ZoneStatus, write_label};
 /// What crates with other modes share with mode `log`. An engine for a new mode implements
 /// [`Engine`] and needs of these what it does not do in its own way.
 pub mod parts {
-    pub use crate::backing::{bytes_of, read_block};
+    pub use crate::backing::{bytes_of, damaged, fetch, locations, read_block};
     pub use crate::inspect::{Findings, check_copies};
-    pub use crate::mount::{damaged, fetch, locations};
     pub use crate::requests::Requests;
     pub use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_MANY};
     pub use crate::roots::newest_in_slots;

@@ -8,11 +8,11 @@
 //!    any one of them, and then none from before this one may be believed.
 //! 5. Recovery reads no map page: what it found is a run, and pages are read when they are needed (`crate::runs`, invariant 2).
 
-use onefold_format::volume::{BlockError, Body, BodyBlock, Extent, Root, VolumeLabel, VolumeMode};
+use onefold_format::volume::{BlockError, Body, BodyBlock, Root, VolumeLabel, VolumeMode};
 use onefold_units::convert::narrow;
 use onefold_units::{Location, Nanos};
 
-use crate::backing::{Backing, fetch_each, read_block, settle};
+use crate::backing::{Backing, damaged, fetch_each, locations, read_block, settle};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
 use crate::config::{Geometry, Options};
@@ -96,12 +96,6 @@ pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
         return Err(MountError::Mode(label.mode));
     }
     Ok(Layout::new(Geometry::of(label))?)
-}
-
-/// Blocks of a zone of the backing, 0 if it has none. One that no location reaches is refused with the size of its backing.
-pub(crate) fn zone_blocks_of(label: &VolumeLabel) -> u32 {
-    let zone = label.devices.iter().map(|device| device.zone_blocks).max().unwrap_or(0);
-    u32::try_from(zone).unwrap_or(u32::MAX)
 }
 
 /// Reads the newest label of a backing with so many blocks.
@@ -280,34 +274,6 @@ pub(crate) fn read_body<B: Backing>(
     root.body.verify(&bytes).map_err(damaged("body", first))?;
     let body = Body::decode(&bytes).map_err(damaged("body", first))?;
     Ok((body, blocks))
-}
-
-/// Reads one block. `what` names it where it cannot be read.
-///
-/// # Errors
-/// It cannot be read.
-pub fn fetch<B: Backing>(
-    backing: &mut B,
-    what: &'static str,
-    at: Location,
-) -> Result<Box<[u8; BLOCK]>, MountError> {
-    let at = u64::from(at.raw());
-    read_block(backing, at).map_err(|_| MountError::Read { what, at })
-}
-
-/// The error for a block of `what` at `at` that could be read and cannot be used.
-pub fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
-    move |why| MountError::Damaged { what, at: at.raw().into(), why }
-}
-
-/// Every block of some extents, in their order.
-#[must_use]
-pub fn locations(extents: &[Extent]) -> Vec<Location> {
-    let of = |extent: &Extent| {
-        let first = extent.location.raw();
-        (first..first.saturating_add(extent.blocks)).map(Location::new)
-    };
-    extents.iter().flat_map(of).collect()
 }
 
 impl Volume {
