@@ -26,7 +26,7 @@ seed=${2:-$((RANDOM * 32768 + RANDOM))}
 if [ $budget = full ]; then
   ONEFOLD_SEEDS=300000 cargo test --release --locked -p onefold-ftl --test power_cut \
     -- --nocapture every_cut_of_every_short_history_of_remaps
-  ONEFOLD_SEEDS=25000 cargo test --release --locked -p onefold-volume --test crash \
+  ONEFOLD_SEEDS=25000 cargo test --release --locked -p onefold-volume -p onefold-modes --test crash \
     -- --nocapture --test-threads=1 every_cut_of_every_short_history
 fi
 

@@ -4,7 +4,7 @@
 # not touched.
 #
 #   scripts/mutants.sh [NAME|CRATE...]      all, unless mutants or crates (ftl, ssd, buffer, study,
-#   volume, zoned, journal, device, serve, sim) are named
+#   volume, modes, zoned, journal, device, serve, sim) are named
 #   scripts/mutants.sh --check              only says which do not apply any more; seconds, nothing is built
 #
 # ONEFOLD_SEEDS is the budget of each random test of the FTL (default 1500), MUTANTS_TARGET a target
@@ -214,21 +214,21 @@ volume|resize-unrecorded|resize/mod.rs|s/Phase::Record \{ number \} if self\.che
 volume|resize-replayed|restore.rs|s/Written \{ slot, blocks: kin\.blocks \}/Written { slot, blocks: self.layout.geometry().logical_blocks }/|what was written to a clone counts up to its own end
 volume|resize-round|family/change.rs|s/self\.fit_pages\(\);//|a run is kept for a whole round when the largest member goes
 volume|resize-table|restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
-volume|faithful-no-data-flush|faithful/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
-volume|faithful-no-log-flush|faithful/commit.rs|s/self\.stage = Stage::LogFlush;\n\s*self\.ask_flush\(\);/self.apply();/|nothing is answered before the log block is durable
-volume|faithful-tables-unflushed|faithful/checkpoint.rs|s/self\.stage = Stage::TablesFlush;\n\s*self\.ask_flush\(\);/self.checkpoint.work = Some(work);\n            return self.write_root();/|tables are durable before the root that names them
-volume|faithful-logs-first|faithful/checkpoint.rs|s/self\.stage = Stage::RootFlush;\n\s*self\.ask_flush\(\);/self.end_checkpoint();/|logs begin anew when the root is durable
-volume|faithful-one-slot|faithful/checkpoint.rs|s/1 \+ partition\.place\.slot % 2/1/|a table goes to the slot that the root does not name
-volume|faithful-freed-early|faithful/plug/mod.rs|s/job\.phase = Phase::Settle\(self\.journal\.last\(\)\);/job.phase = Phase::Settle(0);/|what was emptied is free when the moves are durable
-volume|faithful-freed-unlisted|faithful/plug/free.rs|s/job\.phase = Phase::Checkpoint\(self\.stats\.checkpoints \+ 1\);/job.phase = Phase::Checkpoint(0);/|.. and a checkpoint lists it
-volume|faithful-too-early|faithful/plug/mod.rs|s/phase: Phase::Wait\(self\.journal\.last\(\)\)/phase: Phase::Wait(0)/|the cleaner waits for transactions under way
-volume|faithful-stale-move|faithful/plug/mod.rs|s/if !self\.is_current\(one\.lba, one\.from\) \{\n\s*self\.stats\.clean_wasted/if false {\n self.stats.clean_wasted/|a copy of an overwritten block is dropped
-volume|faithful-below-head|faithful/plug/mod.rs|s/job\.floor\.max\(job\.head\)/job.floor/|holes that were filled are no free space
-volume|faithful-temporary|faithful/tables.rs|s/temporary\.invalidate\(lba, old\);/let _ = old;/|an overwritten block is invalid in both tables
-volume|faithful-incarnation|faithful/open.rs|s/one\.incarnation == self\.incarnation\n\s*&& //|transactions of an earlier mount do not count
-volume|faithful-gap|faithful/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap
-volume|faithful-pins|faithful/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
-volume|faithful-acknowledged|faithful/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
+modes|no-data-flush|partitioned/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
+modes|no-log-flush|partitioned/commit.rs|s/self\.stage = Stage::LogFlush;\n\s*self\.ask_flush\(\);/self.apply();/|nothing is answered before the log block is durable
+modes|tables-unflushed|partitioned/checkpoint.rs|s/self\.stage = Stage::TablesFlush;\n\s*self\.ask_flush\(\);/self.checkpoint.work = Some(work);\n            return self.write_root();/|tables are durable before the root that names them
+modes|logs-first|partitioned/checkpoint.rs|s/self\.stage = Stage::RootFlush;\n\s*self\.ask_flush\(\);/self.end_checkpoint();/|logs begin anew when the root is durable
+modes|one-slot|partitioned/checkpoint.rs|s/1 \+ partition\.place\.slot % 2/1/|a table goes to the slot that the root does not name
+modes|freed-early|partitioned/cleaner/mod.rs|s/job\.phase = Phase::Settle\(self\.journal\.last\(\)\);/job.phase = Phase::Settle(0);/|what was emptied is free when the moves are durable
+modes|freed-unlisted|partitioned/cleaner/free.rs|s/job\.phase = Phase::Checkpoint\(self\.stats\.checkpoints \+ 1\);/job.phase = Phase::Checkpoint(0);/|.. and a checkpoint lists it
+modes|too-early|partitioned/cleaner/mod.rs|s/phase: Phase::Wait\(self\.journal\.last\(\)\)/phase: Phase::Wait(0)/|the cleaner waits for transactions under way
+modes|stale-move|partitioned/cleaner/mod.rs|s/if !self\.is_current\(one\.lba, one\.from\) \{\n\s*self\.stats\.clean_wasted/if false {\n self.stats.clean_wasted/|a copy of an overwritten block is dropped
+modes|below-head|partitioned/cleaner/mod.rs|s/job\.floor\.max\(job\.head\)/job.floor/|holes that were filled are no free space
+modes|temporary|partitioned/tables.rs|s/temporary\.invalidate\(lba, old\);/let _ = old;/|an overwritten block is invalid in both tables
+modes|incarnation|partitioned/open.rs|s/one\.incarnation == self\.incarnation\n\s*&& //|transactions of an earlier mount do not count
+modes|gap|partitioned/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap
+modes|pins|partitioned/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
+modes|acknowledged|partitioned/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
 volume|unshared|family/share.rs|s/match self\.is_shared\(here, at\) \{\n\s*Held::Yes => \{\}/match self.is_shared(here, at) {\n Held::Yes => self.lose(at),/|a block stays live while another member has it
 volume|parted-late|family/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
 volume|copied-alone|append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
@@ -581,6 +581,7 @@ tests() {
     buffer) chosen=(--lib --test buffer) ;;
     study) chosen=(--lib --test study) ;;
     volume) chosen=(--test crash --test model) ;;
+    modes) chosen=(--test crash --test modes) ;;
     journal) chosen=(--test journal) ;;
     # Histories on a file take longer than those in memory.
     device) chosen=(--lib --test volume --test write_log --test dmz) seeds=60 ;;

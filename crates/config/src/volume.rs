@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use onefold_modes::Areas;
 use onefold_nand::Geometry as Flash;
 use onefold_ssd::SsdConfig;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
-    Acknowledge, Areas, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim,
-    Victim, VolumeMode,
+    Acknowledge, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim, Victim,
+    VolumeMode,
 };
 
 use crate::config::Config;

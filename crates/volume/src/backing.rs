@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onefold_format::volume::{BlockError, Extent};
 use onefold_units::convert::{index, index64, u64_from};
 use onefold_units::{Location, Nanos, ZoneId};
 
@@ -194,10 +195,10 @@ pub fn settle<E: Engine + ?Sized, B: Backing>(volume: &mut E, backing: &mut B, n
 }
 
 /// Reads one block.
-pub(crate) fn read_block<B: Backing>(
-    backing: &mut B,
-    at: u64,
-) -> Result<Box<[u8; BLOCK]>, IoFailed> {
+///
+/// # Errors
+/// The backing failed.
+pub fn read_block<B: Backing>(backing: &mut B, at: u64) -> Result<Box<[u8; BLOCK]>, IoFailed> {
     let mut block = Box::new([0; BLOCK]);
     backing.read(at, &mut block[..]).map(|()| block)
 }
@@ -252,6 +253,34 @@ pub(crate) fn fetch_each<B: Backing>(
         }
         Ok(())
     })
+}
+
+/// Reads one block. `what` names it where it cannot be read.
+///
+/// # Errors
+/// It cannot be read.
+pub fn fetch<B: Backing>(
+    backing: &mut B,
+    what: &'static str,
+    at: Location,
+) -> Result<Box<[u8; BLOCK]>, MountError> {
+    let at = u64::from(at.raw());
+    read_block(backing, at).map_err(|_| MountError::Read { what, at })
+}
+
+/// The error for a block of `what` at `at` that could be read and cannot be used.
+pub fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
+    move |why| MountError::Damaged { what, at: at.raw().into(), why }
+}
+
+/// Every block of some extents, in their order.
+#[must_use]
+pub fn locations(extents: &[Extent]) -> Vec<Location> {
+    let of = |extent: &Extent| {
+        let first = extent.location.raw();
+        (first..first.saturating_add(extent.blocks)).map(Location::new)
+    };
+    extents.iter().flat_map(of).collect()
 }
 
 /// Blocks that were read ahead: some that lie side by side, and single ones.
@@ -309,6 +338,7 @@ impl Window {
 }
 
 /// Bytes of a number of blocks.
-pub(crate) fn bytes_of(blocks: u32) -> usize {
+#[must_use]
+pub fn bytes_of(blocks: u32) -> usize {
     index(blocks) * BLOCK
 }

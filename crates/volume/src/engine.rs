@@ -1,9 +1,10 @@
 //! What drivers and tests know of a volume, whatever its mode.
 
+use std::any::Any;
+
 use onefold_format::volume::VolumeMode;
 use onefold_units::Nanos;
 
-use crate::faithful::Faithful;
 use crate::host::Range;
 use crate::io::{Done, Io, IoFailed, IoId, Refusal, Relocation};
 use crate::memory::Memory;
@@ -12,9 +13,9 @@ use crate::stats::Stats;
 use crate::volume::{Frozen, Volume};
 use crate::zones::ZoneStatus;
 
-/// The host interface of a volume and the requests to its backing. The calling order is that of [`Volume`], which
-/// describes each call; the other modes keep to the same.
-pub trait Engine: Send {
+/// The host interface of a volume and the requests to its backing. The calling order is that of
+/// [`Volume`], which describes each call; every mode keeps to the same.
+pub trait Engine: Any + Send {
     /// The mode.
     fn mode(&self) -> VolumeMode;
     /// Exported blocks of 4 KiB.
@@ -58,12 +59,12 @@ pub trait Engine: Send {
     fn buffer(&self, id: IoId) -> &[u8];
     /// See [`Volume::buffer_mut`].
     fn buffer_mut(&mut self, id: IoId) -> &mut [u8];
-    /// See [`Volume::relocations`]; none in the modes `sung` and `han`.
+    /// See [`Volume::relocations`]; none in a mode that does not remap.
     fn relocations(&self, id: IoId) -> Vec<Relocation> {
         let _ = id;
         Vec::new()
     }
-    /// See [`Volume::zone_reported`]; nothing in the modes `sung` and `han`, which know no zones.
+    /// See [`Volume::zone_reported`]; nothing in a mode that knows no zones.
     fn zone_reported(&mut self, id: IoId, status: ZoneStatus) {
         let _ = (id, status);
     }
@@ -85,32 +86,44 @@ pub trait Engine: Send {
     fn stalled(&self) -> Option<IoFailed>;
     /// See [`Volume::stats`].
     fn stats(&self) -> &Stats;
-    /// Memory of the tables of the modes `sung` and `han`; all 0 in mode `log`.
+    /// Memory of the mapping tables in a mode that counts it as the papers do; all 0 in mode `log`.
     fn memory(&self) -> Memory {
         Memory::default()
     }
-    /// Tables that a read or write of these blocks searches (modes `sung` and `han`; Sung 2022, sec. IV-C, has what that
-    /// costs reads).
+    /// Tables that a read or write of these blocks searches, in a mode with several (Sung 2022,
+    /// sec. IV-C, has what that costs reads).
     fn searches(&self, _range: Range) -> u64 {
         0
     }
     /// Space for new data in blocks.
     fn free_blocks(&self) -> u64;
+}
+
+impl dyn Engine {
+    /// The volume itself, for what only its mode has; `None` if it is of another type.
+    #[must_use]
+    pub fn downcast_ref<T: Engine>(&self) -> Option<&T> {
+        let any: &dyn Any = self;
+        any.downcast_ref()
+    }
+
+    /// The same to change it.
+    #[must_use]
+    pub fn downcast_mut<T: Engine>(&mut self) -> Option<&mut T> {
+        let any: &mut dyn Any = self;
+        any.downcast_mut()
+    }
+
     /// The volume itself where the mode is `log`.
-    fn as_log(&self) -> Option<&Volume> {
-        None
+    #[must_use]
+    pub fn as_log(&self) -> Option<&Volume> {
+        self.downcast_ref()
     }
+
     /// The same to change it.
-    fn as_log_mut(&mut self) -> Option<&mut Volume> {
-        None
-    }
-    /// The volume itself where the mode is `sung` or `han`.
-    fn as_faithful(&self) -> Option<&Faithful> {
-        None
-    }
-    /// The same to change it.
-    fn as_faithful_mut(&mut self) -> Option<&mut Faithful> {
-        None
+    #[must_use]
+    pub fn as_log_mut(&mut self) -> Option<&mut Volume> {
+        self.downcast_mut()
     }
 }
 
@@ -236,13 +249,5 @@ impl Engine for Volume {
 
     fn free_blocks(&self) -> u64 {
         u64::from(self.free_segments()) * u64::from(self.layout().geometry().segment_blocks)
-    }
-
-    fn as_log(&self) -> Option<&Volume> {
-        Some(self)
-    }
-
-    fn as_log_mut(&mut self) -> Option<&mut Volume> {
-        Some(self)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use onefold_format::volume::{MetaKind, Root, SegmentState, VolumeLabel, VolumeMode};
+use onefold_format::volume::{MetaKind, Root, SegmentState, VolumeLabel};
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, LogSegmentId, Nanos, ZoneId};
 
@@ -139,14 +139,16 @@ pub struct Inspection {
 pub const FINDINGS_MAX: usize = 1000;
 
 /// Findings so far.
-#[derive(Default)]
-pub(crate) struct List {
+#[derive(Debug, Default)]
+pub struct Findings {
     findings: Vec<Finding>,
     found: u64,
 }
 
-impl List {
-    pub(crate) fn into_inspection(
+impl Findings {
+    /// What was found in a volume without snapshots, in which nothing is known to be lost.
+    #[must_use]
+    pub fn into_inspection(
         self,
         label: VolumeLabel,
         recovery: Recovery,
@@ -163,7 +165,8 @@ impl List {
         self.found
     }
 
-    pub(crate) fn push(&mut self, finding: Finding) {
+    /// Adds one. Those beyond [`FINDINGS_MAX`] are only counted.
+    pub fn push(&mut self, finding: Finding) {
         self.found += 1;
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(finding);
@@ -171,21 +174,18 @@ impl List {
     }
 }
 
-/// Looks at the volume on a backing of so many blocks; at all its data with `data`.
+/// Looks at the volume of mode `log` on a backing of so many blocks; at all its data with `data`.
 ///
 /// # Errors
-/// There is no volume that could be opened.
+/// There is no volume of this mode that could be opened.
 pub fn inspect<B: Backing>(
     backing: &mut B,
     blocks: u64,
     data: bool,
 ) -> Result<Inspection, MountError> {
     let label = read_label(backing, blocks)?;
-    if label.mode != VolumeMode::Log {
-        return crate::faithful::inspect(backing, blocks, label, data);
-    }
     let (layout, _) = layout_on(backing, layout_of(&label)?)?;
-    let mut list = List::default();
+    let mut list = Findings::default();
     // Where roots are appended, opening looks at the last one.
     let slots = if layout.has_root_slots() { layout.roots() } else { &[][..] };
     check_copies(backing, layout.labels(), slots, &label.uuid, &mut list);
@@ -213,12 +213,12 @@ pub fn inspect<B: Backing>(
 }
 
 /// Looks at every copy of label and root.
-pub(crate) fn check_copies<B: Backing>(
+pub fn check_copies<B: Backing>(
     backing: &mut B,
     labels: &[u64],
     roots: &[u64],
     uuid: &[u8; 16],
-    list: &mut List,
+    list: &mut Findings,
 ) {
     for at in labels {
         let whole = read_block(backing, *at)
@@ -238,7 +238,7 @@ pub(crate) fn check_copies<B: Backing>(
 
 impl Volume {
     /// Reads all of the map, whatever the limit of pages in memory is: who looks at all of it needs them together.
-    pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut List) {
+    pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) {
         for slot in self.family.slots().collect::<Vec<_>>() {
             let member = self.family.id_of(slot);
             for page in 0..self.map.pages_of(slot) {
@@ -269,7 +269,7 @@ impl Volume {
     }
 
     /// Every mapped block lies in a log segment that holds data, and no other block lies there.
-    fn check_entries(&mut self, list: &mut List) -> u64 {
+    fn check_entries(&mut self, list: &mut Findings) -> u64 {
         let mut taken = vec![0_u8; index64(self.layout.geometry().backing_blocks)];
         let mut offline: BTreeMap<LogSegmentId, u64> = BTreeMap::new();
         let mut mapped = 0;
@@ -314,7 +314,7 @@ impl Volume {
         u64_from(lbas.filter(lost).count())
     }
 
-    fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut List) -> u64 {
+    fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) -> u64 {
         let mut checked = 0;
         let mut block = [0; BLOCK];
         for lba in (0..self.family.largest()).map(Lba::new) {

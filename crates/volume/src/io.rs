@@ -7,6 +7,20 @@ use onefold_units::{Location, ZoneId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IoId(pub(crate) u32);
 
+impl IoId {
+    /// A request by its number in the engine that asks for it.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// What the backing has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoKind {

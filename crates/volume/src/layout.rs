@@ -16,7 +16,6 @@ use onefold_units::{Location, LogSegmentId};
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
 use crate::family::SEGMENTS_BESIDE;
 use crate::log::{CLEAN_RECORDS_MAX, PACKED_RECORDS_MAX};
-use crate::mount::zone_blocks_of;
 use crate::zones::ZoneError;
 
 /// Largest indirection unit in blocks.
@@ -82,6 +81,12 @@ impl Geometry {
             compress: Codec::of_features(label.incompat),
         }
     }
+}
+
+/// Blocks of a zone of the backing, 0 if it has none. One that no location reaches is refused with the size of its backing.
+pub(crate) fn zone_blocks_of(label: &VolumeLabel) -> u32 {
+    let zone = label.devices.iter().map(|device| device.zone_blocks).max().unwrap_or(0);
+    u32::try_from(zone).unwrap_or(u32::MAX)
 }
 
 impl Layout {

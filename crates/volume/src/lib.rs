@@ -1,9 +1,10 @@
 //! The volume: a log-structured layer between a block device and what uses it.
 //!
-//! It exports blocks of 4 KiB and appends every write to large log segments of its backing, remembering in a map where
-//! each block went (Sung 2022, Han 2021; volume.md): mode `log`, [`Volume`]. The layers of both papers as they are described
-//! are modes of their own, [`Faithful`]; drivers know each as an [`Engine`]. Without I/O of its own: a driver carries out what [`Volume::poll_io`]
-//! asks for.
+//! It exports blocks of 4 KiB and appends every write to large log segments of its backing,
+//! remembering in a map where each block went (Sung 2022, Han 2021; volume.md): mode `log`,
+//! [`Volume`]. Drivers know a volume of any mode as an [`Engine`]; the crate `onefold-modes` has
+//! the other modes, and opens a volume of any mode. Without I/O of its own: a driver carries out
+//! what [`Volume::poll_io`] asks for.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
@@ -17,11 +18,9 @@ mod counting;
 mod doubts;
 mod engine;
 mod error;
-mod faithful;
 mod family;
 mod faults;
 mod flush;
-mod han;
 mod heat;
 mod host;
 mod images;
@@ -56,8 +55,8 @@ mod slices;
 mod stall;
 mod stats;
 mod stream;
-mod sung;
 mod suspects;
+mod tries;
 mod trims;
 mod unmap;
 mod volume;
@@ -71,7 +70,6 @@ pub use config::{
 };
 pub use engine::Engine;
 pub use error::MountError;
-pub use faithful::{Areas, Faithful, PartitionInfo};
 pub use family::{FamilyError, MemberId, MemberInfo, Usage};
 pub use host::{REQUEST_BLOCKS_MAX, Range};
 pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
@@ -80,7 +78,7 @@ pub use journal::JournalStreams;
 pub use layout::Layout;
 pub use log::Stream;
 pub use memory::Memory;
-pub use mount::{Recovery, format, mount, mount_read_only, open, open_read_only, read_label};
+pub use mount::{Recovery, format, mount, mount_read_only, read_label};
 pub use onefold_format::volume::{Codec, TRANSACTION_PAIRS_MAX, VolumeMode};
 pub use packs::unpack;
 pub use plan::{ReadPlan, ReadRun};
@@ -91,3 +89,13 @@ pub use stats::{Sent, Stats};
 pub use suspects::Faulty;
 pub use volume::{Frozen, Volume};
 pub use zones::{ZoneError, ZoneReport, ZoneStatus, write_label};
+
+/// What crates with other modes share with mode `log`. An engine for a new mode implements
+/// [`Engine`] and needs of these what it does not do in its own way.
+pub mod parts {
+    pub use crate::backing::{bytes_of, damaged, fetch, locations, read_block};
+    pub use crate::inspect::{Findings, check_copies};
+    pub use crate::requests::Requests;
+    pub use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_MANY};
+    pub use crate::roots::newest_in_slots;
+}

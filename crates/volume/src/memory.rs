@@ -1,8 +1,5 @@
 //! Memory of the tables of the modes `sung` and `han` (volume.md, section 3, V12).
 
-/// Bytes of an entry as Sung 2022, sec. III-C, counts: 3 MB for 1 GB of data.
-pub(crate) const PAPER_ENTRY_BYTES: u64 = 12;
-
 /// Memory of all tables, the temporary one included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {

@@ -8,16 +8,15 @@
 //!    any one of them, and then none from before this one may be believed.
 //! 5. Recovery reads no map page: what it found is a run, and pages are read when they are needed (`crate::runs`, invariant 2).
 
-use onefold_format::volume::{BlockError, Body, BodyBlock, Extent, Root, VolumeLabel, VolumeMode};
+use onefold_format::volume::{BlockError, Body, BodyBlock, Root, VolumeLabel, VolumeMode};
 use onefold_units::convert::narrow;
 use onefold_units::{Location, Nanos};
 
-use crate::backing::{Backing, fetch_each, read_block, settle};
+use crate::backing::{Backing, damaged, fetch_each, locations, read_block, settle};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::clean::Cleaner;
 use crate::config::{Geometry, Options};
 use crate::counting::Counting;
-use crate::engine::Engine;
 use crate::error::MountError;
 use crate::family::{Family, Kin};
 use crate::faults::Faults;
@@ -62,14 +61,11 @@ pub struct Recovery {
     pub seq: u64,
 }
 
-/// Makes an empty volume. What the backing held is lost.
+/// Makes an empty volume of mode `log`. What the backing held is lost.
 ///
 /// # Errors
-/// The geometry cannot work, or the backing failed.
+/// The geometry cannot work, the mode is another one, or the backing failed.
 pub fn format<B: Backing>(backing: &mut B, label: &VolumeLabel) -> Result<(), MountError> {
-    if label.mode != VolumeMode::Log {
-        return crate::faithful::format(backing, label);
-    }
     let (layout, report) = layout_on(backing, layout_of(label)?)?;
     if let Some(report) = &report {
         format_zones(backing, &layout, report)?;
@@ -100,12 +96,6 @@ pub(crate) fn layout_of(label: &VolumeLabel) -> Result<Layout, MountError> {
         return Err(MountError::Mode(label.mode));
     }
     Ok(Layout::new(Geometry::of(label))?)
-}
-
-/// Blocks of a zone of the backing, 0 if it has none. One that no location reaches is refused with the size of its backing.
-pub(crate) fn zone_blocks_of(label: &VolumeLabel) -> u32 {
-    let zone = label.devices.iter().map(|device| device.zone_blocks).max().unwrap_or(0);
-    u32::try_from(zone).unwrap_or(u32::MAX)
 }
 
 /// Reads the newest label of a backing with so many blocks.
@@ -145,10 +135,10 @@ fn read_labels<B: Backing>(
     Ok((label, copies.into_iter().map(|(_, at)| at).collect()))
 }
 
-/// Opens a volume on a backing with so many blocks.
+/// Opens a volume of mode `log` on a backing with so many blocks.
 ///
 /// # Errors
-/// It is none, or damaged. Nothing was changed then, unless the backing failed.
+/// It is none, of another mode, or damaged. Nothing was changed then, unless the backing failed.
 pub fn mount<B: Backing>(
     backing: &mut B,
     blocks: u64,
@@ -196,43 +186,6 @@ pub fn mount_read_only<B: Backing>(
     let State { mut volume, recovery, durable, .. } = find_state(backing, blocks, options)?;
     volume.freeze(Frozen::ReadOnly);
     Ok((volume, recovery, durable))
-}
-
-/// Opens a volume of any mode, like [`mount`].
-///
-/// # Errors
-/// It is none, or damaged. Nothing was changed then, unless the backing failed.
-pub fn open<B: Backing>(
-    backing: &mut B,
-    blocks: u64,
-    options: Options,
-) -> Result<(Box<dyn Engine>, Recovery), MountError> {
-    let label = read_label(backing, blocks)?;
-    if label.mode == VolumeMode::Log {
-        let (volume, recovery) = mount(backing, blocks, options)?;
-        return Ok((Box::new(volume), recovery));
-    }
-    let (volume, recovery) = crate::faithful::mount(backing, blocks, &label, options)?;
-    Ok((Box::new(volume), recovery))
-}
-
-/// Opens a volume of any mode for reading only, like [`mount_read_only`].
-///
-/// # Errors
-/// It is none, or damaged.
-pub fn open_read_only<B: Backing>(
-    backing: &mut B,
-    blocks: u64,
-    options: Options,
-) -> Result<(Box<dyn Engine>, Recovery, u64), MountError> {
-    let label = read_label(backing, blocks)?;
-    if label.mode == VolumeMode::Log {
-        let (volume, recovery, durable) = mount_read_only(backing, blocks, options)?;
-        return Ok((Box::new(volume), recovery, durable));
-    }
-    let (volume, recovery, durable) =
-        crate::faithful::mount_read_only(backing, blocks, &label, options)?;
-    Ok((Box::new(volume), recovery, durable))
 }
 
 /// The state of a volume on its backing.
@@ -321,27 +274,6 @@ pub(crate) fn read_body<B: Backing>(
     root.body.verify(&bytes).map_err(damaged("body", first))?;
     let body = Body::decode(&bytes).map_err(damaged("body", first))?;
     Ok((body, blocks))
-}
-
-pub(crate) fn fetch<B: Backing>(
-    backing: &mut B,
-    what: &'static str,
-    at: Location,
-) -> Result<Box<[u8; BLOCK]>, MountError> {
-    let at = u64::from(at.raw());
-    read_block(backing, at).map_err(|_| MountError::Read { what, at })
-}
-
-pub(crate) fn damaged(what: &'static str, at: Location) -> impl Fn(BlockError) -> MountError {
-    move |why| MountError::Damaged { what, at: at.raw().into(), why }
-}
-
-pub(crate) fn locations(extents: &[Extent]) -> Vec<Location> {
-    let of = |extent: &Extent| {
-        let first = extent.location.raw();
-        (first..first.saturating_add(extent.blocks)).map(Location::new)
-    };
-    extents.iter().flat_map(of).collect()
 }
 
 impl Volume {

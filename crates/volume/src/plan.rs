@@ -64,14 +64,16 @@ impl ReadPlan {
         damaged
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Empties the plan, to make another one.
+    pub fn clear(&mut self) {
         self.runs.clear();
         self.sums.clear();
         self.packed.clear();
     }
 
-    /// Adds a block. Log segments begin at multiples of `stride`; a run stays within one.
-    pub(crate) fn push(&mut self, block: u32, at: Location, stride: u32) {
+    /// Adds block `block` of the request, which lies at `at`. A run stays between multiples of `stride`, where log segments
+    /// begin; with 0 it may be of any length.
+    pub fn push(&mut self, block: u32, at: Location, stride: u32) {
         if let Some(last) = self.runs.last_mut()
             && last.block + last.blocks == block
             && last.at.raw() + last.blocks == at.raw()

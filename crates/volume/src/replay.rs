@@ -21,14 +21,13 @@ use onefold_format::volume::{
 use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Location, LogSegmentId};
 
-use crate::backing::{Backing, Piece, Window, bytes_of, read_pieces};
+use crate::backing::{Backing, Piece, Window, bytes_of, damaged, read_pieces};
 use crate::error::MountError;
 use crate::faults::first_lba;
 use crate::io::IoFailed;
 use crate::layout::Layout;
 use crate::log::BLOCK;
 use crate::map::Map;
-use crate::mount::damaged;
 use crate::packs::is_in;
 use crate::page::Entry;
 use crate::page::PAGE_ENTRIES_U64;

@@ -18,13 +18,14 @@ struct Request {
 
 /// Requests of the host that wait for batches.
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub struct Requests {
     list: Vec<Request>,
     free: Vec<u32>,
 }
 
 impl Requests {
-    pub(crate) fn begin(&mut self, tag: u64, fua: bool) -> u32 {
+    /// Takes a request and gives its number. `fua`: it is to be durable before it is done.
+    pub fn begin(&mut self, tag: u64, fua: bool) -> u32 {
         let request = Request { tag, outstanding: 0, result: Ok(()), told: false, fua };
         if let Some(id) = self.free.pop() {
             self.list[index(id)] = request;
@@ -34,7 +35,8 @@ impl Requests {
         u32_from(self.list.len() - 1)
     }
 
-    pub(crate) fn wait(&mut self, id: u32) {
+    /// A request waits for one more batch.
+    pub fn wait(&mut self, id: u32) {
         self.list[index(id)].outstanding += 1;
     }
 
@@ -43,7 +45,7 @@ impl Requests {
     }
 
     /// The host does not wait any longer: all requests that it was told nothing of.
-    pub(crate) fn give_up(&mut self) -> Vec<u64> {
+    pub fn give_up(&mut self) -> Vec<u64> {
         let waits = |request: &&mut Request| request.outstanding > 0 && !request.told;
         let give_up = |request: &mut Request| {
             request.told = true;
@@ -52,8 +54,9 @@ impl Requests {
         self.list.iter_mut().filter(waits).map(give_up).collect()
     }
 
-    /// One of the batches of a request is over. Gives the request when it was the last one.
-    pub(crate) fn over(
+    /// One of the batches of a request is over. Gives tag, result and `fua` of the request when it was the last one and the
+    /// host was not told before.
+    pub fn over(
         &mut self,
         id: u32,
         result: Result<(), IoFailed>,

@@ -10,7 +10,7 @@ use onefold_format::volume::{
 use onefold_units::Location;
 use onefold_units::convert::{index, u64_from};
 
-use crate::backing::{Backing, fetch_each};
+use crate::backing::{Backing, damaged, fetch_each, locations};
 use crate::checkpoint::{Checkpoint, Restored};
 use crate::error::MountError;
 use crate::family::{Family, Kin};
@@ -18,7 +18,7 @@ use crate::flush::Flushes;
 use crate::layout::Layout;
 use crate::log::{Log, Stream};
 use crate::map::Map;
-use crate::mount::{Recovery, damaged, locations};
+use crate::mount::Recovery;
 use crate::replay::{Candidate, Overlay, Replay, Written};
 use crate::runs::{Run, Runs};
 use crate::segments::{Errors, Segment, Segments, fit};

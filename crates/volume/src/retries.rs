@@ -10,10 +10,10 @@
 
 use onefold_units::Nanos;
 
-use crate::io::{Io, IoFailed, IoId, IoKind};
-use crate::pending::Purpose;
-use crate::stall::PATIENCE;
-use crate::volume::Volume;
+use crate::io::{IoFailed, IoId};
+
+/// How long a write may fail before the host is told. Longer than what most paths to a drive take to come back.
+pub(crate) const PATIENCE: Nanos = Nanos::new(5_000_000_000);
 
 /// The first pause.
 const PAUSE_MIN: Nanos = Nanos::new(1_000_000);
@@ -22,7 +22,7 @@ const PAUSE_MIN: Nanos = Nanos::new(1_000_000);
 const PAUSE_MAX: Nanos = Nanos::new(1_000_000_000);
 
 /// Times that a request is sent before its failure counts, where something else can be done then: 85 ms of pauses.
-pub(crate) const TRIES_FEW: u32 = 5;
+pub const TRIES_FEW: u32 = 5;
 
 /// The same where that something is costly: 4 s of pauses, before the host is told (`crate::stall`).
 pub(crate) const TRIES_SOME: u32 = 10;
@@ -31,7 +31,7 @@ pub(crate) const TRIES_SOME: u32 = 10;
 pub(crate) const TRIES_FINISH: u32 = 6;
 
 /// The same where it is the last resort: a minute of pauses.
-pub(crate) const TRIES_MANY: u32 = 65;
+pub const TRIES_MANY: u32 = 65;
 
 /// How long to wait after a number of failures in a row.
 pub(crate) fn pause(failures: u32) -> Nanos {
@@ -41,11 +41,19 @@ pub(crate) fn pause(failures: u32) -> Nanos {
 
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failing {
+pub struct Failing {
     /// Since when.
-    pub(crate) since: Nanos,
+    pub since: Nanos,
     /// How it failed last.
-    pub(crate) why: IoFailed,
+    pub why: IoFailed,
+}
+
+impl Failing {
+    /// Whether the host is told at `now`: after five seconds, or at once if the backing is full.
+    #[must_use]
+    pub fn stalls(&self, now: Nanos) -> bool {
+        self.why == IoFailed::NoSpace || now >= self.since + PATIENCE
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +70,7 @@ struct Retry {
 
 /// All requests that failed and are not over.
 #[derive(Debug, Default)]
-pub(crate) struct Retries {
+pub struct Retries {
     list: Vec<Retry>,
     /// Since when requests fail now and then, and when one did last.
     spell: Option<(Nanos, Nanos)>,
@@ -70,12 +78,13 @@ pub(crate) struct Retries {
 
 impl Retries {
     /// Whether nothing fails.
-    pub(crate) const fn is_empty(&self) -> bool {
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// A request failed. Since when that goes on: failures that follow each other soon are one spell.
-    fn spell_goes_on(&mut self, now: Nanos) -> Nanos {
+    pub(crate) fn spell_goes_on(&mut self, now: Nanos) -> Nanos {
         let lasts = self.spell.filter(|(_, last)| now < *last + PATIENCE);
         let since = lasts.map_or(now, |(since, _)| since);
         self.spell = Some((since, now));
@@ -84,7 +93,7 @@ impl Retries {
 
     /// A request failed. Whether it is sent again: it is while it failed fewer than `tries` times. `since` says since when its
     /// bytes could not be written, if that was tried elsewhere before.
-    pub(crate) fn again(
+    pub fn again(
         &mut self,
         (id, is_write): (IoId, bool),
         tries: u32,
@@ -113,7 +122,7 @@ impl Retries {
     }
 
     /// Whether the zone of a write did not take it when that was asked last.
-    fn is_refused(&self, id: IoId) -> bool {
+    pub(crate) fn is_refused(&self, id: IoId) -> bool {
         self.list.iter().any(|retry| retry.id == id && retry.refused)
     }
 
@@ -123,62 +132,26 @@ impl Retries {
     }
 
     /// A request ended.
-    pub(crate) fn over(&mut self, id: IoId) {
+    pub fn over(&mut self, id: IoId) {
         self.list.retain(|retry| retry.id != id);
     }
 
     /// The next request that is sent again now.
-    pub(crate) fn next(&mut self, now: Nanos) -> Option<IoId> {
+    pub fn next(&mut self, now: Nanos) -> Option<IoId> {
         let retry = self.list.iter_mut().find(|retry| retry.due.is_some_and(|due| due <= now))?;
         (retry.due, retry.refused) = (None, false);
         Some(retry.id)
     }
 
     /// When the next request is sent again.
-    pub(crate) fn deadline(&self) -> Option<Nanos> {
+    #[must_use]
+    pub fn deadline(&self) -> Option<Nanos> {
         self.list.iter().filter_map(|retry| retry.due).min()
     }
 
     /// The writes that fail.
-    pub(crate) fn writes(&self) -> impl Iterator<Item = Failing> + '_ {
+    pub fn writes(&self) -> impl Iterator<Item = Failing> + '_ {
         self.list.iter().filter(|retry| retry.is_write).map(|retry| retry.failing)
-    }
-}
-
-impl Volume {
-    /// Whether a request that failed is sent again before that counts (`crate::retries`).
-    pub(crate) fn is_sent_again(&mut self, id: IoId, why: IoFailed) -> bool {
-        let Io { kind, .. } = self.pending.io(id);
-        let purpose = self.pending.purpose(id);
-        let refused = self.retries.is_refused(id);
-        let tries = match (kind, purpose) {
-            _ if self.frozen.is_some() => 1,
-            // Of the last two, the write that they are about fails.
-            (IoKind::Flush | IoKind::Trim | IoKind::Remap, _)
-            | (_, Purpose::Pointer(_) | Purpose::Compare(_)) => 1,
-            // Room may come back, and no other place has more of it.
-            (IoKind::Write, _) if why == IoFailed::NoSpace => u32::MAX,
-            (_, Purpose::Batch(batch)) => self.tries_of(batch, refused),
-            _ if refused => 1,
-            (_, Purpose::FinishAgain(_)) => 1,
-            (IoKind::Finish, _) => TRIES_FINISH,
-            (_, Purpose::Label | Purpose::LabelReset) => TRIES_SOME,
-            _ => TRIES_FEW,
-        };
-        let spell = self.retries.spell_goes_on(self.now);
-        let mut since = None;
-        if let Purpose::Batch(batch) = purpose {
-            let batch = self.log.batch_mut(batch);
-            self.service.give_up(std::mem::take(&mut batch.sent));
-            // It may have waited for others that failed.
-            let failing = Failing { since: spell.max(batch.sent_at), why };
-            let failing = batch.failing.get_or_insert(failing);
-            failing.why = why;
-            since = Some(failing.since);
-        }
-        self.stats.failed_requests += 1;
-        self.last_failure = Some((self.now, why));
-        self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
     }
 }
 

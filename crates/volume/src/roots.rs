@@ -68,7 +68,10 @@ pub(crate) fn slot_of(roots: &[u64], generation: u64) -> u64 {
 
 /// The newest root that can be used. The slot of the one after it has to be readable: a newer root may be there, and log
 /// segments that this one points to may be in use anew.
-pub(crate) fn newest_in_slots<B: Backing>(
+///
+/// # Errors
+/// There is none, or that slot cannot be read.
+pub fn newest_in_slots<B: Backing>(
     backing: &mut B,
     roots: &[u64],
     uuid: &[u8; 16],

@@ -14,18 +14,8 @@ use onefold_units::Nanos;
 
 use crate::io::{IoFailed, Refusal};
 use crate::log::Stream;
-use crate::retries::Failing;
+use crate::retries::{Failing, PATIENCE};
 use crate::volume::Volume;
-
-/// How long a write may fail before the host is told. Longer than what most paths to a drive take to come back.
-pub(crate) const PATIENCE: Nanos = Nanos::new(5_000_000_000);
-
-impl Failing {
-    /// Invariant 1.
-    pub(crate) fn stalls(&self, now: Nanos) -> bool {
-        self.why == IoFailed::NoSpace || now >= self.since + PATIENCE
-    }
-}
 
 impl Volume {
     /// Why the backing takes no writes now, if it does not.

@@ -159,7 +159,8 @@ impl Stats {
         self.sent.iter().sum()
     }
 
-    pub(crate) const fn count(&mut self, cause: Sent, blocks: u64) {
+    /// Counts blocks that are sent for one cause.
+    pub const fn count(&mut self, cause: Sent, blocks: u64) {
         self.sent[cause.slot()] += blocks;
     }
 

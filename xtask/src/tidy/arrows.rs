@@ -17,11 +17,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ftl", &["units", "format", "nand"]),
     ("ssd", &["units", "format", "nand", "buffer", "ftl"]),
     ("volume", &["units", "format", "journal"]),
+    ("modes", &["units", "format", "volume"]),
     ("journal", &["units"]),
     ("zoned", &["units", "format"]),
     ("trace", &["units"]),
     ("tracefile", &["units", "trace"]),
-    ("config", &["units", "nand", "buffer", "ftl", "ssd", "volume", "zoned"]),
+    ("config", &["units", "nand", "buffer", "ftl", "ssd", "volume", "modes", "zoned"]),
     (
         "sim",
         &[
@@ -32,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ftl",
             "ssd",
             "volume",
+            "modes",
             "zoned",
             "journal",
             "trace",
@@ -42,7 +44,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("study", &["units", "nand", "buffer", "trace", "tracefile", "config", "sim"]),
     (
         "device",
-        &["units", "format", "nand", "buffer", "ftl", "ssd", "volume", "zoned", "journal", "trace"],
+        &[
+            "units", "format", "nand", "buffer", "ftl", "ssd", "volume", "modes", "zoned",
+            "journal", "trace",
+        ],
     ),
     ("serve", &["units", "device"]),
     (
@@ -51,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
             "format",
             "volume",
+            "modes",
             "zoned",
             "journal",
             "trace",

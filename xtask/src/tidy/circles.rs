@@ -15,7 +15,7 @@ use super::tree::Tree;
 type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// Crates that are not free of circles yet, and how many files are in circles there.
-const LEFT: &[(&str, usize)] = &[("volume", 53)];
+const LEFT: &[(&str, usize)] = &[("volume", 41)];
 
 /// Every circle of files, but for those that are left.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {

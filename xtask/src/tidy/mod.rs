@@ -19,8 +19,10 @@ use std::path::Path;
 use self::tree::Tree;
 
 /// The sans-I/O core: the crates that clocks, files, threads and hash order must not enter.
-const CORE: [&str; 10] =
-    ["units", "format", "nand", "buffer", "ftl", "ssd", "volume", "zoned", "journal", "trace"];
+const CORE: [&str; 11] = [
+    "units", "format", "nand", "buffer", "ftl", "ssd", "volume", "modes", "zoned", "journal",
+    "trace",
+];
 
 /// What to print, and whether it is good news.
 #[derive(Debug)]

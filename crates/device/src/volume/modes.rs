@@ -1,8 +1,9 @@
 //! Labels of volumes in the modes `sung` and `han`.
 
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode};
+use onefold_modes::Areas;
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{Areas, MountError};
+use onefold_volume::MountError;
 
 use super::error::VolumeError;
 use super::spec::{VolumeSpec, random_uuid, share, spare_basis_points};

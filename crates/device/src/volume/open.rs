@@ -46,7 +46,7 @@ impl VolumeDevice {
         if !force && let Some(what) = backing.contents(&written(&label)) {
             return Err(VolumeError::Holds { what });
         }
-        onefold_volume::format(&mut backing.clone(), &label)?;
+        onefold_modes::format(&mut backing.clone(), &label)?;
         Ok(label)
     }
 
@@ -72,7 +72,7 @@ impl VolumeDevice {
         options.engine.journal = journals::streams(setting.as_ref());
         let io = io_mode::choose(&backing, &options)?;
         let (mut volume, recovery) =
-            onefold_volume::open(&mut backing.clone(), blocks, options.engine)?;
+            onefold_modes::open(&mut backing.clone(), blocks, options.engine)?;
         super::scrub::repeat(&mut *volume, options.scrub)?;
         let took = begin.elapsed();
         let size = volume.logical_blocks() * PAGE_BYTES;

@@ -13,6 +13,7 @@ mod device;
 mod run;
 mod stack;
 
+use onefold_modes::PartitionedVolume;
 use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
 
@@ -63,7 +64,9 @@ impl VolumeSpace {
             };
         }
         Self {
-            log_blocks: volume.as_faithful().map_or(0, |layer| layer.areas().data_blocks()),
+            log_blocks: volume
+                .downcast_ref()
+                .map_or(0, |volume: &PartitionedVolume| volume.areas().data_blocks()),
             free_blocks,
             live_blocks: memory.valid_entries,
             map_bytes: memory.real_bytes,

@@ -6,13 +6,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use onefold_config::Volume as VolumeConfig;
 use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
 use onefold_journal::{Detector, Setting};
+use onefold_modes::{format, open};
 use onefold_nand::{Delay, NullMedia};
 use onefold_ssd::zns::ZnsStats;
 use onefold_ssd::{HostStats, Ssd};
 use onefold_units::{Lba, Nanos, Op};
 use onefold_volume::{
     Acknowledge, Done, Engine, IoFailed, IoId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal, Stats,
-    Volume, format, open,
+    Volume,
 };
 
 use super::below::{Answer, Below};

@@ -21,13 +21,12 @@ use onefold_units::{Location, LogSegmentId, Seq, ZoneId};
 
 use super::roots::finish_zones;
 use super::survey::Survey;
-use crate::backing::Backing;
+use crate::backing::{Backing, locations};
 use crate::checkpoint::{RESERVE_LIST, extents};
 use crate::error::MountError;
 use crate::family::Kin;
 use crate::io::IoFailed;
 use crate::log::{BLOCK, Stream};
-use crate::mount::locations;
 use crate::page::{Page, blank_entries};
 use crate::segments::Segment;
 use crate::volume::Volume;

@@ -10,7 +10,7 @@ use crate::backing::{Backing, read_block};
 use crate::checkpoint::extents;
 use crate::config::Options;
 use crate::error::MountError;
-use crate::inspect::List;
+use crate::inspect::Findings;
 use crate::log::BLOCK;
 use crate::mount::{State, layout_of, state_from};
 use crate::volume::{Frozen, Volume};
@@ -115,7 +115,7 @@ fn judge<B: Backing>(
         return Ok(None);
     }
     volume.freeze(Frozen::ReadOnly);
-    let mut findings = List::default();
+    let mut findings = Findings::default();
     volume.load_all(backing, &mut findings);
     // What a later checkpoint gave back may be gone: then there is a gap, or what this one points to is no more.
     let pages = findings.len() == 0 || last == Last::Newest;

@@ -7,7 +7,7 @@ use super::{ScrubState, Scrubbed};
 use crate::backing::{Backing, settle, turn};
 use crate::config::Options;
 use crate::error::MountError;
-use crate::inspect::List;
+use crate::inspect::Findings;
 use crate::mount::{mount, mount_read_only, read_label};
 use crate::volume::Volume;
 
@@ -58,6 +58,6 @@ fn read_only<B: Backing>(backing: &mut B, blocks: u64) -> Result<Volume, MountEr
     if recovery.seq < durable {
         return Err(MountError::Lost { missing: recovery.seq + 1, last: recovery.seq });
     }
-    volume.load_all(backing, &mut List::default());
+    volume.load_all(backing, &mut Findings::default());
     Ok(volume)
 }

@@ -7,7 +7,7 @@ use onefold_units::{Location, Nanos, ZoneId};
 
 use crate::backing::{Backing, settle};
 use crate::error::MountError;
-use crate::inspect::List;
+use crate::inspect::Findings;
 use crate::map::Map;
 use crate::volume::{Frozen, Volume};
 use crate::zones::{ZoneError, ZoneReport};
@@ -79,7 +79,7 @@ impl Volume {
     fn give_up_lost<B: Backing>(&mut self, backing: &mut B, zones: &ZoneReport, seq: u64) {
         // Nothing else goes on meanwhile, and there is no limit to the pages in memory.
         self.frozen = Some(Frozen::ReadOnly);
-        let mut damaged = List::default();
+        let mut damaged = Findings::default();
         // What headers tell is what was there when the root was written (`crate::rebuild`). Its counts have to be exact.
         if self.family.is_alone() && self.checkpoint.runs().all_counted() {
             let recovered = std::mem::take(&mut self.recovered);

@@ -4,9 +4,9 @@ use onefold_format::volume::VolumeName;
 use onefold_units::{Lba, Nanos};
 use onefold_volume::{IoKind, MemberId, Range, Refusal, Volume, drive, mount};
 
-use crate::disk::{Disk, Fate};
-use crate::rig::{Op, Order, Rig};
-use crate::setup::{OPTIONS, Setup};
+use crate::harness::disk::{Disk, Fate};
+use crate::harness::rig::{Op, Order, Rig};
+use crate::harness::setup::{OPTIONS, Setup};
 
 /// What pointed into a batch that failed is counted at its new place, and at the old one no more.
 #[test]

@@ -7,19 +7,20 @@ use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Engine, IoFailed, IoKind, MemberId, Range, ReadPlan, Refusal, Resize, ResizeError, Volume,
-    drive, execute, mount_read_only,
+    IoFailed, IoKind, MemberId, Range, ReadPlan, Refusal, Resize, ResizeError, Volume, drive,
+    execute, mount_read_only,
 };
 
-use crate::disk::Disk;
-use crate::image::{Image, block};
-use crate::oracle::Oracle;
-use crate::random::random_op;
-use crate::rig::{Op, Rig, fetch, open, snapshots};
-use crate::roots::newest_body;
+use crate::harness::disk::Disk;
+use crate::harness::errors::assert_right_or_error;
+use crate::harness::image::{Image, block};
+use crate::harness::ops::random_op;
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Rig, fetch, open, snapshots};
+use crate::harness::roots::newest_body;
+use crate::harness::setup::{OPTIONS, Setup, UUID};
+use crate::harness::stamp::BLOCK;
 use crate::rotten::images_of;
-use crate::setup::{OPTIONS, Setup, UUID};
-use crate::stamp::{BLOCK, read_stamp};
 
 pub(crate) fn setup() -> Setup {
     let options =
@@ -43,43 +44,6 @@ pub(crate) fn worked(seed: u64) -> (Image, Oracle) {
         assert!(rig.settle());
     }
     (rig.disk.view().clone(), rig.oracle)
-}
-
-/// Blocks that could not be read, where all others are as they should be.
-#[derive(Debug, Default)]
-pub(crate) struct Errors {
-    pub(crate) blocks: u64,
-    pub(crate) pages: u64,
-}
-
-/// Reads every block by itself.
-pub(crate) fn assert_right_or_error(
-    volume: &mut dyn Engine,
-    disk: &mut Disk,
-    expected: &[u64],
-) -> Errors {
-    let mut errors = Errors::default();
-    for (lba, expected) in (0..).zip(expected) {
-        let (mut plan, mut bytes) = (ReadPlan::default(), vec![0; BLOCK]);
-        let range = Range { lba: Lba::new(lba), blocks: 1 };
-        let mut read = Err(Refusal::Busy);
-        while read == Err(Refusal::Busy) {
-            read = volume.read(range, Some(&mut bytes), &mut plan);
-            drive(volume, disk, Nanos::new(1));
-        }
-        if read == Err(Refusal::MediaError) {
-            errors.pages += 1;
-            continue;
-        }
-        read.expect("a read of a block that is there");
-        fetch(disk, &plan, &mut bytes);
-        let damaged = !plan.complete(&mut bytes).is_empty();
-        volume.end_read(&plan);
-        errors.blocks += u64::from(damaged);
-        let found = read_stamp(&bytes, lba);
-        assert!(damaged || found == Some(*expected), "block {lba} reads as operation {found:?}");
-    }
-    errors
 }
 
 /// What became of a damaged volume.

@@ -4,13 +4,12 @@ use onefold_testkit::{Reproduce, budget, for_each_seed};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{Acknowledge, CleanMove, Frozen, IoKind, Options, Refusal};
 
-use crate::disk::{Disk, Fate};
-use crate::oracle::Oracle;
-use crate::random::random_op;
-use crate::resize::resize_to;
-use crate::rig::{Op, Rig, open};
-use crate::setup::{OPTIONS, Setup};
-use crate::zones::ZoneSetup;
+use crate::harness::disk::{Disk, Fate};
+use crate::harness::ops::{random_op, resize_to};
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Rig, open};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::zones::ZoneSetup;
 
 /// Times that a request fails when it is sent again, so that something else is done: they are tried five or ten times.
 const AGAIN: u32 = 9;

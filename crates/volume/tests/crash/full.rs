@@ -5,9 +5,9 @@ use onefold_units::Rng;
 use onefold_units::convert::index64;
 use onefold_volume::Refusal;
 
-use crate::random::random_op;
-use crate::rig::{Op, Rig};
-use crate::setup::Setup;
+use crate::harness::ops::random_op;
+use crate::harness::rig::{Op, Rig};
+use crate::harness::setup::Setup;
 
 fn members(rig: &Rig) -> usize {
     rig.volume.as_log().expect("a volume of mode log").members().count()

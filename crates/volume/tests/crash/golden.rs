@@ -1,194 +1,36 @@
-//! Golden images: volumes that the code of the day left on a backing when they were made, `golden/NAME.zst` beside this file. Whatever the
-//! code is like now, it has to find nothing wrong with them, open them, read what they hold, and write to them.
+//! Golden images of mode `log`, `golden/NAME.zst` beside this file (`crate::harness::golden`).
 //!
-//! A volume with a new feature bit, mode or structure needs an image: `ONEFOLD_BLESS=1 cargo test -p onefold-volume --test crash golden`
-//! makes those that are missing.
-
-use std::path::Path;
+//! A volume with a new feature bit or structure needs an image:
+//! `ONEFOLD_BLESS=1 cargo test -p onefold-volume --test crash golden` makes those that are missing.
 
 use onefold_format::volume::{
-    COMPAT_KNOWN, Codec, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VolumeMode, VolumeName,
+    COMPAT_KNOWN, Codec, INCOMPAT_KNOWN, RO_COMPAT_KNOWN, VolumeLabel, VolumeMode,
 };
 use onefold_testkit::Golden;
-use onefold_units::convert::{index64, narrow, u64_from};
-use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{
-    Engine, FamilyError, MemberId, Options, Range, Refusal, Volume, drive, inspect, read_label,
-};
+use onefold_volume::Volume;
 
-use crate::disk::{Disk, Fate, Trimmed};
-use crate::image::{Image, block};
-use crate::rig::read_all;
-use crate::setup::{OPTIONS, Setup};
-use crate::stamp::{BLOCK, stamped};
-use crate::zones::{ZoneSetup, Zones};
+use crate::harness::golden::{Images, Life, closed, cut};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::zones::ZoneSetup;
 
-/// What a backing holds where nobody wrote.
-const GARBAGE: [u8; BLOCK] = [0xEE; BLOCK];
 const ZONES: ZoneSetup = ZoneSetup { size: 80, capacity: 64, limit: None, conventional: 0 };
 
-/// What was written to a member: the operation that wrote each block, 0 for none.
-type Held = Vec<u64>;
-
-/// A volume that lives through some things.
-struct Life {
-    volume: Box<dyn Engine>,
-    disk: Disk,
-    now: u64,
-    op: u64,
-    members: Vec<(String, MemberId, Held)>,
-}
-
-impl Life {
-    fn open(mut disk: Disk, setup: &Setup) -> Self {
-        let (volume, _) =
-            onefold_volume::open(&mut disk, setup.file_blocks, setup.options).expect("it opens");
-        let held = vec![0; index64(volume.logical_blocks())];
-        let members = vec![("device".to_owned(), MemberId::DEVICE, held)];
-        Self { volume, disk, now: 1, op: 0, members }
-    }
-
-    fn new(setup: &Setup) -> Self {
-        let mut disk = setup.format();
-        disk.trimmed = Trimmed::Zeroes;
-        Self::open(disk, setup)
-    }
-
-    fn drive(&mut self) {
-        self.now += 2_000_000;
-        drive(&mut *self.volume, &mut self.disk, Nanos::new(self.now));
-        while let Some(done) = self.volume.poll_done() {
-            assert!(done.result.is_ok(), "{done:?}");
-        }
-    }
-
-    fn retry<T>(&mut self, mut what: impl FnMut(&mut dyn Engine, u64) -> Option<T>) -> T {
-        for _ in 0..1000 {
-            if let Some(done) = what(&mut *self.volume, self.op) {
-                return done;
-            }
-            self.drive();
-        }
-        panic!("busy for ever");
-    }
-
-    fn write(&mut self, member: usize, lba: u64, blocks: u64) {
-        self.op += 1;
-        let (id, data) = (self.members[member].1, stamped(self.op, lba, blocks));
-        let range = Range { lba: Lba::new(lba), blocks };
-        self.retry(|volume, op| {
-            let taken = match volume.as_log_mut() {
-                Some(volume) => volume.write_to(id, op, range, Some(&data), false),
-                None => volume.write(op, range, Some(&data), false),
-            };
-            taken_or_busy(taken)
-        });
-        self.members[member].2[index64(lba)..index64(lba + blocks)].fill(self.op);
-    }
-
-    fn trim(&mut self, lba: u64, blocks: u64) {
-        let mut at = lba;
-        while at < lba + blocks {
-            self.op += 1;
-            let range = Range { lba: Lba::new(at), blocks: lba + blocks - at };
-            at += self.retry(|volume, op| taken_or_busy(volume.trim(op, range)));
-        }
-        self.members[0].2[index64(lba)..index64(lba + blocks)].fill(0);
-    }
-
-    fn flush(&mut self) {
-        self.op += 1;
-        self.retry(|volume, op| taken_or_busy(volume.flush(op)));
-        self.drive();
-    }
-
-    fn checkpoint(&mut self) {
-        self.volume.want_checkpoint();
-        self.drive();
-    }
-
-    /// A snapshot or clone of the device.
-    fn make(
-        &mut self,
-        name: &str,
-        how: fn(&mut Volume, u64, MemberId, &VolumeName) -> Result<(), FamilyError>,
-    ) {
-        self.op += 1;
-        let given = VolumeName::new(name).expect("a short name");
-        self.retry(|volume, op| {
-            let log = volume.as_log_mut().expect("a volume of mode log");
-            match how(log, op, MemberId::DEVICE, &given) {
-                Err(FamilyError::Busy) => None,
-                Ok(()) => Some(()),
-                Err(error) => panic!("{name} cannot be made: {error}"),
-            }
-        });
-        self.drive();
-        let info = self.volume.as_log().and_then(|volume| volume.member(name));
-        let held = self.members[0].2.clone();
-        self.members.push((name.to_owned(), info.expect("it was made").id, held));
-    }
-
-    /// Some of everything, mostly in two map pages.
-    fn use_it(&mut self) {
-        let mut rng = Rng::new(self.op + 1);
-        let last = self.volume.logical_blocks() - 8;
-        for _ in 0..12 {
-            let lba = [rng.below(40), rng.below(40), last - rng.below(40)][index64(rng.below(3))];
-            self.write(0, lba, 1 + rng.below(5));
-        }
-        self.trim(3, 5);
-        self.flush();
-    }
-
-    fn close(&mut self) {
-        self.volume.close();
-        self.drive();
-        assert!(self.volume.frozen().is_some(), "it is closed");
-    }
-
-    /// What is on the backing now, and what the volume on it holds.
-    fn golden(mut self, setup: &Setup) -> Golden {
-        let image = self.disk.cut(&mut Rng::new(1), |_, _| Fate::Lost);
-        // The model is right, or the image would be wrong for ever.
-        let mut life = Self::open(Disk::new(image.clone()), setup);
-        for (name, id, held) in &self.members {
-            let found = life.read(*id);
-            assert!(&found == held, "{name} does not hold what was written");
-        }
-        let mut golden = Golden::default();
-        let mut fact =
-            |name: &str, numbers: Vec<u64>| golden.facts.insert(name.to_owned(), numbers);
-        fact("blocks", vec![image.blocks()]);
-        for (name, _, held) in std::mem::take(&mut self.members) {
-            fact(&format!("held.{name}"), held);
-        }
-        if let Some((setup, zones)) = setup.zones.zip(image.zones.as_ref()) {
-            fact("zones", [setup.size, setup.capacity, setup.conventional].map(u64::from).to_vec());
-            fact("written", zones.pointers().map(|(written, _)| written.into()).collect());
-            fact("finished", zones.pointers().map(|(_, finished)| finished.into()).collect());
-        }
-        let differs = |at: &u64| image.get(*at)[..] != GARBAGE;
-        golden.blocks = (0..image.blocks())
-            .filter(differs)
-            .map(|at| ((0, at), image.get(at).to_vec()))
-            .collect();
-        golden
-    }
-
-    fn read(&mut self, member: MemberId) -> Held {
-        let all = 0..self.volume.logical_blocks();
-        let found = read_all(&mut *self.volume, &mut self.disk, member, all).expect("readable");
-        found.into_iter().map(|op| op.expect("it was looked at")).collect()
-    }
-}
-
-fn taken_or_busy<T>(taken: Result<T, Refusal>) -> Option<T> {
-    match taken {
-        Err(Refusal::Busy) => None,
-        taken => Some(taken.expect("there is room")),
-    }
-}
+const IMAGES: Images = Images {
+    folder: concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/golden"),
+    names: &[
+        "log",
+        "log-cut",
+        "log-thin",
+        "log-units",
+        "log-packed",
+        "log-packed-cut",
+        "log-family",
+        "zoned",
+        "zoned-cut",
+        "zoned-conventional",
+    ],
+    recipe,
+};
 
 fn log(logical_blocks: u64) -> Setup {
     Setup::of(64 * 136, logical_blocks, OPTIONS)
@@ -200,31 +42,6 @@ fn packed(codec: Codec) -> Setup {
 
 fn zoned(conventional: u32) -> Setup {
     log(900).on_zones(64, ZoneSetup { conventional, ..ZONES })
-}
-
-/// Used, checkpointed, used again and closed.
-fn closed(setup: &Setup) -> Golden {
-    let mut life = Life::new(setup);
-    life.use_it();
-    life.checkpoint();
-    life.use_it();
-    life.close();
-    life.golden(setup)
-}
-
-/// The same, and power failed instead: a batch that was not flushed is there in part.
-fn cut(setup: &Setup) -> Golden {
-    let mut life = Life::new(setup);
-    life.use_it();
-    life.checkpoint();
-    life.use_it();
-    let before = life.members.clone();
-    life.write(0, 50, 8);
-    life.drive();
-    life.members = before;
-    let torn = life.disk.cut(&mut Rng::new(2), |n, _| if n == 0 { Fate::Torn } else { Fate::Lost });
-    life.disk = Disk::new(torn);
-    life.golden(setup)
 }
 
 /// With a snapshot and a clone that is written, and power failed.
@@ -241,10 +58,6 @@ fn family() -> Golden {
     life.golden(&setup)
 }
 
-fn faithful(mode: VolumeMode) -> Setup {
-    Setup { mode, ..Setup::of(8600, 900, OPTIONS) }
-}
-
 /// How each image is made.
 fn recipe(name: &str) -> Golden {
     match name {
@@ -258,131 +71,31 @@ fn recipe(name: &str) -> Golden {
         "zoned" => closed(&zoned(0)),
         "zoned-cut" => cut(&zoned(0)),
         "zoned-conventional" => closed(&zoned(5)),
-        "sung" => closed(&faithful(VolumeMode::Sung)),
-        "sung-cut" => cut(&faithful(VolumeMode::Sung)),
-        "han" => closed(&faithful(VolumeMode::Han)),
-        "han-cut" => cut(&faithful(VolumeMode::Han)),
         _ => panic!("{name}: nobody knows how it was made"),
     }
 }
 
-const NAMES: [&str; 14] = [
-    "log",
-    "log-cut",
-    "log-thin",
-    "log-units",
-    "log-packed",
-    "log-packed-cut",
-    "log-family",
-    "zoned",
-    "zoned-cut",
-    "zoned-conventional",
-    "sung",
-    "sung-cut",
-    "han",
-    "han-cut",
-];
-
-fn folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/golden"))
-}
-
-/// An image in the repository, as a backing.
-fn load(name: &str) -> (Golden, Disk) {
-    let golden = Golden::load(folder(), name, || recipe(name));
-    let mut image = Image::new(golden.fact("blocks")[0]);
-    for ((_, at), bytes) in &golden.blocks {
-        image.set(*at, block(bytes));
-    }
-    if let Some(&[size, capacity, conventional]) = golden.facts.get("zones").map(Vec::as_slice) {
-        let [size, capacity, conventional] = [size, capacity, conventional].map(narrow);
-        let setup = ZoneSetup { size, capacity, limit: None, conventional };
-        let written = golden.fact("written").iter().map(|written| narrow(*written));
-        let finished = golden.fact("finished").iter().map(|finished| *finished > 0);
-        image.zones = Some(Zones::with_pointers(setup, written.zip(finished)));
-    }
-    let mut disk = Disk::new(image);
-    disk.trimmed = Trimmed::Zeroes;
-    (golden, disk)
-}
-
 #[test]
 fn golden_images_are_clean_and_hold_what_they_did() {
-    for name in NAMES {
-        let (golden, mut disk) = load(name);
-        let blocks = golden.fact("blocks")[0];
-        let looked =
-            inspect(&mut disk, blocks, true).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(looked.findings, [], "{name}");
-        assert_eq!(
-            looked.recovery.clean,
-            !name.ends_with("-cut") && name != "log-family",
-            "{name}"
-        );
-        let (mut volume, _) = onefold_volume::open(&mut disk, blocks, Options::default())
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut members = 0;
-        for (member, held) in golden.facts_of("held") {
-            let log = volume.as_log();
-            let id = match log.and_then(|log| log.member(member)) {
-                Some(info) => info.id,
-                None if member == "device" => MemberId::DEVICE,
-                None => panic!("{name}: {member} is gone"),
-            };
-            let found = read_all(&mut *volume, &mut disk, id, 0..u64_from(held.len()))
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
-            let same = found.iter().map(|op| op.expect("looked at")).eq(held.iter().copied());
-            assert!(same, "{name}: {member} holds something else");
-            members += 1;
-        }
-        assert_eq!(members, if name == "log-family" { 3 } else { 1 }, "{name}");
-    }
+    IMAGES.assert_clean();
 }
 
 /// They can be used on, and what comes of that is clean.
 #[test]
 fn golden_images_can_be_written() {
-    for name in NAMES {
-        let (golden, disk) = load(name);
-        let setup = Setup::of(golden.fact("blocks")[0], 1, Options::default());
-        let mut life = Life::open(disk, &setup);
-        life.members[0].2 = golden.fact("held.device").to_vec();
-        life.op = 1000;
-        life.use_it();
-        life.close();
-        let held = life.members[0].2.clone();
-        let looked = inspect(&mut life.disk, setup.file_blocks, true).expect("a volume");
-        assert!(
-            looked.findings.is_empty() && looked.recovery.clean,
-            "{name}: {:?}",
-            looked.findings
-        );
-        let found = Life::open(life.disk, &setup).read(MemberId::DEVICE);
-        assert!(found == held, "{name} holds something else");
-    }
+    IMAGES.assert_writable();
 }
 
-/// Whoever adds a feature bit or a mode adds an image.
+/// Whoever adds a feature bit adds an image.
 #[test]
 fn every_feature_has_a_golden_image() {
-    let labels: Vec<_> = NAMES
-        .map(|name| {
-            let (golden, mut disk) = load(name);
-            read_label(&mut disk, golden.fact("blocks")[0]).expect("a label")
-        })
-        .to_vec();
-    let mut names = NAMES.to_vec();
-    names.sort_unstable();
-    assert_eq!(Golden::names(folder()), names);
-    let bits = |word: fn(&onefold_format::volume::VolumeLabel) -> u64| {
-        labels.iter().fold(0, |all, label| all | word(label))
-    };
+    IMAGES.assert_all_known();
+    let labels = IMAGES.labels();
+    let bits =
+        |word: fn(&VolumeLabel) -> u64| labels.iter().fold(0, |all, label| all | word(label));
     assert_eq!(bits(|label| label.compat), COMPAT_KNOWN);
     assert_eq!(bits(|label| label.ro_compat), RO_COMPAT_KNOWN);
     assert_eq!(bits(|label| label.incompat), INCOMPAT_KNOWN);
-    for code in 0..=u8::MAX {
-        let Some(mode) = VolumeMode::from_code(code) else { continue };
-        assert!(labels.iter().any(|label| label.mode == mode), "mode {}", mode.name());
-    }
+    assert!(labels.iter().all(|label| label.mode == VolumeMode::Log));
     assert!(labels.iter().any(|label| label.devices[0].zone_blocks > 0));
 }

@@ -6,16 +6,19 @@ use onefold_journal::{Class, Confidence, Origin, Range, System};
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::{low32, u64_from};
 use onefold_units::{Lba, Rng};
-use onefold_volume::{Geometry, JournalStreams, Layout, Options, SegmentInfo, Stats, Stream};
+use onefold_volume::{
+    Geometry, JournalStreams, Layout, Options, SegmentInfo, Stats, Stream, Volume,
+};
 
+use crate::harness::ops::random_journal;
+use crate::harness::rig::{Op, Rig};
+use crate::harness::setup::{OPTIONS, Setup, pick};
+use crate::harness::zones::ZoneSetup;
 use crate::random::random_run;
-use crate::rig::{Op, Rig};
-use crate::setup::{OPTIONS, Setup, pick};
 use crate::zoned::full_volume_lives_on;
-use crate::zones::ZoneSetup;
 
 /// What a detector says of a journal: `hot` blocks from `first` on, and a ring of `blocks` behind them.
-pub(crate) fn ranges(first: u64, hot: u64, blocks: u64) -> Vec<Range> {
+fn ranges(first: u64, hot: u64, blocks: u64) -> Vec<Range> {
     let range = |first, blocks, class| Range {
         first: Lba::new(first),
         end: Lba::new(first + blocks),
@@ -27,15 +30,9 @@ pub(crate) fn ranges(first: u64, hot: u64, blocks: u64) -> Vec<Range> {
     all.into_iter().filter(|range| range.blocks() > 0).collect()
 }
 
-/// Any ranges, whatever the host writes there.
-pub(crate) fn random_journal(rng: &mut Rng, blocks: u64) -> Op {
-    if rng.below(4) == 0 {
-        return Op::Journal { first: 0, hot: 0, blocks: 0 };
-    }
-    let first = rng.below(blocks);
-    let hot = rng.below((blocks - first).min(300) + 1);
-    let most = (blocks - first - hot).min(pick(rng, &[100, 1000, 7000]));
-    Op::Journal { first, hot, blocks: rng.below(most + 1) }
+/// Says what a detector would.
+pub(crate) fn set_journal(volume: &mut Volume, first: u64, hot: u64, blocks: u64) {
+    volume.set_journal(&ranges(first, hot, blocks));
 }
 
 /// Classes of writes are hints: whatever they are, and whenever they change, a recovery finds what it has to.

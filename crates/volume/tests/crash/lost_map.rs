@@ -6,15 +6,15 @@ use onefold_units::convert::{low32, u64_from};
 use onefold_units::{Nanos, Rng, ZoneState};
 use onefold_volume::{Found, MountError, Options, Rebuilt, ZoneError, inspect, rebuild, settle};
 
-use crate::damage::assert_right_or_error;
-use crate::disk::{Disk, fail_zone};
-use crate::image::Image;
-use crate::oracle::Oracle;
-use crate::random::{random_op, work};
+use crate::harness::disk::{Disk, fail_zone};
+use crate::harness::errors::assert_right_or_error;
+use crate::harness::image::Image;
+use crate::harness::ops::{random_op, work};
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Rig, open};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::zones::ZoneSetup;
 use crate::rebuild::{content, contents, is_uncertain};
-use crate::rig::{Op, Rig, open};
-use crate::setup::{OPTIONS, Setup};
-use crate::zones::ZoneSetup;
 
 const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
 

@@ -4,14 +4,14 @@ use onefold_format::volume::{BatchHeader, DecodedBatch};
 use onefold_units::{Lba, Nanos};
 use onefold_volume::{MountError, Options, Range, Sent, drive, mount, mount_read_only};
 
-use crate::damage::assert_right_or_error;
-use crate::disk::Disk;
-use crate::image::{Image, block};
-use crate::oracle::Oracle;
-use crate::rig::{Op, Order, Rig, open};
-use crate::setup::{OPTIONS, Setup, UUID};
-use crate::stamp::BLOCK;
-use crate::zones::ZoneSetup;
+use crate::harness::disk::Disk;
+use crate::harness::errors::assert_right_or_error;
+use crate::harness::image::{Image, block};
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Order, Rig, open};
+use crate::harness::setup::{OPTIONS, Setup, UUID};
+use crate::harness::stamp::BLOCK;
+use crate::harness::zones::ZoneSetup;
 
 const AGE: Nanos = Nanos::new(1_000_000);
 

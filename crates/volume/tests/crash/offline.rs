@@ -10,13 +10,13 @@ use onefold_volume::{
     inspect, rebuild,
 };
 
-use crate::disk::Disk;
-use crate::random::random_op;
+use crate::harness::disk::Disk;
+use crate::harness::ops::random_op;
+use crate::harness::rig::{Op, Rig, open};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::stamp::op_of;
+use crate::harness::zones::ZoneSetup;
 use crate::rebuild::{content, contents, is_uncertain};
-use crate::rig::{Op, Rig, open};
-use crate::setup::{OPTIONS, Setup};
-use crate::stamp::op_of;
-use crate::zones::ZoneSetup;
 
 const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
 

@@ -4,11 +4,11 @@ use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{Codec, MemberId, Options, Volume, drive, inspect, settle};
 
-use crate::damage::assert_right_or_error;
-use crate::disk::Disk;
-use crate::rig::{Op, Rig, open};
-use crate::setup::{OPTIONS, Setup};
-use crate::stamp::{self, BLOCK, noisy_sectors};
+use crate::harness::disk::Disk;
+use crate::harness::errors::assert_right_or_error;
+use crate::harness::rig::{Op, Rig, open};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::stamp::{self, BLOCK, noisy_sectors};
 
 fn setup(compress: Option<Codec>) -> Setup {
     let options = Options { checkpoint_blocks: 400, clean_below: Some(20), ..OPTIONS };

@@ -3,48 +3,11 @@
 use onefold_testkit::{chosen_seed, for_each_seed};
 use onefold_units::Rng;
 use onefold_units::convert::{index64, low32};
-use onefold_volume::JournalStreams;
 
-use crate::disk::Trimmed;
-use crate::journal::random_journal;
-use crate::rig::{Op, Order, Rig};
-use crate::setup::Setup;
-
-/// Where the host writes.
-pub(crate) fn random_op(rng: &mut Rng, blocks: u64) -> Op {
-    // Half of it goes to the first blocks.
-    let within = if rng.below(2) == 0 { blocks } else { blocks.min(300) };
-    let lba = rng.below(within);
-    let most = |most: u64| most.min(blocks - lba);
-    match rng.below(60) {
-        0 => Op::Trim { lba, blocks: most(3000) },
-        1..4 => Op::Trim { lba, blocks: most(1 + rng.below(30)) },
-        4..10 => Op::Read { lba, blocks: most(1 + rng.below(60)) },
-        10..13 => Op::Flush,
-        13 => Op::Checkpoint,
-        14 => Op::Clean,
-        15..35 => Op::Write { lba, blocks: most(1), fua: rng.below(20) == 0 },
-        _ => Op::Write { lba, blocks: most(1 + rng.below(40)), fua: rng.below(40) == 0 },
-    }
-}
-
-pub(crate) fn work(rig: &mut Rig, rng: &mut Rng, ops: u64) {
-    let journals = rig.setup.options.journal != JournalStreams::Off;
-    for _ in 0..ops {
-        let op = match rng.below(150) {
-            0 | 1 => Op::Snapshot,
-            2 => Op::Delete,
-            3..8 if journals => random_journal(rng, rig.oracle.blocks()),
-            _ => random_op(rng, rig.oracle.blocks()),
-        };
-        if !rig.run(op) {
-            return;
-        }
-        for _ in 0..rng.below(4) {
-            rig.step();
-        }
-    }
-}
+use crate::harness::disk::Trimmed;
+use crate::harness::ops::work;
+use crate::harness::rig::{Op, Order, Rig};
+use crate::harness::setup::Setup;
 
 pub(crate) fn random_run(seed: u64, setup: Setup, mut rng: Rng) {
     let mut rig = Rig::new(setup, seed);

@@ -7,13 +7,13 @@ use onefold_units::convert::{index64, low32, u64_from};
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{Geometry, MemberId, Resize, SegmentInfo, Volume, drive, inspect};
 
-use crate::disk::{Disk, Fate};
-use crate::image::Image;
-use crate::oracle::Oracle;
-use crate::random::random_op;
-use crate::rig::{Op, Order, Rig, assert_fixed, host_of, open, read_all};
-use crate::setup::{OPTIONS, Setup, pick};
-use crate::zones::ZoneSetup;
+use crate::harness::disk::{Disk, Fate};
+use crate::harness::image::Image;
+use crate::harness::ops::{random_op, resize_to};
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Order, Rig, assert_fixed, host_of, open, read_all};
+use crate::harness::setup::{OPTIONS, Setup, pick};
+use crate::harness::zones::ZoneSetup;
 
 /// Backings that are smaller have roots in their middle.
 const BACKING_MIN: u64 = 32_768;
@@ -59,11 +59,6 @@ fn begin() -> (Image, Oracle) {
 fn zoned(conventional: u32) -> Setup {
     let zones = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional };
     Setup::of(0, LOGICAL, OPTIONS).on_zones(110, zones)
-}
-
-/// Of what the host uses; what is behind a smaller end is unmapped.
-pub(crate) const fn resize_to(blocks: u64) -> Resize {
-    Resize::Logical { member: MemberId::DEVICE, blocks, discard: false }
 }
 
 fn log_of(rig: &Rig) -> &Volume {

@@ -5,12 +5,12 @@ use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos};
 use onefold_volume::{Engine, IoFailed, IoKind, Options, Range, ReadPlan, Refusal, drive, execute};
 
-use crate::disk::Disk;
-use crate::image::{Image, block};
-use crate::rig::{Op, Rig, fetch, open};
-use crate::roots::newest_body;
-use crate::setup::{OPTIONS, Setup, UUID};
-use crate::stamp::{BLOCK, read_stamp, stamped};
+use crate::harness::disk::Disk;
+use crate::harness::image::{Image, block};
+use crate::harness::rig::{Op, Rig, fetch, open};
+use crate::harness::roots::newest_body;
+use crate::harness::setup::{OPTIONS, Setup, UUID};
+use crate::harness::stamp::{BLOCK, read_stamp, stamped};
 
 /// Versions of what is written after something rots.
 const LATER: u64 = 1 << 20;

@@ -9,20 +9,20 @@ use onefold_testkit::for_each_seed;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Finding, MemberId, MountError, Range, ScrubState, Scrubbed, Sent, Stats, Volume, drive,
-    inspect, mount, mount_read_only, scrub, settle,
+    Finding, MemberId, Range, ScrubState, Scrubbed, Sent, Stats, Volume, drive, inspect, mount,
+    mount_read_only, scrub, settle,
 };
 
 use crate::damage::{setup, worked};
-use crate::disk::Disk;
-use crate::image::{Image, block};
-use crate::oracle::Oracle;
-use crate::random::{random_op, work};
-use crate::rig::{Op, Rig};
-use crate::roots::newest_body;
-use crate::setup::{Setup, UUID, pick};
-use crate::stamp::{BLOCK, stamped};
-use crate::zones::ZoneSetup;
+use crate::harness::disk::Disk;
+use crate::harness::image::{Image, block};
+use crate::harness::ops::{random_op, work};
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Rig};
+use crate::harness::roots::newest_body;
+use crate::harness::setup::{Setup, UUID, pick};
+use crate::harness::stamp::{BLOCK, stamped};
+use crate::harness::zones::ZoneSetup;
 
 fn scrubbed(disk: &mut Disk, mend: bool) -> Scrubbed {
     scrub(disk, setup().backing_blocks, mend, |_| ()).expect("a volume that opens")
@@ -390,13 +390,4 @@ fn scrubs_make_room_for_the_host() {
     };
     let (idle, busy) = (reads(false), reads(true));
     assert!(busy > 0 && busy * 2 < idle, "{busy} beside the host, {idle} alone");
-}
-
-/// The modes of the papers have nothing to compare with.
-#[test]
-fn modes_without_checksums_are_refused() {
-    let mode = onefold_format::volume::VolumeMode::Sung;
-    let setup = Setup { mode, ..setup() };
-    let refused = scrub(&mut setup.format(), setup.backing_blocks, true, |_| ());
-    assert!(matches!(refused, Err(MountError::NoSums(_))), "{refused:?}");
 }

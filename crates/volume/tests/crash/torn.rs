@@ -3,11 +3,11 @@
 use onefold_units::{Nanos, Rng};
 use onefold_volume::{IoKind, Options, Volume};
 
-use crate::disk::{Disk, Fate};
-use crate::random::random_op;
-use crate::rig::{Op, Order, Rig};
-use crate::setup::{OPTIONS, Setup};
-use crate::zones::ZoneSetup;
+use crate::harness::disk::{Disk, Fate};
+use crate::harness::ops::random_op;
+use crate::harness::rig::{Op, Order, Rig};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::zones::ZoneSetup;
 
 /// Longer than a zone is left alone that could not be reset or finished.
 const HEALED: Nanos = Nanos::new(150_000_000_000);

@@ -1,6 +1,5 @@
 //! Volumes on zones: random cuts, and zones that fail.
 
-use onefold_format::volume::VolumeMode;
 use onefold_testkit::{chosen_seed, for_each_seed};
 use onefold_units::convert::{index64, low32};
 use onefold_units::{Lba, Nanos, Rng, ZoneState};
@@ -8,15 +7,16 @@ use onefold_volume::{
     Engine, Geometry, Layout, MemberId, MountError, Options, ZoneError, drive, format, mount,
 };
 
-use crate::damage::assert_right_or_error;
-use crate::disk::{Disk, fail_zone};
-use crate::image::{Image, block};
-use crate::oracle::Oracle;
-use crate::random::{random_op, random_run, work};
-use crate::rig::{Op, Rig, open};
-use crate::setup::{OPTIONS, Setup};
-use crate::stamp::BLOCK;
-use crate::zones::ZoneSetup;
+use crate::harness::disk::{Disk, fail_zone};
+use crate::harness::errors::assert_right_or_error;
+use crate::harness::image::{Image, block};
+use crate::harness::ops::{random_op, work};
+use crate::harness::oracle::Oracle;
+use crate::harness::rig::{Op, Rig, open};
+use crate::harness::setup::{OPTIONS, Setup};
+use crate::harness::stamp::BLOCK;
+use crate::harness::zones::ZoneSetup;
+use crate::random::random_run;
 
 const ZONES: ZoneSetup = ZoneSetup { size: 128, capacity: 64, limit: Some(4), conventional: 0 };
 
@@ -216,7 +216,7 @@ fn offline_zones_lose_their_blocks_and_nothing_else() {
 pub(crate) fn assert_lives_on(volume: &mut dyn Engine, disk: &mut Disk) {
     for lba in 0..200 {
         let range = onefold_volume::Range { lba: Lba::new(lba), blocks: 1 };
-        let data = crate::stamp::stamped(1 << 40, lba, 1);
+        let data = crate::harness::stamp::stamped(1 << 40, lba, 1);
         while volume.write(lba, range, Some(&data), false).is_err() {
             drive(volume, disk, Nanos::new(1));
         }
@@ -332,7 +332,7 @@ fn roots_are_found_in_the_zone_that_has_room() {
 fn zones_that_cannot_work_are_refused() {
     let fresh = |zones: ZoneSetup| {
         let mut image = Image::new(70 * u64::from(zones.size));
-        image.zones = Some(crate::zones::Zones::new(zones, image.blocks()));
+        image.zones = Some(crate::harness::zones::Zones::new(zones, image.blocks()));
         Disk::new(image)
     };
     let label = setup().label();
@@ -347,9 +347,6 @@ fn zones_that_cannot_work_are_refused() {
     assert_eq!(error, ZoneError::RootZones);
     let error = refused(format(&mut Disk::new(Image::new(70 * 128)), &label));
     assert_eq!(error, ZoneError::Size { found: 0, expected: 128 });
-    let sung = Setup { mode: VolumeMode::Sung, backing_blocks: 9000, zones: None, ..setup() };
-    let error = refused(format(&mut fresh(ZoneSetup { size: 150, ..ZONES }), &sung.label()));
-    assert_eq!(error, ZoneError::Mode { mode: VolumeMode::Sung });
     let mut disk = fresh(ZONES);
     disk.fail_zone(3, ZoneState::ReadOnly);
     assert!(matches!(refused(format(&mut disk, &label)), ZoneError::Fixed { .. }));

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeOptions};
+use onefold_modes::inspect;
 use onefold_units::convert::u64_from;
 use onefold_volume::{
-    FINDINGS_MAX, Finding, Inspection, MemberId, MountError, Rebuilt, inspect, write_label,
+    FINDINGS_MAX, Finding, Inspection, MemberId, MountError, Rebuilt, write_label,
 };
 use serde_json::json;
 

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_device::VolumeError;
 use onefold_format::volume::{BatchHeader, RecordList};
+use onefold_modes::{PartitionedVolume, open_read_only};
 use onefold_units::{Lba, LogSegmentId};
-use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, open_read_only, read_label};
+use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, read_label};
 use serde_json::{Value, json};
 
 use super::dmz;
@@ -41,8 +42,8 @@ impl Dump {
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let (mut engine, ..) = open_read_only(&mut backing, blocks, Options::default())?;
-        if let Some(faithful) = engine.as_faithful_mut() {
-            let value = super::modes::dump(faithful, &mut backing, &label, &self.what)?;
+        if let Some(volume) = engine.downcast_mut::<PartitionedVolume>() {
+            let value = super::modes::dump(volume, &mut backing, &label, &self.what)?;
             global.emit(&format!("{value:#}\n"))?;
             return Ok(ExitCode::SUCCESS);
         }

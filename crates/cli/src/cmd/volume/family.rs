@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use onefold_device::{VolumeDevice, VolumeError, VolumeOptions};
 use onefold_format::volume::VolumeName;
+use onefold_modes::open_read_only;
 use onefold_units::PAGE_BYTES;
-use onefold_volume::{MemberInfo, Options, open_read_only};
+use onefold_volume::{MemberInfo, Options};
 use serde_json::{Value, json};
 
 use crate::cmd::control;

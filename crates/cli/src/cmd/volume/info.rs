@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use onefold_modes::open_read_only;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{Geometry, Options, Volume, open_read_only, read_label};
+use onefold_volume::{Geometry, Options, Volume, read_label};
 use serde_json::{Value, json};
 
 use super::{dmz, faulty, journals, scrub};
@@ -82,13 +83,13 @@ impl Info {
         let blocks = backing.blocks();
         let label = read_label(&mut backing, blocks)?;
         let (mut volume, recovery, _) = open_read_only(&mut backing, blocks, Options::default())?;
-        let (mut info, described) = match (volume.as_log(), volume.as_faithful()) {
+        let (mut info, described) = match (volume.as_log(), volume.downcast_ref()) {
             (Some(log), _) => {
                 let info = Self::log(log);
                 let described = table(&info);
                 (info, described)
             }
-            (_, Some(faithful)) => super::modes::info(faithful),
+            (_, Some(partitioned)) => super::modes::info(partitioned),
             (None, None) => (json!({}), String::new()),
         };
         let content = journals::of_volume(volume.as_mut(), &mut backing);

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use onefold_device::VolumeBacking;
 use onefold_journal::Found;
+use onefold_modes::{PartitionedVolume, open_read_only};
 use onefold_units::{Lba, Location, PAGE_BYTES};
-use onefold_volume::{Backing, Engine, MemberId, Options, open_read_only, read_label};
+use onefold_volume::{Backing, Engine, MemberId, Options, read_label};
 use serde_json::{Value, json};
 
 use super::dmz;
@@ -85,7 +86,8 @@ fn place_of(volume: &mut dyn Engine, backing: &mut VolumeBacking, lba: Lba) -> O
     if let Some(log) = volume.as_log_mut() {
         return Some(log.look_up(backing, MemberId::DEVICE, lba)?.0);
     }
-    let at = volume.as_faithful_mut()?.look_up(u32::try_from(lba.raw()).ok()?);
+    let volume = volume.downcast_mut::<PartitionedVolume>()?;
+    let at = volume.look_up(u32::try_from(lba.raw()).ok()?);
     Some(at.unwrap_or(Location::UNMAPPED))
 }
 

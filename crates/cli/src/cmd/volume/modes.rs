@@ -1,9 +1,10 @@
 //! `onefold volume info` and `dump` of volumes in the modes `sung` and `han`.
 
 use onefold_format::volume::{Transaction, VolumeLabel};
+use onefold_modes::PartitionedVolume;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
-use onefold_volume::{Backing, Engine, Faithful};
+use onefold_volume::{Backing, Engine};
 use serde_json::{Value, json};
 
 use super::what::What;
@@ -11,7 +12,7 @@ use crate::cmd::ssd::render;
 use crate::error::{CliError, Exit};
 
 /// The volume as JSON and as a table.
-pub(super) fn info(volume: &Faithful) -> (Value, String) {
+pub(super) fn info(volume: &PartitionedVolume) -> (Value, String) {
     let (areas, memory) = (volume.areas(), volume.memory());
     let bytes = |blocks: u64| blocks * PAGE_BYTES;
     let used = float(memory.valid_entries) / float(areas.data_blocks());
@@ -51,7 +52,7 @@ pub(super) fn info(volume: &Faithful) -> (Value, String) {
 }
 
 pub(super) fn dump<B: Backing>(
-    volume: &mut Faithful,
+    volume: &mut PartitionedVolume,
     backing: &mut B,
     label: &VolumeLabel,
     what: &What,

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
 use onefold_device::{VolumeBacking, VolumeDevice, VolumeError, VolumeOptions, VolumeResize};
+use onefold_modes::open_read_only;
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{
-    Codec, Geometry, Layout, MemberInfo, MountError, Options, ResizeError, open_read_only,
-    read_label,
+    Codec, Geometry, Layout, MemberInfo, MountError, Options, ResizeError, read_label,
 };
 use serde_json::{Value, json};
 
