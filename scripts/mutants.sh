@@ -541,14 +541,16 @@ zoned|sums-stale|sums.rs|s/changed\.insert\(block \/ DMZ_BLOCK_SUMS\);//|checksu
 zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| !options\.give_up_lost\)/chosen.lost.first().copied().filter(|_| false)/|metadata that is damaged in both sets is refused
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
 sim|weights-ignored|at_once.rs|s/time < \*first \|\| \(time == \*first && share < best_share\)/time < *first/|turns of tenants that are ready go by weight
-sim|change-overtakes|events.rs|s/if behind \|\| !self\.go_on/if !self.go_on/|no change overtakes one that waits
-sim|retry-overtakes|events.rs|s/if \(change && refused\) \|\| !self/if !self/|behind a change that is refused again no other is taken
+sim|change-overtakes|stack/joint.rs|s/behind \|\| (self\.under_way)/$1/|no change overtakes one that waits
+sim|retry-overtakes|stack/mod.rs|s/ \|\| \(change && refused\)//|behind a change that is refused again no other is taken
 sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host
-sim|depth-ignored|events.rs|s/\.filter\(\|_\| self\.under_way\(\) < self\.layers\.requests_max\(\)\)//|no more requests are under way than layers take
-sim|end-unsent|events.rs|s/                    self\.layers\.finish\(self\.clock\);\n//|what waits at the end is sent
+sim|depth-ignored|stack/joint.rs|s/behind \|\| self\.under_way\(\) - self\.waiting\.len\(\) > layer\.caps\(\)\.requests_max/behind/|no more requests are under way than a layer takes
+sim|end-unsent|events.rs|s/                    self\.stack\.finish\(self\.clock\)\?;\n//|what waits at the end is sent
+sim|joint-early|stack/mod.rs|s/group\.left == 0/group.left < 2/|a request to a layer below ends with the last of its parts
+sim|bytes-forgotten|stack/port.rs|s/        if len > 0 \{\n/        if len > 4095 {\n/|a layer reads again what it wrote
 sim|arrival-early|events.rs|s/\.max\(self\.clock\);\n/;\n/|what waited for a request to end arrives then
-sim|delay-untold|events.rs|s/request\.delay = request\.delay\.max\(delay\);//|a request tells the worst delay of its parts
-sim|short-paced|events.rs|s/ - \(self\.layers\.short_ns\(now\) - short\)//|time without free log segments is no pacing
+sim|delay-untold|stack/joint.rs|s/request\.delay = request\.delay\.max\(done\.delay\);//|a request tells the worst delay of its parts
+sim|short-paced|stack/joint.rs|s/ns - \(layer\.short_ns\(now\) - short\)/ns/|time without free log segments is no pacing
 sim|edges-unread|request.rs|s/ && self\.outstanding == 0//|edges are there before they are written
 TABLE
 }
@@ -587,7 +589,7 @@ tests() {
     device) chosen=(--lib --test volume --test write_log --test dmz) seeds=60 ;;
     serve) chosen=(--lib --test all) ;;
     zoned) chosen=(--test zoned) ;;
-    sim) chosen=(--lib --test volume --test dmz --test zoned) ;;
+    sim) chosen=(--lib --test volume --test dmz --test zoned --test stack) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

@@ -8,8 +8,9 @@ use onefold_units::{Nanos, convert};
 
 use crate::error::{ConfigError, Origin, TenantProblem};
 use crate::key::{self, EXCLUSIVE, KEYS};
-use crate::layer::{Author, Layer};
+use crate::layer::{Author, Entry, Layer};
 use crate::load::{self, Sources};
+use crate::place::PlaceValues;
 use crate::run::{Align, Fit, Mode, Precondition, Run, Until};
 use crate::suggest;
 use crate::tenant::{self, Load, Tenant, TenantValues};
@@ -29,6 +30,7 @@ pub(crate) struct Setting {
 pub struct Config {
     settings: BTreeMap<&'static str, Setting>,
     pub(crate) tenants: Vec<TenantValues>,
+    pub(crate) places: Vec<PlaceValues>,
     trace_base: Option<PathBuf>,
 }
 
@@ -94,17 +96,21 @@ impl Config {
         config.finish("stored")
     }
 
-    fn defaults() -> Self {
+    pub(crate) fn defaults() -> Self {
         let settings = KEYS
             .iter()
             .map(|key| (key.path, Setting { value: key.default_value(), origin: Origin::Default }))
             .collect();
-        Self { settings, tenants: Vec::new(), trace_base: None }
+        Self { settings, tenants: Vec::new(), places: Vec::new(), trace_base: None }
     }
 
     fn finish(mut self, name: &str) -> Result<Self, ConfigError> {
         if self.name().is_empty() {
             self.put("name", Value::Text(name.to_owned()), Origin::Default);
+        }
+        if self.stack(0)?.is_some() {
+            self.tenants()?;
+            return Ok(self);
         }
         if self.zns(0)?.is_none() {
             self.ssd(0)?;
@@ -121,9 +127,16 @@ impl Config {
         Ok(self)
     }
 
-    fn apply(&mut self, layer: &Layer) -> Result<(), ConfigError> {
+    pub(crate) fn apply(&mut self, layer: &Layer) -> Result<(), ConfigError> {
         let mut given = BTreeMap::new();
+        if !layer.places.is_empty() {
+            let parse = |place| PlaceValues::parse(place, layer.base.as_deref());
+            self.places = layer.places.iter().map(parse).collect::<Result<_, _>>()?;
+        }
         for entry in &layer.entries {
+            if self.apply_to_place(entry)? {
+                continue;
+            }
             let key = key::find(KEYS, &entry.path).ok_or_else(|| ConfigError::UnknownKey {
                 origin: entry.origin.clone(),
                 key: entry.path.clone(),
@@ -149,6 +162,20 @@ impl Config {
             self.tenants = layer.tenants.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
         }
         Ok(())
+    }
+
+    /// Gives a key to a place of the stack, if it is one of a place: `stack.NAME.SECTION.KEY`.
+    fn apply_to_place(&mut self, entry: &Entry) -> Result<bool, ConfigError> {
+        let rest = entry.path.strip_prefix("stack.");
+        let Some((name, path)) = rest.and_then(|rest| rest.split_once('.')) else {
+            return Ok(false);
+        };
+        let Some(place) = self.places.iter_mut().find(|place| place.name == name) else {
+            return Ok(false);
+        };
+        let entry = Entry { path: path.to_owned(), ..entry.clone() };
+        *place = place.clone().with(Layer { entries: vec![entry], ..Layer::default() })?;
+        Ok(true)
     }
 
     /// Clears the values that new ones displace.

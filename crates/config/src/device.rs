@@ -85,6 +85,9 @@ impl Config {
     /// Names the numbers that do not fit together. Whether the spare capacity suffices for GC is
     /// judged by the device. A zoned namespace is another device ([`Config::zns`]).
     pub fn ssd(&self, seed: u64) -> Result<SsdConfig, ConfigError> {
+        if !self.places.is_empty() {
+            return Err(ConfigError::NeedsDevice);
+        }
         if self.is_zoned() {
             return Err(ConfigError::NeedsBlocks { what: "this use of a device" });
         }

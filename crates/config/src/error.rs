@@ -237,6 +237,19 @@ pub enum ConfigError {
         /// What is wrong.
         problem: TenantProblem,
     },
+    /// A place of a stack that does not fit.
+    #[error("stack: `{name}` {what}")]
+    StackPlace {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A stack where a device is wanted.
+    #[error(
+        "a stack is configured with [[stack]], expected one device: only `onefold sim run` and studies take stacks"
+    )]
+    NeedsDevice,
     /// A key that the medium of an existing device depends on.
     #[error(
         "--set: {key} cannot change on a device that exists, expected {}",
@@ -351,6 +364,7 @@ impl ConfigError {
             Self::Capacity { .. } => "config::capacity",
             Self::Order { .. } => "config::order",
             Self::Tenant { .. } => "config::tenant",
+            Self::StackPlace { .. } | Self::NeedsDevice => "config::stack",
             Self::Fixed { .. } => "usage::fixed",
             Self::VolumeGeometry { .. }
             | Self::VolumeOptions { .. }
@@ -418,6 +432,8 @@ impl ConfigError {
             Self::Geometry { .. } => "change the named key, for example with --set".to_owned(),
             Self::Capacity { .. } => "lower capacity.logical, or raise geometry.blocks".to_owned(),
             Self::Order { key, limit_key, .. } => format!("lower {key}, or raise {limit_key}"),
+            Self::StackPlace { .. } => "docs/stacks.md has examples".to_owned(),
+            Self::NeedsDevice => "name a preset, or a file without [[stack]]".to_owned(),
             Self::Tenant { problem, .. } => match problem {
                 TenantProblem::NoLoad => "give the tenant a workload or a trace".to_owned(),
                 TenantProblem::Duplicate => "give each tenant a name of its own".to_owned(),

@@ -6,7 +6,7 @@ use crate::quantity::Measure;
 use crate::raw::Raw;
 use crate::value::{Kind, Value};
 
-pub(crate) use table::{KEYS, TENANT_KEYS};
+pub(crate) use table::{KEYS, STACK_KEYS, TENANT_KEYS};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -96,11 +96,11 @@ pub(crate) fn find(keys: &'static [Key], path: &str) -> Option<&'static Key> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EXCLUSIVE, KEYS, TENANT_KEYS, find};
+    use super::{EXCLUSIVE, KEYS, STACK_KEYS, TENANT_KEYS, find};
 
     #[test]
     fn every_default_is_valid_and_every_key_explained() {
-        for key in KEYS.iter().chain(TENANT_KEYS) {
+        for key in KEYS.iter().chain(TENANT_KEYS).chain(STACK_KEYS) {
             let value = key.default_value();
             let again = key.kind.parse(&crate::raw::Raw::bare(&value.toml())).unwrap();
             assert_eq!(value, again, "{}", key.path);

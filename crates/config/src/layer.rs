@@ -23,6 +23,8 @@ pub(crate) struct Layer {
     pub(crate) entries: Vec<Entry>,
     /// Tenants, if the layer has any; they replace those of earlier layers.
     pub(crate) tenants: Vec<Vec<Entry>>,
+    /// Places of a stack, if the layer has any; they replace those of earlier layers.
+    pub(crate) places: Vec<Self>,
     /// Folder that relative paths in this layer start from.
     pub(crate) base: Option<PathBuf>,
 }
@@ -75,6 +77,31 @@ impl Reader<'_> {
     }
 }
 
+impl Reader<'_> {
+    /// The `[[stack]]` tables, each with its sections. `None` if the value is no array of tables.
+    fn places(&self, items: &DeArray<'_>) -> Option<Vec<Layer>> {
+        let place = |item: &Spanned<DeValue<'_>>| {
+            let DeValue::Table(table) = item.get_ref() else { return None };
+            let mut layer = Layer::default();
+            for (name, value) in table {
+                let name = name.get_ref().to_string();
+                match value.get_ref() {
+                    DeValue::Table(keys) => {
+                        let entry = |(key, value): (&Spanned<_>, _)| {
+                            self.entry(format!("{name}.{}", key.get_ref()), value)
+                        };
+                        layer.entries.extend(keys.iter().map(entry));
+                    }
+                    _ if name == "extends" => layer.extends = Some(self.entry(name, value)),
+                    _ => layer.entries.push(self.entry(name, value)),
+                }
+            }
+            Some(layer)
+        };
+        items.iter().map(place).collect()
+    }
+}
+
 impl Layer {
     /// Reads a TOML text.
     pub(crate) fn parse(text: &str, author: Author<'_>) -> Result<Self, ConfigError> {
@@ -98,6 +125,10 @@ impl Layer {
                 DeValue::Table(_) if is_section(&section) => {}
                 DeValue::Array(items) if section == "tenant" => match reader.tenants(items) {
                     Some(tenants) => layer.tenants = tenants,
+                    None => layer.entries.push(reader.entry(section, value)),
+                },
+                DeValue::Array(items) if section == "stack" => match reader.places(items) {
+                    Some(places) => layer.places = places,
                     None => layer.entries.push(reader.entry(section, value)),
                 },
                 _ if section == "extends" => layer.extends = Some(reader.entry(section, value)),

@@ -51,8 +51,8 @@ pub(crate) fn layers(sources: &Sources<'_>) -> Result<(String, Vec<Layer>), Conf
 
 /// Layers from the top to the bottom, and who was visited.
 #[derive(Default)]
-struct Chain {
-    layers: Vec<Layer>,
+pub(crate) struct Chain {
+    pub(crate) layers: Vec<Layer>,
     visited: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl Chain {
     }
 
     /// Adds a layer and goes on with what it extends.
-    fn push(&mut self, mut layer: Layer) -> Result<(), ConfigError> {
+    pub(crate) fn push(&mut self, mut layer: Layer) -> Result<(), ConfigError> {
         let extends = layer.extends.take();
         let base = layer.base.clone();
         self.layers.push(layer);

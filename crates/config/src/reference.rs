@@ -6,7 +6,7 @@ use onefold_buffer::PolicyKind;
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::ConfigError;
-use crate::key::{KEYS, Key, TENANT_KEYS};
+use crate::key::{KEYS, Key, STACK_KEYS, TENANT_KEYS};
 use crate::preset::PRESETS;
 use crate::quantity::Measure;
 use crate::suggest;
@@ -68,7 +68,8 @@ impl KeyReference {
 pub fn all() -> Vec<KeyReference> {
     let keys = KEYS.iter().map(|key| KeyReference::new("", key));
     let tenants = TENANT_KEYS.iter().map(|key| KeyReference::new("tenant.", key));
-    std::iter::once(KeyReference::extends()).chain(keys).chain(tenants).collect()
+    let places = STACK_KEYS.iter().map(|key| KeyReference::new("stack.", key));
+    std::iter::once(KeyReference::extends()).chain(keys).chain(places).chain(tenants).collect()
 }
 
 /// The keys with one of these names, or in one of these sections; all keys if there are none.
@@ -132,6 +133,11 @@ In TOML everything but a plain number is a text in quotes: `size = \"4KiB\"`, `f
 
 A `[[tenant]]` table describes one of several loads on the device; the tenants of a file replace
 those of what it extends.
+
+## Stacks
+
+A `[[stack]]` table describes a device or a layer of a [stack](stacks.md), with the keys of its
+sections. The places of a file replace those of what it extends.
 ";
 
 const POLICIES_INTRODUCTION: &str = "
@@ -183,7 +189,7 @@ pub fn markdown() -> String {
         if section.as_deref() != Some(own) {
             let title = match own {
                 "" => "Top level".to_owned(),
-                "tenant" => "`[[tenant]]`".to_owned(),
+                "tenant" | "stack" => format!("`[[{own}]]`"),
                 own => format!("`[{own}]`"),
             };
             let _ = write!(text, "\n## {title}\n\n");
@@ -254,6 +260,17 @@ pub fn json_schema() -> Json {
     }
     let tenant = TENANT_KEYS.iter().map(|key| (key.path.to_owned(), property(key))).collect();
     properties.insert("tenant".to_owned(), json!({"type": "array", "items": object(&tenant)}));
+    let mut place: Map<String, Json> =
+        STACK_KEYS.iter().map(|key| (key.path.to_owned(), property(key))).collect();
+    let names = json!([{"type": "string"}, {"type": "array", "items": {"type": "string"}}]);
+    place["on"] = json!({"anyOf": names, "description": place["on"]["description"]});
+    place.insert("extends".to_owned(), json!({"type": "string"}));
+    let is_of_place = |name: &str, value: &Json| {
+        value["type"] == "object" && !matches!(name, "run" | "precondition")
+    };
+    let sections = properties.iter().filter(|(name, value)| is_of_place(name, value));
+    place.extend(sections.map(|(name, value)| (name.clone(), value.clone())));
+    properties.insert("stack".to_owned(), json!({"type": "array", "items": object(&place)}));
     let mut schema = object(&properties);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "Onefold configuration".into();

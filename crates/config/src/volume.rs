@@ -5,6 +5,7 @@ use std::ops::Range;
 use onefold_modes::Areas;
 use onefold_nand::Geometry as Flash;
 use onefold_ssd::SsdConfig;
+use onefold_ssd::zns::ZnsConfig;
 use onefold_units::{Nanos, convert};
 use onefold_volume::{
     Acknowledge, CleanMove, Geometry, GeometryError, JournalStreams, Layout, Options, Trim, Victim,
@@ -26,6 +27,25 @@ const SEGMENTS_WANTED: u64 = 160;
 
 /// Largest log segment: 4 GiB.
 const SEGMENT_BLOCKS_MAX: u64 = 1 << 20;
+
+/// What a volume lies on, as far as its sizes follow from it.
+pub(crate) struct Below {
+    /// Blocks of 4 KiB.
+    pub(crate) blocks: u64,
+    /// Bytes of what it writes at once.
+    pub(crate) unit: u64,
+    /// Blocks of which a log segment has about as many.
+    pub(crate) segment: u64,
+}
+
+impl Below {
+    /// A device that maps pages.
+    pub(crate) fn device(flash: &Flash, unit: u64, blocks: u64) -> Self {
+        // Where every die has superblocks of its own, those written side by side count as one.
+        let superblock = u64::from(flash.slots()) * u64::from(flash.pools());
+        Self { blocks, unit, segment: superblock * flash.pages_per_unit() }
+    }
+}
 
 /// A volume between the load and the device.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,21 +96,45 @@ impl Config {
         if self.word("volume.clean_move") == "remap" && self.word("ftl.remap") == "none" {
             return Err(ConfigError::VolumeRemap);
         }
-        let flash = self.geometry()?;
         let offset_blocks = self.quantity("volume.offset") / BLOCK;
         // A device that cannot be built is judged before its volume.
         let device = self.logical_bytes().unwrap_or(0) / BLOCK;
         let blocks = device.saturating_sub(offset_blocks);
+        let flash = self.geometry()?;
+        let geometry = match mode {
+            VolumeMode::Log if self.is_zoned() => self.log_zones()?,
+            _ => {
+                let unit = SsdConfig::write_unit_bytes(&flash, &self.buffer()).into();
+                self.volume_geometry(mode, &Below::device(&flash, unit, blocks))?
+            }
+        };
+        self.volume_at(mode, geometry, offset_blocks).map(Some)
+    }
+
+    /// Sizes of a volume that lies on no zones.
+    pub(crate) fn volume_geometry(
+        &self,
+        mode: VolumeMode,
+        below: &Below,
+    ) -> Result<Result<Geometry, GeometryError>, ConfigError> {
         if mode == VolumeMode::Han && self.quantity("volume.partition") > 0 {
             return Err(ConfigError::VolumePartition);
         }
-        let geometry = match mode {
-            VolumeMode::Log if self.is_zoned() => self.log_zones()?,
-            VolumeMode::Log => self.log_segments(&flash, blocks),
-            VolumeMode::Sung | VolumeMode::Han => self.partitions(mode, blocks),
-        };
+        Ok(match mode {
+            VolumeMode::Log => self.log_segments(below),
+            VolumeMode::Sung | VolumeMode::Han => self.partitions(mode, below.blocks),
+        })
+    }
+
+    /// A volume of these sizes.
+    pub(crate) fn volume_at(
+        &self,
+        mode: VolumeMode,
+        geometry: Result<Geometry, GeometryError>,
+        offset_blocks: u64,
+    ) -> Result<Volume, ConfigError> {
         let geometry = geometry.map_err(|source| ConfigError::VolumeGeometry { source })?;
-        self.volume_with(mode, geometry, offset_blocks).map(Some)
+        self.volume_with(mode, geometry, offset_blocks)
     }
 
     fn volume_with(
@@ -166,6 +210,9 @@ impl Config {
     /// # Errors
     /// As [`Config::ssd`], [`Config::volume`] and [`Config::zoned_volume`].
     pub fn host_bytes(&self) -> Result<u64, ConfigError> {
+        if let Some(stack) = self.stack(0)? {
+            return Ok(stack.logical_bytes());
+        }
         if let Some(zoned) = self.zoned_volume()? {
             return Ok(zoned.logical_bytes);
         }
@@ -175,14 +222,14 @@ impl Config {
         }
     }
 
-    fn log_segments(&self, flash: &Flash, blocks: u64) -> Result<Geometry, GeometryError> {
+    fn log_segments(&self, below: &Below) -> Result<Geometry, GeometryError> {
         let unit = match self.quantity("volume.unit") {
-            0 => SsdConfig::write_unit_bytes(flash, &self.buffer()).into(),
+            0 => below.unit,
             given => given,
         };
-        let unit = unit / BLOCK;
+        let (unit, blocks) = (unit / BLOCK, below.blocks);
         let segment = match self.quantity("volume.log_segment") / BLOCK {
-            0 => segment_of(flash, blocks).next_multiple_of(unit).min(SEGMENT_BLOCKS_MAX),
+            0 => segment_of(below).next_multiple_of(unit).min(SEGMENT_BLOCKS_MAX),
             given => given,
         };
         let geometry = Geometry {
@@ -201,12 +248,24 @@ impl Config {
 
     /// Log segments that are zones.
     fn log_zones(&self) -> Result<Result<Geometry, GeometryError>, ConfigError> {
-        let Some(zns) = self.zns(0)? else { return Ok(self.log_segments(&self.geometry()?, 0)) };
+        let Some(zns) = self.zns(0)? else {
+            return Err(ConfigError::ZonedVolume { what: "namespace.type = \"zoned\"" });
+        };
         let devices = match self.word("zoned.policy") {
             "log" => self.zoned_devices()?,
             _ => None,
         };
         let zones = devices.as_ref().map_or(zns.zones, |devices| devices.geometry.zones());
+        Ok(self.log_on_zones(&zns, zones, devices.as_ref()))
+    }
+
+    /// So many zones that are log segments.
+    pub(crate) fn log_on_zones(
+        &self,
+        zns: &ZnsConfig,
+        zones: u32,
+        devices: Option<&ZonedDevices>,
+    ) -> Result<Geometry, GeometryError> {
         let geometry = Geometry {
             backing_blocks: u64::from(zones) * u64::from(zns.zone_blocks),
             segment_blocks: zns.capacity_blocks,
@@ -218,12 +277,11 @@ impl Config {
         let exported = |layout: Layout| {
             // With many zones dm-zoned keeps fewer of them back than a log needs.
             let as_dmz = |devices: &ZonedDevices| devices.dmz_blocks.min(layout.logical_max());
-            let logical_blocks =
-                devices.as_ref().map_or_else(|| self.exported(layout.log_blocks()), as_dmz);
+            let logical_blocks = devices.map_or_else(|| self.exported(layout.log_blocks()), as_dmz);
             let geometry = Geometry { logical_blocks, ..geometry };
             Layout::new(geometry)?.not_thin().map(|_| geometry)
         };
-        Ok(Layout::new(geometry).and_then(exported))
+        Layout::new(geometry).and_then(exported)
     }
 
     /// The partitions of the modes `sung` and `han`. Both papers write blocks of 4 KiB, whatever the device maps.
@@ -296,11 +354,10 @@ impl Config {
 }
 
 /// Blocks of a log segment of the size of a superblock, or less where that would leave too few of them (volume.md,
-/// section 5.1). Where every die has superblocks of its own, those written side by side count as one.
-fn segment_of(flash: &Flash, blocks: u64) -> u64 {
-    let superblock = u64::from(flash.slots()) * u64::from(flash.pools()) * flash.pages_per_unit();
-    let mut segment = superblock;
-    while segment.is_multiple_of(2) && blocks / segment < SEGMENTS_WANTED {
+/// section 5.1).
+fn segment_of(below: &Below) -> u64 {
+    let mut segment = below.segment;
+    while segment.is_multiple_of(2) && below.blocks / segment < SEGMENTS_WANTED {
         segment /= 2;
     }
     segment

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use onefold_ssd::zns::ZnsConfig;
 use onefold_units::convert;
 use onefold_zoned::{DeviceZones, Geometry, JournalMode, Layout, Options};
 
@@ -34,6 +35,24 @@ pub(crate) struct ZonedDevices {
     /// What a volume of policy `dmz` exports on them, in blocks.
     pub(crate) dmz_blocks: u64,
     regular: Option<Box<Config>>,
+}
+
+/// The zones of a volume of policy `dmz`, those of a place for random writes first, and the blocks
+/// that it exports.
+fn dmz_geometry(regular: Option<u64>, zns: &ZnsConfig) -> Result<(Geometry, u64), ConfigError> {
+    let zone_blocks = zns.zone_blocks;
+    let zones = DeviceZones { conventional: zns.conventional_zones(), sequential: zns.zones };
+    let pieces = regular.map(|blocks| {
+        let pieces = convert::narrow(blocks / u64::from(zone_blocks));
+        DeviceZones { conventional: pieces, sequential: 0 }
+    });
+    let devices = pieces.into_iter().chain([zones]).collect();
+    let geometry = Geometry::new(zone_blocks, devices)
+        .map_err(|source| ConfigError::ZonedGeometry { source })?;
+    let layout = Layout::new(&geometry, geometry.zones())
+        .map_err(|source| ConfigError::ZonedLayout { source })?;
+    let blocks = layout.blocks(&geometry);
+    Ok((geometry, blocks))
 }
 
 impl Config {
@@ -87,19 +106,33 @@ impl Config {
                 "zones that can be written to their end: leave namespace.zone_capacity out",
             );
         }
-        let zone_blocks = zns.zone_blocks;
-        let mut devices = vec![DeviceZones { conventional, sequential: zns.zones }];
-        if let Some(regular) = &regular {
-            let pieces = regular.logical_bytes()? / BLOCK / u64::from(zone_blocks);
-            let pieces = DeviceZones { conventional: convert::narrow(pieces), sequential: 0 };
-            devices.insert(0, pieces);
-        }
-        let geometry = Geometry::new(zone_blocks, devices)
-            .map_err(|source| ConfigError::ZonedGeometry { source })?;
-        let layout = Layout::new(&geometry, geometry.zones())
-            .map_err(|source| ConfigError::ZonedLayout { source })?;
-        let dmz_blocks = layout.blocks(&geometry);
+        let blocks = match &regular {
+            Some(regular) => Some(regular.logical_bytes()? / BLOCK),
+            None => None,
+        };
+        let (geometry, dmz_blocks) = dmz_geometry(blocks, &zns)?;
         Ok(Some(ZonedDevices { geometry, dmz_blocks, regular }))
+    }
+
+    /// A volume of policy `dmz` on zones, with a place of so many blocks for random writes.
+    pub(crate) fn dmz_on(
+        &self,
+        regular: Option<u64>,
+        zns: &ZnsConfig,
+    ) -> Result<ZonedVolume, ConfigError> {
+        let needs = |what| Err(ConfigError::ZonedVolume { what });
+        if regular.is_none() && zns.conventional_zones() == 0 {
+            return needs("conventional zones, or a place for random writes beside the zones");
+        }
+        if zns.capacity_blocks != zns.zone_blocks {
+            return needs(
+                "zones that can be written to their end: leave namespace.zone_capacity out",
+            );
+        }
+        let (geometry, blocks) = dmz_geometry(regular, zns)?;
+        let logical_bytes = blocks * BLOCK;
+        let options = self.zoned_options(logical_bytes)?;
+        Ok(ZonedVolume { geometry, options, regular: None, regular_depth: None, logical_bytes })
     }
 
     /// The device beside zones of which none are conventional, if there is one.

@@ -288,6 +288,7 @@ fn the_schema_knows_every_key_and_its_default() {
         let pointer = match key.key.split_once('.') {
             None => format!("/properties/{}", key.key),
             Some(("tenant", name)) => format!("/properties/tenant/items/properties/{name}"),
+            Some(("stack", name)) => format!("/properties/stack/items/properties/{name}"),
             Some((section, name)) => format!("/properties/{section}/properties/{name}"),
         };
         let property = schema.pointer(&pointer).unwrap_or_else(|| panic!("{pointer}"));

@@ -1,158 +1,42 @@
-//! The event loop for layers that issue requests of their own to devices, as volumes do. It handles
+//! The event loop for stacks of layers, which issue requests of their own to devices. It handles
 //! arrivals, completions and deadlines in order of time.
 //!
-//! A request is taken in parts, which layers may refuse while they are busy. It waits then, and is
-//! tried again after each event; behind a change that waits no other change is taken. What tells
-//! the end of a request at once is run by `crate::at_once`.
-
-use std::collections::VecDeque;
+//! What tells the end of a request at once is run by `crate::at_once`.
 
 use onefold_config::Run;
-use onefold_nand::Delay;
 use onefold_ssd::HostStats;
-use onefold_units::Op;
-use onefold_units::convert::{index64, u64_from};
+use onefold_units::{Lba, Op};
+use onefold_volume::Range;
 
 use crate::SimError;
 use crate::control::{Control, Watch};
 use crate::cpu::thread_cpu_s;
 use crate::load::{Arrival, Load, next_arrival};
 use crate::ran::{Ran, check_measured};
-use crate::request::{Request, Steps, Work};
-use crate::series::{Recorder, Windowed};
+use crate::request::{Owner, Request};
+use crate::series::Recorder;
+use crate::stack::{Counted, Ended, Stack};
 use crate::tenant::{Tenant, pages_of};
+use crate::top::{Stalls, Top};
 
-/// Layers above devices. Times are those of the run.
-///
-/// After any number of calls of [`Layers::submit`] comes one of [`Layers::turn`]. That and
-/// [`Layers::advance`] let everything go on that can; then [`Layers::poll_ended`] is called until
-/// it gives nothing.
-pub(crate) trait Layers {
-    /// What they and their devices count.
-    type Counters: Default;
-    /// Why a request failed.
-    type Failure;
-
-    fn counters(&self) -> Self::Counters;
-
-    fn device(&self) -> &impl Windowed;
-
-    /// Requests that may be under way; what comes then waits for one to end.
-    fn requests_max(&self) -> usize {
-        usize::MAX
-    }
-
-    /// Blocks of a read and of a write at most.
-    fn blocks_max(&self) -> (u32, u32) {
-        (u32::MAX, u32::MAX)
-    }
-
-    /// What a request consists of.
-    ///
-    /// # Errors
-    /// It cannot be taken at these bytes.
-    fn steps(&self, request: u64, op: Op, offset: u64, len: u64) -> Result<Steps, SimError>;
-
-    /// CPU time of the host for a request, in ns.
-    fn busy_ns(&self, _op: Op, _offset: u64, _len: u64) -> u64 {
-        0
-    }
-
-    /// Takes a part of a request, which they know as `tag`.
-    fn submit(
-        &mut self,
-        now: u64,
-        tag: u64,
-        request: &Request,
-        work: Work,
-    ) -> Result<Taken, Refused>;
-
-    /// Lets everything go on.
-    fn turn(&mut self, now: u64);
-
-    /// When something happens by itself next.
-    fn next_event(&self) -> Option<u64>;
-
-    /// Does what happens at `now`, the time of the next event.
-    fn advance(&mut self, now: u64);
-
-    /// A part of a request that ended.
-    fn poll_ended(&mut self) -> Option<Ended<Self::Failure>>;
-
-    /// The error of a request that failed.
-    fn error(failure: Self::Failure, request: u64, what: &'static str) -> SimError;
-
-    /// Time of the run until `now` in which they could not have gone on, in ns.
-    fn short_ns(&self, _now: u64) -> u64 {
-        0
-    }
-
-    /// No request comes any more.
-    fn finish(&mut self, _now: u64) {}
-}
-
-/// So many blocks of a request were taken.
-pub(crate) struct Taken {
-    pub(crate) blocks: u64,
-    /// Whether [`Layers::poll_ended`] will tell its end; if not, it is over.
-    pub(crate) later: bool,
-}
-
-/// Nothing of a request was taken.
-pub(crate) enum Refused {
-    /// It is to be tried again when something has happened.
-    Busy,
-    Never(SimError),
-}
-
-/// A part of a request that ended: the tag that it was given, and the delay it met. A tag that no
-/// request has is that of one that nobody waits for.
-pub(crate) struct Ended<F> {
-    pub(crate) tag: u64,
-    pub(crate) delay: Delay,
-    pub(crate) result: Result<(), F>,
-}
-
-/// Requests that were not taken at once.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stalls {
-    pub(crate) requests: u64,
-    pub(crate) ns: u64,
-    pub(crate) max_ns: u64,
-    /// Without the time of [`Layers::short_ns`].
-    pub(crate) max_paced_ns: u64,
-}
-
-/// What is counted at the top of the layers.
-#[derive(Default)]
-pub(crate) struct Top {
-    /// What the load asked for in the measured part.
-    pub(crate) host: HostStats,
-    pub(crate) stalls: Stalls,
-    /// Requests that ended, those before the measured part included.
-    pub(crate) executed: u64,
-}
-
-/// Runs tenants through layers.
-pub(crate) fn run<L: Layers>(
-    layers: &mut L,
+/// Runs tenants through a stack.
+pub(crate) fn run(
+    stack: &mut Stack,
     tenants: Vec<Tenant>,
     run: &Run,
     control: &Control<'_>,
-) -> Result<(Ran<L::Counters>, Top), SimError> {
+) -> Result<(Ran<Counted>, Top), SimError> {
     let mut runner = Runner {
-        layers,
+        stack,
         loads: tenants.into_iter().map(Load::new).collect(),
         series: Recorder::new(run.window),
-        active: Vec::new(),
-        free: Vec::new(),
-        waiting: VecDeque::new(),
+        under_way: 0,
         cpu_until: 0,
         clock: 0,
         issued: 0,
         warmup: run.warmup,
         at: 0,
-        baseline: L::Counters::default(),
+        baseline: Counted::default(),
         top: Top::default(),
     };
     let begin = thread_cpu_s();
@@ -164,15 +48,12 @@ pub(crate) fn run<L: Layers>(
     Ok((Ran { tenants, series, at, baseline, partial, cpu_s }, top))
 }
 
-struct Runner<'a, L: Layers> {
-    layers: &'a mut L,
+struct Runner<'a> {
+    stack: &'a mut Stack,
     loads: Vec<Load>,
     series: Recorder,
-    /// Requests under way; the place is the tag that layers know them by.
-    active: Vec<Option<Request>>,
-    free: Vec<usize>,
-    /// Requests that were refused, in their order.
-    waiting: VecDeque<usize>,
+    /// Requests of the loads.
+    under_way: usize,
     /// Until when the host's CPU works for requests before.
     cpu_until: u64,
     /// Time of the last event: what had to wait for a request to end arrives then.
@@ -181,11 +62,11 @@ struct Runner<'a, L: Layers> {
     warmup: u64,
     /// When measuring began, and what counters said then.
     at: u64,
-    baseline: L::Counters,
+    baseline: Counted,
     top: Top,
 }
 
-impl<L: Layers> Runner<'_, L> {
+impl Runner<'_> {
     /// Whether it was interrupted.
     fn run(&mut self, control: &Control<'_>) -> Result<bool, SimError> {
         if self.warmup == 0 {
@@ -196,78 +77,63 @@ impl<L: Layers> Runner<'_, L> {
         loop {
             // After an interrupt only what is under way ends.
             let (arrival, more) = if partial { (None, false) } else { self.next_arrival()? };
-            let event = self.layers.next_event();
+            let event = self.stack.next_event();
             match (arrival, event) {
                 (Some((arrival, now)), event) if event.is_none_or(|event| now <= event) => {
                     self.arrive(&arrival, now)?;
                 }
-                _ if !more && self.under_way() == 0 => {
-                    self.layers.finish(self.clock);
+                _ if !more && self.under_way == 0 => {
+                    self.stack.finish(self.clock)?;
                     return Ok(partial);
                 }
                 (_, Some(event)) => {
                     self.clock = self.clock.max(event);
-                    self.layers.advance(event);
-                    self.settle(event)?;
-                    self.retry(event)?;
+                    self.stack.advance(event)?;
+                    self.note(event);
                 }
+                (_, None) if self.stack.turn_rest(self.clock)? => self.note(self.clock),
                 (_, None) => return Err(SimError::VolumeStuck),
             }
             partial |= watch.ends(self.issued);
         }
     }
 
-    fn under_way(&self) -> usize {
-        self.active.len() - self.free.len()
-    }
-
-    /// The next request of the load, when it gets to the layers, and whether there are more.
+    /// The next request of the load, when it gets to the stack, and whether there are more.
     fn next_arrival(&mut self) -> Result<(Option<(Arrival, u64)>, bool), SimError> {
         let (arrival, more) = next_arrival(&mut self.loads)?;
-        let arrival = arrival.filter(|_| self.under_way() < self.layers.requests_max());
+        let arrival = arrival.filter(|_| self.under_way < self.stack.caps().requests_max);
         let arrival = arrival.map(|arrival| {
             let Arrival { load, asked, issued } = &arrival;
             let offset = asked.offset + self.loads[*load].tenant.base;
-            let busy = self.layers.busy_ns(asked.op, offset, asked.len.into());
+            let busy = self.stack.busy_ns(blocks_of(asked.op, offset, asked.len.into()));
             let now = (issued.max(&self.cpu_until) + busy).max(self.clock);
             (arrival, now)
         });
         Ok((arrival, more))
     }
 
-    /// Takes a request to the layers.
+    /// Takes a request to the top of the stack.
     fn arrive(&mut self, arrival: &Arrival, now: u64) -> Result<(), SimError> {
         let Arrival { load, asked, issued } = arrival;
         self.cpu_until = now;
         let one = &mut self.loads[*load];
         let (offset, len) = (asked.offset + one.tenant.base, u64::from(asked.len));
-        let steps = self.layers.steps(self.issued, asked.op, offset, len)?;
+        let steps = self.stack.steps(self.issued, asked.op, offset, len)?;
         one.began(*issued, now);
-        let request = Request::new(*load, self.issued, *issued, asked, steps);
+        let owner = Owner::Load { tenant: *load, number: self.issued };
+        let request = Request::new(owner, *issued, (asked.op, asked.fua), steps);
         self.count(*load, asked.op, offset, len);
         self.issued += 1;
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.active.push(None);
-            self.active.len() - 1
-        });
-        self.active[tag] = Some(request);
-        let behind = request.is_change() && self.waiting.iter().any(|tag| self.is_change(*tag));
-        if behind || !self.go_on(tag, now)? {
-            self.refuse(tag, now);
-        }
-        self.layers.turn(now);
-        self.settle(now)?;
+        self.under_way += 1;
+        self.stack.enter(self.stack.top(), request, now)?;
+        self.note(now);
         if self.issued == self.warmup {
             self.begin_measuring(now);
         } else if self.issued.saturating_sub(self.warmup) == self.series.next() {
             let metrics: Vec<_> = self.loads.iter().map(|load| &load.tenant.metrics).collect();
-            self.series.take(now, self.layers.device(), &self.top.host, &metrics);
+            self.series.take(now, self.stack, &self.top.host, &metrics);
         }
         Ok(())
-    }
-
-    fn is_change(&self, tag: usize) -> bool {
-        self.active[tag].as_ref().is_some_and(Request::is_change)
     }
 
     fn count(&mut self, load: usize, op: Op, offset: u64, len: u64) {
@@ -280,259 +146,245 @@ impl<L: Layers> Runner<'_, L> {
         }
     }
 
-    fn refuse(&mut self, tag: usize, now: u64) {
-        let Some(request) = &mut self.active[tag] else { return };
-        request.refused.get_or_insert_with(|| (now, self.layers.short_ns(now)));
-        self.waiting.push_back(tag);
-    }
-
-    /// Asks for what is left of a request. `false` if it was refused: try again later.
-    fn go_on(&mut self, tag: usize, now: u64) -> Result<bool, SimError> {
-        let Some(mut request) = self.active[tag] else { return Ok(true) };
-        let mut taken = true;
-        while let Some(work) = request.next(self.layers.blocks_max()) {
-            match self.layers.submit(now, u64_from(tag), &request, work) {
-                Ok(Taken { blocks, later }) => {
-                    request.took(blocks);
-                    request.outstanding += u32::from(later);
-                }
-                Err(Refused::Busy) => {
-                    taken = false;
-                    break;
-                }
-                Err(Refused::Never(error)) => return Err(error),
+    /// Notes what ended, and what had to wait.
+    fn note(&mut self, now: u64) {
+        while let Some((number, stall)) = self.stack.stalls.pop_front() {
+            if number >= self.warmup {
+                self.top.stalls.add(stall.ns, stall.paced_ns);
             }
         }
-        if taken && let Some((since, short)) = request.refused.take() {
-            request.delay = Delay::Background;
-            let paced = now - since - (self.layers.short_ns(now) - short);
-            self.count_stall(request.number, now - since, paced);
-        }
-        let over = request.is_over();
-        self.active[tag] = Some(request);
-        if over {
-            self.end(tag, now);
-        }
-        Ok(taken)
-    }
-
-    /// A request waited for `ns`, of which `paced_ns` while the layers could have gone on.
-    fn count_stall(&mut self, number: u64, ns: u64, paced_ns: u64) {
-        if number >= self.warmup {
-            let stalls = &mut self.top.stalls;
-            stalls.requests += 1;
-            stalls.ns += ns;
-            stalls.max_ns = stalls.max_ns.max(ns);
-            stalls.max_paced_ns = stalls.max_paced_ns.max(paced_ns);
-        }
-    }
-
-    /// Notes what ended.
-    fn settle(&mut self, now: u64) -> Result<(), SimError> {
-        while let Some(Ended { tag, delay, result }) = self.layers.poll_ended() {
-            let tag = index64(tag);
-            let request = self.active.get_mut(tag).and_then(Option::as_mut);
-            if let Err(failure) = result {
-                let (number, what) =
-                    request.map_or((0, "write"), |one| (one.number, one.op.name()));
-                return Err(L::error(failure, number, what));
+        while let Some(Ended { tenant, number, op, issued, delay }) = self.stack.ended.pop_front() {
+            self.under_way -= 1;
+            self.top.executed += 1;
+            let load = &mut self.loads[tenant];
+            load.ended(issued, now);
+            if number >= self.warmup {
+                load.tenant.metrics.record(op, delay, now - issued);
             }
-            let Some(request) = request else { continue };
-            request.outstanding -= 1;
-            request.delay = request.delay.max(delay);
-            if request.outstanding > 0 || request.refused.is_some() {
-                continue;
-            }
-            if request.is_over() {
-                self.end(tag, now);
-            } else if !self.go_on(tag, now)? {
-                self.refuse(tag, now);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tries again what was refused, in its order: behind a change that is refused again, no other
-    /// one is taken.
-    fn retry(&mut self, now: u64) -> Result<(), SimError> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let mut refused = false;
-        for _ in 0..self.waiting.len() {
-            let Some(tag) = self.waiting.pop_front() else { break };
-            let change = self.is_change(tag);
-            if (change && refused) || !self.go_on(tag, now)? {
-                refused |= change;
-                self.waiting.push_back(tag);
-            }
-        }
-        self.layers.turn(now);
-        self.settle(now)
-    }
-
-    fn end(&mut self, tag: usize, now: u64) {
-        let Some(request) = self.active[tag].take() else { return };
-        self.free.push(tag);
-        self.top.executed += 1;
-        let load = &mut self.loads[request.tenant];
-        load.ended(request.issued, now);
-        if request.number >= self.warmup {
-            load.tenant.metrics.record(request.op, request.delay, now - request.issued);
         }
     }
 
     fn begin_measuring(&mut self, now: u64) {
-        (self.at, self.baseline) = (now, self.layers.counters());
+        (self.at, self.baseline) = (now, self.stack.counted());
         (self.top.host, self.top.stalls) = (HostStats::default(), Stalls::default());
-        self.series.begin(now, self.layers.device(), &self.top.host);
+        self.series.begin(now, self.stack, &self.top.host);
     }
+}
+
+/// The blocks of a read or a write.
+fn blocks_of(op: Op, offset: u64, len: u64) -> Option<Range> {
+    let range = Range { lba: Lba::new(offset / 4096), blocks: pages_of(offset, len) };
+    matches!(op, Op::Read | Op::Write).then_some(range)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BinaryHeap;
+    use std::cmp::Reverse;
+    use std::collections::{BinaryHeap, VecDeque};
 
     use onefold_config::{Config, Sources};
+    use onefold_nand::Delay;
     use onefold_trace::workload::Workload;
-    use onefold_units::{CauseCounts, Rng};
+    use onefold_units::{Nanos, Rng};
 
     use super::*;
-    use crate::request::whole_step_of;
+    use crate::request::Work;
     use crate::source::Source;
+    use crate::stack::Port;
+    use crate::stack::layer::{Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken};
     use crate::tenant::Pace;
 
-    /// Layers that refuse every third part at random, and end the others some time later.
+    /// A layer that refuses every third part at random, and ends the others some time later. What
+    /// it refused is tried again every 7 ns.
     struct Moody {
         rng: Rng,
         now: u64,
-        under_way: usize,
         most: usize,
-        ends: BinaryHeap<std::cmp::Reverse<(u64, u64)>>,
-        ended: VecDeque<u64>,
-        /// Numbers of changes in the order in which they were taken.
-        changes: Vec<u64>,
+        ends: BinaryHeap<Reverse<(u64, u64)>>,
+        done: VecDeque<u64>,
+        /// Changes in the order in which they were taken.
+        changes: Vec<Work>,
     }
 
-    impl Windowed for Moody {
-        fn programs(&self) -> CauseCounts {
-            CauseCounts::default()
+    impl Layer for Moody {
+        fn caps(&self) -> Caps {
+            let (read_max, write_max) = (u32::MAX, u32::MAX);
+            Caps { blocks: 4096, read_max, write_max, requests_max: 6, whole_blocks: true }
         }
 
-        fn free(&self) -> u32 {
-            0
-        }
-    }
-
-    impl Layers for Moody {
-        type Counters = ();
-        type Failure = ();
-
-        fn counters(&self) {}
-
-        fn device(&self) -> &impl Windowed {
-            self
-        }
-
-        fn requests_max(&self) -> usize {
-            6
-        }
-
-        fn steps(&self, _: u64, op: Op, offset: u64, len: u64) -> Result<Steps, SimError> {
-            Ok(whole_step_of(op, offset, len))
-        }
-
-        fn submit(
-            &mut self,
-            now: u64,
-            tag: u64,
-            request: &Request,
-            work: Work,
-        ) -> Result<Taken, Refused> {
+        fn submit(&mut self, now: Nanos, tag: u64, work: Work, _: bool) -> Result<Taken, Refused> {
             if self.rng.below(3) == 0 {
                 return Err(Refused::Busy);
             }
-            if request.is_change() {
-                self.changes.push(request.number);
-            }
-            self.under_way += 1;
-            self.most = self.most.max(self.under_way);
-            self.ends.push(std::cmp::Reverse((now + 10 + self.rng.below(90), tag)));
             let blocks = match work {
-                Work::Read(range) | Work::Write(range) | Work::Trim(range) => range.blocks,
+                Work::Read(range) => range.blocks,
+                Work::Write(range) | Work::Trim(range) => {
+                    self.changes.push(work);
+                    range.blocks
+                }
                 Work::Flush => 1,
             };
+            self.ends.push(Reverse((now.get() + 10 + self.rng.below(90), tag)));
+            self.most = self.most.max(self.ends.len());
             Ok(Taken { blocks, later: true })
         }
 
-        fn turn(&mut self, now: u64) {
-            self.now = now;
+        fn turn(&mut self, now: Nanos) {
+            self.now = now.get();
         }
 
-        /// What it refused is tried again every 7 ns.
-        fn next_event(&self) -> Option<u64> {
-            let end = self.ends.peek().map(|std::cmp::Reverse((at, _))| *at);
-            Some(end.map_or(self.now + 7, |end| end.min(self.now + 7)))
+        fn due(&self) -> Option<Nanos> {
+            let end = self.ends.peek().map(|Reverse((at, _))| *at);
+            Some(Nanos::new(end.map_or(self.now + 7, |end| end.min(self.now + 7))))
         }
 
-        fn advance(&mut self, now: u64) {
-            self.now = now;
-            while let Some(std::cmp::Reverse((at, tag))) = self.ends.peek().copied()
-                && at <= now
+        fn expire(&mut self, now: Nanos) {
+            self.now = now.get();
+            while let Some(Reverse((at, tag))) = self.ends.peek().copied()
+                && at <= self.now
             {
                 self.ends.pop();
-                self.under_way -= 1;
-                self.ended.push_back(tag);
+                self.done.push_back(tag);
             }
         }
 
-        fn poll_ended(&mut self) -> Option<Ended<()>> {
-            let tag = self.ended.pop_front()?;
-            Some(Ended { tag, delay: Delay::Host, result: Ok(()) })
+        fn poll_lower(&mut self) -> Option<Lower> {
+            None
         }
 
-        fn error((): (), _: u64, _: &'static str) -> SimError {
-            SimError::VolumeFailed
+        fn poll_done(&mut self) -> Option<Done> {
+            let tag = self.done.pop_front()?;
+            Some(Done { tag, delay: Delay::Host, result: Ok(()) })
         }
 
-        /// They never could.
-        fn short_ns(&self, now: u64) -> u64 {
-            now
+        fn completed(&mut self, _: Nanos, _: LowerId, _: Delay, _: bool) {}
+
+        /// It never could go on.
+        fn short_ns(&self, now: Nanos) -> u64 {
+            now.get()
+        }
+
+        fn filling(&self) -> Filling {
+            Filling { in_flight: 0, by_units: false }
+        }
+    }
+
+    /// A layer that passes everything on, as it is.
+    #[derive(Default)]
+    struct Passing {
+        lower: VecDeque<Lower>,
+        tags: Vec<u64>,
+        done: VecDeque<Done>,
+    }
+
+    impl Layer for Passing {
+        fn caps(&self) -> Caps {
+            let (read_max, write_max) = (u32::MAX, u32::MAX);
+            let requests_max = usize::MAX;
+            Caps { blocks: 4096, read_max, write_max, requests_max, whole_blocks: true }
+        }
+
+        fn submit(&mut self, _: Nanos, tag: u64, work: Work, _: bool) -> Result<Taken, Refused> {
+            let (what, blocks) = match work {
+                Work::Read(range) => (Asked::Read(range), range.blocks),
+                Work::Write(range) => (Asked::Write(range, 0), range.blocks),
+                Work::Trim(range) => (Asked::Trim(range), range.blocks),
+                Work::Flush => (Asked::Flush, 1),
+            };
+            let id = LowerId(onefold_units::convert::u64_from(self.tags.len()));
+            self.tags.push(tag);
+            self.lower.push_back(Lower { id, port: 0, what });
+            Ok(Taken { blocks, later: true })
+        }
+
+        fn turn(&mut self, _: Nanos) {}
+
+        fn due(&self) -> Option<Nanos> {
+            None
+        }
+
+        fn expire(&mut self, _: Nanos) {}
+
+        fn poll_lower(&mut self) -> Option<Lower> {
+            self.lower.pop_front()
+        }
+
+        fn poll_done(&mut self) -> Option<Done> {
+            self.done.pop_front()
+        }
+
+        fn completed(&mut self, _: Nanos, LowerId(id): LowerId, delay: Delay, _: bool) {
+            let tag = self.tags[onefold_units::convert::index64(id)];
+            self.done.push_back(Done { tag, delay, result: Ok(()) });
+        }
+
+        fn filling(&self) -> Filling {
+            Filling { in_flight: 0, by_units: false }
         }
     }
 
     /// However often parts are refused, changes are taken in the order in which they came, every
-    /// request ends, and no more are under way than may be.
+    /// request ends, and no more are under way than may be; at the top, and below a layer that
+    /// passes everything on.
     #[test]
     fn changes_keep_their_order_whatever_is_refused() -> Result<(), SimError> {
         let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
-        for seed in 0..50 {
+        for (seed, passing) in (0..50).map(|seed| (seed, seed % 2 > 0)) {
             let text = "mix,bs=4KiB,qd=16,requests=300,trim_share=0.1,flush_every=20";
-            let workload = Workload::parse(text).and_then(|load| load.instantiate(1 << 24, seed));
-            let source = workload.map(|load| Source::Generator(Box::new(load)));
-            let source =
-                source.map_err(|source| SimError::Workload { text: text.into(), source })?;
-            let tenant = Tenant::new("a".to_owned(), source, Pace::closed(16, 0), 0);
-            let mut layers = Moody {
+            let load = || {
+                let workload =
+                    Workload::parse(text).and_then(|load| load.instantiate(1 << 24, seed));
+                let source = workload.map(|load| Source::Generator(Box::new(load)));
+                source.map_err(|source| SimError::Workload { text: text.into(), source })
+            };
+            let tenant =
+                || load().map(|load| Tenant::new("a".to_owned(), load, Pace::closed(16, 0), 0));
+            let moody = Moody {
                 rng: Rng::new(seed),
                 now: 0,
-                under_way: 0,
                 most: 0,
                 ends: BinaryHeap::new(),
-                ended: VecDeque::new(),
+                done: VecDeque::new(),
                 changes: Vec::new(),
             };
-            let (ran, top) = run(&mut layers, vec![tenant], &config.run(), &Control::default())?;
-            assert!(layers.changes.is_sorted(), "{:?}", layers.changes);
-            assert_eq!((top.executed, layers.most), (300, 6), "seed {seed}");
+            let mut stack = Stack::default();
+            let below = stack.add_layer("moody", Box::new(moody), Vec::new());
+            if passing {
+                let ports = vec![Port::new(below, 0)];
+                stack.add_layer("passing", Box::new(Passing::default()), ports);
+            }
+            let (ran, top) = run(&mut stack, vec![tenant()?], &config.run(), &Control::default())?;
+            let moody = stack.layer_at::<Moody>(0).expect("the layer of this test");
+            assert_eq!(moody.changes, changes_of(tenant()?)?, "seed {seed}");
+            assert_eq!((top.executed, moody.most), (300, 6), "seed {seed}");
+            assert_eq!(top.host.requests(), 300);
+            if passing {
+                continue;
+            }
             assert!(top.stalls.requests > 0 && top.stalls.max_ns >= 7);
             assert_eq!(top.stalls.max_paced_ns, 0);
-            assert_eq!(top.host.requests(), 300);
             // What was refused waited for background work, the others for what they were told.
             let writes = ran.tenants[0].metrics.write.summaries();
             assert!(writes.host.count > 0 && writes.background.count > 0);
             assert_eq!(writes.none.count, 0);
         }
         Ok(())
+    }
+
+    /// The changes of a load, in their order.
+    fn changes_of(mut tenant: Tenant) -> Result<Vec<Work>, SimError> {
+        let mut changes = Vec::new();
+        while let Some(asked) = tenant.peek()? {
+            let range =
+                Range { lba: Lba::new(asked.offset / 4096), blocks: u64::from(asked.len) / 4096 };
+            match asked.op {
+                Op::Write => changes.push(Work::Write(range)),
+                Op::Trim | Op::WriteZeroes => changes.push(Work::Trim(range)),
+                Op::Read | Op::Flush => {}
+            }
+            tenant.next_time(&asked);
+            tenant.issued(0, 0);
+        }
+        Ok(changes)
     }
 }

@@ -16,7 +16,7 @@ use crate::result::{
 use crate::series::ratio;
 use crate::setup::Setup;
 use crate::tenant::{Pace, Tenant};
-use crate::volume::VolumeRun;
+use crate::volume_run::VolumeRun;
 
 /// What a result says of every run; the rest is that of a device without a buffer, which has
 /// nothing else to tell. Checks Little's law.
@@ -65,6 +65,7 @@ pub(crate) fn common<C>(
         volume: None,
         zoned: None,
         zoned_volume: None,
+        stack: Vec::new(),
         bandwidth: bandwidth(host, virtual_ns),
         warnings: gathered.warnings.clone(),
     })
@@ -79,7 +80,7 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
         mode: config.mode.name().to_owned(),
         device: host_result(device),
         sent_pages: Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause))).into(),
-        waf_host: ratio(sent.into(), run.top.host.write_pages.into()),
+        waf_host: ratio(sent.into(), run.host.write_pages.into()),
         waf_device: ratio(programs.into(), sent.into()),
         absorbed_pages: stats.absorbed,
         batches: stats.batches,
@@ -102,10 +103,10 @@ pub(crate) fn volume_result(run: &VolumeRun, device: &HostStats, programs: u64) 
         map_faults: stats.map_faults,
         map_evictions: stats.map_evictions,
         stalls: Stalls {
-            requests: run.top.stalls.requests,
-            total_ns: run.top.stalls.ns,
-            max_ns: run.top.stalls.max_ns,
-            max_paced_ns: run.top.stalls.max_paced_ns,
+            requests: run.stalls.requests,
+            total_ns: run.stalls.ns,
+            max_ns: run.stalls.max_ns,
+            max_paced_ns: run.stalls.max_paced_ns,
         },
         segment_pages,
         log_pages: run.space.log_blocks,

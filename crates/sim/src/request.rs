@@ -1,7 +1,6 @@
 //! One request of the load on its way through layers, cut into what they take at once.
 
 use onefold_nand::Delay;
-use onefold_trace::workload::Request as Asked;
 use onefold_units::{Lba, Op};
 use onefold_volume::Range;
 
@@ -30,15 +29,33 @@ const STEPS_MAX: usize = 6;
 /// Those of a request, in their order.
 pub(crate) type Steps = [Option<Step>; STEPS_MAX];
 
-/// A request that was taken from the load.
+/// The number of a request to a place below, which the layer gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LowerId(pub(crate) u64);
+
+/// Who waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A tenant; the request has this number among all of the load.
+    Load {
+        tenant: usize,
+        number: u64,
+    },
+    /// The layer at a place above, as part of what it asked for.
+    Layer {
+        place: usize,
+        id: LowerId,
+    },
+    Nobody,
+}
+
+/// A request on its way through a layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    pub(crate) tenant: usize,
+    pub(crate) owner: Owner,
     pub(crate) op: Op,
     pub(crate) fua: bool,
-    /// Its number among all requests.
-    pub(crate) number: u64,
-    /// When the load issued it.
+    /// When it was issued.
     pub(crate) issued: u64,
     /// When it was first refused, until it is taken, and the time without free log segments until
     /// then.
@@ -50,18 +67,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(
-        tenant: usize,
-        number: u64,
+    pub(crate) const fn new(
+        owner: Owner,
         issued: u64,
-        asked: &Asked,
+        (op, fua): (Op, bool),
         steps: Steps,
     ) -> Self {
         Self {
-            tenant,
-            op: asked.op,
-            fua: asked.fua,
-            number,
+            owner,
+            op,
+            fua,
             issued,
             refused: None,
             outstanding: 0,
@@ -167,7 +182,7 @@ pub(crate) fn steps_of(op: Op, offset: u64, len: u64) -> Steps {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, Range, Request, Step, Work, steps_of};
+    use super::{Owner, Range, Request, Step, Work, steps_of};
     use onefold_units::{Lba, Op};
 
     fn steps(op: Op, offset: u64, len: u64) -> Vec<Step> {
@@ -201,9 +216,8 @@ mod tests {
 
     #[test]
     fn a_write_waits_for_its_edges_and_is_cut() {
-        let asked = Asked { op: Op::Write, len: 5 * 4096, offset: 512, ..Asked::EMPTY };
-        let steps = steps_of(asked.op, asked.offset, asked.len.into());
-        let mut request = Request::new(0, 0, 0, &asked, steps);
+        let steps = steps_of(Op::Write, 512, 5 * 4096);
+        let mut request = Request::new(Owner::Nobody, 0, (Op::Write, false), steps);
         let most = (8, 4);
         for edge in [0, 5] {
             assert_eq!(request.next(most), Some(Work::Read(at(edge, 1))));

@@ -12,6 +12,7 @@ mod read;
 mod remap;
 mod rows;
 mod series;
+mod stack;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use read::ResultError;
 pub use remap::Remap;
 pub(crate) use rows::{Row, causes, rows, version};
 pub use series::{Series, SeriesPoint};
+pub use stack::StackPlace;
 pub use summary::{
     CcdfPoint, DelaySummaries, LatencyByDelay, LatencyCcdf, LatencySummaries, LatencySummary,
 };
@@ -131,6 +133,10 @@ pub struct RunResult {
     /// The zoned volume between the load and two devices; `null` without one.
     #[serde(default)]
     pub zoned_volume: Option<ZonedVolume>,
+    /// The places of a stack of layers, devices first; empty for a load on a device, and for one
+    /// volume on devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<StackPlace>,
     /// Bytes that the host read, wrote and remapped per second of virtual time: a remapped or
     /// deduplicated page counts like one that was programmed.
     #[serde(default, serialize_with = "finite")]

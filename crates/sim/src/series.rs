@@ -3,7 +3,7 @@
 use onefold_nand::Media;
 use onefold_ssd::zns::{Zns, ZoneState};
 use onefold_ssd::{HostStats, Ssd};
-use onefold_units::{CauseCounts, ZoneId};
+use onefold_units::{Cause, CauseCounts, ZoneId};
 
 use crate::metrics::Metrics;
 use crate::result::{ByCause, Series, SeriesPoint};
@@ -48,6 +48,13 @@ struct Window {
     host_write_pages: u64,
     sums: [(u128, u64); 2],
     free: u32,
+}
+
+/// Adds counts of pages.
+pub(crate) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
+    for cause in Cause::ALL {
+        sum.add(cause, other.of(cause));
+    }
 }
 
 /// Collects windows.

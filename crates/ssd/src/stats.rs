@@ -62,6 +62,22 @@ impl HostStats {
         self.read_pages + self.write_pages
     }
 
+    /// What two hosts asked for.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            read_requests: self.read_requests + other.read_requests,
+            write_requests: self.write_requests + other.write_requests,
+            trim_requests: self.trim_requests + other.trim_requests,
+            flush_requests: self.flush_requests + other.flush_requests,
+            read_pages: self.read_pages + other.read_pages,
+            write_pages: self.write_pages + other.write_pages,
+            trim_pages: self.trim_pages + other.trim_pages,
+            remap_requests: self.remap_requests + other.remap_requests,
+            remap_pages: self.remap_pages + other.remap_pages,
+        }
+    }
+
     /// What was counted since `earlier`, an older state of the same counters.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {

@@ -8,6 +8,20 @@ use onefold_units::convert::{index64, u64_from};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IoId(pub(crate) u32);
 
+impl IoId {
+    /// A request by its number in the volume that asks for it.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// What a device has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoKind {

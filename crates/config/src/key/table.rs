@@ -582,3 +582,20 @@ pub(crate) const TENANT_KEYS: &[Key] = &[
     key("weight", count(1, 1000), "1", "Share of the turns it gets among tenants that are ready."),
     key("stream", count(0, 127), "0", "Write stream it uses, below ftl.streams."),
 ];
+
+/// Keys of a `[[stack]]` table beside those of sections, in canonical order.
+pub(crate) const STACK_KEYS: &[Key] = &[
+    key("name", Kind::Text, "", "Name of the place, which others lie on, in results too."),
+    key(
+        "kind",
+        words(&["ssd", "zns", "log", "sung", "han", "dmz"]),
+        "ssd",
+        "What is there. ssd, zns: a device, with the keys of its sections, or `extends`; log, sung, han: a volume, with keys of [volume]; dmz: a zoned volume, with keys of [zoned].",
+    ),
+    key(
+        "on",
+        Kind::Text,
+        "",
+        "Places that a layer lies on, from earlier tables: a list of names, or one. dmz: the place for random writes, then the zones.",
+    ),
+];

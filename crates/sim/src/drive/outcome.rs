@@ -15,7 +15,7 @@ use crate::result::{
 };
 use crate::series::ratio;
 use crate::setup::Setup;
-use crate::volume::VolumeRun;
+use crate::volume_run::VolumeRun;
 
 /// A run on a block namespace that ended.
 pub(crate) struct Finished {
@@ -54,7 +54,7 @@ impl Counters {
 /// Builds the result.
 pub(crate) fn result(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
     let device = run.ssd.host_stats().since(&run.ran.baseline.host);
-    let host = run.volume.as_ref().map_or(device, |volume| volume.top.host);
+    let host = run.volume.as_ref().map_or(device, |volume| volume.host);
     let common = common(setup, &mut run.ran, &run.gathered, &host)?;
     check_laws(&run)?;
     let ftl = run.ssd.ftl().stats().since(&run.ran.baseline.ftl);
@@ -173,7 +173,7 @@ fn tenants(run: &Finished) -> Vec<crate::result::Tenant> {
 fn check_laws(run: &Finished) -> Result<(), SimError> {
     let issued: u64 = run.ran.tenants.iter().map(|tenant| tenant.issued).sum();
     let executed = match &run.volume {
-        Some(volume) => volume.top.executed,
+        Some(volume) => volume.executed,
         None => run.ssd.host_stats().requests(),
     };
     if issued != executed {

@@ -29,6 +29,7 @@ pub(crate) fn rows(runs: &[RunResult]) -> Vec<Row> {
     rows.volume();
     rows.zoned();
     rows.zoned_volume();
+    rows.stack();
     rows.flash();
     rows.latency("read", |run| &run.latency_ns.read);
     rows.latency("write", |run| &run.latency_ns.write);
@@ -171,6 +172,23 @@ impl Rows<'_> {
         add("sleeps of requests", |volume| {
             positive(volume.waits.values().map(|waits| waits.count).sum())
         });
+    }
+
+    /// What each place of a stack was asked to write, and what it wrote for that.
+    fn stack(&mut self) {
+        let places = self.runs.iter().map(|run| run.stack.len()).max().unwrap_or(0);
+        for number in (0..places).rev() {
+            let first = self.runs.iter().find_map(|run| run.stack.get(number));
+            let label = first.map_or_else(String::new, |place| {
+                format!("{} ({}): pages in, out, ratio", place.name, place.kind)
+            });
+            self.row_if_any("stack", &label, |run| {
+                let place = run.stack.get(number)?;
+                let (pages_in, out) = (place.host.write_pages, place.written_pages);
+                let ratio = significant(place.write_ratio, 4);
+                Some(format!("{}, {}, {ratio}", count(pages_in), count(out)))
+            });
+        }
     }
 
     /// One row for each cause of pages that a volume sent.

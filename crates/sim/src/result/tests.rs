@@ -97,6 +97,14 @@ pub(crate) fn sample() -> RunResult {
     run.precondition = Some(Precondition { fill: 1.0, ..Precondition::default() });
     run.volume = Some(volume());
     run.zoned_volume = Some(zoned_volume());
+    run.stack = vec![super::StackPlace {
+        name: "data".to_owned(),
+        kind: "log".to_owned(),
+        on: vec!["zones".to_owned()],
+        host: Host { write_pages: 1_000, ..Host::default() },
+        written_pages: 1_200,
+        write_ratio: 1.2,
+    }];
     run.zoned = Some(Zoned {
         zone_bytes: 64 << 20,
         zones: [("full".to_owned(), 7)].into(),
@@ -241,6 +249,7 @@ fn keys_stand_in_the_documented_order() {
         "volume",
         "zoned",
         "zoned_volume",
+        "stack",
         "bandwidth",
         "warnings",
     ];

@@ -8,15 +8,14 @@ use onefold_units::ZoneId;
 use onefold_units::convert::{float, u64_from};
 
 use crate::SimError;
-use crate::dmz::add;
 use crate::gathered::Gathered;
 use crate::outcome::{check_sent, common, preconditioned, volume_result};
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{ByCause, Conventional, Device, Flash, Ftl, RunResult, Wear, Zoned};
-use crate::series::ratio;
+use crate::series::{add, ratio};
 use crate::setup::Setup;
-use crate::volume::VolumeRun;
+use crate::volume_run::VolumeRun;
 
 /// A regular device beside the zones, below the same volume.
 pub(crate) struct Regular {

@@ -69,8 +69,9 @@ impl ZoneStatus {
 }
 
 impl ZoneReport {
-    /// One zone.
-    pub(crate) fn status(&self, zone: u32) -> ZoneStatus {
+    /// One zone; offline if there is none with that number.
+    #[must_use]
+    pub fn status(&self, zone: u32) -> ZoneStatus {
         self.zones.get(index(zone)).copied().unwrap_or(ZoneStatus::NONE)
     }
 

@@ -7,8 +7,7 @@ use onefold_units::{CauseCounts, Nanos, Op, ZoneId, ZoneState};
 use onefold_volume::{ZoneReport, ZoneStatus};
 
 use super::command::{self, DeviceError};
-use crate::dmz::add;
-use crate::series::Windowed;
+use crate::series::{Windowed, add};
 
 const BLOCK: u64 = 4096;
 
@@ -23,6 +22,12 @@ pub(crate) struct Both {
 impl Both {
     pub(crate) fn new(regular: Ssd<NullMedia>, zns: Zns<NullMedia>) -> Self {
         Self { regular, zns, host: HostStats::default() }
+    }
+
+    /// Blocks of both.
+    pub(crate) fn blocks(&self) -> u64 {
+        let zones = self.pieces() + u64::from(self.zns.config().all_zones());
+        zones * u64::from(self.zns.config().zone_blocks)
     }
 
     /// Conventional zones.

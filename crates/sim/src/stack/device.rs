@@ -72,6 +72,73 @@ impl Device {
         }
     }
 
+    /// Blocks of 4 KiB.
+    pub(crate) fn blocks(&self) -> u64 {
+        match self {
+            Self::Blocks(ssd) => ssd.capacity() / 4096,
+            Self::Zones(zns) => {
+                u64::from(zns.config().all_zones()) * u64::from(zns.config().zone_blocks)
+            }
+            Self::Both(both) => both.blocks(),
+        }
+    }
+
+    /// Kind of the device in results.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Blocks(_) => "ssd",
+            Self::Zones(_) => "zns",
+            Self::Both(_) => "ssd, zns",
+        }
+    }
+
+    /// Bytes of flash.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        let ssd = self.ssd().map_or(0, |ssd| ssd.config().geometry.raw_bytes());
+        ssd + self.zns().map_or(0, |zns| zns.config().geometry.raw_bytes())
+    }
+
+    /// Erases of its superblocks, or of the sets of flash blocks of its zones.
+    pub(crate) fn wear(&self) -> Vec<u64> {
+        let ssd = self.ssd().map(|ssd| {
+            let wear = ssd.ftl().wear();
+            [u64::from(wear.min), u64::from(wear.max)]
+        });
+        let zns = self.zns().into_iter().flat_map(Zns::wear).map(u64::from);
+        ssd.into_iter().flatten().chain(zns).collect()
+    }
+
+    /// Whether its own books balance.
+    pub(crate) fn check(&self) -> Result<(), SimError> {
+        if let Some(ssd) = self.ssd() {
+            ssd.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
+        }
+        self.zns().map_or(Ok(()), |zns| zns.check().map_err(SimError::Law))
+    }
+
+    /// Blocks of a zone, if it has zones.
+    pub(crate) fn zone_blocks(&self) -> Option<u32> {
+        self.zns().map(|zns| zns.config().zone_blocks)
+    }
+
+    /// The block namespace, alone or before zones.
+    pub(crate) fn ssd(&self) -> Option<&Ssd<NullMedia>> {
+        match self {
+            Self::Blocks(ssd) => Some(ssd),
+            Self::Zones(_) => None,
+            Self::Both(both) => Some(&both.regular),
+        }
+    }
+
+    /// The zoned namespace, alone or behind blocks.
+    pub(crate) fn zns(&self) -> Option<&Zns<NullMedia>> {
+        match self {
+            Self::Blocks(_) => None,
+            Self::Zones(zns) => Some(zns),
+            Self::Both(both) => Some(&both.zns),
+        }
+    }
+
     /// What zones it has, if it has any.
     pub(crate) fn report(&self) -> Option<ZoneReport> {
         match self {

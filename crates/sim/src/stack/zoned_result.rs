@@ -1,42 +1,31 @@
-//! From a finished run to its result.
+//! The result of a zoned volume.
 
 use onefold_config::ZonedVolume as Config;
 use onefold_ftl::FtlStats;
-use onefold_ssd::zns::ZnsStats;
+use onefold_nand::NullMedia;
+use onefold_ssd::zns::{Zns, ZnsStats};
 use onefold_units::convert::{float, u64_from};
 use onefold_zoned::{Action, DeviceStats, Sent, Stats, WaitReason, ZoneKind};
 
-use super::below::add;
-use super::stack::{Counted, Stack};
+use super::counted::AtPlace;
+use super::finished::Finished;
+use super::{Device, ZonedLayer};
 use crate::SimError;
-use crate::events::Top;
-use crate::gathered::Gathered;
-use crate::outcome::common;
-use crate::ran::Ran;
+use crate::outcome::{common, preconditioned};
 use crate::result::{
-    ByCause, Device, Flash, Ftl, JournalZone, Precondition, Reclaims, RunResult, Waits, Wear,
-    ZonedDevice, ZonedVolume,
+    self, ByCause, Flash, Ftl, JournalZone, Reclaims, RunResult, Waits, Wear, ZonedDevice,
+    ZonedVolume,
 };
-use crate::series::ratio;
+use crate::series::{add, ratio};
 use crate::setup::Setup;
-
-/// A run that ended.
-pub(super) struct Finished {
-    pub(super) stack: Stack,
-    pub(super) ran: Ran<Counted>,
-    pub(super) top: Top,
-    /// CPU time of filling.
-    pub(super) filled_cpu_s: f64,
-    pub(super) gathered: Gathered,
-}
 
 /// What the devices did in the measured part.
 struct Spent {
-    stats: Stats,
     regular: FtlStats,
     zns: ZnsStats,
 }
 
+/// Of a zoned volume at the top, on one or two devices.
 pub(super) fn result(
     setup: &Setup,
     config: &Config,
@@ -44,42 +33,48 @@ pub(super) fn result(
 ) -> Result<RunResult, SimError> {
     let host = run.top.host;
     let common = common(setup, &mut run.ran, &run.gathered, &host)?;
-    check_laws(&run)?;
+    let top = run.stack.top();
+    let zns = run.stack.devices().find_map(Device::zns);
+    let zns = zns.ok_or_else(|| SimError::Law("a zoned volume without zones".to_owned()))?;
+    let regular = run.stack.devices().find_map(Device::ssd);
+    let before = |is_it: fn(&Device) -> bool| {
+        let place = run.stack.devices().position(is_it);
+        place.and_then(|place| run.ran.baseline.at(place))
+    };
+    let empty = AtPlace::default();
+    let was = before(|device| device.ssd().is_some()).unwrap_or(&empty);
     let spent = Spent {
-        stats: run.stack.volume.stats().since(&run.ran.baseline.volume),
-        regular: run.stack.below.regular_stats().since(&run.ran.baseline.regular),
-        zns: run.stack.below.zns.stats().since(&run.ran.baseline.zns),
+        regular: regular
+            .map_or_else(FtlStats::default, |regular| regular.ftl().stats().since(&was.device.ftl)),
+        zns: zns.stats().since(&before(|device| device.zns().is_some()).unwrap_or(&empty).zns),
     };
     let programs = spent.regular.programs.total() + spent.zns.programs.total();
     Ok(RunResult {
-        flash: flash(&run, &spent),
-        ftl: ftl(&run),
+        flash: flash(zns, &spent),
+        ftl: ftl(zns),
         waf: ratio(programs.into(), host.write_pages.into()),
         page_ops: host.pages() + programs.saturating_sub(host.write_pages),
-        device: Device {
+        device: result::Device {
             logical_bytes: config.logical_bytes,
-            raw_bytes: raw_bytes(&run),
+            raw_bytes: run.stack.devices().map(Device::raw_bytes).sum(),
             ..common.device
         },
-        precondition: preconditioned(setup, &run),
-        zoned_volume: Some(volume(config, &run, &spent.stats)),
+        precondition: preconditioned(setup, &run.preconditioned),
+        zoned_volume: volume(config, &run, top),
         ..common
     })
 }
 
-/// Of all devices.
-fn raw_bytes(run: &Finished) -> u64 {
-    let zns = run.stack.below.zns.config().geometry.raw_bytes();
-    let regular = run.stack.below.regular.as_ref();
-    zns + regular.map_or(0, |regular| regular.config().geometry.raw_bytes())
-}
-
-fn volume(config: &Config, run: &Finished, stats: &Stats) -> ZonedVolume {
-    let volume = &run.stack.volume;
+/// What the zoned volume at a place did.
+pub(super) fn volume(config: &Config, run: &Finished, place: usize) -> Option<ZonedVolume> {
+    let volume = &run.stack.layer_at::<ZonedLayer>(place)?.volume;
+    let empty = AtPlace::default();
+    let before = &run.ran.baseline.at(place).unwrap_or(&empty).zoned;
+    let stats = &volume.stats().since(before);
     let layout = volume.layout();
     let cache = config.geometry.random_kind();
     let named = |device: (usize, &DeviceStats)| {
-        let is_regular = device.0 == 0 && config.regular.is_some();
+        let is_regular = device.0 == 0 && config.geometry.devices() > 1;
         let (name, stats) = (if is_regular { "regular" } else { "zoned" }, device.1);
         let sent = Sent::ALL.map(|cause| (cause.name().to_owned(), stats.sent(cause)));
         ZonedDevice {
@@ -106,7 +101,7 @@ fn volume(config: &Config, run: &Finished, stats: &Stats) -> ZonedVolume {
         let found = stats.waits(reason);
         (reason.name().to_owned(), Waits { count: found.count, total_ns: found.ns })
     });
-    ZonedVolume {
+    Some(ZonedVolume {
         policy: "dmz".to_owned(),
         journal: config.options.journal.name().to_owned(),
         zone_bytes: u64::from(config.geometry.zone_blocks()) * 4096,
@@ -126,14 +121,13 @@ fn volume(config: &Config, run: &Finished, stats: &Stats) -> ZonedVolume {
         journal_merges: stats.journal_merges,
         journal_demotions: stats.journal_demotions,
         journal_moves: stats.journal_moves,
-        journal_path: journal_path(run, stats),
+        journal_path: journal_path(run, before, stats),
         metadata_flushes: stats.metadata_flushes,
-    }
+    })
 }
 
 /// Counted from the start of the measured part, where the zone in use before it counts as the first.
-fn journal_path(run: &Finished, stats: &Stats) -> Vec<JournalZone> {
-    let earlier = &run.ran.baseline.volume;
+fn journal_path(run: &Finished, earlier: &Stats, stats: &Stats) -> Vec<JournalZone> {
     let before = earlier.sent(Sent::Journal) + earlier.sent(Sent::JournalAppended);
     let zone = |entry: &onefold_zoned::JournalZone| JournalZone {
         before_pages: entry.before.saturating_sub(before),
@@ -144,11 +138,11 @@ fn journal_path(run: &Finished, stats: &Stats) -> Vec<JournalZone> {
 }
 
 /// Of all devices; wear is that of the sequential zones.
-fn flash(run: &Finished, spent: &Spent) -> Flash {
+fn flash(zns: &Zns<NullMedia>, spent: &Spent) -> Flash {
     let (mut programs, mut reads) = (spent.regular.programs, spent.regular.reads);
     add(&mut programs, &spent.zns.programs);
     add(&mut reads, &spent.zns.reads);
-    let wear = || run.stack.below.zns.wear().map(u64::from);
+    let wear = || zns.wear().map(u64::from);
     let sets = u64_from(wear().count());
     Flash {
         program_pages: ByCause::from(&programs),
@@ -163,8 +157,7 @@ fn flash(run: &Finished, spent: &Spent) -> Flash {
 }
 
 /// Of the zoned device, whose FTL maps zones.
-fn ftl(run: &Finished) -> Ftl {
-    let zns = &run.stack.below.zns;
+fn ftl(zns: &Zns<NullMedia>) -> Ftl {
     let pages = u64::from(zns.layout().sets()) * u64::from(zns.config().capacity_blocks);
     let logical = u64::from(zns.config().zones) * u64::from(zns.config().capacity_blocks);
     Ftl {
@@ -178,28 +171,20 @@ fn ftl(run: &Finished) -> Ftl {
     }
 }
 
-fn preconditioned(setup: &Setup, run: &Finished) -> Option<Precondition> {
-    let fill = setup.config.precondition().fill;
-    (fill > 0.0).then_some(Precondition {
-        fill,
-        cpu_s: run.filled_cpu_s,
-        ..Precondition::default()
-    })
-}
-
-/// Conservation: requests in = requests out, and what the volume sent by cause is what each device was asked to write.
-fn check_laws(run: &Finished) -> Result<(), SimError> {
-    let issued: u64 = run.ran.tenants.iter().map(|tenant| tenant.issued).sum();
-    let executed = run.top.executed;
-    if issued != executed {
-        return Err(SimError::Law(format!("{issued} requests issued, {executed} executed")));
-    }
-    let (stats, before) = (run.stack.volume.stats(), &run.ran.baseline.volume);
-    for (device, received) in run.stack.below.received().iter().enumerate() {
-        let earlier = run.ran.baseline.received.get(device).copied().unwrap_or_default();
-        let received = received.since(&earlier);
-        let sent = stats.devices[device].sent_total()
-            - before.devices.get(device).map_or(0, DeviceStats::sent_total);
+/// What the volume sent by cause is what each place below was asked to write.
+pub(super) fn check_sent(run: &Finished, place: usize) -> Result<(), SimError> {
+    let (Some(layer), Some(above)) =
+        (run.stack.layer_at::<ZonedLayer>(place), run.stack.above(place))
+    else {
+        return Ok(());
+    };
+    let empty = AtPlace::default();
+    let before = run.ran.baseline.at(place).unwrap_or(&empty);
+    for (device, port) in above.ports.iter().enumerate() {
+        let earlier = before.sent.get(device).copied().unwrap_or_default();
+        let received = port.asked.since(&earlier);
+        let sent = layer.volume.stats().devices[device].sent_total()
+            - before.zoned.devices.get(device).map_or(0, DeviceStats::sent_total);
         if sent != received.write_pages {
             return Err(SimError::Law(format!(
                 "the volume sent {sent} pages by cause to device {device}, which received {}",
@@ -207,8 +192,5 @@ fn check_laws(run: &Finished) -> Result<(), SimError> {
             )));
         }
     }
-    if let Some(regular) = &run.stack.below.regular {
-        regular.ftl().check().map_err(|violation| SimError::Law(violation.to_string()))?;
-    }
-    run.stack.below.zns.check().map_err(SimError::Law)
+    Ok(())
 }

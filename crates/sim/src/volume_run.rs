@@ -1,35 +1,21 @@
-//! A volume between the load and the modelled device, in virtual time.
-//!
-//! The engine of the volume waits for its own I/O, so a request of the load has no completion time
-//! when it is taken: a run goes from event to event (`crate::events`). The device tells the
-//! completion time of each command at once.
-//!
-//! No bytes of blocks are kept; headers and what checkpoints write are, because the volume reads them again.
+//! What a volume did in a run, for its result.
 
-mod below;
-mod both;
-mod command;
-mod device;
-mod run;
-mod stack;
-
-use onefold_modes::PartitionedVolume;
+use onefold_config::Volume as Config;
+use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Engine;
 
-use crate::events::Top;
-
-pub(crate) use below::Below;
-pub(crate) use both::Both;
-pub(crate) use device::Device;
-pub(crate) use run::{simulate, simulate_on};
+use crate::top::Stalls;
 
 /// What a volume did in the measured part.
 pub(crate) struct VolumeRun {
-    pub(crate) config: onefold_config::Volume,
+    pub(crate) config: Config,
     pub(crate) stats: onefold_volume::Stats,
-    /// What the load asked for.
-    pub(crate) top: Top,
+    /// What was asked of it.
+    pub(crate) host: HostStats,
+    pub(crate) stalls: Stalls,
+    /// Requests of the load that ended, those before included.
+    pub(crate) executed: u64,
     /// At the end.
     pub(crate) space: VolumeSpace,
     /// Log segments of the journal set at the end.
@@ -51,7 +37,7 @@ pub(crate) struct VolumeSpace {
 const MAP_PAGE_BYTES: u64 = 8192;
 
 impl VolumeSpace {
-    fn of(volume: &dyn Engine) -> Self {
+    pub(crate) fn of(volume: &dyn Engine) -> Self {
         let (free_blocks, memory) = (volume.free_blocks(), volume.memory());
         if let Some(log) = volume.as_log() {
             let segment = u64::from(log.layout().geometry().segment_blocks);
@@ -63,10 +49,9 @@ impl VolumeSpace {
                 memory,
             };
         }
+        let partitioned = volume.downcast_ref::<onefold_modes::PartitionedVolume>();
         Self {
-            log_blocks: volume
-                .downcast_ref()
-                .map_or(0, |volume: &PartitionedVolume| volume.areas().data_blocks()),
+            log_blocks: partitioned.map_or(0, |layer| layer.areas().data_blocks()),
             free_blocks,
             live_blocks: memory.valid_entries,
             map_bytes: memory.real_bytes,

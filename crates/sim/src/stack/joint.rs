@@ -1,0 +1,170 @@
+//! The joint above a layer: requests that come from above, cut into what the layer takes.
+//!
+//! A request is taken in parts, which a layer may refuse while it is busy. It waits then, and is
+//! tried again after each event of the layer; behind a change that waits no other change is taken.
+
+use std::collections::VecDeque;
+
+use onefold_units::Nanos;
+use onefold_units::convert::{index64, u64_from};
+
+use super::layer::{Done, Layer, Refused, Taken, Why};
+use crate::request::Request;
+
+/// A request waited because its layer was busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    pub(crate) ns: u64,
+    /// Without the time in which the layer was short of space.
+    pub(crate) paced_ns: u64,
+}
+
+/// How far a request came.
+pub(crate) enum Progress {
+    /// All that can be asked for now is under way.
+    Waits,
+    /// It was refused: try it again.
+    Refused,
+    Over,
+}
+
+/// What the end of a part means.
+pub(crate) enum Settled {
+    /// Nobody waits for it, or other parts are under way.
+    Nothing,
+    /// The next part can be asked for.
+    GoesOn(usize),
+}
+
+/// Requests to one layer.
+#[derive(Default)]
+pub(crate) struct Joint {
+    /// Requests under way; the place is the tag that the layer knows them by.
+    active: Vec<Option<Request>>,
+    free: Vec<usize>,
+    /// Requests that were refused, in their order.
+    waiting: VecDeque<usize>,
+}
+
+impl Joint {
+    /// Takes a request in. Gives its tag.
+    pub(crate) fn begin(&mut self, request: Request) -> usize {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() - 1
+        });
+        self.active[tag] = Some(request);
+        tag
+    }
+
+    pub(crate) fn under_way(&self) -> usize {
+        self.active.len() - self.free.len()
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether a request has to wait before it is tried: it is a change behind another one that
+    /// waits, or the layer has as many as it takes.
+    pub(crate) fn has_to_wait(&self, tag: usize, layer: &dyn Layer) -> bool {
+        let behind = self.is_change(tag) && self.waiting.iter().any(|tag| self.is_change(*tag));
+        behind || self.under_way() - self.waiting.len() > layer.caps().requests_max
+    }
+
+    pub(crate) fn is_change(&self, tag: usize) -> bool {
+        self.active[tag].as_ref().is_some_and(Request::is_change)
+    }
+
+    pub(crate) fn refuse(&mut self, tag: usize, now: Nanos, layer: &dyn Layer) {
+        let Some(request) = &mut self.active[tag] else { return };
+        request.refused.get_or_insert_with(|| (now.get(), layer.short_ns(now)));
+        self.waiting.push_back(tag);
+    }
+
+    /// The waiting requests, to be tried in their order.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn next_waiting(&mut self) -> Option<usize> {
+        self.waiting.pop_front()
+    }
+
+    pub(crate) fn wait_on(&mut self, tag: usize) {
+        self.waiting.push_back(tag);
+    }
+
+    /// Asks for what is left of a request.
+    ///
+    /// # Errors
+    /// The layer refuses it for good.
+    pub(crate) fn go_on(
+        &mut self,
+        tag: usize,
+        now: Nanos,
+        layer: &mut dyn Layer,
+        mut stalled: impl FnMut(&Request, Stall),
+    ) -> Result<Progress, Why> {
+        let Some(mut request) = self.active[tag] else { return Ok(Progress::Waits) };
+        let caps = layer.caps();
+        let mut progress = Progress::Waits;
+        while let Some(work) = request.next((caps.read_max, caps.write_max)) {
+            match layer.submit(now, u64_from(tag), work, request.fua) {
+                Ok(Taken { blocks, later }) => {
+                    request.took(blocks);
+                    request.outstanding += u32::from(later);
+                }
+                Err(Refused::Busy) => {
+                    progress = Progress::Refused;
+                    break;
+                }
+                Err(Refused::Never(why)) => return Err(why),
+            }
+        }
+        if let Progress::Waits = progress
+            && let Some((since, short)) = request.refused.take()
+        {
+            request.delay = onefold_nand::Delay::Background;
+            let ns = now.get() - since;
+            let paced_ns = ns - (layer.short_ns(now) - short);
+            stalled(&request, Stall { ns, paced_ns });
+        }
+        if request.is_over() {
+            progress = Progress::Over;
+        }
+        self.active[tag] = Some(request);
+        Ok(progress)
+    }
+
+    /// Notes that a part ended.
+    ///
+    /// # Errors
+    /// It failed; with its tag, if there is such a request.
+    pub(crate) fn settle(&mut self, done: Done) -> Result<Settled, (Option<usize>, Why)> {
+        let tag = index64(done.tag);
+        let request = self.active.get_mut(tag).and_then(Option::as_mut);
+        if let Err(why) = done.result {
+            return Err((request.map(|_| tag), why));
+        }
+        let Some(request) = request else { return Ok(Settled::Nothing) };
+        request.outstanding -= 1;
+        request.delay = request.delay.max(done.delay);
+        if request.outstanding > 0 || request.refused.is_some() {
+            return Ok(Settled::Nothing);
+        }
+        Ok(Settled::GoesOn(tag))
+    }
+
+    pub(crate) fn request(&self, tag: usize) -> Option<&Request> {
+        self.active[tag].as_ref()
+    }
+
+    /// A request is over, or failed. Parts of it that are still under way end for nobody.
+    pub(crate) fn end(&mut self, tag: usize) -> Option<Request> {
+        let request = self.active[tag].take()?;
+        self.free.push(tag);
+        self.waiting.retain(|waiting| *waiting != tag);
+        Some(request)
+    }
+}

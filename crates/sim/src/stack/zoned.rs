@@ -1,0 +1,120 @@
+//! A zoned volume as a layer.
+
+use std::collections::VecDeque;
+
+use onefold_config::ZonedVolume as Config;
+use onefold_nand::Delay;
+use onefold_units::convert::{index, narrow};
+use onefold_units::{Lba, Nanos, ZoneId};
+use onefold_volume::Range;
+use onefold_zoned::{IoFailed, IoId, IoKind, REQUESTS_MAX, Refusal, Request, Volume};
+
+use super::layer::{Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why};
+use crate::request::Work;
+
+/// A zoned volume between a load and the places below: a regular one, unless the zoned one has
+/// conventional zones, and a zoned one.
+pub(crate) struct ZonedLayer {
+    pub(crate) config: Config,
+    pub(crate) volume: Volume,
+    /// What the requests met whose ends are told next.
+    delay: Delay,
+    done: VecDeque<Done>,
+}
+
+impl ZonedLayer {
+    pub(crate) fn new(config: &Config, volume: Volume) -> Self {
+        let config = config.clone();
+        Self { config, volume, delay: Delay::None, done: VecDeque::new() }
+    }
+}
+
+impl Layer for ZonedLayer {
+    fn caps(&self) -> Caps {
+        Caps {
+            blocks: self.volume.blocks(),
+            read_max: u32::MAX,
+            write_max: u32::MAX,
+            requests_max: REQUESTS_MAX,
+            whole_blocks: true,
+        }
+    }
+
+    fn submit(&mut self, now: Nanos, tag: u64, work: Work, fua: bool) -> Result<Taken, Refused> {
+        self.delay = Delay::None;
+        let (asked, blocks) = in_words_of_the_volume(work, fua);
+        match self.volume.submit(now, tag, asked) {
+            Ok(()) => Ok(Taken { blocks, later: true }),
+            Err(Refusal::Busy) => Err(Refused::Busy),
+            Err(refusal) => Err(Refused::Never(Why::Zoned(refusal))),
+        }
+    }
+
+    /// Everything goes on when it is submitted.
+    fn turn(&mut self, _now: Nanos) {}
+
+    fn due(&self) -> Option<Nanos> {
+        self.volume.poll_timeout()
+    }
+
+    fn expire(&mut self, now: Nanos) {
+        self.volume.handle_timeout(now);
+    }
+
+    fn poll_lower(&mut self) -> Option<Lower> {
+        let Some(io) = self.volume.poll_io() else {
+            while let Some(onefold_zoned::Done { tag, result, .. }) = self.volume.poll_done() {
+                let result = result.map_err(Why::ZonedFailed);
+                self.done.push_back(Done { tag, delay: self.delay, result });
+            }
+            return None;
+        };
+        let range = Range { lba: Lba::new(io.at), blocks: io.blocks.into() };
+        let what = match io.kind {
+            IoKind::Read => Asked::Read(range),
+            IoKind::Write => Asked::Write(range, 0),
+            IoKind::Flush => Asked::Flush,
+            IoKind::Reset => Asked::Reset(ZoneId::new(narrow(
+                io.at / u64::from(self.config.geometry.zone_blocks()),
+            ))),
+        };
+        Some(Lower { id: LowerId(io.id.number().into()), port: index(io.device), what })
+    }
+
+    fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    fn completed(&mut self, now: Nanos, LowerId(id): LowerId, delay: Delay, failed: bool) {
+        self.delay = delay;
+        let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
+        self.volume.completed(now, IoId::new(narrow(id)), result);
+    }
+
+    /// Its metadata is in memory once it is open.
+    fn reads_again(&self) -> bool {
+        false
+    }
+
+    fn filling(&self) -> Filling {
+        Filling { in_flight: 0, by_units: false }
+    }
+}
+
+/// A step of a request in the words of the volume, and its blocks. Differs from the kernel target
+/// only in name: write-zeroes are discards there as well.
+fn in_words_of_the_volume(work: Work, fua: bool) -> (Request, u64) {
+    match work {
+        Work::Read(range) => {
+            (Request::Read { lba: range.lba.raw(), blocks: narrow(range.blocks) }, range.blocks)
+        }
+        Work::Write(range) => {
+            let (lba, blocks) = (range.lba.raw(), narrow(range.blocks));
+            (Request::Write { lba, blocks, fua, data: Vec::new() }, range.blocks)
+        }
+        Work::Trim(range) => {
+            (Request::Discard { lba: range.lba.raw(), blocks: narrow(range.blocks) }, range.blocks)
+        }
+        Work::Flush => (Request::Flush, 1),
+    }
+}
