@@ -544,7 +544,7 @@ sim|weights-ignored|at_once.rs|s/time < \*first \|\| \(time == \*first && share 
 sim|change-overtakes|stack/joint.rs|s/behind \|\| (self\.under_way)/$1/|no change overtakes one that waits
 sim|retry-overtakes|stack/mod.rs|s/ \|\| \(change && refused\)//|behind a change that is refused again no other is taken
 sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host
-sim|depth-ignored|stack/joint.rs|s/behind \|\| self\.under_way\(\) - self\.waiting\.len\(\) > layer\.caps\(\)\.requests_max/behind/|no more requests are under way than a layer takes
+sim|depth-ignored|stack/joint.rs|s/behind \|\| self\.under_way\(\) - self\.waiting\.len\(\) > caps\.requests_max/behind/|no more requests are under way than a layer takes
 sim|end-unsent|events.rs|s/                    self\.stack\.finish\(self\.clock\)\?;\n//|what waits at the end is sent
 sim|joint-early|stack/mod.rs|s/group\.left == 0/group.left < 2/|a request to a layer below ends with the last of its parts
 sim|bytes-forgotten|stack/port.rs|s/        if len > 0 \{\n/        if len > 4095 {\n/|a layer reads again what it wrote
@@ -569,7 +569,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp -r Cargo.toml Cargo.lock crates xtask presets "$work"
+cp -r Cargo.toml Cargo.lock crates docs xtask presets "$work"
 export CARGO_TARGET_DIR=${MUTANTS_TARGET:-$work/target}
 export ONEFOLD_SEEDS=${ONEFOLD_SEEDS:-1500}
 export RUST_BACKTRACE=0

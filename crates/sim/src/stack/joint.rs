@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use onefold_units::Nanos;
 use onefold_units::convert::{index64, u64_from};
 
-use super::layer::{Done, Layer, Refused, Taken, Why};
+use super::layer::{Caps, Done, Layer, Refused, Taken, Why};
 use crate::request::Request;
 
 /// A request waited because its layer was busy.
@@ -67,9 +67,9 @@ impl Joint {
 
     /// Whether a request has to wait before it is tried: it is a change behind another one that
     /// waits, or the layer has as many as it takes.
-    pub(crate) fn has_to_wait(&self, tag: usize, layer: &dyn Layer) -> bool {
+    pub(crate) fn has_to_wait(&self, tag: usize, caps: Caps) -> bool {
         let behind = self.is_change(tag) && self.waiting.iter().any(|tag| self.is_change(*tag));
-        behind || self.under_way() - self.waiting.len() > layer.caps().requests_max
+        behind || self.under_way() - self.waiting.len() > caps.requests_max
     }
 
     pub(crate) fn is_change(&self, tag: usize) -> bool {
@@ -103,11 +103,10 @@ impl Joint {
         &mut self,
         tag: usize,
         now: Nanos,
-        layer: &mut dyn Layer,
+        (layer, caps): (&mut dyn Layer, Caps),
         mut stalled: impl FnMut(&Request, Stall),
     ) -> Result<Progress, Why> {
-        let Some(mut request) = self.active[tag] else { return Ok(Progress::Waits) };
-        let caps = layer.caps();
+        let Some(request) = &mut self.active[tag] else { return Ok(Progress::Waits) };
         let mut progress = Progress::Waits;
         while let Some(work) = request.next((caps.read_max, caps.write_max)) {
             match layer.submit(now, u64_from(tag), work, request.fua) {
@@ -128,12 +127,11 @@ impl Joint {
             request.delay = onefold_nand::Delay::Background;
             let ns = now.get() - since;
             let paced_ns = ns - (layer.short_ns(now) - short);
-            stalled(&request, Stall { ns, paced_ns });
+            stalled(request, Stall { ns, paced_ns });
         }
         if request.is_over() {
             progress = Progress::Over;
         }
-        self.active[tag] = Some(request);
         Ok(progress)
     }
 
@@ -164,7 +162,9 @@ impl Joint {
     pub(crate) fn end(&mut self, tag: usize) -> Option<Request> {
         let request = self.active[tag].take()?;
         self.free.push(tag);
-        self.waiting.retain(|waiting| *waiting != tag);
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|waiting| *waiting != tag);
+        }
         Some(request)
     }
 }

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use onefold_nand::Delay;
 use onefold_ssd::HostStats;
-use onefold_units::convert::index64;
+use onefold_units::convert::{index, index64, u32_from};
 use onefold_units::{Nanos, Op};
 use onefold_volume::Range;
 
@@ -68,6 +68,8 @@ pub(crate) struct Above {
     /// Requests were submitted since the layer was let go on: the second part of one whose first
     /// ended waits for the next event.
     submitted: bool,
+    /// What the layer can do, which stays as it is.
+    caps: Caps,
 }
 
 /// A request to a device or a lower layer that ended, or will at a known time. By time, then in
@@ -78,8 +80,8 @@ struct Flight {
     rank: (Delay, bool),
     number: u64,
     /// The layer that asked, and its port.
-    place: usize,
-    port: usize,
+    place: u32,
+    port: u32,
     id: LowerId,
     delay: Delay,
     failed: bool,
@@ -138,7 +140,13 @@ impl Stack {
     ) -> usize {
         self.add(
             name,
-            Kind::Layer(Above { layer, joint: Joint::default(), ports, submitted: false }),
+            Kind::Layer(Above {
+                caps: layer.caps(),
+                layer,
+                joint: Joint::default(),
+                ports,
+                submitted: false,
+            }),
         )
     }
 
@@ -190,20 +198,22 @@ impl Stack {
     pub(crate) fn blocks(&self, place: usize) -> u64 {
         match &self.places[place].kind {
             Kind::Device(device) => device.blocks(),
-            Kind::Layer(above) => above.layer.caps().blocks,
+            Kind::Layer(above) => above.caps.blocks,
         }
     }
 
     /// What the top can do.
     pub(crate) fn caps(&self) -> Caps {
-        let whole = Caps {
-            blocks: self.blocks(self.top()),
-            read_max: u32::MAX,
-            write_max: u32::MAX,
-            requests_max: usize::MAX,
-            whole_blocks: false,
-        };
-        self.above(self.top()).map_or(whole, |above| above.layer.caps())
+        match &self.places[self.top()].kind {
+            Kind::Layer(above) => above.caps,
+            Kind::Device(device) => Caps {
+                blocks: device.blocks(),
+                read_max: u32::MAX,
+                write_max: u32::MAX,
+                requests_max: usize::MAX,
+                whole_blocks: false,
+            },
+        }
     }
 
     /// What a request to the top consists of.
@@ -244,9 +254,9 @@ impl Stack {
         now: u64,
     ) -> Result<(), SimError> {
         let time = self.time(now);
-        let Some(Above { layer, joint, .. }) = self.above_mut(place) else { return Ok(()) };
+        let Some(Above { layer, joint, caps, .. }) = self.above_mut(place) else { return Ok(()) };
         let tag = joint.begin(request);
-        if joint.has_to_wait(tag, &**layer) {
+        if joint.has_to_wait(tag, *caps) {
             joint.refuse(tag, time, &**layer);
         } else {
             self.try_on(place, tag, now)?;
@@ -267,13 +277,13 @@ impl Stack {
     /// Asks for what is left of a request. `false` if it was refused: try again later.
     fn go_on(&mut self, place: usize, tag: usize, now: u64) -> Result<bool, SimError> {
         let time = self.time(now);
-        let Kind::Layer(Above { layer, joint, submitted, .. }) = &mut self.places[place].kind
+        let Kind::Layer(Above { layer, joint, submitted, caps, .. }) = &mut self.places[place].kind
         else {
             return Ok(true);
         };
         *submitted = true;
         let stalls = &mut self.stalls;
-        let progress = joint.go_on(tag, time, &mut **layer, |request, stall| {
+        let progress = joint.go_on(tag, time, (&mut **layer, *caps), |request, stall| {
             if let Owner::Load { number, .. } = request.owner {
                 stalls.push_back((number, stall));
             }
@@ -313,7 +323,8 @@ impl Stack {
                 self.carry_out(place, &lower, now, false)?;
             }
         }
-        self.submit_queued(place, now)
+        let waits = |above: &Above| above.ports.iter().any(|port| port.queue.holds());
+        if self.above(place).is_some_and(waits) { self.submit_queued(place, now) } else { Ok(()) }
     }
 
     fn submit_queued(&mut self, place: usize, now: u64) -> Result<(), SimError> {
@@ -416,6 +427,7 @@ impl Stack {
         let rank = if by_delay { (delay, failed) } else { (Delay::None, false) };
         self.submitted += 1;
         let number = self.submitted;
+        let (place, port) = (u32_from(place), u32_from(port));
         self.flights.push(Reverse(Flight {
             at,
             rank,
@@ -526,6 +538,7 @@ impl Stack {
     pub(crate) fn land(&mut self, now: u64) -> Result<bool, SimError> {
         let Some(Reverse(flight)) = self.flights.pop() else { return Ok(false) };
         let Flight { place, port, id, delay, failed, queued, .. } = flight;
+        let (place, port) = (index(place), index(port));
         let time = self.time(now);
         if let Some(above) = self.above_mut(place) {
             if queued {
@@ -553,8 +566,8 @@ impl Stack {
         }
         let mut refused = false;
         for _ in 0..waiting {
-            let Some(Above { layer, joint, .. }) = self.above_mut(place) else { break };
-            let full = joint.under_way() - joint.waiting() >= layer.caps().requests_max;
+            let Some(Above { joint, caps, .. }) = self.above_mut(place) else { break };
+            let full = joint.under_way() - joint.waiting() >= caps.requests_max;
             let Some(tag) = joint.next_waiting() else { break };
             let change = joint.is_change(tag);
             if full || (change && refused) || !self.go_on(place, tag, now)? {

@@ -257,6 +257,11 @@ impl Queue {
         None
     }
 
+    /// Whether anything waits.
+    pub(crate) fn holds(&self) -> bool {
+        !(self.reads.is_empty() && self.others.is_empty())
+    }
+
     /// The next request whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<Lower> {
         if self.depth.is_some_and(|depth| self.submitted >= depth) {
