@@ -569,7 +569,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp -r Cargo.toml Cargo.lock crates docs xtask presets "$work"
+cp -r Cargo.toml Cargo.lock crates docs xtask presets traces "$work"
 export CARGO_TARGET_DIR=${MUTANTS_TARGET:-$work/target}
 export ONEFOLD_SEEDS=${ONEFOLD_SEEDS:-1500}
 export RUST_BACKTRACE=0
