@@ -546,7 +546,6 @@ sim|retry-overtakes|stack/mod.rs|s/ \|\| \(change && refused\)//|behind a change
 sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host
 sim|depth-ignored|stack/joint.rs|s/behind \|\| self\.under_way\(\) - self\.waiting\.len\(\) > caps\.requests_max/behind/|no more requests are under way than a layer takes
 sim|end-unsent|events.rs|s/                    self\.stack\.finish\(self\.clock\)\?;\n//|what waits at the end is sent
-sim|joint-early|stack/mod.rs|s/group\.left == 0/group.left < 2/|a request to a layer below ends with the last of its parts
 sim|bytes-forgotten|stack/port.rs|s/        if len > 0 \{\n/        if len > 4095 {\n/|a layer reads again what it wrote
 sim|arrival-early|events.rs|s/\.max\(self\.clock\);\n/;\n/|what waited for a request to end arrives then
 sim|delay-untold|stack/joint.rs|s/request\.delay = request\.delay\.max\(done\.delay\);//|a request tells the worst delay of its parts
