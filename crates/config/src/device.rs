@@ -18,6 +18,9 @@ impl Config {
     /// # Errors
     /// Names the dimension that is out of range, or the limit that the whole array exceeds.
     pub fn geometry(&self) -> Result<Geometry, ConfigError> {
+        if !self.places.is_empty() {
+            return Err(ConfigError::NeedsDevice);
+        }
         let spec = GeometrySpec {
             channels: self.narrow("geometry.channels"),
             ways: self.narrow("geometry.ways"),
@@ -67,11 +70,14 @@ impl Config {
         if bytes == 0 { 0 } else { bytes.div_ceil(unit) + 1 }
     }
 
-    /// Logical capacity in bytes, a multiple of the mapping unit; of a zoned namespace, what its zones take.
+    /// Logical capacity in bytes, a multiple of the mapping unit; of a zoned namespace, what its zones take; of a stack, what its top exports.
     ///
     /// # Errors
     /// As [`Config::ssd`] and [`Config::zns`].
     pub fn logical_bytes(&self) -> Result<u64, ConfigError> {
+        if let Some(stack) = self.stack(0)? {
+            return Ok(stack.logical_bytes());
+        }
         if let Some(zns) = self.zns(0)? {
             return Ok(zns.writable_blocks() * 4096);
         }

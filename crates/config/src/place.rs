@@ -90,6 +90,9 @@ impl PlaceValues {
         }
         let mut chain = Chain::default();
         chain.push(own)?;
+        if chain.layers.iter().any(|layer| !layer.places.is_empty()) {
+            return Err(self.error("extends a file that has [[stack]] itself".to_owned()));
+        }
         chain.layers.reverse();
         self.layers.append(&mut chain.layers);
         Ok(self)

@@ -158,6 +158,10 @@ impl Builder<'_> {
         let mut volume = self.config.dmz_on(regular, zns)?;
         volume.regular_depth =
             Some(self.config.count("zoned.regular_depth")).filter(|depth| *depth > 0);
+        if volume.regular_depth.is_some() && regular.is_none() {
+            let what = "has zoned.regular_depth, and no place for random writes to limit";
+            return Err(self.error(what.to_owned()));
+        }
         Ok(PlaceKind::Zoned(Box::new(volume)))
     }
 }
@@ -200,6 +204,12 @@ impl Config {
         if let Some(unused) = used[..top].iter().position(|used| !used) {
             let what = "no place lies on it, and it is not the last one".to_owned();
             return Err(self.places[unused].error(what));
+        }
+        let overwritten =
+            self.real("precondition.overwrite") > 0.0 || self.word("precondition.until") != "count";
+        if overwritten && matches!(places[top].kind, PlaceKind::Zoned(_)) {
+            let what = "is only filled before a run: leave precondition.overwrite and precondition.until out".to_owned();
+            return Err(self.places[top].error(what));
         }
         if places[top].on.is_empty() {
             let what = "is a device alone: give its keys without [[stack]]".to_owned();

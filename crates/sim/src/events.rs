@@ -91,7 +91,6 @@ impl Runner<'_> {
                     self.stack.advance(event)?;
                     self.note(event);
                 }
-                (_, None) if self.stack.turn_rest(self.clock)? => self.note(self.clock),
                 (_, None) => return Err(SimError::VolumeStuck),
             }
             partial |= watch.ends(self.issued);
@@ -191,13 +190,19 @@ mod tests {
     use crate::request::Work;
     use crate::source::Source;
     use crate::stack::Port;
-    use crate::stack::layer::{Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken};
+    use crate::stack::layer::{
+        Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why,
+    };
     use crate::tenant::Pace;
 
     /// A layer that refuses every third part at random, and ends the others some time later. What
     /// it refused is tried again every 7 ns.
     struct Moody {
         rng: Rng,
+        /// Blocks of a request at most.
+        longest: u32,
+        /// One of so many parts fails, if any.
+        failing: Option<u64>,
         now: u64,
         most: usize,
         ends: BinaryHeap<Reverse<(u64, u64)>>,
@@ -206,9 +211,24 @@ mod tests {
         changes: Vec<Work>,
     }
 
+    impl Moody {
+        fn new(seed: u64) -> Self {
+            Self {
+                rng: Rng::new(seed),
+                longest: u32::MAX,
+                failing: None,
+                now: 0,
+                most: 0,
+                ends: BinaryHeap::new(),
+                done: VecDeque::new(),
+                changes: Vec::new(),
+            }
+        }
+    }
+
     impl Layer for Moody {
         fn caps(&self) -> Caps {
-            let (read_max, write_max) = (u32::MAX, u32::MAX);
+            let (read_max, write_max) = (self.longest, self.longest);
             Caps { blocks: 4096, read_max, write_max, requests_max: 6, whole_blocks: true }
         }
 
@@ -254,7 +274,9 @@ mod tests {
 
         fn poll_done(&mut self) -> Option<Done> {
             let tag = self.done.pop_front()?;
-            Some(Done { tag, delay: Delay::Host, result: Ok(()) })
+            let fails = self.failing.is_some_and(|one| self.rng.below(one) == 0);
+            let result = if fails { Err(Why::VolumeFailed) } else { Ok(()) };
+            Some(Done { tag, delay: Delay::Host, result })
         }
 
         fn completed(&mut self, _: Nanos, _: LowerId, _: Delay, _: bool) {}
@@ -269,12 +291,13 @@ mod tests {
         }
     }
 
-    /// A layer that passes everything on, as it is.
+    /// A layer that passes everything on, as it is, and takes failures for no harm.
     #[derive(Default)]
     struct Passing {
         lower: VecDeque<Lower>,
         tags: Vec<u64>,
         done: VecDeque<Done>,
+        failed: u64,
     }
 
     impl Layer for Passing {
@@ -313,7 +336,8 @@ mod tests {
             self.done.pop_front()
         }
 
-        fn completed(&mut self, _: Nanos, LowerId(id): LowerId, delay: Delay, _: bool) {
+        fn completed(&mut self, _: Nanos, LowerId(id): LowerId, delay: Delay, failed: bool) {
+            self.failed += u64::from(failed);
             let tag = self.tags[onefold_units::convert::index64(id)];
             self.done.push_back(Done { tag, delay, result: Ok(()) });
         }
@@ -339,14 +363,7 @@ mod tests {
             };
             let tenant =
                 || load().map(|load| Tenant::new("a".to_owned(), load, Pace::closed(16, 0), 0));
-            let moody = Moody {
-                rng: Rng::new(seed),
-                now: 0,
-                most: 0,
-                ends: BinaryHeap::new(),
-                done: VecDeque::new(),
-                changes: Vec::new(),
-            };
+            let moody = Moody::new(seed);
             let mut stack = Stack::default();
             let below = stack.add_layer("moody", Box::new(moody), Vec::new());
             if passing {
@@ -368,6 +385,35 @@ mod tests {
             assert!(writes.host.count > 0 && writes.background.count > 0);
             assert_eq!(writes.none.count, 0);
         }
+        Ok(())
+    }
+
+    /// A request to a lower layer of which a part fails ends once, and when its other parts are
+    /// over, which are of nobody else then.
+    #[test]
+    fn requests_below_end_once_whatever_fails() -> Result<(), SimError> {
+        let config = Config::load(&Sources { file: None, preset: Some("s1"), sets: &[] })?;
+        let mut failed = 0;
+        for seed in 0..50 {
+            let text = "mix,bs=32KiB,align=4KiB,qd=16,requests=300,trim_share=0.1";
+            let workload = Workload::parse(text).and_then(|load| load.instantiate(1 << 24, seed));
+            let source = workload.map(|load| Source::Generator(Box::new(load)));
+            let source =
+                source.map_err(|source| SimError::Workload { text: text.into(), source })?;
+            let tenant = Tenant::new("a".to_owned(), source, Pace::closed(16, 0), 0);
+            let mut stack = Stack::default();
+            let moody = Moody { longest: 2, failing: Some(10), ..Moody::new(seed) };
+            let below = stack.add_layer("moody", Box::new(moody), Vec::new());
+            let ports = vec![Port::new(below, 0)];
+            let top = stack.add_layer("passing", Box::new(Passing::default()), ports);
+            let (_, counted) = run(&mut stack, vec![tenant], &config.run(), &Control::default())?;
+            assert_eq!(counted.executed, 300, "seed {seed}");
+            let passing = stack.layer_at::<Passing>(top).expect("the layer of this test");
+            failed += passing.failed;
+            let moody = stack.layer_at::<Moody>(below).expect("the layer of this test");
+            assert!(moody.ends.is_empty() && moody.done.is_empty(), "seed {seed}");
+        }
+        assert!(failed > 1_000, "{failed}");
         Ok(())
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Request {
     /// then.
     pub(crate) refused: Option<(u64, u64)>,
     pub(crate) outstanding: u32,
+    /// A part failed: no other one is asked for.
+    pub(crate) failed: bool,
     pub(crate) delay: Delay,
     steps: Steps,
     at: usize,
@@ -80,6 +82,7 @@ impl Request {
             issued,
             refused: None,
             outstanding: 0,
+            failed: false,
             delay: Delay::None,
             steps,
             at: 0,
@@ -103,6 +106,9 @@ impl Request {
     }
 
     fn rest(&self) -> Option<Step> {
+        if self.failed {
+            return None;
+        }
         self.steps.get(self.at).copied().flatten()
     }
 

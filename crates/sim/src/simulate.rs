@@ -18,7 +18,7 @@ use crate::{SimError, drive, zoned};
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     if let Some(config) = setup.config.stack(setup.seed)? {
-        return stack::simulate(setup, build(&config)?, None, control);
+        return stack::simulate(setup, build(&config)?, control);
     }
     if let Some(config) = setup.config.zns(setup.seed)? {
         return on_zones(setup, &config, control);
@@ -67,7 +67,7 @@ fn on_zones(
         let zns = Zns::new(*zones, ZnsMedia::NULL)?;
         below.push(stack.add_device("zoned", Device::Zones(Box::new(zns))));
         stack.add_zoned("volume", &config, &below)?;
-        return stack::simulate(setup, stack, config.regular_depth, control);
+        return stack::simulate(setup, stack, control);
     }
     let Some(config) = setup.config.volume()? else {
         return zoned::simulate(setup, zones, control);
@@ -89,7 +89,7 @@ fn on_device(
     let mut stack = Stack::default();
     let below = stack.add_device("device", device);
     stack.add_volume("volume", config, below)?;
-    stack::simulate(setup, stack, None, control)
+    stack::simulate(setup, stack, control)
 }
 
 /// Runs a setup in virtual time on a drive that was used before, and on the volume on it if there

@@ -60,6 +60,19 @@ fn check_joints(result: &RunResult) {
     }
 }
 
+/// A result without the configuration, and without times of this machine.
+fn without_names(result: RunResult) -> RunResult {
+    let device = onefold_sim::result::Device { name: String::new(), ..result.device };
+    RunResult {
+        config: serde_json::Value::Null,
+        config_sha256: String::new(),
+        cpu_s: 0.0,
+        precondition: None,
+        device,
+        ..result
+    }
+}
+
 /// A stack that has a short name gives the result of that name, to the last digit.
 #[test]
 fn a_volume_on_a_drive_is_the_same_by_either_name() {
@@ -78,18 +91,32 @@ fn a_volume_on_a_drive_is_the_same_by_either_name() {
         "volume.mode=log",
     ];
     let by_name = run(&setup("s1", &sets(&names), &workload(load)));
-    let without = |result: RunResult| {
-        let device = onefold_sim::result::Device { name: String::new(), ..result.device };
-        RunResult {
-            config: serde_json::Value::Null,
-            config_sha256: String::new(),
-            cpu_s: 0.0,
-            precondition: None,
-            device,
-            ..result
-        }
-    };
-    assert_eq!(without(by_stack), without(by_name));
+    assert_eq!(without_names(by_stack), without_names(by_name));
+}
+
+/// As above, with requests that wait for the cache.
+#[test]
+fn a_zoned_volume_is_the_same_by_either_name() {
+    let load = "mix,bs=4KiB:4/12KiB:1,qd=64,requests=4k,trim_share=0.05,flush_every=100,range=1GiB";
+    let text = format!(
+        "[precondition]\nfill = 0.1\n[[stack]]\nname = \"cache\"\nextends = \"preset:choi2022-regular\"\n{ZONES}
+[[stack]]
+name = \"placed\"
+kind = \"dmz\"
+on = [\"cache\", \"zones\"]
+zoned.regular_depth = 4
+"
+    );
+    let by_stack = run(&stack_of(&text, load));
+    let names = [
+        "geometry.pages=64",
+        "geometry.blocks=257",
+        "namespace.zone_size=16MiB",
+        "zoned.regular_depth=4",
+        "precondition.fill=0.1",
+    ];
+    let by_name = run(&setup("choi2022", &sets(&names), &workload(load)));
+    assert_eq!(without_names(by_stack), without_names(by_name));
 }
 
 #[test]
@@ -202,6 +229,16 @@ fn what_does_not_fit_is_named() {
         (
             format!("ftl.victim = \"fifo\"\n{}", layer("kind = \"log\"\non = \"flash\"")),
             "belongs to a place",
+        ),
+        (
+            format!(
+                "precondition.overwrite = 1\n{SMALL}{ZONES}[[stack]]\nname = \"data\"\nkind = \"dmz\"\non = [\"flash\", \"zones\"]"
+            ),
+            "is only filled before a run",
+        ),
+        (
+            "[[stack]]\nname = \"flash\"\nextends = \"stack.toml\"".to_owned(),
+            "extends a file that has [[stack]] itself",
         ),
         ("stack = 3".to_owned(), "`stack` is not a configuration key"),
     ];

@@ -83,9 +83,10 @@ impl Target for Stack {
     }
 
     fn remapping(&mut self) -> Option<&mut Ssd<NullMedia>> {
-        self.places.iter_mut().find_map(|place| match &mut place.kind {
+        let below = self.above(self.top())?.ports.first()?.below;
+        match &mut self.places[below].kind {
             Kind::Device(device) => device.blocks_mut(),
             Kind::Layer(_) => None,
-        })
+        }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Settled {
     Nothing,
     /// The next part can be asked for.
     GoesOn(usize),
+    /// It was the last part of a request of which one failed.
+    Failed(usize),
 }
 
 /// Requests to one layer.
@@ -98,7 +100,7 @@ impl Joint {
     /// Asks for what is left of a request.
     ///
     /// # Errors
-    /// The layer refuses it for good.
+    /// The layer refuses it for good: [`Joint::fail`] says whether it is over.
     pub(crate) fn go_on(
         &mut self,
         tag: usize,
@@ -135,6 +137,13 @@ impl Joint {
         Ok(progress)
     }
 
+    /// No other part of a request is asked for. Whether it is over: parts may be under way.
+    pub(crate) fn fail(&mut self, tag: usize) -> bool {
+        let Some(request) = &mut self.active[tag] else { return false };
+        request.failed = true;
+        request.is_over()
+    }
+
     /// Notes that a part ended.
     ///
     /// # Errors
@@ -142,12 +151,17 @@ impl Joint {
     pub(crate) fn settle(&mut self, done: Done) -> Result<Settled, (Option<usize>, Why)> {
         let tag = index64(done.tag);
         let request = self.active.get_mut(tag).and_then(Option::as_mut);
-        if let Err(why) = done.result {
-            return Err((request.map(|_| tag), why));
-        }
-        let Some(request) = request else { return Ok(Settled::Nothing) };
+        let Some(request) = request else {
+            return done.result.map(|()| Settled::Nothing).map_err(|why| (None, why));
+        };
         request.outstanding -= 1;
         request.delay = request.delay.max(done.delay);
+        if let Err(why) = done.result {
+            return Err((Some(tag), why));
+        }
+        if request.failed {
+            return Ok(if request.is_over() { Settled::Failed(tag) } else { Settled::Nothing });
+        }
         if request.outstanding > 0 || request.refused.is_some() {
             return Ok(Settled::Nothing);
         }
@@ -158,7 +172,7 @@ impl Joint {
         self.active[tag].as_ref()
     }
 
-    /// A request is over, or failed. Parts of it that are still under way end for nobody.
+    /// A request is over.
     pub(crate) fn end(&mut self, tag: usize) -> Option<Request> {
         let request = self.active[tag].take()?;
         self.free.push(tag);

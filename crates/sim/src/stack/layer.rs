@@ -221,6 +221,11 @@ pub(crate) trait Layer: Any {
         false
     }
 
+    /// Requests at once to its first place below while it runs; `None`: any number.
+    fn depth(&self) -> Option<u64> {
+        None
+    }
+
     /// How it is filled before a run.
     fn filling(&self) -> Filling;
 }

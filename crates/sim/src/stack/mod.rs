@@ -65,9 +65,6 @@ pub(crate) struct Above {
     pub(crate) layer: Box<dyn Layer>,
     joint: Joint,
     pub(crate) ports: Vec<Port>,
-    /// Requests were submitted since the layer was let go on: the second part of one whose first
-    /// ended waits for the next event.
-    submitted: bool,
     /// What the layer can do, which stays as it is.
     caps: Caps,
 }
@@ -140,13 +137,7 @@ impl Stack {
     ) -> usize {
         self.add(
             name,
-            Kind::Layer(Above {
-                caps: layer.caps(),
-                layer,
-                joint: Joint::default(),
-                ports,
-                submitted: false,
-            }),
+            Kind::Layer(Above { caps: layer.caps(), layer, joint: Joint::default(), ports }),
         )
     }
 
@@ -277,11 +268,9 @@ impl Stack {
     /// Asks for what is left of a request. `false` if it was refused: try again later.
     fn go_on(&mut self, place: usize, tag: usize, now: u64) -> Result<bool, SimError> {
         let time = self.time(now);
-        let Kind::Layer(Above { layer, joint, submitted, caps, .. }) = &mut self.places[place].kind
-        else {
+        let Kind::Layer(Above { layer, joint, caps, .. }) = &mut self.places[place].kind else {
             return Ok(true);
         };
-        *submitted = true;
         let stalls = &mut self.stalls;
         let progress = joint.go_on(tag, time, (&mut **layer, *caps), |request, stall| {
             if let Owner::Load { number, .. } = request.owner {
@@ -290,7 +279,7 @@ impl Stack {
         });
         let refused = match progress {
             Ok(Progress::Over) => {
-                self.end(place, tag, now, false);
+                self.end(place, tag, now)?;
                 false
             }
             Ok(progress) => matches!(progress, Progress::Refused),
@@ -307,7 +296,6 @@ impl Stack {
     fn turn(&mut self, place: usize, now: u64) -> Result<(), SimError> {
         let time = self.time(now);
         if let Some(above) = self.above_mut(place) {
-            above.submitted = false;
             above.layer.turn(time);
         }
         self.follow(place, now)?;
@@ -448,6 +436,7 @@ impl Stack {
         {
             match above.joint.settle(done) {
                 Ok(Settled::Nothing) => {}
+                Ok(Settled::Failed(tag)) => self.end(place, tag, now)?,
                 Ok(Settled::GoesOn(tag)) => self.try_on(place, tag, now)?,
                 Err((tag, why)) => self.fail(place, tag, why, now)?,
             }
@@ -455,8 +444,8 @@ impl Stack {
         Ok(())
     }
 
-    /// A request failed, or one that nobody waits for. At the top that ends the run; the layer
-    /// above handles it otherwise.
+    /// A part of a request failed, or of one that nobody waits for. At the top that ends the run;
+    /// the layer above handles it otherwise, when all parts are over.
     fn fail(
         &mut self,
         place: usize,
@@ -464,33 +453,33 @@ impl Stack {
         why: Why,
         now: u64,
     ) -> Result<(), SimError> {
-        let request = tag.and_then(|tag| self.above(place)?.joint.request(tag));
-        match request.map(|request| (request.owner, request.op.name())) {
-            Some((Owner::Layer { .. }, _)) => {
-                if let Some(tag) = tag {
-                    self.end(place, tag, now, true);
-                }
-                Ok(())
-            }
-            Some((Owner::Load { number, .. }, what)) => Err(why.error(number, what)),
-            Some((Owner::Nobody, _)) => Err(why.error(0, "preconditioning write")),
-            None if place < self.top() => Ok(()),
-            None => Err(why.error(0, "write")),
+        let is_top = place == self.top();
+        let Some(above) = self.above_mut(place) else { return Ok(()) };
+        let found = tag.and_then(|tag| above.joint.request(tag).map(|found| (tag, *found)));
+        let Some((tag, Request { owner, op, .. })) = found else {
+            return if is_top { Err(why.error(0, "write")) } else { Ok(()) };
+        };
+        match owner {
+            Owner::Layer { .. } if above.joint.fail(tag) => self.end(place, tag, now),
+            Owner::Layer { .. } => Ok(()),
+            Owner::Load { number, .. } => Err(why.error(number, op.name())),
+            Owner::Nobody => Err(why.error(0, "preconditioning write")),
         }
     }
 
     /// A request is over.
-    fn end(&mut self, place: usize, tag: usize, now: u64, failed: bool) {
-        let Some(above) = self.above_mut(place) else { return };
-        let Some(request) = above.joint.end(tag) else { return };
-        let Request { op, issued, delay, .. } = request;
+    fn end(&mut self, place: usize, tag: usize, now: u64) -> Result<(), SimError> {
+        let Some(above) = self.above_mut(place) else { return Ok(()) };
+        let Some(request) = above.joint.end(tag) else { return Ok(()) };
+        let Request { op, issued, delay, failed, .. } = request;
         match request.owner {
             Owner::Nobody => {}
             Owner::Load { tenant, number } => {
                 self.ended.push_back(Ended { tenant, number, op, issued, delay });
             }
             Owner::Layer { place, id } => {
-                let Some(group) = self.groups.get_mut(&(place, id)) else { return };
+                let twice = || SimError::Law("what a layer asked for ended twice".to_owned());
+                let group = self.groups.get_mut(&(place, id)).ok_or_else(twice)?;
                 group.left -= 1;
                 group.answer = group.answer.joined(Answer { at: now, delay, failed });
                 if group.left == 0 {
@@ -500,6 +489,7 @@ impl Stack {
                 }
             }
         }
+        Ok(())
     }
 
     /// When something happens by itself next.
@@ -590,25 +580,15 @@ impl Stack {
         for place in &mut self.places {
             if let Kind::Layer(above) = &mut place.kind {
                 above.layer.begin(now);
+                if let Some(port) = above.ports.first_mut() {
+                    port.queue.limit(above.layer.depth());
+                }
                 if !above.layer.reads_again() {
                     above.ports.iter_mut().for_each(Port::drop_bytes);
                 }
             }
         }
         Ok(())
-    }
-
-    /// Lets those layers go on that no event did since requests were submitted to them. Whether
-    /// there were any.
-    pub(crate) fn turn_rest(&mut self, now: u64) -> Result<bool, SimError> {
-        let mut any = false;
-        for place in (0..self.places.len()).rev() {
-            if self.above(place).is_some_and(|above| above.submitted) {
-                self.turn(place, now)?;
-                any = true;
-            }
-        }
-        Ok(any)
     }
 
     /// No request comes any more: what waits for a layer or a device is submitted.

@@ -75,14 +75,6 @@ impl Stack {
         Ok(self.add_layer(name, layer, ports))
     }
 
-    /// Has at most so many requests under way at the first place below the top.
-    pub(crate) fn limit_depth(&mut self, depth: Option<u64>) {
-        let top = self.top();
-        if let Some(port) = self.above_mut(top).and_then(|above| above.ports.first_mut()) {
-            port.queue.limit(depth);
-        }
-    }
-
     /// A drive that was used before, the port to it, and the label of the volume at its beginning,
     /// if there is one.
     pub(crate) fn used(used: Used) -> Result<(Self, Port, Option<VolumeLabel>), SimError> {

@@ -12,18 +12,15 @@ use crate::setup::Setup;
 use crate::tenant::Tenant;
 use crate::{SimError, events};
 
-/// Runs a setup through the layers of a stack, which is empty. The first port of the top has so
-/// many requests under way at most.
+/// Runs a setup through the layers of a stack, which is empty.
 pub(crate) fn simulate(
     setup: &Setup,
     mut stack: Stack,
-    depth: Option<u64>,
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
     let mut gathered = Gathered::default();
     let tenants = gathered.tenants(setup, stack.caps().blocks * 4096, control)?;
     let preconditioned = stack.precondition(&setup.config.precondition(), setup.seed, control)?;
-    stack.limit_depth(depth);
     run(setup, stack, (tenants, gathered, preconditioned), control)
 }
 

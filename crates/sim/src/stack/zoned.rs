@@ -96,6 +96,10 @@ impl Layer for ZonedLayer {
         false
     }
 
+    fn depth(&self) -> Option<u64> {
+        self.config.regular_depth
+    }
+
     fn filling(&self) -> Filling {
         Filling { in_flight: 0, by_units: false }
     }
