@@ -11,11 +11,11 @@ mod disk;
 use std::collections::BTreeMap;
 
 use disk::Disks;
-use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode, VolumeName};
+use onefold_format::volume::{VolumeLabel, VolumeMode};
 use onefold_testkit::for_each_seed;
 use onefold_units::convert::u32_from;
 use onefold_units::{Lba, Nanos, Rng};
-use onefold_volume::{Engine, IoFailed, Range, ReadPlan, Refusal};
+use onefold_volume::{Engine, Geometry, IoFailed, Range, ReadPlan, Refusal};
 use onefold_zoned::{Action, DeviceZones, Identity, Request, ZoneReport};
 
 const BLOCK: usize = 4096;
@@ -145,26 +145,17 @@ fn format() -> (Disks, u64) {
     (lower.devices.disks, blocks)
 }
 
+/// Log segments on a half of what the zoned volume exports.
 fn label(backing_blocks: u64) -> VolumeLabel {
-    VolumeLabel {
-        uuid: [7; 16],
-        generation: 1,
-        name: VolumeName::default(),
-        mode: VolumeMode::Log,
-        compat: 0,
-        ro_compat: 0,
-        incompat: 0,
-        unit_blocks: 1,
+    let geometry = Geometry {
+        backing_blocks,
         segment_blocks: SEGMENT_BLOCKS,
+        zone_blocks: 0,
+        unit_blocks: 1,
         logical_blocks: backing_blocks / 2,
-        op_basis_points: 0,
-        devices: vec![VolumeDevice {
-            uuid: [8; 16],
-            role: DeviceRole::Data,
-            blocks: backing_blocks,
-            zone_blocks: 0,
-        }],
-    }
+        compress: None,
+    };
+    geometry.label(VolumeMode::Log, [[7; 16], [8; 16]])
 }
 
 fn open_lower(disks: Disks, fuse: u64) -> Result<Lower, Disks> {

@@ -8,7 +8,8 @@
 //! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
 use onefold_format::volume::{
-    Codec, PACK_BACKING_MAX, QUARTERS, Slot, VolumeLabel, label_addresses, root_addresses,
+    Codec, DeviceRole, PACK_BACKING_MAX, QUARTERS, Slot, VolumeDevice, VolumeLabel, VolumeMode,
+    VolumeName, label_addresses, root_addresses,
 };
 use onefold_units::convert::{low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
@@ -79,6 +80,31 @@ impl Geometry {
             unit_blocks: label.unit_blocks,
             logical_blocks: label.logical_blocks,
             compress: Codec::of_features(label.incompat),
+        }
+    }
+
+    /// The label of a volume of this geometry, which describes it; `ids` are those of the volume and of its backing.
+    #[must_use]
+    pub fn label(&self, mode: VolumeMode, ids: [[u8; 16]; 2]) -> VolumeLabel {
+        let [uuid, backing] = ids;
+        VolumeLabel {
+            uuid,
+            generation: 1,
+            name: VolumeName::default(),
+            mode,
+            compat: 0,
+            ro_compat: 0,
+            incompat: self.compress.map_or(0, Codec::features),
+            unit_blocks: self.unit_blocks,
+            segment_blocks: self.segment_blocks,
+            logical_blocks: self.logical_blocks,
+            op_basis_points: 0,
+            devices: vec![VolumeDevice {
+                uuid: backing,
+                role: DeviceRole::Data,
+                blocks: self.backing_blocks,
+                zone_blocks: self.zone_blocks.into(),
+            }],
         }
     }
 }

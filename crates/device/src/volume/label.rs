@@ -1,8 +1,6 @@
 //! The label of a volume to be made.
 
-use onefold_format::volume::{
-    Codec, DeviceRole, VolumeDevice as LabelDevice, VolumeLabel, VolumeMode,
-};
+use onefold_format::volume::{VolumeLabel, VolumeMode};
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{Geometry, Layout, MountError};
 
@@ -74,28 +72,14 @@ impl VolumeSpec {
             Some(bytes) => Self::whole_blocks(bytes)?,
             None => share(layout.log_blocks(), 1.0 - self.op).min(layout.logical_max()),
         };
-        Layout::new(Geometry { logical_blocks, ..geometry })
+        let geometry = Geometry { logical_blocks, ..geometry };
+        Layout::new(geometry)
             .and_then(|layout| if self.thin { Ok(layout) } else { layout.not_thin() })
             .map_err(MountError::Geometry)?;
-        let data = LabelDevice {
-            uuid: random_uuid()?,
-            role: DeviceRole::Data,
-            blocks,
-            zone_blocks: zone.into(),
-        };
         Ok(VolumeLabel {
-            uuid: random_uuid()?,
-            generation: 1,
             name: self.name.clone(),
-            mode: VolumeMode::Log,
-            compat: 0,
-            ro_compat: 0,
-            incompat: self.compress.map_or(0, Codec::features),
-            unit_blocks: geometry.unit_blocks,
-            segment_blocks: segment,
-            logical_blocks,
             op_basis_points: spare_basis_points(layout.log_blocks(), logical_blocks),
-            devices: vec![data],
+            ..geometry.label(VolumeMode::Log, [random_uuid()?, random_uuid()?])
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Labels of volumes in the modes `sung` and `han`.
 
-use onefold_format::volume::{DeviceRole, VolumeDevice, VolumeLabel, VolumeMode};
+use onefold_format::volume::{VolumeLabel, VolumeMode};
 use onefold_modes::Areas;
 use onefold_units::PAGE_BYTES;
-use onefold_volume::MountError;
+use onefold_volume::{Geometry, MountError};
 
 use super::error::VolumeError;
 use super::spec::{VolumeSpec, random_uuid, share, spare_basis_points};
@@ -40,20 +40,17 @@ pub(super) fn label(spec: &VolumeSpec, blocks: u64) -> Result<VolumeLabel, Volum
         None => share(space, 1.0 - spec.op).min(largest.logical_max()),
     };
     areas(logical_blocks)?;
-    let data =
-        VolumeDevice { uuid: random_uuid()?, role: DeviceRole::Data, blocks, zone_blocks: 0 };
-    Ok(VolumeLabel {
-        uuid: random_uuid()?,
-        generation: 1,
-        name: spec.name.clone(),
-        mode,
-        compat: 0,
-        ro_compat: 0,
-        incompat: 0,
-        unit_blocks: 1,
+    let geometry = Geometry {
+        backing_blocks: blocks,
         segment_blocks: partition,
+        zone_blocks: 0,
+        unit_blocks: 1,
         logical_blocks,
+        compress: None,
+    };
+    Ok(VolumeLabel {
+        name: spec.name.clone(),
         op_basis_points: spare_basis_points(space, logical_blocks),
-        devices: vec![data],
+        ..geometry.label(mode, [random_uuid()?, random_uuid()?])
     })
 }

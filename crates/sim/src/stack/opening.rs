@@ -1,7 +1,7 @@
 //! Making and opening a layer on the places below, before the run has a clock.
 
 use onefold_config::{Volume as VolumeConfig, ZonedVolume};
-use onefold_format::volume::{BlockError, DeviceRole, VolumeDevice, VolumeLabel, VolumeName};
+use onefold_format::volume::{BlockError, VolumeLabel};
 use onefold_journal::{Detector, Setting};
 use onefold_ssd::zns::{ZoneAction, ZoneState};
 use onefold_units::convert::{narrow, u64_from};
@@ -29,7 +29,8 @@ impl Stack {
     ) -> Result<usize, SimError> {
         let mut port = Port::new(below, config.offset_blocks);
         let mut opening = Opening { stack: self, ports: std::slice::from_mut(&mut port) };
-        onefold_modes::format(&mut opening, &label(config))
+        let label = config.geometry.label(config.mode, [[7; 16], [8; 16]]);
+        onefold_modes::format(&mut opening, &label)
             .map_err(|source| SimError::VolumeMount { what: "made", source })?;
         self.open_volume(name, config, port)
     }
@@ -242,27 +243,4 @@ impl onefold_zoned::Backing for Opening<'_> {
 
 fn zone_of(device: &Device, at: u64) -> Option<ZoneId> {
     device.zone_blocks().map(|blocks| ZoneId::new(narrow(at / u64::from(blocks))))
-}
-
-fn label(config: &VolumeConfig) -> VolumeLabel {
-    let geometry = &config.geometry;
-    VolumeLabel {
-        uuid: [7; 16],
-        generation: 1,
-        name: VolumeName::default(),
-        mode: config.mode,
-        compat: 0,
-        ro_compat: 0,
-        incompat: 0,
-        unit_blocks: geometry.unit_blocks,
-        segment_blocks: geometry.segment_blocks,
-        logical_blocks: geometry.logical_blocks,
-        op_basis_points: 0,
-        devices: vec![VolumeDevice {
-            uuid: [8; 16],
-            role: DeviceRole::Data,
-            blocks: geometry.backing_blocks,
-            zone_blocks: geometry.zone_blocks.into(),
-        }],
-    }
 }
