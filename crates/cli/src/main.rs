@@ -39,6 +39,9 @@ enum Command {
     /// Create, serve, check and inspect a volume: random writes become sequential
     #[command(subcommand)]
     Volume(cmd::volume::Volume),
+    /// Create, serve, check and inspect layers on devices, as a configuration has them
+    #[command(subcommand)]
+    Stack(cmd::stack::Stack),
     /// Turn results into one self-contained HTML report, or into one table (--format table)
     Report(cmd::report::Report),
     /// Explain configuration keys and presets
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Study(study) => study.run(&cli.global),
         Command::Ssd(ssd) => ssd.run(&cli.global),
         Command::Volume(volume) => volume.run(&cli.global),
+        Command::Stack(stack) => stack.run(&cli.global),
         Command::Report(report) => report.run(&cli.global),
         Command::Config(config) => config.run(&cli.global),
     });

@@ -98,7 +98,7 @@ impl PlaceValues {
         Ok(self)
     }
 
-    fn is_device(&self) -> bool {
+    pub(crate) fn is_device(&self) -> bool {
         matches!(self.kind, "ssd" | "zns")
     }
 

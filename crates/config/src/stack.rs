@@ -50,6 +50,29 @@ pub enum PlaceKind {
 }
 
 impl PlaceKind {
+    /// As `kind` of `[[stack]]` has it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ssd(_) => "ssd",
+            Self::Zns(_) => "zns",
+            Self::Volume(volume) => volume.mode.name(),
+            Self::Zoned(_) => "dmz",
+        }
+    }
+
+    /// Whether it is a device, and no layer.
+    #[must_use]
+    pub const fn is_device(&self) -> bool {
+        matches!(self, Self::Ssd(_) | Self::Zns(_))
+    }
+
+    /// Bytes that it exports.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.blocks() * BLOCK
+    }
+
     /// Blocks of 4 KiB that it exports.
     fn blocks(&self) -> u64 {
         match self {
@@ -101,15 +124,10 @@ impl Builder<'_> {
         };
         match (self.values.kind, below) {
             ("ssd", []) => Ok(PlaceKind::Ssd(Box::new(self.config.ssd(seed)?))),
-            ("zns", []) => {
-                let zoned = Value::Word("zoned");
-                let mut config = self.config.clone();
-                config.put("namespace.type", zoned, Origin::Default);
-                match config.zns(seed)? {
-                    Some(zns) => Ok(PlaceKind::Zns(Box::new(zns))),
-                    None => Err(self.error("is no zoned namespace".to_owned())),
-                }
-            }
+            ("zns", []) => match self.config.zns(seed)? {
+                Some(zns) => Ok(PlaceKind::Zns(Box::new(zns))),
+                None => Err(self.error("is no zoned namespace".to_owned())),
+            },
             ("ssd" | "zns", _) => Err(self.error("is a device, which lies on nothing".to_owned())),
             ("dmz", [PlaceKind::Zns(zns)]) => self.dmz(None, zns),
             ("dmz", [PlaceKind::Zns(_), _]) => {
@@ -218,10 +236,22 @@ impl Config {
         Ok(Some(Stack { places }))
     }
 
+    /// The configuration of a device of the stack, as if it were alone; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// As [`Config::stack`].
+    pub fn device_of_stack(&self, name: &str) -> Result<Option<Self>, ConfigError> {
+        let place = self.places.iter().find(|place| place.name == name && place.is_device());
+        place.map(Self::of_place).transpose()
+    }
+
     /// The keys of a place.
     pub(crate) fn of_place(values: &PlaceValues) -> Result<Self, ConfigError> {
         let mut config = Self::defaults();
         values.layers.iter().try_for_each(|layer| config.apply(layer))?;
+        if values.kind == "zns" {
+            config.put("namespace.type", Value::Word("zoned"), Origin::Default);
+        }
         Ok(config)
     }
 

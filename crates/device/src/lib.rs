@@ -44,9 +44,9 @@ pub use media::{FileMedia, Held};
 pub use ssd::{CONTROL_BYTES, Latency, MailboxBlock, OpenOptions, Opened, SsdDetails, SsdDevice};
 pub use sums::{CacheScan, CacheSums};
 pub use volume::{
-    IoMode, JournalDetails, Journals, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed, VolumeBacking,
-    VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions, VolumeResize,
-    VolumeSpec,
+    IoMode, JournalDetails, Journals, Layer, LogDetails, MAP_PAGE_BYTES, OnFull, Replayed,
+    VolumeBacking, VolumeDetails, VolumeDevice, VolumeError, VolumeIo, VolumeOpened, VolumeOptions,
+    VolumeResize, VolumeSpec,
 };
 pub use write_log::{Logged, WriteLogError, WriteLogReader};
 pub use zoned::{

@@ -8,6 +8,7 @@ mod sums;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use common::versions::{Versions, content};
 use common::{TEXT, with_conventional};
 use onefold_device::{
     Access, BlockDevice, DmzCache, DmzDevices, DmzError, DmzOptions, DmzVolume, Image, Select,
@@ -17,7 +18,7 @@ use onefold_journal::Setting;
 use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
 use onefold_ssd::example_config;
 use onefold_units::{Rng, Status, ZoneId};
-use onefold_zoned::{Action, Finding, JournalMode, LayoutError, MountError, ZoneKind};
+use onefold_zoned::{Action, Finding, JournalMode, LayoutError, MountError, Options, ZoneKind};
 
 const BLOCK: u64 = 4096;
 /// Blocks of a zone.
@@ -133,37 +134,6 @@ fn close(device: DmzVolume) {
     drop(device);
 }
 
-/// What a block holds: number and version.
-fn content(block: u64, version: u64) -> Vec<u8> {
-    if version == 0 { vec![0; 4096] } else { (version << 20 | block).to_le_bytes().repeat(512) }
-}
-
-/// Versions of a block: the last that is durable, the one that it holds, and the last that was written.
-#[derive(Clone, Copy, Default)]
-struct Versions {
-    durable: u64,
-    current: u64,
-    issued: u64,
-}
-
-fn verify(device: &DmzVolume, all: &mut [Versions]) {
-    for (block, versions) in (0..).zip(all.iter_mut()) {
-        let mut found = vec![0xEE; 4096];
-        device.read(block * BLOCK, &mut found).unwrap();
-        let range = (versions.durable..=versions.issued).rev();
-        let version = range.into_iter().find(|version| found == content(block, *version));
-        let Some(version) = version else {
-            let word = u64::from_le_bytes(found[..8].try_into().unwrap());
-            panic!(
-                "block {block} holds {word:#x}, expected version {} to {}",
-                versions.durable, versions.issued
-            );
-        };
-        // Numbers go on, so that what was lost never looks like what comes.
-        (versions.durable, versions.current) = (version, version);
-    }
-}
-
 #[test]
 fn what_was_flushed_is_there_after_the_devices_were_left() {
     keeps_what_was_flushed(&Folder::new(), &DmzOptions::default());
@@ -184,7 +154,7 @@ fn what_was_flushed_is_there_in_a_cache_with_checksums() {
 fn what_was_flushed_is_there_beside_an_appended_journal() {
     let (first, end) = (4 * ZONE + 100, 8 * ZONE + 100);
     let ranges = Setting::Ranges(vec![(first * BLOCK, end * BLOCK)]);
-    let options = DmzOptions { journal: JournalMode::Set, ranges, ..DmzOptions::default() };
+    let options = with_journal(JournalMode::Set, ranges);
     let folder = Folder::new();
     keeps_what_was_flushed(&folder, &options);
     let devices = folder.devices();
@@ -192,33 +162,27 @@ fn what_was_flushed_is_there_beside_an_appended_journal() {
     devices.close().unwrap();
 }
 
+fn with_journal(journal: JournalMode, ranges: Setting) -> DmzOptions {
+    DmzOptions { engine: Options { journal, ..Options::default() }, ranges }
+}
+
 /// Twelve chunks share a cache of eight zones, so every round reclaims; then the process "dies".
 fn keeps_what_was_flushed(folder: &Folder, options: &DmzOptions) {
     folder.make(false).unwrap();
     let blocks = 12 * ZONE;
-    let mut all = vec![Versions::default(); usize::try_from(blocks).unwrap()];
+    let mut all = Versions::new(blocks);
     let mut rng = Rng::new(7);
     let mut reclaimed = 0;
     for _ in 0..4 {
         let device = folder.open(options.clone()).unwrap();
-        verify(&device, &mut all);
+        all.verify(&device);
         for _ in 0..60 {
             let at = rng.below(blocks - 8);
             for block in at..at + 1 + rng.below(8) {
-                let versions = &mut all[usize::try_from(block).unwrap()];
-                versions.issued += 1;
-                versions.current = versions.issued;
-                let fua = rng.below(20) == 0;
-                device.write(block * BLOCK, &content(block, versions.issued), fua).unwrap();
-                if fua {
-                    versions.durable = versions.issued;
-                }
+                all.write(&device, block, 1, rng.below(20) == 0);
             }
             if rng.below(10) == 0 {
-                device.flush().unwrap();
-                for versions in &mut all {
-                    versions.durable = versions.current;
-                }
+                all.flush(&device);
             }
         }
         let stats = device.details().stats;
@@ -227,7 +191,7 @@ fn keeps_what_was_flushed(folder: &Folder, options: &DmzOptions) {
     }
     assert!(reclaimed > 0, "it came to that");
     let device = folder.open(options.clone()).unwrap();
-    verify(&device, &mut all);
+    all.verify(&device);
     close(device);
     assert_eq!(folder.findings(), []);
     let checked = folder.devices().inspect().unwrap();
@@ -376,7 +340,7 @@ fn a_journal_that_is_named_is_pinned() {
     let folder = Folder::new();
     folder.make(false).unwrap();
     let ranges = Setting::Ranges(vec![(ZONE * BLOCK, 2 * ZONE * BLOCK)]);
-    let options = DmzOptions { journal: JournalMode::One, ranges, ..DmzOptions::default() };
+    let options = with_journal(JournalMode::One, ranges);
     let device = folder.open(options.clone()).unwrap();
     assert_eq!(device.details().pinned, BTreeSet::new());
     device.write(ZONE * BLOCK, &content(ZONE, 1), true).unwrap();

@@ -5,6 +5,7 @@ mod common;
 
 use std::path::PathBuf;
 
+use common::versions::{self, Versions};
 use common::{TEXT, with_conventional};
 use onefold_device::{
     Access, BlockDevice, Image, Journals, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions,
@@ -109,38 +110,6 @@ fn spec() -> VolumeSpec {
     VolumeSpec { op: 0.2, ..VolumeSpec::default() }
 }
 
-/// What a block holds: number and version.
-fn content(block: u64, version: u64) -> Vec<u8> {
-    if version == 0 { vec![0; 4096] } else { (version << 20 | block).to_le_bytes().repeat(512) }
-}
-
-/// Versions of a block: the last one that is durable, the one that it holds, and the last one that was
-/// written.
-#[derive(Clone, Copy, Default)]
-struct Versions {
-    durable: u64,
-    current: u64,
-    issued: u64,
-}
-
-fn verify(device: &VolumeDevice, all: &mut [Versions]) {
-    for (block, versions) in (0..).zip(all.iter_mut()) {
-        let mut found = vec![0xEE; 4096];
-        device.read(block * BLOCK, &mut found).unwrap();
-        let range = (versions.durable..=versions.issued).rev();
-        let version = range.into_iter().find(|version| found == content(block, *version));
-        let Some(version) = version else { panic!("block {block} holds none of its versions") };
-        // Numbers go on, so that what was lost never looks like what comes.
-        (versions.durable, versions.current) = (version, version);
-    }
-}
-
-fn flushed(all: &mut [Versions]) {
-    for versions in all {
-        versions.durable = versions.current;
-    }
-}
-
 #[test]
 fn what_was_flushed_survives_cleaning_and_ends_of_the_process() {
     keeps_what_was_flushed(&Place::new());
@@ -195,34 +164,24 @@ fn keeps_what_was_flushed(folder: &Place) {
     let mut rng = Rng::new(11);
     let mut device = folder.open();
     let blocks = device.size() / BLOCK;
-    let mut all = vec![Versions::default(); usize::try_from(blocks).unwrap()];
+    let mut all = Versions::new(blocks);
     let mut cleaned = 0;
     for round in 0..6 {
         for n in 0..blocks / 4 {
-            let (first, count) = (rng.below(blocks - 8), 1 + rng.below(8));
-            let part =
-                &mut all[usize::try_from(first).unwrap()..][..usize::try_from(count).unwrap()];
-            let mut data = Vec::new();
-            for (block, versions) in (first..).zip(part) {
-                versions.issued += 1;
-                versions.current = versions.issued;
-                data.extend(content(block, versions.issued));
-            }
-            device.write(first * BLOCK, &data, false).unwrap();
+            all.write(&device, rng.below(blocks - 8), 1 + rng.below(8), false);
             if n % 97 == 0 {
-                device.flush().unwrap();
-                flushed(&mut all);
+                all.flush(&device);
             }
         }
         cleaned += device.details().stats.cleaned_segments;
         if round % 3 == 2 {
+            all.flush(&device);
             device.close().unwrap();
-            flushed(&mut all);
         }
         drop(device);
         folder.check();
         device = folder.open();
-        verify(&device, &mut all);
+        all.verify(&device);
     }
     assert!(cleaned > 0, "the test has to make cleaning work");
     device.close().unwrap();
@@ -290,7 +249,7 @@ fn a_journal_gets_zones_of_its_own() {
     assert_eq!(journal().ranges.len(), 2, "ring and header");
     for lap in 1..4 {
         for block in 2..300 {
-            device.write(block * BLOCK, &content(block, lap), block % 10 == 0).unwrap();
+            device.write(block * BLOCK, &versions::content(block, lap), block % 10 == 0).unwrap();
         }
     }
     device.flush().unwrap();

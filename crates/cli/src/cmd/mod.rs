@@ -6,6 +6,7 @@ pub(crate) mod frontends;
 pub(crate) mod report;
 pub(crate) mod sim;
 pub(crate) mod ssd;
+pub(crate) mod stack;
 pub(crate) mod study;
 pub(crate) mod trace;
 pub(crate) mod volume;

@@ -3,7 +3,7 @@
 use onefold_journal::Setting;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::u32_from;
-use onefold_zoned::{Inspection, JournalMode, Place, inspect};
+use onefold_zoned::{Inspection, JournalMode, Options, Place, inspect};
 
 use super::devices::Looked;
 use super::{DmzDevices, DmzError, DmzOptions, DmzVolume};
@@ -34,8 +34,9 @@ impl DmzDevices {
     /// It is damaged beyond that, or a device failed.
     pub fn repair(&self) -> Result<(), DmzError> {
         // Nothing is asked of a journal, so that what it has in zones of its own stays there.
-        let (journal, ranges) = (JournalMode::Set, Setting::Off);
-        let options = DmzOptions { journal, ranges, give_up_lost: true };
+        let engine =
+            Options { journal: JournalMode::Set, give_up_lost: true, ..Options::default() };
+        let options = DmzOptions { engine, ranges: Setting::Off };
         DmzVolume::open(self.clone(), options)?.device.close()
     }
 }

@@ -76,6 +76,9 @@ pub enum DmzError {
         /// Bytes of a zone.
         zone_bytes: u64,
     },
+    /// Served volumes keep what they promise.
+    #[error("`kernel_flush` loses what was flushed; it is for simulations only")]
+    KernelFlush,
     /// The zones cannot carry a volume.
     #[error(transparent)]
     Geometry(#[from] GeometryError),

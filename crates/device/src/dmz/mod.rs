@@ -28,6 +28,7 @@ use onefold_units::{Nanos, Status};
 use onefold_zoned::{Recovery, Refusal, Request};
 
 use crate::driver::{Falls, Fuse, Jobs};
+use crate::volume::{Layer, VolumeError};
 use state::{Outcome, State};
 use threads::{Job, Threads};
 
@@ -160,6 +161,12 @@ impl Falls for Shared {
         self.state().fall();
         self.stop();
         self.progress.notify_all();
+    }
+}
+
+impl Layer for DmzVolume {
+    fn close(&self) -> Result<(), VolumeError> {
+        Self::close(self).map_err(|error| VolumeError::Below(Box::new(error)))
     }
 }
 

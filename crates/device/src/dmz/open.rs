@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use onefold_journal::{Detector, Setting};
 use onefold_units::{Nanos, PAGE_BYTES};
-use onefold_zoned::{Geometry, Identity, JournalMode, Layout, Options, Recovery, format, mount};
+use onefold_zoned::{Geometry, Identity, Layout, Options, Recovery, format, mount};
 
 use super::threads::Threads;
 use super::{DmzDevices, DmzError, DmzVolume, Shared, State};
@@ -15,12 +15,10 @@ use crate::volume::{VolumeError, random_uuid};
 /// How to run a zoned volume. None of it is stored: the format is dm-zoned's.
 #[derive(Clone, Debug, Default)]
 pub struct DmzOptions {
-    /// What becomes of the journal of the file system on it.
-    pub journal: JournalMode,
-    /// Where that journal is.
+    /// What the engine is run with; where the journal is, the detector says.
+    pub engine: Options,
+    /// Where the journal of the file system on it is.
     pub ranges: Setting,
-    /// Opens a volume whose zones hold less than they should; what is missing reads as zeroes from then on.
-    pub give_up_lost: bool,
 }
 
 /// A zoned volume that was made, or would be.
@@ -100,10 +98,15 @@ impl DmzVolume {
         let begin = Instant::now();
         let mut looked = devices.look()?;
         let geometry = looked.geometry.clone();
+        if options.engine.kernel_flush {
+            return Err(DmzError::KernelFlush);
+        }
+        // A request carries its bytes, and the detector says where journals are.
         let engine = Options {
-            journal: options.journal,
-            give_up_lost: options.give_up_lost,
-            ..Options::default()
+            bytes: true,
+            journal_ranges: Vec::new(),
+            journal_hot: Vec::new(),
+            ..options.engine
         };
         let (volume, recovery) = mount(&mut looked, &geometry, engine, Nanos::ZERO)?;
         let took = begin.elapsed();

@@ -29,7 +29,8 @@ fn wait(due: Due) {
 /// All pauses of an opening or a check: on a backing that is down none takes longer for each request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A file, a block device with or without zones, or an emulated SSD in the same process, of blocks or of zones.
+/// A file, a block device with or without zones, an emulated SSD in the same process, of blocks or of zones, or another volume
+/// there.
 #[derive(Clone)]
 pub struct VolumeBacking {
     kind: Kind,
@@ -44,6 +45,16 @@ enum Kind {
     File(Arc<DirectFile>),
     Ssd(SsdDevice),
     Zoned(ZonedDevice),
+    Layer(Arc<dyn Layer>),
+}
+
+/// A volume that is open, as the layer that lies on it sees it.
+pub trait Layer: BlockDevice {
+    /// Ends it in good order, and then what it lies on.
+    ///
+    /// # Errors
+    /// Something below failed; what was flushed before is safe.
+    fn close(&self) -> Result<(), VolumeError>;
 }
 
 impl VolumeBacking {
@@ -102,12 +113,18 @@ impl VolumeBacking {
         Self::of(Kind::Zoned(device))
     }
 
+    /// Lies on another volume, which nobody else may use then.
+    #[must_use]
+    pub fn layer(volume: impl Layer + 'static) -> Self {
+        Self::of(Kind::Layer(Arc::new(volume)))
+    }
+
     /// The emulated SSD with a block namespace, if it is one.
     #[must_use]
     pub const fn as_ssd(&self) -> Option<&SsdDevice> {
         match &self.kind {
             Kind::Ssd(device) => Some(device),
-            Kind::File(_) | Kind::Zoned(_) => None,
+            Kind::File(_) | Kind::Zoned(_) | Kind::Layer(_) => None,
         }
     }
 
@@ -116,7 +133,7 @@ impl VolumeBacking {
     pub const fn as_zoned(&self) -> Option<&ZonedDevice> {
         match &self.kind {
             Kind::Zoned(device) => Some(device),
-            Kind::File(_) | Kind::Ssd(_) => None,
+            Kind::File(_) | Kind::Ssd(_) | Kind::Layer(_) => None,
         }
     }
 
@@ -124,7 +141,7 @@ impl VolumeBacking {
     pub(super) const fn as_file(&self) -> Option<&Arc<DirectFile>> {
         match &self.kind {
             Kind::File(file) => Some(file),
-            Kind::Ssd(_) | Kind::Zoned(_) => None,
+            Kind::Ssd(_) | Kind::Zoned(_) | Kind::Layer(_) => None,
         }
     }
 
@@ -148,8 +165,8 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.unit_bytes(),
             Kind::Ssd(device) => unit::usable(device.unit_bytes()),
-            // A zone is written in order, whatever the unit.
-            Kind::Zoned(_) => PAGE_BYTES,
+            // A zone is written in order, whatever the unit, and a volume maps blocks.
+            Kind::Zoned(_) | Kind::Layer(_) => PAGE_BYTES,
         }
     }
 
@@ -158,7 +175,13 @@ impl VolumeBacking {
             Kind::File(file) => file.bytes(),
             Kind::Ssd(device) => device.size(),
             Kind::Zoned(device) => zones::blocks(device) * PAGE_BYTES,
+            Kind::Layer(volume) => volume.size(),
         }
+    }
+
+    /// Whether its size follows from what it is, so that nobody chose it for what lies on it.
+    pub(crate) const fn is_modelled(&self) -> bool {
+        !matches!(self.kind, Kind::File(_))
     }
 
     /// Whole blocks of 4 KiB.
@@ -175,6 +198,7 @@ impl VolumeBacking {
             Kind::File(file) => ("the block device", file.bytes()),
             Kind::Ssd(device) => ("the emulated SSD", device.size()),
             Kind::Zoned(device) => ("the emulated SSD", zones::blocks(device) * PAGE_BYTES),
+            Kind::Layer(volume) => ("the volume below", volume.size()),
         };
         if wanted <= found { Ok(()) } else { Err(VolumeError::FixedSize { what, found, wanted }) }
     }
@@ -189,6 +213,7 @@ impl VolumeBacking {
             Kind::File(file) => file.read(at * PAGE_BYTES, bytes).map(|()| None),
             Kind::Ssd(device) => device.read(at * PAGE_BYTES, bytes).map_err(to_layer_above),
             Kind::Zoned(device) => zones::judge("read", device.read(at, bytes)).map(|()| None),
+            Kind::Layer(volume) => volume.read(at * PAGE_BYTES, bytes).map_err(to_layer_above),
         }
     }
 
@@ -231,7 +256,7 @@ impl VolumeBacking {
                 .write_to_stream(at * PAGE_BYTES, bytes, stream)
                 .map(wait)
                 .map_err(to_layer_above),
-            Kind::File(_) => self.put(at * PAGE_BYTES, bytes),
+            Kind::File(_) | Kind::Layer(_) => self.put(at * PAGE_BYTES, bytes),
         }?;
         if let Some(log) = &self.log {
             log.wrote(at * PAGE_BYTES, bytes);
@@ -246,6 +271,9 @@ impl VolumeBacking {
             Kind::Ssd(device) => {
                 device.write(offset, bytes, false).map(wait).map_err(to_layer_above)
             }
+            Kind::Layer(volume) => {
+                volume.write(offset, bytes, false).map(wait).map_err(to_layer_above)
+            }
             Kind::Zoned(_) => Err(IoFailed::Error),
         }
     }
@@ -255,6 +283,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.zero(offset, len),
             Kind::Ssd(device) => device.trim(offset, len).map(wait).map_err(to_layer_above),
+            Kind::Layer(volume) => volume.trim(offset, len).map(wait).map_err(to_layer_above),
             Kind::Zoned(_) => Err(IoFailed::Error),
         }
     }
@@ -264,6 +293,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.flush(),
             Kind::Ssd(device) => device.flush().map(wait).map_err(to_layer_above),
+            Kind::Layer(volume) => volume.flush().map(wait).map_err(to_layer_above),
             Kind::Zoned(device) => zones::judge("flush", device.flush()),
         }?;
         if let Some((log, covered)) = covered {
@@ -277,6 +307,7 @@ impl VolumeBacking {
         match &self.kind {
             Kind::File(file) => file.trim(offset, len),
             Kind::Ssd(device) => device.trim(offset, len).map(wait).map_err(to_layer_above),
+            Kind::Layer(volume) => volume.trim(offset, len).map(wait).map_err(to_layer_above),
             // Of conventional zones alone: others are reset as a whole.
             Kind::Zoned(device) => zones::judge("trim", device.deallocate(at, narrow(blocks))),
         }?;
@@ -290,7 +321,7 @@ impl VolumeBacking {
     pub(crate) fn zones(&self) -> Result<Option<ZoneReport>, IoFailed> {
         match &self.kind {
             Kind::File(file) => file.zones(),
-            Kind::Ssd(_) => Ok(None),
+            Kind::Ssd(_) | Kind::Layer(_) => Ok(None),
             Kind::Zoned(device) => zones::report(device).map(Some),
         }
     }
@@ -299,7 +330,7 @@ impl VolumeBacking {
     pub(super) fn zone(&self, zone: ZoneId) -> Result<ZoneStatus, IoFailed> {
         match &self.kind {
             Kind::File(file) => file.zone(zone),
-            Kind::Ssd(_) => Err(IoFailed::Error),
+            Kind::Ssd(_) | Kind::Layer(_) => Err(IoFailed::Error),
             Kind::Zoned(device) => zones::status(device, zone),
         }
     }
@@ -307,7 +338,7 @@ impl VolumeBacking {
     pub(crate) fn reset(&self, zone: ZoneId) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.reset(zone),
-            Kind::Ssd(_) => Err(IoFailed::Error),
+            Kind::Ssd(_) | Kind::Layer(_) => Err(IoFailed::Error),
             Kind::Zoned(device) => zones::reset(device, zone),
         }
     }
@@ -315,7 +346,7 @@ impl VolumeBacking {
     pub(super) fn finish(&self, zone: ZoneId) -> Result<(), IoFailed> {
         match &self.kind {
             Kind::File(file) => file.finish(zone),
-            Kind::Ssd(_) => Err(IoFailed::Error),
+            Kind::Ssd(_) | Kind::Layer(_) => Err(IoFailed::Error),
             Kind::Zoned(device) => zones::finish(device, zone),
         }
     }
@@ -395,6 +426,7 @@ impl VolumeBacking {
             }
             Kind::Ssd(device) => device.close().map_err(VolumeError::Ssd),
             Kind::Zoned(device) => device.close().map_err(VolumeError::Ssd),
+            Kind::Layer(volume) => volume.close(),
         }?;
         match &self.log {
             Some(log) => Ok(log.finish().map(drop)?),

@@ -101,6 +101,9 @@ pub enum VolumeError {
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),
+    /// The layer below failed.
+    #[error("{0}")]
+    Below(Box<dyn std::error::Error + Send + Sync>),
     /// A log of writes cannot be kept.
     #[error(transparent)]
     WriteLog(#[from] WriteLogError),

@@ -9,7 +9,7 @@ use crate::write_log::WriteLogError;
 /// How they get there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoMode {
-    /// `uring`, `threads`, or, for an emulated SSD in the same process, `ssd` or `zoned`.
+    /// `uring`, `threads`, or, for an emulated SSD in the same process, `ssd` or `zoned`, and for another volume there `volume`.
     pub engine: &'static str,
     /// Whether they go around the page cache.
     pub direct: bool,
@@ -24,6 +24,7 @@ impl std::fmt::Display for IoMode {
             "uring" => write!(f, "io_uring, {direct}")?,
             "threads" => write!(f, "threads, {direct}")?,
             "zoned" => write!(f, "an emulated SSD with zones")?,
+            "volume" => write!(f, "a volume")?,
             _ => write!(f, "an emulated SSD")?,
         }
         self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
@@ -36,7 +37,11 @@ pub(super) fn choose(
     options: &VolumeOptions,
 ) -> Result<IoMode, VolumeError> {
     let Some(file) = backing.as_file() else {
-        let engine = if backing.as_zoned().is_some() { "zoned" } else { "ssd" };
+        let engine = match (backing.as_ssd(), backing.as_zoned()) {
+            (Some(_), _) => "ssd",
+            (_, Some(_)) => "zoned",
+            _ => "volume",
+        };
         return Ok(IoMode { engine, direct: false, why: None });
     };
     let mut why = Vec::new();

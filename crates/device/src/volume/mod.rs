@@ -62,7 +62,7 @@ use onefold_volume::{
 };
 
 use crate::driver::{Fuse, Jobs};
-pub use backing::VolumeBacking;
+pub use backing::{Layer, VolumeBacking};
 use bell::Bell;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
 pub use error::VolumeError;
@@ -373,6 +373,12 @@ impl Shared {
             at += taken;
         }
         Ok(())
+    }
+}
+
+impl Layer for VolumeDevice {
+    fn close(&self) -> Result<(), VolumeError> {
+        Self::close(self)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use onefold_format::volume::{Codec, VolumeLabel, VolumeMode};
+use onefold_format::volume::{Codec, VolumeLabel, VolumeMode, VolumeName};
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{Acknowledge, CleanMove, Geometry, Layout, MemberId, Recovery, Trim};
 
@@ -17,7 +17,7 @@ use super::jobs;
 use super::journals;
 use super::options::{OnFull, VolumeOptions};
 use super::owner;
-use super::spec::VolumeSpec;
+use super::spec::{VolumeSpec, random_uuid};
 use super::watch;
 use super::{Opening, Shared, State, Threads, VolumeDevice};
 use crate::driver::Jobs;
@@ -43,11 +43,22 @@ impl VolumeDevice {
         force: bool,
     ) -> Result<VolumeLabel, VolumeError> {
         let label = spec.label_on(backing)?;
-        if !force && let Some(what) = backing.contents(&written(&label)) {
-            return Err(VolumeError::Holds { what });
-        }
-        onefold_modes::format(&mut backing.clone(), &label)?;
+        make(backing, &label, force)?;
         Ok(label)
+    }
+
+    /// Makes a volume of a mode and a geometry that fit the backing, as a configuration says what they are.
+    ///
+    /// # Errors
+    /// As [`VolumeDevice::format`].
+    pub fn format_as(
+        backing: &VolumeBacking,
+        name: VolumeName,
+        (mode, geometry): (VolumeMode, &Geometry),
+        force: bool,
+    ) -> Result<(), VolumeError> {
+        let ids = [random_uuid()?, random_uuid()?];
+        make(backing, &VolumeLabel { name, ..geometry.label(mode, ids) }, force)
     }
 
     /// Opens the volume on a backing and recovers it.
@@ -114,6 +125,14 @@ impl VolumeDevice {
         let device = Self { shared, member, size, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
     }
+}
+
+/// Makes the volume that a label describes.
+fn make(backing: &VolumeBacking, label: &VolumeLabel, force: bool) -> Result<(), VolumeError> {
+    if !force && let Some(what) = backing.contents(&written(label)) {
+        return Err(VolumeError::Holds { what });
+    }
+    Ok(onefold_modes::format(&mut backing.clone(), label)?)
 }
 
 /// What making a volume overwrites at once, in bytes: the labels and the roots of mode log. Other modes begin at the ends.

@@ -1,6 +1,8 @@
 //! Small devices in temporary folders.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod versions;
+
 use std::path::{Path, PathBuf};
 
 use onefold_buffer::{Charge, PolicySpec};

@@ -38,7 +38,13 @@ impl Check {
         Ok(code.into())
     }
 
-    fn check(&self, global: &Global) -> Result<(String, u8), CliError> {
+    /// The check of an image that is not changed.
+    pub(crate) const fn of(image: PathBuf, data: bool) -> Self {
+        Self { image, data, accept_loss: false }
+    }
+
+    /// What there is to say, and the exit code.
+    pub(crate) fn check(&self, global: &Global) -> Result<(String, u8), CliError> {
         let access = if self.accept_loss { Access::Exclusive } else { Access::ReadOnly };
         let (image, config) = super::open(&self.image, access)?;
         let bar =

@@ -1,6 +1,6 @@
 //! `onefold ssd`: an emulated SSD in an image file.
 
-mod check;
+pub(crate) mod check;
 mod control;
 mod create;
 mod failure;
@@ -11,7 +11,7 @@ pub(crate) mod render;
 pub(crate) mod room;
 pub(crate) mod serve;
 mod snapshot;
-mod zoned;
+pub(crate) mod zoned;
 mod zones;
 
 use std::path::Path;

@@ -68,7 +68,7 @@ fn causes(counts: &CauseCounts) -> Value {
 }
 
 /// The device as JSON.
-pub(super) fn details(details: &SsdDetails) -> Value {
+pub(crate) fn details(details: &SsdDetails) -> Value {
     let (space, wear, host) = (&details.space, &details.wear, &details.host);
     json!({
         "logical_bytes": details.logical_bytes,

@@ -76,7 +76,9 @@ impl Serve {
             options = options.waiting_for_room();
         }
         let opened = SsdDevice::open(image, &ssd, options)?;
-        tell(global, &opened);
+        for line in found(&opened) {
+            global.say(line);
+        }
         let device = opened.device;
         let served = self.serve(global, &device);
         self.tell_unrecorded(global, &device);
@@ -125,22 +127,25 @@ impl Serve {
     }
 }
 
-/// Says how the device was found.
-fn tell(global: &Global, opened: &Opened) {
+/// How the device was found.
+pub(crate) fn found(opened: &Opened) -> Vec<String> {
     let recovery = &opened.recovery;
+    let mut lines = Vec::new();
     if !opened.was_clean {
-        global.say(format_args!(
+        lines.push(format!(
             "the device was not shut down cleanly: recovered {} units, {} torn slots, {} lost units",
             recovery.mapped_units, recovery.torn_slots, recovery.lost_units,
         ));
     }
     if opened.was_clean && recovery.lost_units > 0 {
-        global.say(format_args!("{} units are lost and read as errors", recovery.lost_units));
+        lines.push(format!("{} units are lost and read as errors", recovery.lost_units));
     }
     if opened.buffer_made_volatile {
-        global.say(
+        lines.push(
             "buffer.volatile = false does not hold for a process: what is not flushed is lost with \
-             it, and FLUSH writes the buffer out",
+             it, and FLUSH writes the buffer out"
+                .to_owned(),
         );
     }
+    lines
 }

@@ -26,7 +26,7 @@ pub(super) fn at_rest(image: &Image, zns: &ZnsConfig) -> Result<Value, CliError>
 }
 
 /// The namespace as JSON.
-pub(super) fn details(found: &ZonedDetails) -> Value {
+pub(crate) fn details(found: &ZonedDetails) -> Value {
     let states: Map<String, Value> = ZoneState::ALL
         .into_iter()
         .map(|state| (state.name().replace(' ', "_"), found.in_state(state).into()))

@@ -88,7 +88,7 @@ impl Check {
         let repaired = repaired || given_up.is_some();
         let (rebuilt, given_up) = (rebuilt.as_ref(), given_up.as_deref());
         let report = Report { inspection: &inspection, rebuilt, given_up, repaired };
-        global.emit(&self.text(&report, global))?;
+        global.emit(&text(&self.path.display().to_string(), &report, global))?;
         if let Some(rebuilt) = rebuilt {
             let whole = rebuilt.is_exact() && !damaged;
             return Ok(if whole { REPAIRED } else { DAMAGE }.into());
@@ -101,64 +101,74 @@ impl Check {
             _ => DAMAGE.into(),
         })
     }
+}
 
-    fn text(&self, report: &Report<'_>, global: &Global) -> String {
-        let Report { inspection, rebuilt, given_up, repaired } = *report;
-        let lines: Vec<String> = inspection.findings.iter().map(describe).collect();
-        let recovery = &inspection.recovery;
-        match global.format() {
-            Format::Json => {
-                let value = json!({
-                    "schema": "onefold.volume.check/1",
-                    "path": self.path.display().to_string(),
-                    "closed": recovery.clean,
-                    "batches_to_replay": recovery.batches,
-                    "members": super::family::describe(&inspection.members),
-                    "mapped_blocks": inspection.mapped,
-                    "lost_blocks": inspection.lost,
-                    "faulty": super::faulty::as_json(inspection.faulty),
-                    "checked_blocks": inspection.checked,
-                    "findings": lines,
-                    "found": inspection.found,
-                    "repaired": repaired,
-                    "given_up": given_up,
-                    "rebuilt": rebuilt.map(rebuild::describe),
-                });
-                format!("{value:#}\n")
+/// Looks at a volume that is called `name`, and changes nothing. Gives what there is to say, and the exit code.
+pub(crate) fn look(
+    name: &str,
+    backing: &mut VolumeBacking,
+    data: bool,
+    global: &Global,
+) -> Result<(String, u8), CliError> {
+    let blocks = backing.blocks();
+    let inspection = inspect(backing, blocks, data)?;
+    // A damaged copy does no harm as long as another one is whole.
+    let is_damaged = inspection.findings.iter().any(|finding| !finding.is_repairable());
+    let report = Report { inspection: &inspection, rebuilt: None, given_up: None, repaired: false };
+    Ok((text(name, &report, global), if is_damaged { DAMAGE } else { 0 }))
+}
+
+fn text(name: &str, report: &Report<'_>, global: &Global) -> String {
+    let Report { inspection, rebuilt, given_up, repaired } = *report;
+    let lines: Vec<String> = inspection.findings.iter().map(describe).collect();
+    let recovery = &inspection.recovery;
+    match global.format() {
+        Format::Json => {
+            let value = json!({
+                "schema": "onefold.volume.check/1",
+                "path": name,
+                "closed": recovery.clean,
+                "batches_to_replay": recovery.batches,
+                "members": super::family::describe(&inspection.members),
+                "mapped_blocks": inspection.mapped,
+                "lost_blocks": inspection.lost,
+                "faulty": super::faulty::as_json(inspection.faulty),
+                "checked_blocks": inspection.checked,
+                "findings": lines,
+                "found": inspection.found,
+                "repaired": repaired,
+                "given_up": given_up,
+                "rebuilt": rebuilt.map(rebuild::describe),
+            });
+            format!("{value:#}\n")
+        }
+        Format::Table => {
+            let mut all = rebuilt.map_or_else(Vec::new, rebuild::lines);
+            all.push(format!(
+                "{name}: {} blocks mapped, {} checked{}",
+                inspection.mapped,
+                inspection.checked,
+                if recovery.clean { "" } else { " (not closed; it recovers when it is served)" },
+            ));
+            all.extend(describe_lost(inspection.lost));
+            let faulty = super::faulty::line(&super::faulty::as_json(inspection.faulty));
+            all.extend(faulty.lines().map(ToOwned::to_owned));
+            all.extend(lines);
+            let more = inspection.found.saturating_sub(u64_from(FINDINGS_MAX));
+            if more > 0 {
+                all.push(format!("and {more} more"));
             }
-            Format::Table => {
-                let mut all = rebuilt.map_or_else(Vec::new, rebuild::lines);
-                all.push(format!(
-                    "{}: {} blocks mapped, {} checked{}",
-                    self.path.display(),
-                    inspection.mapped,
-                    inspection.checked,
-                    if recovery.clean {
-                        ""
-                    } else {
-                        " (not closed; it recovers when it is served)"
-                    },
-                ));
-                all.extend(describe_lost(inspection.lost));
-                let faulty = super::faulty::line(&super::faulty::as_json(inspection.faulty));
-                all.extend(faulty.lines().map(ToOwned::to_owned));
-                all.extend(lines);
-                let more = inspection.found.saturating_sub(u64_from(FINDINGS_MAX));
-                if more > 0 {
-                    all.push(format!("and {more} more"));
-                }
-                all.extend(given_up.map(|what| format!("given up: {what}")));
-                let verdict = match (rebuilt.map(Rebuilt::is_exact), inspection.found, repaired) {
-                    (None, 0, true) => "repaired, with losses",
-                    (Some(true), _, true) => "rebuilt",
-                    (Some(_), ..) => "rebuilt, with losses",
-                    (None, 0, _) => "clean",
-                    (None, _, true) => "repaired",
-                    (None, _, false) => "damaged",
-                };
-                all.push(verdict.to_owned());
-                all.join("\n") + "\n"
-            }
+            all.extend(given_up.map(|what| format!("given up: {what}")));
+            let verdict = match (rebuilt.map(Rebuilt::is_exact), inspection.found, repaired) {
+                (None, 0, true) => "repaired, with losses",
+                (Some(true), _, true) => "rebuilt",
+                (Some(_), ..) => "rebuilt, with losses",
+                (None, 0, _) => "clean",
+                (None, _, true) => "repaired",
+                (None, _, false) => "damaged",
+            };
+            all.push(verdict.to_owned());
+            all.join("\n") + "\n"
         }
     }
 }

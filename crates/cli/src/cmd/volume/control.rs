@@ -112,7 +112,7 @@ fn number(request: &Value, key: &str) -> Result<Option<u64>, String> {
 }
 
 /// The keys of `volume info` that a served volume has, and `live` with what it counts.
-fn describe(details: &VolumeDetails) -> Value {
+pub(crate) fn describe(details: &VolumeDetails) -> Value {
     let mut described = live(details);
     if let Some(log) = &details.log {
         let bytes = |blocks: u64| blocks * PAGE_BYTES;

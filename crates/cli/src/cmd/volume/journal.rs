@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use onefold_device::{DmzOptions, Journals};
 use onefold_journal::Setting;
-use onefold_zoned::JournalMode;
+use onefold_zoned::{JournalMode, Options};
 
 use crate::error::{CliError, Exit};
 
@@ -48,7 +48,7 @@ impl Journal {
         // Without a mode nobody needs to know where the journal is.
         let found = if journal == JournalMode::Off { Setting::Off } else { Setting::Detect };
         let ranges = self.journal_range.clone().unwrap_or(found);
-        DmzOptions { journal, ranges, ..DmzOptions::default() }
+        DmzOptions { engine: Options { journal, ..Options::default() }, ranges }
     }
 
     /// For a volume of a mode.

@@ -1,10 +1,10 @@
 //! `onefold volume`: a log-structured volume on a file, a block device, or an emulated SSD.
 
 mod advise;
-mod check;
-mod control;
+pub(crate) mod check;
+pub(crate) mod control;
 mod create;
-mod dmz;
+pub(crate) mod dmz;
 mod dump;
 mod failure;
 mod family;
@@ -16,7 +16,7 @@ mod modes;
 mod rebuild;
 mod resize;
 mod scrub;
-mod serve;
+pub(crate) mod serve;
 mod survey;
 mod what;
 mod write_log;
@@ -228,7 +228,7 @@ fn server_of(path: &Path, asked: Option<&Path>) -> Option<PathBuf> {
     asked.map(Path::to_owned).or_else(default)
 }
 
-fn is_ssd_image(path: &Path) -> bool {
+pub(crate) fn is_ssd_image(path: &Path) -> bool {
     use std::io::Read;
     let mut magic = [0; 8];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));

@@ -150,7 +150,9 @@ impl Serve {
             backing = backing.with_write_log(log)?;
         }
         let opened = VolumeDevice::open(backing, self.options()?)?;
-        tell(global, &opened);
+        for line in found(&opened) {
+            global.say(line);
+        }
         let device = opened.device;
         let served = self.serve(global, &device);
         report(global, &device);
@@ -246,21 +248,21 @@ impl Serve {
     }
 }
 
-/// Says how the volume was found.
-fn tell(global: &Global, opened: &VolumeOpened) {
+/// How the volume was found.
+pub(crate) fn found(opened: &VolumeOpened) -> Vec<String> {
     let recovery = &opened.recovery;
-    if !recovery.clean {
-        global.say(format_args!(
+    let recovered = (!recovery.clean).then(|| {
+        format!(
             "the volume was not closed: recovered {} batches ({} headers read, {} blocks checked) in {} ms",
             recovery.batches,
             recovery.headers,
             recovery.checked_blocks,
             opened.took.as_millis(),
-        ));
-    }
+        )
+    });
     let details = opened.device.details();
     let remaps = if details.remaps { "; the cleaner moves blocks by remap" } else { "" };
-    global.say(format_args!("backing: {}{remaps}", details.io));
+    recovered.into_iter().chain([format!("backing: {}{remaps}", details.io)]).collect()
 }
 
 /// Says what became of the writes.

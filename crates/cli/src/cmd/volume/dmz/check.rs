@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use onefold_device::{CacheScan, CacheSums, DmzChecked, LISTED_MAX};
+use onefold_device::{CacheScan, CacheSums, DmzChecked, DmzDevices, LISTED_MAX};
 use onefold_zoned::{Finding, Geometry, owner};
 use serde_json::json;
 
@@ -32,6 +32,28 @@ pub(in super::super) fn check(
     global: &Global,
 ) -> Result<ExitCode, CliError> {
     let devices = super::open(path, cache, repair, global)?;
+    let (text, code) = judge(&path.display().to_string(), &devices, (data, repair), global)?;
+    devices.close()?;
+    global.emit(&text)?;
+    Ok(code.into())
+}
+
+/// Looks at a volume that is called `name`, and changes nothing. Gives what there is to say, and the exit code.
+pub(crate) fn look(
+    name: &str,
+    devices: &DmzDevices,
+    data: bool,
+    global: &Global,
+) -> Result<(String, u8), CliError> {
+    judge(name, devices, (data, false), global)
+}
+
+fn judge(
+    name: &str,
+    devices: &DmzDevices,
+    (data, repair): (bool, bool),
+    global: &Global,
+) -> Result<(String, u8), CliError> {
     let mut checked = devices.inspect()?;
     let data = data.then(|| checked.read_all(LISTED_MAX));
     let cache = devices.cache.as_ref().filter(|_| data.is_some());
@@ -45,8 +67,6 @@ pub(in super::super) fn check(
     let repaired = repair && !beyond && wants;
     if repaired {
         devices.repair()?;
-    } else {
-        devices.close()?;
     }
     let geometry = checked.inspection.geometry();
     let lossy = findings.iter().any(Finding::is_lossy);
@@ -59,23 +79,23 @@ pub(in super::super) fn check(
         is_damaged: unreadable || beyond || (!findings.is_empty() && !repaired),
     };
     let text = match global.format() {
-        Format::Json => format!("{:#}\n", json(path, &checked, &report)),
-        Format::Table => table(path, &checked, &report),
+        Format::Json => format!("{:#}\n", json(name, &checked, &report)),
+        Format::Table => table(name, &checked, &report),
     };
-    global.emit(&text)?;
-    Ok(match (report.is_damaged, findings.is_empty()) {
-        (true, _) => DAMAGE.into(),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => REPAIRED.into(),
-    })
+    let code = match (report.is_damaged, findings.is_empty()) {
+        (true, _) => DAMAGE,
+        (false, true) => 0,
+        (false, false) => REPAIRED,
+    };
+    Ok((text, code))
 }
 
-fn json(path: &Path, checked: &DmzChecked, report: &Report) -> serde_json::Value {
+fn json(name: &str, checked: &DmzChecked, report: &Report) -> serde_json::Value {
     let inspection = &checked.inspection;
     let (read, failed, listed) = report.data.clone().unwrap_or_default();
     json!({
         "schema": "onefold.volume.check/1",
-        "path": path.display().to_string(),
+        "path": name,
         "mode": "dmz",
         "uuid": render::uuid(&inspection.identity.uuid),
         "closed": !inspection.has_to_recover(),
@@ -101,11 +121,10 @@ fn json(path: &Path, checked: &DmzChecked, report: &Report) -> serde_json::Value
     })
 }
 
-fn table(path: &Path, checked: &DmzChecked, report: &Report) -> String {
+fn table(name: &str, checked: &DmzChecked, report: &Report) -> String {
     let inspection = &checked.inspection;
     let mut lines = vec![format!(
-        "{}: generation {}, {} chunks, {} zones{}",
-        path.display(),
+        "{name}: generation {}, {} chunks, {} zones{}",
         inspection.generation,
         inspection.layout.chunks,
         inspection.zones.len(),

@@ -136,7 +136,7 @@ pub(super) fn label(bytes: &[u8; 32]) -> String {
 }
 
 /// The keys of `info` that a served volume has, and `live` with what it counts.
-pub(super) fn served(details: &DmzDetails) -> Value {
+pub(crate) fn served(details: &DmzDetails) -> Value {
     let mut info = shape(&details.geometry, &details.layout);
     let stats = &details.stats;
     let bytes = |blocks: u64| blocks * PAGE_BYTES;

@@ -21,9 +21,12 @@ use crate::error::{CliError, Exit};
 use crate::output::Global;
 
 pub(super) use check::check;
+pub(crate) use check::look;
 pub(super) use create::{CacheToMake, Making, create};
+pub(crate) use describe::served;
 pub(super) use describe::{info, state, table};
 pub(super) use dump::dump;
+pub(crate) use serve::found;
 pub(super) use serve::{Served, serve};
 
 /// The regular device of a volume of policy `dmz`.

@@ -61,7 +61,9 @@ pub(in super::super) fn serve(
 ) -> Result<ExitCode, CliError> {
     let devices = super::open(path, asked.cache.as_deref(), true, global)?;
     let opened = DmzVolume::open(devices.clone(), journal.of_dmz())?;
-    tell(global, &opened);
+    for line in found(&opened) {
+        global.say(line);
+    }
     let device = opened.device;
     let served = run(path, &device, (frontends, control), global);
     report(global, &device);
@@ -85,30 +87,32 @@ fn run(
     Ok(onefold_serve::run(Edge::new(device.clone()), &options, ready, || signals.wait())?)
 }
 
-/// Says how the volume was found.
-fn tell(global: &Global, opened: &DmzOpened) {
+/// How the volume was found.
+pub(crate) fn found(opened: &DmzOpened) -> Vec<String> {
     let recovery = &opened.recovery;
     let sums = opened.device.details().cache_sums.unwrap_or_default();
+    let mut lines = Vec::new();
     if sums.remade_regions > 0 {
-        global.say(format_args!(
+        lines.push(format!(
             "the cache was not closed: the checksums of {} of its {} regions of 4 MiB made anew",
             sums.remade_regions, sums.regions,
         ));
     }
     if sums.unread_blocks > 0 {
-        global.say(format_args!(
+        lines.push(format!(
             "{} of their blocks cannot be read: they are errors until they are written",
             sums.unread_blocks,
         ));
     }
     if recovery.repaired_blocks > 0 || recovery.reset_zones > 0 {
-        global.say(format_args!(
+        lines.push(format!(
             "the volume was not closed: {} blocks of metadata made equal, {} zones reset, in {} ms",
             recovery.repaired_blocks,
             recovery.reset_zones,
             opened.took.as_millis(),
         ));
     }
+    lines
 }
 
 /// Says what became of the writes.
