@@ -14,7 +14,6 @@ mod check;
 mod contents;
 mod dmz;
 mod driver;
-pub mod edge;
 #[cfg(test)]
 mod host_faults;
 mod host_room;
@@ -22,6 +21,7 @@ mod host_watch;
 mod image;
 pub mod mailbox;
 mod media;
+pub mod observed;
 mod quiet;
 mod ssd;
 mod sums;

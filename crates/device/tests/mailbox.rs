@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use common::{Folder, HIDDEN, HOST, open, plain, rich, shares};
-use onefold_device::edge::DeviceStats as _;
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, SnapshotTable, VectorRange,
 };
+use onefold_device::observed::DeviceStats as _;
 use onefold_device::{Access, BlockDevice, CONTROL_BYTES, Image, Latency, OpenOptions, SsdDevice};
 use onefold_format::{REMAP_BLOCK_BYTES, RemapReply, RemapVector, ReplyContent};
 use onefold_ftl::RemapConfig;

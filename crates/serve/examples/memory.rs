@@ -4,7 +4,7 @@
 //! serves 1 GiB and delays every reply by 50 us. A further argument names a file to record to.
 use std::time::{Duration, Instant};
 
-use onefold_device::edge::{DeviceStats, Edge, Recorded};
+use onefold_device::observed::{DeviceStats, Observed, Recorded};
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::Status;
 
@@ -24,18 +24,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     options.nbd.push(endpoint);
     let delay = Duration::from_micros(delay_us);
     let device = Delayed { memory: memory::MemoryDevice::new(size), delay };
-    let edge = match arguments.next() {
-        None => Edge::new(device),
+    let observed = match arguments.next() {
+        None => Observed::new(device),
         Some(path) => {
             let (device_uuid, lba_bytes, behind_loop) = ([0; 16], 4096, false);
             let recorded = Recorded { device_bytes: size, device_uuid, lba_bytes, behind_loop };
-            Edge::with_recorder(device, record(path.as_ref(), &recorded)?)
+            Observed::with_recorder(device, record(path.as_ref(), &recorded)?)
         }
     };
     // Taken before anything can be seen of the server, so that none is lost.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     run(
-        edge,
+        observed,
         &options,
         |_| {},
         || {

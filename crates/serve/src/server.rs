@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::{DeviceStats, Edge, Frontend, Recorded, Recorder};
+use onefold_device::observed::{DeviceStats, Frontend, Observed, Recorded, Recorder};
 
 use crate::Limits;
 use crate::error::ServeError;
@@ -67,7 +67,7 @@ pub fn record(path: &Path, device: &Recorded) -> Result<Recorder, ServeError> {
 
 /// The running front ends of one device.
 pub struct Server<D: BlockDevice> {
-    edge: Edge<D>,
+    observed: Observed<D>,
     registry: Arc<Registry>,
     stop: Arc<Stop>,
     accepting: Vec<JoinHandle<()>>,
@@ -79,7 +79,7 @@ pub struct Server<D: BlockDevice> {
 
 impl<D: BlockDevice + DeviceStats + 'static> Server<D> {
     /// Starts the front ends. On failure none is left running.
-    pub fn start(edge: Edge<D>, options: &Options) -> Result<Self, ServeError> {
+    pub fn start(observed: Observed<D>, options: &Options) -> Result<Self, ServeError> {
         let bytes = options.name.len();
         if !(1..=4096).contains(&bytes) {
             return Err(ServeError::Name { bytes });
@@ -91,14 +91,14 @@ impl<D: BlockDevice + DeviceStats + 'static> Server<D> {
         }
         let registry = Arc::new(Registry::new(options.limits.clone()));
         let mut server = Self {
-            metrics: start_metrics(&edge, &registry, options)?,
-            mount: mount(&edge, options)?,
+            metrics: start_metrics(&observed, &registry, options)?,
+            mount: mount(&observed, options)?,
             registry,
             stop: Stop::new().map_err(io_error("create an event descriptor"))?,
             accepting: Vec::new(),
             endpoints: Vec::new(),
             limits: options.limits.clone(),
-            edge,
+            observed,
         };
         for listener in listeners {
             server.listen(listener, options)?;
@@ -109,12 +109,12 @@ impl<D: BlockDevice + DeviceStats + 'static> Server<D> {
     fn listen(&mut self, listener: Listener, options: &Options) -> Result<(), ServeError> {
         let export = Export {
             name: options.name.clone(),
-            size: self.edge.size(),
+            size: self.observed.size(),
             read_only: options.read_only,
-            control: self.edge.control().map_or(0, |control| control.size()),
+            control: self.observed.control().map_or(0, |control| control.size()),
         };
         self.endpoints.push(listener.endpoint().clone());
-        let thread = nbd::spawn(&self.edge, export, listener, &self.registry, &self.stop)
+        let thread = nbd::spawn(&self.observed, export, listener, &self.registry, &self.stop)
             .map_err(io_error("start a thread"))?;
         self.accepting.push(thread);
         Ok(())
@@ -136,8 +136,8 @@ impl<D: BlockDevice> Server<D> {
 
     /// The device with its counters.
     #[must_use]
-    pub fn edge(&self) -> &Edge<D> {
-        &self.edge
+    pub fn observed(&self) -> &Observed<D> {
+        &self.observed
     }
 
     /// Memory that the NBD connections hold.
@@ -149,14 +149,14 @@ impl<D: BlockDevice> Server<D> {
     /// Ends all connections, flushes the device, and ends the recording.
     pub fn stop(mut self) -> Result<(), ServeError> {
         self.shut_down();
-        let flushed = self.edge.flush().map(drop);
-        let recorded = self.edge.recorder().map_or(Ok(()), |r| r.finish().map(drop));
+        let flushed = self.observed.flush().map(drop);
+        let recorded = self.observed.recorder().map_or(Ok(()), |r| r.finish().map(drop));
         flushed.map_err(|status| ServeError::Flush { status })?;
         recorded.map_err(|source| ServeError::Recording { source })
     }
 
     fn shut_down(&mut self) {
-        self.edge.device().stop_waiting();
+        self.observed.device().stop_waiting();
         let deadline = Instant::now() + self.limits.drain;
         nbd::finish(&self.registry, &self.stop, deadline);
         for thread in self.accepting.drain(..) {
@@ -189,23 +189,23 @@ fn listeners(options: &Options) -> Result<Vec<Listener>, ServeError> {
 }
 
 fn mount<D: BlockDevice + 'static>(
-    edge: &Edge<D>,
+    observed: &Observed<D>,
     options: &Options,
 ) -> Result<Option<Mount>, ServeError> {
     let Some(mountpoint) = &options.fuse else { return Ok(None) };
-    Mount::new(edge, mountpoint, options.read_only)
+    Mount::new(observed, mountpoint, options.read_only)
         .map(Some)
         .map_err(|source| ServeError::Mount { mountpoint: mountpoint.clone(), source })
 }
 
 fn start_metrics<D: BlockDevice + DeviceStats + 'static>(
-    edge: &Edge<D>,
+    observed: &Observed<D>,
     registry: &Arc<Registry>,
     options: &Options,
 ) -> Result<Option<metrics::Endpoint>, ServeError> {
     let Some(address) = options.metrics else { return Ok(None) };
     let live = Live {
-        edge: edge.client(Frontend::Local),
+        observed: observed.client(Frontend::Local),
         registry: Arc::clone(registry),
         start: Instant::now(),
     };
@@ -222,12 +222,12 @@ fn io_error(action: &'static str) -> impl Fn(io::Error) -> ServeError {
 ///
 /// `ready` is called when the device can be used. A signal that comes before has to be kept for `wait`.
 pub fn run<D: BlockDevice + DeviceStats + 'static>(
-    edge: Edge<D>,
+    observed: Observed<D>,
     options: &Options,
     ready: impl FnOnce(&Server<D>),
     wait: impl FnOnce(),
 ) -> Result<(), ServeError> {
-    let server = Server::start(edge, options)?;
+    let server = Server::start(observed, options)?;
     ready(&server);
     notify("READY=1\n");
     wait();

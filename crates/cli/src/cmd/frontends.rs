@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use onefold_device::BlockDevice;
-use onefold_device::edge::{Edge, Recorded};
+use onefold_device::observed::{Observed, Recorded};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, ServeError, Server};
 
@@ -47,20 +47,20 @@ impl Frontends {
 
     /// The device as front ends see it. If `record` is given, every request goes into this new trace file, which names the device
     /// by `uuid`.
-    pub(crate) fn edge<D: BlockDevice>(
+    pub(crate) fn observed<D: BlockDevice>(
         &self,
         device: D,
         record: Option<&Path>,
         uuid: [u8; 16],
-    ) -> Result<Edge<D>, ServeError> {
-        let Some(path) = record else { return Ok(Edge::new(device)) };
+    ) -> Result<Observed<D>, ServeError> {
+        let Some(path) = record else { return Ok(Observed::new(device)) };
         let recorded = Recorded {
             device_bytes: device.size(),
             device_uuid: uuid,
             lba_bytes: 512,
             behind_loop: self.is_behind_loop(),
         };
-        Ok(Edge::with_recorder(device, onefold_serve::record(path, &recorded)?))
+        Ok(Observed::with_recorder(device, onefold_serve::record(path, &recorded)?))
     }
 
     /// Whether a loop device is the only client.
@@ -85,7 +85,7 @@ impl Frontends {
         global.say(format_args!(
             "serving {} ({}) on {}",
             path.display(),
-            render::size(server.edge().size()),
+            render::size(server.observed().size()),
             places.join(", "),
         ));
     }

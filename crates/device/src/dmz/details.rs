@@ -11,7 +11,7 @@ use onefold_zoned::{
 };
 
 use super::{DmzCache, DmzVolume};
-use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
+use crate::observed::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
 use crate::sums::CacheSums;
 
 /// Everything that is known of a zoned volume, taken at one moment.

@@ -10,7 +10,7 @@ use onefold_units::convert::{float, u64_from};
 use onefold_units::{Cause, Lpn, PAGE_BYTES};
 
 use super::{SsdDevice, State};
-use crate::edge::{DeviceSnapshot, DeviceStats, ImageSnapshot};
+use crate::observed::{DeviceSnapshot, DeviceStats, ImageSnapshot};
 
 /// Bins of [`SsdDetails::valid_histogram`].
 const BINS: usize = 20;

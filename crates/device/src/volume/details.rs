@@ -13,7 +13,7 @@ use super::VolumeDevice;
 use super::io_mode::IoMode;
 use super::journals::JournalDetails;
 use super::stalls::Stalls;
-use crate::edge::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
+use crate::observed::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
 
 /// Memory of one map page: entries, checksums, and what is known of it.
 pub const MAP_PAGE_BYTES: u64 = 8192 + 256;

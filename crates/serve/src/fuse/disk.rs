@@ -11,7 +11,7 @@ use fuser::{
     INodeNo, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use onefold_device::edge::Edge;
+use onefold_device::observed::Observed;
 use onefold_device::{BlockDevice, Due};
 use onefold_units::{Op, PAGE_BYTES, Status, convert};
 
@@ -45,7 +45,7 @@ thread_local! {
 }
 
 pub(super) struct Disk<D: BlockDevice> {
-    edge: Arc<Edge<D>>,
+    observed: Arc<Observed<D>>,
     control: Option<Box<dyn BlockDevice>>,
     read_only: bool,
     timer: Arc<ReplyTimer>,
@@ -54,10 +54,10 @@ pub(super) struct Disk<D: BlockDevice> {
 }
 
 impl<D: BlockDevice + 'static> Disk<D> {
-    pub(super) fn new(edge: Edge<D>, read_only: bool, timer: Arc<ReplyTimer>) -> Self {
+    pub(super) fn new(observed: Observed<D>, read_only: bool, timer: Arc<ReplyTimer>) -> Self {
         Self {
-            control: edge.control(),
-            edge: Arc::new(edge),
+            control: observed.control(),
+            observed: Arc::new(observed),
             read_only,
             timer,
             owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
@@ -92,7 +92,7 @@ impl<D: BlockDevice + 'static> Disk<D> {
 
     fn size_of(&self, inode: INodeNo) -> Option<u64> {
         match inode {
-            FILE => Some(self.edge.size()),
+            FILE => Some(self.observed.size()),
             CONTROL => self.control.as_ref().map(|control| control.size()),
             _ => None,
         }
@@ -111,11 +111,11 @@ impl<D: BlockDevice + 'static> Disk<D> {
     /// Replies now, or when the answer is due.
     fn reply(&self, op: Op, due: Due, send: impl FnOnce() + Send + 'static) {
         let Some(due) = due else { return send() };
-        let edge = Arc::clone(&self.edge);
-        edge.delayed(op);
+        let observed = Arc::clone(&self.observed);
+        observed.delayed(op);
         let later = move || {
             send();
-            edge.replied(op);
+            observed.replied(op);
         };
         self.timer.at(due, Box::new(later));
     }
@@ -172,7 +172,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     /// parts of pages would be discarded, and each is read and written again.
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let files = self.files().count();
-        let blocks = self.edge.size() / PAGE_BYTES;
+        let blocks = self.observed.size() / PAGE_BYTES;
         reply.statfs(blocks, 0, 0, convert::u64_from(files), 0, BLOCK, NAME_MAX, BLOCK);
     }
 
@@ -235,7 +235,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
             buffer.resize(convert::index64(len), 0);
             let read = match self.control_of(inode) {
                 Some(control) => control.read(offset, buffer),
-                None => self.edge.read(offset, buffer),
+                None => self.observed.read(offset, buffer),
             };
             match read {
                 Ok(None) => reply.data(buffer),
@@ -272,7 +272,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         }
         let written = match self.control_of(inode) {
             Some(control) => control.write(offset, data, false),
-            None => self.edge.write(offset, data, false),
+            None => self.observed.write(offset, data, false),
         };
         match written {
             Ok(due) => self.reply(Op::Write, due, move || reply.written(len)),
@@ -286,7 +286,7 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.finish(Op::Flush, self.edge.flush(), reply);
+        self.finish(Op::Flush, self.observed.flush(), reply);
     }
 
     /// The loop device sends write-zeroes as a punched hole, so a punched hole has to read as
@@ -320,7 +320,11 @@ impl<D: BlockDevice + 'static> Filesystem for Disk<D> {
         if len == 0 {
             return reply.ok();
         }
-        self.finish(Op::WriteZeroes, self.edge.write_zeroes(offset, len, may_unmap, false), reply);
+        self.finish(
+            Op::WriteZeroes,
+            self.observed.write_zeroes(offset, len, may_unmap, false),
+            reply,
+        );
     }
 
     fn readdir(

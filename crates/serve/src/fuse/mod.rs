@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Notifier, Session, SessionUnmounter};
 use onefold_device::BlockDevice;
-use onefold_device::edge::{Edge, Frontend};
+use onefold_device::observed::{Frontend, Observed};
 use rustix::mount::UnmountFlags;
 
 use disk::{Disk, FILE};
@@ -36,7 +36,7 @@ pub(crate) struct Mount {
 impl Mount {
     /// Mounts the device as the file `disk` in the directory `mountpoint`.
     pub(crate) fn new<D: BlockDevice + 'static>(
-        edge: &Edge<D>,
+        observed: &Observed<D>,
         mountpoint: &Path,
         read_only: bool,
     ) -> io::Result<Self> {
@@ -44,11 +44,11 @@ impl Mount {
         let mountpoint = mountpoint.canonicalize()?;
         expect_empty(&mountpoint)?;
         let timer = ReplyTimer::start()?;
-        let disk = Disk::new(edge.client(Frontend::Fuse), read_only, Arc::clone(&timer));
+        let disk = Disk::new(observed.client(Frontend::Fuse), read_only, Arc::clone(&timer));
         let mut session = Session::new(disk, &mountpoint, &config(read_only))?;
         let unmounter = session.unmount_callable();
         let notifier = Arc::new(session.notifier());
-        tell_size(edge, &notifier);
+        tell_size(observed, &notifier);
         let thread =
             std::thread::Builder::new().name("fuse".into()).spawn(move || session.run())?;
         Ok(Self { mountpoint, unmounter, session: Some(thread), timer, notifier: Some(notifier) })
@@ -111,9 +111,9 @@ fn expect_empty(mountpoint: &Path) -> io::Result<()> {
 
 /// Tells the kernel when the size changed. It asks for the new one when it is needed next, and forgets what it knows of the
 /// file from the new end on.
-fn tell_size<D: BlockDevice + 'static>(edge: &Edge<D>, notifier: &Arc<Notifier>) {
+fn tell_size<D: BlockDevice + 'static>(observed: &Observed<D>, notifier: &Arc<Notifier>) {
     let notifier = Arc::downgrade(notifier);
-    edge.watch_size(Box::new(move |size| {
+    observed.watch_size(Box::new(move |size| {
         let Some(notifier) = notifier.upgrade() else { return };
         let end = i64::try_from(size).unwrap_or(i64::MAX);
         if let Err(error) = notifier.inval_inode(FILE, end, 0) {

@@ -1,6 +1,6 @@
 //! `/api/v1/stats`.
 
-use onefold_device::edge::{DeviceSnapshot, Frontend, FrontendCounts, ImageSnapshot};
+use onefold_device::observed::{DeviceSnapshot, Frontend, FrontendCounts, ImageSnapshot};
 use onefold_units::Op;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::Snapshot;
 pub(super) fn encode(snapshot: &Snapshot) -> String {
     let frontends: Map<String, Value> = Frontend::ALL
         .into_iter()
-        .map(|f| (f.name().to_owned(), frontend(snapshot.edge.frontend(f))))
+        .map(|f| (f.name().to_owned(), frontend(snapshot.observed.frontend(f))))
         .collect();
     let errors: Map<String, Value> =
         snapshot.nbd_errors.iter().map(|(kind, n)| (kind.name().to_owned(), (*n).into())).collect();

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::{DeviceSnapshot, DeviceStats, Edge, EdgeCounts, RecordCounts};
+use onefold_device::observed::{
+    DeviceSnapshot, DeviceStats, Observed, ObservedCounts, RecordCounts,
+};
 
 use crate::memory::ConnectionMemory;
 use crate::nbd::{ConnectionError, Registry};
@@ -22,7 +24,7 @@ pub(crate) use http::Endpoint;
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub uptime_s: f64,
-    pub edge: EdgeCounts,
+    pub observed: ObservedCounts,
     pub device: Option<DeviceSnapshot>,
     pub recording: Option<RecordCounts>,
     pub nbd_connections: u64,
@@ -37,7 +39,7 @@ pub(crate) trait Source: Send + Sync {
 
 /// The numbers of one server.
 pub(crate) struct Live<D: BlockDevice> {
-    pub edge: Edge<D>,
+    pub observed: Observed<D>,
     pub registry: Arc<Registry>,
     pub start: Instant,
 }
@@ -47,9 +49,9 @@ impl<D: BlockDevice + DeviceStats> Source for Live<D> {
         let kinds = ConnectionError::ALL.into_iter();
         Snapshot {
             uptime_s: self.start.elapsed().as_secs_f64(),
-            edge: self.edge.counts(),
-            device: self.edge.device().snapshot(),
-            recording: self.edge.recorder().map(onefold_device::edge::Recorder::counts),
+            observed: self.observed.counts(),
+            device: self.observed.device().snapshot(),
+            recording: self.observed.recorder().map(onefold_device::observed::Recorder::counts),
             nbd_connections: onefold_units::convert::u64_from(self.registry.len()),
             nbd_memory: self.registry.memory(),
             nbd_errors: kinds.map(|kind| (kind, self.registry.errors(kind))).collect(),

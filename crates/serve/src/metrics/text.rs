@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Mutex;
 
-use onefold_device::edge::{DeviceSnapshot, Frontend, ImageSnapshot, OpCounts, bucket_limit_ns};
+use onefold_device::observed::{
+    DeviceSnapshot, Frontend, ImageSnapshot, OpCounts, bucket_limit_ns,
+};
 use onefold_units::convert::float;
 use onefold_units::{Op, PAGE_BYTES};
 use prometheus_client::collector::Collector;
@@ -66,7 +68,7 @@ fn pairs(
     snapshot: &Snapshot,
 ) -> impl Iterator<Item = ([(&'static str, &'static str); 2], &OpCounts)> {
     Frontend::ALL.into_iter().flat_map(move |frontend| {
-        let counts = snapshot.edge.frontend(frontend);
+        let counts = snapshot.observed.frontend(frontend);
         Op::ALL
             .into_iter()
             .map(move |op| ([("op", op.name()), ("frontend", frontend.name())], counts.op(op)))
@@ -86,7 +88,7 @@ fn requests(page: &mut Page<'_>, snapshot: &Snapshot) -> fmt::Result {
         family.encode_family(&labels)?.encode_gauge(&float(counts.inflight))?;
     }
     let unaligned = Frontend::ALL.map(|frontend| {
-        let counts = snapshot.edge.frontend(frontend);
+        let counts = snapshot.observed.frontend(frontend);
         ([("frontend", frontend.name()), ("kind", "page")], counts.unaligned)
     });
     let help = "Requests that do not cover whole 4 KiB pages";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use onefold_device::edge::VolumeSnapshot;
+use onefold_device::observed::VolumeSnapshot;
 use onefold_units::convert::float;
 use prometheus_client::registry::Unit;
 use serde_json::{Map, Value, json};

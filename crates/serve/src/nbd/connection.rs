@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::Edge;
+use onefold_device::observed::Observed;
 use onefold_units::Op;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg, sockopt};
@@ -43,7 +43,7 @@ enum Want {
 }
 
 pub(super) struct Connection<D> {
-    edge: Arc<Edge<D>>,
+    observed: Arc<Observed<D>>,
     control: Option<Box<dyn BlockDevice>>,
     socket: Arc<OwnedFd>,
     registry: Arc<Registry>,
@@ -69,7 +69,7 @@ pub(super) struct Connection<D> {
 
 impl<D: BlockDevice + 'static> Connection<D> {
     pub(super) fn new(
-        edge: Edge<D>,
+        observed: Observed<D>,
         export: Export,
         socket: Arc<OwnedFd>,
         registry: Arc<Registry>,
@@ -89,8 +89,8 @@ impl<D: BlockDevice + 'static> Connection<D> {
         );
         let deadline = Instant::now().checked_add(registry.limits.handshake);
         Self {
-            control: edge.control(),
-            edge: Arc::new(edge),
+            control: observed.control(),
+            observed: Arc::new(observed),
             socket,
             registry,
             workers: None,
@@ -285,7 +285,7 @@ impl<D: BlockDevice + 'static> Connection<D> {
         let op = if control.is_some() { None } else { operation(&request.command) };
         let run = |out: &mut Output| match control {
             Some(control) => execute(control, style, request, payload, out),
-            None => execute(&*self.edge, style, request, payload, out),
+            None => execute(&*self.observed, style, request, payload, out),
         };
         let room = reply_bytes(&request.command);
         let late = if room <= Outbox::SMALL {
@@ -315,7 +315,7 @@ impl<D: BlockDevice + 'static> Connection<D> {
     /// A reply waits for its time.
     fn note_delay(&mut self, op: Option<Op>) {
         if let Some(op) = op {
-            self.edge.delayed(op);
+            self.observed.delayed(op);
         }
         if !self.slack_set {
             self.slack_set = true;
@@ -327,8 +327,8 @@ impl<D: BlockDevice + 'static> Connection<D> {
 
     fn release(&mut self) {
         if self.delayed.len() > 0 {
-            let edge = &self.edge;
-            self.delayed.release(Instant::now(), &mut self.out, |op| edge.replied(op));
+            let observed = &self.observed;
+            self.delayed.release(Instant::now(), &mut self.out, |op| observed.replied(op));
         }
     }
 

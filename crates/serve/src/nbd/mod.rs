@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::{Edge, Frontend};
+use onefold_device::observed::{Frontend, Observed};
 
 pub use client::{Client, ClientError};
 pub use execute::execute;
@@ -37,21 +37,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves a device on one listener until `stop` fires.
 pub(crate) fn spawn<D: BlockDevice + 'static>(
-    edge: &Edge<D>,
+    observed: &Observed<D>,
     export: Export,
     listener: Listener,
     registry: &Arc<Registry>,
     stop: &Arc<Stop>,
 ) -> std::io::Result<JoinHandle<()>> {
-    let (edge, registry, stop) =
-        (edge.client(Frontend::Nbd), Arc::clone(registry), Arc::clone(stop));
+    let (observed, registry, stop) =
+        (observed.client(Frontend::Nbd), Arc::clone(registry), Arc::clone(stop));
     std::thread::Builder::new()
         .name("nbd-accept".into())
-        .spawn(move || accept(&edge, &export, &listener, &registry, &stop))
+        .spawn(move || accept(&observed, &export, &listener, &registry, &stop))
 }
 
 fn accept<D: BlockDevice + 'static>(
-    edge: &Edge<D>,
+    observed: &Observed<D>,
     export: &Export,
     listener: &Listener,
     registry: &Arc<Registry>,
@@ -62,10 +62,10 @@ fn accept<D: BlockDevice + 'static>(
             Ok(Some((socket, peer))) => {
                 let socket = Arc::new(socket);
                 let Some(member) = registry.admit(&socket, peer) else { return };
-                let edge = edge.client(Frontend::Nbd);
+                let observed = observed.client(Frontend::Nbd);
                 // A volume may have another size by now.
-                let export = Export { size: edge.size(), ..export.clone() };
-                start(Connection::new(edge, export, socket, Arc::clone(registry), member));
+                let export = Export { size: observed.size(), ..export.clone() };
+                start(Connection::new(observed, export, socket, Arc::clone(registry), member));
             }
             Ok(None) => return,
             Err(error) => {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use onefold_device::edge::Edge;
+use onefold_device::observed::Observed;
 use onefold_device::{BlockDevice, Due};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -52,7 +52,7 @@ struct Queue {
 }
 
 struct Shared<D> {
-    edge: Arc<Edge<D>>,
+    observed: Arc<Observed<D>>,
     queue: Mutex<Queue>,
     work: Condvar,
     /// Readable while something is done that nobody took.
@@ -69,10 +69,10 @@ pub(super) struct Workers<D> {
 
 impl<D: BlockDevice + 'static> Workers<D> {
     /// No threads yet. Fails for want of descriptors.
-    pub(super) fn new(edge: &Arc<Edge<D>>) -> io::Result<Self> {
+    pub(super) fn new(observed: &Arc<Observed<D>>) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let (queue, work) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { edge: Arc::clone(edge), queue, work, bell });
+        let shared = Arc::new(Shared { observed: Arc::clone(observed), queue, work, bell });
         Ok(Self { shared, threads: Vec::new(), pending: 0, bytes: 0 })
     }
 
@@ -189,7 +189,7 @@ impl<D: BlockDevice> Shared<D> {
         while let Some(Job { style, request, payload, bytes }) = self.next() {
             let mut reply = Output::with_room(reply_bytes(&request.command));
             let (buffer, part) = &payload;
-            let due = execute(&*self.edge, style, &request, &buffer[part.clone()], &mut reply);
+            let due = execute(&*self.observed, style, &request, &buffer[part.clone()], &mut reply);
             drop(payload);
             let mut queue = self.queue();
             queue.done.push(Done { due, command: request.command, reply, bytes });

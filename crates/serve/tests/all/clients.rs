@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use onefold_device::edge::{Frontend, Recorded};
+use onefold_device::observed::{Frontend, Recorded};
 use onefold_serve::record;
 use onefold_units::Op;
 
@@ -88,7 +88,7 @@ fn nbdcopy_copies_both_ways_and_the_map_shows_holes() {
     assert!(std::fs::read(dir.join("copy")).unwrap() == bytes);
     let map = run("nbdinfo", &["--map", "--totals", &uri(&rig)], dir);
     assert!(map.contains("33554432") && map.contains("hole,zero"), "{map}");
-    let counts = rig.server.edge().counts();
+    let counts = rig.server.observed().counts();
     assert_eq!(counts.frontend(Frontend::Nbd).op(Op::Write).errors, 0);
 }
 
@@ -175,7 +175,7 @@ fn fio_verifies_what_it_wrote() {
         "--randrepeat=0",
     ];
     run("fio", &arguments, rig.dir.path());
-    let counts = rig.server.edge().counts();
+    let counts = rig.server.observed().counts();
     let nbd = counts.frontend(Frontend::Nbd);
     assert!(nbd.op(Op::Write).bytes >= 16 << 20 && nbd.op(Op::Read).bytes >= 16 << 20);
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onefold_device::edge::{DeviceStats, Edge};
 use onefold_device::mailbox::Mailbox;
+use onefold_device::observed::{DeviceStats, Observed};
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_serve::nbd::{Client, ClientError, Endpoint};
 use onefold_serve::{Options, Server};
@@ -216,7 +216,7 @@ fn the_fuse_directory_has_a_file_for_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = Options::new("disk");
     options.fuse = Some(dir.path().to_owned());
-    let server = Server::start(Edge::new(Controlled::new()), &options).unwrap();
+    let server = Server::start(Observed::new(Controlled::new()), &options).unwrap();
     let mut names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
@@ -232,7 +232,7 @@ fn the_fuse_directory_has_a_file_for_it() {
     assert!(control.write_at(&[2; 4096], CONTROL).is_err());
     let mut back = [0; 4096];
     // Nothing is cached: each read asks the device.
-    server.edge().device().control.write(0, &[5; 4096], false).unwrap();
+    server.observed().device().control.write(0, &[5; 4096], false).unwrap();
     control.read_exact_at(&mut back, 0).unwrap();
     assert_eq!(back, [5; 4096]);
     disk.sync_all().unwrap();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::{Edge, Frontend};
+use onefold_device::observed::{Frontend, Observed};
 use onefold_serve::{Options, ServeError, Server};
 use onefold_units::Op;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -50,7 +50,8 @@ fn blocks_are_pages() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(Edge::new(MemoryDevice::new(SIZE)), &options(dir.path())).unwrap();
+    let server =
+        Server::start(Observed::new(MemoryDevice::new(SIZE)), &options(dir.path())).unwrap();
     let file = open(dir.path());
     let told = rustix::fs::fstatvfs(&file).unwrap();
     assert_eq!((told.f_bsize, told.f_frsize, told.f_blocks), (4096, 4096, SIZE / 4096));
@@ -66,7 +67,7 @@ fn the_file_is_the_device() {
     }
     let dir = tempfile::tempdir().unwrap();
     let (device, behaviour) = TestDevice::new(SIZE);
-    let server = Server::start(Edge::new(device), &options(dir.path())).unwrap();
+    let server = Server::start(Observed::new(device), &options(dir.path())).unwrap();
     let names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["disk"]);
@@ -79,7 +80,7 @@ fn the_file_is_the_device() {
     file.sync_all().unwrap();
     assert_eq!(behaviour.flushes.load(Ordering::SeqCst), 1);
     let mut back = vec![0; data.len()];
-    server.edge().read(12_345, &mut back).unwrap();
+    server.observed().read(12_345, &mut back).unwrap();
     assert!(back == data, "the device holds what was written");
 
     punch_and_zero(&file, &server);
@@ -87,7 +88,7 @@ fn the_file_is_the_device() {
     assert!(file.set_len(SIZE + 1).is_err() && file.set_len(0).is_err());
     assert!(File::create(dir.path().join("other")).is_err());
     drop(file);
-    let nbd = *server.edge().counts().frontend(Frontend::Fuse);
+    let nbd = *server.observed().counts().frontend(Frontend::Fuse);
     assert_eq!((nbd.op(Op::Trim).requests, nbd.op(Op::WriteZeroes).requests), (0, 2));
     let before = behaviour.flushes.load(Ordering::SeqCst);
     server.stop().unwrap();
@@ -105,9 +106,9 @@ fn punch_and_zero(file: &File, server: &Server<TestDevice>) {
         file.write_all_at(&[9; 16_384], offset).unwrap();
         fallocate(file, mode, offset + 4096, 8192).unwrap();
         let mut bytes = vec![1; 16_384];
-        server.edge().read(offset, &mut bytes).unwrap();
+        server.observed().read(offset, &mut bytes).unwrap();
         assert_eq!(bytes, [vec![9; 4096], vec![0; 8192], vec![9; 4096]].concat());
-        assert_eq!(server.edge().extent(offset + 4096, 4096).unwrap().mapped, mapped);
+        assert_eq!(server.observed().extent(offset + 4096, 4096).unwrap().mapped, mapped);
     }
     for mode in [FallocateFlags::empty(), FallocateFlags::ZERO_RANGE, FallocateFlags::KEEP_SIZE] {
         let error = fallocate(file, mode, 0, 4096).unwrap_err();
@@ -124,7 +125,7 @@ fn a_new_size_shows_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (device, behaviour) = TestDevice::new(SIZE);
     behaviour.short_by.store(SIZE / 2, Ordering::SeqCst);
-    let server = Server::start(Edge::new(device), &options(dir.path())).unwrap();
+    let server = Server::start(Observed::new(device), &options(dir.path())).unwrap();
     let file = open(dir.path());
     let (mut one, half) = ([0], SIZE / 2);
     assert_eq!(file.metadata().unwrap().len(), half);
@@ -150,7 +151,7 @@ fn delayed_replies_come_when_they_are_due() {
     }
     let dir = tempfile::tempdir().unwrap();
     let (device, behaviour) = TestDevice::new(SIZE);
-    let server = Server::start(Edge::new(device), &options(dir.path())).unwrap();
+    let server = Server::start(Observed::new(device), &options(dir.path())).unwrap();
     let file = open(dir.path());
     behaviour.delay_us.store(20_000, Ordering::SeqCst);
     let start = Instant::now();
@@ -168,7 +169,7 @@ fn a_file_in_use_does_not_keep_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(dir.path());
     options.limits.drain = Duration::from_millis(300);
-    let server = Server::start(Edge::new(MemoryDevice::new(SIZE)), &options).unwrap();
+    let server = Server::start(Observed::new(MemoryDevice::new(SIZE)), &options).unwrap();
     let file = open(dir.path());
     let start = Instant::now();
     server.stop().unwrap();
@@ -181,7 +182,7 @@ fn a_file_in_use_does_not_keep_the_server() {
 fn a_missing_directory_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let missing = options(&dir.path().join("nothing"));
-    match Server::start(Edge::new(MemoryDevice::new(SIZE)), &missing) {
+    match Server::start(Observed::new(MemoryDevice::new(SIZE)), &missing) {
         Err(error @ ServeError::Mount { .. }) => {
             assert!(error.to_string().contains("expected an empty directory"), "{error}");
         }

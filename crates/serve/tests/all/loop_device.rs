@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use onefold_device::edge::{Edge, Frontend};
+use onefold_device::observed::{Frontend, Observed};
 use onefold_serve::{Options, Server};
 use onefold_units::Op;
 
@@ -75,7 +75,7 @@ fn file_system(name: &str, mkfs: &[&str], check: &[&str]) {
     let (fuse, mountpoint) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut options = Options::new("disk");
     options.fuse = Some(fuse.path().to_owned());
-    let server = Server::start(Edge::new(MemoryDevice::new(SIZE)), &options).unwrap();
+    let server = Server::start(Observed::new(MemoryDevice::new(SIZE)), &options).unwrap();
     let device = match Loop::attach(&fuse.path().join("disk")) {
         Ok(device) => device,
         Err(error) => {
@@ -89,7 +89,7 @@ fn file_system(name: &str, mkfs: &[&str], check: &[&str]) {
         return server.stop().unwrap();
     }
     run(check[0], &[&check[1..], &[device.0.as_str()]].concat());
-    let counts = server.edge().counts();
+    let counts = server.observed().counts();
     let fuse = counts.frontend(Frontend::Fuse);
     assert!(fuse.op(Op::Flush).requests > 0, "fsync reached the device");
     assert!(fuse.op(Op::WriteZeroes).requests > 0, "fstrim reached the device");

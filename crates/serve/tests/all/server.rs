@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use onefold_device::edge::{Edge, Frontend};
+use onefold_device::observed::{Frontend, Observed};
 use onefold_serve::nbd::{Endpoint, ListenError};
 use onefold_serve::{Options, ServeError, Server};
 use onefold_units::Op;
@@ -29,7 +29,7 @@ pub(crate) fn connect(socket: &Path) -> Client<UnixStream> {
 fn start_error(change: impl FnOnce(&mut Options)) -> ServeError {
     let mut options = Options::new("disk");
     change(&mut options);
-    match Server::start(Edge::new(MemoryDevice::new(SIZE)), &options) {
+    match Server::start(Observed::new(MemoryDevice::new(SIZE)), &options) {
         Ok(_) => panic!("it started"),
         Err(error) => error,
     }
@@ -50,7 +50,7 @@ fn several_connections_share_one_device() {
     second.send(&request(0, READ, 3, 512, 1024));
     let reply = second.stream.reply(|_| 1024).unwrap();
     assert_eq!(reply.bytes(0, 1024), [7; 1024]);
-    let counts = rig.server.edge().counts();
+    let counts = rig.server.observed().counts();
     let nbd = counts.frontend(Frontend::Nbd);
     assert_eq!((nbd.op(Op::Write).requests, nbd.op(Op::Write).bytes), (1, 1024));
     assert_eq!((nbd.op(Op::Read).requests, nbd.op(Op::Flush).requests), (1, 1));
@@ -101,7 +101,7 @@ fn replies_overtake_a_delayed_one_and_it_is_not_early() {
     assert_eq!(client.reply().unwrap().cookie, 2);
     assert_eq!(client.reply().unwrap().cookie, 3);
     let inflight = |rig: &crate::common::Rig<_>| {
-        rig.server.edge().counts().frontend(Frontend::Nbd).op(Op::Write).inflight
+        rig.server.observed().counts().frontend(Frontend::Nbd).op(Op::Write).inflight
     };
     assert!(inflight(&rig) == 1 || start.elapsed() >= Duration::from_millis(50));
     assert_eq!(client.reply().unwrap().cookie, 1);
@@ -292,7 +292,7 @@ fn the_socket_is_private_and_nothing_is_overwritten() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
     let mut options = Options::new("disk");
     options.nbd.push(Endpoint::Unix(stale.clone()));
-    let server = Server::start(Edge::new(MemoryDevice::new(SIZE)), &options).unwrap();
+    let server = Server::start(Observed::new(MemoryDevice::new(SIZE)), &options).unwrap();
     assert_eq!(connect(&stale).read(0, 512), [0; 512], "a left-over socket gives way");
     server.stop().unwrap();
     let mut client = connect(&rig.socket);
@@ -320,6 +320,6 @@ fn a_port_in_use_or_open_to_others_is_refused() {
     let mut options = Options::new("disk");
     options.insecure_listen = true;
     options.nbd.push("0.0.0.0:0".parse().unwrap());
-    Server::start(Edge::new(MemoryDevice::new(SIZE)), &options).unwrap().stop().unwrap();
+    Server::start(Observed::new(MemoryDevice::new(SIZE)), &options).unwrap().stop().unwrap();
     assert!(matches!(start_error(|_| {}), ServeError::NoFrontend));
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, VolumeSnapshot};
+use onefold_device::observed::{AreaStats, DeviceSnapshot, DeviceStats, VolumeSnapshot};
 use onefold_device::{BlockDevice, Due, Extent, SizeWatcher};
 use onefold_units::{Cause, CauseCounts, Op, Status};
 

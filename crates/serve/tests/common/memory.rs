@@ -2,7 +2,7 @@
 
 use std::sync::RwLock;
 
-use onefold_device::edge::DeviceStats;
+use onefold_device::observed::DeviceStats;
 use onefold_device::{BlockDevice, Due, Extent};
 use onefold_units::Status;
 

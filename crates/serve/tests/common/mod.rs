@@ -8,7 +8,7 @@ pub(crate) mod wire;
 use std::path::PathBuf;
 
 use onefold_device::BlockDevice;
-use onefold_device::edge::{DeviceStats, Edge};
+use onefold_device::observed::{DeviceStats, Observed};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
 
@@ -29,7 +29,7 @@ pub(crate) fn rig<D: BlockDevice + DeviceStats + 'static>(
     let mut options = Options::new("disk");
     options.nbd.push(Endpoint::Unix(socket.clone()));
     change(&mut options);
-    let server = Server::start(Edge::new(device), &options).unwrap();
+    let server = Server::start(Observed::new(device), &options).unwrap();
     Rig { server, socket, dir }
 }
 

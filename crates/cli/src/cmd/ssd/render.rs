@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use onefold_device::SsdDetails;
-use onefold_device::edge::{AreaStats, DeviceSnapshot, DeviceStats, ImageSnapshot};
+use onefold_device::observed::{AreaStats, DeviceSnapshot, DeviceStats, ImageSnapshot};
 use onefold_units::{CauseCounts, numbers};
 use serde_json::{Map, Value, json};
 

@@ -104,12 +104,13 @@ impl Serve {
         let device_of_control = device.clone();
         let _control =
             control::open(global, asked, &self.image, device_of_control, super::control::COMMANDS)?;
-        let edge = self.frontends.edge(device.clone(), self.record.as_deref(), device.uuid())?;
+        let observed =
+            self.frontends.observed(device.clone(), self.record.as_deref(), device.uuid())?;
         let ready =
             |server: &Server<SsdDevice>| self.frontends.announce(global, &self.image, server);
         let signals = global.interrupt.serving();
         let options = self.frontends.options(&self.image);
-        Ok(onefold_serve::run(edge, &options, ready, || signals.wait())?)
+        Ok(onefold_serve::run(observed, &options, ready, || signals.wait())?)
     }
 
     /// A trace has no place for what a remap may do with its ranges, nor for snapshots.

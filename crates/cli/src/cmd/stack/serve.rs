@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_device::BlockDevice;
-use onefold_device::edge::DeviceStats;
+use onefold_device::observed::DeviceStats;
 use onefold_serve::Server;
 use serde_json::Value;
 
@@ -91,10 +91,10 @@ impl Serve {
         global: &Global,
     ) -> Result<(), CliError> {
         let top = chosen.top();
-        let edge = self.frontends.edge(device, self.record.as_deref(), uuid)?;
+        let observed = self.frontends.observed(device, self.record.as_deref(), uuid)?;
         let ready = |server: &Server<D>| self.frontends.announce(global, &top, server);
         let signals = global.interrupt.serving();
         let options = self.frontends.options(&top);
-        Ok(onefold_serve::run(edge, &options, ready, || signals.wait())?)
+        Ok(onefold_serve::run(observed, &options, ready, || signals.wait())?)
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onefold_device::edge::Edge;
+use onefold_device::observed::Observed;
 use onefold_device::{MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
@@ -203,15 +203,15 @@ impl Serve {
             let mut options = Options::new(name.clone());
             options.read_only = !member.is_writable();
             options.nbd.push(endpoint.clone());
-            let extra = Server::start(Edge::new(member), &options)?;
+            let extra = Server::start(Observed::new(member), &options)?;
             global.say(format_args!("member {name} on {}", extra.endpoints()[0]));
             beside.push(extra);
         }
         let ready =
             |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
         let uuid = device.details().uuid;
-        let edge = self.frontends.edge(served, self.record.as_deref(), uuid)?;
-        let served = onefold_serve::run(edge, &options, ready, || signals.wait());
+        let observed = self.frontends.observed(served, self.record.as_deref(), uuid)?;
+        let served = onefold_serve::run(observed, &options, ready, || signals.wait());
         let stopped: Result<Vec<()>, _> = beside.into_iter().map(Server::stop).collect();
         served?;
         stopped?;

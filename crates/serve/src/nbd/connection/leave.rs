@@ -17,7 +17,7 @@ impl<D: BlockDevice + 'static> Connection<D> {
     /// is executed faster in place.
     pub(super) fn is_to_leave(&mut self, request: &Request, alone: bool) -> bool {
         let alone = alone && self.working() == 0;
-        let waits = |op| self.edge.waits(op);
+        let waits = |op| self.observed.waits(op);
         let helps = match request.command {
             Command::Read { .. } | Command::BlockStatus { .. } => !alone && waits(Op::Read),
             Command::Flush => waits(Op::Flush),
@@ -38,7 +38,7 @@ impl<D: BlockDevice + 'static> Connection<D> {
         payload: &Range<usize>,
     ) -> bool {
         if self.workers.is_none() {
-            self.workers = Workers::new(&self.edge).ok();
+            self.workers = Workers::new(&self.observed).ok();
         }
         let growth =
             if self.splits(payload) { self.input.split_growth(consumed) } else { payload.len() };

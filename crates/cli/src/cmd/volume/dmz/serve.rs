@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::edge::Edge;
+use onefold_device::observed::Observed;
 use onefold_device::{BlockDevice, DmzOpened, DmzVolume};
 use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
@@ -84,7 +84,7 @@ fn run(
     let options = frontends.options(path);
     let ready = |server: &Server<DmzVolume>| frontends.announce(global, path, server);
     let signals = global.interrupt.serving();
-    Ok(onefold_serve::run(Edge::new(device.clone()), &options, ready, || signals.wait())?)
+    Ok(onefold_serve::run(Observed::new(device.clone()), &options, ready, || signals.wait())?)
 }
 
 /// How the volume was found.

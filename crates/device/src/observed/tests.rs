@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use onefold_trace::{Flags, Format, FormatSpec, Record, TraceOp, read_all};
 use onefold_units::{Op, Status};
 
-use super::{Edge, Frontend, Recorded, Recorder};
+use super::{Frontend, Observed, Recorded, Recorder};
 use crate::block::{BlockDevice, Due, Extent};
 
 const SIZE: u64 = 1 << 20;
@@ -77,31 +77,31 @@ fn records(file: &[u8]) -> Vec<Record> {
 
 #[test]
 fn requests_are_counted_by_front_end_and_outlive_their_client() {
-    let edge = Edge::new(Null);
-    let nbd = edge.client(Frontend::Nbd);
+    let observed = Observed::new(Null);
+    let nbd = observed.client(Frontend::Nbd);
     assert_eq!(nbd.write(4096, &[0; 4096], false), Ok(None));
     assert_eq!(nbd.write(1, &[0; 512], true), Ok(None));
     assert_eq!(nbd.read(SIZE, &mut [0; 512]), Err(Status::InvalidField));
     nbd.delayed(Op::Write);
-    let live = *edge.counts().frontend(Frontend::Nbd);
+    let live = *observed.counts().frontend(Frontend::Nbd);
     assert_eq!((live.op(Op::Write).requests, live.op(Op::Write).bytes), (2, 4608));
     assert_eq!((live.op(Op::Read).errors, live.op(Op::Read).bytes), (1, 0));
     assert_eq!((live.unaligned, live.op(Op::Write).inflight), (2, 1));
     assert_eq!(live.op(Op::Write).buckets.iter().sum::<u64>(), 2);
     drop(nbd);
-    let gone = *edge.counts().frontend(Frontend::Nbd);
+    let gone = *observed.counts().frontend(Frontend::Nbd);
     assert_eq!(gone.op(Op::Write).requests, 2);
     assert_eq!(gone.op(Op::Write).inflight, 0, "the reply died with its client");
-    assert_eq!(edge.counts().frontend(Frontend::Fuse), &super::FrontendCounts::default());
+    assert_eq!(observed.counts().frontend(Frontend::Fuse), &super::FrontendCounts::default());
 }
 
 #[test]
 fn modelled_time_counts_as_latency_and_past_instants_are_dropped() {
-    let edge = Edge::new(Null);
-    assert_eq!(edge.flush(), Ok(None), "an instant in the past needs no waiting");
-    let due = edge.write(SIZE - 512, &[0; 512], false).unwrap().unwrap();
+    let observed = Observed::new(Null);
+    assert_eq!(observed.flush(), Ok(None), "an instant in the past needs no waiting");
+    let due = observed.write(SIZE - 512, &[0; 512], false).unwrap().unwrap();
     assert!(due > Instant::now());
-    let counts = edge.counts();
+    let counts = observed.counts();
     let writes = counts.frontend(Frontend::Local).op(Op::Write);
     assert!(u128::from(writes.nanos) >= DELAY.as_nanos());
 }
@@ -110,18 +110,22 @@ fn modelled_time_counts_as_latency_and_past_instants_are_dropped() {
 fn a_recording_holds_every_request_with_its_client_and_flags() {
     let shelf = Shelf::default();
     let recorder = Recorder::start(Box::new(shelf.clone()), &DEVICE).unwrap();
-    let edge = Edge::with_recorder(Null, recorder);
-    let client = edge.client(Frontend::Nbd);
+    let observed = Observed::with_recorder(Null, recorder);
+    let client = observed.client(Frontend::Nbd);
     client.write(8192, &[0; 4096], true).unwrap();
     client.write_zeroes(0, 4096, false, false).unwrap();
     client.trim(4096, 4096).unwrap();
     client.read(SIZE, &mut [0; 512]).unwrap_err();
     // Another thread has a ring of its own.
-    std::thread::scope(|scope| scope.spawn(|| edge.flush().unwrap()).join().unwrap());
+    std::thread::scope(|scope| scope.spawn(|| observed.flush().unwrap()).join().unwrap());
     client.write(SIZE - 512, &[0; 512], false).unwrap();
-    let counts = edge.recorder().unwrap().finish().unwrap();
+    let counts = observed.recorder().unwrap().finish().unwrap();
     assert_eq!((counts.records, counts.dropped), (6, 0));
-    assert_eq!(edge.recorder().unwrap().finish().unwrap(), counts, "finishing twice is harmless");
+    assert_eq!(
+        observed.recorder().unwrap().finish().unwrap(),
+        counts,
+        "finishing twice is harmless"
+    );
 
     let mut found = records(&shelf.bytes());
     found.sort_by_key(|record| record.t_ns);
@@ -135,7 +139,7 @@ fn a_recording_holds_every_request_with_its_client_and_flags() {
             (TraceOp::WriteZeroes, 0, 4096, Flags::NO_UNMAP, 0, id),
             (TraceOp::Trim, 4096, 4096, Flags::NONE, 0, id),
             (TraceOp::Read, SIZE, 512, Flags::NONE, 22, id),
-            (TraceOp::Flush, 0, 0, Flags::NONE, 0, edge.client_id()),
+            (TraceOp::Flush, 0, 0, Flags::NONE, 0, observed.client_id()),
             (TraceOp::Write, SIZE - 512, 512, Flags::NONE, 0, id),
         ]
     );
@@ -147,9 +151,9 @@ fn a_recording_holds_every_request_with_its_client_and_flags() {
 fn a_recording_without_its_end_can_be_read() {
     let shelf = Shelf::default();
     let recorder = Recorder::start(Box::new(shelf.clone()), &DEVICE).unwrap();
-    let edge = Edge::with_recorder(Null, recorder);
+    let observed = Observed::with_recorder(Null, recorder);
     for page in 0..3000 {
-        edge.write(page % 200 * 4096, &[0; 4096], false).unwrap();
+        observed.write(page % 200 * 4096, &[0; 4096], false).unwrap();
     }
     // Two full blocks are written at once, the rest after a second.
     for expected in [2730, 3000] {
@@ -162,7 +166,7 @@ fn a_recording_without_its_end_can_be_read() {
     let killed = shelf.bytes();
     // Cut anywhere, only the last block is lost.
     assert_eq!(records(&killed[..killed.len() - 1]).len(), 2730);
-    edge.recorder().unwrap().finish().unwrap();
+    observed.recorder().unwrap().finish().unwrap();
     assert_eq!(records(&shelf.bytes()).len(), 3000);
 }
 
@@ -182,15 +186,15 @@ impl Write for Full {
 #[test]
 fn a_full_disk_drops_and_counts_but_serves() {
     let recorder = Recorder::start(Box::new(Full(64)), &DEVICE).unwrap();
-    let edge = Edge::with_recorder(Null, recorder);
+    let observed = Observed::with_recorder(Null, recorder);
     let mut writes = 0;
-    while edge.recorder().unwrap().counts().dropped == 0 {
+    while observed.recorder().unwrap().counts().dropped == 0 {
         for _ in 0..1400 {
-            edge.write(0, &[0; 4096], false).unwrap();
+            observed.write(0, &[0; 4096], false).unwrap();
             writes += 1;
         }
         assert!(writes < 10_000_000, "nothing was counted as dropped");
     }
-    let error = edge.recorder().unwrap().finish().unwrap_err();
+    let error = observed.recorder().unwrap().finish().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }

@@ -74,13 +74,13 @@ impl Shared {
     }
 }
 
-/// Records what passes an [`super::Edge`].
+/// Records what passes an [`super::Observed`].
 pub struct Recorder {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<io::Result<()>>>>,
 }
 
-/// A finished request, as the edge knows it.
+/// A finished request, with what is recorded of it.
 pub(super) struct Finished {
     pub op: Op,
     pub offset: u64,

@@ -1,6 +1,6 @@
-//! The edge between the front ends and a device: counts every request and records it if asked.
+//! A device as front ends see it: every request is counted, and recorded if asked.
 //!
-//! One [`Edge`] handle per client. Handles share the device and the recorder; each has its own
+//! One [`Observed`] handle per client. Handles share the device and the recorder; each has its own
 //! counters, which outlive it in the totals.
 
 mod counters;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use onefold_units::{Op, PAGE_BYTES, Status};
 
-pub use counters::{BUCKETS, EdgeCounts, Frontend, FrontendCounts, OpCounts, bucket_limit_ns};
+pub use counters::{BUCKETS, Frontend, FrontendCounts, ObservedCounts, OpCounts, bucket_limit_ns};
 use counters::{Counters, Ended, Retired};
 pub use onefold_buffer::AreaStats;
 use recorder::Finished;
@@ -38,14 +38,14 @@ impl<D> Shared<D> {
 }
 
 /// A client's handle of a served device.
-pub struct Edge<D> {
+pub struct Observed<D> {
     shared: Arc<Shared<D>>,
     counters: Arc<Counters>,
     client: u16,
 }
 
-impl<D: BlockDevice> Edge<D> {
-    /// Puts the edge in front of a device. The handle counts as [`Frontend::Local`].
+impl<D: BlockDevice> Observed<D> {
+    /// Observes a device. The handle counts as [`Frontend::Local`].
     pub fn new(device: D) -> Self {
         Self::open(device, None)
     }
@@ -79,7 +79,7 @@ impl<D: BlockDevice> Edge<D> {
         Self { shared, counters, client }
     }
 
-    /// The device behind the edge.
+    /// The device itself.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.shared.device
@@ -99,7 +99,7 @@ impl<D: BlockDevice> Edge<D> {
 
     /// What all clients did, those that are gone included.
     #[must_use]
-    pub fn counts(&self) -> EdgeCounts {
+    pub fn counts(&self) -> ObservedCounts {
         let clients = self.shared.clients();
         let mut counts = self.shared.retired.snapshot();
         for (frontend, live) in clients.iter() {
@@ -113,7 +113,7 @@ impl<D: BlockDevice> Edge<D> {
         self.counters.begin(op);
     }
 
-    /// Tells that a reply reported with [`Edge::delayed`] was sent.
+    /// Tells that a reply reported with [`Observed::delayed`] was sent.
     pub fn replied(&self, op: Op) {
         self.counters.over(op);
     }
@@ -169,7 +169,7 @@ impl What {
     }
 }
 
-impl<D> Drop for Edge<D> {
+impl<D> Drop for Observed<D> {
     fn drop(&mut self) {
         let mut clients = self.shared.clients();
         if let Some(at) = clients.iter().position(|(_, live)| Arc::ptr_eq(live, &self.counters)) {
@@ -185,7 +185,7 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// The returned [`Due`] is `Some` only if it lies in the future.
-impl<D: BlockDevice> BlockDevice for Edge<D> {
+impl<D: BlockDevice> BlockDevice for Observed<D> {
     fn size(&self) -> u64 {
         self.shared.device.size()
     }

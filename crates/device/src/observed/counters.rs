@@ -114,13 +114,13 @@ impl FrontendCounts {
     }
 }
 
-/// What the edge counted since the device was opened.
+/// What was counted since the device was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EdgeCounts {
+pub struct ObservedCounts {
     frontends: [FrontendCounts; 3],
 }
 
-impl EdgeCounts {
+impl ObservedCounts {
     /// The counts of one front end.
     #[must_use]
     pub fn frontend(&self, frontend: Frontend) -> &FrontendCounts {
@@ -215,7 +215,7 @@ impl Counters {
 
 /// The counts of clients that are gone.
 #[derive(Default)]
-pub(super) struct Retired(Mutex<EdgeCounts>);
+pub(super) struct Retired(Mutex<ObservedCounts>);
 
 impl Retired {
     pub(super) fn add(&self, frontend: Frontend, counts: &FrontendCounts) {
@@ -227,7 +227,7 @@ impl Retired {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add(frontend, &counts);
     }
 
-    pub(super) fn snapshot(&self) -> EdgeCounts {
+    pub(super) fn snapshot(&self) -> ObservedCounts {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
