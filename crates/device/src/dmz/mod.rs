@@ -21,16 +21,16 @@ mod open;
 mod state;
 mod threads;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, MutexGuard, RwLock};
+use std::time::Duration;
 
-use onefold_units::{Nanos, Status};
+use onefold_units::Status;
 use onefold_zoned::{Recovery, Refusal, Request};
 
-use crate::driver::{Falls, Fuse, Jobs};
+use crate::driver::{Answer, Driven, Fallible, Fuse, Guarded, Jobs, Threads};
 use crate::volume::{Layer, VolumeError};
-use state::{Outcome, State};
-use threads::{Job, Threads};
+use state::State;
+use threads::Job;
 
 pub use cache::DmzCache;
 pub use check::DmzChecked;
@@ -39,13 +39,8 @@ pub use devices::DmzDevices;
 pub use error::DmzError;
 pub use open::{DmzMade, DmzOpened, DmzOptions};
 
-/// Longest time that a call sleeps for which there is no room, before it looks again.
-const BUSY_WAIT: Duration = Duration::from_millis(100);
-
 struct Shared {
-    state: Mutex<State>,
-    /// Something completed, so busy calls may ask again.
-    progress: Condvar,
+    state: Guarded<State>,
     /// Writes and resets of sequential zones, in order.
     changes: Jobs<Job>,
     /// Everything else.
@@ -57,7 +52,6 @@ struct Shared {
     rewrite: RwLock<()>,
     size: u64,
     zone_blocks: u32,
-    start: Instant,
 }
 
 /// A handle of a zoned volume; copies are the same volume.
@@ -67,16 +61,12 @@ struct Shared {
 pub struct DmzVolume {
     shared: Arc<Shared>,
     /// Ends them when it goes.
-    _threads: Arc<Threads>,
+    _threads: Arc<Threads<Shared>>,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| {
-            let mut state = poisoned.into_inner();
-            state.fall();
-            state
-        })
+        self.state.lock()
     }
 
     /// Lets everything go on that can, and hands out what the engine asks for. Called after whatever happened.
@@ -84,8 +74,7 @@ impl Shared {
         if state.fallen {
             return;
         }
-        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        state.now = state.now.max(Nanos::new(elapsed));
+        state.now = state.now.max(self.state.now());
         state.handle_timeouts();
         state.answer();
         state.look();
@@ -94,23 +83,10 @@ impl Shared {
             let in_order = state.is_sequential(&io);
             if in_order { self.changes.push(job) } else { self.others.push(job) }
         }
-        let due = state.due().map(|at| self.start + Duration::from_nanos(at.get()));
+        let due = state.due().map(|at| self.state.instant(at));
         let tidy = self.devices.cache.as_ref().and_then(DmzCache::due);
         self.others.wake_at(due.into_iter().chain(tidy).min());
-        self.progress.notify_all();
-    }
-
-    /// Sleeps until something completes, but not for long.
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let waited = self.progress.wait_timeout(state, BUSY_WAIT);
-        waited.map_or_else(
-            |poisoned| {
-                let mut state = poisoned.into_inner().0;
-                state.fall();
-                state
-            },
-            |waited| waited.0,
-        )
+        self.state.tell_progress();
     }
 
     /// Has the engine carry out a request, and waits for its end. `seen` is called when the engine has taken it.
@@ -120,15 +96,15 @@ impl Shared {
         seen: impl FnOnce(&mut State),
     ) -> Result<Vec<u8>, Status> {
         let _fuse = Fuse(self);
-        let outcome = Outcome::default();
+        let answer = Answer::default();
         let mut state = self.state();
         while !state.fallen && state.is_full() {
-            state = self.wait(state);
+            state = self.state.wait(state);
         }
         if state.fallen {
             return Err(Status::Poisoned);
         }
-        let taken = state.submit(request, Outcome::clone(&outcome));
+        let taken = state.submit(request, &answer);
         taken.map_err(|refusal| match refusal {
             Refusal::Busy => Status::Poisoned,
             Refusal::InvalidField => Status::InvalidField,
@@ -136,18 +112,7 @@ impl Shared {
         seen(&mut state);
         self.turn(&mut state);
         drop(state);
-        let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match result.take() {
-                Some(result) => return result,
-                None => result = outcome.1.wait(result).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    fn stop(&self) {
-        self.changes.close();
-        self.others.close();
+        answer.wait()
     }
 
     fn check_range(&self, offset: u64, len: u64) -> Result<(), Status> {
@@ -156,11 +121,16 @@ impl Shared {
     }
 }
 
-impl Falls for Shared {
+impl Driven for Shared {
+    fn stop(&self) {
+        self.changes.close();
+        self.others.close();
+    }
+
     fn fall(&self) {
         self.state().fall();
         self.stop();
-        self.progress.notify_all();
+        self.state.tell_progress();
     }
 }
 
@@ -187,7 +157,7 @@ impl DmzVolume {
         let is_vain = |state: &State| state.volume.is_frozen() || state.volume.stalled().is_some();
         while !state.fallen && !is_vain(&state) && !state.volume.is_closed() {
             shared.turn(&mut state);
-            state = shared.wait(state);
+            state = shared.state.wait(state);
         }
         let closed = !state.fallen && state.volume.is_closed();
         state.fall();

@@ -1,15 +1,15 @@
 //! Making and opening zoned volumes.
 
-use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use onefold_journal::{Detector, Setting};
 use onefold_units::{Nanos, PAGE_BYTES};
 use onefold_zoned::{Geometry, Identity, Layout, Options, Recovery, format, mount};
 
-use super::threads::Threads;
+use super::threads;
 use super::{DmzDevices, DmzError, DmzVolume, Shared, State};
-use crate::driver::Jobs;
+use crate::driver::{Guarded, Jobs, Threads};
 use crate::volume::{VolumeError, random_uuid};
 
 /// How to run a zoned volume. None of it is stored: the format is dm-zoned's.
@@ -114,8 +114,7 @@ impl DmzVolume {
         let detector = Detector::new(volume.blocks(), options.ranges, Nanos::ZERO);
         let shared = Arc::new(Shared {
             uuid: volume.uuid(),
-            state: Mutex::new(State::new(volume, detector)),
-            progress: Condvar::new(),
+            state: Guarded::new(State::new(volume, detector)),
             changes: Jobs::default(),
             others: Jobs::default(),
             devices,
@@ -124,9 +123,9 @@ impl DmzVolume {
             rewrite: RwLock::new(()),
             size,
             zone_blocks: geometry.zone_blocks(),
-            start: Instant::now(),
         });
-        let threads = Threads::start(&shared).map_err(VolumeError::Thread)?;
+        let threads = Threads::new(&shared);
+        threads::start(&threads).map_err(VolumeError::Thread)?;
         shared.turn(&mut shared.state());
         let device = Self { shared, _threads: Arc::new(threads) };
         Ok(DmzOpened { device, recovery, took })

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use onefold_journal::{Class, Confidence, Detector, Output};
 use onefold_units::convert::{index, u64_from};
 use onefold_units::{Lba, Nanos, Status};
 use onefold_zoned::{Done, Failure, Io, IoKind, REQUESTS_MAX, Refusal, Request, Volume, ZoneKind};
 
-/// How a request that waits ended.
-pub(super) type Outcome = Arc<(Mutex<Option<Result<Vec<u8>, Status>>>, Condvar)>;
+use crate::driver::{Answer, Fallible, Waiting};
+
+/// How a request ends: with the bytes of a read.
+pub(super) type Outcome = Result<Vec<u8>, Status>;
 
 pub(super) struct State {
     pub(super) volume: Volume,
     pub(super) detector: Detector,
     pub(super) now: Nanos,
-    next_tag: u64,
-    waiting: BTreeMap<u64, Outcome>,
+    waiting: Waiting<Outcome>,
     /// Blocks that the detector asked for, by the tag of the read.
     reads: BTreeMap<u64, Lba>,
     /// One that could not be asked for yet.
@@ -32,8 +32,7 @@ impl State {
             volume,
             detector,
             now: Nanos::ZERO,
-            next_tag: 0,
-            waiting: BTreeMap::new(),
+            waiting: Waiting::default(),
             reads: BTreeMap::new(),
             unasked: None,
             fallen: false,
@@ -45,12 +44,16 @@ impl State {
         self.volume.requests_under_way() >= u64_from(REQUESTS_MAX)
     }
 
-    /// Gives a request to the volume; `outcome` is told how it ends.
-    pub(super) fn submit(&mut self, request: Request, outcome: Outcome) -> Result<(), Refusal> {
-        let tag = self.next_tag;
+    /// Gives a request to the volume; `answer` is told how it ends.
+    pub(super) fn submit(
+        &mut self,
+        request: Request,
+        answer: &Answer<Outcome>,
+    ) -> Result<(), Refusal> {
+        let tag = self.waiting.tag();
         self.volume.submit(self.now, tag, request)?;
-        self.next_tag += 1;
-        self.waiting.insert(tag, outcome);
+        self.waiting.taken();
+        self.waiting.expect(tag, answer);
         Ok(())
     }
 
@@ -60,10 +63,8 @@ impl State {
             if let Some(lba) = self.reads.remove(&tag) {
                 let block = data.as_slice().try_into().ok().filter(|_| result.is_ok());
                 self.detector.handle_read(self.now, lba, block);
-            } else if let Some(outcome) = self.waiting.remove(&tag) {
-                let result = result.map(|()| data).map_err(status);
-                *outcome.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-                outcome.1.notify_one();
+            } else {
+                self.waiting.end(tag, result.map(|()| data).map_err(status));
             }
         }
     }
@@ -83,12 +84,12 @@ impl State {
                     None => return,
                 },
             };
-            let (tag, request) = (self.next_tag, Request::Read { lba: lba.raw(), blocks: 1 });
+            let (tag, request) = (self.waiting.tag(), Request::Read { lba: lba.raw(), blocks: 1 });
             if self.volume.submit(self.now, tag, request).is_err() {
                 self.unasked = Some(lba);
                 return;
             }
-            self.next_tag += 1;
+            self.waiting.taken();
             self.reads.insert(tag, lba);
             self.answer();
         }
@@ -117,15 +118,12 @@ impl State {
             self.volume.handle_timeout(self.now);
         }
     }
+}
 
-    /// Nothing is done any more, and whoever waits gets an error.
-    pub(super) fn fall(&mut self) {
+impl Fallible for State {
+    fn fall(&mut self) {
         self.fallen = true;
-        for outcome in std::mem::take(&mut self.waiting).into_values() {
-            let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *result = Some(Err(Status::MediaError));
-            outcome.1.notify_one();
-        }
+        self.waiting.end_all(|| Err(Status::MediaError));
     }
 }
 

@@ -1,14 +1,11 @@
 //! What a zoned volume asks of its devices, done by a few threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64};
 use onefold_zoned::{Io, IoFailed, IoKind, Volume};
 
 use super::Shared;
-use crate::driver::{Fuse, Jobs, Next};
+use crate::driver::{Jobs, Threads, work};
 
 /// Threads for everything but changes of the zoned device: enough for the queue of a drive, and a flush beside it.
 const THREADS: usize = 4;
@@ -31,57 +28,26 @@ impl Job {
     }
 }
 
-/// Ends the threads with the last handle.
-pub(super) struct Threads {
-    shared: Arc<Shared>,
-    list: Mutex<Vec<JoinHandle<()>>>,
+/// Starts the threads of a volume.
+pub(super) fn start(threads: &Threads<Shared>) -> std::io::Result<()> {
+    threads.start("dmz-io-0".to_owned(), |shared| run(shared, &shared.changes))?;
+    let others = |number| {
+        threads.start(format!("dmz-io-{number}"), |shared: &Shared| run(shared, &shared.others))
+    };
+    (1..=THREADS).try_for_each(others)
 }
 
-impl Threads {
-    /// Starts the threads of a volume.
-    pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Self> {
-        let threads = Self { shared: Arc::clone(shared), list: Mutex::default() };
-        for number in 0..=THREADS {
-            let shared = Arc::clone(shared);
-            let work = move || {
-                let jobs = if number == 0 { &shared.changes } else { &shared.others };
-                work(&shared, jobs);
-            };
-            let thread =
-                std::thread::Builder::new().name(format!("dmz-io-{number}")).spawn(work)?;
-            threads.list.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+fn run(shared: &Shared, jobs: &Jobs<Job>) {
+    let due = || {
+        if let Some(cache) = &shared.devices.cache {
+            cache.tidy();
         }
-        Ok(threads)
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        self.shared.stop();
-        let list = std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in list {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn work(shared: &Shared, jobs: &Jobs<Job>) {
-    let _fuse = Fuse(shared);
-    loop {
-        match jobs.next() {
-            Next::Closed => return,
-            Next::Timeout => {
-                if let Some(cache) = &shared.devices.cache {
-                    cache.tidy();
-                }
-                shared.turn(&mut shared.state());
-            }
-            Next::Job(Job { io, mut bytes }) => {
-                let result = shared.devices.execute(&io, shared.zone_blocks, &mut bytes);
-                shared.completed(&io, &bytes, result);
-            }
-        }
-    }
+        shared.turn(&mut shared.state());
+    };
+    work(jobs, due, |Job { io, mut bytes }| {
+        let result = shared.devices.execute(&io, shared.zone_blocks, &mut bytes);
+        shared.completed(&io, &bytes, result);
+    });
 }
 
 impl Shared {

@@ -1,13 +1,25 @@
 //! What becomes of callers when a thread panics that has the volume (invariant 2 of [`super`]).
 
 use super::Shared;
-use crate::driver::Falls;
+use crate::driver::{Driven, Fallible};
 
-impl Falls for Shared {
+impl Driven for Shared {
+    fn stop(&self) {
+        self.jobs.close();
+        let mut state = self.state();
+        state.inbox.closed = true;
+        self.watched.notify_all();
+        if let Some(bell) = &self.bell
+            && state.inbox.has_to_wake(None)
+        {
+            bell.ring();
+        }
+    }
+
     fn fall(&self) {
         self.state().fall();
         self.stop();
-        self.progress.notify_all();
+        self.state.tell_progress();
     }
 }
 

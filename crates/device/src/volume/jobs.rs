@@ -1,14 +1,11 @@
 //! What a volume asks of its backing, done by a few threads.
 
-use std::sync::Arc;
-use std::thread::JoinHandle;
-
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneStatus};
 
 use super::Shared;
-use crate::driver::{Fuse, Next};
+use crate::driver::{Threads, work};
 
 /// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
 const THREADS: usize = 4;
@@ -61,34 +58,21 @@ impl Job {
 }
 
 /// Starts the threads of a volume; beside a ring there is little for them.
-pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>> {
+pub(super) fn start(shared: &Shared, threads: &Threads<Shared>) -> std::io::Result<()> {
     let count = match (&shared.bell, shared.thread_manages) {
         (None, _) => THREADS,
         (Some(_), true) => 1,
         (Some(_), false) => 0,
     };
-    let thread = |number| {
-        let shared = Arc::clone(shared);
-        std::thread::Builder::new().name(format!("volume-io-{number}")).spawn(move || work(&shared))
-    };
-    (0..count).map(thread).collect()
+    (0..count).try_for_each(|number| threads.start(format!("volume-io-{number}"), run))
 }
 
-fn work(shared: &Shared) {
-    let _fuse = Fuse(shared);
-    loop {
-        match shared.jobs.next() {
-            Next::Closed => return,
-            Next::Timeout => {
-                let mut state = shared.state();
-                shared.turn(&mut state);
-            }
-            Next::Job(mut job) => {
-                let result = execute(shared, &mut job);
-                shared.completed(&job, result);
-            }
-        }
-    }
+fn run(shared: &Shared) {
+    let due = || _ = shared.turn(&mut shared.state());
+    work(&shared.jobs, due, |mut job| {
+        let result = execute(shared, &mut job);
+        shared.completed(&job, result);
+    });
 }
 
 fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {

@@ -1,14 +1,12 @@
 //! Snapshots and clones of an open volume: each is a block device of its own beside that of the volume.
 
-use std::sync::PoisonError;
-
 use onefold_format::volume::VolumeName;
 use onefold_units::{PAGE_BYTES, Status};
 use onefold_volume::{Engine, FamilyError, MemberId, MemberInfo, Range, ReadPlan, Refusal, Volume};
 
 use super::error::VolumeError;
-use super::{Outcome, State, VolumeDevice};
-use crate::driver::Fuse;
+use super::{State, VolumeDevice};
+use crate::driver::{Answer, Fuse};
 
 impl VolumeDevice {
     /// The device of the volume, its snapshots and its clones.
@@ -81,19 +79,19 @@ impl VolumeDevice {
         &self,
         mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), FamilyError>,
     ) -> Result<(), VolumeError> {
-        let outcome: Outcome = Outcome::default();
+        let answer = Answer::default();
         let _fuse = Fuse(&*self.shared);
         let mut state = self.shared.state();
         loop {
             if state.fallen {
                 return Err(VolumeError::Failed);
             }
-            let tag = state.next_tag;
+            let tag = state.waiting.tag();
             let volume = state.volume.as_log_mut().ok_or(VolumeError::NoMembers)?;
             match what(volume, self.member, tag) {
                 Ok(()) => {
-                    state.next_tag += 1;
-                    state.waiting.insert(tag, Outcome::clone(&outcome));
+                    state.waiting.taken();
+                    state.waiting.expect(tag, &answer);
                     self.shared.turn(&mut state);
                     break;
                 }
@@ -104,14 +102,7 @@ impl VolumeDevice {
             state = self.shared.wait(state);
         }
         drop(state);
-        let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match *result {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(_)) => return Err(VolumeError::Failed),
-                None => result = outcome.1.wait(result).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        answer.wait().map_err(|_| VolumeError::Failed)
     }
 }
 

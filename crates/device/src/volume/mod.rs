@@ -52,16 +52,15 @@ mod zones;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
-use onefold_units::{Lba, Nanos, PAGE_BYTES, Status};
+use onefold_units::{Lba, PAGE_BYTES, Status};
 use onefold_volume::{
     Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
 };
 
-use crate::driver::{Fuse, Jobs};
+use crate::driver::{Answer, Driven, Fuse, Guarded, Jobs, Threads};
 pub use backing::{Layer, VolumeBacking};
 use bell::Bell;
 pub use details::{LogDetails, MAP_PAGE_BYTES, VolumeDetails};
@@ -77,10 +76,7 @@ pub use resize::VolumeResize;
 use size::Size;
 pub use spec::VolumeSpec;
 pub(crate) use spec::random_uuid;
-use state::{Outcome, State};
-
-/// Longest time that a busy call sleeps before it looks again.
-const BUSY_WAIT: Duration = Duration::from_millis(100);
+use state::State;
 
 /// How long closing waits for a backing that takes no writes, after changes are refused.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
@@ -100,9 +96,7 @@ struct Opening {
 }
 
 struct Shared {
-    state: Mutex<State>,
-    /// Something completed, so busy calls may ask again.
-    progress: Condvar,
+    state: Guarded<State>,
     /// The detector has something to do.
     watched: Condvar,
     jobs: Jobs<Job>,
@@ -116,7 +110,6 @@ struct Shared {
     rewrite: RwLock<()>,
     /// Those of members that somebody has a handle of.
     sizes: Mutex<BTreeMap<MemberId, Arc<Size>>>,
-    start: Instant,
     writes_wait: bool,
     /// Blocks that the volume takes at once.
     write_blocks_max: u32,
@@ -138,37 +131,16 @@ pub struct VolumeDevice {
     member: MemberId,
     size: Arc<Size>,
     /// Ends them when it goes.
-    _threads: Arc<Threads>,
-}
-
-/// Ends the threads with the last handle.
-struct Threads {
-    shared: Arc<Shared>,
-    list: Mutex<Vec<JoinHandle<()>>>,
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        self.shared.stop();
-        let list = std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in list {
-            let _ = thread.join();
-        }
-    }
+    _threads: Arc<Threads<Shared>>,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| {
-            let mut state = poisoned.into_inner();
-            state.fall();
-            state
-        })
+        self.state.lock()
     }
 
     fn tick(&self, state: &mut State) {
-        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        state.now = state.now.max(Nanos::new(elapsed));
+        state.now = state.now.max(self.state.now());
     }
 
     /// Lets the volume go on and hands out what it asks for and what it has done. Called after whatever happened. Gives the
@@ -188,7 +160,7 @@ impl Shared {
             }
         }
         let timeout = state.volume.poll_timeout();
-        let wake = timeout.map(|at| self.start + Duration::from_nanos(at.get()));
+        let wake = timeout.map(|at| self.state.instant(at));
         match &self.bell {
             Some(bell) if state.inbox.has_to_wake(wake) => bell.ring(),
             Some(_) => {}
@@ -196,10 +168,7 @@ impl Shared {
         }
         while let Some(done) = state.volume.poll_done() {
             // Where nobody waits, what was taken stays in memory until it is written, or the volume takes no changes any more.
-            if let Some(outcome) = state.waiting.remove(&done.tag) {
-                *outcome.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done.result);
-                outcome.1.notify_one();
-            }
+            state.waiting.end(done.tag, done.result);
         }
         state.fill.look(&*state.volume);
         state.tell_damage();
@@ -207,36 +176,15 @@ impl Shared {
         faults_told.tell(&**volume);
         // Without anybody who waits it would still be a system call.
         if state.busy > 0 {
-            self.progress.notify_all();
+            self.state.tell_progress();
         }
         wake
     }
 
-    /// Ends the threads. What is under way is waited for.
-    fn stop(&self) {
-        self.jobs.close();
-        let mut state = self.state();
-        state.inbox.closed = true;
-        self.watched.notify_all();
-        if let Some(bell) = &self.bell
-            && state.inbox.has_to_wake(None)
-        {
-            bell.ring();
-        }
-    }
-
     /// Sleeps until something completes, but not for long.
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.busy += 1;
-        let waited = self.progress.wait_timeout(state, BUSY_WAIT);
-        let mut state = waited.map_or_else(
-            |poisoned| {
-                let mut state = poisoned.into_inner().0;
-                state.fall();
-                state
-            },
-            |waited| waited.0,
-        );
+        let mut state = self.state.wait(state);
         state.busy -= 1;
         state
     }
@@ -265,10 +213,10 @@ impl Shared {
             if state.fallen {
                 return Err(Status::Poisoned);
             }
-            let tag = state.next_tag;
+            let tag = state.waiting.tag();
             match what(&mut state, tag) {
                 Ok(done) => {
-                    state.next_tag += 1;
+                    state.waiting.taken();
                     if let Some(since) = since {
                         state.stalls.note(Instant::elapsed(&since));
                     }
@@ -288,21 +236,15 @@ impl Shared {
         &self,
         mut what: impl FnMut(&mut State, u64) -> Result<T, Refusal>,
     ) -> Result<T, Status> {
-        let outcome: Outcome = Arc::default();
+        let answer = Answer::default();
         let (done, _) = self.ask(|state, tag| {
             let done = what(state, tag)?;
-            state.waiting.insert(tag, Arc::clone(&outcome));
+            state.waiting.expect(tag, &answer);
             self.turn(state);
             Ok(done)
         })?;
-        let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match *result {
-                Some(Ok(())) => return Ok(done),
-                Some(Err(failed)) => return Err(failed.into()),
-                None => result = outcome.1.wait(result).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        answer.wait()?;
+        Ok(done)
     }
 
     /// Writes whole blocks.

@@ -19,8 +19,8 @@ use super::options::{OnFull, VolumeOptions};
 use super::owner;
 use super::spec::{VolumeSpec, random_uuid};
 use super::watch;
-use super::{Opening, Shared, State, Threads, VolumeDevice};
-use crate::driver::Jobs;
+use super::{Opening, Shared, State, VolumeDevice};
+use crate::driver::{Guarded, Jobs, Threads};
 
 /// A volume that was opened, and how.
 pub struct VolumeOpened {
@@ -96,8 +96,7 @@ impl VolumeDevice {
         let watches = state.watch.is_some();
         let shared = Arc::new(Shared {
             write_blocks_max: state.volume.write_blocks_max(),
-            state: Mutex::new(state),
-            progress: Condvar::new(),
+            state: Guarded::new(state),
             watched: Condvar::new(),
             jobs: Jobs::default(),
             bell: bell.clone(),
@@ -106,19 +105,18 @@ impl VolumeDevice {
             backing,
             rewrite: RwLock::new(()),
             sizes: Mutex::default(),
-            start: Instant::now(),
             writes_wait: options.engine.acknowledge == Acknowledge::Complete,
             waits_for_space: AtomicBool::new(options.on_full == OnFull::Block),
         });
-        let threads = Threads { shared: Arc::clone(&shared), list: Mutex::default() };
-        let mut started = jobs::start(&shared).map_err(VolumeError::Thread)?;
+        let threads = Threads::new(&shared);
+        jobs::start(&shared, &threads).map_err(VolumeError::Thread)?;
         if let (Some(file), Some(bell)) = (&file, &bell) {
-            started.push(owner::start(&shared, file, bell).map_err(VolumeError::NoUring)?);
+            threads.push(owner::start(&shared, file, bell).map_err(VolumeError::NoUring)?);
         }
         if watches {
-            started.push(watch::start(&shared).map_err(VolumeError::Thread)?);
+            let started = threads.start("volume-journal".to_owned(), watch::run);
+            started.map_err(VolumeError::Thread)?;
         }
-        threads.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(started);
         shared.turn(&mut shared.state());
         let (member, threads) = (MemberId::DEVICE, Arc::new(threads));
         let size = shared.size_of(member, size);

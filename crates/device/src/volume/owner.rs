@@ -18,7 +18,7 @@ use super::access::DirectFile;
 use super::bell::Bell;
 use super::kernel::{Over, Ring};
 use super::{Shared, State};
-use crate::driver::{Falls, Fuse};
+use crate::driver::{Driven, Fuse};
 
 /// Starts the owner.
 pub(super) fn start(

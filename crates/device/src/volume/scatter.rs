@@ -5,16 +5,16 @@
 //! that asks: to hand it over would take longer than the device.
 
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64};
 use onefold_volume::{Buffer, IoFailed, ReadPlan, ReadRun};
 
 use super::Shared;
+use crate::driver::Answer;
 
-/// What became of a read, once it is over.
-pub(super) type Found = Arc<(Mutex<Option<Result<Buffer, IoFailed>>>, Condvar)>;
+/// What became of a read.
+type Found = Answer<Result<Buffer, IoFailed>>;
 
 /// A read of several places.
 pub(super) struct Scatter {
@@ -32,7 +32,7 @@ impl Scatter {
     /// The runs of a plan for a request of `len` bytes.
     pub(super) fn new(runs: Vec<ReadRun>, len: usize) -> (Self, Found) {
         let found = Found::default();
-        (Self { runs, len, found: Arc::clone(&found) }, found)
+        (Self { runs, len, found: found.clone() }, found)
     }
 
     /// Bytes of the request.
@@ -47,8 +47,7 @@ impl Scatter {
 
     /// Tells whoever waits.
     pub(super) fn answer(self, result: Result<Buffer, IoFailed>) {
-        *self.found.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        self.found.1.notify_one();
+        self.found.give(result);
     }
 }
 
@@ -81,13 +80,7 @@ impl Shared {
 
 /// Waits for the end of a read and copies what it found to its places in the request.
 fn receive(found: &Found, plan: &ReadPlan, request: &mut [u8]) -> Result<(), IoFailed> {
-    let mut result = found.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let buffer = loop {
-        match result.take() {
-            Some(done) => break done?,
-            None => result = found.1.wait(result).unwrap_or_else(PoisonError::into_inner),
-        }
-    };
+    let buffer = found.wait()?;
     for run in plan.runs() {
         let range = bytes_of(run);
         request[range.clone()].copy_from_slice(&buffer.bytes()[range]);

@@ -40,6 +40,6 @@ impl Shared {
         let state = self.state();
         self.waits_for_space.store(false, Ordering::Relaxed);
         drop(state);
-        self.progress.notify_all();
+        self.state.tell_progress();
     }
 }

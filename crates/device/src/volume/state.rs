@@ -1,7 +1,5 @@
 //! A volume that is open, and who waits for what of it. One lock guards it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use onefold_journal::Setting;
@@ -13,15 +11,12 @@ use super::fill::Fill;
 use super::inbox::Inbox;
 use super::journals::Watch;
 use super::stalls::Stalls;
-
-/// How a request that waits ended.
-pub(super) type Outcome = Arc<(Mutex<Option<Result<(), IoFailed>>>, Condvar)>;
+use crate::driver::{Fallible, Waiting};
 
 pub(super) struct State {
     pub(super) volume: Box<dyn Engine>,
     pub(super) now: Nanos,
-    pub(super) next_tag: u64,
-    pub(super) waiting: BTreeMap<u64, Outcome>,
+    pub(super) waiting: Waiting<Result<(), IoFailed>>,
     /// Calls that sleep until something completes.
     pub(super) busy: u32,
     pub(super) stalls: Stalls,
@@ -44,8 +39,7 @@ impl State {
         Self {
             volume,
             now: Nanos::ZERO,
-            next_tag: 0,
-            waiting: BTreeMap::new(),
+            waiting: Waiting::default(),
             busy: 0,
             stalls: Stalls::default(),
             flush_time: Duration::ZERO,
@@ -57,15 +51,12 @@ impl State {
             watch,
         }
     }
+}
 
-    /// Nothing is done any more, and whoever waits gets an error.
-    pub(super) fn fall(&mut self) {
+impl Fallible for State {
+    fn fall(&mut self) {
         (self.fallen, self.inbox.closed) = (true, true);
-        for outcome in std::mem::take(&mut self.waiting).into_values() {
-            let mut result = outcome.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *result = Some(Err(IoFailed::Error));
-            outcome.1.notify_one();
-        }
+        self.waiting.end_all(|| Err(IoFailed::Error));
         self.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed::Error)));
     }
 }

@@ -1,8 +1,6 @@
 //! Looking for journals on a volume in use: the detector sees every write of the device that the volume took, and a thread
 //! reads what it asks for. What it finds only says where blocks are placed.
 
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use onefold_journal::{Detector, Write};
@@ -12,7 +10,6 @@ use onefold_volume::MemberId;
 
 use super::journals::Watch;
 use super::{Shared, State};
-use crate::driver::Fuse;
 
 /// Longest sleep of the thread.
 const IDLE: Duration = Duration::from_hours(1);
@@ -52,14 +49,8 @@ impl Shared {
     }
 }
 
-/// Starts the thread of a volume with a detector.
-pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
-    thread::Builder::new().name("volume-journal".into()).spawn(move || run(&shared))
-}
-
-fn run(shared: &Shared) {
-    let _fuse = Fuse(shared);
+/// Looks, as the thread of a volume with a detector, until the volume is stopped.
+pub(super) fn run(shared: &Shared) {
     let mut state = shared.state();
     while !state.fallen && !state.inbox.closed {
         shared.tick(&mut state);
@@ -90,14 +81,6 @@ fn run(shared: &Shared) {
         let pause = watch.until.map_or(IDLE, |due| {
             Duration::from_nanos(due.get().saturating_sub(now.get())).min(IDLE)
         });
-        let waited = shared.watched.wait_timeout(state, pause);
-        state = waited.map_or_else(
-            |poisoned| {
-                let mut state = poisoned.into_inner().0;
-                state.fall();
-                state
-            },
-            |waited| waited.0,
-        );
+        state = shared.state.wait_for(&shared.watched, state, pause);
     }
 }
