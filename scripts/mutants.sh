@@ -289,7 +289,8 @@ volume|batch-least|service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(
 volume|close-unswept|checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_all\(\)/Closing::Begins if false/|closing leaves no runs
 volume|image-changed|page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture
 volume|slice-short|slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
-device|fallen-unheard|driver/fuse.rs|s/if std::thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
+device|fallen-unheard|driver/threads.rs|s/if thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
+device|layer-unflushed|volume/backing.rs|s/Kind::Layer\(volume\) => volume\.flush\(\)\.map\(wait\)\.map_err\(to_layer_above\),/Kind::Layer(_) => Ok(()),/|a flush of a layer is one of what it lies on
 device|fallen-used|volume/state.rs|s/\(self\.fallen, self\.inbox\.closed\) = \(true, true\);/(self.fallen, self.inbox.closed) = (false, true);/|a volume that somebody panicked with is not used any more
 device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever
 device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time
