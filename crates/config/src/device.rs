@@ -65,7 +65,7 @@ impl Config {
     }
 
     /// Units for snapshots, and one for the table of them.
-    fn hidden_units(&self) -> u64 {
+    fn snapshot_units(&self) -> u64 {
         let (bytes, unit) = (self.quantity("capacity.snapshots"), self.quantity("ftl.indirection"));
         if bytes == 0 { 0 } else { bytes.div_ceil(unit) + 1 }
     }
@@ -162,7 +162,7 @@ impl Config {
     pub(crate) fn ftl(&self, logical_units: u64, seed: u64) -> FtlConfig {
         FtlConfig {
             logical_units,
-            hidden_units: self.hidden_units(),
+            snapshot_units: self.snapshot_units(),
             map_cache_bytes: match self.setting("ftl.map_cache").value {
                 Value::MapCache(bytes) => bytes,
                 ref other => panic!("ftl.map_cache is a cache size, not {other:?}"),
@@ -277,11 +277,11 @@ impl Config {
         {
             fraction
         } else {
-            let all = self.logical_bytes()? + self.hidden_units() * unit;
+            let all = self.logical_bytes()? + self.snapshot_units() * unit;
             convert::float(all) / convert::float(geometry.raw_bytes())
         };
         // A billionth of a block is far below a byte; without it, rounding could cost a whole block.
-        let all = bytes.saturating_add(self.hidden_units() * unit);
+        let all = bytes.saturating_add(self.snapshot_units() * unit);
         let exact = convert::float(all) / fraction / convert::float(per_block);
         let blocks = convert::floor_u64((exact - 1e-9).ceil());
         let is_whole = bytes > conventional && (bytes - conventional).is_multiple_of(unit.max(1));

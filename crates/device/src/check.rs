@@ -119,7 +119,7 @@ fn verify<M: Media>(
     let mut unit = vec![0; index(unit_bytes)];
     let at = At { now: Nanos::ZERO, ready: Nanos::ZERO, work: Work::Host };
     // Those of snapshots, too.
-    let units = ssd.ftl().host_units() + ssd.hidden_units();
+    let units = ssd.ftl().host_units() + ssd.snapshot_units();
     for lpn in 0..units {
         if lpn.is_multiple_of(STEP) {
             progress(lpn.into(), units.into());

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use common::{Folder, HIDDEN, HOST, plain, rich, shares};
+use common::{Folder, HOST, SNAPSHOTS, plain, rich, shares};
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, VectorRange,
 };
@@ -165,7 +165,7 @@ fn a_damaged_page_of_the_remap_log_is_explained_and_can_be_given_up() {
         }
     }
     // All of the snapshots, but not their table; and of the host what did not change since the log page.
-    assert_eq!(u64_from(refused.len()) + HIDDEN, given_up);
+    assert_eq!(u64_from(refused.len()) + SNAPSHOTS, given_up);
     assert!(refused.len() > 300 && !refused.contains(&5), "{refused:?}");
     let mut client = Client::new(device.clone());
     let table = client.snapshot(SnapshotAction::List).unwrap();

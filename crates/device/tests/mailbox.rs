@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use common::{Folder, HIDDEN, HOST, open, plain, rich, shares};
+use common::{Folder, HOST, SNAPSHOTS, open, plain, rich, shares};
 use onefold_device::mailbox::{
     Client, MailboxError, RemapFlags, SnapshotAction, SnapshotName, SnapshotTable, VectorRange,
 };
@@ -231,7 +231,7 @@ fn a_snapshot_keeps_what_was_there() {
         let programs = || device.details().unwrap().ftl.programs;
         let before = programs();
         let table = create(&device, "day-1", 0, 150).unwrap();
-        assert_eq!((table.capacity, table.entries.len()), (HIDDEN, 1));
+        assert_eq!((table.capacity, table.entries.len()), (SNAPSHOTS, 1));
         let made = programs().since(&before);
         assert_eq!((made.of(Cause::User), made.of(Cause::Fallback)), (0, 0), "the host wrote none");
         assert_eq!(made.of(Cause::Metadata), 1, "the table");
@@ -288,7 +288,7 @@ fn names_room_and_ranges_of_snapshots_are_checked() {
     assert!(error.contains("no capacity for snapshots: create it with"), "{error}");
 }
 
-/// Hidden units that no entry names are given back when the device is opened: a cut between the remap
+/// Snapshot units that no entry names are given back when the device is opened: a cut between the remap
 /// and the table leaves some.
 #[test]
 fn what_no_entry_names_is_given_back() {
@@ -304,10 +304,10 @@ fn what_no_entry_names_is_given_back() {
     let media = onefold_device::FileMedia::new(&image, config.geometry);
     let (mut ssd, _) = onefold_ssd::Ssd::recover(config, media).unwrap();
     let now = Nanos::ZERO;
-    let (dst, src) = (ssd.hidden_lpn(60), onefold_units::Lpn::new(0));
+    let (dst, src) = (ssd.snapshot_lpn(60), onefold_units::Lpn::new(0));
     let orphan = [onefold_ftl::RemapRange { dst, src, len: 50 }];
-    ssd.remap_hidden(now, &orphan, onefold_ftl::RemapOptions::default()).unwrap();
-    assert!(ssd.ftl().is_mapped(ssd.hidden_lpn(109)));
+    ssd.remap_snapshots(now, &orphan, onefold_ftl::RemapOptions::default()).unwrap();
+    assert!(ssd.ftl().is_mapped(ssd.snapshot_lpn(109)));
     ssd.shut_down(now).unwrap();
     drop((ssd, image));
     let device = folder.open().device;
@@ -318,7 +318,7 @@ fn what_no_entry_names_is_given_back() {
     let media = onefold_device::FileMedia::new(&image, config.geometry);
     let (ssd, _) = onefold_ssd::Ssd::recover(config, media).unwrap();
     let mapped: Vec<u32> =
-        (0..ssd.hidden_units()).filter(|at| ssd.ftl().is_mapped(ssd.hidden_lpn(*at))).collect();
+        (0..ssd.snapshot_units()).filter(|at| ssd.ftl().is_mapped(ssd.snapshot_lpn(*at))).collect();
     assert_eq!(mapped, (0..51).collect::<Vec<_>>(), "the table and the snapshot");
 }
 

@@ -41,7 +41,7 @@ pub struct FtlConfig {
     /// Logical capacity in mapping units.
     pub logical_units: u64,
     /// Further logical units that no host command reaches: snapshots live there.
-    pub hidden_units: u64,
+    pub snapshot_units: u64,
     /// Map cache in bytes; `None` = the whole map is in DRAM.
     pub map_cache_bytes: Option<u64>,
     /// Victim policy.
@@ -86,7 +86,7 @@ impl FtlConfig {
     pub const fn plain(logical_units: u64) -> Self {
         Self {
             logical_units,
-            hidden_units: 0,
+            snapshot_units: 0,
             map_cache_bytes: None,
             victim: VictimKind::Greedy,
             gc_start: 0.05,

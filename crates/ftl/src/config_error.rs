@@ -33,13 +33,13 @@ pub enum ConfigError {
         "capacity.logical{} is {logical} B, but {usable} B of flash are usable beside the reserve of \
          {reserve} superblocks per pool (of {superblocks}): lower capacity.logical{} or ftl.gc_start, \
          or add geometry.blocks",
-        with_snapshots(*hidden, " with capacity.snapshots"), with_snapshots(*hidden, ", capacity.snapshots")
+        with_snapshots(*snapshots, " with capacity.snapshots"), with_snapshots(*snapshots, ", capacity.snapshots")
     )]
     NoSpace {
         /// Logical capacity in bytes, that for snapshots included.
         logical: u64,
         /// Bytes of it for snapshots.
-        hidden: u64,
+        snapshots: u64,
         /// Usable bytes.
         usable: u64,
         /// Superblocks kept free or open per pool.
@@ -68,6 +68,6 @@ pub enum ConfigError {
 }
 
 /// What an error says if part of the capacity is for snapshots.
-const fn with_snapshots(hidden: u64, text: &'static str) -> &'static str {
-    if hidden > 0 { text } else { "" }
+const fn with_snapshots(snapshots: u64, text: &'static str) -> &'static str {
+    if snapshots > 0 { text } else { "" }
 }

@@ -156,7 +156,8 @@ impl<M: Media> Ftl<M> {
         if space.rho >= 1.0 {
             return Err(ConfigError::NoSpace {
                 logical: space.logical_pages * 4096,
-                hidden: self.config.hidden_units * u64::from(self.nand.geometry().unit_bytes()),
+                snapshots: self.config.snapshot_units
+                    * u64::from(self.nand.geometry().unit_bytes()),
                 usable: space.usable_pages * 4096,
                 reserve: u64::from(self.layout.start),
                 superblocks: u64::from(self.nand.geometry().superblocks_per_pool()),
@@ -256,15 +257,15 @@ impl<M: Media> Ftl<M> {
         self.layout.host_units
     }
 
-    /// Hidden units: those that come after the ones of the host.
+    /// Snapshot units: those that come after the ones of the host.
     #[must_use]
-    pub const fn hidden_units(&self) -> u32 {
+    pub const fn snapshot_units(&self) -> u32 {
         self.layout.data_units - self.layout.host_units
     }
 
-    /// Runs operations that may name hidden units, too. Without this, ranges end with the units of
+    /// Runs operations that may name snapshot units, too. Without this, ranges end with the units of
     /// the host, so that no command of a host gets behind them.
-    pub fn with_hidden<T>(&mut self, operate: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn with_snapshot_units<T>(&mut self, operate: impl FnOnce(&mut Self) -> T) -> T {
         let host = std::mem::replace(&mut self.layout.host_units, self.layout.data_units);
         let result = operate(self);
         self.layout.host_units = host;

@@ -38,7 +38,7 @@ const UNITS_MAX: u64 = 0xFFFF_0000;
 pub struct Layout {
     /// Logical units of the host.
     pub(crate) host_units: u32,
-    /// Those and the hidden ones, which come after them.
+    /// Those and the snapshot units, which come after them.
     pub(crate) data_units: u32,
     /// Logical units including translation pages, which come last.
     pub(crate) units: u32,
@@ -97,7 +97,7 @@ impl Layout {
         check_ranges(config)?;
         check_remap(geometry, config)?;
         let entries_per_unit = geometry.unit_bytes() / 4;
-        let data_units = config.logical_units + config.hidden_units;
+        let data_units = config.logical_units + config.snapshot_units;
         let translation_units = match config.map_cache_bytes {
             Some(_) => data_units.div_ceil(u64::from(entries_per_unit)),
             None => 0,
@@ -127,7 +127,7 @@ impl Layout {
         if units >= usable {
             return Err(ConfigError::NoSpace {
                 logical: data_units * u64::from(geometry.unit_bytes()),
-                hidden: config.hidden_units * u64::from(geometry.unit_bytes()),
+                snapshots: config.snapshot_units * u64::from(geometry.unit_bytes()),
                 usable: usable * u64::from(geometry.unit_bytes()),
                 reserve,
                 superblocks: u64::from(per_pool),
@@ -224,7 +224,7 @@ fn check_ranges(config: &FtlConfig) -> Result<(), ConfigError> {
         // Together they are numbered in 32 bits.
         (
             "capacity.snapshots",
-            config.hidden_units,
+            config.snapshot_units,
             0,
             UNITS_MAX.saturating_sub(config.logical_units),
         ),

@@ -47,11 +47,11 @@ impl<M: Media> Ssd<M> {
         if self.is_any_dirty(ranges) {
             times.ready = self.flush_buffer(times)?;
         }
-        let done = self.ftl.with_hidden(|ftl| ftl.remap(times.host(), ranges, options))?;
+        let done = self.ftl.with_snapshot_units(|ftl| ftl.remap(times.host(), ranges, options))?;
         let trim = Command::new(onefold_units::Op::Trim, 0, 0);
         let host_units = self.ftl.host_units();
         for range in ranges {
-            // The buffer knows nothing of hidden units.
+            // The buffer knows nothing of snapshot units.
             if range.dst.raw() < host_units {
                 self.trim_buffered(times, range.dst, range.len, &trim)?;
             }

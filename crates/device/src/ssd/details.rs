@@ -55,7 +55,7 @@ impl SsdDetails {
             wear: ftl.wear(),
             free_superblocks: ftl.free_superblocks(),
             mapped_pages: u64_from(mapped) * unit_pages,
-            snapshot_bytes: u64::from(ssd.hidden_units().saturating_sub(1))
+            snapshot_bytes: u64::from(ssd.snapshot_units().saturating_sub(1))
                 * unit_pages
                 * PAGE_BYTES,
             remap: ftl.remap_stats(),

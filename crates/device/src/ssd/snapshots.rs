@@ -1,9 +1,9 @@
-//! Snapshots: ranges whose content is shared with hidden units.
+//! Snapshots: ranges whose content is shared with snapshot units.
 //!
-//! Hidden unit 0 holds the table of them; the others hold contents, each snapshot in one run.
+//! Snapshot unit 0 holds the table of them; the others hold contents, each snapshot in one run.
 //!
 //! 1. A snapshot counts once the table that names it is durable; its content is durable before.
-//! 2. Hidden units that no entry names hold nothing: what a cut before 1 left is unmapped at the next
+//! 2. Snapshot units that no entry names hold nothing: what a cut before 1 left is unmapped at the next
 //!    opening.
 //! 3. The table is replaced as one unit, so after a cut it is the old one or the new one. One that
 //!    cannot be read is left alone, and so is everything it may name.
@@ -28,7 +28,7 @@ use super::{Shared, State};
 use crate::block::Due;
 use crate::media::FileMedia;
 
-/// Hidden unit of the table.
+/// Snapshot unit of the table.
 const TABLE: u32 = 0;
 
 /// The table, or why there is none.
@@ -60,22 +60,22 @@ impl Snapshots {
 
 /// How recovery gives up units of a damaged remap log: all but the table, which no remap ever targets.
 pub(crate) fn give_up(config: &SsdConfig) -> OnLogDamage {
-    let has_table = config.ftl.hidden_units > 0;
+    let has_table = config.ftl.snapshot_units > 0;
     let table = Lpn::new(narrow(config.ftl.logical_units) + TABLE);
     OnLogDamage::GiveUp { but: has_table.then_some(table) }
 }
 
 fn load<M: Media>(ssd: &mut Ssd<M>) -> Result<SnapshotTable, String> {
-    let units = ssd.hidden_units();
+    let units = ssd.snapshot_units();
     let per = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
     let empty =
         SnapshotTable { capacity: u64::from(units.saturating_sub(1)) * per, ..Default::default() };
-    if units == 0 || !ssd.ftl().is_mapped(ssd.hidden_lpn(TABLE)) {
+    if units == 0 || !ssd.ftl().is_mapped(ssd.snapshot_lpn(TABLE)) {
         return Ok(empty);
     }
     let mut unit = vec![0; index64(per * PAGE_BYTES)];
     let damaged = |error: &dyn std::fmt::Display| format!("the table of snapshots: {error}");
-    ssd.read_hidden(Nanos::ZERO, TABLE, &mut unit).map_err(|error| damaged(&error))?;
+    ssd.read_snapshot_unit(Nanos::ZERO, TABLE, &mut unit).map_err(|error| damaged(&error))?;
     let found = SnapshotTable::decode(&unit[..REMAP_BLOCK_BYTES]).map_err(|e| damaged(&e))?;
     let table = SnapshotTable { entries: found.entries, ..empty };
     if are_sound(&table, per, pages(ssd.capacity())) {
@@ -87,7 +87,7 @@ fn load<M: Media>(ssd: &mut Ssd<M>) -> Result<SnapshotTable, String> {
 
 /// Whether entries lie on the device, apart from each other.
 fn are_sound(table: &SnapshotTable, per: u64, size: u64) -> bool {
-    let mut runs: Vec<_> = table.entries.iter().map(|entry| (entry.hidden, entry.units)).collect();
+    let mut runs: Vec<_> = table.entries.iter().map(|entry| (entry.at, entry.units)).collect();
     runs.sort_unstable();
     let inside = |first: u64, units: u64, end: u64| {
         units > 0
@@ -97,14 +97,14 @@ fn are_sound(table: &SnapshotTable, per: u64, size: u64) -> bool {
     let end = per + table.capacity;
     table.entries.iter().all(|entry| {
         inside(entry.first, entry.units, size)
-            && entry.hidden >= per
-            && inside(entry.hidden, entry.units, end)
+            && entry.at >= per
+            && inside(entry.at, entry.units, end)
     }) && runs.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0)
 }
 
-/// The runs of hidden units of 4 KiB that no entry names: first and count, ascending.
+/// The runs of snapshot units of 4 KiB that no entry names: first and count, ascending.
 fn holes(table: &SnapshotTable, per: u64) -> Vec<(u64, u64)> {
-    let mut runs: Vec<_> = table.entries.iter().map(|entry| (entry.hidden, entry.units)).collect();
+    let mut runs: Vec<_> = table.entries.iter().map(|entry| (entry.at, entry.units)).collect();
     runs.push((per + table.capacity, 0));
     runs.sort_unstable();
     let mut begin = per;
@@ -122,7 +122,7 @@ fn holes(table: &SnapshotTable, per: u64) -> Vec<(u64, u64)> {
 fn unmap_nameless<M: Media>(ssd: &mut Ssd<M>, table: &SnapshotTable) -> Result<(), SsdError> {
     let per = u64::from(ssd.config().geometry.unit_bytes()) / PAGE_BYTES;
     for (first, units) in holes(table, per) {
-        ssd.trim_hidden(Nanos::ZERO, narrow(first / per), narrow(units / per))?;
+        ssd.trim_snapshot_units(Nanos::ZERO, narrow(first / per), narrow(units / per))?;
     }
     Ok(())
 }
@@ -169,21 +169,21 @@ impl Shared {
         units: u64,
     ) -> Result<Done, Refusal> {
         let per = self.usable()?.unit_pages()?;
-        let hidden = place(&kept.table, name, per, units)?;
+        let at = place(&kept.table, name, per, units)?;
         let source = self.host_range(first, units, per)?;
         let content = |ssd: &Ssd<FileMedia>| RemapRange {
-            dst: ssd.hidden_lpn(narrow(hidden / per)),
+            dst: ssd.snapshot_lpn(narrow(at / per)),
             src: source.src,
             len: source.len,
         };
-        let entry = SnapshotEntry { name: name.clone(), first, units, hidden, created: now_s() };
+        let entry = SnapshotEntry { name: name.clone(), first, units, at, created: now_s() };
         let mut next = kept.table.clone();
         next.entries.push(entry);
         let made = self.remap_held(content, RemapOptions::default());
         let made = made.and_then(|done| self.replace(kept, next).map(|()| done));
         if made.is_err() && !kept.unsure {
             // If this fails as well, the next opening does it.
-            let _ = self.unmap(hidden / per, units / per);
+            let _ = self.unmap(at / per, units / per);
         }
         made
     }
@@ -214,7 +214,7 @@ impl Shared {
         let range = self.host_range(target, entry.units, per)?;
         let content = |ssd: &Ssd<FileMedia>| RemapRange {
             dst: range.dst,
-            src: ssd.hidden_lpn(narrow(entry.hidden / per)),
+            src: ssd.snapshot_lpn(narrow(entry.at / per)),
             len: range.len,
         };
         self.remap_held(content, RemapOptions { atomic, ..RemapOptions::default() })
@@ -231,7 +231,7 @@ impl Shared {
             let now = self.tick(state);
             let ssd = state.ssd()?;
             let range = [range(ssd)];
-            let done = ssd.remap_hidden(now, &range, options)?;
+            let done = ssd.remap_snapshots(now, &range, options)?;
             ssd.settle(now)?;
             Ok(Done { due: self.due(done.at), stall: begin.elapsed() })
         })
@@ -247,7 +247,7 @@ impl Shared {
             let mut unit = vec![0; index64(unit_bytes)];
             unit[..block.len()].copy_from_slice(&block);
             let ssd = state.ssd()?;
-            ssd.write_hidden(now, TABLE, &unit)?;
+            ssd.write_snapshot_unit(now, TABLE, &unit)?;
             Ok(ssd.settle(now)?)
         })
     }
@@ -258,14 +258,14 @@ impl Shared {
         let mut next = kept.table.clone();
         next.entries.retain(|other| other.name != *name);
         self.replace(kept, next)?;
-        self.unmap(entry.hidden / per, entry.units / per)?;
+        self.unmap(entry.at / per, entry.units / per)?;
         Ok(Done::default())
     }
 
     fn unmap(&self, first: u64, units: u64) -> Result<(), Refusal> {
         let mut state = self.admit()?;
         let now = self.tick(&mut state);
-        let trimmed = state.ssd()?.trim_hidden(now, narrow(first), narrow(units));
+        let trimmed = state.ssd()?.trim_snapshot_units(now, narrow(first), narrow(units));
         Ok(trimmed?)
     }
 }
@@ -290,7 +290,7 @@ fn find<'a>(table: &'a SnapshotTable, name: &SnapshotName) -> Result<&'a Snapsho
     })
 }
 
-/// Hidden units for a new snapshot.
+/// Snapshot units for a new snapshot.
 fn place(table: &SnapshotTable, name: &SnapshotName, per: u64, units: u64) -> Result<u64, Refusal> {
     if table.capacity == 0 {
         return Err(Refusal::new(

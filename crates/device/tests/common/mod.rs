@@ -57,12 +57,12 @@ pub(crate) fn buffered(policy: PolicySpec) -> SsdConfig {
 
 /// Units of the host, and of snapshots, of a device that shares pages.
 pub(crate) const HOST: u64 = 400;
-pub(crate) const HIDDEN: u64 = 200;
+pub(crate) const SNAPSHOTS: u64 = 200;
 
 /// The same device with the log of remaps in NVRAM and on flash, and room for snapshots.
 pub(crate) fn shares(mut config: SsdConfig) -> SsdConfig {
     config.ftl.logical_units = HOST;
-    config.ftl.hidden_units = HIDDEN + 1;
+    config.ftl.snapshot_units = SNAPSHOTS + 1;
     let log_bytes = 32 << 10;
     config.ftl.remap = RemapConfig { scheme: RemapScheme::Lh, log_bytes, ..RemapConfig::OFF };
     config

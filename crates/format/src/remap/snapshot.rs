@@ -1,5 +1,5 @@
 //! Snapshots of ranges: the command of a host, and the table of what there is, which the device keeps in
-//! its first hidden unit and gives as the answer to every command. 4 KiB each, with the head of
+//! its first snapshot unit and gives as the answer to every command. 4 KiB each, with the head of
 //! [`wire`](super::wire).
 //!
 //! Command: the code is what to do: 1 list, 2 create, 3 delete, 4 restore, 5 clone. Then 8 first unit
@@ -7,7 +7,7 @@
 //!
 //! Table: the number of ranges is that of its entries, the command id that of the command it answers.
 //! Then 8 units for snapshots | 8 stall of the host in ns | entries of 96 B: 8 first unit of the source
-//! | 8 units | 8 first unit of the hidden ones | 8 created, seconds since 1970 | a name of 64 B.
+//! | 8 units | 8 first unit of the snapshot units | 8 created, seconds since 1970 | a name of 64 B.
 //!
 //! Units have 4 KiB. A name is its length 1 and up to 63 B of ASCII letters, digits, `.`, `_`, `-`; it
 //! begins with a letter or a digit.
@@ -113,8 +113,8 @@ pub struct SnapshotEntry {
     pub first: u64,
     /// Number of units.
     pub units: u64,
-    /// First of the hidden units that hold it.
-    pub hidden: u64,
+    /// First of the snapshot units that hold it.
+    pub at: u64,
     /// When it was made, in seconds since 1970.
     pub created: u64,
 }
@@ -223,7 +223,7 @@ impl SnapshotTable {
 
 impl SnapshotEntry {
     fn write(&self, writer: &mut Writer<'_>) {
-        for number in [self.first, self.units, self.hidden, self.created] {
+        for number in [self.first, self.units, self.at, self.created] {
             writer.uint(number, 8);
         }
         SnapshotName::write(Some(&self.name), writer);
@@ -231,8 +231,8 @@ impl SnapshotEntry {
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (first, units) = (reader.uint(8)?, reader.uint(8)?);
-        let (hidden, created) = (reader.uint(8)?, reader.uint(8)?);
-        Some(Self { name: SnapshotName::read(reader)?, first, units, hidden, created })
+        let (at, created) = (reader.uint(8)?, reader.uint(8)?);
+        Some(Self { name: SnapshotName::read(reader)?, first, units, at, created })
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
     }
 
     fn entry(text: &str) -> SnapshotEntry {
-        SnapshotEntry { name: name(text), first: 0x0102, units: 3, hidden: u64::MAX, created: 5 }
+        SnapshotEntry { name: name(text), first: 0x0102, units: 3, at: u64::MAX, created: 5 }
     }
 
     fn table(entries: Vec<SnapshotEntry>) -> SnapshotTable {

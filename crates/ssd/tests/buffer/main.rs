@@ -2,8 +2,8 @@
 
 mod common;
 mod dedup;
-mod hidden;
 mod holes;
 mod power_cut;
 mod sectors;
+mod snapshot_units;
 mod time;

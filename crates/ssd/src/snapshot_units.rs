@@ -10,59 +10,69 @@ use crate::times::Times;
 use crate::{Ssd, SsdError};
 
 impl<M: Media> Ssd<M> {
-    /// Number of hidden units.
+    /// Number of snapshot units.
     #[must_use]
-    pub const fn hidden_units(&self) -> u32 {
-        self.ftl.hidden_units()
+    pub const fn snapshot_units(&self) -> u32 {
+        self.ftl.snapshot_units()
     }
 
-    /// The number by which [`Ssd::remap_hidden`] knows hidden unit `at`, counted from 0.
+    /// The number by which [`Ssd::remap_snapshots`] knows snapshot unit `at`, counted from 0.
     #[must_use]
-    pub const fn hidden_lpn(&self, at: u32) -> Lpn {
+    pub const fn snapshot_lpn(&self, at: u32) -> Lpn {
         Lpn::new(self.ftl.host_units() + at)
     }
 
-    /// The same as [`Ssd::remap`], for ranges that may lie among the hidden units.
+    /// The same as [`Ssd::remap`], for ranges that may lie among the snapshot units.
     ///
     /// # Errors
     /// As [`Ssd::remap`].
-    pub fn remap_hidden(
+    pub fn remap_snapshots(
         &mut self,
         now: Nanos,
         ranges: &[RemapRange],
         options: RemapOptions,
     ) -> Result<RemapDone, SsdError> {
-        self.ftl.with_hidden(|ftl| ftl.check_remap_ranges(ranges))?;
+        self.ftl.with_snapshot_units(|ftl| ftl.check_remap_ranges(ranges))?;
         self.execute_remap(now, ranges, options)
     }
 
-    /// Unmaps `count` hidden units from `at`.
+    /// Unmaps `count` snapshot units from `at`.
     ///
     /// # Errors
     /// What the medium reported.
-    pub fn trim_hidden(&mut self, now: Nanos, at: u32, count: u32) -> Result<(), SsdError> {
-        let (times, first) = (Times { now, ready: now }, self.hidden_lpn(at));
-        self.ftl.with_hidden(|ftl| ftl.trim(times.host(), first, count))?;
+    pub fn trim_snapshot_units(&mut self, now: Nanos, at: u32, count: u32) -> Result<(), SsdError> {
+        let (times, first) = (Times { now, ready: now }, self.snapshot_lpn(at));
+        self.ftl.with_snapshot_units(|ftl| ftl.trim(times.host(), first, count))?;
         Ok(())
     }
 
-    /// Writes one hidden unit whole, as metadata of the device: after a power cut it is the old one or
+    /// Writes one snapshot unit whole, as metadata of the device: after a power cut it is the old one or
     /// the new one.
     ///
     /// # Errors
     /// As a write.
-    pub fn write_hidden(&mut self, now: Nanos, at: u32, unit: &[u8]) -> Result<(), SsdError> {
-        let (times, lpn) = (Times { now, ready: now }, self.hidden_lpn(at));
+    pub fn write_snapshot_unit(
+        &mut self,
+        now: Nanos,
+        at: u32,
+        unit: &[u8],
+    ) -> Result<(), SsdError> {
+        let (times, lpn) = (Times { now, ready: now }, self.snapshot_lpn(at));
         self.ftl.write_for(Cause::Metadata, times.host(), lpn, self.unit / 4096, 0, unit)?;
         Ok(())
     }
 
-    /// Reads one hidden unit, as metadata of the device.
+    /// Reads one snapshot unit, as metadata of the device.
     ///
     /// # Errors
     /// As a read.
-    pub fn read_hidden(&mut self, now: Nanos, at: u32, unit: &mut [u8]) -> Result<(), SsdError> {
-        let (times, lpn) = (Times { now, ready: now }, self.hidden_lpn(at));
+    pub fn read_snapshot_unit(
+        &mut self,
+        now: Nanos,
+        at: u32,
+        unit: &mut [u8],
+    ) -> Result<(), SsdError> {
+        let (times, lpn) = (Times { now, ready: now }, self.snapshot_lpn(at));
         self.ftl.read(times.host(), lpn, narrow(self.unit), Cause::Metadata, unit)?;
         Ok(())
     }

@@ -11,12 +11,12 @@ use onefold_units::{Cause, Lpn, Nanos};
 use crate::common::{Rig, config, geometry};
 
 const HOST: u32 = 64;
-const HIDDEN: u32 = 32;
+const SNAPSHOTS: u32 = 32;
 
 fn shared() -> SsdConfig {
     let mut config = config(PolicySpec::new(PolicyKind::Lru), geometry(4096, 4096), 8);
     config.ftl.logical_units = HOST.into();
-    config.ftl.hidden_units = HIDDEN.into();
+    config.ftl.snapshot_units = SNAPSHOTS.into();
     let log_bytes = 16 << 10;
     config.ftl.remap = RemapConfig { scheme: RemapScheme::Lh, log_bytes, ..RemapConfig::OFF };
     config
@@ -37,8 +37,8 @@ fn no_command_of_a_host_reaches_them() {
     let config = shared();
     let mut rig = Rig::new(Ssd::new(config, blank(&config)).unwrap());
     assert_eq!(rig.ssd.capacity(), u64::from(HOST) * 4096);
-    assert_eq!(rig.ssd.hidden_units(), HIDDEN);
-    let first = rig.ssd.hidden_lpn(0);
+    assert_eq!(rig.ssd.snapshot_units(), SNAPSHOTS);
+    let first = rig.ssd.snapshot_lpn(0);
     assert!(rig.read(u64::from(first.raw()) * 4096, 4096).is_err());
     for (dst, src) in [(first, Lpn::new(0)), (Lpn::new(0), first), (Lpn::new(HOST - 1), first)] {
         let ranges = [range(dst, src, 1)];
@@ -46,8 +46,8 @@ fn no_command_of_a_host_reaches_them() {
         let error = FtlError::Remap(RemapError::OutOfRange { range: 0, end: 65, units: HOST });
         assert_eq!(refused, Err(SsdError::Ftl(error)));
     }
-    let beyond = [range(rig.ssd.hidden_lpn(HIDDEN - 1), Lpn::new(0), 2)];
-    assert!(rig.ssd.remap_hidden(Nanos::ZERO, &beyond, RemapOptions::default()).is_err());
+    let beyond = [range(rig.ssd.snapshot_lpn(SNAPSHOTS - 1), Lpn::new(0), 2)];
+    assert!(rig.ssd.remap_snapshots(Nanos::ZERO, &beyond, RemapOptions::default()).is_err());
     // What the device does for itself leaves the limit of the host where it was.
     assert_eq!(rig.ssd.ftl().host_units(), HOST);
 }
@@ -61,10 +61,10 @@ fn they_keep_what_is_remapped_there() {
     for at in 0..u64::from(HOST) {
         rig.write(at * 4096, &[u8::try_from(at).unwrap(); 4096], false).unwrap();
     }
-    let all = [range(rig.ssd.hidden_lpn(1), Lpn::new(0), 16)];
+    let all = [range(rig.ssd.snapshot_lpn(1), Lpn::new(0), 16)];
     let now = Nanos::ZERO;
-    rig.ssd.remap_hidden(now, &all, RemapOptions::default()).unwrap();
-    rig.ssd.write_hidden(now, 0, &[0xAB; 4096]).unwrap();
+    rig.ssd.remap_snapshots(now, &all, RemapOptions::default()).unwrap();
+    rig.ssd.write_snapshot_unit(now, 0, &[0xAB; 4096]).unwrap();
     rig.ssd.settle(now).unwrap();
     let programs = rig.ssd.ftl().stats().programs.of(Cause::Fallback);
     assert_eq!(programs, 0, "nothing is copied");
@@ -81,14 +81,14 @@ fn they_keep_what_is_remapped_there() {
     ssd.ftl().check().unwrap();
     let mut unit = [0; 4096];
     for at in 0..16 {
-        ssd.read_hidden(now, 1 + at, &mut unit).unwrap();
+        ssd.read_snapshot_unit(now, 1 + at, &mut unit).unwrap();
         assert_eq!(unit, [u8::try_from(at).unwrap(); 4096]);
     }
-    ssd.read_hidden(now, 0, &mut unit).unwrap();
+    ssd.read_snapshot_unit(now, 0, &mut unit).unwrap();
     assert_eq!(unit, [0xAB; 4096]);
-    ssd.trim_hidden(now, 0, HIDDEN).unwrap();
-    for at in 0..HIDDEN {
-        assert!(!ssd.ftl().is_mapped(ssd.hidden_lpn(at)), "{at}");
+    ssd.trim_snapshot_units(now, 0, SNAPSHOTS).unwrap();
+    for at in 0..SNAPSHOTS {
+        assert!(!ssd.ftl().is_mapped(ssd.snapshot_lpn(at)), "{at}");
     }
     assert!(ssd.ftl().is_mapped(Lpn::new(HOST - 1)));
 }
@@ -104,16 +104,16 @@ fn translation_pages_do_not_overwrite_them() {
     config.ftl.map_cache_bytes = Some(4096);
     config.buffer.bytes = 0;
     let mut rig = Rig::new(Ssd::new(config, blank(&config)).unwrap());
-    for at in 0..HIDDEN {
-        rig.ssd.write_hidden(Nanos::ZERO, at, &[u8::try_from(at).unwrap(); 4096]).unwrap();
+    for at in 0..SNAPSHOTS {
+        rig.ssd.write_snapshot_unit(Nanos::ZERO, at, &[u8::try_from(at).unwrap(); 4096]).unwrap();
     }
     for at in (0..4 * 1024).step_by(512) {
         rig.write(at * 4096, &[0xEE; 4096], false).unwrap();
     }
     assert!(rig.ssd.ftl().stats().programs.of(Cause::Metadata) > 0, "pages left the cache");
     let mut unit = [0; 4096];
-    for at in 0..HIDDEN {
-        rig.ssd.read_hidden(Nanos::ZERO, at, &mut unit).unwrap();
+    for at in 0..SNAPSHOTS {
+        rig.ssd.read_snapshot_unit(Nanos::ZERO, at, &mut unit).unwrap();
         assert_eq!(unit, [u8::try_from(at).unwrap(); 4096]);
     }
 }
@@ -122,13 +122,13 @@ fn translation_pages_do_not_overwrite_them() {
 #[test]
 fn they_count_as_capacity() {
     let mut config = shared();
-    config.ftl.hidden_units = 300;
+    config.ftl.snapshot_units = 300;
     let error = Layout::new(&config.geometry, &config.ftl).unwrap_err();
-    assert!(matches!(error, ConfigError::NoSpace { logical, hidden, .. }
-        if logical == 364 * 4096 && hidden == 300 * 4096));
+    assert!(matches!(error, ConfigError::NoSpace { logical, snapshots, .. }
+        if logical == 364 * 4096 && snapshots == 300 * 4096));
     assert!(error.to_string().starts_with("capacity.logical with capacity.snapshots is "));
     assert!(error.to_string().contains("lower capacity.logical, capacity.snapshots or"));
-    config.ftl.hidden_units = u64::from(u32::MAX);
+    config.ftl.snapshot_units = u64::from(u32::MAX);
     let error = Layout::new(&config.geometry, &config.ftl).unwrap_err().to_string();
     assert!(error.starts_with("capacity.snapshots is 4294967295, expected 0 to"), "{error}");
 }
