@@ -15,8 +15,8 @@ pub const TOUCH_REGION_BYTES: u64 = 1 << 20;
 pub enum FitError {
     /// Too large.
     #[error(
-        "the trace needs {needed} bytes, the device has {device}; use a larger device, --fit \
-         compact (needs {compact} bytes) or --fit wrap"
+        "the trace needs {needed} bytes, the device has {device}; use a larger device, {}--fit wrap",
+        compacting(*compact, *device)
     )]
     TooLarge {
         /// Bytes the trace needs.
@@ -26,6 +26,14 @@ pub enum FitError {
         /// Bytes the trace needs with its regions renumbered.
         compact: u64,
     },
+}
+
+/// What renumbering would do, where that is enough.
+fn compacting(compact: u64, device: u64) -> String {
+    if compact > device {
+        return "or ".to_owned();
+    }
+    format!("--fit compact (needs {compact} bytes) or ")
 }
 
 /// A set of 1 MiB regions as disjoint runs, so that one huge request costs one entry.

@@ -316,19 +316,18 @@ impl FormatSpec {
     /// Format and overrides in words, for the interpretation line.
     #[must_use]
     pub fn meaning(&self) -> String {
-        let mut text = self.format.meaning().to_owned();
-        if let Some(time) = self.time {
-            text.push_str(", time in ");
-            text.push_str(time.name());
+        let time = self.time.map(|time| format!("time in {}", time.name()));
+        let addr = self.addr.map(|addr| {
+            let unit = if addr == AddrUnit::Bytes { "bytes" } else { "512 B sectors" };
+            format!("addresses in {unit}")
+        });
+        let read = self.read.map(|read| format!("{read} = read"));
+        let given: Vec<String> = [time, addr, read].into_iter().flatten().collect();
+        let usual = self.format.meaning();
+        if given.is_empty() {
+            return usual.to_owned();
         }
-        if let Some(addr) = self.addr {
-            text.push_str(", addresses in ");
-            text.push_str(if addr == AddrUnit::Bytes { "bytes" } else { "512 B sectors" });
-        }
-        if let Some(read) = self.read {
-            text.push_str(if read == 0 { ", 0 = read" } else { ", 1 = read" });
-        }
-        text
+        format!("{usual}; here {}", given.join(", "))
     }
 }
 

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use onefold_trace::{DetectError, FitError, ReadError};
 use thiserror::Error;
 
+/// Devices that an error names at most.
+pub(crate) const NAMES_LISTED: usize = 20;
+
 /// A trace file that cannot be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -73,8 +76,9 @@ pub enum TraceFileError {
     },
     /// No such device.
     #[error(
-        "{}: no device is called `{found}`, expected one of {}",
-        .path.display(), .known.join(", ")
+        "{}: no device is called `{found}`, expected one of {}{}",
+        .path.display(), .known.join(", "),
+        if .known.len() < NAMES_LISTED { "" } else { ", .." }
     )]
     Device {
         /// The file.

@@ -6,15 +6,12 @@ use onefold_trace::{
     FitError, FormatSpec, Layout, Record, Regions, Scan, ShapeOptions, Shaper, Summary, TraceOp,
 };
 
-use crate::error::TraceFileError;
+use crate::error::{NAMES_LISTED, TraceFileError};
 use crate::hash::sha256;
 use crate::input::Input;
 use crate::options::{Fit, Merge, Options, Shift};
 use crate::plausible;
 use crate::sorted::Sorted;
-
-/// Names listed in an error.
-const NAMES_LISTED: usize = 20;
 
 /// What is known about a trace before its records are used.
 #[derive(Clone, Debug)]

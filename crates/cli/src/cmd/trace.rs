@@ -10,6 +10,7 @@ pub(crate) use options::ReadArgs;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use onefold_trace::DetectError;
 use onefold_tracefile::TraceFileError;
 
 use crate::error::{CliError, Exit};
@@ -56,6 +57,9 @@ pub(crate) fn trace_error(error: &TraceFileError) -> CliError {
         TraceFileError::Io { .. } => ("trace::io", None),
         TraceFileError::Compressed { .. } => {
             ("trace::compressed", Some("copy or download the file again"))
+        }
+        TraceFileError::Detect { source: DetectError::Empty, .. } => {
+            ("trace::format", Some("check that whatever made it ran to its end"))
         }
         TraceFileError::Detect { .. } => {
             ("trace::format", Some("name the format: --format msr, --format mqsim:time=us .."))
