@@ -191,7 +191,7 @@ mod tests {
     use crate::source::Source;
     use crate::stack::Port;
     use crate::stack::layer::{
-        Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why,
+        Asked, Caps, Done, Filling, Layer, Lower, LowerId, Output, Refused, Taken, Why,
     };
     use crate::tenant::Pace;
 
@@ -268,15 +268,11 @@ mod tests {
             }
         }
 
-        fn poll_lower(&mut self) -> Option<Lower> {
-            None
-        }
-
-        fn poll_done(&mut self) -> Option<Done> {
+        fn poll(&mut self) -> Option<Output> {
             let tag = self.done.pop_front()?;
             let fails = self.failing.is_some_and(|one| self.rng.below(one) == 0);
             let result = if fails { Err(Why::VolumeFailed) } else { Ok(()) };
-            Some(Done { tag, delay: Delay::Host, result })
+            Some(Output::Done(Done { tag, delay: Delay::Host, result }))
         }
 
         fn completed(&mut self, _: Nanos, _: LowerId, _: Delay, _: bool) {}
@@ -328,12 +324,9 @@ mod tests {
 
         fn expire(&mut self, _: Nanos) {}
 
-        fn poll_lower(&mut self) -> Option<Lower> {
-            self.lower.pop_front()
-        }
-
-        fn poll_done(&mut self) -> Option<Done> {
-            self.done.pop_front()
+        fn poll(&mut self) -> Option<Output> {
+            let lower = self.lower.pop_front().map(Output::Lower);
+            lower.or_else(|| self.done.pop_front().map(Output::Done))
         }
 
         fn completed(&mut self, _: Nanos, LowerId(id): LowerId, delay: Delay, failed: bool) {

@@ -34,8 +34,8 @@ pub(crate) enum Settled {
     Nothing,
     /// The next part can be asked for.
     GoesOn(usize),
-    /// It was the last part of a request of which one failed.
-    Failed(usize),
+    /// It was the last part.
+    Over(usize),
 }
 
 /// Requests to one layer.
@@ -159,13 +159,13 @@ impl Joint {
         if let Err(why) = done.result {
             return Err((Some(tag), why));
         }
-        if request.failed {
-            return Ok(if request.is_over() { Settled::Failed(tag) } else { Settled::Nothing });
-        }
-        if request.outstanding > 0 || request.refused.is_some() {
-            return Ok(Settled::Nothing);
-        }
-        Ok(Settled::GoesOn(tag))
+        Ok(if request.is_over() {
+            Settled::Over(tag)
+        } else if request.outstanding > 0 || request.refused.is_some() {
+            Settled::Nothing
+        } else {
+            Settled::GoesOn(tag)
+        })
     }
 
     pub(crate) fn request(&self, tag: usize) -> Option<&Request> {

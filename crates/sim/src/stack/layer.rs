@@ -5,8 +5,8 @@
 //! back.
 //!
 //! **Calling order.** After any number of [`Layer::submit`] comes one [`Layer::turn`]. After that,
-//! and after each [`Layer::completed`] or [`Layer::expire`], [`Layer::poll_lower`] is called until
-//! it gives nothing, and then [`Layer::poll_done`]. Driving them is the business of `super::Stack`.
+//! and after each [`Layer::completed`] or [`Layer::expire`], [`Layer::poll`] is called until it
+//! gives nothing. Driving them is the business of `super::Stack`.
 
 use std::any::Any;
 
@@ -37,7 +37,7 @@ pub(crate) struct Caps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) blocks: u64,
-    /// Whether [`Layer::poll_done`] will tell the end; if not, it is over.
+    /// Whether [`Layer::poll`] will tell the end; if not, it is over.
     pub(crate) later: bool,
 }
 
@@ -82,6 +82,13 @@ pub(crate) struct Done {
     /// What it waited for.
     pub(crate) delay: Delay,
     pub(crate) result: Result<(), Why>,
+}
+
+/// What a layer says when it is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    Lower(Lower),
+    Done(Done),
 }
 
 /// A request to a place below.
@@ -160,11 +167,8 @@ pub(crate) trait Layer: Any {
     /// Does what was due.
     fn expire(&mut self, now: Nanos);
 
-    /// The next request to a place below.
-    fn poll_lower(&mut self) -> Option<Lower>;
-
-    /// The next part of a request that ended.
-    fn poll_done(&mut self) -> Option<Done>;
+    /// What is to be done for it next: requests to places below come before parts that ended.
+    fn poll(&mut self) -> Option<Output>;
 
     /// A request to a place below ended.
     fn completed(&mut self, now: Nanos, id: LowerId, delay: Delay, failed: bool);
@@ -209,7 +213,7 @@ pub(crate) trait Layer: Any {
     }
 
     /// No request comes any more: what was made of the last ones is given out by
-    /// [`Layer::poll_lower`] without a turn, so that a run ends with all that was counted as sent.
+    /// [`Layer::poll`] without a turn, so that a run ends with all that was counted as sent.
     fn finish(&mut self) {}
 
     /// Preconditioning is over, and the time of the run begins.

@@ -42,7 +42,7 @@ pub(crate) use counted::Counted;
 pub(crate) use device::Device;
 use joint::Stall;
 pub(crate) use layer::LowerId;
-use layer::{Answer, Asked, Caps, Layer, Lower, Why};
+use layer::{Answer, Asked, Caps, Done, Layer, Lower, Output, Why};
 pub(crate) use port::Port;
 pub(crate) use run::{simulate, simulate_on};
 pub(crate) use volume::VolumeLayer;
@@ -288,7 +288,6 @@ impl Stack {
                 false
             }
         };
-        self.follow(place, now)?;
         Ok(!refused)
     }
 
@@ -298,17 +297,21 @@ impl Stack {
         if let Some(above) = self.above_mut(place) {
             above.layer.turn(time);
         }
-        self.follow(place, now)?;
-        self.settle(place, now)
+        self.follow(place, now)
     }
 
-    /// Submits what a layer asks for.
+    /// Submits what a layer asks for, and notes what ended.
     fn follow(&mut self, place: usize, now: u64) -> Result<(), SimError> {
         while let Some(above) = self.above_mut(place)
-            && let Some(lower) = above.layer.poll_lower()
+            && let Some(output) = above.layer.poll()
         {
-            if let Some(lower) = above.ports[lower.port].queue.push(lower) {
-                self.carry_out(place, &lower, now, false)?;
+            match output {
+                Output::Lower(lower) => {
+                    if let Some(lower) = above.ports[lower.port].queue.push(lower) {
+                        self.carry_out(place, &lower, now, false)?;
+                    }
+                }
+                Output::Done(done) => self.settle(place, done, now)?,
             }
         }
         let waits = |above: &Above| above.ports.iter().any(|port| port.queue.holds());
@@ -429,19 +432,15 @@ impl Stack {
         }));
     }
 
-    /// Notes what ended at a layer.
-    fn settle(&mut self, place: usize, now: u64) -> Result<(), SimError> {
-        while let Some(above) = self.above_mut(place)
-            && let Some(done) = above.layer.poll_done()
-        {
-            match above.joint.settle(done) {
-                Ok(Settled::Nothing) => {}
-                Ok(Settled::Failed(tag)) => self.end(place, tag, now)?,
-                Ok(Settled::GoesOn(tag)) => self.try_on(place, tag, now)?,
-                Err((tag, why)) => self.fail(place, tag, why, now)?,
-            }
+    /// Notes that a part of a request ended.
+    fn settle(&mut self, place: usize, done: Done, now: u64) -> Result<(), SimError> {
+        let Some(above) = self.above_mut(place) else { return Ok(()) };
+        match above.joint.settle(done) {
+            Ok(Settled::Nothing) => Ok(()),
+            Ok(Settled::Over(tag)) => self.end(place, tag, now),
+            Ok(Settled::GoesOn(tag)) => self.try_on(place, tag, now),
+            Err((tag, why)) => self.fail(place, tag, why, now),
         }
-        Ok(())
     }
 
     /// A part of a request failed, or of one that nobody waits for. At the top that ends the run;
@@ -543,7 +542,6 @@ impl Stack {
     /// Follows an event of a layer: what it asks for, what ended, and what waited for it.
     fn after_event(&mut self, place: usize, now: u64) -> Result<(), SimError> {
         self.follow(place, now)?;
-        self.settle(place, now)?;
         self.retry(place, now)
     }
 

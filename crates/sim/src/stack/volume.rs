@@ -10,7 +10,9 @@ use onefold_volume::{
     Refusal, Relocation, Stream, Volume, ZoneStatus,
 };
 
-use super::layer::{Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why};
+use super::layer::{
+    Asked, Caps, Done, Filling, Layer, Lower, LowerId, Output, Refused, Taken, Why,
+};
 use crate::request::Work;
 
 /// Tag of requests whose end nobody waits for.
@@ -201,24 +203,19 @@ impl Layer for VolumeLayer {
         self.pump(now, Delay::None);
     }
 
-    fn poll_lower(&mut self) -> Option<Lower> {
+    fn poll(&mut self) -> Option<Output> {
+        let lower = |id: Id, what| Some(Output::Lower(Lower { id: id.into(), port: 0, what }));
         if let Some(number) = self.new_reads.pop_front() {
             let tag = self.reads[number].as_ref().map_or(NOBODY, |read| read.tag);
-            let what = Asked::Extents { tag };
-            return Some(Lower { id: Id::Read(number).into(), port: 0, what });
+            return lower(Id::Read(number), Asked::Extents { tag });
         }
-        if !self.pumped {
-            return None;
-        }
-        let Some(io) = self.engine.poll_io() else {
+        if self.pumped {
+            if let Some(io) = self.engine.poll_io() {
+                return lower(Id::Io(io.id), self.asked(io));
+            }
             self.rest();
-            return None;
-        };
-        Some(Lower { id: Id::Io(io.id).into(), port: 0, what: self.asked(io) })
-    }
-
-    fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        }
+        self.done.pop_front().map(Output::Done)
     }
 
     /// The end of a read from above lets nothing go on.
