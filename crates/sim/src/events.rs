@@ -124,7 +124,7 @@ impl Runner<'_> {
         self.count(*load, asked.op, offset, len);
         self.issued += 1;
         self.under_way += 1;
-        self.stack.enter(self.stack.top(), request, now)?;
+        self.stack.enter(self.stack.top_layer(), request, now)?;
         self.note(now);
         if self.issued == self.warmup {
             self.begin_measuring(now);
@@ -360,7 +360,7 @@ mod tests {
             let mut stack = Stack::default();
             let below = stack.add_layer("moody", Box::new(moody), Vec::new());
             if passing {
-                let ports = vec![Port::new(below, 0)];
+                let ports = vec![Port::new(stack.at(below), 0)];
                 stack.add_layer("passing", Box::new(Passing::default()), ports);
             }
             let (ran, top) = run(&mut stack, vec![tenant()?], &config.run(), &Control::default())?;
@@ -397,7 +397,7 @@ mod tests {
             let mut stack = Stack::default();
             let moody = Moody { longest: 2, failing: Some(10), ..Moody::new(seed) };
             let below = stack.add_layer("moody", Box::new(moody), Vec::new());
-            let ports = vec![Port::new(below, 0)];
+            let ports = vec![Port::new(stack.at(below), 0)];
             let top = stack.add_layer("passing", Box::new(Passing::default()), ports);
             let (_, counted) = run(&mut stack, vec![tenant], &config.run(), &Control::default())?;
             assert_eq!(counted.executed, 300, "seed {seed}");

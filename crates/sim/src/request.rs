@@ -41,9 +41,9 @@ pub(crate) enum Owner {
         tenant: usize,
         number: u64,
     },
-    /// The layer at a place above, as part of what it asked for.
+    /// The layer of this number above, as part of what it asked for.
     Layer {
-        place: usize,
+        layer: usize,
         id: LowerId,
     },
     Nobody,

@@ -9,7 +9,7 @@ use onefold_units::Nanos;
 use onefold_units::convert::{index64, u64_from};
 
 use super::layer::{Caps, Done, Layer, Refused, Taken, Why};
-use crate::request::Request;
+use crate::request::{Owner, Request};
 
 /// A request waited because its layer was busy.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +63,9 @@ impl Joint {
         self.active.len() - self.free.len()
     }
 
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
     /// Whether a request has to wait before it is tried: it is a change behind another one that
     /// waits, or the layer has as many as it takes.
-    pub(crate) fn has_to_wait(&self, tag: usize, caps: Caps) -> bool {
+    pub(crate) fn has_to_wait(&self, tag: usize, caps: &Caps) -> bool {
         let behind = self.is_change(tag) && self.waiting.iter().any(|tag| self.is_change(*tag));
         behind || self.under_way() - self.waiting.len() > caps.requests_max
     }
@@ -84,7 +80,7 @@ impl Joint {
         self.waiting.push_back(tag);
     }
 
-    /// The waiting requests, to be tried in their order.
+    /// How many requests wait, to be tried in their order.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -97,7 +93,7 @@ impl Joint {
         self.waiting.push_back(tag);
     }
 
-    /// Asks for what is left of a request.
+    /// Asks for what is left of a request, and notes if it had to wait until all was taken.
     ///
     /// # Errors
     /// The layer refuses it for good: [`Joint::fail`] says whether it is over.
@@ -105,8 +101,8 @@ impl Joint {
         &mut self,
         tag: usize,
         now: Nanos,
-        (layer, caps): (&mut dyn Layer, Caps),
-        mut stalled: impl FnMut(&Request, Stall),
+        (layer, caps): (&mut dyn Layer, &Caps),
+        stalls: &mut VecDeque<(u64, Stall)>,
     ) -> Result<Progress, Why> {
         let Some(request) = &mut self.active[tag] else { return Ok(Progress::Waits) };
         let mut progress = Progress::Waits;
@@ -129,7 +125,9 @@ impl Joint {
             request.delay = onefold_nand::Delay::Background;
             let ns = now.get() - since;
             let paced_ns = ns - (layer.short_ns(now) - short);
-            stalled(request, Stall { ns, paced_ns });
+            if let Owner::Load { number, .. } = request.owner {
+                stalls.push_back((number, Stall { ns, paced_ns }));
+            }
         }
         if request.is_over() {
             progress = Progress::Over;

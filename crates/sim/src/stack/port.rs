@@ -10,6 +10,7 @@ use onefold_units::convert::{index, narrow};
 use onefold_units::{Lba, Location, Lpn, Nanos, Op, ZoneId};
 use onefold_volume::{Range, Relocation};
 
+use super::At;
 use super::command::DeviceError;
 use super::device::Device;
 use super::layer::{Answer, Asked, Layer, Lower};
@@ -20,7 +21,7 @@ const BLOCK: usize = 4096;
 /// A port. It keeps the bytes that the layer reads again, since no place below does.
 pub(crate) struct Port {
     /// The place below.
-    pub(crate) below: usize,
+    pub(crate) below: At,
     /// Where the layer begins there, in blocks.
     offset: u64,
     /// Headers and map pages, by block, without zeroes at their ends.
@@ -34,7 +35,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(below: usize, offset: u64) -> Self {
+    pub(crate) fn new(below: At, offset: u64) -> Self {
         Self {
             below,
             offset,
@@ -46,7 +47,7 @@ impl Port {
     }
 
     /// A port to a place that was used before.
-    pub(crate) fn used(below: usize, before: ReadBlock) -> Self {
+    pub(crate) fn used(below: At, before: ReadBlock) -> Self {
         Self { before: Some(before), ..Self::new(below, 0) }
     }
 
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_read_again_is_what_was_written() {
-        let mut port = Port::new(0, 0);
+        let mut port = Port::new(At::Device(0), 0);
         let range = |lba, blocks| Range { lba: Lba::new(lba), blocks };
         let mut bytes = vec![0; 2 * BLOCK];
         (bytes[3], bytes[BLOCK + 9]) = (7, 8);
