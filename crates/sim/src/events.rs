@@ -191,7 +191,7 @@ mod tests {
     use crate::source::Source;
     use crate::stack::Port;
     use crate::stack::layer::{
-        Asked, Caps, Done, Filling, Layer, Lower, LowerId, Output, Refused, Taken, Why,
+        Asked, Caps, Done, Layer, Lower, LowerId, Output, Refused, Taken, Why,
     };
     use crate::tenant::Pace;
 
@@ -229,7 +229,7 @@ mod tests {
     impl Layer for Moody {
         fn caps(&self) -> Caps {
             let (read_max, write_max) = (self.longest, self.longest);
-            Caps { blocks: 4096, read_max, write_max, requests_max: 6, whole_blocks: true }
+            Caps { read_max, write_max, requests_max: 6, ..Caps::of_blocks(4096) }
         }
 
         fn submit(&mut self, now: Nanos, tag: u64, work: Work, _: bool) -> Result<Taken, Refused> {
@@ -281,10 +281,6 @@ mod tests {
         fn short_ns(&self, now: Nanos) -> u64 {
             now.get()
         }
-
-        fn filling(&self) -> Filling {
-            Filling { in_flight: 0, by_units: false }
-        }
     }
 
     /// A layer that passes everything on, as it is, and takes failures for no harm.
@@ -298,9 +294,7 @@ mod tests {
 
     impl Layer for Passing {
         fn caps(&self) -> Caps {
-            let (read_max, write_max) = (u32::MAX, u32::MAX);
-            let requests_max = usize::MAX;
-            Caps { blocks: 4096, read_max, write_max, requests_max, whole_blocks: true }
+            Caps::of_blocks(4096)
         }
 
         fn submit(&mut self, _: Nanos, tag: u64, work: Work, _: bool) -> Result<Taken, Refused> {
@@ -333,10 +327,6 @@ mod tests {
             self.failed += u64::from(failed);
             let tag = self.tags[onefold_units::convert::index64(id)];
             self.done.push_back(Done { tag, delay, result: Ok(()) });
-        }
-
-        fn filling(&self) -> Filling {
-            Filling { in_flight: 0, by_units: false }
         }
     }
 

@@ -5,7 +5,6 @@ use onefold_ssd::Ssd;
 use onefold_units::Op;
 use onefold_units::convert::{float, floor_u64, index64};
 
-use super::layer::Filling;
 use super::{At, Stack};
 use crate::SimError;
 use crate::control::Control;
@@ -32,7 +31,7 @@ impl Stack {
         seed: u64,
         control: &Control<'_>,
     ) -> Result<Preconditioned, SimError> {
-        if self.filling().by_units {
+        if self.caps().filling.by_units {
             return precondition(self, what, seed, control);
         }
         let begin = thread_cpu_s();
@@ -50,12 +49,8 @@ impl Stack {
         Ok(())
     }
 
-    fn filling(&self) -> Filling {
-        self.layers[self.top_layer()].layer.filling()
-    }
-
     fn write_untimed(&mut self, lba: u64, blocks: u64) -> Result<(), SimError> {
-        let (top, in_flight) = (self.top_layer(), self.filling().in_flight);
+        let (top, in_flight) = (self.top_layer(), self.caps().filling.in_flight);
         self.base += FILL_NS_PER_BLOCK * blocks;
         let steps = whole_step_of(Op::Write, lba * BLOCK, blocks * BLOCK);
         self.enter(top, Request::new(Owner::Nobody, 0, (Op::Write, false), steps), 0)?;

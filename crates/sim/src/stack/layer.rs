@@ -18,7 +18,8 @@ use crate::SimError;
 pub(crate) use crate::request::LowerId;
 use crate::request::Work;
 
-/// What a layer can do, and where requests to it have to be cut.
+/// What a layer can do, where requests to it have to be cut, and how it is driven. All of it stays as
+/// it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps {
     /// Blocks of 4 KiB that it exports.
@@ -31,6 +32,41 @@ pub(crate) struct Caps {
     pub(crate) requests_max: usize,
     /// Only whole blocks are taken. If not, edges of blocks are read before they are written.
     pub(crate) whole_blocks: bool,
+    /// It reads what it wrote while it runs, so that ports have to keep the bytes.
+    pub(crate) reads_again: bool,
+    /// Ends of requests at the same time are told in the order of what they waited for; otherwise
+    /// they are in the order of submission.
+    pub(crate) ends_by_delay: bool,
+    /// Requests at once to its first place below while it runs; `None`: any number.
+    pub(crate) depth: Option<u64>,
+    /// How it is filled before a run.
+    pub(crate) filling: Filling,
+}
+
+/// How a layer is filled before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filling {
+    /// Requests of the layer that may be under way when the next write comes.
+    pub(crate) in_flight: usize,
+    /// It is overwritten in units of the device; otherwise it is only filled, block after block.
+    pub(crate) by_units: bool,
+}
+
+impl Caps {
+    /// A layer of so many whole blocks that takes all that comes, and asks for nothing special.
+    pub(crate) const fn of_blocks(blocks: u64) -> Self {
+        Self {
+            blocks,
+            read_max: u32::MAX,
+            write_max: u32::MAX,
+            requests_max: usize::MAX,
+            whole_blocks: true,
+            reads_again: false,
+            ends_by_delay: false,
+            depth: None,
+            filling: Filling { in_flight: 0, by_units: false },
+        }
+    }
 }
 
 /// So many blocks of a request were taken.
@@ -149,7 +185,7 @@ impl Answer {
 
 /// A layer above others.
 pub(crate) trait Layer: Any {
-    /// What it can do.
+    /// What it can do. Asked once.
     fn caps(&self) -> Caps;
 
     /// Takes a part of a request, which the layer knows as `tag`.
@@ -184,11 +220,6 @@ pub(crate) trait Layer: Any {
         &mut []
     }
 
-    /// Whether it reads what it wrote while it runs, so that ports have to keep the bytes.
-    fn reads_again(&self) -> bool {
-        true
-    }
-
     /// The blocks of [`Asked::Extents`].
     fn extents(&self, _id: LowerId) -> &[ReadRun] {
         &[]
@@ -218,27 +249,4 @@ pub(crate) trait Layer: Any {
 
     /// Preconditioning is over, and the time of the run begins.
     fn begin(&mut self, _now: Nanos) {}
-
-    /// Whether ends of requests at the same time are told in the order of what they waited for;
-    /// otherwise they are in the order of submission.
-    fn ends_by_delay(&self) -> bool {
-        false
-    }
-
-    /// Requests at once to its first place below while it runs; `None`: any number.
-    fn depth(&self) -> Option<u64> {
-        None
-    }
-
-    /// How it is filled before a run.
-    fn filling(&self) -> Filling;
-}
-
-/// How a layer is filled before a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Filling {
-    /// Requests of the layer that may be under way when the next write comes.
-    pub(crate) in_flight: usize,
-    /// It is overwritten in units of the device; otherwise it is only filled, block after block.
-    pub(crate) by_units: bool,
 }

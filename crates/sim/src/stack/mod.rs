@@ -363,7 +363,7 @@ impl Stack {
     /// The end of a request to a place below is known.
     fn fly(&mut self, (layer, port, id): (usize, usize, LowerId), answer: Answer, queued: bool) {
         let Answer { at, delay, failed } = answer;
-        let by_delay = self.layers[layer].layer.ends_by_delay();
+        let by_delay = self.layers[layer].caps.ends_by_delay;
         let rank = if by_delay { (delay, failed) } else { (Delay::None, false) };
         self.submitted += 1;
         let number = self.submitted;
@@ -513,9 +513,9 @@ impl Stack {
         for above in &mut self.layers {
             above.layer.begin(now);
             if let Some(port) = above.ports.first_mut() {
-                port.queue.limit(above.layer.depth());
+                port.queue.limit(above.caps.depth);
             }
-            if !above.layer.reads_again() {
+            if !above.caps.reads_again {
                 above.ports.iter_mut().for_each(Port::drop_bytes);
             }
         }

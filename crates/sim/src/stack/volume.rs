@@ -160,11 +160,13 @@ impl From<LowerId> for Id {
 impl Layer for VolumeLayer {
     fn caps(&self) -> Caps {
         Caps {
-            blocks: self.engine.logical_blocks(),
             read_max: REQUEST_BLOCKS_MAX,
             write_max: self.engine.write_blocks_max(),
-            requests_max: usize::MAX,
             whole_blocks: false,
+            reads_again: true,
+            ends_by_delay: true,
+            filling: Filling { in_flight: FILL_IN_FLIGHT, by_units: true },
+            ..Caps::of_blocks(self.engine.logical_blocks())
         }
     }
 
@@ -284,13 +286,5 @@ impl Layer for VolumeLayer {
 
     fn begin(&mut self, now: Nanos) {
         self.at = now;
-    }
-
-    fn ends_by_delay(&self) -> bool {
-        true
-    }
-
-    fn filling(&self) -> Filling {
-        Filling { in_flight: FILL_IN_FLIGHT, by_units: true }
     }
 }

@@ -7,9 +7,7 @@ use onefold_units::{Lba, Nanos, ZoneId};
 use onefold_volume::Range;
 use onefold_zoned::{IoFailed, IoId, IoKind, REQUESTS_MAX, Refusal, Request, Volume};
 
-use super::layer::{
-    Asked, Caps, Done, Filling, Layer, Lower, LowerId, Output, Refused, Taken, Why,
-};
+use super::layer::{Asked, Caps, Done, Layer, Lower, LowerId, Output, Refused, Taken, Why};
 use crate::request::Work;
 
 /// A zoned volume between a load and the places below: a regular one, unless the zoned one has
@@ -28,13 +26,12 @@ impl ZonedLayer {
 }
 
 impl Layer for ZonedLayer {
+    /// Its metadata is in memory once it is open.
     fn caps(&self) -> Caps {
         Caps {
-            blocks: self.volume.blocks(),
-            read_max: u32::MAX,
-            write_max: u32::MAX,
             requests_max: REQUESTS_MAX,
-            whole_blocks: true,
+            depth: self.config.regular_depth,
+            ..Caps::of_blocks(self.volume.blocks())
         }
     }
 
@@ -82,19 +79,6 @@ impl Layer for ZonedLayer {
         self.delay = delay;
         let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
         self.volume.completed(now, IoId::new(narrow(id)), result);
-    }
-
-    /// Its metadata is in memory once it is open.
-    fn reads_again(&self) -> bool {
-        false
-    }
-
-    fn depth(&self) -> Option<u64> {
-        self.config.regular_depth
-    }
-
-    fn filling(&self) -> Filling {
-        Filling { in_flight: 0, by_units: false }
     }
 }
 
