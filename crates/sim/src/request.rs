@@ -41,11 +41,8 @@ pub(crate) enum Owner {
         tenant: usize,
         number: u64,
     },
-    /// The layer of this number above, as part of what it asked for.
-    Layer {
-        layer: usize,
-        id: LowerId,
-    },
+    /// The layer above, as part of what it asked for under this number.
+    Layer(usize),
     Nobody,
 }
 

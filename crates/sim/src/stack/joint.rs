@@ -9,6 +9,7 @@ use onefold_units::Nanos;
 use onefold_units::convert::{index64, u64_from};
 
 use super::layer::{Caps, Done, Layer, Refused, Taken, Why};
+use super::slots::Slots;
 use crate::request::{Owner, Request};
 
 /// A request waited because its layer was busy.
@@ -41,9 +42,8 @@ pub(crate) enum Settled {
 /// Requests to one layer.
 #[derive(Default)]
 pub(crate) struct Joint {
-    /// Requests under way; the place is the tag that the layer knows them by.
-    active: Vec<Option<Request>>,
-    free: Vec<usize>,
+    /// Requests under way; their number is the tag that the layer knows them by.
+    active: Slots<Request>,
     /// Requests that were refused, in their order.
     waiting: VecDeque<usize>,
 }
@@ -51,16 +51,11 @@ pub(crate) struct Joint {
 impl Joint {
     /// Takes a request in. Gives its tag.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.active.push(None);
-            self.active.len() - 1
-        });
-        self.active[tag] = Some(request);
-        tag
+        self.active.insert(request)
     }
 
     pub(crate) fn under_way(&self) -> usize {
-        self.active.len() - self.free.len()
+        self.active.len()
     }
 
     /// Whether a request has to wait before it is tried: it is a change behind another one that
@@ -71,11 +66,11 @@ impl Joint {
     }
 
     pub(crate) fn is_change(&self, tag: usize) -> bool {
-        self.active[tag].as_ref().is_some_and(Request::is_change)
+        self.request(tag).is_some_and(Request::is_change)
     }
 
     pub(crate) fn refuse(&mut self, tag: usize, now: Nanos, layer: &dyn Layer) {
-        let Some(request) = &mut self.active[tag] else { return };
+        let Some(request) = self.active.get_mut(tag) else { return };
         request.refused.get_or_insert_with(|| (now.get(), layer.short_ns(now)));
         self.waiting.push_back(tag);
     }
@@ -104,7 +99,7 @@ impl Joint {
         (layer, caps): (&mut dyn Layer, &Caps),
         stalls: &mut VecDeque<(u64, Stall)>,
     ) -> Result<Progress, Why> {
-        let Some(request) = &mut self.active[tag] else { return Ok(Progress::Waits) };
+        let Some(request) = self.active.get_mut(tag) else { return Ok(Progress::Waits) };
         let mut progress = Progress::Waits;
         while let Some(work) = request.next((caps.read_max, caps.write_max)) {
             match layer.submit(now, u64_from(tag), work, request.fua) {
@@ -137,7 +132,7 @@ impl Joint {
 
     /// No other part of a request is asked for. Whether it is over: parts may be under way.
     pub(crate) fn fail(&mut self, tag: usize) -> bool {
-        let Some(request) = &mut self.active[tag] else { return false };
+        let Some(request) = self.active.get_mut(tag) else { return false };
         request.failed = true;
         request.is_over()
     }
@@ -148,8 +143,7 @@ impl Joint {
     /// It failed; with its tag, if there is such a request.
     pub(crate) fn settle(&mut self, done: Done) -> Result<Settled, (Option<usize>, Why)> {
         let tag = index64(done.tag);
-        let request = self.active.get_mut(tag).and_then(Option::as_mut);
-        let Some(request) = request else {
+        let Some(request) = self.active.get_mut(tag) else {
             return done.result.map(|()| Settled::Nothing).map_err(|why| (None, why));
         };
         request.outstanding -= 1;
@@ -167,13 +161,12 @@ impl Joint {
     }
 
     pub(crate) fn request(&self, tag: usize) -> Option<&Request> {
-        self.active[tag].as_ref()
+        self.active.get(tag)
     }
 
     /// A request is over.
     pub(crate) fn end(&mut self, tag: usize) -> Option<Request> {
-        let request = self.active[tag].take()?;
-        self.free.push(tag);
+        let request = self.active.remove(tag)?;
         if !self.waiting.is_empty() {
             self.waiting.retain(|waiting| *waiting != tag);
         }

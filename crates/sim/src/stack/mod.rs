@@ -18,14 +18,16 @@ pub(crate) mod layer;
 mod opening;
 mod outcome;
 mod port;
+mod queue;
 mod run;
+mod slots;
 mod volume;
 mod zoned;
 mod zoned_result;
 
 use std::any::Any;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use onefold_nand::Delay;
 use onefold_ssd::HostStats;
@@ -44,7 +46,9 @@ use joint::Stall;
 pub(crate) use layer::LowerId;
 use layer::{Answer, Asked, Caps, Done, Layer, Lower, Output, Why};
 pub(crate) use port::Port;
+use queue::Queue;
 pub(crate) use run::{simulate, simulate_on};
+use slots::Slots;
 pub(crate) use volume::VolumeLayer;
 pub(crate) use zoned::ZonedLayer;
 
@@ -66,6 +70,8 @@ pub(crate) struct Above {
     pub(crate) layer: Box<dyn Layer>,
     joint: Joint,
     pub(crate) ports: Vec<Port>,
+    /// To its first place below.
+    queue: Queue,
     /// What the layer can do, which stays as it is.
     caps: Caps,
 }
@@ -77,22 +83,26 @@ struct Flight {
     at: u64,
     rank: (Delay, bool),
     number: u64,
-    /// The layer that asked, and its port.
-    layer: u32,
-    port: u32,
-    id: LowerId,
     delay: Delay,
     failed: bool,
-    /// Another request waits for it to end.
+    sent: Sent,
+}
+
+/// A request that was sent to a place below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sent {
+    /// The layer that asked.
+    layer: u32,
+    /// It was in the queue of the layer, where another one may wait for it to end.
     queued: bool,
+    id: LowerId,
 }
 
 /// Requests to a lower layer that end as one.
 struct Group {
     left: usize,
     answer: Answer,
-    port: usize,
-    queued: bool,
+    sent: Sent,
 }
 
 /// A request of the load that ended.
@@ -114,7 +124,7 @@ pub(crate) struct Stack {
     pub(crate) layers: Vec<Above>,
     flights: BinaryHeap<Reverse<Flight>>,
     submitted: u64,
-    groups: BTreeMap<(usize, LowerId), Group>,
+    groups: Slots<Group>,
     /// Time of the layers when the run began.
     pub(crate) base: u64,
     pub(crate) ended: VecDeque<Ended>,
@@ -146,7 +156,8 @@ impl Stack {
         layer: Box<dyn Layer>,
         ports: Vec<Port>,
     ) -> usize {
-        self.layers.push(Above { caps: layer.caps(), layer, joint: Joint::default(), ports });
+        let (joint, queue) = (Joint::default(), Queue::default());
+        self.layers.push(Above { caps: layer.caps(), layer, joint, ports, queue });
         self.add(name, At::Layer(self.top_layer()))
     }
 
@@ -275,18 +286,13 @@ impl Stack {
     fn follow(&mut self, layer: usize, now: u64) -> Result<(), SimError> {
         while let Some(output) = self.layers[layer].layer.poll() {
             match output {
-                Output::Lower(lower) => {
-                    if let Some(lower) = self.layers[layer].ports[lower.port].queue.push(lower) {
-                        self.carry_out(layer, &lower, now, false)?;
-                    }
-                }
+                Output::Lower(lower) if self.layers[layer].queue.takes(&lower) => {}
+                Output::Lower(lower) => self.carry_out(layer, &lower, now, false)?,
                 Output::Done(done) => self.settle(layer, done, now)?,
             }
         }
-        for port in 0..self.layers[layer].ports.len() {
-            while let Some(lower) = self.layers[layer].ports[port].queue.pop() {
-                self.carry_out(layer, &lower, now, true)?;
-            }
+        while let Some(lower) = self.layers[layer].queue.pop() {
+            self.carry_out(layer, &lower, now, true)?;
         }
         Ok(())
     }
@@ -301,6 +307,7 @@ impl Stack {
     ) -> Result<(), SimError> {
         let above = &mut self.layers[layer];
         let port = &mut above.ports[lower.port];
+        let sent = Sent { layer: u32_from(layer), queued, id: lower.id };
         match port.below {
             At::Device(device) => {
                 let device = &mut self.devices[device];
@@ -309,22 +316,22 @@ impl Stack {
                     let number = number_of(&above.joint, lower.what);
                     error.of_request(number, "read of the volume".to_owned())
                 })?;
-                self.fly((layer, lower.port, lower.id), answer, queued);
+                self.fly(sent, answer);
                 Ok(())
             }
-            At::Layer(below) => self.ask_layer((layer, below), lower, now, queued),
+            At::Layer(below) => self.ask_layer(sent, lower, below, now),
         }
     }
 
     /// Takes what a layer asks for to the layer below.
     fn ask_layer(
         &mut self,
-        (layer, below): (usize, usize),
+        sent: Sent,
         lower: &Lower,
+        below: usize,
         now: u64,
-        queued: bool,
     ) -> Result<(), SimError> {
-        let above = &mut self.layers[layer];
+        let above = &mut self.layers[index(sent.layer)];
         let port = &mut above.ports[lower.port];
         let mut parts: Vec<(Op, u64, u64)> = Vec::new();
         if port.bytes(&mut *above.layer, lower) {
@@ -343,16 +350,14 @@ impl Stack {
             }
         }
         if parts.is_empty() {
-            self.fly((layer, lower.port, lower.id), Answer::failed(now), queued);
+            self.fly(sent, Answer::failed(now));
             return Ok(());
         }
         for (op, _, blocks) in &parts {
             port.asked.count(*op, *blocks);
         }
         let answer = Answer { at: now, delay: Delay::None, failed: false };
-        let group = Group { left: parts.len(), answer, port: lower.port, queued };
-        self.groups.insert((layer, lower.id), group);
-        let owner = Owner::Layer { layer, id: lower.id };
+        let owner = Owner::Layer(self.groups.insert(Group { left: parts.len(), answer, sent }));
         for (op, at, blocks) in parts {
             let steps = whole_step_of(op, at * 4096, blocks * 4096);
             self.enter(below, Request::new(owner, now, (op, false), steps), now)?;
@@ -361,24 +366,12 @@ impl Stack {
     }
 
     /// The end of a request to a place below is known.
-    fn fly(&mut self, (layer, port, id): (usize, usize, LowerId), answer: Answer, queued: bool) {
-        let Answer { at, delay, failed } = answer;
-        let by_delay = self.layers[layer].caps.ends_by_delay;
+    fn fly(&mut self, sent: Sent, Answer { at, delay, failed }: Answer) {
+        let by_delay = self.layers[index(sent.layer)].caps.ends_by_delay;
         let rank = if by_delay { (delay, failed) } else { (Delay::None, false) };
         self.submitted += 1;
         let number = self.submitted;
-        let (layer, port) = (u32_from(layer), u32_from(port));
-        self.flights.push(Reverse(Flight {
-            at,
-            rank,
-            number,
-            layer,
-            port,
-            id,
-            delay,
-            failed,
-            queued,
-        }));
+        self.flights.push(Reverse(Flight { at, rank, number, delay, failed, sent }));
     }
 
     /// Notes that a part of a request ended.
@@ -407,8 +400,8 @@ impl Stack {
             return if is_top { Err(why.error(0, "write")) } else { Ok(()) };
         };
         match owner {
-            Owner::Layer { .. } if joint.fail(tag) => self.end(layer, tag, now),
-            Owner::Layer { .. } => Ok(()),
+            Owner::Layer(_) if joint.fail(tag) => self.end(layer, tag, now),
+            Owner::Layer(_) => Ok(()),
             Owner::Load { number, .. } => Err(why.error(number, op.name())),
             Owner::Nobody => Err(why.error(0, "preconditioning write")),
         }
@@ -423,15 +416,15 @@ impl Stack {
             Owner::Load { tenant, number } => {
                 self.ended.push_back(Ended { tenant, number, op, issued, delay });
             }
-            Owner::Layer { layer, id } => {
+            Owner::Layer(group) => {
                 let twice = || SimError::Law("what a layer asked for ended twice".to_owned());
-                let group = self.groups.get_mut(&(layer, id)).ok_or_else(twice)?;
-                group.left -= 1;
-                group.answer = group.answer.joined(Answer { at: now, delay, failed });
-                if group.left == 0 {
-                    let Group { answer, port, queued, .. } = *group;
-                    self.groups.remove(&(layer, id));
-                    self.fly((layer, port, id), answer, queued);
+                let Group { left, answer, sent } = self.groups.get_mut(group).ok_or_else(twice)?;
+                *left -= 1;
+                *answer = answer.joined(Answer { at: now, delay, failed });
+                if *left == 0 {
+                    let (sent, answer) = (*sent, *answer);
+                    self.groups.remove(group);
+                    self.fly(sent, answer);
                 }
             }
         }
@@ -468,12 +461,12 @@ impl Stack {
     /// Ends the first flight, if there is any.
     pub(crate) fn land(&mut self, now: u64) -> Result<bool, SimError> {
         let Some(Reverse(flight)) = self.flights.pop() else { return Ok(false) };
-        let Flight { layer, port, id, delay, failed, queued, .. } = flight;
-        let (layer, port) = (index(layer), index(port));
+        let Flight { delay, failed, sent: Sent { layer, queued, id }, .. } = flight;
+        let layer = index(layer);
         let time = self.time(now);
         let above = &mut self.layers[layer];
         if queued {
-            above.ports[port].queue.ended();
+            above.queue.ended();
         }
         above.layer.completed(time, id, delay, failed);
         self.after_event(layer, now)?;
@@ -512,9 +505,7 @@ impl Stack {
         let now = self.time(0);
         for above in &mut self.layers {
             above.layer.begin(now);
-            if let Some(port) = above.ports.first_mut() {
-                port.queue.limit(above.caps.depth);
-            }
+            above.queue.limit(above.caps.depth);
             if !above.caps.reads_again {
                 above.ports.iter_mut().for_each(Port::drop_bytes);
             }
@@ -527,7 +518,7 @@ impl Stack {
         for layer in (0..self.layers.len()).rev() {
             let above = &mut self.layers[layer];
             above.layer.finish();
-            above.ports.iter_mut().for_each(|port| port.queue.limit(None));
+            above.queue.limit(None);
             self.follow(layer, now)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A port of a layer: the place below as the layer sees it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use onefold_ftl::{RemapOptions, RemapRange};
 use onefold_nand::Delay;
@@ -31,19 +31,11 @@ pub(crate) struct Port {
     before: Option<ReadBlock>,
     /// What the place below was asked for.
     pub(crate) asked: HostStats,
-    pub(crate) queue: Queue,
 }
 
 impl Port {
     pub(crate) fn new(below: At, offset: u64) -> Self {
-        Self {
-            below,
-            offset,
-            kept: BTreeMap::new(),
-            before: None,
-            asked: HostStats::default(),
-            queue: Queue::default(),
-        }
+        Self { below, offset, kept: BTreeMap::new(), before: None, asked: HostStats::default() }
     }
 
     /// A port to a place that was used before.
@@ -225,57 +217,6 @@ pub(crate) fn manage(now: u64, zone: ZoneId, action: ZoneAction, device: &mut De
     match device.manage(Nanos::new(now), zone, action) {
         Ok(done) => Answer { at: done.at.get(), delay: done.delay, failed: false },
         Err(_) => Answer::failed(now),
-    }
-}
-
-/// What waits for a device, as in the kernel's scheduler (mq-deadline): reads go first.
-///
-/// A device of the model knows when a command ends as soon as it is submitted, so what comes later
-/// never overtakes. With thousands of writes under way a read of reclaim would wait for all of
-/// them, and the kernel's does not.
-#[derive(Default)]
-pub(crate) struct Queue {
-    /// So many are submitted at once. `None`: nothing waits.
-    depth: Option<u64>,
-    submitted: u64,
-    reads: VecDeque<Lower>,
-    others: VecDeque<Lower>,
-}
-
-impl Queue {
-    /// Has requests wait from now on if more than `depth` are under way.
-    pub(crate) const fn limit(&mut self, depth: Option<u64>) {
-        self.depth = depth;
-    }
-
-    /// Takes a request that has to wait for its turn; gives it back if it has not.
-    pub(crate) fn push(&mut self, lower: Lower) -> Option<Lower> {
-        if self.depth.is_none() {
-            return Some(lower);
-        }
-        let is_read = matches!(lower.what, Asked::Read(_) | Asked::Extents { .. });
-        if is_read { &mut self.reads } else { &mut self.others }.push_back(lower);
-        None
-    }
-
-    /// Whether anything waits.
-    pub(crate) fn holds(&self) -> bool {
-        !(self.reads.is_empty() && self.others.is_empty())
-    }
-
-    /// The next request whose turn it is.
-    pub(crate) fn pop(&mut self) -> Option<Lower> {
-        if self.depth.is_some_and(|depth| self.submitted >= depth) {
-            return None;
-        }
-        let lower = self.reads.pop_front().or_else(|| self.others.pop_front())?;
-        self.submitted += 1;
-        Some(lower)
-    }
-
-    /// A request that was popped ended.
-    pub(crate) const fn ended(&mut self) {
-        self.submitted -= 1;
     }
 }
 

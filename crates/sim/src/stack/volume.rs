@@ -13,6 +13,7 @@ use onefold_volume::{
 use super::layer::{
     Asked, Caps, Done, Filling, Layer, Lower, LowerId, Output, Refused, Taken, Why,
 };
+use super::slots::Slots;
 use crate::request::Work;
 
 /// Tag of requests whose end nobody waits for.
@@ -34,8 +35,8 @@ pub(crate) struct VolumeLayer {
     pub(crate) engine: Box<dyn Engine>,
     /// All requests wait for the place below.
     waits: bool,
-    /// Reads under way; the place is their number.
-    reads: Vec<Option<Read>>,
+    /// Reads under way.
+    reads: Slots<Read>,
     /// Reads that were not given out yet.
     new_reads: VecDeque<usize>,
     /// Plans to be used again.
@@ -58,7 +59,7 @@ impl VolumeLayer {
             config: config.clone(),
             engine,
             waits: config.options.acknowledge == Acknowledge::Complete,
-            reads: Vec::new(),
+            reads: Slots::default(),
             new_reads: VecDeque::new(),
             spare: Vec::new(),
             pumped: false,
@@ -97,17 +98,12 @@ impl VolumeLayer {
             self.spare.push(plan);
             return Ok(Taken { blocks: range.blocks, later: false });
         }
-        let number = self.reads.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.reads.push(None);
-            self.reads.len() - 1
-        });
-        self.reads[number] = Some(Read { plan, tag });
-        self.new_reads.push_back(number);
+        self.new_reads.push_back(self.reads.insert(Read { plan, tag }));
         Ok(Taken { blocks: range.blocks, later: true })
     }
 
     fn end_read(&mut self, number: usize, delay: Delay, failed: bool) {
-        let Some(Read { plan, tag }) = self.reads[number].take() else { return };
+        let Some(Read { plan, tag }) = self.reads.remove(number) else { return };
         self.engine.end_read(&plan);
         self.spare.push(plan);
         let result = if failed { Err(Why::VolumeFailed) } else { Ok(()) };
@@ -208,7 +204,7 @@ impl Layer for VolumeLayer {
     fn poll(&mut self) -> Option<Output> {
         let lower = |id: Id, what| Some(Output::Lower(Lower { id: id.into(), port: 0, what }));
         if let Some(number) = self.new_reads.pop_front() {
-            let tag = self.reads[number].as_ref().map_or(NOBODY, |read| read.tag);
+            let tag = self.reads.get(number).map_or(NOBODY, |read| read.tag);
             return lower(Id::Read(number), Asked::Extents { tag });
         }
         if self.pumped {
@@ -248,7 +244,7 @@ impl Layer for VolumeLayer {
 
     fn extents(&self, id: LowerId) -> &[ReadRun] {
         match id.into() {
-            Id::Read(number) => self.reads[number].as_ref().map_or(&[], |read| read.plan.runs()),
+            Id::Read(number) => self.reads.get(number).map_or(&[], |read| read.plan.runs()),
             Id::Io(_) => &[],
         }
     }
