@@ -212,14 +212,11 @@ impl Stack {
         offset: u64,
         len: u64,
     ) -> Result<Steps, SimError> {
-        if !self.caps().whole_blocks {
-            return Ok(steps_of(op, offset, len));
-        }
-        if !(offset | len).is_multiple_of(4096) {
+        if self.caps().whole_blocks && !(offset | len).is_multiple_of(4096) {
             let what = format!("{} of {len} B at byte {offset}", op.name());
             return Err(SimError::ZoneAlignment { request, what });
         }
-        Ok(whole_step_of(op, offset, len))
+        Ok(steps_of(op, offset, len))
     }
 
     /// CPU time of the host for a request to the top, in ns.
@@ -433,14 +430,11 @@ impl Stack {
 
     /// When something happens by itself next.
     #[inline]
-    pub(crate) fn next_event(&self) -> Option<u64> {
+    pub(crate) fn next_event(&mut self) -> Option<u64> {
         let flight = self.flights.peek().map(|Reverse(flight)| flight.at);
-        let due = (0..self.layers.len()).filter_map(|layer| self.due_at(layer)).min();
+        let due = self.layers.iter_mut().filter_map(|above| above.layer.due()).min();
+        let due = due.map(|due| due.get().saturating_sub(self.base));
         flight.into_iter().chain(due).min()
-    }
-
-    fn due_at(&self, layer: usize) -> Option<u64> {
-        self.layers[layer].layer.due().map(|due| due.get().saturating_sub(self.base))
     }
 
     /// Does what happens at `now`, the time of the next event.
@@ -449,8 +443,8 @@ impl Stack {
             return self.land(now).map(|_| ());
         }
         for layer in 0..self.layers.len() {
-            if self.due_at(layer).is_some_and(|due| due <= now) {
-                let time = self.time(now);
+            let time = self.time(now);
+            if self.layers[layer].layer.due().is_some_and(|due| due <= time) {
                 self.layers[layer].layer.expire(time);
                 self.after_event(layer, now)?;
             }

@@ -51,6 +51,9 @@ pub(crate) struct VolumeLayer {
     short: bool,
     short_ns: u64,
     done: VecDeque<Done>,
+    /// When the engine has something to do by itself; `None` if it was not asked since it may have
+    /// changed.
+    due: Option<Option<Nanos>>,
 }
 
 impl VolumeLayer {
@@ -68,12 +71,13 @@ impl VolumeLayer {
             short: false,
             short_ns: 0,
             done: VecDeque::new(),
+            due: None,
         }
     }
 
     fn pump(&mut self, now: Nanos, delay: Delay) {
         self.short_ns = self.short_ns(now);
-        (self.at, self.delay, self.pumped) = (now, delay, true);
+        (self.at, self.delay, self.pumped, self.due) = (now, delay, true, None);
         self.engine.pump(now);
     }
 
@@ -167,6 +171,7 @@ impl Layer for VolumeLayer {
     }
 
     fn submit(&mut self, _now: Nanos, tag: u64, work: Work, fua: bool) -> Result<Taken, Refused> {
+        self.due = None;
         let waiter = |waits: bool| if waits { tag } else { NOBODY };
         let later = self.waits || fua;
         let taken = match work {
@@ -193,8 +198,9 @@ impl Layer for VolumeLayer {
     }
 
     /// What was due when the engine was let go on last waits for a request below.
-    fn due(&self) -> Option<Nanos> {
-        self.engine.poll_timeout().filter(|at| *at > self.at)
+    fn due(&mut self) -> Option<Nanos> {
+        let due = self.due.get_or_insert_with(|| self.engine.poll_timeout());
+        due.filter(|at| *at > self.at)
     }
 
     fn expire(&mut self, now: Nanos) {
