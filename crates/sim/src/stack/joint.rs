@@ -45,7 +45,14 @@ pub(crate) struct Joint {
     /// Requests under way; their number is the tag that the layer knows them by.
     active: Slots<Request>,
     /// Requests that were refused, in their order.
-    waiting: VecDeque<usize>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A request that was refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) tag: usize,
+    pub(crate) is_change: bool,
 }
 
 impl Joint {
@@ -61,31 +68,38 @@ impl Joint {
     /// Whether a request has to wait before it is tried: it is a change behind another one that
     /// waits, or the layer has as many as it takes.
     pub(crate) fn has_to_wait(&self, tag: usize, caps: &Caps) -> bool {
-        let behind = self.is_change(tag) && self.waiting.iter().any(|tag| self.is_change(*tag));
+        let behind = self.request(tag).is_some_and(Request::is_change)
+            && self.waiting.iter().any(|waiting| waiting.is_change);
         behind || self.under_way() - self.waiting.len() > caps.requests_max
-    }
-
-    pub(crate) fn is_change(&self, tag: usize) -> bool {
-        self.request(tag).is_some_and(Request::is_change)
     }
 
     pub(crate) fn refuse(&mut self, tag: usize, now: Nanos, layer: &dyn Layer) {
         let Some(request) = self.active.get_mut(tag) else { return };
         request.refused.get_or_insert_with(|| (now.get(), layer.short_ns(now)));
-        self.waiting.push_back(tag);
+        self.waiting.push_back(Waiting { tag, is_change: request.is_change() });
     }
 
-    /// How many requests wait, to be tried in their order.
+    /// How many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(crate) fn next_waiting(&mut self) -> Option<usize> {
-        self.waiting.pop_front()
+    /// Takes out the first request that waits, from a place in their order on, and gives its place.
+    /// Changes are left where they are if they are not asked for.
+    pub(crate) fn take_waiting(&mut self, from: usize, changes: bool) -> Option<(usize, Waiting)> {
+        let is_asked_for = |waiting: &Waiting| changes || !waiting.is_change;
+        let at = from + self.waiting.iter().skip(from).position(is_asked_for)?;
+        self.waiting.remove(at).map(|waiting| (at, waiting))
     }
 
-    pub(crate) fn wait_on(&mut self, tag: usize) {
-        self.waiting.push_back(tag);
+    /// Puts a request back that was refused again.
+    pub(crate) fn wait_on(&mut self, at: usize, waiting: Waiting) {
+        self.waiting.insert(at, waiting);
+    }
+
+    /// Whether the layer has as many requests as it takes.
+    pub(crate) fn is_full(&self, caps: &Caps) -> bool {
+        self.under_way() - self.waiting.len() >= caps.requests_max
     }
 
     /// Asks for what is left of a request, and notes if it had to wait until all was taken.
@@ -167,8 +181,8 @@ impl Joint {
     /// A request is over.
     pub(crate) fn end(&mut self, tag: usize) -> Option<Request> {
         let request = self.active.remove(tag)?;
-        if !self.waiting.is_empty() {
-            self.waiting.retain(|waiting| *waiting != tag);
+        if request.refused.is_some() {
+            self.waiting.retain(|waiting| waiting.tag != tag);
         }
         Some(request)
     }

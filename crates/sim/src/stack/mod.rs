@@ -476,15 +476,18 @@ impl Stack {
     /// Tries again what was refused, in its order: behind a change that is refused again, no other
     /// one is taken.
     fn retry(&mut self, layer: usize, now: u64) -> Result<(), SimError> {
-        let mut refused = false;
-        for _ in 0..self.layers[layer].joint.waiting() {
+        let (mut from, mut changes) = (0, true);
+        loop {
             let Above { joint, caps, .. } = &mut self.layers[layer];
-            let full = joint.under_way() - joint.waiting() >= caps.requests_max;
-            let Some(tag) = joint.next_waiting() else { break };
-            let change = joint.is_change(tag);
-            if full || (change && refused) || !self.go_on(layer, tag, now)? {
-                refused |= change;
-                self.layers[layer].joint.wait_on(tag);
+            if joint.is_full(caps) {
+                break;
+            }
+            let Some((at, waiting)) = joint.take_waiting(from, changes) else { break };
+            from = at;
+            if !self.go_on(layer, waiting.tag, now)? {
+                self.layers[layer].joint.wait_on(at, waiting);
+                changes &= !waiting.is_change;
+                from += 1;
             }
         }
         self.turn(layer, now)

@@ -188,7 +188,7 @@ impl Port {
     pub(crate) fn keep(&mut self, range: Range, bytes: &[u8]) {
         self.forget(range);
         for (block, bytes) in (range.lba.raw()..).zip(bytes.chunks(BLOCK)) {
-            let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let len = len_without_zeroes(bytes);
             if len > 0 {
                 self.kept.insert(block, bytes[..len].into());
             }
@@ -210,6 +210,14 @@ impl Port {
         }
         there
     }
+}
+
+/// Length without the zeroes at the end. Most of a header is that, so they are passed in pieces.
+fn len_without_zeroes(bytes: &[u8]) -> usize {
+    let is_zero = |piece: &&[u8]| piece.iter().fold(0, |any, byte| any | byte) == 0;
+    let zeroes: usize = bytes.rchunks(64).take_while(is_zero).map(<[u8]>::len).sum();
+    let rest = &bytes[..bytes.len() - zeroes];
+    rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 /// Resets or finishes a zone.
