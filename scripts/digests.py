@@ -119,7 +119,7 @@ start = "2ms"
 PLACES = {
     "flash": 'kind = "ssd"\ngeometry = { channels = 1, ways = 1, blocks = 280 }\ncapacity.logical = "240MiB"',
     "cache": 'kind = "ssd"\nextends = "preset:choi2022-regular"',
-    "zones": 'kind = "zns"\nextends = "preset:choi2022"',
+    "zones": 'kind = "zns"\nextends = "preset:choi2022"\ngeometry = { pages = 64, blocks = 257 }\nnamespace.zone_size = "16MiB"',
     "lower": 'kind = "log"\nvolume.op = 0.3\non = "flash"',
     "placed": 'kind = "dmz"\non = ["cache", "zones"]',
     "cached": 'kind = "dmz"\nzoned.regular_depth = 4\non = ["lower", "zones"]',

@@ -233,6 +233,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn zeroes_at_the_end_are_left_out() {
+        for (len, last) in [(4096, 0), (4096, 63), (4096, 64), (4096, 4095), (100, 35), (100, 36)] {
+            let mut bytes = vec![0; len];
+            assert_eq!(len_without_zeroes(&bytes), 0);
+            bytes[last] = 1;
+            assert_eq!(len_without_zeroes(&bytes), last + 1);
+        }
+    }
+
+    #[test]
     fn what_is_read_again_is_what_was_written() {
         let mut port = Port::new(At::Device(0), 0);
         let range = |lba, blocks| Range { lba: Lba::new(lba), blocks };
