@@ -2,7 +2,8 @@
 """Runs the simulator of two binaries on everything that it can be, and says where their results differ.
 
 A change of the simulator's structure may change no result: all fields but CPU time and the version have to be equal to the last digit.
-Every preset under three loads, volumes and zoned volumes of every mode, tenants, traces in every mode of replay, and runs with a warm-up.
+Every preset under three loads, volumes and zoned volumes of every mode, stacks of several layers, tenants, traces in every mode of replay, and
+runs with a warm-up.
 
     scripts/digests.py OLD NEW              paths of two binaries; ends with 1 if a result differs
     scripts/digests.py OLD NEW --only zoned those whose name has this in it
@@ -114,6 +115,37 @@ range = "0..180MiB"
 start = "2ms"
 """
 
+# Places of stacks that have no short form, and the stacks made of them.
+PLACES = {
+    "flash": 'kind = "ssd"\ngeometry = { channels = 1, ways = 1, blocks = 280 }\ncapacity.logical = "240MiB"',
+    "cache": 'kind = "ssd"\nextends = "preset:choi2022-regular"',
+    "zones": 'kind = "zns"\nextends = "preset:choi2022"\ngeometry = { pages = 64, blocks = 257 }\nnamespace.zone_size = "16MiB"',
+    "lower": 'kind = "log"\nvolume.op = 0.3\non = "flash"',
+    "placed": 'kind = "dmz"\non = ["cache", "zones"]',
+    "cached": 'kind = "dmz"\nzoned.regular_depth = 4\non = ["lower", "zones"]',
+    "log": 'kind = "log"\nvolume.op = 0.3',
+    "complete": 'kind = "log"\nvolume.op = 0.3\nvolume.ack = "complete"',
+    "sung": 'kind = "sung"',
+}
+STACKS = {
+    "log-on-log": (["flash", "lower", "log"], 0.5),
+    "complete-on-log": (["flash", "lower", "complete"], 0.5),
+    "sung-on-log": (["flash", "lower", "sung"], 0.5),
+    "log-on-dmz": (["cache", "zones", "placed", "log"], 0.02),
+    "dmz-on-log": (["flash", "lower", "zones", "cached"], 0.01),
+    "log-on-dmz-on-log": (["flash", "lower", "zones", "cached", "complete"], 0.01),
+}
+
+
+def stack(places, fill):
+    """The configuration of a stack, whose top may not say on what it lies."""
+    text = f"[precondition]\nfill = {fill}\n"
+    for number, name in enumerate(places):
+        needs = PLACES[name].startswith(('kind = "log"', 'kind = "sung"')) and "\non = " not in PLACES[name]
+        on = f'on = "{places[number - 1]}"\n' if needs else ""
+        text += f'[[stack]]\nname = "{name}"\n{PLACES[name]}\n{on}'
+    return text
+
 
 def runs(folder):
     """Name and arguments of every run."""
@@ -140,6 +172,11 @@ def runs(folder):
         path = folder / f"{name}.toml"
         path.write_text(TENANTS.format(top="", more=more))
         yield f"tenants/{name}", ["-c", str(path)]
+    for name, (places, fill) in STACKS.items():
+        path = folder / f"{name}.toml"
+        path.write_text(stack(places, fill))
+        for load in ("writes", "blocks", "reads", "deep"):
+            yield f"stack/{name}/{load}", ["-c", str(path), "--workload", LOADS[load]]
 
 
 def digest(binary, arguments):

@@ -543,7 +543,7 @@ zoned|sums-opened|mount.rs|s/chosen\.lost\.first\(\)\.copied\(\)\.filter\(\|_\| 
 zoned|twice-served|foreground.rs|s/self\.damaged\.contains\(&part\.chunk\)/false/|a chunk that contradicts itself is an error
 sim|weights-ignored|at_once.rs|s/time < \*first \|\| \(time == \*first && share < best_share\)/time < *first/|turns of tenants that are ready go by weight
 sim|change-overtakes|stack/joint.rs|s/behind \|\| (self\.under_way)/$1/|no change overtakes one that waits
-sim|retry-overtakes|stack/mod.rs|s/ \|\| \(change && refused\)//|behind a change that is refused again no other is taken
+sim|retry-overtakes|stack/mod.rs|s/                changes &= !waiting\.is_change;\n//|behind a change that is refused again no other is taken
 sim|cpu-idle|events.rs|s/        self\.cpu_until = now;\n//|requests wait for the CPU of the host
 sim|depth-ignored|stack/joint.rs|s/behind \|\| self\.under_way\(\) - self\.waiting\.len\(\) > caps\.requests_max/behind/|no more requests are under way than a layer takes
 sim|end-unsent|events.rs|s/                    self\.stack\.finish\(self\.clock\)\?;\n//|what waits at the end is sent

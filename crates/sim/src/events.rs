@@ -124,7 +124,7 @@ impl Runner<'_> {
         self.count(*load, asked.op, offset, len);
         self.issued += 1;
         self.under_way += 1;
-        self.stack.enter(self.stack.top(), request, now)?;
+        self.stack.enter(self.stack.top_layer(), request, now)?;
         self.note(now);
         if self.issued == self.warmup {
             self.begin_measuring(now);
@@ -191,7 +191,7 @@ mod tests {
     use crate::source::Source;
     use crate::stack::Port;
     use crate::stack::layer::{
-        Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why,
+        Asked, Caps, Done, Layer, Lower, LowerId, Output, Refused, Taken, Why,
     };
     use crate::tenant::Pace;
 
@@ -229,7 +229,7 @@ mod tests {
     impl Layer for Moody {
         fn caps(&self) -> Caps {
             let (read_max, write_max) = (self.longest, self.longest);
-            Caps { blocks: 4096, read_max, write_max, requests_max: 6, whole_blocks: true }
+            Caps { read_max, write_max, requests_max: 6, ..Caps::of_blocks(4096) }
         }
 
         fn submit(&mut self, now: Nanos, tag: u64, work: Work, _: bool) -> Result<Taken, Refused> {
@@ -253,7 +253,7 @@ mod tests {
             self.now = now.get();
         }
 
-        fn due(&self) -> Option<Nanos> {
+        fn due(&mut self) -> Option<Nanos> {
             let end = self.ends.peek().map(|Reverse((at, _))| *at);
             Some(Nanos::new(end.map_or(self.now + 7, |end| end.min(self.now + 7))))
         }
@@ -268,15 +268,11 @@ mod tests {
             }
         }
 
-        fn poll_lower(&mut self) -> Option<Lower> {
-            None
-        }
-
-        fn poll_done(&mut self) -> Option<Done> {
+        fn poll(&mut self) -> Option<Output> {
             let tag = self.done.pop_front()?;
             let fails = self.failing.is_some_and(|one| self.rng.below(one) == 0);
             let result = if fails { Err(Why::VolumeFailed) } else { Ok(()) };
-            Some(Done { tag, delay: Delay::Host, result })
+            Some(Output::Done(Done { tag, delay: Delay::Host, result }))
         }
 
         fn completed(&mut self, _: Nanos, _: LowerId, _: Delay, _: bool) {}
@@ -284,10 +280,6 @@ mod tests {
         /// It never could go on.
         fn short_ns(&self, now: Nanos) -> u64 {
             now.get()
-        }
-
-        fn filling(&self) -> Filling {
-            Filling { in_flight: 0, by_units: false }
         }
     }
 
@@ -302,9 +294,7 @@ mod tests {
 
     impl Layer for Passing {
         fn caps(&self) -> Caps {
-            let (read_max, write_max) = (u32::MAX, u32::MAX);
-            let requests_max = usize::MAX;
-            Caps { blocks: 4096, read_max, write_max, requests_max, whole_blocks: true }
+            Caps::of_blocks(4096)
         }
 
         fn submit(&mut self, _: Nanos, tag: u64, work: Work, _: bool) -> Result<Taken, Refused> {
@@ -322,28 +312,21 @@ mod tests {
 
         fn turn(&mut self, _: Nanos) {}
 
-        fn due(&self) -> Option<Nanos> {
+        fn due(&mut self) -> Option<Nanos> {
             None
         }
 
         fn expire(&mut self, _: Nanos) {}
 
-        fn poll_lower(&mut self) -> Option<Lower> {
-            self.lower.pop_front()
-        }
-
-        fn poll_done(&mut self) -> Option<Done> {
-            self.done.pop_front()
+        fn poll(&mut self) -> Option<Output> {
+            let lower = self.lower.pop_front().map(Output::Lower);
+            lower.or_else(|| self.done.pop_front().map(Output::Done))
         }
 
         fn completed(&mut self, _: Nanos, LowerId(id): LowerId, delay: Delay, failed: bool) {
             self.failed += u64::from(failed);
             let tag = self.tags[onefold_units::convert::index64(id)];
             self.done.push_back(Done { tag, delay, result: Ok(()) });
-        }
-
-        fn filling(&self) -> Filling {
-            Filling { in_flight: 0, by_units: false }
         }
     }
 
@@ -367,7 +350,7 @@ mod tests {
             let mut stack = Stack::default();
             let below = stack.add_layer("moody", Box::new(moody), Vec::new());
             if passing {
-                let ports = vec![Port::new(below, 0)];
+                let ports = vec![Port::new(stack.at(below), 0)];
                 stack.add_layer("passing", Box::new(Passing::default()), ports);
             }
             let (ran, top) = run(&mut stack, vec![tenant()?], &config.run(), &Control::default())?;
@@ -404,7 +387,7 @@ mod tests {
             let mut stack = Stack::default();
             let moody = Moody { longest: 2, failing: Some(10), ..Moody::new(seed) };
             let below = stack.add_layer("moody", Box::new(moody), Vec::new());
-            let ports = vec![Port::new(below, 0)];
+            let ports = vec![Port::new(stack.at(below), 0)];
             let top = stack.add_layer("passing", Box::new(Passing::default()), ports);
             let (_, counted) = run(&mut stack, vec![tenant], &config.run(), &Control::default())?;
             assert_eq!(counted.executed, 300, "seed {seed}");

@@ -41,11 +41,8 @@ pub(crate) enum Owner {
         tenant: usize,
         number: u64,
     },
-    /// The layer at a place above, as part of what it asked for.
-    Layer {
-        place: usize,
-        id: LowerId,
-    },
+    /// The layer above, as part of what it asked for under this number.
+    Layer(usize),
     Nobody,
 }
 
@@ -151,6 +148,9 @@ pub(crate) fn whole_step_of(op: Op, offset: u64, len: u64) -> Steps {
 /// The steps of a request at any byte: blocks that it changes in part are read first (volume.md,
 /// section 3, V13).
 pub(crate) fn steps_of(op: Op, offset: u64, len: u64) -> Steps {
+    if (offset | len).is_multiple_of(BLOCK) {
+        return whole_step_of(op, offset, len);
+    }
     let end = offset + len;
     let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
     let range = |from: u64, to: u64| Range { lba: Lba::new(from), blocks: to.saturating_sub(from) };

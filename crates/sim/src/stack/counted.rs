@@ -3,7 +3,7 @@
 use onefold_ssd::HostStats;
 use onefold_ssd::zns::ZnsStats;
 
-use super::{Kind, Stack, VolumeLayer, ZonedLayer};
+use super::{At, Stack, VolumeLayer, ZonedLayer};
 use crate::drive::Counters;
 
 /// What a place counts; what it does not have is at zero.
@@ -40,9 +40,11 @@ impl Stack {
 
     fn counted_at(&self, place: usize) -> AtPlace {
         let mut at = AtPlace { asked: self.asked_of(place), ..AtPlace::default() };
-        match &self.places[place].kind {
-            Kind::Device(device) => (at.device, at.zns) = device.counters(),
-            Kind::Layer(above) => at.sent = above.ports.iter().map(|port| port.asked).collect(),
+        match self.at(place) {
+            At::Device(device) => (at.device, at.zns) = self.devices[device].counters(),
+            At::Layer(layer) => {
+                at.sent = self.layers[layer].ports.iter().map(|port| port.asked).collect();
+            }
         }
         if let Some(layer) = self.layer_at::<VolumeLayer>(place) {
             at.volume = *layer.engine.stats();

@@ -5,7 +5,7 @@ use onefold_ssd::Ssd;
 use onefold_units::Op;
 use onefold_units::convert::{float, floor_u64, index64};
 
-use super::{Kind, Stack};
+use super::{At, Stack};
 use crate::SimError;
 use crate::control::Control;
 use crate::cpu::thread_cpu_s;
@@ -31,8 +31,7 @@ impl Stack {
         seed: u64,
         control: &Control<'_>,
     ) -> Result<Preconditioned, SimError> {
-        let top = self.top();
-        if self.above(top).is_some_and(|above| above.layer.filling().by_units) {
+        if self.caps().filling.by_units {
             return precondition(self, what, seed, control);
         }
         let begin = thread_cpu_s();
@@ -42,7 +41,7 @@ impl Stack {
 
     /// Writes a share of the top from its first block on.
     fn fill(&mut self, share: f64, control: &Control<'_>) -> Result<(), SimError> {
-        let end = floor_u64(share * float(self.blocks(self.top())) + 0.5);
+        let end = floor_u64(share * float(self.caps().blocks) + 0.5);
         for lba in (0..end).step_by(index64(FILL_BLOCKS)) {
             control.go_on()?;
             self.write_untimed(lba, FILL_BLOCKS.min(end - lba))?;
@@ -51,8 +50,7 @@ impl Stack {
     }
 
     fn write_untimed(&mut self, lba: u64, blocks: u64) -> Result<(), SimError> {
-        let top = self.top();
-        let in_flight = self.above(top).map_or(0, |above| above.layer.filling().in_flight);
+        let (top, in_flight) = (self.top_layer(), self.caps().filling.in_flight);
         self.base += FILL_NS_PER_BLOCK * blocks;
         let steps = whole_step_of(Op::Write, lba * BLOCK, blocks * BLOCK);
         self.enter(top, Request::new(Owner::Nobody, 0, (Op::Write, false), steps), 0)?;
@@ -62,11 +60,11 @@ impl Stack {
 
 impl Target for Stack {
     fn units(&self) -> u64 {
-        self.blocks(self.top()) / self.pages_per_unit()
+        self.caps().blocks / self.pages_per_unit()
     }
 
     fn pages_per_unit(&self) -> u64 {
-        self.blocks_per_unit(self.top())
+        self.blocks_per_unit(At::Layer(self.top_layer()))
     }
 
     fn write(&mut self, unit: u64) -> Result<(), SimError> {
@@ -83,10 +81,9 @@ impl Target for Stack {
     }
 
     fn remapping(&mut self) -> Option<&mut Ssd<NullMedia>> {
-        let below = self.above(self.top())?.ports.first()?.below;
-        match &mut self.places[below].kind {
-            Kind::Device(device) => device.blocks_mut(),
-            Kind::Layer(_) => None,
+        match self.layers.last()?.ports.first()?.below {
+            At::Device(device) => self.devices[device].blocks_mut(),
+            At::Layer(_) => None,
         }
     }
 }

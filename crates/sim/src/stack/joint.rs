@@ -9,7 +9,8 @@ use onefold_units::Nanos;
 use onefold_units::convert::{index64, u64_from};
 
 use super::layer::{Caps, Done, Layer, Refused, Taken, Why};
-use crate::request::Request;
+use super::slots::Slots;
+use crate::request::{Owner, Request};
 
 /// A request waited because its layer was busy.
 #[derive(Clone, Copy, Debug)]
@@ -34,70 +35,74 @@ pub(crate) enum Settled {
     Nothing,
     /// The next part can be asked for.
     GoesOn(usize),
-    /// It was the last part of a request of which one failed.
-    Failed(usize),
+    /// It was the last part.
+    Over(usize),
 }
 
 /// Requests to one layer.
 #[derive(Default)]
 pub(crate) struct Joint {
-    /// Requests under way; the place is the tag that the layer knows them by.
-    active: Vec<Option<Request>>,
-    free: Vec<usize>,
+    /// Requests under way; their number is the tag that the layer knows them by.
+    active: Slots<Request>,
     /// Requests that were refused, in their order.
-    waiting: VecDeque<usize>,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A request that was refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) tag: usize,
+    pub(crate) is_change: bool,
 }
 
 impl Joint {
     /// Takes a request in. Gives its tag.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.active.push(None);
-            self.active.len() - 1
-        });
-        self.active[tag] = Some(request);
-        tag
+        self.active.insert(request)
     }
 
     pub(crate) fn under_way(&self) -> usize {
-        self.active.len() - self.free.len()
-    }
-
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.active.len()
     }
 
     /// Whether a request has to wait before it is tried: it is a change behind another one that
     /// waits, or the layer has as many as it takes.
-    pub(crate) fn has_to_wait(&self, tag: usize, caps: Caps) -> bool {
-        let behind = self.is_change(tag) && self.waiting.iter().any(|tag| self.is_change(*tag));
+    pub(crate) fn has_to_wait(&self, tag: usize, caps: &Caps) -> bool {
+        let behind = self.request(tag).is_some_and(Request::is_change)
+            && self.waiting.iter().any(|waiting| waiting.is_change);
         behind || self.under_way() - self.waiting.len() > caps.requests_max
     }
 
-    pub(crate) fn is_change(&self, tag: usize) -> bool {
-        self.active[tag].as_ref().is_some_and(Request::is_change)
-    }
-
     pub(crate) fn refuse(&mut self, tag: usize, now: Nanos, layer: &dyn Layer) {
-        let Some(request) = &mut self.active[tag] else { return };
+        let Some(request) = self.active.get_mut(tag) else { return };
         request.refused.get_or_insert_with(|| (now.get(), layer.short_ns(now)));
-        self.waiting.push_back(tag);
+        self.waiting.push_back(Waiting { tag, is_change: request.is_change() });
     }
 
-    /// The waiting requests, to be tried in their order.
+    /// How many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(crate) fn next_waiting(&mut self) -> Option<usize> {
-        self.waiting.pop_front()
+    /// Takes out the first request that waits, from a place in their order on, and gives its place.
+    /// Changes are left where they are if they are not asked for.
+    pub(crate) fn take_waiting(&mut self, from: usize, changes: bool) -> Option<(usize, Waiting)> {
+        let is_asked_for = |waiting: &Waiting| changes || !waiting.is_change;
+        let at = from + self.waiting.iter().skip(from).position(is_asked_for)?;
+        self.waiting.remove(at).map(|waiting| (at, waiting))
     }
 
-    pub(crate) fn wait_on(&mut self, tag: usize) {
-        self.waiting.push_back(tag);
+    /// Puts a request back that was refused again.
+    pub(crate) fn wait_on(&mut self, at: usize, waiting: Waiting) {
+        self.waiting.insert(at, waiting);
     }
 
-    /// Asks for what is left of a request.
+    /// Whether the layer has as many requests as it takes.
+    pub(crate) fn is_full(&self, caps: &Caps) -> bool {
+        self.under_way() - self.waiting.len() >= caps.requests_max
+    }
+
+    /// Asks for what is left of a request, and notes if it had to wait until all was taken.
     ///
     /// # Errors
     /// The layer refuses it for good: [`Joint::fail`] says whether it is over.
@@ -105,10 +110,10 @@ impl Joint {
         &mut self,
         tag: usize,
         now: Nanos,
-        (layer, caps): (&mut dyn Layer, Caps),
-        mut stalled: impl FnMut(&Request, Stall),
+        (layer, caps): (&mut dyn Layer, &Caps),
+        stalls: &mut VecDeque<(u64, Stall)>,
     ) -> Result<Progress, Why> {
-        let Some(request) = &mut self.active[tag] else { return Ok(Progress::Waits) };
+        let Some(request) = self.active.get_mut(tag) else { return Ok(Progress::Waits) };
         let mut progress = Progress::Waits;
         while let Some(work) = request.next((caps.read_max, caps.write_max)) {
             match layer.submit(now, u64_from(tag), work, request.fua) {
@@ -129,7 +134,9 @@ impl Joint {
             request.delay = onefold_nand::Delay::Background;
             let ns = now.get() - since;
             let paced_ns = ns - (layer.short_ns(now) - short);
-            stalled(request, Stall { ns, paced_ns });
+            if let Owner::Load { number, .. } = request.owner {
+                stalls.push_back((number, Stall { ns, paced_ns }));
+            }
         }
         if request.is_over() {
             progress = Progress::Over;
@@ -139,7 +146,7 @@ impl Joint {
 
     /// No other part of a request is asked for. Whether it is over: parts may be under way.
     pub(crate) fn fail(&mut self, tag: usize) -> bool {
-        let Some(request) = &mut self.active[tag] else { return false };
+        let Some(request) = self.active.get_mut(tag) else { return false };
         request.failed = true;
         request.is_over()
     }
@@ -150,8 +157,7 @@ impl Joint {
     /// It failed; with its tag, if there is such a request.
     pub(crate) fn settle(&mut self, done: Done) -> Result<Settled, (Option<usize>, Why)> {
         let tag = index64(done.tag);
-        let request = self.active.get_mut(tag).and_then(Option::as_mut);
-        let Some(request) = request else {
+        let Some(request) = self.active.get_mut(tag) else {
             return done.result.map(|()| Settled::Nothing).map_err(|why| (None, why));
         };
         request.outstanding -= 1;
@@ -159,25 +165,24 @@ impl Joint {
         if let Err(why) = done.result {
             return Err((Some(tag), why));
         }
-        if request.failed {
-            return Ok(if request.is_over() { Settled::Failed(tag) } else { Settled::Nothing });
-        }
-        if request.outstanding > 0 || request.refused.is_some() {
-            return Ok(Settled::Nothing);
-        }
-        Ok(Settled::GoesOn(tag))
+        Ok(if request.is_over() {
+            Settled::Over(tag)
+        } else if request.outstanding > 0 || request.refused.is_some() {
+            Settled::Nothing
+        } else {
+            Settled::GoesOn(tag)
+        })
     }
 
     pub(crate) fn request(&self, tag: usize) -> Option<&Request> {
-        self.active[tag].as_ref()
+        self.active.get(tag)
     }
 
     /// A request is over.
     pub(crate) fn end(&mut self, tag: usize) -> Option<Request> {
-        let request = self.active[tag].take()?;
-        self.free.push(tag);
-        if !self.waiting.is_empty() {
-            self.waiting.retain(|waiting| *waiting != tag);
+        let request = self.active.remove(tag)?;
+        if request.refused.is_some() {
+            self.waiting.retain(|waiting| waiting.tag != tag);
         }
         Some(request)
     }

@@ -5,8 +5,8 @@
 //! back.
 //!
 //! **Calling order.** After any number of [`Layer::submit`] comes one [`Layer::turn`]. After that,
-//! and after each [`Layer::completed`] or [`Layer::expire`], [`Layer::poll_lower`] is called until
-//! it gives nothing, and then [`Layer::poll_done`]. Driving them is the business of `super::Stack`.
+//! and after each [`Layer::completed`] or [`Layer::expire`], [`Layer::poll`] is called until it
+//! gives nothing. Driving them is the business of `super::Stack`.
 
 use std::any::Any;
 
@@ -18,7 +18,8 @@ use crate::SimError;
 pub(crate) use crate::request::LowerId;
 use crate::request::Work;
 
-/// What a layer can do, and where requests to it have to be cut.
+/// What a layer can do, where requests to it have to be cut, and how it is driven. All of it stays as
+/// it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caps {
     /// Blocks of 4 KiB that it exports.
@@ -31,13 +32,48 @@ pub(crate) struct Caps {
     pub(crate) requests_max: usize,
     /// Only whole blocks are taken. If not, edges of blocks are read before they are written.
     pub(crate) whole_blocks: bool,
+    /// It reads what it wrote while it runs, so that ports have to keep the bytes.
+    pub(crate) reads_again: bool,
+    /// Ends of requests at the same time are told in the order of what they waited for; otherwise
+    /// they are in the order of submission.
+    pub(crate) ends_by_delay: bool,
+    /// Requests at once to its first place below while it runs; `None`: any number.
+    pub(crate) depth: Option<u64>,
+    /// How it is filled before a run.
+    pub(crate) filling: Filling,
+}
+
+/// How a layer is filled before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filling {
+    /// Requests of the layer that may be under way when the next write comes.
+    pub(crate) in_flight: usize,
+    /// It is overwritten in units of the device; otherwise it is only filled, block after block.
+    pub(crate) by_units: bool,
+}
+
+impl Caps {
+    /// A layer of so many whole blocks that takes all that comes, and asks for nothing special.
+    pub(crate) const fn of_blocks(blocks: u64) -> Self {
+        Self {
+            blocks,
+            read_max: u32::MAX,
+            write_max: u32::MAX,
+            requests_max: usize::MAX,
+            whole_blocks: true,
+            reads_again: false,
+            ends_by_delay: false,
+            depth: None,
+            filling: Filling { in_flight: 0, by_units: false },
+        }
+    }
 }
 
 /// So many blocks of a request were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) blocks: u64,
-    /// Whether [`Layer::poll_done`] will tell the end; if not, it is over.
+    /// Whether [`Layer::poll`] will tell the end; if not, it is over.
     pub(crate) later: bool,
 }
 
@@ -82,6 +118,13 @@ pub(crate) struct Done {
     /// What it waited for.
     pub(crate) delay: Delay,
     pub(crate) result: Result<(), Why>,
+}
+
+/// What a layer says when it is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    Lower(Lower),
+    Done(Done),
 }
 
 /// A request to a place below.
@@ -142,7 +185,7 @@ impl Answer {
 
 /// A layer above others.
 pub(crate) trait Layer: Any {
-    /// What it can do.
+    /// What it can do. Asked once.
     fn caps(&self) -> Caps;
 
     /// Takes a part of a request, which the layer knows as `tag`.
@@ -155,16 +198,13 @@ pub(crate) trait Layer: Any {
     fn turn(&mut self, now: Nanos);
 
     /// When [`Layer::expire`] has to be called although nothing else happens.
-    fn due(&self) -> Option<Nanos>;
+    fn due(&mut self) -> Option<Nanos>;
 
     /// Does what was due.
     fn expire(&mut self, now: Nanos);
 
-    /// The next request to a place below.
-    fn poll_lower(&mut self) -> Option<Lower>;
-
-    /// The next part of a request that ended.
-    fn poll_done(&mut self) -> Option<Done>;
+    /// What is to be done for it next: requests to places below come before parts that ended.
+    fn poll(&mut self) -> Option<Output>;
 
     /// A request to a place below ended.
     fn completed(&mut self, now: Nanos, id: LowerId, delay: Delay, failed: bool);
@@ -178,11 +218,6 @@ pub(crate) trait Layer: Any {
     /// Where the bytes of a read belong; empty if nobody looks at them.
     fn buffer_mut(&mut self, _id: LowerId) -> &mut [u8] {
         &mut []
-    }
-
-    /// Whether it reads what it wrote while it runs, so that ports have to keep the bytes.
-    fn reads_again(&self) -> bool {
-        true
     }
 
     /// The blocks of [`Asked::Extents`].
@@ -209,32 +244,9 @@ pub(crate) trait Layer: Any {
     }
 
     /// No request comes any more: what was made of the last ones is given out by
-    /// [`Layer::poll_lower`] without a turn, so that a run ends with all that was counted as sent.
+    /// [`Layer::poll`] without a turn, so that a run ends with all that was counted as sent.
     fn finish(&mut self) {}
 
     /// Preconditioning is over, and the time of the run begins.
     fn begin(&mut self, _now: Nanos) {}
-
-    /// Whether ends of requests at the same time are told in the order of what they waited for;
-    /// otherwise they are in the order of submission.
-    fn ends_by_delay(&self) -> bool {
-        false
-    }
-
-    /// Requests at once to its first place below while it runs; `None`: any number.
-    fn depth(&self) -> Option<u64> {
-        None
-    }
-
-    /// How it is filled before a run.
-    fn filling(&self) -> Filling;
-}
-
-/// How a layer is filled before a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Filling {
-    /// Requests of the layer that may be under way when the next write comes.
-    pub(crate) in_flight: usize,
-    /// It is overwritten in units of the device; otherwise it is only filled, block after block.
-    pub(crate) by_units: bool,
 }

@@ -12,7 +12,7 @@ use onefold_zoned::{Condition, Identity};
 use super::device::Device;
 use super::layer::Answer;
 use super::port::{Port, manage};
-use super::{Kind, Stack, VolumeLayer, ZonedLayer};
+use super::{At, Stack, VolumeLayer, ZonedLayer};
 use crate::SimError;
 use crate::request::{Owner, Request, whole_step_of};
 use crate::used::Used;
@@ -27,7 +27,7 @@ impl Stack {
         config: &VolumeConfig,
         below: usize,
     ) -> Result<usize, SimError> {
-        let mut port = Port::new(below, config.offset_blocks);
+        let mut port = Port::new(self.at(below), config.offset_blocks);
         let mut opening = Opening { stack: self, ports: std::slice::from_mut(&mut port) };
         let label = config.geometry.label(config.mode, [[7; 16], [8; 16]]);
         onefold_modes::format(&mut opening, &label)
@@ -63,7 +63,7 @@ impl Stack {
         config: &ZonedVolume,
         below: &[usize],
     ) -> Result<usize, SimError> {
-        let mut ports: Vec<_> = below.iter().map(|below| Port::new(*below, 0)).collect();
+        let mut ports: Vec<_> = below.iter().map(|below| Port::new(self.at(*below), 0)).collect();
         let device_uuids = vec![[8; 16]; config.geometry.devices()];
         let identity = Identity { label: [0; 32], uuid: [7; 16], device_uuids };
         let failed = |what| move |source| SimError::ZonedMount { what, source };
@@ -80,8 +80,9 @@ impl Stack {
     /// if there is one.
     pub(crate) fn used(used: Used) -> Result<(Self, Port, Option<VolumeLabel>), SimError> {
         let mut stack = Self::default();
-        let device = Device::Blocks(Box::new(used.ssd));
-        let below = stack.add("drive", Kind::Device(Box::new(device)));
+        let below = At::Device(0);
+        stack.devices.push(Device::Blocks(Box::new(used.ssd)));
+        stack.add("drive", below);
         let mut port = Port::used(below, used.read);
         let blocks = stack.blocks(below);
         let mut opening = Opening { stack: &mut stack, ports: std::slice::from_mut(&mut port) };
@@ -95,30 +96,27 @@ impl Stack {
     /// Carries a request to a layer out, to its end, without time.
     pub(super) fn carry_out_untimed(
         &mut self,
-        place: usize,
+        layer: usize,
         (op, at, blocks): (Op, u64, u64),
     ) -> Result<(), IoFailed> {
         let steps = whole_step_of(op, at * BLOCK, blocks * BLOCK);
         let request = Request::new(Owner::Nobody, 0, (op, false), steps);
-        let entered = self.enter(place, request, 0);
-        entered.and_then(|()| self.wait_untimed(place, 0)).map_err(|_| IoFailed::Error)
+        let entered = self.enter(layer, request, 0);
+        entered.and_then(|()| self.wait_untimed(layer, 0)).map_err(|_| IoFailed::Error)
     }
 
     /// Lets time pass by itself until no request to a layer waits, and as few are under way below.
-    pub(super) fn wait_untimed(&mut self, place: usize, in_flight: usize) -> Result<(), SimError> {
+    pub(super) fn wait_untimed(&mut self, layer: usize, in_flight: usize) -> Result<(), SimError> {
         loop {
-            let Some(above) = self.above(place) else { return Ok(()) };
-            let is_over = !above.joint.is_waiting()
+            let joint = &self.layers[layer].joint;
+            let is_over = joint.waiting() == 0
                 && self.flights.len() <= in_flight
-                && (in_flight > 0 || above.joint.under_way() == 0);
+                && (in_flight > 0 || joint.under_way() == 0);
             if is_over {
                 return Ok(());
             }
             if self.flights.is_empty() {
-                let due = self.places.iter().filter_map(|place| match &place.kind {
-                    Kind::Layer(above) => above.layer.due(),
-                    Kind::Device(_) => None,
-                });
+                let due = self.layers.iter_mut().filter_map(|above| above.layer.due());
                 self.base = self.base.max(due.min().ok_or(SimError::VolumeStuck)?.get());
                 self.advance(0)?;
             }
@@ -136,23 +134,28 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn submit(&mut self, port: usize, op: Op, range: Range) -> Result<(), IoFailed> {
         let port = &mut self.ports[port];
-        match &mut self.stack.places[port.below].kind {
-            Kind::Device(device) if op == Op::Flush => port.flush(0, device).map(|_| ()),
-            Kind::Device(device) => port.submit(0, (op, 0), range, device).map(|_| ()),
-            Kind::Layer(_) => {
+        match port.below {
+            At::Device(device) => {
+                let device = &mut self.stack.devices[device];
+                let done = match op {
+                    Op::Flush => port.flush(0, device),
+                    op => port.submit(0, (op, 0), range, device),
+                };
+                done.map(|_| ()).map_err(|_| IoFailed::Error)
+            }
+            At::Layer(below) => {
                 port.asked.count(op, range.blocks);
                 let at = if op == Op::Flush { 0 } else { port.at(range.lba.raw()) };
-                return self.stack.carry_out_untimed(port.below, (op, at, range.blocks));
+                self.stack.carry_out_untimed(below, (op, at, range.blocks))
             }
         }
-        .map_err(|_| IoFailed::Error)
     }
 
     fn device(&mut self, port: usize) -> Option<(&mut Device, &mut Port)> {
         let port = self.ports.get_mut(port)?;
-        match &mut self.stack.places[port.below].kind {
-            Kind::Device(device) => Some((device, port)),
-            Kind::Layer(_) => None,
+        match port.below {
+            At::Device(device) => Some((&mut self.stack.devices[device], port)),
+            At::Layer(_) => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use onefold_volume::Volume;
 use super::counted::AtPlace;
 use super::device::Device;
 use super::finished::{Finished, sent_by};
-use super::{Kind, VolumeLayer, ZonedLayer, zoned_result};
+use super::{At, Port, VolumeLayer, ZonedLayer, zoned_result};
 use crate::SimError;
 use crate::drive;
 use crate::outcome::{check_sent, common, host_result, preconditioned, volume_result};
@@ -21,10 +21,10 @@ use crate::zoned;
 /// several layers has.
 pub(super) fn result(setup: &Setup, run: Finished) -> Result<RunResult, SimError> {
     let top = run.stack.top();
-    let on_devices = run.stack.above(top).is_some_and(|above| {
-        let is_device = |place: usize| matches!(run.stack.places[place].kind, Kind::Device(_));
-        above.ports.iter().all(|port| is_device(port.below))
-    });
+    let on_devices = run
+        .stack
+        .above(top)
+        .is_some_and(|above| above.ports.iter().all(|port| matches!(port.below, At::Device(_))));
     check_stack(&run)?;
     if on_devices && let Some(volume) = volume_run(&run, top) {
         return on_one_device(setup, run, volume);
@@ -60,10 +60,7 @@ fn on_one_device(setup: &Setup, run: Finished, volume: VolumeRun) -> Result<RunR
     let (counted, rest) = ran.split();
     let counted = counted.places.into_iter().next().unwrap_or_default();
     let asked = stack.asked_of(0).since(&counted.device.host);
-    let Kind::Device(device) = stack.places.swap_remove(0).kind else {
-        return Err(SimError::Law("a volume on one device has none".to_owned()));
-    };
-    let (zns, regular) = match *device {
+    let (zns, regular) = match stack.devices.swap_remove(0) {
         Device::Blocks(ssd) => {
             let (ssd, ran) = (*ssd, rest.with(counted.device));
             let volume = Some(volume);
@@ -113,8 +110,8 @@ fn of_places(setup: &Setup, mut run: Finished) -> Result<RunResult, SimError> {
         waf: ratio(programs.into(), host.write_pages.into()),
         page_ops: host.pages() + programs.saturating_sub(host.write_pages),
         device: result::Device {
-            logical_bytes: run.stack.blocks(top) * 4096,
-            raw_bytes: run.stack.devices().map(Device::raw_bytes).sum(),
+            logical_bytes: run.stack.caps().blocks * 4096,
+            raw_bytes: run.stack.devices.iter().map(Device::raw_bytes).sum(),
             ..common.device
         },
         precondition: preconditioned(setup, &run.preconditioned),
@@ -133,16 +130,17 @@ fn place_result(run: &Finished, place: usize) -> result::StackPlace {
         let before = baseline.map(|at| at.asked).unwrap_or_default();
         run.stack.asked_of(place).since(&before)
     };
-    let (kind, written) = match &run.stack.places[place].kind {
-        Kind::Device(device) => {
+    let (kind, written) = match run.stack.at(place) {
+        At::Device(device) => {
+            let device = &run.stack.devices[device];
             let before = baseline.map_or_else(CauseCounts::default, programs_at);
             (device.name(), device.programs().since(&before).total())
         }
-        Kind::Layer(_) => (run.stack.kind_of(place), sent_by(run, place).write_pages),
+        At::Layer(_) => (run.stack.kind_of(place), sent_by(run, place).write_pages),
     };
     let on = run.stack.above(place).map_or_else(Vec::new, |above| {
-        let name = |below: usize| run.stack.places[below].name.clone();
-        above.ports.iter().map(|port| name(port.below)).collect()
+        let below = |port: &Port| run.stack.places.iter().find(|place| place.at == port.below);
+        above.ports.iter().filter_map(below).map(|below| below.name.clone()).collect()
     });
     result::StackPlace {
         name: run.stack.places[place].name.clone(),
@@ -172,7 +170,8 @@ fn flash(run: &Finished) -> Flash {
     let (mut reads, mut erases) = (CauseCounts::default(), 0);
     let mut wear: Option<(u64, f64, u64, u64)> = None;
     for (place, at) in run.stack.places.iter().enumerate() {
-        let Kind::Device(device) = &at.kind else { continue };
+        let At::Device(device) = at.at else { continue };
+        let device = &run.stack.devices[device];
         let (now, zns) = device.counters();
         let empty = AtPlace::default();
         let before = run.ran.baseline.at(place).unwrap_or(&empty);
@@ -209,5 +208,5 @@ fn check_stack(run: &Finished) -> Result<(), SimError> {
             zoned_result::check_sent(run, place)?;
         }
     }
-    run.stack.devices().try_for_each(Device::check)
+    run.stack.devices.iter().try_for_each(Device::check)
 }

@@ -1,6 +1,6 @@
 //! A port of a layer: the place below as the layer sees it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use onefold_ftl::{RemapOptions, RemapRange};
 use onefold_nand::Delay;
@@ -10,6 +10,7 @@ use onefold_units::convert::{index, narrow};
 use onefold_units::{Lba, Location, Lpn, Nanos, Op, ZoneId};
 use onefold_volume::{Range, Relocation};
 
+use super::At;
 use super::command::DeviceError;
 use super::device::Device;
 use super::layer::{Answer, Asked, Layer, Lower};
@@ -20,7 +21,7 @@ const BLOCK: usize = 4096;
 /// A port. It keeps the bytes that the layer reads again, since no place below does.
 pub(crate) struct Port {
     /// The place below.
-    pub(crate) below: usize,
+    pub(crate) below: At,
     /// Where the layer begins there, in blocks.
     offset: u64,
     /// Headers and map pages, by block, without zeroes at their ends.
@@ -30,23 +31,15 @@ pub(crate) struct Port {
     before: Option<ReadBlock>,
     /// What the place below was asked for.
     pub(crate) asked: HostStats,
-    pub(crate) queue: Queue,
 }
 
 impl Port {
-    pub(crate) fn new(below: usize, offset: u64) -> Self {
-        Self {
-            below,
-            offset,
-            kept: BTreeMap::new(),
-            before: None,
-            asked: HostStats::default(),
-            queue: Queue::default(),
-        }
+    pub(crate) fn new(below: At, offset: u64) -> Self {
+        Self { below, offset, kept: BTreeMap::new(), before: None, asked: HostStats::default() }
     }
 
     /// A port to a place that was used before.
-    pub(crate) fn used(below: usize, before: ReadBlock) -> Self {
+    pub(crate) fn used(below: At, before: ReadBlock) -> Self {
         Self { before: Some(before), ..Self::new(below, 0) }
     }
 
@@ -195,7 +188,7 @@ impl Port {
     pub(crate) fn keep(&mut self, range: Range, bytes: &[u8]) {
         self.forget(range);
         for (block, bytes) in (range.lba.raw()..).zip(bytes.chunks(BLOCK)) {
-            let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let len = len_without_zeroes(bytes);
             if len > 0 {
                 self.kept.insert(block, bytes[..len].into());
             }
@@ -219,6 +212,14 @@ impl Port {
     }
 }
 
+/// Length without the zeroes at the end. Most of a header is that, so they are passed in pieces.
+fn len_without_zeroes(bytes: &[u8]) -> usize {
+    let is_zero = |piece: &&[u8]| piece.iter().fold(0, |any, byte| any | byte) == 0;
+    let zeroes: usize = bytes.rchunks(64).take_while(is_zero).map(<[u8]>::len).sum();
+    let rest = &bytes[..bytes.len() - zeroes];
+    rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
 /// Resets or finishes a zone.
 pub(crate) fn manage(now: u64, zone: ZoneId, action: ZoneAction, device: &mut Device) -> Answer {
     match device.manage(Nanos::new(now), zone, action) {
@@ -227,64 +228,23 @@ pub(crate) fn manage(now: u64, zone: ZoneId, action: ZoneAction, device: &mut De
     }
 }
 
-/// What waits for a device, as in the kernel's scheduler (mq-deadline): reads go first.
-///
-/// A device of the model knows when a command ends as soon as it is submitted, so what comes later
-/// never overtakes. With thousands of writes under way a read of reclaim would wait for all of
-/// them, and the kernel's does not.
-#[derive(Default)]
-pub(crate) struct Queue {
-    /// So many are submitted at once. `None`: nothing waits.
-    depth: Option<u64>,
-    submitted: u64,
-    reads: VecDeque<Lower>,
-    others: VecDeque<Lower>,
-}
-
-impl Queue {
-    /// Has requests wait from now on if more than `depth` are under way.
-    pub(crate) const fn limit(&mut self, depth: Option<u64>) {
-        self.depth = depth;
-    }
-
-    /// Takes a request that has to wait for its turn; gives it back if it has not.
-    pub(crate) fn push(&mut self, lower: Lower) -> Option<Lower> {
-        if self.depth.is_none() {
-            return Some(lower);
-        }
-        let is_read = matches!(lower.what, Asked::Read(_) | Asked::Extents { .. });
-        if is_read { &mut self.reads } else { &mut self.others }.push_back(lower);
-        None
-    }
-
-    /// Whether anything waits.
-    pub(crate) fn holds(&self) -> bool {
-        !(self.reads.is_empty() && self.others.is_empty())
-    }
-
-    /// The next request whose turn it is.
-    pub(crate) fn pop(&mut self) -> Option<Lower> {
-        if self.depth.is_some_and(|depth| self.submitted >= depth) {
-            return None;
-        }
-        let lower = self.reads.pop_front().or_else(|| self.others.pop_front())?;
-        self.submitted += 1;
-        Some(lower)
-    }
-
-    /// A request that was popped ended.
-    pub(crate) const fn ended(&mut self) {
-        self.submitted -= 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn zeroes_at_the_end_are_left_out() {
+        for (len, last) in [(4096, 0), (4096, 63), (4096, 64), (4096, 4095), (100, 35), (100, 36)] {
+            let mut bytes = vec![0; len];
+            assert_eq!(len_without_zeroes(&bytes), 0);
+            bytes[last] = 1;
+            assert_eq!(len_without_zeroes(&bytes), last + 1);
+        }
+    }
+
+    #[test]
     fn what_is_read_again_is_what_was_written() {
-        let mut port = Port::new(0, 0);
+        let mut port = Port::new(At::Device(0), 0);
         let range = |lba, blocks| Range { lba: Lba::new(lba), blocks };
         let mut bytes = vec![0; 2 * BLOCK];
         (bytes[3], bytes[BLOCK + 9]) = (7, 8);

@@ -10,7 +10,10 @@ use onefold_volume::{
     Refusal, Relocation, Stream, Volume, ZoneStatus,
 };
 
-use super::layer::{Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why};
+use super::layer::{
+    Asked, Caps, Done, Filling, Layer, Lower, LowerId, Output, Refused, Taken, Why,
+};
+use super::slots::Slots;
 use crate::request::Work;
 
 /// Tag of requests whose end nobody waits for.
@@ -32,8 +35,8 @@ pub(crate) struct VolumeLayer {
     pub(crate) engine: Box<dyn Engine>,
     /// All requests wait for the place below.
     waits: bool,
-    /// Reads under way; the place is their number.
-    reads: Vec<Option<Read>>,
+    /// Reads under way.
+    reads: Slots<Read>,
     /// Reads that were not given out yet.
     new_reads: VecDeque<usize>,
     /// Plans to be used again.
@@ -48,6 +51,9 @@ pub(crate) struct VolumeLayer {
     short: bool,
     short_ns: u64,
     done: VecDeque<Done>,
+    /// When the engine has something to do by itself; `None` if it was not asked since it may have
+    /// changed.
+    due: Option<Option<Nanos>>,
 }
 
 impl VolumeLayer {
@@ -56,7 +62,7 @@ impl VolumeLayer {
             config: config.clone(),
             engine,
             waits: config.options.acknowledge == Acknowledge::Complete,
-            reads: Vec::new(),
+            reads: Slots::default(),
             new_reads: VecDeque::new(),
             spare: Vec::new(),
             pumped: false,
@@ -65,12 +71,13 @@ impl VolumeLayer {
             short: false,
             short_ns: 0,
             done: VecDeque::new(),
+            due: None,
         }
     }
 
     fn pump(&mut self, now: Nanos, delay: Delay) {
         self.short_ns = self.short_ns(now);
-        (self.at, self.delay, self.pumped) = (now, delay, true);
+        (self.at, self.delay, self.pumped, self.due) = (now, delay, true, None);
         self.engine.pump(now);
     }
 
@@ -95,17 +102,12 @@ impl VolumeLayer {
             self.spare.push(plan);
             return Ok(Taken { blocks: range.blocks, later: false });
         }
-        let number = self.reads.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.reads.push(None);
-            self.reads.len() - 1
-        });
-        self.reads[number] = Some(Read { plan, tag });
-        self.new_reads.push_back(number);
+        self.new_reads.push_back(self.reads.insert(Read { plan, tag }));
         Ok(Taken { blocks: range.blocks, later: true })
     }
 
     fn end_read(&mut self, number: usize, delay: Delay, failed: bool) {
-        let Some(Read { plan, tag }) = self.reads[number].take() else { return };
+        let Some(Read { plan, tag }) = self.reads.remove(number) else { return };
         self.engine.end_read(&plan);
         self.spare.push(plan);
         let result = if failed { Err(Why::VolumeFailed) } else { Ok(()) };
@@ -158,15 +160,18 @@ impl From<LowerId> for Id {
 impl Layer for VolumeLayer {
     fn caps(&self) -> Caps {
         Caps {
-            blocks: self.engine.logical_blocks(),
             read_max: REQUEST_BLOCKS_MAX,
             write_max: self.engine.write_blocks_max(),
-            requests_max: usize::MAX,
             whole_blocks: false,
+            reads_again: true,
+            ends_by_delay: true,
+            filling: Filling { in_flight: FILL_IN_FLIGHT, by_units: true },
+            ..Caps::of_blocks(self.engine.logical_blocks())
         }
     }
 
     fn submit(&mut self, _now: Nanos, tag: u64, work: Work, fua: bool) -> Result<Taken, Refused> {
+        self.due = None;
         let waiter = |waits: bool| if waits { tag } else { NOBODY };
         let later = self.waits || fua;
         let taken = match work {
@@ -193,32 +198,28 @@ impl Layer for VolumeLayer {
     }
 
     /// What was due when the engine was let go on last waits for a request below.
-    fn due(&self) -> Option<Nanos> {
-        self.engine.poll_timeout().filter(|at| *at > self.at)
+    fn due(&mut self) -> Option<Nanos> {
+        let due = self.due.get_or_insert_with(|| self.engine.poll_timeout());
+        due.filter(|at| *at > self.at)
     }
 
     fn expire(&mut self, now: Nanos) {
         self.pump(now, Delay::None);
     }
 
-    fn poll_lower(&mut self) -> Option<Lower> {
+    fn poll(&mut self) -> Option<Output> {
+        let lower = |id: Id, what| Some(Output::Lower(Lower { id: id.into(), port: 0, what }));
         if let Some(number) = self.new_reads.pop_front() {
-            let tag = self.reads[number].as_ref().map_or(NOBODY, |read| read.tag);
-            let what = Asked::Extents { tag };
-            return Some(Lower { id: Id::Read(number).into(), port: 0, what });
+            let tag = self.reads.get(number).map_or(NOBODY, |read| read.tag);
+            return lower(Id::Read(number), Asked::Extents { tag });
         }
-        if !self.pumped {
-            return None;
-        }
-        let Some(io) = self.engine.poll_io() else {
+        if self.pumped {
+            if let Some(io) = self.engine.poll_io() {
+                return lower(Id::Io(io.id), self.asked(io));
+            }
             self.rest();
-            return None;
-        };
-        Some(Lower { id: Id::Io(io.id).into(), port: 0, what: self.asked(io) })
-    }
-
-    fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        }
+        self.done.pop_front().map(Output::Done)
     }
 
     /// The end of a read from above lets nothing go on.
@@ -249,7 +250,7 @@ impl Layer for VolumeLayer {
 
     fn extents(&self, id: LowerId) -> &[ReadRun] {
         match id.into() {
-            Id::Read(number) => self.reads[number].as_ref().map_or(&[], |read| read.plan.runs()),
+            Id::Read(number) => self.reads.get(number).map_or(&[], |read| read.plan.runs()),
             Id::Io(_) => &[],
         }
     }
@@ -287,13 +288,5 @@ impl Layer for VolumeLayer {
 
     fn begin(&mut self, now: Nanos) {
         self.at = now;
-    }
-
-    fn ends_by_delay(&self) -> bool {
-        true
-    }
-
-    fn filling(&self) -> Filling {
-        Filling { in_flight: FILL_IN_FLIGHT, by_units: true }
     }
 }

@@ -1,7 +1,5 @@
 //! A zoned volume as a layer.
 
-use std::collections::VecDeque;
-
 use onefold_config::ZonedVolume as Config;
 use onefold_nand::Delay;
 use onefold_units::convert::{index, narrow};
@@ -9,7 +7,7 @@ use onefold_units::{Lba, Nanos, ZoneId};
 use onefold_volume::Range;
 use onefold_zoned::{IoFailed, IoId, IoKind, REQUESTS_MAX, Refusal, Request, Volume};
 
-use super::layer::{Asked, Caps, Done, Filling, Layer, Lower, LowerId, Refused, Taken, Why};
+use super::layer::{Asked, Caps, Done, Layer, Lower, LowerId, Output, Refused, Taken, Why};
 use crate::request::Work;
 
 /// A zoned volume between a load and the places below: a regular one, unless the zoned one has
@@ -19,24 +17,21 @@ pub(crate) struct ZonedLayer {
     pub(crate) volume: Volume,
     /// What the requests met whose ends are told next.
     delay: Delay,
-    done: VecDeque<Done>,
 }
 
 impl ZonedLayer {
     pub(crate) fn new(config: &Config, volume: Volume) -> Self {
-        let config = config.clone();
-        Self { config, volume, delay: Delay::None, done: VecDeque::new() }
+        Self { config: config.clone(), volume, delay: Delay::None }
     }
 }
 
 impl Layer for ZonedLayer {
+    /// Its metadata is in memory once it is open.
     fn caps(&self) -> Caps {
         Caps {
-            blocks: self.volume.blocks(),
-            read_max: u32::MAX,
-            write_max: u32::MAX,
             requests_max: REQUESTS_MAX,
-            whole_blocks: true,
+            depth: self.config.regular_depth,
+            ..Caps::of_blocks(self.volume.blocks())
         }
     }
 
@@ -53,7 +48,7 @@ impl Layer for ZonedLayer {
     /// Everything goes on when it is submitted.
     fn turn(&mut self, _now: Nanos) {}
 
-    fn due(&self) -> Option<Nanos> {
+    fn due(&mut self) -> Option<Nanos> {
         self.volume.poll_timeout()
     }
 
@@ -61,13 +56,11 @@ impl Layer for ZonedLayer {
         self.volume.handle_timeout(now);
     }
 
-    fn poll_lower(&mut self) -> Option<Lower> {
+    fn poll(&mut self) -> Option<Output> {
         let Some(io) = self.volume.poll_io() else {
-            while let Some(onefold_zoned::Done { tag, result, .. }) = self.volume.poll_done() {
-                let result = result.map_err(Why::ZonedFailed);
-                self.done.push_back(Done { tag, delay: self.delay, result });
-            }
-            return None;
+            let onefold_zoned::Done { tag, result, .. } = self.volume.poll_done()?;
+            let result = result.map_err(Why::ZonedFailed);
+            return Some(Output::Done(Done { tag, delay: self.delay, result }));
         };
         let range = Range { lba: Lba::new(io.at), blocks: io.blocks.into() };
         let what = match io.kind {
@@ -78,30 +71,14 @@ impl Layer for ZonedLayer {
                 io.at / u64::from(self.config.geometry.zone_blocks()),
             ))),
         };
-        Some(Lower { id: LowerId(io.id.number().into()), port: index(io.device), what })
-    }
-
-    fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        let id = LowerId(io.id.number().into());
+        Some(Output::Lower(Lower { id, port: index(io.device), what }))
     }
 
     fn completed(&mut self, now: Nanos, LowerId(id): LowerId, delay: Delay, failed: bool) {
         self.delay = delay;
         let result = if failed { Err(IoFailed::Error) } else { Ok(()) };
         self.volume.completed(now, IoId::new(narrow(id)), result);
-    }
-
-    /// Its metadata is in memory once it is open.
-    fn reads_again(&self) -> bool {
-        false
-    }
-
-    fn depth(&self) -> Option<u64> {
-        self.config.regular_depth
-    }
-
-    fn filling(&self) -> Filling {
-        Filling { in_flight: 0, by_units: false }
     }
 }
 

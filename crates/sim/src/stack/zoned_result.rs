@@ -34,11 +34,11 @@ pub(super) fn result(
     let host = run.top.host;
     let common = common(setup, &mut run.ran, &run.gathered, &host)?;
     let top = run.stack.top();
-    let zns = run.stack.devices().find_map(Device::zns);
+    let zns = run.stack.devices.iter().find_map(Device::zns);
     let zns = zns.ok_or_else(|| SimError::Law("a zoned volume without zones".to_owned()))?;
-    let regular = run.stack.devices().find_map(Device::ssd);
+    let regular = run.stack.devices.iter().find_map(Device::ssd);
     let before = |is_it: fn(&Device) -> bool| {
-        let place = run.stack.devices().position(is_it);
+        let place = run.stack.devices.iter().position(is_it);
         place.and_then(|place| run.ran.baseline.at(place))
     };
     let empty = AtPlace::default();
@@ -56,7 +56,7 @@ pub(super) fn result(
         page_ops: host.pages() + programs.saturating_sub(host.write_pages),
         device: result::Device {
             logical_bytes: config.logical_bytes,
-            raw_bytes: run.stack.devices().map(Device::raw_bytes).sum(),
+            raw_bytes: run.stack.devices.iter().map(Device::raw_bytes).sum(),
             ..common.device
         },
         precondition: preconditioned(setup, &run.preconditioned),
