@@ -1,7 +1,8 @@
 //! What a volume asks of its backing.
 
-pub use onefold_units::IoFailed;
 use onefold_units::{Location, ZoneId};
+
+pub use onefold_units::IoFailed;
 
 /// A request to the backing that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,94 +8,70 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
-mod append;
 mod backing;
-mod check;
 mod checkpoint;
-mod clean;
+mod cleaner;
 mod config;
-mod counting;
-mod doubts;
 mod engine;
 mod error;
-mod family;
-mod faults;
-mod flush;
-mod heat;
-mod host;
-mod images;
-mod inspect;
+mod findings;
+mod frozen;
 mod io;
-mod journal;
 mod layout;
+mod limits;
 mod log;
 mod map;
-mod marker;
 mod memory;
-mod mount;
-mod pace;
 mod packs;
-mod page;
 mod pending;
 mod plan;
-mod preload;
-mod rebuild;
-mod remap;
-mod replay;
+mod range;
+mod recovery;
 mod requests;
 mod resize;
-mod restore;
 mod retries;
-mod roots;
-mod runs;
 mod scrub;
 mod segments;
-mod service;
-mod slices;
-mod stall;
+mod snapshots;
 mod stats;
-mod stream;
-mod suspects;
-mod tries;
-mod trims;
-mod unmap;
 mod volume;
 mod zones;
 
 pub use backing::{Backing, Piece, drive, execute, settle};
-pub use check::{Miscount, SegmentInfo};
 pub use config::{
-    Acknowledge, BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, Options, OptionsError,
-    SEGMENTS_MIN, Trim, Victim,
+    Acknowledge, BATCH_BLOCKS_MAX, CleanMove, Geometry, GeometryError, JournalStreams, Options,
+    OptionsError, SEGMENTS_MIN, Trim, Victim,
 };
 pub use engine::Engine;
 pub use error::MountError;
-pub use family::{FamilyError, MemberId, MemberInfo, Usage};
-pub use host::{REQUEST_BLOCKS_MAX, Range};
-pub use inspect::{FINDINGS_MAX, Finding, Inspection, inspect};
+pub use findings::{FINDINGS_MAX, Finding, Inspection, Miscount};
+pub use frozen::Frozen;
 pub use io::{Buffer, Done, Io, IoFailed, IoId, IoKind, Refusal, Relocation};
-pub use journal::JournalStreams;
 pub use layout::Layout;
 pub use log::Stream;
 pub use memory::Memory;
-pub use mount::{Recovery, format, mount, mount_read_only, read_label};
 pub use onefold_format::volume::{Codec, TRANSACTION_PAIRS_MAX, VolumeMode};
 pub use packs::unpack;
 pub use plan::{ReadPlan, ReadRun};
-pub use rebuild::{Found, Rebuilt, rebuild};
+pub use range::{REQUEST_BLOCKS_MAX, Range};
+pub use recovery::Recovery;
 pub use resize::{Resize, ResizeError};
-pub use scrub::{Damage, SCRUB_PAUSE, ScrubError, ScrubState, Scrubbed, scrub};
+pub use scrub::{Damage, SCRUB_PAUSE, ScrubError, ScrubState, Scrubbed};
+pub use segments::Faulty;
+pub use snapshots::{FamilyError, MemberId, MemberInfo, Usage};
 pub use stats::{Sent, Stats};
-pub use suspects::Faulty;
-pub use volume::{Frozen, Volume};
+pub use volume::recovery::rebuild::{Found, Rebuilt, rebuild};
+pub use volume::recovery::{format, mount, mount_read_only, read_label};
+pub use volume::{SegmentInfo, Volume, inspect, scrub};
 pub use zones::{ZoneError, ZoneReport, ZoneStatus, write_label};
 
 /// What crates with other modes share with mode `log`. An engine for a new mode implements
 /// [`Engine`] and needs of these what it does not do in its own way.
 pub mod parts {
     pub use crate::backing::{bytes_of, damaged, fetch, locations, read_block};
-    pub use crate::inspect::{Findings, check_copies};
+    pub use crate::checkpoint::roots::newest_in_slots;
+    pub use crate::findings::Findings;
     pub use crate::requests::Requests;
     pub use crate::retries::{Failing, Retries, TRIES_FEW, TRIES_MANY};
-    pub use crate::roots::newest_in_slots;
+    pub use crate::volume::check_copies;
 }

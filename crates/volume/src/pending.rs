@@ -4,7 +4,8 @@ use onefold_units::convert::{index, u32_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::io::{Buffer, Io, IoId, IoKind};
-use crate::log::{BLOCK, BatchId};
+use crate::limits::BLOCK;
+use crate::log::BatchId;
 use crate::zones::ZoneStatus;
 
 /// What a request to the backing is for.

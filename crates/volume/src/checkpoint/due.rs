@@ -1,11 +1,9 @@
-//! When a checkpoint is taken.
+//! When checkpoints are due.
 
 use onefold_units::Nanos;
 
-use super::{Checkpoint, TAKEN_MAX};
+use super::Checkpoint;
 use crate::config::Options;
-use crate::log::Stream;
-use crate::volume::Volume;
 
 impl Checkpoint {
     /// Number of a checkpoint that begins now.
@@ -25,45 +23,5 @@ impl Checkpoint {
         // While pages that cannot be read keep checkpoints from coming, those are waited for (`Volume::step_full_of_runs`).
         let aged = aged.filter(|_| self.work.is_none() && !self.full_of_runs);
         waits.or(aged)
-    }
-}
-
-impl Volume {
-    /// Whether the next checkpoint should begin.
-    pub(super) fn checkpoint_due(&self) -> bool {
-        let state = &self.checkpoint;
-        let options = &self.options;
-        let taken = self.segments.next_epoch() - state.epoch_then;
-        if state.waits_until > self.now || state.full_of_runs {
-            return false;
-        }
-        state.wanted
-            || state.sent_blocks >= options.checkpoint_blocks
-            || state.sent_batches >= options.checkpoint_batches
-            || taken >= TAKEN_MAX
-            || self.map.wants_checkpoint()
-            || self.segments_wait()
-            || state.deadline(options, self.now).is_some_and(|due| due <= self.now)
-    }
-
-    /// Whether log segments that a checkpoint would make available are worth one: several are, or the first one just before
-    /// the host or the cleaner would have to wait. Those free but not listed do not count (`TAKEN_MAX`).
-    fn segments_wait(&self) -> bool {
-        let segments = &self.segments;
-        // Before all runs are counted a checkpoint gives nothing back (`Volume::capture`).
-        let empty = if self.is_counted() { segments.empty_count() } else { 0 };
-        let half = self.segment_blocks() / 2;
-        let ends_soon = Stream::HOST.iter().any(|stream| self.log.stream(*stream).used >= half);
-        let host_soon = self.takeable(Stream::User) == 0 && ends_soon;
-        if host_soon || self.takeable(Stream::Clean) == 0 {
-            return empty > 0 || segments.can_list_more() || self.gains_by_moving_meta();
-        }
-        segments.free_count() < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
-    }
-
-    /// Whether checkpoints empty log segments of the map. While reads fail the sweep moves little, and they only take room.
-    pub(crate) fn gains_by_moving_meta(&self) -> bool {
-        let fails = !self.retries.is_empty() || self.segments.holds_some();
-        !fails && self.meta_is_sparse()
     }
 }

@@ -15,16 +15,11 @@
 //!    page it has records of has an image that is as new or newer.
 //! 4. A checkpoint one of whose batches, or of the batches before it, went to another place is begun again.
 
-mod capture;
-mod commit;
-mod compact;
 mod due;
-mod room;
-mod sweep;
-mod write;
-
-pub(crate) use room::IMAGE;
-pub(crate) use write::extents;
+pub(crate) mod room;
+pub(crate) mod roots;
+pub(crate) mod sweep;
+pub(crate) mod write;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -35,9 +30,11 @@ use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::log::Stream;
+use crate::map::runs::{Run, Runs};
 use crate::retries::Failing;
-use crate::runs::{Run, Runs};
-use crate::volume::{Frozen, Volume};
+
+pub(crate) use room::IMAGE;
+pub(crate) use write::extents;
 
 /// Records of runs for which one page is swept. A record takes 16 B and a page 8 KiB, so a block of 4 KiB costs 16 B
 /// for its record and 43 B for the sweep. With the 128 of volume.md, section 5.4, it is 64 B, and where the cleaner moves a third of what the
@@ -45,32 +42,29 @@ use crate::volume::{Frozen, Volume};
 pub(crate) const RECORDS_PER_PAGE: u64 = 192;
 
 /// Pages that any checkpoint may sweep.
-const SWEEP_MIN: u64 = 4;
+pub(crate) const SWEEP_MIN: u64 = 4;
 
 /// Runs after which every page was swept, however few records each of them has.
-const RUNS_MAX: u64 = 1024;
+pub(crate) const RUNS_MAX: u64 = 1024;
 
 /// The same while checkpoints take more of the log than the map should.
-const RUNS_IN_A_HURRY: u64 = 16;
+pub(crate) const RUNS_IN_A_HURRY: u64 = 16;
 
 /// Runs of each member that may stay because one of them cannot be read, before the volume takes no more changes.
-const RUNS_HELD_MAX: u64 = 4 * RUNS_MAX;
+pub(crate) const RUNS_HELD_MAX: u64 = 4 * RUNS_MAX;
 
 /// Runs from which on closing leaves none, if it can: an opening reads their blocks beside the pages.
-const RUNS_AT_CLOSE: usize = 2;
-
-/// Log segments that a root names as the next ones (volume.md, section 7).
-pub(crate) const RESERVE_LIST: usize = 64;
+pub(crate) const RUNS_AT_CLOSE: usize = 2;
 
 /// Log segments taken since the last checkpoint after which another one begins.
-const TAKEN_MAX: u64 = 40;
+pub(crate) const TAKEN_MAX: u64 = 40;
 
 /// Checkpoints in a row that may come to nothing before the next one waits: each takes some of the log.
-const SPOILED_MAX: u32 = 8;
+pub(crate) const SPOILED_MAX: u32 = 8;
 
 /// What has to be done, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
     Pages,
     Directory,
     Run,
@@ -88,61 +82,61 @@ enum Phase {
 
 /// A checkpoint under way.
 #[derive(Debug)]
-struct Work {
-    phase: Phase,
+pub(crate) struct Work {
+    pub(crate) phase: Phase,
     /// X.
-    seq: u64,
-    clean: bool,
-    pages: VecDeque<SweptPage>,
+    pub(crate) seq: u64,
+    pub(crate) clean: bool,
+    pub(crate) pages: VecDeque<SweptPage>,
     /// Members and their blocks.
-    directories: VecDeque<(usize, usize)>,
+    pub(crate) directories: VecDeque<(usize, usize)>,
     /// The runs, one for each member that changed, and the one at hand.
-    runs: Vec<NewRun>,
-    at: usize,
+    pub(crate) runs: Vec<NewRun>,
+    pub(crate) at: usize,
     /// The places of members at X, and what the body says of each but for its directory.
-    members: Vec<(usize, Member)>,
-    body: Vec<u8>,
-    body_blocks: Vec<Location>,
+    pub(crate) members: Vec<(usize, Member)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) body_blocks: Vec<Location>,
     /// Description of log segments at X.
-    segments: Vec<SegmentEntry>,
-    open: Vec<OpenSegment>,
-    reserve: Vec<LogSegmentId>,
-    emptied: Vec<LogSegmentId>,
-    next_epoch: u64,
-    swept: u64,
+    pub(crate) segments: Vec<SegmentEntry>,
+    pub(crate) open: Vec<OpenSegment>,
+    pub(crate) reserve: Vec<LogSegmentId>,
+    pub(crate) emptied: Vec<LogSegmentId>,
+    pub(crate) next_epoch: u64,
+    pub(crate) swept: u64,
     /// What the root before points to and this one does not.
-    replaced: Vec<Location>,
+    pub(crate) replaced: Vec<Location>,
     /// What was written for this checkpoint.
-    made: Vec<Location>,
+    pub(crate) made: Vec<Location>,
     /// For a checkpoint that comes to nothing: images, directory and sweep as they were.
-    old_images: Vec<(usize, DirectoryEntry)>,
-    old_directory: Vec<(usize, usize, DirectoryPlace)>,
-    before: (usize, u64),
-    last_seq: u64,
+    pub(crate) old_images: Vec<(usize, DirectoryEntry)>,
+    pub(crate) old_directory: Vec<(usize, usize, DirectoryPlace)>,
+    pub(crate) before: (usize, u64),
+    pub(crate) last_seq: u64,
     /// Of the newest root that was written for it.
-    generation: u64,
-    spoiled: bool,
+    pub(crate) generation: u64,
+    pub(crate) spoiled: bool,
 }
 
 /// A page whose image is written: the keys that it is the image of. The first one has what the image is made of, unless nothing
 /// is mapped.
-type SweptPage = Vec<usize>;
+pub(crate) type SweptPage = Vec<usize>;
 
 /// A run that is being written.
 #[derive(Debug)]
-struct NewRun {
-    run: Run,
+pub(crate) struct NewRun {
+    pub(crate) run: Run,
     /// The member that changed.
-    slot: usize,
-    records: Vec<RunRecord>,
+    pub(crate) slot: usize,
+    pub(crate) records: Vec<RunRecord>,
     /// Records that are written, and entries of the index.
-    written: usize,
-    index_written: usize,
+    pub(crate) written: usize,
+    pub(crate) index_written: usize,
 }
 
 /// Closing takes two checkpoints if many map pages have to be written: recovery reads all that comes with the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closing {
+pub(crate) enum Closing {
     No,
     /// The next checkpoint may be the last but one.
     Begins,
@@ -154,36 +148,36 @@ enum Closing {
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     /// Checkpoints begun and committed since the volume was opened.
-    number: u64,
-    committed: u64,
-    generation: u64,
-    runs: Runs,
-    body: Vec<Location>,
+    pub(crate) number: u64,
+    pub(crate) committed: u64,
+    pub(crate) generation: u64,
+    pub(crate) runs: Runs,
+    pub(crate) body: Vec<Location>,
     /// The next page of the sweep, and how many it has passed.
-    cursor: usize,
-    swept: u64,
+    pub(crate) cursor: usize,
+    pub(crate) swept: u64,
     /// Pages that the sweep waits for.
-    prefetch: BTreeSet<usize>,
+    pub(crate) prefetch: BTreeSet<usize>,
     /// Pages that it passed and that cannot be read: what runs have of them goes to the next run.
-    unread: Vec<usize>,
-    wanted: bool,
+    pub(crate) unread: Vec<usize>,
+    pub(crate) wanted: bool,
     /// Checkpoints follow one another until the sweep has passed so many pages, or until what they move is elsewhere.
-    moves_until: u64,
+    pub(crate) moves_until: u64,
     /// The live counts do not have what the run of a recovery replaced: they were made anew with it (`crate::zones`, invariant 7).
     pub(crate) exact: bool,
-    closing: Closing,
-    spoiled_in_a_row: u32,
+    pub(crate) closing: Closing,
+    pub(crate) spoiled_in_a_row: u32,
     /// Times in a row that the root could not be written, and until when the next checkpoint or root waits.
-    root_failures: u32,
-    root_failing: Option<Failing>,
-    waits_until: Nanos,
+    pub(crate) root_failures: u32,
+    pub(crate) root_failing: Option<Failing>,
+    pub(crate) waits_until: Nanos,
     /// Runs of pages that cannot be read take all the room: none comes until they can.
-    full_of_runs: bool,
-    sent_blocks: u64,
-    sent_batches: u64,
-    since: Option<Nanos>,
-    epoch_then: u64,
-    work: Option<Box<Work>>,
+    pub(crate) full_of_runs: bool,
+    pub(crate) sent_blocks: u64,
+    pub(crate) sent_batches: u64,
+    pub(crate) since: Option<Nanos>,
+    pub(crate) epoch_then: u64,
+    pub(crate) work: Option<Box<Work>>,
 }
 
 /// What a root says about checkpoints.
@@ -311,93 +305,5 @@ impl Checkpoint {
         self.sent_blocks += u64::from(blocks);
         self.sent_batches += 1;
         self.since = self.since.or(Some(now));
-    }
-}
-
-impl Volume {
-    /// Begins the last checkpoint. The volume takes no changes from now on; it is closed when it is idle.
-    pub fn close(&mut self) {
-        if self.frozen.is_none() {
-            self.checkpoint.closing = Closing::Begins;
-            self.checkpoint.wanted = true;
-        }
-    }
-
-    /// Whether a checkpoint is under way or wanted.
-    #[must_use]
-    pub const fn is_settling(&self) -> bool {
-        self.checkpoint.work.is_some() || self.checkpoint.wanted
-    }
-
-    /// Asks for a checkpoint soon.
-    pub fn want_checkpoint(&mut self) {
-        self.checkpoint.want();
-    }
-
-    pub(crate) fn step_checkpoint(&mut self) {
-        if self.frozen.is_some() {
-            return;
-        }
-        // One that comes to nothing is followed by the next: nobody may call again for long.
-        while self.checkpoint.work.is_some() || self.begins_checkpoint() {
-            while self.checkpoint.work.is_some() && self.advance() {}
-            if self.checkpoint.work.is_some() {
-                break;
-            }
-        }
-        if self.takeable(Stream::Meta) == 0 && self.lacks_segments() {
-            self.freeze(Frozen::Checkpoint);
-        }
-    }
-
-    /// Whether a checkpoint waits for a log segment that nothing can give it. Only a root lists log segments anew, so where writes failed in all
-    /// that the last one listed there are none, however many are free. An opening may take any.
-    fn lacks_segments(&self) -> bool {
-        let wanted = self.checkpoint.work.is_some() || self.checkpoint_due();
-        let coming = self.trims.len() > 0 || self.trims.has_stuck() || !self.retries.is_empty();
-        wanted && !coming && self.is_idle() && !self.can_append(Stream::Meta, 2)
-    }
-
-    fn begins_checkpoint(&mut self) -> bool {
-        let begins = self.checkpoint_due() && self.can_append(Stream::Meta, 1);
-        if begins {
-            self.capture();
-        }
-        begins
-    }
-
-    /// Whether a checkpoint waits until the batches up to X are where they stay.
-    const fn is_careful(&self) -> bool {
-        self.checkpoint.spoiled_in_a_row > 0 || !self.retries.is_empty()
-    }
-
-    /// Does the next thing. `false` if that has to wait.
-    fn advance(&mut self) -> bool {
-        let Some(mut work) = self.checkpoint.work.take() else { return false };
-        let go_on = match work.phase {
-            Phase::Settle => self.settle(&mut work),
-            Phase::RootZone | Phase::Root | Phase::RootFlush => false,
-            _ if work.spoiled => {
-                work.phase = Phase::Settle;
-                work.last_seq = self.log.seq();
-                true
-            }
-            // What is written in vain takes room until the next checkpoint counts, so the room could be used up by trying.
-            Phase::Pages if self.is_careful() && self.log.complete() < work.seq => false,
-            _ if !self.can_append(Stream::Meta, 2) => false,
-            Phase::Pages => self.write_page(&mut work),
-            Phase::Directory => self.write_directory(&mut work),
-            Phase::Run => self.write_run(&mut work),
-            Phase::Index => self.write_index(&mut work),
-            Phase::Body => self.write_body(&mut work),
-        };
-        let over =
-            work.spoiled && work.phase == Phase::Settle && self.log.complete() >= work.last_seq;
-        if over {
-            self.undo(*work);
-            return false;
-        }
-        self.checkpoint.work = Some(work);
-        go_on
     }
 }

@@ -5,7 +5,7 @@ use onefold_units::Lba;
 use onefold_units::convert::{index, u64_from};
 
 use super::{DAMAGED, Map};
-use crate::page::{Entry, PAGE_ENTRIES_U64, Page};
+use crate::map::page::{Entry, PAGE_ENTRIES_U64, Page};
 
 impl Map {
     /// Takes the changes of a page: each entry with its new content, by the LBA in its member. The page stays in memory until checkpoint

@@ -6,7 +6,7 @@ use onefold_units::Lba;
 use onefold_units::convert::u64_from;
 
 use super::{ABSENT, Map, Slot};
-use crate::page::PAGE_ENTRIES_U64;
+use crate::map::page::PAGE_ENTRIES_U64;
 
 /// Bits of the number of a page in its key. The location of a block has 32 bits, and a thin volume exports at most 2^4 times what
 /// its log can hold, in pages of 2^10 blocks.

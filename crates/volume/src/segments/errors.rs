@@ -1,5 +1,5 @@
-//! Log segments in which the backing fails: those that are emptied because a write failed (`crate::suspects`), and those that could not
-//! be emptied because reads do (`crate::clean`, invariant 4).
+//! Log segments in which the backing fails: those that are emptied because a write failed (`crate::volume::log::suspects`), and those that could not
+//! be emptied because reads do (`crate::cleaner`, invariant 4).
 
 use onefold_format::volume::SegmentState;
 use onefold_units::{LogSegmentId, Nanos};
@@ -8,6 +8,7 @@ use super::{Errors, Segments};
 
 /// How long a log segment that could not be cleaned is left alone, the first time and at most.
 const HOLD_MIN: Nanos = Nanos::new(5_000_000_000);
+
 const HOLD_MAX: Nanos = Nanos::new(60_000_000_000);
 
 impl Segments {
@@ -61,7 +62,7 @@ impl Segments {
         }
     }
 
-    /// More may count as live in a log segment than is (`crate::doubts`).
+    /// More may count as live in a log segment than is (`crate::volume::map::doubts`).
     pub(crate) fn doubt(&mut self, id: LogSegmentId) {
         self.of_mut(id).errors.doubtful = true;
         self.doubts = true;

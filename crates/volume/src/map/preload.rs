@@ -1,0 +1,18 @@
+//! How far the map was read in the background after an opening.
+
+/// Pages that are asked for together, at least; their images have a size of 1 MiB.
+pub(crate) const TOGETHER: usize = 128;
+
+/// Pages that are asked for together, at most: 16 MiB. Each run has a block at least with records of them, which is read for all
+/// of them at once.
+pub(crate) const TOGETHER_MAX: usize = 2048;
+
+/// Pages that are being read at a time for the live counts, those that the host waits for included.
+pub(crate) const UNDER_WAY_MAX: usize = 4 * TOGETHER;
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub(crate) struct Preload {
+    /// The key of the next page; `None`: nothing is preloaded.
+    pub(crate) next: Option<usize>,
+}
