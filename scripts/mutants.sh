@@ -139,8 +139,8 @@ volume|spare-young|volume/log/trims.rs|s/Trim::Spare if self\.now < since \+ SPA
 volume|spare-never|volume/log/trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
 volume|journal-cleaned|volume/cleaner/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone
 volume|journal-for-ever|log/journal.rs|s/self\.appended\[at\] - segment\.mark < self\.lap\[at\]/self.lap[at] > 0/|what a lap left behind is no part of the set
-volume|journal-too-large|volume/log/journal.rs|s/set \* SHARE <= self\.layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
-volume|journal-moved|volume/log/journal.rs|s/self\.journal\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
+volume|journal-too-large|log/journal.rs|s/set \* SHARE <= layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
+volume|journal-moved|log/journal.rs|s/self\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
 volume|journal-untold|log/journal.rs|s/let lap = if fits \{ \[u64::MAX; 2\] \} else \{ \[0; 2\] \};/let lap = [0; 2];/|after an opening the set is left alone until it is said where journals are
 volume|marker-for-ever|log/flush.rs|s/self\.host > self\.said && self\.durable >= self\.host/self.durable > self.said || self.host > self.durable/|no marker follows a marker
 volume|marker-unsaid|volume/log/append.rs|s/durable_seq: Seq::new\(durable\)/durable_seq: Seq::new(0 * durable)/|a header says what is durable
@@ -200,7 +200,7 @@ volume|no-spoil|volume/log/suspects.rs|s/self\.checkpoint\.note_moved\(stream, s
 volume|chain-order|volume/log/append.rs|s/Progress::Waiting \| Progress::UnderWay => break,/Progress::Waiting | Progress::UnderWay => {}/|a batch is complete when all before it in its log segment are
 volume|replaced-sent|volume/host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
 volume|flush-early|volume/log/flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
-volume|flush-late|volume/log/flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
+volume|flush-late|volume/log/flush.rs|s/then_some\(covers\)/then_some(self.log.complete().max(covers))/|a flush covers what was complete when it began
 volume|flush-failed|volume/log/flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
 volume|resize-forgets|volume/resize/shrink.rs|s/self\.map\.image\(key\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(key\)/key == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
 volume|resize-rot-waits|volume/resize/shrink.rs|s/find\(\|key\| self\.map\.ready\(\*key\) == Ready::Damaged\)/find(|_| false)/|a page behind a smaller end that cannot be read any more is told
@@ -252,9 +252,9 @@ volume|remap-once|volume/log/append.rs|s/if batch\.remaps && blocks > 0 \{/if ba
 volume|remap-checksum|volume/cleaner/moves.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
 volume|remap-regained|segments/mod.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.quarters \+= quarters)/$1/|a log segment that gets blocks back is not empty any more
 volume|remap-mixed|volume/cleaner/remap.rs|s/self\.log\.batch\(open\)\.remaps != remaps/false/|a batch has copied or remapped blocks, not both
-volume|remap-unvisited|volume/cleaner/walk.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
+volume|remap-unvisited|cleaner/walk.rs|s/self\.blocks\.push_back\(found\);/let _ = found;/|what was taken back is looked at again before the victim ends
 volume|remap-matched|volume/cleaner/moves.rs|s/self\.match_batch\(false\);//|what is copied begins a batch of its own
-volume|remap-walks|cleaner/mod.rs|s/walk\.remaps = false;//|after a remap that failed the victims at hand are copied
+volume|remap-walks|cleaner/mod.rs|s/walk\.copy\(\);/let _ = walk;/|after a remap that failed the victims at hand are copied
 volume|trims-unhurried|volume/log/trims.rs|s/let hurry = .*?;/let hurry = false;/|trims keep no pause where log segments are short
 volume|one-victim|volume/cleaner/mod.rs|s/const VICTIMS_MAX: usize = 4;/const VICTIMS_MAX: usize = 1;/|several victims are walked side by side where log segments are short
 volume|remap-chain|volume/cleaner/remap.rs|s/self\.write_batch\(id, 1 \+ blocks\);/let left = self.log.batch(id).records.blocks(); self.write_batch(id, 1 + left);/|an empty header keeps the place of its batch
@@ -276,13 +276,13 @@ volume|rebuilt-zone-active|volume/recovery/rebuild/image.rs|s/finish_zones\(back
 volume|rebuilt-root-active|volume/recovery/rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
 volume|rebuilt-unreset|volume/recovery/rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
 volume|preload-over|volume/map/preload.rs|s/self\.map\.pages_of_all\(\) > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
-volume|preload-crowd|volume/map/loads.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
-volume|preload-lost|volume/map/loads.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
+volume|preload-crowd|map/loads.rs|s/self\.requests >= most \|\|/most == u32::MAX ||/|few requests in the background are under way at a time
+volume|preload-lost|map/loads.rs|s/self\.requests -= 1;//|those that are over make room for others
 volume|batch-long|log/service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing
 volume|victim-full|volume/cleaner/victim.rs|s/ - least;/;/|the cleaner does not copy nearly full log segments while it has time
 volume|victim-late|volume/cleaner/victim.rs|s/\|least\| least\.min\(most\)/|_| if above == 0 { 0 } else { most }/|.. and begins with those before the last free one is about to be taken
 volume|victims-unfit|volume/cleaner/mod.rs|s/!self\.has_room_to_move\(live\)/false/|no victim is begun beside others that would not fit with them
-volume|map-unkept|volume/snapshots/space.rs|s/ \+ grows;/;/|what the map may still take is kept from the host and the cleaner
+volume|map-unkept|volume/snapshots/space.rs|s/ \+ grows\);/);/|what the map may still take is kept from the host and the cleaner
 volume|rebuilt-offline|volume/recovery/rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
 volume|batch-full|volume/log/append.rs|s/let short = self\.segments\.free_count\(\) < self\.reserve\(\);/let short = false;/|batches are long where log segments are short
 volume|batch-least|log/service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host
@@ -416,8 +416,8 @@ volume|strikes-forever|segments/mod.rs|s/if segment\.errors\.strikes >= STRIKES_
 volume|retired-for-ever|segments/errors.rs|s/for id in std::mem::take\(&mut self\.retired\) \{/for id in self.retired.clone().into_iter().take(0) {/|a scrub has log segments that are retired tried once more
 volume|cleaned-lost|volume/cleaner/moves.rs|s/if lost \{\n.*?\n\s*return;\n\s*\}/let _ = lost;/s|what the cleaner could not read stays where it is
 volume|walk-unread|cleaner/walk.rs|s/self\.whole &= held != Held::Unread;/let _ = held;/|a walk that could not read the map does not know what is live
-volume|walk-lost|volume/cleaner/moves.rs|s/walk\.whole = false;/let _ = walk;/|a walk that could not read a block does not empty its log segment
-volume|walk-ended|volume/cleaner/walk.rs|s/\(walk\.next, walk\.whole\) = \(None, false\);/walk.next = None;/|a header that cannot be read is not the end of a log segment
+volume|walk-lost|cleaner/mod.rs|s/walk\.miss\(\);/let _ = walk;/|a walk that could not read a block does not empty its log segment
+volume|walk-ended|cleaner/walk.rs|s/\(self\.next, self\.whole\) = \(None, false\);/self.next = None;/|a header that cannot be read is not the end of a log segment
 volume|doubt-dead|volume/snapshots/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => self.lose(at),/|a block that a member may have is live
 volume|doubt-forgotten|volume/snapshots/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => {}/|what counts in vain is found
 volume|doubt-volatile|volume/checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtful,/doubtful: false,/|what counts in vain is found after a restart
@@ -433,7 +433,7 @@ volume|fill-unwalked|../../format/src/volume/batch.rs|s/RecordList::Data\(list\)
 volume|fill-for-ever|volume/cleaner/fill.rs|s/pads && !short && !leaves && !self\.is_behind\(\) && !self\.holds_up\(\)/pads/|the host does not wait for blocks that wait for padding
 volume|fill-holds-up|volume/cleaner/fill.rs|s/ && !self\.holds_up\(\)//|what waits for padding keeps no empty log segment
 volume|undo-put-off|volume/checkpoint/commit.rs|s/run\.swept = run\.swept\.min\(work\.before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
-volume|told-kept|map/loads.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*(?:pub\(crate\) )?fn number)/$1/|what runs have of a page is not taken for what a later member has there
+volume|told-kept|map/loads.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
 volume|label-active|volume/resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) =>/Err(why) if false =>/|a zone of a label is active no longer when the next is begun
 volume|label-circle|volume/zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
 volume|label-untold|volume/resize/labels.rs|s/(self\.with_label\(\|volume, work, _, at\| \{\n)(\s*if )/$1work.failing = None; $2/|who waits for a label is told until its zone is finished

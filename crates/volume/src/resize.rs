@@ -146,6 +146,53 @@ pub(crate) struct Work {
 /// The resize under way, and how the last one ended.
 #[derive(Debug, Default)]
 pub(crate) struct Resizing {
-    pub(crate) work: Option<Work>,
-    pub(crate) outcome: Option<Result<(), ResizeError>>,
+    work: Option<Work>,
+    outcome: Option<Result<(), ResizeError>>,
+}
+
+impl Resizing {
+    /// One begins.
+    pub(crate) fn begin(&mut self, work: Work) {
+        *self = Self { work: Some(work), outcome: None };
+    }
+
+    /// Takes what is under way out, to go on with it.
+    pub(crate) const fn take(&mut self) -> Option<Work> {
+        self.work.take()
+    }
+
+    /// Puts it back, to wait.
+    pub(crate) fn put(&mut self, work: Work) {
+        self.work = Some(work);
+    }
+
+    /// It ended.
+    pub(crate) fn end(&mut self, outcome: Result<(), ResizeError>) {
+        self.outcome = Some(outcome);
+    }
+
+    /// How the last one ended, said once.
+    pub(crate) const fn take_outcome(&mut self) -> Option<Result<(), ResizeError>> {
+        self.outcome.take()
+    }
+
+    /// Whether one is under way.
+    pub(crate) const fn is_under_way(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// What is done next.
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        self.work.as_ref().map(|work| work.phase)
+    }
+
+    /// The first block of a member that the host cannot use meanwhile, if it is its size that changes.
+    pub(crate) fn usable(&self, slot: usize) -> Option<u64> {
+        self.work.as_ref().filter(|work| work.slot == slot).map(|work| work.usable)
+    }
+
+    /// How a copy of the label fails.
+    pub(crate) fn failing(&self) -> Option<Failing> {
+        self.work.as_ref().and_then(|work| work.failing)
+    }
 }

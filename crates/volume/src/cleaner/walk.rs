@@ -8,7 +8,11 @@ use std::collections::VecDeque;
 use onefold_format::volume::{DecodedBatch, Slot, Version};
 use onefold_units::{Lba, Location, LogSegmentId};
 
+use crate::limits::BATCH_MIN;
 use crate::snapshots::Held;
+
+/// While so many blocks wait to be looked up, the next header is not read yet.
+const BLOCKS_AHEAD: usize = 64;
 
 /// A block that may be live.
 #[derive(Clone, Copy, Debug)]
@@ -24,22 +28,22 @@ pub(crate) struct Found {
 /// A log segment that is cleaned.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    pub(crate) segment: LogSegmentId,
+    segment: LogSegmentId,
     /// The next header, in blocks from the start of the log segment; `None` behind the last one.
-    pub(crate) next: Option<u32>,
-    pub(crate) header_wanted: bool,
+    next: Option<u32>,
+    header_wanted: bool,
     /// Blocks that were not looked up yet.
-    pub(crate) blocks: VecDeque<Found>,
+    blocks: VecDeque<Found>,
     /// Reads and appends under way.
-    pub(crate) moves: usize,
+    moves: usize,
     /// Its blocks are remapped, not copied.
-    pub(crate) remaps: bool,
+    remaps: bool,
     /// Everything could be read so far (`crate::cleaner`, invariant 5).
-    pub(crate) whole: bool,
+    whole: bool,
 }
 
 impl Walk {
-    pub(crate) const fn new(segment: LogSegmentId, remaps: bool) -> Self {
+    pub(super) const fn new(segment: LogSegmentId, remaps: bool) -> Self {
         let blocks = VecDeque::new();
         Self { segment, next: Some(0), header_wanted: false, blocks, moves: 0, remaps, whole: true }
     }
@@ -64,11 +68,9 @@ impl Walk {
         self.blocks.pop_front();
         self.whole &= held != Held::Unread;
     }
-}
 
-impl Walk {
     /// Takes up the blocks that a header lists. Some that were taken back may wait already (`Volume::revisit`).
-    pub(crate) fn extend(&mut self, batch: &DecodedBatch, start: u32) {
+    fn extend(&mut self, batch: &DecodedBatch, start: u32) {
         let found = |(at, one): (Location, Version)| {
             let Version { lba, birth, crc, .. } = one;
             Found { lba, birth, at, crc }
@@ -79,5 +81,74 @@ impl Walk {
             all.sort_by_key(|found| Slot::split(found.at).0);
         }
         self.blocks.extend(all);
+    }
+
+    pub(crate) const fn segment(&self) -> LogSegmentId {
+        self.segment
+    }
+
+    /// Whether its blocks are remapped, not copied.
+    pub(crate) const fn remaps(&self) -> bool {
+        self.remaps
+    }
+
+    /// The rest of its blocks are copied.
+    pub(super) const fn copy(&mut self) {
+        self.remaps = false;
+    }
+
+    /// Whether everything could be read.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Something of it could not be read.
+    pub(crate) const fn miss(&mut self) {
+        self.whole = false;
+    }
+
+    /// Where the next header is that is to be read now, in blocks from the start of the log segment. Said once for each.
+    pub(crate) fn want_header(&mut self) -> Option<u32> {
+        if self.header_wanted || self.blocks.len() >= BLOCKS_AHEAD {
+            return None;
+        }
+        self.header_wanted = self.next.is_some();
+        self.next
+    }
+
+    /// Where the header is that is being read.
+    pub(crate) fn header_at(&self) -> u32 {
+        self.next.unwrap_or(0)
+    }
+
+    /// The header was read: it lies at `start`, in a log segment of so many blocks. What is none ends the chain.
+    pub(crate) fn take_header(&mut self, batch: Option<&DecodedBatch>, start: u32, blocks: u32) {
+        self.header_wanted = false;
+        let Some(batch) = batch else {
+            // Nothing may ever have been there, or a header that rotted.
+            (self.next, self.whole) = (None, false);
+            return;
+        };
+        self.extend(batch, start);
+        let behind = self.header_at() + batch.blocks();
+        self.next = (behind + BATCH_MIN <= blocks).then_some(behind);
+    }
+
+    /// Reads and appends that are under way: one more.
+    pub(super) const fn begin_move(&mut self) {
+        self.moves += 1;
+    }
+
+    pub(super) const fn end_move(&mut self) {
+        self.moves -= 1;
+    }
+
+    pub(super) const fn moves(&self) -> usize {
+        self.moves
+    }
+
+    /// A block is looked at once more.
+    pub(crate) fn revisit(&mut self, found: Found) {
+        self.blocks.push_back(found);
     }
 }

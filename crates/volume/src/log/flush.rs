@@ -8,33 +8,33 @@ use onefold_units::Nanos;
 use crate::config::Options;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiter {
-    pub(crate) tag: u64,
+struct Waiter {
+    tag: u64,
     /// Everything up to this batch has to be durable.
-    pub(crate) seq: u64,
+    seq: u64,
 }
 
 /// What is durable, and who waits for more.
 #[derive(Debug)]
 pub(crate) struct Flushes {
-    pub(crate) durable: u64,
-    pub(crate) under_way: bool,
-    pub(crate) waiters: Vec<Waiter>,
+    durable: u64,
+    under_way: bool,
+    waiters: Vec<Waiter>,
     /// The checkpoint wants everything up to this batch durable.
-    pub(crate) wanted: u64,
+    wanted: u64,
     /// A root was written and has to become durable.
-    pub(crate) root: bool,
+    root: bool,
     /// The flush under way covers it.
-    pub(crate) root_under_way: bool,
+    root_under_way: bool,
     /// Blocks sent since the last flush, and since when.
-    pub(crate) sent: u64,
-    pub(crate) since: Option<Nanos>,
+    sent: u64,
+    since: Option<Nanos>,
     /// The highest number that a header says to be durable, or that a root covers.
-    pub(crate) said: u64,
+    said: u64,
     /// The last batch with something that the host wrote.
-    pub(crate) host: u64,
+    host: u64,
     /// When a flush ended last.
-    pub(crate) ended: Nanos,
+    ended: Nanos,
 }
 
 impl Flushes {
@@ -93,5 +93,56 @@ impl Flushes {
 
     pub(crate) fn deadline(&self, options: &Options) -> Option<Nanos> {
         if self.under_way { None } else { self.since.map(|since| since + options.flush_age) }
+    }
+
+    /// `tag` is to be reported when everything up to batch `seq` is durable.
+    pub(crate) fn wait(&mut self, tag: u64, seq: u64) {
+        self.waiters.push(Waiter { tag, seq });
+    }
+
+    /// Begins a flush of the backing, after all batches up to `complete`, if one is wanted and would help. Whether it did.
+    pub(crate) fn begin(&mut self, complete: u64, options: &Options, now: Nanos) -> bool {
+        if self.under_way {
+            return false;
+        }
+        let asked = self.root
+            || self.waiters.iter().any(|waiter| waiter.seq <= complete)
+            || (self.wanted > self.durable && self.wanted <= complete);
+        let many = self.sent >= options.flush_blocks;
+        let old = self.deadline(options).is_some_and(|due| due <= now);
+        if !asked && !many && !old {
+            return false;
+        }
+        self.under_way = true;
+        self.root_under_way = std::mem::take(&mut self.root);
+        (self.sent, self.since) = (0, None);
+        true
+    }
+
+    /// The flush under way is over; unless it failed, everything up to batch `covers` is durable.
+    pub(crate) fn end(&mut self, covers: Option<u64>, now: Nanos) {
+        self.under_way = false;
+        if let Some(covers) = covers {
+            self.durable = self.durable.max(covers);
+            self.ended = now;
+        }
+    }
+
+    /// Whether the flush that ended last made a root durable; said once.
+    pub(crate) const fn take_root(&mut self) -> bool {
+        std::mem::replace(&mut self.root_under_way, false)
+    }
+
+    /// The next one who waited for what is durable by now.
+    pub(crate) fn next_flushed(&mut self) -> Option<u64> {
+        let durable = self.durable;
+        let at = self.waiters.iter().position(|waiter| waiter.seq <= durable)?;
+        Some(self.waiters.swap_remove(at).tag)
+    }
+
+    /// Those who wait for more than the batches up to `complete`; they wait no more.
+    pub(crate) fn give_up(&mut self, complete: u64) -> Vec<u64> {
+        let failed = self.waiters.extract_if(.., |waiter| waiter.seq > complete);
+        failed.map(|waiter| waiter.tag).collect()
     }
 }

@@ -15,9 +15,49 @@ use crate::map::images::Replaced;
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     /// Pages that recovery changed in some member.
-    pub(crate) pages: Vec<usize>,
+    pages: Vec<usize>,
     /// Pages that were judged.
-    pub(crate) judged: BTreeSet<usize>,
+    judged: BTreeSet<usize>,
     /// By key.
-    pub(crate) replaced: BTreeMap<usize, Vec<Replaced>>,
+    replaced: BTreeMap<usize, Vec<Replaced>>,
+}
+
+impl Counting {
+    /// Pages that recovery changed: they have to be judged.
+    pub(crate) fn add(&mut self, pages: impl IntoIterator<Item = usize>) {
+        // Those of an opening before that was cut may be among those of this one, and no page is read twice at once.
+        self.pages.extend(pages);
+        self.pages.sort_unstable();
+        self.pages.dedup();
+    }
+
+    /// Pages that may have to be judged.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// One of them.
+    pub(crate) fn page(&self, at: usize) -> usize {
+        self.pages[at]
+    }
+
+    /// One of them was judged.
+    pub(crate) fn pass(&mut self, at: usize) {
+        self.pages.swap_remove(at);
+    }
+
+    pub(crate) fn is_judged(&self, page: usize) -> bool {
+        self.judged.contains(&page)
+    }
+
+    /// Records of recovery replaced these blocks in a page.
+    pub(crate) fn note(&mut self, key: usize, replaced: Vec<Replaced>) {
+        self.replaced.insert(key, replaced);
+    }
+
+    /// A page is judged: what was replaced there in any member, each block once.
+    pub(crate) fn judge(&mut self, page: usize, keys: &[usize]) -> BTreeSet<Replaced> {
+        self.judged.insert(page);
+        keys.iter().filter_map(|key| self.replaced.remove(key)).flatten().collect()
+    }
 }

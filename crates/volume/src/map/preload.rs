@@ -14,5 +14,27 @@ pub(crate) const UNDER_WAY_MAX: usize = 4 * TOGETHER;
 #[derive(Debug, Default)]
 pub(crate) struct Preload {
     /// The key of the next page; `None`: nothing is preloaded.
-    pub(crate) next: Option<usize>,
+    next: Option<usize>,
+}
+
+impl Preload {
+    /// Begins with the first page, if it is to begin.
+    pub(crate) fn begin(&mut self, wanted: bool) {
+        self.next = wanted.then_some(0);
+    }
+
+    /// Whether there are pages to ask for.
+    pub(crate) const fn is_on(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// The key of the next page; nothing is preloaded until it goes on.
+    pub(crate) const fn take(&mut self) -> Option<usize> {
+        self.next.take()
+    }
+
+    /// It goes on with the page of this key.
+    pub(crate) const fn go_on(&mut self, next: usize) {
+        self.next = Some(next);
+    }
 }

@@ -19,13 +19,13 @@ pub(crate) const AGAIN_MAX: Nanos = Nanos::new(60_000_000_000);
 #[derive(Debug, Default)]
 pub(crate) struct Trims {
     /// Those that wait, and since when.
-    pub(crate) queue: VecDeque<(LogSegmentId, Nanos)>,
-    pub(crate) under_way: u32,
-    pub(crate) over: Vec<LogSegmentId>,
+    queue: VecDeque<(LogSegmentId, Nanos)>,
+    under_way: u32,
+    over: Vec<LogSegmentId>,
     /// When the next one may be trimmed.
-    pub(crate) next: Nanos,
+    next: Nanos,
     /// Zones that could not be reset: when that is tried again, unless it is being reset, and after how many failures.
-    pub(crate) later: Vec<(LogSegmentId, Option<Nanos>, u32)>,
+    later: Vec<(LogSegmentId, Option<Nanos>, u32)>,
 }
 
 impl Trims {
@@ -64,5 +64,55 @@ impl Trims {
         let doubled = AGAIN_MIN.get() << failures.min(8);
         let due = now + Nanos::new(doubled.min(AGAIN_MAX.get()));
         self.later.push((segment, Some(due), failures));
+    }
+
+    /// The backing is through with a log segment that was to be trimmed or reset. Where it was `left` as it is, that is tried again.
+    pub(crate) fn end(&mut self, segment: LogSegmentId, left: bool, now: Nanos) {
+        self.under_way -= 1;
+        if left {
+            self.again(segment, now);
+        } else {
+            self.later.retain(|(later, ..)| *later != segment);
+            self.over.push(segment);
+        }
+    }
+
+    /// Those with which the backing is through since this was asked last.
+    pub(crate) fn take_over(&mut self) -> Vec<LogSegmentId> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// The one that waits longest, and since when.
+    pub(crate) fn first(&self) -> Option<(LogSegmentId, Nanos)> {
+        self.queue.front().copied()
+    }
+
+    /// The one that waits longest does so no more.
+    pub(crate) fn pop(&mut self) {
+        self.queue.pop_front();
+    }
+
+    /// Whether none is under way.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.under_way == 0
+    }
+
+    /// Whether the pause behind the last one is over.
+    pub(crate) fn is_rested(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
+    /// One is begun, and a pause.
+    pub(crate) fn begin(&mut self, until: Nanos) {
+        self.under_way += 1;
+        self.next = until;
+    }
+
+    /// The next one that failed before and is due again: it is tried now.
+    pub(crate) fn next_again(&mut self, now: Nanos) -> Option<LogSegmentId> {
+        let is_due = |due: &Option<Nanos>| due.is_some_and(|due| due <= now);
+        let (segment, due, _) = self.later.iter_mut().find(|(_, due, _)| is_due(due))?;
+        *due = None;
+        Some(*segment)
     }
 }

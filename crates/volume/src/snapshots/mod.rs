@@ -253,18 +253,18 @@ pub(crate) struct Wish {
 /// The members of a volume.
 #[derive(Debug)]
 pub(crate) struct Family {
-    pub(crate) list: Vec<Option<Kin>>,
-    pub(crate) next_id: u32,
-    pub(crate) wish: Option<Wish>,
+    list: Vec<Option<Kin>>,
+    next_id: u32,
+    wish: Option<Wish>,
     /// The last of all epochs (invariant 4).
-    pub(crate) newest: u64,
+    newest: u64,
     /// Pages of a deleted member can be unmapped without waiting for anything.
-    pub(crate) deletes_on: bool,
-    pub(crate) capacity: Capacity,
+    deletes_on: bool,
+    capacity: Capacity,
     /// A write waits for what a checkpoint may find to be room.
-    pub(crate) waits: bool,
+    waits: bool,
     /// Log segments that are kept for a checkpoint of all members beside the two for one of the device, and for what the map may grow to.
-    pub(crate) kept_more: u32,
+    kept_more: u32,
 }
 
 impl Family {
@@ -361,7 +361,7 @@ impl Family {
     }
 
     /// Adds a member in the first place that is free.
-    pub(crate) fn add(&mut self, kin: Kin) -> usize {
+    fn add(&mut self, kin: Kin) -> usize {
         self.newest = self.newest.max(kin.epoch);
         let slot = self.list.iter().position(Option::is_none).unwrap_or_else(|| {
             self.list.push(None);
@@ -387,6 +387,135 @@ impl Family {
     /// Which directory blocks are the same in some member.
     pub(crate) fn has_directory(&self, at: usize, place: DirectoryPlace) -> bool {
         self.slots().any(|slot| self.of(slot).directory.get(at) == Some(&place))
+    }
+
+    /// The members, also those that come or go.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Kin> + '_ {
+        self.list.iter().flatten()
+    }
+
+    /// The number of the next member.
+    pub(crate) const fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// The member that was asked for.
+    pub(crate) const fn wish(&self) -> Option<&Wish> {
+        self.wish.as_ref()
+    }
+
+    /// A member is asked for, or is not any more.
+    pub(crate) fn set_wish(&mut self, wish: Option<Wish>) {
+        self.wish = wish;
+    }
+
+    /// Adds the member that was asked for, which comes with the checkpoint that begins. Gives its place and its parent's.
+    pub(crate) fn welcome(&mut self, seq: u64, epoch: u64) -> Option<(usize, usize)> {
+        let Wish { tag, parent, read_only, name } = self.wish.clone()?;
+        let id = self.next_id;
+        let of = self.of(parent);
+        let kin = Kin {
+            id,
+            parent: of.id,
+            read_only,
+            life: Life::Coming { tag },
+            birth: id,
+            seq,
+            epoch,
+            blocks: of.blocks,
+            name,
+            directory: of.directory.clone(),
+            unread: BTreeSet::new(),
+        };
+        self.next_id += 1;
+        Some((self.add(kin), parent))
+    }
+
+    /// The checkpoint under way counts. Gives the tags of those who waited for it, and the places of members that go with it.
+    pub(crate) fn settle(&mut self) -> (Vec<u64>, Vec<usize>) {
+        let (mut tags, mut gone) = (Vec::new(), Vec::new());
+        for (slot, kin) in self.list.iter_mut().enumerate() {
+            let Some(kin) = kin else { continue };
+            match kin.life {
+                Life::Coming { tag } => {
+                    kin.life = Life::Here;
+                    self.wish = None;
+                    tags.push(tag);
+                }
+                Life::Marking { tag } => {
+                    kin.life = Life::Deleted { next: 0 };
+                    tags.push(tag);
+                }
+                Life::Going => gone.push(slot),
+                Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
+            }
+        }
+        (tags, gone)
+    }
+
+    /// The checkpoint under way came to nothing: the next one tries again. Gives the places of members that were to come with it.
+    pub(crate) fn undo(&mut self) -> Vec<usize> {
+        let mut gone = Vec::new();
+        for (slot, kin) in self.list.iter_mut().enumerate() {
+            let Some(kin) = kin else { continue };
+            match kin.life {
+                Life::Coming { .. } => gone.push(slot),
+                Life::Marking { tag } => kin.life = Life::Doomed { tag },
+                Life::Going => kin.life = Life::Deleted { next: kin.pages() },
+                Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
+            }
+        }
+        gone
+    }
+
+    /// Nothing changes any more. Gives the tags of those who wait for a change in vain.
+    pub(crate) fn give_up(&mut self) -> Vec<u64> {
+        let mut tags: Vec<u64> = self.wish.take().map(|wish| wish.tag).into_iter().collect();
+        for kin in self.list.iter_mut().flatten() {
+            if let Life::Doomed { tag } | Life::Marking { tag } = kin.life {
+                kin.life = Life::Deleted { next: 0 };
+                tags.push(tag);
+            }
+        }
+        tags
+    }
+
+    /// Whether pages of a deleted member can be unmapped without waiting for anything.
+    pub(crate) const fn deletes_on(&self) -> bool {
+        self.deletes_on
+    }
+
+    pub(crate) const fn set_deletes_on(&mut self, deletes_on: bool) {
+        self.deletes_on = deletes_on;
+    }
+
+    /// How much data the members may have, as it was measured last.
+    pub(crate) const fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Whether a write waits for what a checkpoint may find to be room.
+    pub(crate) const fn waits_for_room(&self) -> bool {
+        self.waits
+    }
+
+    pub(crate) const fn wait_for_room(&mut self) {
+        self.waits = true;
+    }
+
+    /// Log segments that are kept for checkpoints beside those for one of the device, and for what the map may grow to.
+    pub(crate) const fn kept_more(&self) -> u32 {
+        self.kept_more
+    }
+
+    /// The same before it is measured.
+    pub(crate) const fn keep_more(&mut self, kept_more: u32) {
+        self.kept_more = kept_more;
+    }
+
+    /// It was measured how much data the members may have.
+    pub(crate) const fn measured(&mut self, capacity: Capacity) {
+        (self.capacity, self.waits) = (capacity, false);
     }
 }
 

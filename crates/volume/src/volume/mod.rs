@@ -37,7 +37,7 @@ use crate::log::service::Service;
 use crate::log::{BatchId, Log, Stream};
 use crate::map::Map;
 use crate::map::counting::Counting;
-use crate::map::loads::Faults;
+use crate::map::loads::Loads;
 use crate::map::preload::Preload;
 use crate::pending::{Pending, Purpose};
 use crate::requests::Requests;
@@ -92,7 +92,7 @@ pub struct Volume {
     doubts_until: Nanos,
     done: VecDeque<Done>,
     flushes: Flushes,
-    faults: Faults,
+    loads: Loads,
     preload: Preload,
     checkpoint: Checkpoint,
     cleaner: Cleaner,
@@ -367,7 +367,7 @@ impl Volume {
     /// Free log segments that a stream must not take.
     pub(crate) const fn kept_from(&self, stream: Stream) -> u32 {
         match stream {
-            Stream::Clean => KEPT_FOR_META + self.family.kept_more,
+            Stream::Clean => KEPT_FOR_META + self.family.kept_more(),
             Stream::Meta => 0,
             _ => self.reserve(),
         }
@@ -385,7 +385,7 @@ impl Volume {
     /// segments, a checkpoint takes more of them, and so does a map that has not grown to all that it may take.
     #[must_use]
     pub const fn reserve(&self) -> u32 {
-        Layout::reserve() + self.family.kept_more
+        Layout::reserve() + self.family.kept_more()
     }
 
     pub(crate) fn segment_blocks(&self) -> u32 {

@@ -72,7 +72,7 @@ impl Volume {
         records: &mut Vec<RunRecord>,
     ) {
         for key in unread.iter().copied().filter(|key| Map::of_key(*key).0 == slot) {
-            let Some(told) = self.faults.told(key) else { continue };
+            let Some(told) = self.loads.told(key) else { continue };
             records.extend_from_slice(told);
             self.map.mark_stale(key, run + 1);
         }
@@ -156,7 +156,7 @@ impl Volume {
         }
         let (pages, from) = (self.map.pages(), self.checkpoint.cursor);
         // What small checkpoints write beside pages stays until the sweep has come round.
-        let hurry = self.meta_is_sparse() || self.family.waits || self.is_moving_meta();
+        let hurry = self.meta_is_sparse() || self.family.waits_for_room() || self.is_moving_meta();
         let share = if hurry { RUNS_IN_A_HURRY } else { RUNS_MAX };
         let least = SWEEP_MIN.max(u64_from(pages) / share);
         let some = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
@@ -215,7 +215,7 @@ impl Volume {
     fn pass_unread(&mut self, keys: &[usize]) {
         self.checkpoint.unread.extend(keys);
         let swept = self.checkpoint.swept;
-        for key in keys.iter().filter(|key| self.faults.told(**key).is_none()) {
+        for key in keys.iter().filter(|key| self.loads.told(**key).is_none()) {
             let (slot, behind) = (Map::of_key(*key).0, self.map.behind(*key));
             let has = |run: &Run| run.members >> slot & 1 == 1 && run.number < behind;
             let runs = &mut self.checkpoint.runs.list;
@@ -258,14 +258,14 @@ impl Volume {
         let is_low = self.segments.free_count() <= self.kept_from(Stream::User);
         let kept = is_low && u64_from(blocks) > Self::runs_when_swept_often(members);
         let untold =
-            |key: usize| self.map.ready(key) == Ready::Damaged && self.faults.told(key).is_none();
+            |key: usize| self.map.ready(key) == Ready::Damaged && self.loads.told(key).is_none();
         (kept || u64_from(runs.len()) > RUNS_HELD_MAX * members)
             && self.family.slots().flat_map(|slot| self.map.keys_of(slot)).any(untold)
     }
 
     /// Blocks that what runs have of a page takes in another run.
     fn told_blocks(&self, key: usize) -> u64 {
-        u64_from(self.faults.told(key).map_or(0, <[RunRecord]>::len).div_ceil(RUN_BLOCK_RECORDS))
+        u64_from(self.loads.told(key).map_or(0, <[RunRecord]>::len).div_ceil(RUN_BLOCK_RECORDS))
     }
 
     /// Whether the next opening would have many runs to read beside images, all pages that have records there are in memory, and

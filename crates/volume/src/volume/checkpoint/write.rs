@@ -212,7 +212,7 @@ impl Volume {
             seq: Seq::new(work.seq),
             next_epoch: work.next_epoch,
             next_run: self.checkpoint.runs.next_number + u64_from(work.runs.len()),
-            next_member: self.family.next_id,
+            next_member: self.family.next_id(),
             logical_blocks: self.layout.geometry().logical_blocks,
             counters: Vec::new(),
             members: members.collect(),

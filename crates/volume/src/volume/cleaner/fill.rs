@@ -43,8 +43,8 @@ impl Volume {
 
     /// Whether what waits keeps a victim from being used again: one that is empty by now, or in which a write failed.
     fn holds_up(&self) -> bool {
-        self.cleaner.walks.iter().any(|walk| {
-            let victim = self.segments.of(walk.segment);
+        self.cleaner.walks().any(|walk| {
+            let victim = self.segments.of(walk.segment());
             victim.live() == 0 || victim.errors.failed
         })
     }
@@ -68,13 +68,15 @@ impl Volume {
 
     /// Whether a block was there for it.
     fn fill_one(&mut self, id: BatchId) -> bool {
-        while let Some(mut ready) = self.cleaner.ready.pop_front() {
+        while let Some(mut ready) = self.cleaner.next_ready() {
             let filled = self.fill_with(id, &ready);
-            ready.done += usize::from(!matches!(filled, Filled::No));
-            if ready.done < ready.blocks.len() {
-                self.cleaner.ready.push_front(ready);
+            if !matches!(filled, Filled::No) {
+                ready.pass();
+            }
+            if ready.next().is_some() {
+                self.cleaner.put_back(ready);
             } else {
-                self.move_over(self.victim_of(&ready));
+                self.cleaner.end_move(self.victim_of(&ready));
             }
             match filled {
                 Filled::Yes => return true,
@@ -86,15 +88,12 @@ impl Volume {
     }
 
     fn fill_with(&mut self, id: BatchId, ready: &Move) -> Filled {
-        let found = ready.blocks[ready.done];
-        if ready.lost {
-            return Filled::No;
-        }
+        let Some(found) = ready.next().filter(|_| !ready.is_lost()) else { return Filled::No };
         match self.look_who_holds(found.lba, found.birth, found.at) {
             Ok(Held::Yes) => {}
             Ok(Held::No) => {
                 self.stats.clean_wasted += 1;
-                self.pay_debt();
+                self.cleaner.pace_mut().pay_debt();
                 return Filled::Dead;
             }
             Ok(Held::Unread) | Err(_) => return Filled::No,
@@ -108,7 +107,7 @@ impl Volume {
             self.log.batch_mut(id).block_mut(slot).copy_from_slice(bytes);
         }
         self.stats.filled += 1;
-        self.pay_debt();
+        self.cleaner.pace_mut().pay_debt();
         Filled::Yes
     }
 }

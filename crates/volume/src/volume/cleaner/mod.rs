@@ -22,7 +22,7 @@ const VICTIMS_MAX: usize = 4;
 impl Volume {
     /// Asks for a log segment to be cleaned now, if there is one that is worth it.
     pub fn want_cleaning(&mut self) {
-        self.cleaner.wanted = true;
+        self.cleaner.want();
     }
 
     pub(crate) fn step_cleaner(&mut self) {
@@ -45,12 +45,12 @@ impl Volume {
     /// Does what can be done now for the victims, for those first that were chosen first.
     fn advance_walks(&mut self) {
         let mut at = 0;
-        while at < self.cleaner.walks.len() {
+        while at < self.cleaner.victims() {
             self.read_header(at);
-            while self.cleaner.walks[at].has_blocks() && self.advance_moves(at) {
+            while self.cleaner.walk_at(at).has_blocks() && self.advance_moves(at) {
                 self.read_header(at);
             }
-            if self.cleaner.walks[at].is_over() {
+            if self.cleaner.walk_at(at).is_over() {
                 self.end_walk(at);
             } else {
                 at += 1;
@@ -60,7 +60,7 @@ impl Volume {
 
     /// Moves some of the blocks at hand. `false` if that has to wait.
     fn advance_moves(&mut self, at: usize) -> bool {
-        if self.cleaner.walks[at].remaps {
+        if self.cleaner.walk_at(at).remaps() {
             return self.relocate(at);
         }
         self.cleaner.moves_under_way() < MOVES_MAX && self.begin_move(at)
@@ -68,14 +68,14 @@ impl Volume {
 
     /// Chooses the next victim if there is need.
     fn begin_walk(&mut self) -> bool {
-        let walks = &self.cleaner.walks;
-        let more = if walks.is_empty() {
+        let victims = self.cleaner.victims();
+        let more = if victims == 0 {
             self.wants_victim()
         } else {
-            let waits = !walks.iter().any(Walk::has_blocks);
+            let waits = !self.cleaner.walks().any(Walk::has_blocks);
             let fails = self.segments.holds_some();
             let short = self.free_soon() < self.low() && !self.waits_for_padding();
-            waits && !fails && walks.len() < VICTIMS_MAX && short
+            waits && !fails && victims < VICTIMS_MAX && short
         };
         // Until then the counts of live blocks are too high to choose by.
         if !more || !self.is_counted() {
@@ -83,29 +83,29 @@ impl Volume {
         }
         let Some(segment) = self.choose_victim() else { return false };
         let live = self.segments.of(segment).live();
-        if !self.cleaner.walks.is_empty() && !self.has_room_to_move(live) {
+        if victims > 0 && !self.has_room_to_move(live) {
             return false;
         }
         let share = f64::from(live) / f64::from(self.segment_blocks());
-        self.cleaner.utilisation += (share - self.cleaner.utilisation) / 8.0;
         self.segments.pin(segment);
-        self.cleaner.walks.push(Walk::new(segment, self.cleaner_remaps()));
+        self.cleaner.begin(segment, self.cleaner_remaps(), share);
         true
     }
 
     /// Whether all that is live in the victims fits where the cleaner may put it, and so many blocks more: several that come to a stop half
     /// way give back less than one that is empty.
     fn has_room_to_move(&self, more: u32) -> bool {
-        let walks = self.cleaner.walks.iter();
-        let live = walks.map(|walk| u64::from(self.segments.of(walk.segment).live())).sum::<u64>();
+        let walks = self.cleaner.walks();
+        let live =
+            walks.map(|walk| u64::from(self.segments.of(walk.segment()).live())).sum::<u64>();
         live + u64::from(more) <= self.room_of(Stream::Clean)
     }
 
     /// Whether a first victim is needed.
     fn wants_victim(&mut self) -> bool {
         let free = self.free_soon();
-        let background = free < self.high() && self.cleaner.credit >= 1.0;
-        let wanted = std::mem::take(&mut self.cleaner.wanted);
+        let background = free < self.high() && self.cleaner.pace().has_credit();
+        let wanted = self.cleaner.take_wanted();
         // Log segments that a checkpoint is about to free may be taken up by checkpoints themselves: whoever waits for
         // one must not wait for those.
         let blocked = self.takeable(Stream::User) == 0;
@@ -114,14 +114,14 @@ impl Volume {
     }
 
     fn end_walk(&mut self, at: usize) {
-        let walk = self.cleaner.walks.remove(at);
-        self.segments.unpin(walk.segment);
-        self.cleaner.copies_left = self.cleaner.copies_left.saturating_sub(1);
+        let walk = self.cleaner.end(at);
+        let segment = walk.segment();
+        self.segments.unpin(segment);
         self.stats.cleaned_segments += 1;
-        if walk.whole || self.segments.of(walk.segment).live() == 0 {
-            self.segments.found_empty(walk.segment);
+        if walk.is_whole() || self.segments.of(segment).live() == 0 {
+            self.segments.found_empty(segment);
         } else {
-            self.segments.hold(walk.segment, self.now);
+            self.segments.hold(segment, self.now);
             self.stats.damaged_segments += 1;
         }
     }

@@ -22,7 +22,7 @@ impl Volume {
     /// Reads the next live blocks of the batch at hand that lie side by side.
     pub(super) fn begin_move(&mut self, at: usize) -> bool {
         let mut blocks: Vec<Found> = Vec::new();
-        while let Some(found) = self.cleaner.walks[at].next_found() {
+        while let Some(found) = self.cleaner.walk_at(at).next_found() {
             let Some(held) = self.is_held(found.lba, found.birth, found.at) else {
                 return self.read_move(blocks, false);
             };
@@ -36,29 +36,21 @@ impl Volume {
             if live {
                 blocks.push(found);
             }
-            self.cleaner.walks[at].pass_found(held);
+            self.cleaner.walk_at(at).pass_found(held);
         }
         let some = !blocks.is_empty();
         self.read_move(blocks, false);
-        some || !self.cleaner.walks[at].has_blocks()
+        some || !self.cleaner.walk_at(at).has_blocks()
     }
 
     /// Whether there was anything to read.
     fn read_move(&mut self, blocks: Vec<Found>, again: bool) -> bool {
         let Some(first) = blocks.first().copied() else { return false };
-        let Some(walk) = self.cleaner.walk_of(self.layout.segment_of(first.at)) else {
-            return false;
-        };
-        walk.moves += 1;
+        let victim = self.layout.segment_of(first.at);
         let [first, last] =
             [first, blocks[blocks.len() - 1]].map(|one| self.layout.block_of(one.at));
         let count = last.raw() - first.raw() + 1;
-        let slot = self.cleaner.moves.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.cleaner.moves.push(None);
-            self.cleaner.moves.len() - 1
-        });
-        self.cleaner.moves[slot] =
-            Some(Move { blocks, done: 0, buffer: Buffer::default(), again, lost: false });
+        let Some(slot) = self.cleaner.begin_move(victim, blocks, again) else { return false };
         self.stats.clean_read += u64::from(count);
         self.ask(IoKind::Read, Purpose::CleanData(slot), first, count);
         true
@@ -71,20 +63,19 @@ impl Volume {
         buffer: Buffer,
         result: Result<(), IoFailed>,
     ) {
-        let Some(mut ready) = self.cleaner.moves[slot].take() else { return };
-        let buffer = self.unpacked(&ready.blocks, buffer);
-        if !ready.again && (result.is_err() || self.is_damaged(&ready.blocks, &buffer)) {
+        let Some(mut ready) = self.cleaner.take_move(slot) else { return };
+        let buffer = self.unpacked(ready.blocks(), buffer);
+        if !ready.is_again() && (result.is_err() || self.is_damaged(ready.blocks(), &buffer)) {
             // Each one by itself: those beside the one that cannot be read are good, and one that is damaged may have been misread.
             let victim = self.victim_of(&ready);
-            for found in ready.blocks {
+            for found in ready.into_blocks() {
                 self.read_move(vec![found], true);
             }
-            self.move_over(victim);
+            self.cleaner.end_move(victim);
             return;
         }
-        ready.buffer = buffer;
-        ready.lost = result.is_err();
-        self.cleaner.ready.push_back(ready);
+        ready.fill(buffer, result.is_err());
+        self.cleaner.push_ready(ready);
     }
 
     /// A buffer with one block after the other, of which one with their packs was read. What cannot be unpacked stays as it is: it does not
@@ -113,20 +104,7 @@ impl Volume {
     }
 
     pub(super) fn victim_of(&self, of: &Move) -> Option<LogSegmentId> {
-        of.blocks.first().map(|found| self.layout.segment_of(found.at))
-    }
-
-    /// Something of a victim could not be read.
-    fn miss_of(&mut self, victim: Option<LogSegmentId>) {
-        if let Some(walk) = victim.and_then(|victim| self.cleaner.walk_of(victim)) {
-            walk.whole = false;
-        }
-    }
-
-    pub(super) fn move_over(&mut self, victim: Option<LogSegmentId>) {
-        if let Some(walk) = victim.and_then(|victim| self.cleaner.walk_of(victim)) {
-            walk.moves -= 1;
-        }
+        of.blocks().first().map(|found| self.layout.segment_of(found.at))
     }
 
     /// Appends what was read, as far as there is room, and as far as it can be looked up who has it, unless it waits for padding. Whether a page
@@ -135,30 +113,30 @@ impl Volume {
         if self.waits_for_padding() {
             return false;
         }
-        while let Some(mut ready) = self.cleaner.ready.pop_front() {
+        while let Some(mut ready) = self.cleaner.next_ready() {
             self.match_batch(false);
-            while let Some(found) = ready.blocks.get(ready.done).copied() {
+            while let Some(found) = ready.next() {
                 if !self.can_append(Stream::Clean, 1) {
-                    self.cleaner.ready.push_front(ready);
+                    self.cleaner.put_back(ready);
                     return false;
                 }
                 let Some(held) = self.is_held(found.lba, found.birth, found.at) else {
-                    self.cleaner.ready.push_front(ready);
+                    self.cleaner.put_back(ready);
                     return true;
                 };
-                if held == Held::Unread || ready.lost {
-                    self.miss_of(self.victim_of(&ready));
+                if held == Held::Unread || ready.is_lost() {
+                    self.cleaner.miss(self.victim_of(&ready));
                 }
                 let live = held == Held::Yes;
                 if live {
-                    self.append_copy(found, ready.bytes(), ready.lost);
+                    self.append_copy(found, ready.bytes(), ready.is_lost());
                 } else {
                     self.stats.clean_wasted += 1;
                 }
-                self.pay();
-                ready.done += 1;
+                self.cleaner.pace_mut().pay();
+                ready.pass();
             }
-            self.move_over(self.victim_of(&ready));
+            self.cleaner.end_move(self.victim_of(&ready));
         }
         false
     }

@@ -34,13 +34,13 @@ impl Volume {
     pub(crate) fn cleaner_remaps(&self) -> bool {
         // What is in a pack cannot be remapped by itself.
         let whole = self.layout.geometry().compress.is_none();
-        self.options.clean_move == CleanMove::Remap && self.cleaner.copies_left == 0 && whole
+        self.options.clean_move == CleanMove::Remap && self.cleaner.may_remap() && whole
     }
 
     /// Blocks of the `clean` stream come about in this way from now on: a batch that is being put together in the other way
     /// is sent.
     pub(crate) fn match_batch(&mut self, remaps: bool) {
-        self.cleaner.remaps = remaps;
+        self.cleaner.set_remaps(remaps);
         if let Some(open) = self.log.stream(Stream::Clean).open
             && self.log.batch(open).remaps != remaps
         {
@@ -58,7 +58,7 @@ impl Volume {
                     return false;
                 }
                 self.append_record(found);
-                self.pay();
+                self.cleaner.pace_mut().pay();
             }
             self.cleaner.walk_at(walk).pass_found(held);
         }

@@ -88,7 +88,7 @@ impl Volume {
 
     fn begin_batch(&mut self, stream: Stream) -> BatchId {
         let place = self.next_place(stream, BATCH_MIN);
-        let remaps = stream == Stream::Clean && self.cleaner.remaps;
+        let remaps = stream == Stream::Clean && self.cleaner.remaps();
         let with_blocks = stream == Stream::Meta || self.options.bytes && !remaps;
         let bytes = if with_blocks { index(self.batch_memory(stream)) * BLOCK } else { BLOCK };
         let id = self.log.begin(stream, place, bytes);

@@ -23,49 +23,40 @@ enum Way {
 impl Volume {
     /// The backing is through with a log segment. A zone that could not be reset is not free.
     pub(crate) fn trim_over(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
-        self.trims.under_way -= 1;
-        if result.is_err() && self.layout.is_sequential(segment) {
-            self.trims.again(segment, self.now);
-        } else {
-            self.trims.later.retain(|(later, ..)| *later != segment);
-            self.trims.over.push(segment);
-        }
+        let left = result.is_err() && self.layout.is_sequential(segment);
+        self.trims.end(segment, left, self.now);
     }
 
     /// Trims what waits, one log segment at a time and not too fast. Where log segments are short, they become free
     /// without: a trim that the backing never sees does no harm.
     pub(crate) fn step_trims(&mut self) {
-        for segment in std::mem::take(&mut self.trims.over) {
+        for segment in self.trims.take_over() {
             self.segments.freed(segment);
         }
         self.reset_again();
-        while let Some((segment, since)) = self.trims.queue.front().copied() {
+        while let Some((segment, since)) = self.trims.first() {
             if self.is_finishing(segment) {
                 return;
             }
             let zoned = self.layout.is_sequential(segment);
             let pauses = self.options.trim_pause > Nanos::ZERO;
             let hurry = self.segments.free_count() < self.layout.low();
-            let due = hurry || !pauses || self.now >= self.trims.next;
-            let alone = self.trims.under_way == 0 || !pauses || zoned && hurry;
+            let due = hurry || !pauses || self.trims.is_rested(self.now);
+            let alone = self.trims.is_idle() || !pauses || zoned && hurry;
             let blocked = self.takeable(Stream::User) == 0;
             match self.way_of(segment, since) {
                 Way::Trim if due && alone => self.send_trim(segment),
                 Way::Trim | Way::Wait if zoned || !blocked => return,
                 _ => self.segments.freed(segment),
             }
-            self.trims.queue.pop_front();
+            self.trims.pop();
         }
     }
 
     /// Has zones reset of which that failed before. One that the backing is about to lose need not be.
     fn reset_again(&mut self) {
-        for at in 0..self.trims.later.len() {
-            let (segment, due, failures) = self.trims.later[at];
-            if due.is_some_and(|due| due <= self.now) {
-                self.trims.later[at] = (segment, None, failures);
-                self.send_trim(segment);
-            }
+        while let Some(segment) = self.trims.next_again(self.now) {
+            self.send_trim(segment);
         }
     }
 
@@ -83,8 +74,7 @@ impl Volume {
     }
 
     fn send_trim(&mut self, segment: LogSegmentId) {
-        self.trims.under_way += 1;
-        self.trims.next = self.now + self.options.trim_pause;
+        self.trims.begin(self.now + self.options.trim_pause);
         let at = self.start_of(segment);
         if self.layout.is_sequential(segment) {
             self.forget_finish(segment);

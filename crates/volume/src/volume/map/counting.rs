@@ -1,7 +1,5 @@
 //! Making live counts exact after a recovery (`crate::map::counting`).
 
-use std::collections::BTreeSet;
-
 use onefold_units::Lba;
 use onefold_units::convert::u64_from;
 
@@ -15,10 +13,7 @@ use crate::volume::Volume;
 impl Volume {
     /// Pages that recovery changed have to be read before the live counts are right.
     pub(crate) fn count_pages(&mut self, pages: impl IntoIterator<Item = usize>) {
-        // Those of an opening before that was cut may be among those of this one, and no page is read twice at once.
-        self.counting.pages.extend(pages);
-        self.counting.pages.sort_unstable();
-        self.counting.pages.dedup();
+        self.counting.add(pages);
     }
 
     /// A page was read, and records of recovery replaced these blocks in it.
@@ -27,8 +22,8 @@ impl Volume {
             return;
         }
         let page = Map::of_key(key).1;
-        if !self.counting.judged.contains(&page) {
-            self.counting.replaced.insert(key, replaced);
+        if !self.counting.is_judged(page) {
+            self.counting.note(key, replaced);
             self.judge(page);
         }
     }
@@ -40,9 +35,7 @@ impl Volume {
         if !keys.iter().all(there) {
             return false;
         }
-        let lists = keys.iter().filter_map(|key| self.counting.replaced.remove(key));
-        let replaced: BTreeSet<Replaced> = lists.flatten().collect();
-        for (at, location) in replaced {
+        for (at, location) in self.counting.judge(page, &keys) {
             let lba = Lba::new(u64_from(page) * PAGE_ENTRIES_U64 + u64_from(at));
             let held = |slot| self.map.peek(Map::lba_of(slot, lba)).at == location;
             if self.family.slots().any(held) {
@@ -57,7 +50,6 @@ impl Volume {
                 self.segments.defer(segment, self.layout.quarters_of(location));
             }
         }
-        self.counting.judged.insert(page);
         true
     }
 
@@ -72,13 +64,13 @@ impl Volume {
         }
         // The pages of all members have to be in memory at once.
         let most = if self.family.is_alone() { UNDER_WAY_MAX } else { 1 };
-        let (mut waiting, mut at) = (0, self.counting.pages.len());
+        let (mut waiting, mut at) = (0, self.counting.waiting());
         let (mut missing, mut loading) = (Vec::new(), false);
         while at > 0 && waiting < most && missing.len() < TOGETHER {
             at -= 1;
-            let page = self.counting.pages[at];
-            if self.counting.judged.contains(&page) || self.judge(page) {
-                self.counting.pages.swap_remove(at);
+            let page = self.counting.page(at);
+            if self.counting.is_judged(page) || self.judge(page) {
+                self.counting.pass(at);
             } else {
                 waiting += 1;
                 loading |= self.miss_of_all(page, &mut missing);
@@ -88,7 +80,7 @@ impl Volume {
         if missing.len() >= TOGETHER || !loading {
             self.load_missing(&missing);
         }
-        if self.counting.pages.is_empty() {
+        if self.counting.waiting() == 0 {
             self.all_counted();
             self.checkpoint.want();
         }

@@ -3,28 +3,21 @@
 use std::ops::Range;
 
 use onefold_format::volume::RunRecord;
-use onefold_units::convert::index;
-use onefold_units::{Location, Nanos};
+use onefold_units::Nanos;
 
 use crate::io::{Buffer, IoFailed, IoKind};
-use crate::limits::BLOCK;
 use crate::map::images::{Image, apply_all, merge, records_of};
-use crate::map::loads::{
-    BACKGROUND_BLOCKS, DAMAGED_MIN, Load, Part, READ_BLOCKS_MAX, Read, damaged_until,
-};
+use crate::map::loads::Wanted;
 use crate::map::page::{PAGE_ENTRIES_U64, first_lba};
 use crate::map::slices::Slice;
 use crate::map::{Map, Ready};
 use crate::pending::Purpose;
 use crate::volume::Volume;
 
-/// Blocks between two that are needed, at most, for which they are read at once: 32 KiB take no longer than a request.
-const GAP_BLOCKS_MAX: u32 = 8;
-
 impl Volume {
     /// Makes room for some more pages in memory. `false` if other pages have to stay; a checkpoint makes room then.
     pub(crate) fn make_room(&mut self, pages: usize) -> bool {
-        while self.map.resident() + self.faults.count() + pages > self.options.map_pages {
+        while self.map.resident() + self.loads.count() + pages > self.options.map_pages {
             if !self.map.evict(self.checkpoint.committed()) {
                 // Where pages that are being read take all the memory, a checkpoint would change nothing.
                 if self.map.resident() > 0 {
@@ -52,41 +45,37 @@ impl Volume {
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         let slices = self.slices_of(&keys);
-        let mut load = Load { images: Vec::new(), slices, missing: 0 };
-        let mut parts = Vec::new();
+        let mut images = Vec::new();
         for key in keys {
             let image = self.map.image(key);
-            let at = load.images.len();
             let lost = self.is_lost(image);
-            if image.page.is_block() && !lost {
-                parts.push((image.page, Part::Page(at)));
-                parts.push((image.sums, Part::Sums(at)));
-            }
-            load.images.push(if lost { Image::lost(key) } else { Image::of(key, image) });
+            let places = (image.page.is_block() && !lost).then_some([image.page, image.sums]);
+            let image = if lost { Image::lost(key) } else { Image::of(key, image) };
+            images.push((image, places));
             self.map.begin_load(key);
-            self.faults.keys.insert(key);
         }
-        parts.extend(load.slices.iter().enumerate().map(|(n, slice)| (slice.at, Part::Slice(n))));
-        parts.sort_unstable();
-        for (at, _) in &parts {
-            self.segments.pin(self.layout.segment_of(*at));
+        let (load, parts) = self.loads.begin(images, slices);
+        for at in parts.places() {
+            self.segments.pin(self.layout.segment_of(at));
         }
-        load.missing = parts.len();
-        let number = self.faults.number();
-        let nothing = parts.is_empty();
-        self.faults.loads.insert(number, load);
-        if nothing {
-            self.end_load(number);
+        if parts.is_empty() {
+            self.end_load(load);
         }
-        let together = |(a, _): &(Location, Part), (b, _): &(Location, Part)| {
-            b.raw() - a.raw() <= 1 + GAP_BLOCKS_MAX
-                && self.layout.segment_of(*a) == self.layout.segment_of(*b)
-        };
-        let runs: Vec<Vec<_>> = parts.chunk_by(together).map(<[_]>::to_vec).collect();
-        for parts in runs {
-            self.read_parts(number, parts, background);
+        let layout = &self.layout;
+        let is_one = |a, b| layout.segment_of(a) == layout.segment_of(b);
+        let wanted = self.loads.read(load, &parts, background, is_one);
+        self.ask_for(wanted);
+    }
+
+    /// Asks for parts of pages, and for what is read in the background, as much as may be under way.
+    fn ask_for(&mut self, wanted: Vec<Wanted>) {
+        for Wanted { number, at, blocks } in wanted {
+            self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
         }
-        self.read_waiting();
+        while let Some(wanted) = self.loads.next_waiting(self.options.preload) {
+            let Wanted { number, at, blocks } = wanted;
+            self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
+        }
     }
 
     /// The blocks of runs that may have records of pages, which ascend.
@@ -108,79 +97,34 @@ impl Volume {
         slices
     }
 
-    /// Reads parts that lie side by side in as few requests as may be.
-    fn read_parts(&mut self, load: u64, mut parts: Vec<(Location, Part)>, background: bool) {
-        while let Some((at, _)) = parts.first().copied() {
-            let end = at.raw() + READ_BLOCKS_MAX;
-            let rest = parts.split_off(parts.partition_point(|(at, _)| at.raw() < end));
-            let read = Read { load, parts, background };
-            let (number, blocks) = (self.faults.number(), read.blocks());
-            self.faults.reads.insert(number, read);
-            if background {
-                self.faults.waiting.push_back(number);
-            } else {
-                self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
-            }
-            parts = rest;
-        }
-    }
-
-    /// Asks for what is read in the background, as much as may be under way.
-    fn read_waiting(&mut self) {
-        while self.faults.requests < self.options.preload
-            && self.faults.blocks < BACKGROUND_BLOCKS
-            && let Some(number) = self.faults.waiting.pop_front()
-        {
-            let read = &self.faults.reads[&number];
-            let (at, blocks) = (read.first(), read.blocks());
-            self.faults.requests += 1;
-            self.faults.blocks += blocks;
-            self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
-        }
-    }
-
     /// Parts of pages were read. Where a request for several blocks failed, each block is asked for by itself: one that is
     /// bad takes no other with it.
     pub(crate) fn load_over(&mut self, number: u64, buffer: Buffer, result: Result<(), IoFailed>) {
-        let read = self.faults.reads.remove(&number).expect("a request that is under way");
-        if read.background {
-            self.faults.requests -= 1;
-            self.faults.blocks -= read.blocks();
-        }
+        let read = self.loads.take(number);
         if result.is_err() && read.blocks() > 1 {
-            let blocks: Vec<Vec<_>> =
-                read.parts.chunk_by(|(a, _), (b, _)| a == b).map(<[_]>::to_vec).collect();
-            for parts in blocks {
-                self.read_parts(read.load, parts, read.background);
-            }
-            self.read_waiting();
-            return;
+            let wanted = self.loads.read_apart(&read);
+            return self.ask_for(wanted);
         }
-        let uuid = self.uuid;
-        let load = self.faults.loads.get_mut(&read.load).expect("pages that are being read");
-        for (at, part) in &read.parts {
-            let from = index(at.raw() - read.first().raw()) * BLOCK;
-            let bytes = buffer.bytes().get(from..from + BLOCK).filter(|_| result.is_ok());
-            load.take(&uuid, *at, *part, bytes.unwrap_or_default());
-            self.segments.unpin(self.layout.segment_of(*at));
+        let bytes = result.is_ok().then(|| buffer.bytes());
+        let over = self.loads.fill(&self.uuid, &read, bytes);
+        for at in read.places() {
+            self.segments.unpin(self.layout.segment_of(at));
         }
-        if read.blocks() == READ_BLOCKS_MAX {
+        if read.is_long() {
             self.pending.keep_spare(buffer);
         }
-        load.missing -= read.parts.len();
-        if load.missing == 0 {
-            self.end_load(read.load);
+        if let Some(load) = over {
+            self.end_load(load);
         }
-        self.read_waiting();
-        if self.faults.reads.is_empty() {
+        self.ask_for(Vec::new());
+        if self.loads.is_idle() {
             self.pending.drop_spare();
         }
     }
 
     /// All blocks of a load are there, or failed.
     fn end_load(&mut self, number: u64) {
-        let Load { mut images, slices, .. } =
-            self.faults.loads.remove(&number).expect("pages that are being read");
+        let (mut images, slices) = self.loads.end(number);
         for slot in self.family.slots() {
             let Range { start: first, end } = self.map.keys_of(slot);
             let from = images.partition_point(|image| image.key < first);
@@ -219,48 +163,39 @@ impl Volume {
 
     /// Pages that could not be read are read again when they are needed, after some time: some errors pass.
     pub(crate) fn step_damaged(&mut self) {
-        for (key, (since, failures)) in &self.faults.damaged {
-            if self.now >= damaged_until(*since, *failures) {
-                self.map.forget_damage(*key);
-            }
+        for key in self.loads.due(self.now) {
+            self.map.forget_damage(key);
         }
     }
 
     /// Pages that could not be read, nor what runs have of them.
     pub(crate) fn unread_pages(&self) -> impl Iterator<Item = usize> + '_ {
-        let damaged = self.faults.damaged.keys().copied();
         let waits = |key: &usize| !matches!(self.map.ready(*key), Ready::Yes | Ready::Empty);
-        damaged.filter(move |key| waits(key) && self.faults.told(*key).is_none())
+        self.loads.damaged().filter(move |key| waits(key) && self.loads.told(*key).is_none())
     }
 
     /// When the first page of these that cannot be read may be read again.
     pub(crate) fn damage_deadline(&self, keys: Range<usize>) -> Option<Nanos> {
-        let damaged = self.faults.damaged.range(keys).map(|(_, (since, n))| (*since, *n));
-        let until = damaged.map(|(since, failures)| damaged_until(since, failures));
-        until.filter(|until| *until > self.now).min()
+        self.loads.deadline(keys, self.now)
     }
 
     /// A page that could not be read is read again when it is needed next. Whether that is an error for the host, because it waited for this page:
     /// another request is no part of it.
     pub(crate) fn tells_damage(&mut self, key: usize) -> bool {
         self.map.forget_damage(key);
-        let since = self.faults.damaged.get(&key).map_or(self.now, |(since, _)| *since);
-        self.now < since + DAMAGED_MIN
+        self.loads.tells_damage(key, self.now)
     }
 
     fn end_page(&mut self, mut image: Image, told: Option<Vec<RunRecord>>) {
         let key = image.key;
-        self.faults.keys.remove(&key);
-        self.faults.told.remove(&key);
-        self.faults.told.extend(told.map(|told| (key, told)));
+        self.loads.end_page(key, told);
         if image.failed {
             self.map.fail_load(key);
-            let failures = self.faults.damaged.get(&key).map_or(0, |(_, failures)| *failures);
-            self.faults.damaged.insert(key, (self.now, failures + 1));
+            self.loads.note_damage(key, self.now);
             self.stats.crc_errors += 1;
             return;
         }
-        self.faults.damaged.remove(&key);
+        self.loads.forget_damage(key);
         self.map.end_load(key, image.take_entries(), image.in_runs);
         if let Some(number) = self.checkpoint.keeps(key) {
             self.map.keep(key, number);

@@ -32,7 +32,7 @@ use crate::log::journal::JournalSet;
 use crate::log::service::Service;
 use crate::map::Map;
 use crate::map::counting::Counting;
-use crate::map::loads::Faults;
+use crate::map::loads::Loads;
 use crate::map::preload::Preload;
 use crate::map::runs::Runs;
 use crate::pending::Pending;
@@ -285,7 +285,7 @@ impl Volume {
             outbox: std::collections::VecDeque::new(),
             done: std::collections::VecDeque::new(),
             flushes: Flushes::new(0),
-            faults: Faults::default(),
+            loads: Loads::default(),
             checkpoint: Checkpoint::new(Restored { generation: 0, runs, body: Vec::new() }, 1),
             cleaner: Cleaner::default(),
             trims: Trims::default(),

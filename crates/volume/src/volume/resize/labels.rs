@@ -49,13 +49,13 @@ impl Volume {
         &mut self,
         go_on: impl FnOnce(&mut Self, &mut Work, usize, Location) -> Option<Phase>,
     ) {
-        let Some(mut work) = self.resizing.work.take() else { return };
+        let Some(mut work) = self.resizing.take() else { return };
         if let Phase::Labels { next } = work.phase
             && let Some(at) = self.place_of(&work, next)
         {
             work.phase = go_on(self, &mut work, next, at).unwrap_or(work.phase);
         }
-        self.resizing.work = Some(work);
+        self.resizing.put(work);
     }
 
     /// A copy of the label could not be written: it is, from its beginning, for as long as it takes. Neither size can be given up, as
@@ -75,7 +75,7 @@ impl Volume {
 
     /// How a copy of the label fails.
     pub(crate) fn label_failing(&self) -> Option<Failing> {
-        self.resizing.work.as_ref().and_then(|work| work.failing)
+        self.resizing.failing()
     }
 
     /// The zone of a copy was reset.

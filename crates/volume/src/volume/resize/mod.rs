@@ -9,7 +9,7 @@ use onefold_units::convert::low16;
 use crate::config::Geometry;
 use crate::layout::Layout;
 use crate::map::Ready;
-use crate::resize::{Phase, Resize, ResizeError, Resizing, Work};
+use crate::resize::{Phase, Resize, ResizeError, Work};
 use crate::snapshots::pages_of;
 use crate::volume::Volume;
 
@@ -41,8 +41,8 @@ impl Volume {
         } else {
             (self.layout.clone(), self.label.clone())
         };
-        let work = Some(Work { phase, slot, blocks, usable, layout, label, failing: None });
-        self.resizing = Resizing { work, outcome: None };
+        let work = Work { phase, slot, blocks, usable, layout, label, failing: None };
+        self.resizing.begin(work);
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl Volume {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
             return Err(ResizeError::ReadOnly);
         }
-        if self.resizing.work.is_some() {
+        if self.resizing.is_under_way() {
             return Err(ResizeError::Busy);
         }
         if self.layout.is_zoned() && matches!(to, Resize::Backing { .. }) {
@@ -92,26 +92,25 @@ impl Volume {
 
     /// How the resize that was begun last ended; `None` before it has.
     pub fn poll_resized(&mut self) -> Option<Result<(), ResizeError>> {
-        if self.frozen.is_some() && self.resizing.work.take().is_some() {
+        if self.frozen.is_some() && self.resizing.take().is_some() {
             return Some(Err(ResizeError::ReadOnly));
         }
-        self.resizing.outcome.take()
+        self.resizing.take_outcome()
     }
 
     /// Whether a resize waits for room for one more active zone.
     pub(crate) fn is_making_room(&self) -> bool {
-        self.resizing.work.as_ref().is_some_and(|work| work.phase == Phase::Room)
+        self.resizing.phase() == Some(Phase::Room)
     }
 
     /// Whether a resize is under way.
     pub(crate) const fn is_resizing(&self) -> bool {
-        self.resizing.work.is_some()
+        self.resizing.is_under_way()
     }
 
     /// The first block of a member that the host cannot use.
     pub(crate) fn end_of(&self, slot: usize) -> u64 {
-        let work = self.resizing.work.as_ref().filter(|work| work.slot == slot);
-        work.map_or_else(|| self.family.of(slot).blocks, |work| work.usable)
+        self.resizing.usable(slot).unwrap_or_else(|| self.family.of(slot).blocks)
     }
 
     /// The label of a new layout.
@@ -131,20 +130,20 @@ impl Volume {
 
     pub(crate) fn step_resize(&mut self) {
         while self.frozen.is_none() {
-            let Some(work) = self.resizing.work.take() else { return };
+            let Some(work) = self.resizing.take() else { return };
             let before = work.phase;
             match self.advance_resize(work) {
                 Ok(Some(work)) => {
                     let waits = work.phase == before;
-                    self.resizing.work = Some(work);
+                    self.resizing.put(work);
                     if waits {
                         return;
                     }
                 }
-                Ok(None) => self.resizing.outcome = Some(Ok(())),
+                Ok(None) => self.resizing.end(Ok(())),
                 Err(error) => {
                     self.segments.stay();
-                    self.resizing.outcome = Some(Err(error));
+                    self.resizing.end(Err(error));
                 }
             }
         }

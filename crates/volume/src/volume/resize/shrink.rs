@@ -88,7 +88,7 @@ impl Volume {
 
     /// Whether log segments have to become empty for a smaller backing.
     pub(crate) fn is_evacuating(&self) -> bool {
-        self.resizing.work.as_ref().is_some_and(|work| work.phase == Phase::Evacuate)
+        self.resizing.phase() == Some(Phase::Evacuate)
     }
 
     /// Waits until the log segments that the backing loses are free. The cleaner takes them first; what checkpoints put

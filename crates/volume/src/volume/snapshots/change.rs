@@ -1,7 +1,5 @@
 //! How members come and go: asked for by the owner, carried out by checkpoints (`crate::snapshots`, invariants 2 and 3).
 
-use std::collections::BTreeSet;
-
 use onefold_format::volume::{DirectoryEntry, PAGE_GONE_BIRTH, VolumeName};
 use onefold_units::Location;
 
@@ -14,7 +12,7 @@ impl Volume {
     /// The members of the family, the device first.
     pub fn members(&self) -> impl Iterator<Item = MemberInfo> + '_ {
         let come = |kin: &&Kin| !matches!(kin.life, Life::Coming { .. });
-        self.family.list.iter().flatten().filter(come).map(|kin| MemberInfo {
+        self.family.all().filter(come).map(|kin| MemberInfo {
             id: MemberId::new(kin.id),
             parent: MemberId::new(kin.parent),
             name: kin.name.as_str().to_owned(),
@@ -86,17 +84,17 @@ impl Volume {
         if family.slot_where(taken).is_some() {
             return Err(FamilyError::Exists);
         }
-        let (found, max) = (family.list.iter().flatten().count(), Family::most(&self.options));
+        let (found, max) = (family.all().count(), Family::most(&self.options));
         if found >= max {
             return Err(FamilyError::TooMany { found, max });
         }
-        if family.next_id >= PAGE_GONE_BIRTH {
+        if family.next_id() >= PAGE_GONE_BIRTH {
             return Err(FamilyError::UsedUp);
         }
         let parent = family.slot_of(of).ok_or(FamilyError::Missing)?;
-        self.family.wish = Some(Wish { tag, parent, read_only, name: name.clone() });
+        self.family.set_wish(Some(Wish { tag, parent, read_only, name: name.clone() }));
         if let Err(refusal) = self.need_space_for_member() {
-            self.family.wish = None;
+            self.family.set_wish(None);
             return Err(refusal);
         }
         // Nothing comes between that takes its room.
@@ -116,7 +114,7 @@ impl Volume {
             return Err(FamilyError::Device);
         }
         let slot = self.family.slot_of(id).ok_or(FamilyError::Missing)?;
-        if self.family.wish.as_ref().is_some_and(|wish| wish.parent == slot) {
+        if self.family.wish().is_some_and(|wish| wish.parent == slot) {
             return Err(FamilyError::Busy);
         }
         self.family.of_mut(slot).life = Life::Doomed { tag };
@@ -135,7 +133,7 @@ impl Volume {
                     if next == self.map.pages_of(slot)
                         && self.family.of(slot).unread.is_empty() =>
                 {
-                    if self.faults.reads(self.map.keys_of(slot)) {
+                    if self.loads.reads(self.map.keys_of(slot)) {
                         // It goes with the next one, which nobody else may ask for.
                         self.checkpoint.want();
                     } else {
@@ -171,23 +169,8 @@ impl Volume {
 
     /// Adds the member that was asked for to those of the checkpoint that begins now. Gives its place and its parent's.
     pub(crate) fn welcome_member(&mut self) -> Option<(usize, usize)> {
-        let Wish { tag, parent, read_only, name } = self.family.wish.clone()?;
-        let id = self.family.next_id;
-        let kin = Kin {
-            id,
-            parent: self.family.of(parent).id,
-            read_only,
-            life: Life::Coming { tag },
-            birth: id,
-            seq: self.log.seq(),
-            epoch: self.segments.next_epoch(),
-            blocks: self.family.of(parent).blocks,
-            name,
-            directory: self.family.of(parent).directory.clone(),
-            unread: BTreeSet::new(),
-        };
-        self.family.next_id += 1;
-        let slot = self.family.add(kin);
+        let (seq, epoch) = (self.log.seq(), self.segments.next_epoch());
+        let (slot, parent) = self.family.welcome(seq, epoch)?;
         self.map.add_member(slot, self.map.pages_of(parent), Some(parent));
         for run in self.checkpoint.runs_mut() {
             run.members |= (run.members >> parent & 1) << slot;
@@ -197,21 +180,12 @@ impl Volume {
 
     /// The checkpoint that members came and went with counts.
     pub(crate) fn settle_family(&mut self) {
-        for slot in 0..self.family.list.len() {
-            let Some(kin) = &mut self.family.list[slot] else { continue };
-            match kin.life {
-                Life::Coming { tag } => {
-                    kin.life = Life::Here;
-                    self.family.wish = None;
-                    self.report(tag, Ok(()));
-                }
-                Life::Marking { tag } => {
-                    kin.life = Life::Deleted { next: 0 };
-                    self.report(tag, Ok(()));
-                }
-                Life::Going => self.forget_member(slot),
-                Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
-            }
+        let (tags, gone) = self.family.settle();
+        for tag in tags {
+            self.report(tag, Ok(()));
+        }
+        for slot in gone {
+            self.forget_member(slot);
         }
         self.fit_pages();
         self.measure_capacity();
@@ -219,21 +193,15 @@ impl Volume {
 
     /// The checkpoint that members were to come and go with came to nothing. The next one tries again.
     pub(crate) fn restore_family(&mut self) {
-        for slot in 0..self.family.list.len() {
-            let Some(kin) = &mut self.family.list[slot] else { continue };
-            match kin.life {
-                Life::Coming { .. } => self.forget_member(slot),
-                Life::Marking { tag } => kin.life = Life::Doomed { tag },
-                Life::Going => kin.life = Life::Deleted { next: kin.pages() },
-                Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
-            }
+        for slot in self.family.undo() {
+            self.forget_member(slot);
         }
     }
 
     /// A member is gone, or did not come. Nothing that is known of its pages may be taken for what another one has that gets its place.
     fn forget_member(&mut self, slot: usize) {
         for key in self.map.keys_of(slot) {
-            self.faults.forget(key);
+            self.loads.forget(key);
         }
         self.checkpoint.forget_unread(self.map.keys_of(slot));
         self.map.drop_member(slot);
@@ -245,14 +213,7 @@ impl Volume {
 
     /// Nothing changes any more: who waits for a change of the family waits in vain.
     pub(crate) fn fail_family(&mut self) {
-        let mut tags: Vec<u64> = self.family.wish.take().map(|wish| wish.tag).into_iter().collect();
-        for kin in self.family.list.iter_mut().flatten() {
-            if let Life::Doomed { tag } | Life::Marking { tag } = kin.life {
-                kin.life = Life::Deleted { next: 0 };
-                tags.push(tag);
-            }
-        }
-        for tag in tags {
+        for tag in self.family.give_up() {
             self.report(tag, Err(IoFailed::Error));
         }
     }

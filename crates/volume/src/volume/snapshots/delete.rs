@@ -24,7 +24,7 @@ impl Volume {
             Life::Deleted { next } => next == kin.pages() && !kin.unread.is_empty(),
             Life::Doomed { .. } | Life::Marking { .. } | Life::Going => false,
         };
-        !self.family.list.iter().flatten().all(stays)
+        !self.family.all().all(stays)
     }
 
     /// A member whose pages are being unmapped, and the next one: those in order, then what could not be read and may be by now.
@@ -40,7 +40,7 @@ impl Volume {
 
     /// Whether pages can be unmapped without waiting for anything.
     pub(crate) const fn deletes_on(&self) -> bool {
-        self.family.deletes_on
+        self.family.deletes_on()
     }
 
     /// When to go back to a page that could not be read.
@@ -51,7 +51,7 @@ impl Volume {
 
     /// Unmaps some pages of a deleted member.
     pub(crate) fn step_deletion(&mut self) {
-        self.family.deletes_on = false;
+        self.family.set_deletes_on(false);
         if self.frozen.is_some() || self.checkpoint.is_closing() || !self.is_counted() {
             return;
         }
@@ -71,7 +71,7 @@ impl Volume {
                 self.checkpoint.want();
             }
         }
-        self.family.deletes_on = true;
+        self.family.set_deletes_on(true);
     }
 
     /// Unmaps a page of a deleted member. `false` if that has to wait.
@@ -104,7 +104,7 @@ impl Volume {
             return false;
         }
         self.map.clear(key);
-        self.faults.forget(key);
+        self.loads.forget(key);
         true
     }
 

@@ -62,7 +62,7 @@ impl Volume {
             let kin = self.family.of(slot);
             add(slot, !kin.read_only && matches!(kin.life, Life::Here | Life::Coming { .. }));
         }
-        if let Some(wish) = self.family.wish.as_ref().filter(|_| !self.family.is_one_coming()) {
+        if let Some(wish) = self.family.wish().filter(|_| !self.family.is_one_coming()) {
             add(wish.parent, !wish.read_only);
         }
         census
@@ -135,7 +135,7 @@ impl Volume {
         if !self.can_fill() {
             return Ok(());
         }
-        let Capacity { most, now, pages } = self.family.capacity;
+        let Capacity { most, now, pages } = self.family.capacity();
         let begun = if self.family.is_alone() { 0 } else { self.map.admitted() - pages };
         let data = self.segments.data_total() + begun * IMAGE * LOG_PER_LIVE;
         let left = now.saturating_sub(data);
@@ -154,7 +154,7 @@ impl Volume {
             return Err(Refusal::NoSpace);
         }
         // Wait until the map is written compactly.
-        self.family.waits = true;
+        self.family.wait_for_room();
         self.checkpoint.want();
         Err(Refusal::Busy)
     }
@@ -188,8 +188,7 @@ impl Volume {
     pub(crate) fn measure_capacity(&mut self) {
         // Taken by the host, what the map may still grow to would be taken from the cleaner.
         let grows = self.map_takes(self.meta_live()).saturating_sub(self.meta_segments());
-        self.family.kept_more = self.kept_for(self.member_count()) + grows;
-        self.family.waits = false;
-        self.family.capacity = self.capacity();
+        self.family.keep_more(self.kept_for(self.member_count()) + grows);
+        self.family.measured(self.capacity());
     }
 }

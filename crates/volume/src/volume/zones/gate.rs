@@ -32,21 +32,20 @@ impl Volume {
             let older = self.segments.of(other.segment).epoch < epoch;
             other.seq.is_some() && other.stream == stream && older
         };
-        let older = |wanted: &LogSegmentId| self.segments.of(*wanted).epoch < epoch;
-        let finishing = self.finishes.under_way > 0 || self.finishes.wanted.iter().any(older);
-        let held = self.finishes.held.is_some_and(|held| epoch >= held);
+        let finishing = self.finishes.waits(|wanted| self.segments.of(wanted).epoch < epoch);
+        let held = self.finishes.held().is_some_and(|held| epoch >= held);
         held || finishing || self.log.active().iter().any(before)
     }
 
     /// Whether no zone is begun, or none has to be kept from that.
     pub(crate) const fn holds_zones(&self) -> bool {
-        !self.layout.is_zoned() || self.finishes.held.is_some()
+        !self.layout.is_zoned() || self.finishes.held().is_some()
     }
 
     /// A write failed: its batch begins another zone, which would wait for the label, and the label for that zone.
     pub(crate) fn let_go_of_zones(&mut self) {
         if self.is_making_room() {
-            self.finishes.held = None;
+            self.finishes.hold(None);
         }
     }
 
@@ -58,19 +57,19 @@ impl Volume {
             batch.seq.is_some() && batch.progress == Progress::Waiting
         };
         if self.layout.is_zoned() && !self.log.active().iter().any(waits) {
-            self.finishes.held = Some(self.segments.next_epoch());
+            self.finishes.hold(Some(self.segments.next_epoch()));
             self.leave_segment(Stream::User);
         }
     }
 
     /// Whether there is room for one more active zone: what was left is full or finished.
     pub(crate) fn has_spare_zone(&self) -> bool {
-        let Some(held) = self.finishes.held else { return true };
+        let Some(held) = self.finishes.held() else { return true };
         let left = |id: &BatchId| {
             let Batch { stream, segment, seq, .. } = *self.log.batch(*id);
             stream == Stream::User && seq.is_some() && self.segments.of(segment).epoch < held
         };
-        let finishing = self.finishes.under_way > 0 || !self.finishes.wanted.is_empty();
+        let finishing = self.finishes.waits(|_| true);
         !finishing && !self.log.active().iter().any(left)
     }
 
@@ -88,7 +87,7 @@ impl Volume {
 
     /// A volume that froze while no zone was to be begun will not begin one: who waits for such a batch is told that it failed.
     pub(crate) fn give_up_if_held(&mut self, id: BatchId) {
-        if self.frozen.is_some() && self.finishes.held.is_some() {
+        if self.frozen.is_some() && self.finishes.held().is_some() {
             let mut waiters = std::mem::take(&mut self.log.batch_mut(id).waiters);
             self.release(&mut waiters, Err(IoFailed::Error));
         }
@@ -96,7 +95,7 @@ impl Volume {
 
     /// Zones may be begun again.
     pub(crate) fn release_zones(&mut self) {
-        self.finishes.held = None;
+        self.finishes.hold(None);
         self.start_waiting();
     }
 
@@ -147,10 +146,9 @@ impl Volume {
 
     /// A log segment takes no more: when its batches are over it is finished, if it is a zone.
     pub(crate) fn leave_for_good(&mut self, segment: LogSegmentId) {
-        if !self.finishes.wanted.contains(&segment) {
+        if self.finishes.want(segment) {
             // Nobody resets it meanwhile.
             self.segments.pin(segment);
-            self.finishes.wanted.push(segment);
         }
     }
 
@@ -158,13 +156,10 @@ impl Volume {
     pub(crate) fn step_finishes(&mut self) {
         self.finish_again();
         let mut at = 0;
-        while let Some(segment) = self.finishes.wanted.get(at).copied() {
-            if !self.log.sent_to(segment).is_empty() {
-                at += 1;
-                continue;
-            }
-            self.finishes.wanted.swap_remove(at);
-            self.finishes.under_way += 1;
+        loop {
+            let log = &self.log;
+            let is_over = |segment| log.sent_to(segment).is_empty();
+            let Some(segment) = self.finishes.begin(&mut at, is_over) else { return };
             if !self.layout.is_sequential(segment) {
                 self.finish_over(segment, Ok(()));
                 continue;
@@ -182,14 +177,10 @@ impl Volume {
     /// Has zones finished of which that failed before. The volume goes on meanwhile: most of them can only be read, which is as good. One whose
     /// blocks are being moved is not left out: what they move to may be a zone that waits for it.
     fn finish_again(&mut self) {
-        for at in 0..self.finishes.later.len() {
-            let (segment, due, failures) = self.finishes.later[at];
-            if due.is_some_and(|due| due <= self.now) {
-                self.finishes.later[at] = (segment, None, failures);
-                // Nobody gives it back meanwhile.
-                self.segments.pin(segment);
-                self.finish_zone(Purpose::FinishAgain(segment), self.start_of(segment));
-            }
+        while let Some(segment) = self.finishes.next_again(self.now) {
+            // Nobody gives it back meanwhile.
+            self.segments.pin(segment);
+            self.finish_zone(Purpose::FinishAgain(segment), self.start_of(segment));
         }
     }
 
@@ -206,34 +197,28 @@ impl Volume {
 
     /// Notes whether a zone was finished: if not, that is tried again later.
     pub(crate) fn note_finish(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
-        let known = self.finishes.later.iter().position(|(of, ..)| *of == segment);
-        let failures = known.map_or(0, |at| self.finishes.later.swap_remove(at).2) + 1;
         let again = result.is_err() && !self.segments.is_free(segment) && self.frozen.is_none();
-        if again {
-            let pause = Nanos::new(1_000_000_000 << failures.min(6));
-            self.finishes.later.push((segment, Some(self.now + pause), failures));
-        }
+        self.finishes.note(segment, again, self.now);
     }
 
     /// When a zone that could not be finished is tried next.
     pub(crate) fn finish_deadline(&self) -> Option<Nanos> {
-        let due = self.finishes.later.iter().filter_map(|(_, due, _)| *due).min();
-        due.filter(|_| self.frozen.is_none())
+        self.finishes.deadline().filter(|_| self.frozen.is_none())
     }
 
     /// Whether a zone is being finished that could not be before.
     pub(crate) fn is_finishing(&self, segment: LogSegmentId) -> bool {
-        self.finishes.later.iter().any(|(later, due, _)| *later == segment && due.is_none())
+        self.finishes.is_trying(segment)
     }
 
     /// A zone is reset, which makes it no longer active either.
     pub(crate) fn forget_finish(&mut self, segment: LogSegmentId) {
-        self.finishes.later.retain(|(later, ..)| *later != segment);
+        self.finishes.forget(segment);
     }
 
     /// A zone was finished, or could not be: then it can only be read, which is as good, or is tried again later.
     pub(crate) fn finish_over(&mut self, segment: LogSegmentId, result: Result<(), IoFailed>) {
-        self.finishes.under_way -= 1;
+        self.finishes.end();
         self.segments.unpin(segment);
         self.note_finish(segment, result);
         if self.segments.of(segment).state == SegmentState::Suspect {
