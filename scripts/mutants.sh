@@ -146,21 +146,21 @@ volume|marker-for-ever|log/flush.rs|s/self\.host > self\.said && self\.durable >
 volume|marker-unsaid|volume/log/append.rs|s/durable_seq: Seq::new\(durable\)/durable_seq: Seq::new(0 * durable)/|a header says what is durable
 volume|marker-unlooked|recovery/replay.rs|s/let mut may_begin = !identity\.closed;/let mut may_begin = false;/|a header that rots at the start of a log segment is missed
 volume|marker-behind-next|recovery/replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/if chain.durable_behind == 0 { chain.durable_behind = durable; }/|the last header behind a gap says most
-volume|scrub-once|volume/scrub/walk.rs|s/if !good && !std::mem::replace\(&mut walk\.again, true\) \{/if false {/|what does not fit is read once more
+volume|scrub-once|volume/scrub/walk.rs|s/if !good && walk\.look_again\(\) \{/if false {/|what does not fit is read once more
 volume|scrub-dead|volume/scrub/walk.rs|s/let held = self\.is_live\(&block\)\?;/let _ = self.is_live(\&block)?; let held = Held::Yes;/|only live blocks are damaged
 volume|scrub-laundered|volume/scrub/walk.rs|s/self\.layout\.is_in\(listed\.at, block, listed\.crc\)/!block.is_empty()/|a block is compared with its checksum
-volume|scrub-cut-gap|volume/scrub/walk.rs|s/walk\.gap = walk\.gap\.or\(walk\.lost\);/if let Some(lost) = walk.lost { self.lose_header(walk, lost); }/|what a power cut left behind a gap is no damage
+volume|scrub-cut-gap|volume/scrub/walk.rs|s/walk\.take_header\(&batch, at\);/if let Some(lost) = walk.lost() { self.lose_header(walk, lost); } walk.take_header(\&batch, at);/|what a power cut left behind a gap is no damage
 volume|scrub-under-way|volume/scrub/walk.rs|s/under_way\.into_iter\(\)\.chain\(used\)\.min\(\)/used.map(|used| used + under_way.map_or(0, |_| 0))/|batches under way are not looked at
-volume|scrub-unlisted|volume/scrub/walk.rs|s/let unlisted = walk\.seen < live && !walk\.told;/let unlisted = walk.seen > live;/|a live block that no header lists tells of a damaged one
+volume|scrub-unlisted|scrub/walk.rs|s/let unlisted = self\.seen < live && !self\.told;/let unlisted = self.seen > live;/|a live block that no header lists tells of a damaged one
 volume|scrub-in-memory|volume/scrub/mend.rs|s/self\.checkpoint\.sweep_from\(page\);/let _ = page;/|a damaged page that is in memory is swept next
 volume|scrub-root|volume/scrub/copies.rs|s/!newest \|\| root\.generation == self\.checkpoint\.generation\(\)/true || newest/; s/let newest = self\.newest_root_at\(\) == Some\(at\);/let newest = false;/|the newest root is where it was written
 volume|scrub-root-race|volume/checkpoint/commit.rs|s/self\.scrub\.holds_copies\(\) \|\| //|no root is written while a scrub reads one
-volume|scrub-hurries|volume/scrub/mod.rs|s/if busy \{ BUSY_FACTOR \}/if busy { 1 }/|pauses are longer beside a host
+volume|scrub-hurries|scrub/mod.rs|s/if busy \{ BUSY_FACTOR \}/if busy { 1 }/|pauses are longer beside a host
 volume|root-unsettled|volume/checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.last_seq/self.log.complete() < work.last_seq/|what a root points to is durable before it is written
-volume|root-unflushed|volume/checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.checkpoint\.work \{\s*work\.phase = Phase::RootFlush;\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
+volume|root-unflushed|volume/checkpoint/commit.rs|s/if self\.checkpoint\.go_to\(Phase::RootFlush\) \{\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
 volume|given-back-early|volume/checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
-volume|spoiled-recovery|volume/checkpoint/commit.rs|s/self\.recovered\.push\(\(new\.slot, new\.records\)\);//|a spoiled checkpoint of the opening keeps what recovery found
-volume|run-dropped|volume/checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
+volume|spoiled-recovery|volume/checkpoint/commit.rs|s/self\.checkpoint\.recover_again\(new\.slot, new\.records\);//|a spoiled checkpoint of the opening keeps what recovery found
+volume|run-dropped|map/runs.rs|s/self\.counted && swept >= self\.swept \+ pages/self.counted \&\& swept > self.swept \&\& pages > 0/|a run is kept until the sweep has passed every page
 volume|map-uncleaned|volume/checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
 volume|thin-overwrite|volume/snapshots/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
 volume|clones-alike|volume/snapshots/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
@@ -169,7 +169,7 @@ volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEP
 volume|lost-page-dropped|volume/checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
 volume|lost-page-early|volume/checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
 volume|unfound-free|segments/mod.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
-volume|lost-page-partly|volume/checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..oldest + 1]/|where that cannot be read either, all runs from the first one on stay
+volume|lost-page-partly|checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..oldest + 1]/|where that cannot be read either, all runs from the first one on stay
 volume|told-unbounded|volume/checkpoint/sweep.rs|s/told > 0 \|\| //|one checkpoint repeats what runs have of few pages that cannot be read
 volume|touched-unread|map/capture.rs|s/if self\.page\(Self::place\(Lba::new\(first\)\)\.0\)\.is_none\(\)/if false/|what was repeated of a page changes nothing where its checkpoint comes to nothing
 volume|thin-unlimited|volume/snapshots/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
@@ -180,13 +180,13 @@ volume|lost-silent|volume/zones/map.rs|s/!self\.options\.give_up_zones \|\| !err
 volume|lost-guess|volume/recovery/rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell of a log segment whose live blocks are as many as they say
 volume|lost-evicted|volume/inspect.rs|s/self\.load_pages\(&\[key\], false\);/self.load_page(key);/|who looks at all of the map has all of it in memory
 volume|lost-unread|volume/recovery/rebuild/pages.rs|s/all\(\)\.all\(\|\(id, _\)\| !unread\(id\)\)/true/|a block without a version maps nothing only if all log segments were read
-volume|lost-unsalvaged|volume/zones/map.rs|s/self\.recovered = beneath\(salvaged, recovered\);/let _ = salvaged; self.recovered = beneath(Vec::new(), recovered);/|what headers tell of pages that are gone is not lost
+volume|lost-unsalvaged|volume/zones/map.rs|s/self\.checkpoint\.set_recovered\(beneath\(salvaged, recovered\)\);/let _ = salvaged; self.checkpoint.set_recovered(beneath(Vec::new(), recovered));/|what headers tell of pages that are gone is not lost
 volume|lost-uncounted|volume/zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.quarters = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
 volume|lost-stale|volume/zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0, self\.checkpoint\.runs_end\(\)\);/let _ = record;/|what recovery found is read again after headers were asked
 volume|snapshot-copy-sure|volume/recovery/rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
 volume|no-restriction|volume/checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
 volume|unlisted|segments/mod.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
-volume|read-too-early|volume/checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts
+volume|read-too-early|volume/checkpoint/sweep.rs|s/self\.checkpoint\.recovered\(\)\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts
 volume|evicted-early|map/mod.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts
 volume|unverified|recovery/replay.rs|s/if !found\.fits\(buffer\.bytes\(\)\) \{/if false {/|batches that may not have been durable are verified
 volume|older-attempt|recovery/replay.rs|s/other\.batch\.header\.attempt >= header/other.batch.header.attempt <= header/|the highest attempt counts
@@ -393,7 +393,7 @@ volume|bodies-unpaced|volume/cleaner/pace.rs|s/ \+ self\.kept_for_bodies\(\) \/ 
 volume|closed-unmoved|volume/checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
 volume|offline-untold|volume/inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
 volume|given-up-untold|volume/inspect.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up
-volume|lost-counted-twice|volume/zones/map.rs|s/self\.checkpoint\.exact = true;//|a repair counts what recovery found, and whoever begins again does not
+volume|lost-counted-twice|volume/zones/map.rs|s/self\.checkpoint\.set_exact\(\);//|a repair counts what recovery found, and whoever begins again does not
 volume|lost-begun|volume/recovery/rebuild/pages.rs|s/\s+&& all\(\)\.any\(.*?known < live\)\)//s|a repair that was cut off before has given up what nothing counts any more
 volume|zone-unreset-free|volume/log/trims.rs|s/if zoned \|\| !blocked => return/if !blocked => return/|a zone is not free before its reset, however short they are
 volume|root-zone-same|volume/checkpoint/roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
@@ -410,7 +410,7 @@ volume|stall-never|volume/stall.rs|s/failing\.filter\(\|failing\| failing\.stall
 volume|stall-silent|volume/stall.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
 volume|stall-shortage|volume/stall.rs|s/\.chain\(self\.shortage\(\)\)//|a shortage while something fails is an error
 volume|stall-stale|volume/stall.rs|s/since <= \*at && self\.now < \*at \+ PATIENCE/since <= since/|an error of long ago is no reason
-volume|runs-freeze|volume/checkpoint/sweep.rs|s/self\.checkpoint\.full_of_runs = !unread\.is_empty\(\);/self.checkpoint.full_of_runs |= unread.is_empty();/|checkpoints go on when the map can be read again
+volume|runs-freeze|volume/checkpoint/sweep.rs|s/self\.checkpoint\.fill_with_runs\(!unread\.is_empty\(\)\);/if unread.is_empty() { self.checkpoint.fill_with_runs(true); }/|checkpoints go on when the map can be read again
 volume|failed-kept|volume/log/suspects.rs|s/self\.segments\.set_aside\(segment\);\n/self.segments.set_aside(segment); self.segments.of_mut(segment).pins += 1;\n/|a log segment that failed is used again
 volume|strikes-forever|segments/mod.rs|s/if segment\.errors\.strikes >= STRIKES_MAX \{/if segment.errors.strikes >= 1 {/|a log segment is retired after three strikes
 volume|retired-for-ever|segments/errors.rs|s/for id in std::mem::take\(&mut self\.retired\) \{/for id in self.retired.clone().into_iter().take(0) {/|a scrub has log segments that are retired tried once more
@@ -432,7 +432,7 @@ volume|fill-journal|volume/cleaner/fill.rs|s/matches!\(batch\.stream, Stream::Us
 volume|fill-unwalked|../../format/src/volume/batch.rs|s/RecordList::Data\(list\) => \(list, &self\.moved\),/RecordList::Data(list) => (list, \&[]),/|blocks that fill padding are found when they have to move again
 volume|fill-for-ever|volume/cleaner/fill.rs|s/pads && !short && !leaves && !self\.is_behind\(\) && !self\.holds_up\(\)/pads/|the host does not wait for blocks that wait for padding
 volume|fill-holds-up|volume/cleaner/fill.rs|s/ && !self\.holds_up\(\)//|what waits for padding keeps no empty log segment
-volume|undo-put-off|volume/checkpoint/commit.rs|s/run\.swept = run\.swept\.min\(work\.before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
+volume|undo-put-off|checkpoint/mod.rs|s/run\.swept = run\.swept\.min\(before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
 volume|told-kept|map/loads.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
 volume|label-active|volume/resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) =>/Err(why) if false =>/|a zone of a label is active no longer when the next is begun
 volume|label-circle|volume/zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
@@ -448,7 +448,7 @@ volume|packs-salvaged|volume/recovery/rebuild/pages.rs|s/\*counted \+= self\.lay
 volume|checkpoint-stuck|volume/checkpoint/mod.rs|s/if self\.takeable\(Stream::Meta\) == 0 && self\.lacks_segments\(\) \{/if false \&\& self.lacks_segments() {/|a checkpoint that can get no log segment any more says so
 volume|fill-asks|volume/cleaner/fill.rs|s/self\.look_who_holds\((.*?)\)/self.is_held($1).ok_or(())/|what fills padding asks for no page of the map
 volume|packs-unheld|log/mod.rs|s/u32::from\(!inside\)/1/|what is in the header of a batch under way is read from memory
-volume|checkpoint-later|volume/checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
+volume|checkpoint-later|volume/checkpoint/mod.rs|s/if self\.checkpoint\.is_running\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
 volume|checkpoint-unasked|volume/mod.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//|a checkpoint that is wanted late in a turn begins in it
 volume|finish-once|volume/zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|queues.rs|s/filter_map\(over\)\.collect\(\);\s*self\.oldest_first\(chunks\)/filter_map(over).collect::<Vec<u32>>();\n        chunks/|.. also when those who slept a second fall asleep again

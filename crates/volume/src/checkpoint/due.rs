@@ -3,6 +3,7 @@
 use onefold_units::Nanos;
 
 use super::Checkpoint;
+use crate::checkpoint::TAKEN_MAX;
 use crate::config::Options;
 
 impl Checkpoint {
@@ -23,5 +24,23 @@ impl Checkpoint {
         // While pages that cannot be read keep checkpoints from coming, those are waited for (`Volume::step_full_of_runs`).
         let aged = aged.filter(|_| self.work.is_none() && !self.full_of_runs);
         waits.or(aged)
+    }
+
+    /// Whether none is to begin now.
+    pub(crate) fn holds_back(&self, now: Nanos) -> bool {
+        self.waits(now) || self.full_of_runs
+    }
+
+    /// Whether one is asked for, or enough happened since the last one; `epoch` is the next use of a log segment.
+    pub(crate) fn is_wanted(&self, options: &Options, epoch: u64) -> bool {
+        self.wanted
+            || self.sent_blocks >= options.checkpoint_blocks
+            || self.sent_batches >= options.checkpoint_batches
+            || epoch - self.epoch_then >= TAKEN_MAX
+    }
+
+    /// Whether runs take all the room, so that none comes until pages can be read that cannot now.
+    pub(crate) const fn fill_with_runs(&mut self, is_full: bool) {
+        self.full_of_runs = is_full;
     }
 }

@@ -29,9 +29,11 @@ use onefold_format::volume::{
 use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
+use self::roots::RootCursor;
+use crate::io::IoFailed;
 use crate::log::Stream;
 use crate::map::runs::{Run, Runs};
-use crate::retries::Failing;
+use crate::retries::{Failing, pause};
 
 pub(crate) use room::IMAGE;
 pub(crate) use write::extents;
@@ -148,36 +150,40 @@ pub(crate) enum Closing {
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     /// Checkpoints begun and committed since the volume was opened.
-    pub(crate) number: u64,
-    pub(crate) committed: u64,
-    pub(crate) generation: u64,
-    pub(crate) runs: Runs,
-    pub(crate) body: Vec<Location>,
+    number: u64,
+    committed: u64,
+    generation: u64,
+    runs: Runs,
+    body: Vec<Location>,
     /// The next page of the sweep, and how many it has passed.
-    pub(crate) cursor: usize,
-    pub(crate) swept: u64,
+    cursor: usize,
+    swept: u64,
     /// Pages that the sweep waits for.
-    pub(crate) prefetch: BTreeSet<usize>,
+    prefetch: BTreeSet<usize>,
     /// Pages that it passed and that cannot be read: what runs have of them goes to the next run.
-    pub(crate) unread: Vec<usize>,
-    pub(crate) wanted: bool,
+    unread: Vec<usize>,
+    wanted: bool,
     /// Checkpoints follow one another until the sweep has passed so many pages, or until what they move is elsewhere.
-    pub(crate) moves_until: u64,
+    moves_until: u64,
     /// The live counts do not have what the run of a recovery replaced: they were made anew with it (`crate::zones`, invariant 7).
-    pub(crate) exact: bool,
-    pub(crate) closing: Closing,
-    pub(crate) spoiled_in_a_row: u32,
+    exact: bool,
+    closing: Closing,
+    spoiled_in_a_row: u32,
     /// Times in a row that the root could not be written, and until when the next checkpoint or root waits.
-    pub(crate) root_failures: u32,
-    pub(crate) root_failing: Option<Failing>,
-    pub(crate) waits_until: Nanos,
+    root_failures: u32,
+    root_failing: Option<Failing>,
+    waits_until: Nanos,
     /// Runs of pages that cannot be read take all the room: none comes until they can.
-    pub(crate) full_of_runs: bool,
-    pub(crate) sent_blocks: u64,
-    pub(crate) sent_batches: u64,
-    pub(crate) since: Option<Nanos>,
-    pub(crate) epoch_then: u64,
-    pub(crate) work: Option<Box<Work>>,
+    full_of_runs: bool,
+    sent_blocks: u64,
+    sent_batches: u64,
+    since: Option<Nanos>,
+    epoch_then: u64,
+    work: Option<Box<Work>>,
+    /// What recovery found behind the last root, by member; the next checkpoint writes it as runs.
+    recovered: Vec<(usize, Vec<RunRecord>)>,
+    /// Where the next root goes.
+    roots: RootCursor,
 }
 
 /// What a root says about checkpoints.
@@ -189,7 +195,7 @@ pub(crate) struct Restored {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(restored: Restored, epoch: u64) -> Self {
+    pub(crate) fn new(restored: Restored, epoch: u64, roots: RootCursor) -> Self {
         let Restored { generation, runs, body } = restored;
         Self {
             number: 0,
@@ -215,6 +221,8 @@ impl Checkpoint {
             since: None,
             epoch_then: epoch,
             work: None,
+            recovered: Vec::new(),
+            roots,
         }
     }
 
@@ -305,5 +313,182 @@ impl Checkpoint {
         self.sent_blocks += u64::from(blocks);
         self.sent_batches += 1;
         self.since = self.since.or(Some(now));
+    }
+
+    /// The last checkpoint was asked for: nothing changes any more from now on.
+    pub(crate) const fn close(&mut self) {
+        self.closing = Closing::Begins;
+        self.wanted = true;
+    }
+
+    pub(crate) const fn closing(&self) -> Closing {
+        self.closing
+    }
+
+    /// The checkpoint that begins is the last but one.
+    pub(crate) const fn close_next(&mut self) {
+        self.closing = Closing::Ends;
+    }
+
+    /// Whether one is under way or wanted.
+    pub(crate) const fn is_settling(&self) -> bool {
+        self.work.is_some() || self.wanted
+    }
+
+    /// What recovery found behind the last root, by member.
+    pub(crate) fn recovered(&self) -> &[(usize, Vec<RunRecord>)] {
+        &self.recovered
+    }
+
+    /// The same, for a run of the checkpoint that begins.
+    pub(crate) fn take_recovered(&mut self) -> Vec<(usize, Vec<RunRecord>)> {
+        std::mem::take(&mut self.recovered)
+    }
+
+    /// Recovery found this.
+    pub(crate) fn set_recovered(&mut self, recovered: Vec<(usize, Vec<RunRecord>)>) {
+        self.recovered = recovered;
+    }
+
+    /// What recovery found is in no run after all.
+    pub(crate) fn recover_again(&mut self, slot: usize, records: Vec<RunRecord>) {
+        self.recovered.push((slot, records));
+    }
+
+    /// Where the next root goes.
+    pub(crate) const fn roots(&self) -> RootCursor {
+        self.roots
+    }
+
+    pub(crate) const fn set_roots(&mut self, roots: RootCursor) {
+        self.roots = roots;
+    }
+
+    /// The live counts have what the run of a recovery replaced (`crate::zones`, invariant 7).
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    pub(crate) const fn set_exact(&mut self) {
+        self.exact = true;
+    }
+
+    /// Blocks of the last body.
+    pub(crate) const fn body_len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// A checkpoint begins. Gives its number, and where the sweep is.
+    pub(crate) const fn begin(&mut self) -> (u64, (usize, u64)) {
+        self.number += 1;
+        self.wanted = false;
+        (self.number, (self.cursor, self.swept))
+    }
+
+    /// It is known what it writes; `epoch` is the next use of a log segment.
+    pub(crate) fn start(&mut self, work: Work, epoch: u64) {
+        self.work = Some(Box::new(work));
+        (self.sent_blocks, self.sent_batches, self.since) = (0, 0, None);
+        self.epoch_then = epoch;
+    }
+
+    /// Takes out what is under way, to go on with it.
+    pub(crate) const fn take(&mut self) -> Option<Box<Work>> {
+        self.work.take()
+    }
+
+    /// Puts it back, to wait.
+    pub(crate) fn put(&mut self, work: Box<Work>) {
+        self.work = Some(work);
+    }
+
+    /// What is done next of the checkpoint under way.
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        self.work.as_ref().map(|work| work.phase)
+    }
+
+    /// This is done next. Whether one is under way.
+    pub(crate) fn go_to(&mut self, phase: Phase) -> bool {
+        if let Some(work) = &mut self.work {
+            work.phase = phase;
+        }
+        self.work.is_some()
+    }
+
+    /// Whether the next one or its root has to wait, after some that came to nothing.
+    pub(crate) fn waits(&self, now: Nanos) -> bool {
+        self.waits_until > now
+    }
+
+    /// Whether the last one came to nothing.
+    pub(crate) const fn was_spoiled(&self) -> bool {
+        self.spoiled_in_a_row > 0
+    }
+
+    /// The generation of the next root. A slot that fails is one of eight: the next one is tried, in turns, so that no more than two are written in
+    /// vain.
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.generation + 1 + u64::from(self.root_failures % 2)
+    }
+
+    /// The root was written.
+    pub(crate) const fn root_written(&mut self) {
+        (self.root_failures, self.root_failing) = (0, None);
+    }
+
+    /// The root could not be written: that is tried again after a pause.
+    pub(crate) fn root_failed(&mut self, why: IoFailed, now: Nanos) {
+        self.root_failing.get_or_insert(Failing { since: now, why }).why = why;
+        self.root_failures += 1;
+        self.waits_until = now + pause(self.root_failures);
+    }
+
+    /// The checkpoint under way counts, with these runs: those that are not needed any more are dropped. Gives the blocks that the last root named and
+    /// this one does not.
+    pub(crate) fn commit_runs(
+        &mut self,
+        new: Vec<NewRun>,
+        is_needed: impl Fn(&Run) -> bool,
+    ) -> Vec<Location> {
+        let mut runs = std::mem::take(&mut self.runs.list);
+        self.runs.next_number += u64_from(new.len());
+        runs.extend(new.into_iter().map(|new| new.run));
+        assert!(
+            runs.is_sorted_by_key(|run| run.swept),
+            "`crate::map::runs`, invariant 5: {runs:?}"
+        );
+        let mut replaced = Vec::new();
+        runs.retain(|run| {
+            let keep = is_needed(run);
+            if !keep {
+                replaced.extend(&run.blocks);
+            }
+            keep
+        });
+        self.runs.list = runs;
+        replaced
+    }
+
+    /// Its root has this generation and names this body. Gives the blocks of the last one.
+    pub(crate) fn commit(&mut self, generation: u64, body: Vec<Location>) -> Vec<Location> {
+        self.generation = generation;
+        self.committed = self.number;
+        self.spoiled_in_a_row = 0;
+        std::mem::replace(&mut self.body, body)
+    }
+
+    /// The checkpoint under way came to nothing: the next one begins where the sweep was `before`.
+    pub(crate) fn undo(&mut self, before: (usize, u64), now: Nanos) {
+        (self.cursor, self.swept) = before;
+        // Pages that it passed unread had put these off. The run that comes next must not be dropped before them (`crate::map::runs`, invariant 5).
+        for run in &mut self.runs.list {
+            run.swept = run.swept.min(before.1);
+        }
+        self.wanted = true;
+        self.spoiled_in_a_row += 1;
+        let more = self.spoiled_in_a_row.saturating_sub(SPOILED_MAX);
+        if more > 0 {
+            self.waits_until = now + pause(more);
+        }
     }
 }

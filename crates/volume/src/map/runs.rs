@@ -30,6 +30,14 @@ pub(crate) struct Run {
     pub(crate) swept: u64,
 }
 
+impl Run {
+    /// Whether each page that it has records of has an image that is as new or newer, when the sweep over so many pages has passed `swept`
+    /// (`crate::checkpoint`, invariant 3).
+    pub(crate) const fn is_swept(&self, swept: u64, pages: u64) -> bool {
+        self.counted && swept >= self.swept + pages
+    }
+}
+
 /// The runs that count, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {

@@ -4,17 +4,17 @@ use onefold_format::volume::MetaKind;
 use onefold_units::Location;
 
 /// Checkpoints that may be taken for one block: the first one may have to read the page that it is to write.
-pub(crate) const TRIES_MAX: u8 = 3;
+const TRIES_MAX: u8 = 3;
 
 /// Something damaged that a checkpoint may write anew.
 #[derive(Debug)]
 pub(crate) struct Mend {
     /// Its place in the list of what was found.
-    pub(crate) place: Option<usize>,
-    pub(crate) what: What,
+    place: Option<usize>,
+    what: What,
     /// The checkpoint that should have written it.
-    pub(crate) asked: Option<u64>,
-    pub(crate) tries: u8,
+    asked: Option<u64>,
+    tries: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,5 +28,30 @@ pub(crate) enum What {
 impl Mend {
     pub(crate) const fn new(place: Option<usize>, what: What) -> Self {
         Self { place, what, asked: None, tries: 0 }
+    }
+
+    /// Its place in the list of what was found.
+    pub(crate) const fn place(&self) -> Option<usize> {
+        self.place
+    }
+
+    pub(crate) const fn what(&self) -> What {
+        self.what
+    }
+
+    /// Whether a checkpoint behind this one should have written it.
+    pub(crate) fn waits_for(&self, committed: u64) -> bool {
+        self.asked.is_some_and(|number| committed < number)
+    }
+
+    /// Whether so many checkpoints were taken for it that no other one is.
+    pub(crate) const fn is_hopeless(&self) -> bool {
+        self.tries >= TRIES_MAX
+    }
+
+    /// This checkpoint is to write it.
+    pub(crate) const fn ask(&mut self, number: u64) {
+        self.tries += 1;
+        self.asked = Some(number);
     }
 }

@@ -19,12 +19,15 @@ pub(crate) mod walk;
 use onefold_units::{Location, LogSegmentId, Nanos};
 use thiserror::Error;
 
-use crate::findings::Finding;
+use crate::findings::{FINDINGS_MAX, Finding};
 use mend::Mend;
 use walk::Walk;
 
 /// Pause behind a request of 256 KiB where a scrub runs beside the host: 10 MiB/s at most.
 pub const SCRUB_PAUSE: Nanos = Nanos::new(25_000_000);
+
+/// So much longer is the pause while the host uses the volume.
+const BUSY_FACTOR: u64 = 4;
 
 /// How far a scrub is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,23 +139,23 @@ pub(crate) struct Reading {
 /// The scrub under way, and what is left of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Scrub {
-    pub(crate) phase: Phase,
-    pub(crate) reading: Option<Reading>,
+    phase: Phase,
+    reading: Option<Reading>,
     /// It ends when its request is through.
-    pub(crate) stops: bool,
+    stops: bool,
     /// Only an event lets it go on.
-    pub(crate) waits: bool,
-    pub(crate) pause: Nanos,
+    waits: bool,
+    pause: Nanos,
     /// When the next request may be sent.
-    pub(crate) due: Nanos,
+    due: Nanos,
     /// Time between the beginnings of two passes, and when the next one begins.
-    pub(crate) every: Option<(Nanos, Nanos)>,
+    every: Option<(Nanos, Nanos)>,
     /// What the host had done when the last request ended.
-    pub(crate) activity: u64,
+    activity: u64,
     /// Copies of the label that are being written.
-    pub(crate) writes: u32,
-    pub(crate) mends: Vec<Mend>,
-    pub(crate) report: Scrubbed,
+    writes: u32,
+    mends: Vec<Mend>,
+    report: Scrubbed,
 }
 
 impl Scrub {
@@ -173,5 +176,151 @@ impl Scrub {
 
     pub(crate) const fn is_running(&self) -> bool {
         !matches!(self.phase, Phase::Idle)
+    }
+
+    /// A pass over so many log segments begins.
+    pub(crate) fn begin(&mut self, pause: Nanos, segments: u32, now: Nanos) {
+        *self = Self {
+            phase: Phase::Copies { next: 0, again: false },
+            pause,
+            due: now,
+            every: self.every,
+            report: Scrubbed { state: ScrubState::Running, segments, ..Scrubbed::default() },
+            ..Self::default()
+        };
+    }
+
+    /// A pass begins so long after the last one, the next one then; or none by itself.
+    pub(crate) const fn repeat(&mut self, every: Option<(Nanos, Nanos)>) {
+        self.every = every;
+    }
+
+    /// Time between the beginnings of two passes, if the next one is due and none is under way.
+    pub(crate) fn due_again(&self, now: Nanos) -> Option<Nanos> {
+        let (every, next) = self.every?;
+        (!self.is_running() && now >= next).then_some(every)
+    }
+
+    /// The pause behind each request.
+    pub(crate) const fn pause(&self) -> Nanos {
+        self.pause
+    }
+
+    /// The pass under way is to end.
+    pub(crate) const fn stop(&mut self) {
+        self.stops = self.is_running();
+    }
+
+    /// Whether the pass under way is to end.
+    pub(crate) const fn stops(&self) -> bool {
+        self.stops
+    }
+
+    /// The pass is over.
+    pub(crate) fn end(&mut self, state: ScrubState) {
+        self.phase = Phase::Idle;
+        self.stops = false;
+        self.report.state = state;
+    }
+
+    /// What the pass under way, or the last one, came to.
+    pub(crate) const fn report(&self) -> &Scrubbed {
+        &self.report
+    }
+
+    /// Takes out what comes next, to do it.
+    pub(crate) fn take_phase(&mut self) -> Phase {
+        std::mem::take(&mut self.phase)
+    }
+
+    /// This comes next.
+    pub(crate) fn set_phase(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Whether a request of it is under way.
+    pub(crate) const fn is_busy(&self) -> bool {
+        self.reading.is_some() || self.writes > 0
+    }
+
+    /// Whether it reads something.
+    pub(crate) const fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Whether it may go on: nothing is under way, and the pause is over.
+    pub(crate) fn may_go_on(&self, now: Nanos) -> bool {
+        now >= self.due && !self.is_busy()
+    }
+
+    /// Whether only an event lets it go on.
+    pub(crate) const fn wait(&mut self, waits: bool) {
+        self.waits = waits;
+    }
+
+    /// Blocks are read.
+    pub(crate) fn begin_read(&mut self, reading: Reading) {
+        self.report.read += u64::from(reading.blocks);
+        self.reading = Some(reading);
+    }
+
+    /// The read under way is over.
+    pub(crate) const fn end_read(&mut self) -> Option<Reading> {
+        self.reading.take()
+    }
+
+    /// A pause begins; `activity` is what the host has done so far.
+    pub(crate) fn rest(&mut self, activity: u64, now: Nanos) {
+        let busy = std::mem::replace(&mut self.activity, activity) != activity;
+        let factor = if busy { BUSY_FACTOR } else { 1 };
+        self.due = now + Nanos::new(self.pause.get().saturating_mul(factor));
+    }
+
+    /// A copy of the label is being written.
+    pub(crate) const fn begin_write(&mut self) {
+        self.writes += 1;
+    }
+
+    pub(crate) const fn end_write(&mut self) {
+        self.writes -= 1;
+    }
+
+    /// It is through with so many log segments.
+    pub(crate) const fn pass(&mut self, segments: u32) {
+        self.report.passed = segments;
+    }
+
+    /// A live block was compared with its checksum.
+    pub(crate) const fn note_checked(&mut self) {
+        self.report.checked += 1;
+    }
+
+    /// Something is damaged. Gives its place in the list, if that has it.
+    pub(crate) fn note_damage(&mut self, finding: Finding) -> Option<usize> {
+        self.report.found += 1;
+        let place = self.report.damage.len();
+        if place >= FINDINGS_MAX {
+            return None;
+        }
+        self.report.damage.push(Damage { finding, mended: false });
+        Some(place)
+    }
+
+    /// Something damaged was written anew.
+    pub(crate) fn note_mended(&mut self, place: Option<usize>) {
+        self.report.mended += 1;
+        if let Some(damage) = place.and_then(|place| self.report.damage.get_mut(place)) {
+            damage.mended = true;
+        }
+    }
+
+    /// Something damaged is to be written anew.
+    pub(crate) fn push_mend(&mut self, mend: Mend) {
+        self.mends.push(mend);
+    }
+
+    /// The next one of these.
+    pub(crate) fn pop_mend(&mut self) -> Option<Mend> {
+        self.mends.pop()
     }
 }

@@ -31,25 +31,25 @@ pub(crate) enum Is {
 /// A log segment that is looked at.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    pub(crate) segment: LogSegmentId,
+    segment: LogSegmentId,
     /// The use that it was in.
-    pub(crate) epoch: u64,
+    epoch: u64,
     /// Quarters of blocks that were live when the walk began.
-    pub(crate) live: u32,
+    live: u32,
     /// Those that were found.
-    pub(crate) seen: u32,
+    seen: u32,
     /// The next header, in blocks from the start of the log segment.
-    pub(crate) next: u32,
+    next: u32,
     /// Blocks that the last one listed and that were not looked at.
-    pub(crate) blocks: VecDeque<Listed>,
+    blocks: VecDeque<Listed>,
     /// Where a header should be and is none, while the next one is looked for.
-    pub(crate) lost: Option<u32>,
+    lost: Option<u32>,
     /// The first one of these since the last live block.
-    pub(crate) gap: Option<u32>,
+    gap: Option<u32>,
     /// A header was found damaged.
-    pub(crate) told: bool,
+    told: bool,
     /// What comes next did not fit, and is read once more.
-    pub(crate) again: bool,
+    again: bool,
 }
 
 /// How far a log segment can be read.
@@ -77,7 +77,7 @@ impl Walk {
     }
 
     /// Takes up what a header lists that lies at `start`.
-    pub(crate) fn take(&mut self, batch: &DecodedBatch, start: Location) {
+    fn take(&mut self, batch: &DecodedBatch, start: Location) {
         let places = (start.raw() + 1..).map(Location::new);
         let data = |(at, one): (Location, Version)| {
             let Version { lba, birth, crc, .. } = one;
@@ -96,6 +96,89 @@ impl Walk {
             list.sort_by_key(|block| Slot::split(block.at).0);
         }
         self.next += batch.blocks();
+    }
+
+    pub(crate) const fn segment(&self) -> LogSegmentId {
+        self.segment
+    }
+
+    /// The use of the log segment that is looked at.
+    pub(crate) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Where the next header should be, in blocks from the start of the log segment.
+    pub(crate) const fn header_at(&self) -> u32 {
+        self.next
+    }
+
+    /// Where a header should be and is none, while the next one is looked for.
+    pub(crate) const fn lost(&self) -> Option<u32> {
+        self.lost
+    }
+
+    /// Whether what comes next is read once more.
+    pub(crate) const fn is_again(&self) -> bool {
+        self.again
+    }
+
+    /// Whether what comes next is to be read once more, as it was not before.
+    pub(crate) const fn look_again(&mut self) -> bool {
+        !std::mem::replace(&mut self.again, true)
+    }
+
+    /// The next block that a header lists.
+    pub(crate) fn listed(&self) -> Option<Listed> {
+        self.blocks.front().copied()
+    }
+
+    /// The next block is done with.
+    pub(crate) fn pass(&mut self) {
+        self.blocks.pop_front();
+        self.again = false;
+    }
+
+    /// So many quarters of blocks are, or may be, live.
+    pub(crate) const fn see(&mut self, quarters: u32) {
+        self.seen += quarters;
+    }
+
+    /// A live block lies behind the first place that is no header, if there was one since the last live block.
+    pub(crate) const fn take_gap(&mut self) -> Option<u32> {
+        self.gap.take()
+    }
+
+    /// A header is where it was looked for.
+    pub(crate) fn take_header(&mut self, batch: &DecodedBatch, at: Location) {
+        self.gap = self.gap.or(self.lost);
+        self.lost = None;
+        self.again = false;
+        self.take(batch, at);
+    }
+
+    /// None is. `false` if that is to be read once more.
+    pub(crate) const fn miss_header(&mut self) -> bool {
+        if self.lost.is_none() {
+            if self.look_again() {
+                return false;
+            }
+            self.again = false;
+            self.lost = Some(self.next);
+        }
+        self.next += 1;
+        true
+    }
+
+    /// A header was found damaged.
+    pub(crate) const fn tell(&mut self) {
+        self.told = true;
+    }
+
+    /// No header comes any more, of a log segment that may be `filled` and of which so much is live. Where one is missing, if it is.
+    pub(crate) fn missing(&self, live: u32, filled: bool) -> Option<u32> {
+        let live = live.min(self.live);
+        let unlisted = self.seen < live && !self.told;
+        self.gap.or(self.lost).filter(|_| filled || unlisted)
     }
 }
 

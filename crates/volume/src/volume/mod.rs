@@ -18,12 +18,11 @@ mod zones;
 
 use std::collections::VecDeque;
 
-use onefold_format::volume::{RunRecord, SegmentState, VolumeLabel};
+use onefold_format::volume::{SegmentState, VolumeLabel};
 use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
 use crate::checkpoint::Checkpoint;
-use crate::checkpoint::roots::RootCursor;
 use crate::cleaner::Cleaner;
 use crate::config::Options;
 use crate::frozen::Frozen;
@@ -97,12 +96,9 @@ pub struct Volume {
     checkpoint: Checkpoint,
     cleaner: Cleaner,
     trims: Trims,
-    roots: RootCursor,
     finishes: Finishes,
     resizing: Resizing,
     scrub: Scrub,
-    /// What recovery found behind the last root, by member; the next checkpoint writes it as runs.
-    recovered: Vec<(usize, Vec<RunRecord>)>,
     stats: Stats,
     /// Why nothing may change any more.
     frozen: Option<Frozen>,

@@ -31,10 +31,7 @@ impl Volume {
     pub(super) fn capture(&mut self) {
         self.send_user();
         self.send_open(Stream::Clean);
-        let number = self.checkpoint.number + 1;
-        self.checkpoint.number = number;
-        self.checkpoint.wanted = false;
-        let before = (self.checkpoint.cursor, self.checkpoint.swept);
+        let (number, before) = self.checkpoint.begin();
         let replaced = self.let_members_go();
         let sweep = self.begin_sweep();
         let is_last = sweep != Sweep::All && !self.is_moving_meta();
@@ -43,7 +40,7 @@ impl Volume {
             self.checkpoint.want();
         }
         let mut pages = self.choose_sweep(number, sweep);
-        let recovered = !self.recovered.is_empty();
+        let recovered = !self.checkpoint.recovered().is_empty();
         let mut runs = self.capture_runs(number, before.1);
         let (emptied, reserve) = self.choose_reserve(!recovered);
         if let Some((slot, parent)) = self.welcome_member() {
@@ -56,7 +53,7 @@ impl Volume {
         let directories: BTreeSet<(usize, usize)> = pages.iter().flatten().map(block_of).collect();
         let members = self.family.slots().map(|slot| (slot, self.family.of(slot).describe()));
         let members = members.collect();
-        self.checkpoint.work = Some(Box::new(Work {
+        let work = Work {
             phase: Phase::Pages,
             seq: self.log.seq(),
             clean: self.checkpoint.is_closing() && is_last,
@@ -72,7 +69,7 @@ impl Volume {
             reserve,
             emptied,
             next_epoch: self.segments.next_epoch(),
-            swept: self.checkpoint.swept,
+            swept: self.checkpoint.swept(),
             replaced,
             made: Vec::new(),
             old_images: Vec::new(),
@@ -81,11 +78,8 @@ impl Volume {
             last_seq: 0,
             generation: 0,
             spoiled: false,
-        }));
-        self.checkpoint.sent_blocks = 0;
-        self.checkpoint.sent_batches = 0;
-        self.checkpoint.since = None;
-        self.checkpoint.epoch_then = self.segments.next_epoch();
+        };
+        self.checkpoint.start(work, self.segments.next_epoch());
     }
 
     fn describe_segments(&self) -> Vec<SegmentEntry> {

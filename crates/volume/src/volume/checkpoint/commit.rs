@@ -7,12 +7,12 @@ use onefold_units::convert::u64_from;
 use onefold_units::{LogSegmentId, Seq};
 
 use crate::checkpoint::write::extents;
-use crate::checkpoint::{Phase, SPOILED_MAX, Work};
+use crate::checkpoint::{Phase, Work};
 use crate::frozen::Frozen;
 use crate::io::IoFailed;
 use crate::log::Stream;
 use crate::map::page::Page;
-use crate::retries::{Failing, pause};
+use crate::map::runs::Run;
 use crate::volume::Volume;
 
 impl Volume {
@@ -20,12 +20,10 @@ impl Volume {
     pub(super) fn settle(&mut self, work: &mut Work) -> bool {
         // `crate::scrub`, invariant 5.
         let waits = self.scrub.holds_copies() || self.flushes.durable() < work.last_seq;
-        if work.spoiled || waits || self.checkpoint.waits_until > self.now {
+        if work.spoiled || waits || self.checkpoint.waits(self.now) {
             return false;
         }
-        // A slot that fails is one of eight: the next one is tried, in turns, so that no more than two are written in vain.
-        let generation =
-            self.checkpoint.generation + 1 + u64::from(self.checkpoint.root_failures % 2);
+        let generation = self.checkpoint.next_generation();
         work.generation = work.generation.max(generation);
         let root = Root {
             generation,
@@ -40,14 +38,12 @@ impl Volume {
 
     /// The zone for the root can be written.
     pub(crate) fn root_zone_ready(&mut self) {
-        if let Some(work) = &mut self.checkpoint.work {
-            work.phase = Phase::Settle;
-        }
+        self.checkpoint.go_to(Phase::Settle);
     }
 
     /// The zone that a root waits for is not being finished any more.
     pub(crate) fn root_zone_waited(&mut self) {
-        if self.checkpoint.work.as_ref().is_some_and(|work| work.phase == Phase::RootZone) {
+        if self.checkpoint.phase() == Some(Phase::RootZone) {
             self.root_zone_ready();
         }
     }
@@ -58,18 +54,15 @@ impl Volume {
             self.root_failed(why);
             return;
         }
-        (self.checkpoint.root_failures, self.checkpoint.root_failing) = (0, None);
-        if let Some(work) = &mut self.checkpoint.work {
-            work.phase = Phase::RootFlush;
+        self.checkpoint.root_written();
+        if self.checkpoint.go_to(Phase::RootFlush) {
             self.flushes.want_root();
         }
     }
 
     /// The root could not be written: that is tried again, elsewhere. It names the same body, so it does not matter if the first one is there.
     pub(crate) fn root_failed(&mut self, why: IoFailed) {
-        self.checkpoint.root_failing.get_or_insert(Failing { since: self.now, why }).why = why;
-        self.checkpoint.root_failures += 1;
-        self.checkpoint.waits_until = self.now + pause(self.checkpoint.root_failures);
+        self.checkpoint.root_failed(why, self.now);
         if !self.leave_root_zone() {
             self.root_zone_ready();
         }
@@ -77,34 +70,19 @@ impl Volume {
 
     /// The root is durable: the checkpoint counts.
     pub(crate) fn commit(&mut self) {
-        let Some(work) = self.checkpoint.work.take() else { return };
+        let Some(work) = self.checkpoint.take() else { return };
         let work = *work;
-        let mut runs = std::mem::take(&mut self.checkpoint.runs.list);
-        self.checkpoint.runs.next_number += u64_from(work.runs.len());
-        runs.extend(work.runs.into_iter().map(|new| new.run));
-        assert!(
-            runs.is_sorted_by_key(|run| run.swept),
-            "`crate::map::runs`, invariant 5: {runs:?}"
-        );
         let mut replaced = work.replaced;
         // One that is going is in no body any more.
         let there = self.family.slots().fold(0_u64, |mask, slot| mask | 1 << slot);
-        runs.retain(|run| {
-            let keep = !self.is_swept(run, work.swept) && run.members & there > 0;
-            if !keep {
-                replaced.extend(&run.blocks);
-            }
-            keep
-        });
-        self.checkpoint.runs.list = runs;
-        replaced.extend(std::mem::replace(&mut self.checkpoint.body, work.body_blocks));
+        let pages = u64_from(self.map.pages());
+        let is_needed = |run: &Run| !run.is_swept(work.swept, pages) && run.members & there > 0;
+        replaced.extend(self.checkpoint.commit_runs(work.runs, is_needed));
+        replaced.extend(self.checkpoint.commit(work.generation, work.body_blocks));
         for at in replaced {
             self.lose(at);
         }
-        self.checkpoint.generation = work.generation;
         self.root_counts();
-        self.checkpoint.committed = self.checkpoint.number;
-        self.checkpoint.spoiled_in_a_row = 0;
         self.flushes.note_said(work.seq);
         self.stats.checkpoints += 1;
         self.segments.list(&work.reserve);
@@ -117,7 +95,7 @@ impl Volume {
         if work.clean {
             self.freeze(Frozen::Closed);
         } else {
-            self.checkpoint.full_of_runs = self.is_full_of_runs();
+            self.checkpoint.fill_with_runs(self.is_full_of_runs());
         }
     }
 
@@ -154,23 +132,13 @@ impl Volume {
             if new.run.counted {
                 new.records.iter().for_each(|record| self.map.touch(new.slot, record));
             } else {
-                self.recovered.push((new.slot, new.records));
+                self.checkpoint.recover_again(new.slot, new.records);
             }
         }
         self.restore_family();
         for at in work.made {
             self.lose(at);
         }
-        (self.checkpoint.cursor, self.checkpoint.swept) = work.before;
-        // Pages that it passed unread had put these off. The run that comes next must not be dropped before them (`crate::map::runs`, invariant 5).
-        for run in &mut self.checkpoint.runs.list {
-            run.swept = run.swept.min(work.before.1);
-        }
-        self.checkpoint.wanted = true;
-        self.checkpoint.spoiled_in_a_row += 1;
-        let more = self.checkpoint.spoiled_in_a_row.saturating_sub(SPOILED_MAX);
-        if more > 0 {
-            self.checkpoint.waits_until = self.now + pause(more);
-        }
+        self.checkpoint.undo(work.before, self.now);
     }
 }

@@ -62,13 +62,13 @@ impl Volume {
     /// A zone takes no more: checkpoints follow one another until the map has nothing there. The sweep comes round once for its images, and
     /// once for runs made meanwhile.
     pub(crate) fn move_meta_soon(&mut self) {
-        self.checkpoint.moves_until = self.checkpoint.swept + 2 * u64_from(self.map.pages());
+        self.checkpoint.move_for(2 * u64_from(self.map.pages()));
         self.want_checkpoint();
     }
 
     /// Whether it still has, and the sweep may change that.
     pub(super) fn is_moving_meta(&self) -> bool {
-        self.checkpoint.swept < self.checkpoint.moves_until && self.has_leaving_meta()
+        self.checkpoint.moves() && self.has_leaving_meta()
     }
 
     /// Marks the pages whose images, or whose block of the directory, lie in some log segments: the sweep writes them anew.

@@ -1,22 +1,16 @@
 //! When a checkpoint is taken.
 
-use crate::checkpoint::TAKEN_MAX;
 use crate::log::Stream;
 use crate::volume::Volume;
 
 impl Volume {
     /// Whether the next checkpoint should begin.
     pub(super) fn checkpoint_due(&self) -> bool {
-        let state = &self.checkpoint;
-        let options = &self.options;
-        let taken = self.segments.next_epoch() - state.epoch_then;
-        if state.waits_until > self.now || state.full_of_runs {
+        let (state, options) = (&self.checkpoint, &self.options);
+        if state.holds_back(self.now) {
             return false;
         }
-        state.wanted
-            || state.sent_blocks >= options.checkpoint_blocks
-            || state.sent_batches >= options.checkpoint_batches
-            || taken >= TAKEN_MAX
+        state.is_wanted(options, self.segments.next_epoch())
             || self.map.wants_checkpoint()
             || self.segments_wait()
             || state.deadline(options, self.now).is_some_and(|due| due <= self.now)

@@ -9,7 +9,7 @@ mod roots;
 mod sweep;
 mod write;
 
-use crate::checkpoint::{Closing, Phase};
+use crate::checkpoint::Phase;
 use crate::frozen::Frozen;
 use crate::log::Stream;
 use crate::volume::Volume;
@@ -18,15 +18,14 @@ impl Volume {
     /// Begins the last checkpoint. The volume takes no changes from now on; it is closed when it is idle.
     pub fn close(&mut self) {
         if self.frozen.is_none() {
-            self.checkpoint.closing = Closing::Begins;
-            self.checkpoint.wanted = true;
+            self.checkpoint.close();
         }
     }
 
     /// Whether a checkpoint is under way or wanted.
     #[must_use]
     pub const fn is_settling(&self) -> bool {
-        self.checkpoint.work.is_some() || self.checkpoint.wanted
+        self.checkpoint.is_settling()
     }
 
     /// Asks for a checkpoint soon.
@@ -39,9 +38,9 @@ impl Volume {
             return;
         }
         // One that comes to nothing is followed by the next: nobody may call again for long.
-        while self.checkpoint.work.is_some() || self.begins_checkpoint() {
-            while self.checkpoint.work.is_some() && self.advance() {}
-            if self.checkpoint.work.is_some() {
+        while self.checkpoint.is_running() || self.begins_checkpoint() {
+            while self.checkpoint.is_running() && self.advance() {}
+            if self.checkpoint.is_running() {
                 break;
             }
         }
@@ -53,7 +52,7 @@ impl Volume {
     /// Whether a checkpoint waits for a log segment that nothing can give it. Only a root lists log segments anew, so where writes failed in all
     /// that the last one listed there are none, however many are free. An opening may take any.
     fn lacks_segments(&self) -> bool {
-        let wanted = self.checkpoint.work.is_some() || self.checkpoint_due();
+        let wanted = self.checkpoint.is_running() || self.checkpoint_due();
         let coming = self.trims.len() > 0 || self.trims.has_stuck() || !self.retries.is_empty();
         wanted && !coming && self.is_idle() && !self.can_append(Stream::Meta, 2)
     }
@@ -68,12 +67,12 @@ impl Volume {
 
     /// Whether a checkpoint waits until the batches up to X are where they stay.
     const fn is_careful(&self) -> bool {
-        self.checkpoint.spoiled_in_a_row > 0 || !self.retries.is_empty()
+        self.checkpoint.was_spoiled() || !self.retries.is_empty()
     }
 
     /// Does the next thing. `false` if that has to wait.
     fn advance(&mut self) -> bool {
-        let Some(mut work) = self.checkpoint.work.take() else { return false };
+        let Some(mut work) = self.checkpoint.take() else { return false };
         let go_on = match work.phase {
             Phase::Settle => self.settle(&mut work),
             Phase::RootZone | Phase::Root | Phase::RootFlush => false,
@@ -97,7 +96,7 @@ impl Volume {
             self.undo(*work);
             return false;
         }
-        self.checkpoint.work = Some(work);
+        self.checkpoint.put(work);
         go_on
     }
 }

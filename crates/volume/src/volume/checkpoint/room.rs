@@ -42,7 +42,7 @@ impl Volume {
     /// Blocks that the checkpoint that begins now may take for its sweep.
     pub(super) fn room_for_sweep(&self) -> u64 {
         let records = self.map.dirty_entries() / u64_from(RUN_BLOCK_RECORDS);
-        let body = u64_from(self.checkpoint.body.len()) + BODY;
+        let body = u64_from(self.checkpoint.body_len()) + BODY;
         self.room_of(Stream::Meta)
             .saturating_sub(self.member_count() * RUN_MIN + 2 * records + body)
     }

@@ -16,13 +16,13 @@ impl Volume {
     /// Asks for a root to be written; `false` if that has to wait for a zone that is reset first.
     pub(crate) fn write_root(&mut self, root: &Root) -> bool {
         let capacity = self.segment_blocks();
-        let (at, with_label) = match self.roots {
+        let (at, with_label) = match self.checkpoint.roots() {
             RootCursor::Slot => (slot_of(self.layout.roots(), root.generation), false),
             RootCursor::Zone { zone, next, home } if next < capacity => {
                 let with_label = next == 0;
                 let next = next + 1 + u32::from(with_label);
                 let at = self.start_of(LogSegmentId::new(zone)).raw() + next - 1;
-                self.roots = RootCursor::Zone { zone, next, home };
+                self.checkpoint.set_roots(RootCursor::Zone { zone, next, home });
                 (at.into(), with_label)
             }
             RootCursor::Zone { zone, home, .. } => {
@@ -31,7 +31,7 @@ impl Volume {
                     return false;
                 }
                 self.forget_finish(LogSegmentId::new(other));
-                self.roots = RootCursor::Zone { zone: other, next: 0, home };
+                self.checkpoint.set_roots(RootCursor::Zone { zone: other, next: 0, home });
                 let (at, blocks) =
                     (self.start_of(LogSegmentId::new(other)), self.layout.geometry().zone_blocks);
                 self.stats.zone_resets += 1;
@@ -63,7 +63,7 @@ impl Volume {
 
     /// A zone for roots that could not be finished was, or again could not be: it may be what the next root waits for.
     pub(crate) fn root_finished_again(&mut self, segment: LogSegmentId) {
-        let waits = match self.roots {
+        let waits = match self.checkpoint.roots() {
             RootCursor::Slot => false,
             RootCursor::Zone { zone, next, .. } => {
                 zone != segment.raw() && next >= self.segment_blocks()
@@ -76,7 +76,7 @@ impl Volume {
 
     /// The zone that takes no more roots was finished, or could not be.
     pub(crate) fn root_finish_over(&mut self, result: Result<(), IoFailed>) {
-        if let RootCursor::Zone { home, .. } = self.roots {
+        if let RootCursor::Zone { home, .. } = self.checkpoint.roots() {
             self.note_finish(LogSegmentId::new(home), result);
         }
         self.root_zone_ready();
@@ -84,8 +84,8 @@ impl Volume {
 
     /// A root counts: its zone is not reset before another one does.
     pub(crate) fn root_counts(&mut self) {
-        if let RootCursor::Zone { zone, home, .. } = &mut self.roots {
-            *home = *zone;
+        if let RootCursor::Zone { zone, next, .. } = self.checkpoint.roots() {
+            self.checkpoint.set_roots(RootCursor::Zone { zone, next, home: zone });
         }
     }
 
@@ -93,8 +93,8 @@ impl Volume {
     /// counts; if the other one was left half full, it is finished before. Whether that has to be waited for.
     pub(crate) fn leave_root_zone(&mut self) -> bool {
         let full = self.segment_blocks();
-        let RootCursor::Zone { zone, home, .. } = self.roots else { return false };
-        self.roots = RootCursor::Zone { zone: home, next: full, home };
+        let RootCursor::Zone { zone, home, .. } = self.checkpoint.roots() else { return false };
+        self.checkpoint.set_roots(RootCursor::Zone { zone: home, next: full, home });
         if zone == home {
             self.finish_zone(Purpose::RootFinish, self.start_of(LogSegmentId::new(home)));
         }

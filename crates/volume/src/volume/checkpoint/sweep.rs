@@ -21,27 +21,27 @@ use crate::volume::Volume;
 impl Volume {
     /// Whether what recovery found is in a run that counts. A page that is read before would lack it.
     pub(crate) fn recovery_counts(&self) -> bool {
-        self.recovered.is_empty() && self.checkpoint.writes_counted()
+        self.checkpoint.recovered().is_empty() && self.checkpoint.writes_counted()
     }
 
     /// Whether the live counts are exact (`crate::map::runs`, invariant 2).
     pub(crate) fn is_counted(&self) -> bool {
-        self.recovery_counts() && self.checkpoint.runs.all_counted()
+        self.recovery_counts() && self.checkpoint.runs().all_counted()
     }
 
     /// Everything that changed since the last capture: a run for each member. `swept` is where the sweep of this checkpoint began.
     pub(super) fn capture_runs(&mut self, number: u64, swept: u64) -> Vec<NewRun> {
-        let mut recovered = std::mem::take(&mut self.recovered);
+        let mut recovered = self.checkpoint.take_recovered();
         let counted = recovered.is_empty();
         let mut runs = Vec::new();
-        let unread = std::mem::take(&mut self.checkpoint.unread);
+        let unread = self.checkpoint.take_unread();
         // The sweep has passed these pages already, and comes to them again within a round from here.
-        let swept = if unread.is_empty() { swept } else { self.checkpoint.swept };
+        let swept = if unread.is_empty() { swept } else { self.checkpoint.swept() };
         for slot in self.family.slots().collect::<Vec<_>>() {
             let at = recovered.iter().position(|(of, _)| *of == slot);
             let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
             records.reserve_exact(index64(self.map.dirty_entries()));
-            let run = self.checkpoint.runs.next_number + u64_from(runs.len());
+            let run = self.checkpoint.runs().next_number + u64_from(runs.len());
             self.capture_records(slot, (number, run), &mut records);
             self.repeat_told(&unread, (slot, run), &mut records);
             if records.is_empty() {
@@ -57,7 +57,7 @@ impl Volume {
                 swept,
             };
             // Where images have all of it, it is not written.
-            let is_swept = self.is_swept(&run, self.checkpoint.swept);
+            let is_swept = run.is_swept(self.checkpoint.swept(), u64_from(self.map.pages()));
             let written = if is_swept { records.len() } else { 0 };
             runs.push(NewRun { run, slot, records, written, index_written: 0 });
         }
@@ -125,11 +125,11 @@ impl Volume {
     /// How much the checkpoint that begins sweeps over.
     pub(super) fn begin_sweep(&mut self) -> Sweep {
         self.move_meta();
-        match self.checkpoint.closing {
+        match self.checkpoint.closing() {
             Closing::No => self.compact_meta(),
             _ if self.is_moving_meta() => {}
             Closing::Begins if self.can_sweep_all() => {
-                self.checkpoint.closing = Closing::Ends;
+                self.checkpoint.close_next();
                 return Sweep::All;
             }
             Closing::Begins => {}
@@ -143,7 +143,7 @@ impl Volume {
     /// If it goes over all of the map at once, no run is left.
     pub(super) fn choose_sweep(&mut self, number: u64, sweep: Sweep) -> Vec<SweptPage> {
         let mut chosen = Vec::new();
-        self.checkpoint.prefetch.clear();
+        self.checkpoint.prefetch(&[]);
         // A page that is read now would lack what recovery found. And nobody waits for more than a root when a volume is
         // opened: nothing is in memory yet.
         let nothing = sweep == Sweep::Nothing || !self.is_counted();
@@ -152,9 +152,9 @@ impl Volume {
         }
         if sweep == Sweep::All {
             // Neighbours lie side by side then.
-            self.checkpoint.cursor = 0;
+            self.checkpoint.sweep_all();
         }
-        let (pages, from) = (self.map.pages(), self.checkpoint.cursor);
+        let (pages, from) = (self.map.pages(), self.checkpoint.cursor());
         // What small checkpoints write beside pages stays until the sweep has come round.
         let hurry = self.meta_is_sparse() || self.family.waits_for_room() || self.is_moving_meta();
         let share = if hurry { RUNS_IN_A_HURRY } else { RUNS_MAX };
@@ -177,7 +177,7 @@ impl Volume {
             }
             let images = self.images(&changed);
             // One page has room in any case.
-            let first = chosen.is_empty() && self.checkpoint.unread.is_empty();
+            let first = chosen.is_empty() && !self.checkpoint.has_unread();
             let takes = blocks_of_sweep(images.len(), changed.len()) + told;
             let Some(left) = room.checked_sub(takes).or_else(|| first.then_some(0)) else {
                 return chosen;
@@ -195,8 +195,7 @@ impl Volume {
                 self.map.keep(key, number);
             }
             chosen.extend(images);
-            self.checkpoint.cursor = (page + 1) % pages;
-            self.checkpoint.swept += 1;
+            self.checkpoint.pass((page + 1) % pages);
             self.pass_unread(&lost);
         }
         chosen
@@ -213,27 +212,23 @@ impl Volume {
     /// cannot be read either, they wait for another round, and with them those that came later: whoever reads a page applies all that are
     /// left to its image (`crate::map::runs`, invariant 5).
     fn pass_unread(&mut self, keys: &[usize]) {
-        self.checkpoint.unread.extend(keys);
-        let swept = self.checkpoint.swept;
+        self.checkpoint.note_unread(keys);
         for key in keys.iter().filter(|key| self.loads.told(**key).is_none()) {
             let (slot, behind) = (Map::of_key(*key).0, self.map.behind(*key));
-            let has = |run: &Run| run.members >> slot & 1 == 1 && run.number < behind;
-            let runs = &mut self.checkpoint.runs.list;
-            let oldest = runs.iter().position(has).unwrap_or(runs.len());
-            runs[oldest..].iter_mut().for_each(|run| run.swept = swept);
+            self.checkpoint.put_off(|run| run.members >> slot & 1 == 1 && run.number < behind);
         }
     }
 
     /// Checkpoints wait while runs take all the room: pages that could not be read are read again, and when they are there one begins.
     pub(crate) fn step_full_of_runs(&mut self) {
-        if !self.checkpoint.full_of_runs || self.frozen.is_some() {
+        if !self.checkpoint.is_full_of_runs() || self.frozen.is_some() {
             return;
         }
         if self.checkpoint.is_closing() {
             return self.freeze(Frozen::Checkpoint);
         }
         let unread: Vec<usize> = self.unread_pages().collect();
-        self.checkpoint.full_of_runs = !unread.is_empty();
+        self.checkpoint.fill_with_runs(!unread.is_empty());
         if unread.is_empty() {
             self.checkpoint.want();
         }
@@ -246,14 +241,14 @@ impl Volume {
 
     /// When such a page is read again.
     pub(crate) fn full_of_runs_deadline(&self) -> Option<Nanos> {
-        let waits = self.checkpoint.full_of_runs && self.frozen.is_none();
+        let waits = self.checkpoint.is_full_of_runs() && self.frozen.is_none();
         waits.then(|| self.damage_deadline(0..usize::MAX)).flatten()
     }
 
     /// Whether runs that stay because one of them cannot be read ([`Self::pass_unread`]) are more than the volume has room for: each
     /// checkpoint adds to them.
     pub(super) fn is_full_of_runs(&self) -> bool {
-        let (runs, members) = (&self.checkpoint.runs.list, self.member_count());
+        let (runs, members) = (&self.checkpoint.runs().list, self.member_count());
         let blocks: usize = runs.iter().map(|run| run.blocks.len()).sum();
         let is_low = self.segments.free_count() <= self.kept_from(Stream::User);
         let kept = is_low && u64_from(blocks) > Self::runs_when_swept_often(members);
@@ -271,7 +266,7 @@ impl Volume {
     /// Whether the next opening would have many runs to read beside images, all pages that have records there are in memory, and
     /// there is room for their images.
     fn can_sweep_all(&self) -> bool {
-        if !self.is_counted() || self.checkpoint.runs.list.len() < RUNS_AT_CLOSE {
+        if !self.is_counted() || self.checkpoint.runs().list.len() < RUNS_AT_CLOSE {
             return false;
         }
         let keys = self.family.slots().flat_map(|slot| self.map.keys_of(slot));
@@ -312,10 +307,10 @@ impl Volume {
             .take(index64(budget.min(64)))
             .collect();
         // Those of one page are needed at once.
-        let number = self.checkpoint.number + 1;
+        let number = self.checkpoint.next_number();
         self.changed(first).1.into_iter().for_each(|key| self.map.keep(key, number));
         let fit = (0..missing.len()).take_while(|before| self.make_room(before + 1)).count();
-        self.checkpoint.prefetch.extend(&missing[..fit]);
+        self.checkpoint.prefetch(&missing[..fit]);
         self.load_pages(&missing[..fit], false);
     }
 }

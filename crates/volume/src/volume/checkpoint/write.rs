@@ -15,7 +15,6 @@ use crate::limits::BLOCK;
 use crate::log::Stream;
 use crate::map::Map;
 use crate::map::page::{Entries, Page};
-use crate::map::runs::Run;
 use crate::volume::Volume;
 
 impl Volume {
@@ -197,10 +196,11 @@ impl Volume {
     }
 
     pub(super) fn make_body(&self, work: &Work) -> Body {
-        let runs = self.checkpoint.runs.list.iter().chain(work.runs.iter().map(|new| &new.run));
-        let runs = runs.filter(|run| !self.is_swept(run, work.swept));
+        let runs = self.checkpoint.runs().list.iter().chain(work.runs.iter().map(|new| &new.run));
+        let pages = u64_from(self.map.pages());
+        let runs = runs.filter(|run| !run.is_swept(work.swept, pages));
         let slots: Vec<usize> = work.members.iter().map(|(slot, _)| *slot).collect();
-        let exact = self.checkpoint.exact;
+        let exact = self.checkpoint.is_exact();
         let runs =
             runs.map(|run| RunEntry { counted: run.counted || exact, ..describe_run(run, &slots) });
         let runs = runs.filter(|run| run.members > 0);
@@ -211,7 +211,7 @@ impl Volume {
         Body {
             seq: Seq::new(work.seq),
             next_epoch: work.next_epoch,
-            next_run: self.checkpoint.runs.next_number + u64_from(work.runs.len()),
+            next_run: self.checkpoint.runs().next_number + u64_from(work.runs.len()),
             next_member: self.family.next_id(),
             logical_blocks: self.layout.geometry().logical_blocks,
             counters: Vec::new(),
@@ -221,10 +221,5 @@ impl Volume {
             open: work.open.clone(),
             reserve: work.reserve.clone(),
         }
-    }
-
-    /// Invariant 3.
-    pub(super) fn is_swept(&self, run: &Run, swept: u64) -> bool {
-        run.counted && swept >= run.swept + u64_from(self.map.pages())
     }
 }

@@ -139,7 +139,7 @@ impl Volume {
                 }
                 apply_all(&slice.records, own, first, slice.counted);
             }
-            for (_, recovered) in self.recovered.iter().filter(|(of, _)| *of == slot) {
+            for (_, recovered) in self.checkpoint.recovered().iter().filter(|(of, _)| *of == slot) {
                 let pages = own.first().zip(own.last()).map(|(a, b)| a.key - first..=b.key - first);
                 let records = pages.map_or(&[][..], |pages| records_of(pages, recovered));
                 apply_all(records, own, first, false);
@@ -155,7 +155,7 @@ impl Volume {
     fn merge_told(&self, key: usize, slices: &[Slice]) -> Vec<RunRecord> {
         let (slot, page) = Map::of_key(key);
         let of_runs = slices.iter().filter(|slice| slice.members >> slot & 1 == 1);
-        let recovered = self.recovered.iter().filter(|(of, _)| *of == slot);
+        let recovered = self.checkpoint.recovered().iter().filter(|(of, _)| *of == slot);
         let all = of_runs.map(|slice| &slice.records).chain(recovered.map(|(_, records)| records));
         let blocks = self.family.of(slot).blocks.saturating_sub(first_lba(page).raw());
         merge(all.flat_map(|all| records_of(page..=page, all)), blocks.min(PAGE_ENTRIES_U64))

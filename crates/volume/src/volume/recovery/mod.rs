@@ -200,7 +200,7 @@ fn find_state<B: Backing>(
     let found = newest_root(backing, &layout, zones.as_ref(), &label.uuid).and_then(|newest| {
         let (root, cursor) = newest;
         let mut state = state_from(backing, &root, label, options, zones)?;
-        state.volume.roots = cursor;
+        state.volume.checkpoint.set_roots(cursor);
         Ok(state)
     });
     found.map_err(|error| of_zone(backing, &layout, error))
@@ -286,15 +286,17 @@ impl Volume {
             done: std::collections::VecDeque::new(),
             flushes: Flushes::new(0),
             loads: Loads::default(),
-            checkpoint: Checkpoint::new(Restored { generation: 0, runs, body: Vec::new() }, 1),
+            checkpoint: Checkpoint::new(
+                Restored { generation: 0, runs, body: Vec::new() },
+                1,
+                RootCursor::first(&layout),
+            ),
             cleaner: Cleaner::default(),
             trims: Trims::default(),
-            roots: RootCursor::first(&layout),
             finishes: Finishes::default(),
             preload: Preload::default(),
             resizing: Resizing::default(),
             scrub: Scrub::default(),
-            recovered: Vec::new(),
             stats: Stats::default(),
             frozen: None,
             suspects: Vec::new(),

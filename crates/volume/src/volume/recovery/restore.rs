@@ -99,7 +99,7 @@ impl Volume {
             self.gain(at);
         }
         let restored = Restored { generation, runs, body: body_blocks };
-        self.checkpoint = Checkpoint::new(restored, body.next_epoch);
+        self.checkpoint = Checkpoint::new(restored, body.next_epoch, self.checkpoint.roots());
         self.count_pages(uncounted);
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Volume {
         pages.dedup();
         self.log = Log::new(self.options.batches, replay.seq);
         self.flushes = Flushes::new(replay.seq);
-        self.recovered = records;
+        self.checkpoint.set_recovered(records);
         self.count_pages(pages.iter().copied());
         Ok(Recovery {
             clean: clean && pages.is_empty(),

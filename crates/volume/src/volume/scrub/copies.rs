@@ -18,7 +18,7 @@ impl Volume {
     /// Blocks with copies of the label, then those with roots; where roots are appended, the newest one.
     fn copies(&self) -> Vec<u64> {
         let mut all = self.layout.labels().to_vec();
-        match self.roots {
+        match self.checkpoint.roots() {
             RootCursor::Slot => all.extend(self.layout.roots()),
             RootCursor::Zone { .. } => all.extend(self.newest_root_at()),
         }
@@ -27,7 +27,7 @@ impl Volume {
 
     /// Where the newest root lies.
     fn newest_root_at(&self) -> Option<u64> {
-        match self.roots {
+        match self.checkpoint.roots() {
             RootCursor::Slot => Some(slot_of(self.layout.roots(), self.checkpoint.generation())),
             // Before a root is appended it is not known behind how many blocks that are none the last one lies.
             RootCursor::Zone { .. } if self.frozen.is_some() => None,
@@ -40,21 +40,21 @@ impl Volume {
 
     /// Reads the next copy. `false` if that has to wait for who writes them.
     pub(super) fn step_copies(&mut self, next: usize, again: bool) -> bool {
-        self.scrub.phase = Phase::Copies { next, again };
+        self.scrub.set_phase(Phase::Copies { next, again });
         if self.checkpoint.is_running() || self.is_resizing() {
             return false;
         }
         match self.copies().get(next) {
             Some(at) => self.scrub_read(Location::new(narrow(*at)), 1, None),
-            None => self.scrub.phase = Phase::Segments { next: 0 },
+            None => self.scrub.set_phase(Phase::Segments { next: 0 }),
         }
-        self.scrub.reading.is_none()
+        !self.scrub.is_reading()
     }
 
     /// A copy was read.
     pub(super) fn copy_over(&mut self, next: usize, again: bool, bytes: Option<&[u8]>) {
         let Some(at) = self.copies().get(next).copied() else {
-            self.scrub.phase = Phase::Segments { next: 0 };
+            self.scrub.set_phase(Phase::Segments { next: 0 });
             return;
         };
         let is_label = self.layout.labels().contains(&at);
@@ -62,7 +62,7 @@ impl Volume {
             if is_label { bytes == &self.label.encode(at)[..] } else { self.is_root(bytes, at) }
         });
         let again = !good && !again;
-        self.scrub.phase = Phase::Copies { next: next + usize::from(!again), again };
+        self.scrub.set_phase(Phase::Copies { next: next + usize::from(!again), again });
         if good || again {
             return;
         }
@@ -74,7 +74,7 @@ impl Volume {
         if self.newest_root_at() == Some(at) {
             let place = self.note_damage(Finding::NewestRoot { at });
             let generation = self.checkpoint.generation();
-            self.scrub.mends.push(Mend::new(place, What::Root { generation }));
+            self.scrub.push_mend(Mend::new(place, What::Root { generation }));
         } else {
             self.note_damage(Finding::Root { at });
         }
@@ -98,7 +98,7 @@ impl Volume {
         let block = self.label.encode(at);
         let id = self.ask(IoKind::Write, Purpose::ScrubLabel(place), location, 1);
         self.pending.buffer_mut(id).copy_from_slice(&block[..BLOCK]);
-        self.scrub.writes += 1;
+        self.scrub.begin_write();
         self.stats.count(Sent::Scrub, 1);
         // A flush makes it durable like all else.
         self.flushes.note_sent(1, self.now);
@@ -106,7 +106,7 @@ impl Volume {
 
     /// A copy of the label was written anew.
     pub(crate) fn scrub_label_over(&mut self, place: Option<usize>, result: Result<(), IoFailed>) {
-        self.scrub.writes -= 1;
+        self.scrub.end_write();
         if result.is_ok() {
             self.note_mended(place);
         }

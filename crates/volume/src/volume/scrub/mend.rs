@@ -5,34 +5,33 @@ use onefold_units::Location;
 use onefold_units::convert::index64;
 
 use crate::map::{Map, Ready};
-use crate::scrub::mend::{TRIES_MAX, What};
+use crate::scrub::mend::What;
 use crate::scrub::{Phase, ScrubState};
 use crate::volume::Volume;
 
 impl Volume {
     /// Has the next damaged block written anew. `false` if that takes a checkpoint.
     pub(super) fn step_mend(&mut self) -> bool {
-        self.scrub.phase = Phase::Mend;
-        let Some(mut mend) = self.scrub.mends.pop() else {
+        self.scrub.set_phase(Phase::Mend);
+        let Some(mut mend) = self.scrub.pop_mend() else {
             self.end_scrub(ScrubState::Done);
             return true;
         };
-        let waits = mend.asked.is_some_and(|number| self.checkpoint.committed() < number);
+        let waits = mend.waits_for(self.checkpoint.committed());
         if self.checkpoint.is_running() || waits {
-            self.scrub.mends.push(mend);
+            self.scrub.push_mend(mend);
             return false;
         }
-        if !self.is_in_use(mend.what) {
-            self.note_mended(mend.place);
+        if !self.is_in_use(mend.what()) {
+            self.note_mended(mend.place());
             return true;
         }
-        if mend.tries >= TRIES_MAX || self.frozen.is_some() || !self.aim_at(mend.what) {
+        if mend.is_hopeless() || self.frozen.is_some() || !self.aim_at(mend.what()) {
             return true;
         }
-        mend.tries += 1;
-        mend.asked = Some(self.checkpoint.next_number());
+        mend.ask(self.checkpoint.next_number());
         self.checkpoint.want();
-        self.scrub.mends.push(mend);
+        self.scrub.push_mend(mend);
         false
     }
 

@@ -7,17 +7,14 @@ mod walk;
 
 use onefold_units::{Location, LogSegmentId, Nanos};
 
-use crate::findings::{FINDINGS_MAX, Finding};
+use crate::findings::Finding;
 use crate::frozen::Frozen;
 use crate::io::{Buffer, IoFailed, IoKind};
 use crate::pending::Purpose;
-use crate::scrub::{Damage, Phase, Reading, Scrub, ScrubError, ScrubState, Scrubbed};
+use crate::scrub::{Phase, Reading, ScrubError, ScrubState, Scrubbed};
 use crate::volume::Volume;
 
 pub use offline::scrub;
-
-/// So much longer is the pause while the host uses the volume.
-const BUSY_FACTOR: u64 = 4;
 
 impl Volume {
     /// Begins a pass with a pause behind each request, four times as long while the host uses the volume.
@@ -34,15 +31,7 @@ impl Volume {
         if self.frozen.is_some_and(|why| why != Frozen::ReadOnly) || self.checkpoint.is_closing() {
             return Err(ScrubError::Frozen);
         }
-        let (state, segments) = (ScrubState::Running, self.layout.segments());
-        self.scrub = Scrub {
-            phase: Phase::Copies { next: 0, again: false },
-            pause,
-            due: self.now,
-            every: self.scrub.every,
-            report: Scrubbed { state, segments, ..Scrubbed::default() },
-            ..Scrub::default()
-        };
+        self.scrub.begin(pause, self.layout.segments(), self.now);
         Ok(())
     }
 
@@ -52,37 +41,37 @@ impl Volume {
     /// As for [`Volume::start_scrub`].
     pub fn scrub_every(&mut self, every: Nanos, pause: Nanos) -> Result<(), ScrubError> {
         self.start_scrub(pause)?;
-        self.scrub.every = Some((every, self.now + every));
+        self.scrub.repeat(Some((every, self.now + every)));
         Ok(())
     }
 
     /// Ends the pass under way. One that comes later does so all the same ([`Volume::scrub_every`]).
     pub fn stop_scrub(&mut self) {
-        self.scrub.stops = self.scrub.is_running();
+        self.scrub.stop();
     }
 
     /// What the scrub under way, or the last one, came to.
     #[must_use]
     pub const fn scrubbed(&self) -> &Scrubbed {
-        &self.scrub.report
+        self.scrub.report()
     }
 
     /// Lets the scrub go on.
     pub(crate) fn step_scrub(&mut self) {
         self.begin_due_scrub();
-        let ends = self.scrub.stops
+        let ends = self.scrub.stops()
             || self.frozen.is_some_and(|why| why != Frozen::ReadOnly)
             || self.checkpoint.is_closing();
-        if !self.scrub.is_running() || self.scrub.reading.is_some() || self.scrub.writes > 0 {
+        if !self.scrub.is_running() || self.scrub.is_busy() {
             return;
         }
         if ends {
             self.end_scrub(ScrubState::Stopped);
             return;
         }
-        self.scrub.waits = false;
-        while self.now >= self.scrub.due && self.scrub.reading.is_none() && self.scrub.writes == 0 {
-            let go_on = match std::mem::take(&mut self.scrub.phase) {
+        self.scrub.wait(false);
+        while self.scrub.may_go_on(self.now) {
+            let go_on = match self.scrub.take_phase() {
                 Phase::Idle => return,
                 Phase::Copies { next, again } => self.step_copies(next, again),
                 Phase::Segments { next } => self.next_walk(next),
@@ -90,26 +79,21 @@ impl Volume {
                 Phase::Mend => self.step_mend(),
             };
             if !go_on {
-                self.scrub.waits = self.scrub.reading.is_none();
+                self.scrub.wait(!self.scrub.is_reading());
                 return;
             }
         }
     }
 
     fn begin_due_scrub(&mut self) {
-        let Some((every, next)) = self.scrub.every else { return };
-        if self.scrub.is_running() || self.now < next {
-            return;
-        }
+        let Some(every) = self.scrub.due_again(self.now) else { return };
         // A volume that takes no changes any more is not scrubbed again.
-        let begun = self.start_scrub(self.scrub.pause);
-        self.scrub.every = begun.is_ok().then_some((every, self.now + every));
+        let begun = self.start_scrub(self.scrub.pause());
+        self.scrub.repeat(begun.is_ok().then_some((every, self.now + every)));
     }
 
     fn end_scrub(&mut self, state: ScrubState) {
-        self.scrub.phase = Phase::Idle;
-        self.scrub.stops = false;
-        self.scrub.report.state = state;
+        self.scrub.end(state);
         if state == ScrubState::Done {
             self.stats.scrubs += 1;
             self.segments.try_retired();
@@ -121,48 +105,35 @@ impl Volume {
         if let Some(segment) = pinned {
             self.segments.pin(segment);
         }
-        self.scrub.reading = Some(Reading { at, blocks, pinned });
-        self.scrub.report.read += u64::from(blocks);
+        self.scrub.begin_read(Reading { at, blocks, pinned });
         self.stats.scrub_read += u64::from(blocks);
         self.ask(IoKind::Read, Purpose::Scrub, at, blocks);
     }
 
     /// Blocks were read, or cannot be.
     pub(crate) fn scrub_over(&mut self, buffer: &Buffer, result: Result<(), IoFailed>) {
-        let Some(reading) = self.scrub.reading.take() else { return };
+        let Some(reading) = self.scrub.end_read() else { return };
         if let Some(segment) = reading.pinned {
             self.segments.unpin(segment);
         }
         let bytes = result.is_ok().then(|| buffer.bytes());
-        match std::mem::take(&mut self.scrub.phase) {
+        match self.scrub.take_phase() {
             Phase::Copies { next, again } => self.copy_over(next, again, bytes),
             Phase::Walk(walk) => self.walk_over(walk, reading, bytes),
-            other => self.scrub.phase = other,
+            other => self.scrub.set_phase(other),
         }
         let activity = self.stats.written + self.stats.read + self.stats.trimmed;
-        let busy = std::mem::replace(&mut self.scrub.activity, activity) != activity;
-        let factor = if busy { BUSY_FACTOR } else { 1 };
-        self.scrub.due = self.now + Nanos::new(self.scrub.pause.get().saturating_mul(factor));
+        self.scrub.rest(activity, self.now);
     }
 
     /// Something is damaged. Gives its place in the list, if that has it.
     fn note_damage(&mut self, finding: Finding) -> Option<usize> {
-        let report = &mut self.scrub.report;
-        report.found += 1;
         self.stats.scrub_damaged += 1;
-        let place = report.damage.len();
-        if place >= FINDINGS_MAX {
-            return None;
-        }
-        report.damage.push(Damage { finding, mended: false });
-        Some(place)
+        self.scrub.note_damage(finding)
     }
 
     fn note_mended(&mut self, place: Option<usize>) {
-        self.scrub.report.mended += 1;
         self.stats.scrub_mended += 1;
-        if let Some(damage) = place.and_then(|place| self.scrub.report.damage.get_mut(place)) {
-            damage.mended = true;
-        }
+        self.scrub.note_mended(place);
     }
 }

@@ -83,13 +83,13 @@ impl Volume {
         let mut damaged = Findings::default();
         // What headers tell is what was there when the root was written (`crate::volume::recovery::rebuild`). Its counts have to be exact.
         if self.family.is_alone() && self.checkpoint.runs().all_counted() {
-            let recovered = std::mem::take(&mut self.recovered);
+            let recovered = self.checkpoint.take_recovered();
             let live = self.live_before(&recovered);
             self.load_all(backing, &mut damaged);
             let salvaged = self.salvage(backing, zones, (seq, &live));
             while self.map.evict(u64::MAX) {}
-            self.recovered = beneath(salvaged, recovered);
-            for record in self.recovered.iter().flat_map(|(_, records)| records) {
+            self.checkpoint.set_recovered(beneath(salvaged, recovered));
+            for record in self.checkpoint.recovered().iter().flat_map(|(_, records)| records) {
                 self.map.mark_stale(Map::place(record.lba).0, self.checkpoint.runs_end());
             }
         }
@@ -99,7 +99,7 @@ impl Volume {
             self.segments.of_mut(wrong.segment).quarters = wrong.found;
         }
         self.segments.count_anew();
-        self.checkpoint.exact = true;
+        self.checkpoint.set_exact();
         self.frozen = None;
     }
 

@@ -54,7 +54,7 @@ impl Volume {
                 SegmentState::Free if status.has_to_be_reset() => {
                     stuck.extend(backing.reset(zone).err().map(|_: IoFailed| id));
                 }
-                SegmentState::Fixed if self.roots.is_in(zone) => {}
+                SegmentState::Fixed if self.checkpoint.roots().is_in(zone) => {}
                 // The other zone of roots as well: one that was left half full may not have been finished before a power cut.
                 _ if status.state.is_active() => {
                     let result = backing.finish(zone);
