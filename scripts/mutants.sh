@@ -407,9 +407,9 @@ volume|golden-changed|../../format/src/volume/kind.rs|s/Directory = 4,/Directory
 volume|retries-none|retries.rs|s/if retry\.failures >= tries \{/if retry.failures >= 1 {/|a request that failed is sent again
 volume|retries-endless|retries.rs|s/\(retry\.due, retry\.refused\) = \(None, false\);/retry.refused = false;/|a request is sent again once when it is due
 volume|stall-never|volume/stall.rs|s/failing\.filter\(\|failing\| failing\.stalls\(self\.now\)\)/failing.filter(|_| false)/|who waits for a backing that fails is answered
-volume|stall-silent|volume/stall.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
+volume|stall-silent|answers.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
 volume|stall-shortage|volume/stall.rs|s/\.chain\(self\.shortage\(\)\)//|a shortage while something fails is an error
-volume|stall-stale|volume/stall.rs|s/since <= \*at && self\.now < \*at \+ PATIENCE/since <= since/|an error of long ago is no reason
+volume|stall-stale|stall.rs|s/since <= \*at && now < \*at \+ PATIENCE/since <= since/|an error of long ago is no reason
 volume|runs-freeze|volume/checkpoint/sweep.rs|s/self\.checkpoint\.fill_with_runs\(!unread\.is_empty\(\)\);/if unread.is_empty() { self.checkpoint.fill_with_runs(true); }/|checkpoints go on when the map can be read again
 volume|failed-kept|volume/log/suspects.rs|s/self\.segments\.set_aside\(segment\);\n/self.segments.set_aside(segment); self.segments.of_mut(segment).pins += 1;\n/|a log segment that failed is used again
 volume|strikes-forever|segments/mod.rs|s/if segment\.errors\.strikes >= STRIKES_MAX \{/if segment.errors.strikes >= 1 {/|a log segment is retired after three strikes

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 
+mod answers;
 mod backing;
 mod checkpoint;
 mod cleaner;
@@ -33,6 +34,7 @@ mod retries;
 mod scrub;
 mod segments;
 mod snapshots;
+mod stall;
 mod stats;
 mod volume;
 mod zones;

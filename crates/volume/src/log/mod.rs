@@ -24,10 +24,11 @@ use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, TrimRecord};
 use onefold_units::convert::u32_from;
 use onefold_units::{Lba, Location, LogSegmentId, Nanos};
 
+use crate::config::Options;
 use crate::io::Buffer;
 use crate::limits::{BATCHES_BESIDE, BLOCK, CLEAN_BATCHES_MAX, META_BATCHES_MAX};
 use crate::log::packs::Packed;
-use crate::log::service::UnderWay;
+use crate::log::service::{Service, UnderWay};
 use crate::retries::Failing;
 
 pub(crate) use crate::log::stream::STREAMS;
@@ -183,10 +184,12 @@ pub(crate) struct Log {
     sent: VecDeque<bool>,
     complete: u64,
     batches_max: usize,
+    /// How long the backing takes for batches.
+    service: Service,
 }
 
 impl Log {
-    pub(crate) fn new(batches_max: usize, seq: u64) -> Self {
+    pub(crate) fn new(options: &Options, unit: u32, seq: u64) -> Self {
         Self {
             streams: [StreamState::default(); STREAMS],
             batches: Vec::new(),
@@ -195,7 +198,8 @@ impl Log {
             seq,
             sent: VecDeque::new(),
             complete: seq,
-            batches_max,
+            batches_max: options.batches,
+            service: Service::new(options, unit),
         }
     }
 
@@ -347,5 +351,27 @@ impl Log {
 
     pub(crate) fn active(&self) -> &[BatchId] {
         &self.active
+    }
+
+    /// How long the backing takes for batches.
+    pub(crate) const fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The write of a batch of so many blocks is given to the backing.
+    pub(crate) fn begin_write(&mut self, id: BatchId, blocks: u32, now: Nanos) {
+        self.batch_mut(id).sent = self.service.begin(blocks, now);
+    }
+
+    /// It failed, and may be sent again: how long it took says nothing.
+    pub(crate) fn give_up_write(&mut self, id: BatchId) {
+        let sent = std::mem::take(&mut self.batch_mut(id).sent);
+        self.service.give_up(sent);
+    }
+
+    /// It is over.
+    pub(crate) fn end_write(&mut self, id: BatchId, now: Nanos) {
+        let sent = std::mem::take(&mut self.batch_mut(id).sent);
+        self.service.end(sent, now);
     }
 }

@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onefold_units::Nanos;
+
 use crate::map::images::Replaced;
 
 /// What has to be counted.
@@ -20,6 +22,8 @@ pub(crate) struct Counting {
     judged: BTreeSet<usize>,
     /// By key.
     replaced: BTreeMap<usize, Vec<Replaced>>,
+    /// Doubtful counts are looked at again then (`crate::volume::map::doubts`).
+    doubts_until: Nanos,
 }
 
 impl Counting {
@@ -59,5 +63,19 @@ impl Counting {
     pub(crate) fn judge(&mut self, page: usize, keys: &[usize]) -> BTreeSet<Replaced> {
         self.judged.insert(page);
         keys.iter().filter_map(|key| self.replaced.remove(key)).flatten().collect()
+    }
+
+    /// Every page was judged.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { doubts_until: self.doubts_until, ..Self::default() };
+    }
+
+    /// When doubtful counts are looked at again.
+    pub(crate) const fn doubts_until(&self) -> Nanos {
+        self.doubts_until
+    }
+
+    pub(crate) const fn leave_doubts(&mut self, until: Nanos) {
+        self.doubts_until = until;
     }
 }

@@ -16,6 +16,7 @@ use onefold_units::{Location, Nanos};
 
 use crate::limits::BLOCK;
 use crate::map::images::Image;
+use crate::map::preload::Preload;
 use crate::map::slices::Slice;
 
 /// Blocks between two that are needed, at most, for which they are read at once: 32 KiB take no longer than a request.
@@ -125,6 +126,8 @@ pub(crate) struct Loads {
     damaged: BTreeMap<usize, (Nanos, u32)>,
     /// The next load or read.
     next: u64,
+    /// How far the map was read in the background.
+    preload: Preload,
 }
 
 impl Loads {
@@ -314,6 +317,14 @@ impl Loads {
     pub(crate) fn tells_damage(&self, key: usize, now: Nanos) -> bool {
         let since = self.damaged.get(&key).map_or(now, |(since, _)| *since);
         now < since + DAMAGED_MIN
+    }
+
+    pub(crate) const fn preload(&self) -> &Preload {
+        &self.preload
+    }
+
+    pub(crate) const fn preload_mut(&mut self) -> &mut Preload {
+        &mut self.preload
     }
 }
 

@@ -2,6 +2,7 @@
 //! be emptied because reads do (`crate::cleaner`, invariant 4).
 
 use onefold_format::volume::SegmentState;
+use onefold_units::convert::u32_from;
 use onefold_units::{LogSegmentId, Nanos};
 
 use super::{Errors, Segments};
@@ -21,8 +22,28 @@ impl Segments {
         self.empty += u32::from(self.of(id).is_empty_closed());
     }
 
+    /// A batch was written: log segments that failed before failed by themselves.
+    pub(crate) fn note_written(&mut self) {
+        self.failing.clear();
+    }
+
+    /// How many failed, one after the other, since a batch was written last.
+    pub(crate) fn failing(&self) -> u32 {
+        u32_from(self.failing.len())
+    }
+
+    /// A write failed for good there: a strike against it, unless the backing as a whole failed (`crate::volume::log::suspects`, invariant 2).
+    pub(crate) fn strike(&mut self, id: LogSegmentId) {
+        match self.failing[..] {
+            [] => self.of_mut(id).errors.strikes += 1,
+            [first] => self.forgive(first),
+            _ => {}
+        }
+        self.failing.push(id);
+    }
+
     /// It was not the log segment that failed.
-    pub(crate) fn forgive(&mut self, id: LogSegmentId) {
+    fn forgive(&mut self, id: LogSegmentId) {
         let strikes = &mut self.of_mut(id).errors.strikes;
         *strikes = strikes.saturating_sub(1);
     }

@@ -48,6 +48,8 @@ pub(crate) struct Segments {
     held: Vec<LogSegmentId>,
     /// Those that are retired since the volume was opened (`crate::volume::log::suspects`, invariant 3).
     retired: Vec<LogSegmentId>,
+    /// Those that failed, one after the other, since a batch was written last.
+    failing: Vec<LogSegmentId>,
     /// Some log segment may be doubtful (`crate::volume::map::doubts`).
     doubts: bool,
 }
@@ -70,6 +72,7 @@ impl Segments {
             leaves: false,
             held: Vec::new(),
             retired: Vec::new(),
+            failing: Vec::new(),
             doubts: false,
         };
         segments.free = segments.in_state(SegmentState::Free).collect();
@@ -96,6 +99,7 @@ impl Segments {
             leaves: false,
             held: Vec::new(),
             retired: Vec::new(),
+            failing: Vec::new(),
             doubts: false,
         };
         segments.leaves = segments.table.iter().any(Segment::has_to_go);

@@ -36,7 +36,7 @@ impl Volume {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
             return Err(Refusal::ReadOnly);
         }
-        if let Some(why) = self.stalled {
+        if let Some(why) = self.stall.why() {
             return Err(Refusal::Backing(why));
         }
         // `crate::map::counting`, invariant 1.
@@ -107,7 +107,7 @@ impl Volume {
     #[must_use]
     pub fn write_blocks_max(&self) -> u32 {
         let batch =
-            self.service.shortest(self.batch_memory(Stream::User).min(CLEAN_RECORDS_MAX + 1));
+            self.log.service().shortest(self.batch_memory(Stream::User).min(CLEAN_RECORDS_MAX + 1));
         let segment = self.segment_blocks();
         REQUEST_BLOCKS_MAX.min(segment - segment.div_ceil(batch))
     }
@@ -151,7 +151,7 @@ impl Volume {
         if !self.can_append(stream, blocks) || !self.cleaner_keeps_pace() {
             return Err(self.why_busy(stream));
         }
-        let request = self.requests.begin(tag, fua);
+        let request = self.answers.begin(tag, fua);
         let mut last = None;
         for at in 0..blocks {
             let lba = Lba::new(range.lba.raw() + u64::from(at));
@@ -172,7 +172,7 @@ impl Volume {
         let waiters = &mut self.log.batch_mut(batch).waiters;
         if !waiters.contains(&request) {
             waiters.push(request);
-            self.requests.wait(request);
+            self.answers.wait(request);
         }
     }
 
@@ -202,7 +202,7 @@ impl Volume {
             return Refusal::NoSpace;
         }
         if is_short {
-            self.short_since = self.short_since.or(Some(self.now));
+            self.stall.note_short(self.now);
             self.stats.clean_stalls += 1;
             let gains = self.segments.empty_count() > 0 || self.segments.can_list_more();
             if !self.checkpoint.is_running() && (gains || self.gains_by_moving_meta()) {

@@ -16,12 +16,11 @@ mod stall;
 mod unmap;
 mod zones;
 
-use std::collections::VecDeque;
-
 use onefold_format::volume::{SegmentState, VolumeLabel};
 use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
+use crate::answers::Answers;
 use crate::checkpoint::Checkpoint;
 use crate::cleaner::Cleaner;
 use crate::config::Options;
@@ -32,20 +31,18 @@ use crate::limits::{KEPT_FOR_META, RESERVE_LIST};
 use crate::log::flush::Flushes;
 use crate::log::heat::Heat;
 use crate::log::journal::JournalSet;
-use crate::log::service::Service;
 use crate::log::{BatchId, Log, Stream};
 use crate::map::Map;
 use crate::map::counting::Counting;
 use crate::map::loads::Loads;
-use crate::map::preload::Preload;
 use crate::pending::{Pending, Purpose};
-use crate::requests::Requests;
 use crate::resize::Resizing;
 use crate::retries::Retries;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
 use crate::segments::trims::Trims;
 use crate::snapshots::Family;
+use crate::stall::Stall;
 use crate::stats::Stats;
 use crate::zones::Finishes;
 
@@ -67,32 +64,20 @@ pub struct Volume {
     layout: Layout,
     options: Options,
     label: VolumeLabel,
-    uuid: [u8; 16],
     incarnation: u32,
     map: Map,
     family: Family,
     counting: Counting,
     segments: Segments,
     log: Log,
-    service: Service,
     heat: Heat,
     journal: JournalSet,
-    requests: Requests,
+    answers: Answers,
     pending: Pending,
-    outbox: VecDeque<IoId>,
     retries: Retries,
-    /// Why the backing takes no writes now (`crate::volume::stall`).
-    stalled: Option<IoFailed>,
-    /// Since when a write of the host waits for log segments.
-    short_since: Option<Nanos>,
-    /// When a request to the backing failed last, and how.
-    last_failure: Option<(Nanos, IoFailed)>,
-    /// Doubtful counts are looked at again then (`crate::volume::map::doubts`).
-    doubts_until: Nanos,
-    done: VecDeque<Done>,
+    stall: Stall,
     flushes: Flushes,
     loads: Loads,
-    preload: Preload,
     checkpoint: Checkpoint,
     cleaner: Cleaner,
     trims: Trims,
@@ -102,8 +87,6 @@ pub struct Volume {
     stats: Stats,
     /// Why nothing may change any more.
     frozen: Option<Frozen>,
-    /// Log segments that failed, one after the other, since a batch was written last (`crate::volume::log::suspects`).
-    suspects: Vec<LogSegmentId>,
     now: Nanos,
 }
 
@@ -197,13 +180,12 @@ impl Volume {
 
     /// The next request to the backing.
     pub fn poll_io(&mut self) -> Option<Io> {
-        let id = self.outbox.pop_front()?;
-        Some(self.pending.io(id))
+        self.pending.next()
     }
 
     /// The next request of the host that ended.
     pub fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        self.answers.next()
     }
 
     /// When [`Volume::pump`] has to be called although nothing happened.
@@ -231,7 +213,7 @@ impl Volume {
     /// Whether nothing is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.outbox.is_empty() && self.pending.is_empty()
+        self.pending.is_idle()
     }
 
     /// The stream that a write belongs to, as a hint where the backing places streams apart; `None` for labels, roots and
@@ -308,20 +290,18 @@ impl Volume {
         at: Location,
         blocks: u32,
     ) -> IoId {
-        let id = self.pending.begin((kind, purpose), at, blocks, self.options.bytes);
-        self.outbox.push_back(id);
-        id
+        self.pending.ask((kind, purpose), at, blocks, self.options.bytes)
     }
 
     /// Tells the host that a request ended.
     pub(crate) fn report(&mut self, tag: u64, result: Result<(), IoFailed>) {
-        self.done.push_back(Done { tag, result });
+        self.answers.report(tag, result);
     }
 
     /// A batch that `waiters` waited for is over.
     pub(crate) fn release(&mut self, waiters: &mut Vec<u32>, result: Result<(), IoFailed>) {
         for waiter in waiters.drain(..) {
-            match self.requests.over(waiter, result) {
+            match self.answers.over(waiter, result) {
                 Some((tag, Ok(()), true)) => self.flush_at(tag, self.log.seq()),
                 Some((tag, result, _)) => self.report(tag, result),
                 None => {}

@@ -21,23 +21,23 @@ impl Volume {
     /// Why the backing takes no writes now, if it does not.
     #[must_use]
     pub const fn stalled(&self) -> Option<IoFailed> {
-        self.stalled
+        self.stall.why()
     }
 
     pub(crate) fn step_stall(&mut self) {
-        if self.short_since.is_some() && self.takeable(Stream::User) > 0 {
-            self.short_since = None;
+        if self.stall.short_since().is_some() && self.takeable(Stream::User) > 0 {
+            self.stall.end_short();
         }
         let fails = !self.retries.is_empty()
             || self.checkpoint.root_failing().is_some()
             || self.label_failing().is_some()
-            || self.short_since.is_some()
+            || self.stall.short_since().is_some()
             || self.checkpoint.is_full_of_runs();
-        if !fails && self.stalled.is_none() {
+        if !fails && self.stall.why().is_none() {
             return;
         }
-        self.stalled = if self.frozen.is_some() { None } else { self.find_stall() };
-        if let Some(why) = self.stalled {
+        self.stall.set(if self.frozen.is_some() { None } else { self.find_stall() });
+        if let Some(why) = self.stall.why() {
             self.fail_waiters(why);
         }
     }
@@ -54,9 +54,8 @@ impl Volume {
 
     /// How nothing gets free although log segments are short: what would free some fails, or failed and is tried again later.
     fn shortage(&self) -> Option<Failing> {
-        let since = self.short_since?;
-        let fails = |(at, _): &(Nanos, IoFailed)| since <= *at && self.now < *at + PATIENCE;
-        let why = self.last_failure.filter(fails).map(|(_, why)| why);
+        let since = self.stall.short_since()?;
+        let why = self.stall.failure_since(since, self.now);
         let why = why.or_else(|| self.has_errors().then_some(IoFailed::Error))?;
         Some(Failing { since, why })
     }
@@ -69,21 +68,19 @@ impl Volume {
 
     /// When a volume stalls because log segments are short.
     pub(crate) fn stall_deadline(&self) -> Option<Nanos> {
-        let short = self.shortage().filter(|_| self.stalled.is_none() && self.frozen.is_none());
+        let short = self.shortage().filter(|_| self.stall.why().is_none() && self.frozen.is_none());
         short.map(|failing| failing.since + PATIENCE).filter(|at| *at > self.now)
     }
 
     /// Invariant 2.
     fn fail_waiters(&mut self, why: IoFailed) {
-        for tag in self.requests.give_up() {
-            self.report(tag, Err(why));
-        }
+        self.answers.give_up(why);
         self.fail_flushes(self.log.complete(), why);
     }
 
     /// A refusal as the host gets it: what would have to wait for a backing that takes no writes is refused.
     pub(crate) fn refuse(&self, refusal: Refusal) -> Refusal {
-        match self.stalled {
+        match self.stall.why() {
             Some(why) if refusal == Refusal::Busy => Refusal::Backing(why),
             _ => refusal,
         }

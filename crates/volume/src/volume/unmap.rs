@@ -94,7 +94,7 @@ impl Volume {
         let record = TrimRecord { lba: range.lba, birth, blocks: range.blocks };
         self.log.batch_mut(id).records.trims.push(record);
         if let Some(tag) = tag {
-            let request = self.requests.begin(tag, false);
+            let request = self.answers.begin(tag, false);
             self.wait_for(request, id);
         }
     }

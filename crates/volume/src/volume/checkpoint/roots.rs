@@ -39,7 +39,7 @@ impl Volume {
                 return false;
             }
         };
-        let block = root.encode(&self.uuid, at);
+        let block = root.encode(&self.label.uuid, at);
         let labels = u64::from(with_label);
         let (first, blocks) = (at - labels, low32(1 + labels));
         let id = self.ask(IoKind::Write, Purpose::Root, Location::new(narrow(first)), blocks);

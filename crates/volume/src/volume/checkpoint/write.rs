@@ -118,7 +118,7 @@ impl Volume {
         let directory = DirectoryBlock { seq, index: u32_from(at), member, entries };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
-        directory.encode(&self.uuid, place.raw().into(), &mut block);
+        directory.encode(&self.label.uuid, place.raw().into(), &mut block);
         let location = self.put_meta(work, MetaKind::Directory, u64_from(at), &block);
         DirectoryPlace { location, crc: checksum(&block) }
     }
@@ -139,7 +139,7 @@ impl Volume {
         let run = RunBlock { seq: Seq::new(work.seq), run: number, records };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
-        run.encode(&self.uuid, place.raw().into(), &mut block);
+        run.encode(&self.label.uuid, place.raw().into(), &mut block);
         let at = self.put_meta(work, MetaKind::Run, number, &block);
         let run = &mut work.runs[work.at].run;
         run.blocks.push(at);
@@ -162,7 +162,7 @@ impl Volume {
         let index = RunIndexBlock { seq: Seq::new(work.seq), run: number, first };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
-        index.encode(&self.uuid, place.raw().into(), &mut block);
+        index.encode(&self.label.uuid, place.raw().into(), &mut block);
         let at = self.put_meta(work, MetaKind::RunIndex, number, &block);
         work.runs[work.at].run.blocks.push(at);
         true
@@ -186,7 +186,7 @@ impl Volume {
         let mut block = [0; BLOCK];
         let place = self.meta_place();
         BodyBlock { seq: Seq::new(work.seq), index: part, payload: &payload }.encode(
-            &self.uuid,
+            &self.label.uuid,
             place.raw().into(),
             &mut block,
         );

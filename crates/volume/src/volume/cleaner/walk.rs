@@ -33,7 +33,7 @@ impl Volume {
         let start = first + walk.header_at();
         let batch = result
             .ok()
-            .and_then(|()| BatchHeader::decode(buffer.bytes(), &self.uuid, start.into()).ok())
+            .and_then(|()| BatchHeader::decode(buffer.bytes(), &self.label.uuid, start.into()).ok())
             .filter(|batch| batch.header.segment == segment && batch.header.epoch == epoch);
         walk.take_header(batch.as_ref(), start, blocks);
     }

@@ -73,7 +73,7 @@ impl Volume {
     pub(crate) fn blocks_of_batch(&self, stream: Stream) -> u32 {
         let most = self.batch_memory(stream);
         let short = self.segments.free_count() < self.reserve();
-        if short { most } else { self.service.batch_blocks(most) }
+        if short { most } else { self.log.service().batch_blocks(most) }
     }
 
     /// Blocks that a batch of a stream has memory for. Those that are not the host's are as long as they can be, however short
@@ -218,7 +218,7 @@ impl Volume {
         let moved = if batch.stream.is_user() { &batch.records.clean[..] } else { &[] };
         let packing = batch.packing();
         header.encode(
-            &self.uuid,
+            &self.label.uuid,
             address,
             (&encoded, moved),
             &batch.records.trims,
@@ -232,7 +232,7 @@ impl Volume {
             bytes[index(1 + blocks) * BLOCK..index(padded) * BLOCK].fill(0);
         }
         let (blocks, sent) = if batch.remaps { (0, 1) } else { (blocks, padded) };
-        self.log.batch_mut(id).sent = self.service.begin(sent, self.now);
+        self.log.begin_write(id, sent, self.now);
         self.ask(IoKind::Write, Purpose::Batch(id), start, sent);
         self.count_batch(id, blocks, sent);
     }
@@ -263,7 +263,7 @@ impl Volume {
             self.log.batch_mut(open).opened.get_or_insert(self.now);
             let due = self.batch_deadline(open).is_some_and(|due| due <= self.now);
             let batch = self.log.batch(open);
-            let urgent = batch.waiters.iter().any(|waiter| self.requests.is_fua(*waiter));
+            let urgent = batch.waiters.iter().any(|waiter| self.answers.is_fua(*waiter));
             let enough = match self.options.acknowledge {
                 Acknowledge::Complete => true,
                 Acknowledge::Buffered => batch.records.blocks() >= LONG_BLOCKS,
@@ -315,12 +315,12 @@ impl Volume {
     /// The backing is through with a batch. It is over when all before it in its log segment are (`crate::log`,
     /// invariant 4).
     pub(crate) fn batch_over(&mut self, id: BatchId, result: Result<(), IoFailed>) {
+        self.log.end_write(id, self.now);
         let batch = self.log.batch_mut(id);
-        self.service.end(std::mem::take(&mut batch.sent), self.now);
         batch.progress = Progress::Over(result.is_ok());
         let (stream, segment) = (batch.stream, batch.segment);
         match result {
-            Ok(()) => self.note_written(),
+            Ok(()) => self.segments.note_written(),
             Err(_) if self.frozen.is_none() && !self.can_move(id) => {
                 return self.write_in_place(id);
             }

@@ -14,7 +14,6 @@
 //! 4. Nothing is given up: a batch that is moved is in memory until it is written.
 
 use onefold_format::volume::SegmentState;
-use onefold_units::convert::u32_from;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::frozen::Frozen;
@@ -68,21 +67,16 @@ impl Volume {
         // A zone that was left has to be finished before the next one is begun, which takes its time.
         let (many, doublings) =
             if self.layout.is_zoned() { (TRIES_FINISH, 2) } else { (TRIES_MANY, 16) };
-        match u32_from(self.suspects.len()) {
+        match self.segments.failing() {
             0 => tries,
             places => tries.max(many << (places - 1).min(doublings)),
         }
     }
 
-    /// A batch was written: log segments that failed before failed by themselves.
-    pub(crate) fn note_written(&mut self) {
-        self.suspects.clear();
-    }
-
     /// A write failed for good: nothing more goes to its log segment.
     pub(crate) fn suspect(&mut self, stream: Stream, segment: LogSegmentId) {
         if self.segments.of(segment).state != SegmentState::Suspect {
-            self.strike(segment);
+            self.segments.strike(segment);
             self.let_go_of_zones();
             self.segments.set_aside(segment);
             self.leave_for_good(segment);
@@ -91,16 +85,6 @@ impl Volume {
         if state.segment == Some(segment) {
             state.segment = None;
         }
-    }
-
-    /// Invariant 2.
-    fn strike(&mut self, segment: LogSegmentId) {
-        match self.suspects[..] {
-            [] => self.segments.of_mut(segment).errors.strikes += 1,
-            [first] => self.segments.forgive(first),
-            _ => {}
-        }
-        self.suspects.push(segment);
     }
 
     /// Writes a batch that failed, or that lies behind one, to another log segment, under the same number. `false` if

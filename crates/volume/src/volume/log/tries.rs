@@ -28,8 +28,8 @@ impl Volume {
         let spell = self.retries.spell_goes_on(self.now);
         let mut since = None;
         if let Purpose::Batch(batch) = purpose {
+            self.log.give_up_write(batch);
             let batch = self.log.batch_mut(batch);
-            self.service.give_up(std::mem::take(&mut batch.sent));
             // It may have waited for others that failed.
             let failing = Failing { since: spell.max(batch.sent_at), why };
             let failing = batch.failing.get_or_insert(failing);
@@ -37,7 +37,7 @@ impl Volume {
             since = Some(failing.since);
         }
         self.stats.failed_requests += 1;
-        self.last_failure = Some((self.now, why));
+        self.stall.note_failure(self.now, why);
         self.retries.again((id, kind == IoKind::Write), tries, (self.now, why), since)
     }
 }

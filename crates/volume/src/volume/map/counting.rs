@@ -3,7 +3,6 @@
 use onefold_units::Lba;
 use onefold_units::convert::u64_from;
 
-use crate::map::counting::Counting;
 use crate::map::images::Replaced;
 use crate::map::page::PAGE_ENTRIES_U64;
 use crate::map::preload::{TOGETHER, UNDER_WAY_MAX};
@@ -112,6 +111,6 @@ impl Volume {
     pub(crate) fn all_counted(&mut self) {
         self.checkpoint.runs_mut().for_each(|run| run.counted = true);
         self.segments.forget_deferred();
-        self.counting = Counting::default();
+        self.counting.clear();
     }
 }

@@ -21,11 +21,12 @@ impl Volume {
     /// Makes doubtful counts right, if all of the map can be looked up.
     pub(crate) fn step_doubts(&mut self) {
         // Before that is so, a page that is read now would lack what recovery found.
-        let ready = self.is_counted() && self.frozen.is_none() && self.now >= self.doubts_until;
+        let ready =
+            self.is_counted() && self.frozen.is_none() && self.now >= self.counting.doubts_until();
         if !ready || !self.segments.any_doubtful() {
             return;
         }
-        self.doubts_until = self.now + PAUSE;
+        self.counting.leave_doubts(self.now + PAUSE);
         let there = |key: usize| matches!(self.map.ready(key), Ready::Yes | Ready::Empty);
         let all_there = self.map.keys_from(0).all(there);
         if !all_there {
@@ -42,6 +43,6 @@ impl Volume {
     /// When to try that again.
     pub(crate) fn doubts_deadline(&self) -> Option<Nanos> {
         let wanted = self.segments.any_doubtful() && self.frozen.is_none();
-        Some(self.doubts_until).filter(|until| wanted && *until > self.now)
+        Some(self.counting.doubts_until()).filter(|until| wanted && *until > self.now)
     }
 }

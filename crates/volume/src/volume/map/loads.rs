@@ -33,7 +33,7 @@ impl Volume {
     /// Begins to read a page that is missing. Does nothing if there is no room for it; a checkpoint makes some.
     pub(crate) fn load_page(&mut self, key: usize) {
         // What changed stays in memory in a volume that is frozen or stalls; reads go on with a page more than the limit.
-        if !self.make_room(1) && self.frozen.is_none() && self.stalled.is_none() {
+        if !self.make_room(1) && self.frozen.is_none() && self.stall.why().is_none() {
             return;
         }
         self.stats.map_faults += 1;
@@ -106,7 +106,7 @@ impl Volume {
             return self.ask_for(wanted);
         }
         let bytes = result.is_ok().then(|| buffer.bytes());
-        let over = self.loads.fill(&self.uuid, &read, bytes);
+        let over = self.loads.fill(&self.label.uuid, &read, bytes);
         for at in read.places() {
             self.segments.unpin(self.layout.segment_of(at));
         }

@@ -9,12 +9,12 @@ use crate::volume::Volume;
 impl Volume {
     /// Begins with the first page.
     pub(crate) fn begin_preload(&mut self) {
-        self.preload.begin(self.options.preload > 0);
+        self.loads.preload_mut().begin(self.options.preload > 0);
     }
 
     /// Whether the map is being read.
     pub(crate) fn is_preloading(&self) -> bool {
-        self.preload.is_on() && !self.is_resizing() && !self.checkpoint.is_closing()
+        self.loads.preload().is_on() && !self.is_resizing() && !self.checkpoint.is_closing()
     }
 
     /// Whether pages can be asked for now.
@@ -30,7 +30,7 @@ impl Volume {
     /// Asks for the next pages.
     pub(crate) fn step_preload(&mut self) {
         while self.preloads()
-            && let Some(next) = self.preload.take()
+            && let Some(next) = self.loads.preload_mut().take()
         {
             // Never in the place of others.
             if self.map.pages_of_all() > self.options.map_pages || self.frozen.is_some() {
@@ -43,7 +43,7 @@ impl Volume {
             let most = self.preloads_together();
             let pages: Vec<usize> = self.map.keys_from(next).filter(missing).take(most).collect();
             if let Some(last) = pages.last() {
-                self.preload.go_on(last + 1);
+                self.loads.preload_mut().go_on(last + 1);
                 self.load_pages(&pages, true);
             }
         }

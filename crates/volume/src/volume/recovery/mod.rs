@@ -15,6 +15,7 @@ use onefold_format::volume::{BlockError, Body, BodyBlock, Root, VolumeLabel, Vol
 use onefold_units::convert::narrow;
 use onefold_units::{Location, Nanos};
 
+use crate::answers::Answers;
 use crate::backing::{Backing, damaged, fetch_each, locations, read_block, settle};
 use crate::checkpoint::roots::{RootCursor, newest_root};
 use crate::checkpoint::{Checkpoint, Restored};
@@ -29,22 +30,20 @@ use crate::log::Log;
 use crate::log::flush::Flushes;
 use crate::log::heat::Heat;
 use crate::log::journal::JournalSet;
-use crate::log::service::Service;
 use crate::map::Map;
 use crate::map::counting::Counting;
 use crate::map::loads::Loads;
-use crate::map::preload::Preload;
 use crate::map::runs::Runs;
 use crate::pending::Pending;
 use crate::recovery::Recovery;
 use crate::recovery::replay::{Identity, LeftOut, find};
-use crate::requests::Requests;
 use crate::resize::Resizing;
 use crate::retries::Retries;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
 use crate::segments::trims::Trims;
 use crate::snapshots::{Family, Kin};
+use crate::stall::Stall;
 use crate::stats::Stats;
 use crate::volume::Volume;
 use crate::volume::recovery::restore::candidates;
@@ -276,14 +275,11 @@ impl Volume {
             family: Family::new(vec![device], 1),
             counting: Counting::default(),
             segments: Segments::new(layout.segments(), layout.fixed()),
-            log: Log::new(options.batches, 0),
-            service: Service::new(&options, layout.geometry().unit_blocks),
+            log: Log::new(&options, layout.geometry().unit_blocks, 0),
             heat: Heat::new(pages),
             journal: JournalSet::new(options.journal),
-            requests: Requests::default(),
+            answers: Answers::default(),
             pending: Pending::default(),
-            outbox: std::collections::VecDeque::new(),
-            done: std::collections::VecDeque::new(),
             flushes: Flushes::new(0),
             loads: Loads::default(),
             checkpoint: Checkpoint::new(
@@ -294,22 +290,16 @@ impl Volume {
             cleaner: Cleaner::default(),
             trims: Trims::default(),
             finishes: Finishes::default(),
-            preload: Preload::default(),
             resizing: Resizing::default(),
             scrub: Scrub::default(),
             stats: Stats::default(),
             frozen: None,
-            suspects: Vec::new(),
             retries: Retries::default(),
-            stalled: None,
-            short_since: None,
-            last_failure: None,
-            doubts_until: Nanos::ZERO,
+            stall: Stall::default(),
             incarnation: 1,
             now: Nanos::ZERO,
             layout,
             options,
-            uuid: label.uuid,
             label,
         }
     }

@@ -56,9 +56,9 @@ impl Volume {
         let mut made = body_blocks.clone();
         self.restore_directories(backing, &mut made)?;
         let mut runs = Runs { list: Vec::new(), next_number: body.next_run };
-        runs.list = read_runs(backing, &body.runs, &self.uuid)?;
+        runs.list = read_runs(backing, &body.runs, &self.label.uuid)?;
         made.extend(runs.list.iter().flat_map(|run| &run.blocks));
-        let mut uncounted = pages_of(backing, &runs, &self.uuid)?;
+        let mut uncounted = pages_of(backing, &runs, &self.label.uuid)?;
         uncounted.retain(|page| *page < self.map.pages());
         if !runs.list.is_empty() {
             // Which pages have records is known when they are read.
@@ -156,7 +156,7 @@ impl Volume {
         }
         let places: Vec<Location> = read.keys().map(|(at, _)| *at).collect();
         let mut blocks = read.iter_mut();
-        let uuid = self.uuid;
+        let uuid = self.label.uuid;
         fetch_each(backing, "directory", &places, |_, block| {
             if let Some(((at, crc), directory)) = blocks.next() {
                 *directory = Some(decode_directory(block, *at, *crc, &uuid)?);
@@ -216,7 +216,7 @@ impl Volume {
         }
         pages.sort_unstable();
         pages.dedup();
-        self.log = Log::new(self.options.batches, replay.seq);
+        self.log = Log::new(&self.options, self.layout.geometry().unit_blocks, replay.seq);
         self.flushes = Flushes::new(replay.seq);
         self.checkpoint.set_recovered(records);
         self.count_pages(pages.iter().copied());

@@ -83,7 +83,7 @@ impl Volume {
     /// Whether these are the bytes of a root, or of a slot in which none was written. The newest one is there.
     fn is_root(&self, bytes: &[u8], at: u64) -> bool {
         let newest = self.newest_root_at() == Some(at);
-        match Root::decode(bytes, &self.uuid, at) {
+        match Root::decode(bytes, &self.label.uuid, at) {
             Ok(root) => !newest || root.generation == self.checkpoint.generation(),
             Err(_) => !newest && bytes.iter().all(|byte| *byte == 0),
         }

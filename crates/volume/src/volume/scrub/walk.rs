@@ -171,7 +171,7 @@ impl Volume {
     /// Takes up a header, if the block is one. `false` if it is to be read once more.
     fn look_for_header(&mut self, walk: &mut Walk, at: Location, block: Option<&[u8]>) -> bool {
         let batch = block
-            .and_then(|block| BatchHeader::decode(block, &self.uuid, at.raw().into()).ok())
+            .and_then(|block| BatchHeader::decode(block, &self.label.uuid, at.raw().into()).ok())
             .filter(|batch| {
                 let fits = batch.blocks() <= self.segment_blocks() - walk.header_at();
                 let header = &batch.header;

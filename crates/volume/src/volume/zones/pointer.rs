@@ -33,7 +33,7 @@ impl Volume {
             let blocks = self.layout.geometry().zone_blocks;
             self.ask(IoKind::Report, Purpose::Pointer(id), self.start_of(zone), blocks);
         } else {
-            self.outbox.push_back(id);
+            self.pending.send(id);
         }
     }
 
@@ -41,7 +41,7 @@ impl Volume {
     pub(crate) fn pointer_over(&mut self, write: IoId, status: Result<ZoneStatus, IoFailed>) {
         let io = self.pending.io(write);
         match status.map(|status| self.carried_out(&io, status)) {
-            Ok(Some(0)) => self.outbox.push_back(write),
+            Ok(Some(0)) => self.pending.send(write),
             Ok(Some(blocks)) => {
                 self.ask(IoKind::Read, Purpose::Compare(write), io.at, blocks);
             }
@@ -82,7 +82,7 @@ impl Volume {
         if self.pending.skip(write, blocks) == 0 {
             self.completed(self.now, write, Ok(()));
         } else {
-            self.outbox.push_back(write);
+            self.pending.send(write);
         }
     }
 

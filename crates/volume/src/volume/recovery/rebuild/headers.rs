@@ -91,7 +91,7 @@ impl Build {
         self.told = vec![Told::Nothing; index64(self.volume.layout.geometry().logical_blocks)];
         let missing = self.last_missing(survey);
         let mut ends = survey.ends(&self.volume.layout);
-        let uuid = self.volume.uuid;
+        let uuid = self.volume.label.uuid;
         for seen in &survey.batches {
             let found = batch_at(backing, &uuid, seen);
             let sure = seen.is_durable || !self.volume.options.bytes;

@@ -197,7 +197,7 @@ impl Image<'_> {
             let seq = Seq::new(self.survey.last);
             let one = DirectoryBlock { seq, index: at, member: 0, entries };
             let (location, crc) =
-                writer.put(|at, block| one.encode(&self.volume.uuid, at, block))?;
+                writer.put(|at, block| one.encode(&self.volume.label.uuid, at, block))?;
             directory.push(DirectoryPlace { location, crc });
         }
         Ok(directory)
@@ -213,7 +213,7 @@ impl Image<'_> {
         parts
             .map(|(index, payload)| {
                 let part = BodyBlock { seq, index, payload };
-                let put = writer.put(|at, block| part.encode(&self.volume.uuid, at, block));
+                let put = writer.put(|at, block| part.encode(&self.volume.label.uuid, at, block));
                 put.map(|(at, _)| at)
             })
             .collect()

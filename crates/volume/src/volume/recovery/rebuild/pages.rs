@@ -49,7 +49,7 @@ impl Volume {
         zones: &ZoneReport,
         (seq, live): (u64, &[u32]),
     ) -> Vec<RunRecord> {
-        let survey = survey(backing, &self.layout, Some(zones), self.uuid);
+        let survey = survey(backing, &self.layout, Some(zones), self.label.uuid);
         if survey.hidden > 0 {
             return Vec::new();
         }
@@ -115,7 +115,7 @@ impl Volume {
             if seen.is_meta() {
                 continue;
             }
-            let Some(found) = batch_at(backing, &self.uuid, seen) else { continue };
+            let Some(found) = batch_at(backing, &self.label.uuid, seen) else { continue };
             let counts = counts && (seen.is_durable || is_whole(backing, &found).unwrap_or(false));
             for trim in found.batch.trims.iter().filter(|trim| trim.birth == DEVICE) {
                 let end = trim.lba.raw().saturating_add(trim.blocks);
