@@ -162,8 +162,8 @@ volume|given-back-early|volume/checkpoint/commit.rs|s/self\.give_back\(&work\.em
 volume|spoiled-recovery|volume/checkpoint/commit.rs|s/self\.checkpoint\.recover_again\(new\.slot, new\.records\);//|a spoiled checkpoint of the opening keeps what recovery found
 volume|run-dropped|map/runs.rs|s/self\.counted && swept >= self\.swept \+ pages/self.counted \&\& swept > self.swept \&\& pages > 0/|a run is kept until the sweep has passed every page
 volume|map-uncleaned|volume/checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
-volume|thin-overwrite|volume/snapshots/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
-volume|clones-alike|volume/snapshots/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
+volume|thin-overwrite|snapshots/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
+volume|clones-alike|snapshots/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
 volume|clones-uncounted|volume/snapshots/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
 volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more/Layout::reserve()/|log segments are kept for a checkpoint of all members
 volume|lost-page-dropped|volume/checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
@@ -173,7 +173,7 @@ volume|lost-page-partly|checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..ol
 volume|told-unbounded|volume/checkpoint/sweep.rs|s/told > 0 \|\| //|one checkpoint repeats what runs have of few pages that cannot be read
 volume|touched-unread|map/capture.rs|s/if self\.page\(Self::place\(Lba::new\(first\)\)\.0\)\.is_none\(\)/if false/|what was repeated of a page changes nothing where its checkpoint comes to nothing
 volume|thin-unlimited|volume/snapshots/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
-volume|room-unpadded|volume/snapshots/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
+volume|room-unpadded|snapshots/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
 volume|cleaned-short|volume/log/append.rs|s/BATCH_BLOCKS_MAX\.min\(self\.segment_blocks\(\)\)/self.options.batch_blocks/|the cleaner packs log segments however short batches of the host are
 volume|lost-silent|volume/zones/map.rs|s/!self\.options\.give_up_zones \|\| !error/!error/|pages of the map are given up only on demand
@@ -235,9 +235,9 @@ volume|copied-alone|volume/log/append.rs|s/if entry\.at == from \{/if entry.at =
 volume|run-unshared|volume/snapshots/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent
 volume|capture-unshared|volume/checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//|and that of the checkpoint it comes with
 volume|directory-freed|volume/checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.family\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
-volume|image-freed|volume/checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.has_image\(page, old\)/old.page.is_block()/|an image of a page stays while a member has it
+volume|image-freed|volume/checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.family\.has_image\(&self\.map, page, old\)/old.page.is_block()/|an image of a page stays while a member has it
 volume|directory-stale|volume/checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
-volume|unmarked|volume/snapshots/delete.rs|s/let Life::Deleted \{ next \} = kin\.life else \{ return None \};/let next = match kin.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
+volume|unmarked|snapshots/share.rs|s/let Life::Deleted \{ next \} = kin\.life else \{ return None \};/let next = match kin.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
 volume|deleted-early|volume/snapshots/change.rs|s/if next == self\.map\.pages_of\(slot\)\n/if next <= self.map.pages_of(slot)\n/|a member goes when all its pages are unmapped
 volume|deleted-waits|volume/snapshots/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
 volume|held-unkept|volume/snapshots/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
@@ -365,7 +365,7 @@ journal|header-is-lap|sniff/circular.rs|s/self\.restart = Some\(\(at, end\)\);/s
 journal|never-alone|sniff/circular.rs|s/take\(&mut self\.since_flush\) == 1/take(\&mut self.since_flush) > 0/|only a write that is alone between flushes is forced
 volume|zone-two-writes|volume/zones/gate.rs|s/self\.log\.sent_to\(segment\)\.first\(\) == Some\(&id\)/true/|one batch of a zone is under way at a time
 volume|zone-too-many|volume/zones/gate.rs|s/&& !\(begins && self\.is_leaving_zones\(id\)\)/\&\& (begins || !begins)/|a zone is begun when the one before is full or finished
-volume|zone-rest|volume/zones/gate.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
+volume|zone-rest|log/mod.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
 volume|zone-not-reset|volume/zones/open.rs|s/backing\.reset\(zone\)\.err\(\)/Ok(()).err()/|free zones are empty after an opening
 volume|zone-conv-roots|layout.rs|s/!self\.is_sequential\(LogSegmentId::new\(ROOT_ZONES\[0\]\)\)/!self.is_zoned()/|roots in conventional zones have slots
 volume|zone-conv-reset|volume/log/trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.forget)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
@@ -388,11 +388,11 @@ volume|runs-many|checkpoint/mod.rs|s/RUNS_HELD_MAX: u64 = 4 \*/RUNS_HELD_MAX: u6
 volume|map-unlisted|volume/mod.rs|s/kept\.min\(u32_from\(RESERVE_LIST \/ 2\)\)/kept/|a map of more log segments than a root lists leaves some for the host
 volume|reserve-listed|volume/mod.rs|s/listed\.min\(segments\.free_count\(\)\.saturating_sub\(kept\)\)/listed/|what the map may grow to and the cleaner needs is not the host's, however few of it a root lists
 volume|write-too-long|volume/host.rs|s/REQUEST_BLOCKS_MAX\.min\(segment - segment\.div_ceil\(batch\)\)/REQUEST_BLOCKS_MAX/|.. also if a write is longer than a log segment
-volume|bodies-unkept|volume/checkpoint/room.rs|s/2 \* RUNS_IN_A_HURRY \* self\.body_of_segments\(\)/0/|what describes many log segments has room until a sweep makes some
-volume|bodies-unpaced|volume/cleaner/pace.rs|s/ \+ self\.kept_for_bodies\(\) \/ 2//|.. and the cleaner goes ahead of that
+volume|bodies-unkept|checkpoint/room.rs|s/2 \* RUNS_IN_A_HURRY \* self\.body_of_segments\(\)/0/|what describes many log segments has room until a sweep makes some
+volume|bodies-unpaced|volume/cleaner/pace.rs|s/ \+ self\.layout\.kept_for_bodies\(\) \/ 2//|.. and the cleaner goes ahead of that
 volume|closed-unmoved|volume/checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
 volume|offline-untold|volume/inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
-volume|given-up-untold|volume/inspect.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up
+volume|given-up-untold|snapshots/share.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up
 volume|lost-counted-twice|volume/zones/map.rs|s/self\.checkpoint\.set_exact\(\);//|a repair counts what recovery found, and whoever begins again does not
 volume|lost-begun|volume/recovery/rebuild/pages.rs|s/\s+&& all\(\)\.any\(.*?known < live\)\)//s|a repair that was cut off before has given up what nothing counts any more
 volume|zone-unreset-free|volume/log/trims.rs|s/if zoned \|\| !blocked => return/if !blocked => return/|a zone is not free before its reset, however short they are

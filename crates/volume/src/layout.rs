@@ -235,6 +235,11 @@ impl Layout {
         [zone_starts(LABEL_ZONES, zone_blocks), zone_starts(ROOT_ZONES, zone_blocks)].concat()
     }
 
+    /// Blocks of a log segment.
+    pub(crate) const fn segment_blocks(&self) -> u32 {
+        self.geometry.segment_blocks
+    }
+
     /// Whether the backing has zones.
     #[must_use]
     pub const fn is_zoned(&self) -> bool {

@@ -5,6 +5,12 @@
 //! [`Volume`]. Drivers know a volume of any mode as an [`Engine`]; the crate `onefold-modes` has
 //! the other modes, and opens a volume of any mode. Without I/O of its own: a driver carries out
 //! what [`Volume::poll_io`] asks for.
+//!
+//! Each part knows its own state, and nothing of the volume: `log` has the batches that are being put together and sent, and
+//! what is durable; `segments` what each log segment is used for; `map` where each block lies, with what is being read of it;
+//! `cleaner`, `checkpoint` and `scrub` how far they are; `snapshots` the members, `zones` and `resize` what their names say; and
+//! `recovery` finds what counts behind a root. `volume` has one of each and carries requests from part to part, in modules
+//! named like the parts.
 #![forbid(unsafe_code)]
 #![deny(clippy::as_conversions)]
 

@@ -32,7 +32,9 @@ use onefold_units::{Location, LogSegmentId, Nanos};
 use self::roots::RootCursor;
 use crate::io::IoFailed;
 use crate::log::Stream;
+use crate::map::Map;
 use crate::map::runs::{Run, Runs};
+use crate::map::slices::Slice;
 use crate::retries::{Failing, pause};
 
 pub(crate) use room::IMAGE;
@@ -490,5 +492,24 @@ impl Checkpoint {
         if more > 0 {
             self.waits_until = now + pause(more);
         }
+    }
+
+    /// The blocks of runs that may have records of pages, which ascend.
+    pub(crate) fn slices_of(&self, keys: &[usize]) -> Vec<Slice> {
+        let mut slices: Vec<Slice> = Vec::new();
+        let (mut members, mut pages) = (0, Vec::new());
+        for run in &self.runs().list {
+            if run.members != members {
+                members = run.members;
+                let places = keys.iter().map(|key| Map::of_key(*key));
+                pages = places
+                    .filter(|(slot, _)| members >> slot & 1 == 1)
+                    .map(|(_, page)| page)
+                    .collect();
+                pages.sort_unstable();
+            }
+            slices.extend(Slice::of_run(run, &pages));
+        }
+        slices
     }
 }

@@ -24,9 +24,10 @@ use onefold_format::volume::{CleanRecord, DataRecord, MetaRecord, TrimRecord};
 use onefold_units::convert::u32_from;
 use onefold_units::{Lba, Location, LogSegmentId, Nanos};
 
-use crate::config::Options;
+use crate::config::{Acknowledge, Options};
 use crate::io::Buffer;
-use crate::limits::{BATCHES_BESIDE, BLOCK, CLEAN_BATCHES_MAX, META_BATCHES_MAX};
+use crate::layout::Layout;
+use crate::limits::{BATCH_MIN, BATCHES_BESIDE, BLOCK, CLEAN_BATCHES_MAX, META_BATCHES_MAX};
 use crate::log::packs::Packed;
 use crate::log::service::{Service, UnderWay};
 use crate::retries::Failing;
@@ -34,6 +35,9 @@ use crate::retries::Failing;
 pub(crate) use crate::log::stream::STREAMS;
 
 pub use crate::log::stream::Stream;
+
+/// How long a batch that somebody waits for waits for more.
+const WAITED_AGE: Nanos = Nanos::new(1_000_000);
 
 /// Index of a batch in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -373,5 +377,35 @@ impl Log {
     pub(crate) fn end_write(&mut self, id: BatchId, now: Nanos) {
         let sent = std::mem::take(&mut self.batch_mut(id).sent);
         self.service.end(sent, now);
+    }
+
+    /// Blocks that a batch takes of its log segment.
+    pub(crate) fn extent(&self, layout: &Layout, id: BatchId) -> u32 {
+        let batch = self.batch(id);
+        let blocks = (1 + batch.stored()).next_multiple_of(layout.geometry().unit_blocks);
+        blocks + layout.rest_to_pad(batch, blocks)
+    }
+
+    pub(crate) fn batch_deadline(&self, options: &Options, id: BatchId) -> Option<Nanos> {
+        let batch = self.batch(id);
+        let waits = batch.seq.is_none() && batch.stream.is_user() && !batch.is_empty();
+        let age = match options.acknowledge {
+            Acknowledge::Complete => options.batch_age.min(WAITED_AGE),
+            Acknowledge::Buffered => options.batch_age,
+        };
+        batch.opened.filter(|_| waits).map(|opened| opened + age)
+    }
+}
+
+impl Layout {
+    /// Blocks behind the first `blocks` of a batch that it pads, because no other batch fits there.
+    pub(crate) fn rest_to_pad(&self, batch: &Batch, blocks: u32) -> u32 {
+        if !self.is_zoned() {
+            return 0;
+        }
+        let used = batch.start.raw() - self.start_of(batch.segment).raw() + blocks;
+        let rest = self.segment_blocks() - used;
+        let unit = self.geometry().unit_blocks;
+        if rest < BATCH_MIN.max(unit) { rest } else { 0 }
     }
 }

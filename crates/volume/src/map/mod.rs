@@ -323,4 +323,11 @@ impl Map {
         }
         false
     }
+
+    /// Whether two pages are the same: they have one image, and no run nor memory has anything else.
+    pub(crate) fn is_same(&self, one: usize, other: usize) -> bool {
+        let untouched = |key| !self.is_stale(key) && !self.is_dirty(key);
+        let image = self.image(one);
+        image.page.is_block() && image == self.image(other) && untouched(one) && untouched(other)
+    }
 }

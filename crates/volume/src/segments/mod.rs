@@ -394,6 +394,30 @@ impl Segments {
         let quarters: u64 = self.table.iter().map(|segment| u64::from(segment.quarters)).sum();
         quarters.div_ceil(QUARTERS.into())
     }
+
+    pub(crate) fn meta(&self) -> impl Iterator<Item = &Segment> {
+        let open = |segment: &Segment| segment.state == SegmentState::Open;
+        let meta = self.iter().map(|(_, segment)| segment);
+        meta.filter(move |one| one.stream == Stream::Meta && (one.live() > 0 || open(one)))
+    }
+
+    /// Log segments that checkpoints fill.
+    pub(crate) fn meta_segments(&self) -> u32 {
+        u32_from(self.meta().count())
+    }
+
+    /// Blocks of checkpoints that count.
+    pub(crate) fn meta_live(&self) -> u64 {
+        self.meta().map(|segment| u64::from(segment.live())).sum()
+    }
+
+    /// Whether what checkpoints need lies in log segments that leave.
+    pub(crate) fn has_leaving_meta(&self) -> bool {
+        let meta = |segment: &Segment| {
+            segment.has_to_go() && segment.stream == Stream::Meta && segment.live() > 0
+        };
+        self.iter().any(|(_, segment)| meta(segment))
+    }
 }
 
 /// Fits a table to a layout: log segments that are new are free, and so are those that no longer hold a label.

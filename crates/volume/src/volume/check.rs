@@ -7,7 +7,6 @@ use onefold_units::convert::index;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::findings::Miscount;
-use crate::map::{Map, Ready};
 use crate::volume::Volume;
 
 /// One log segment as it is now.
@@ -58,7 +57,7 @@ impl Volume {
             }
         };
         for page in 0..self.map.pages() {
-            self.places_at(page)?.into_iter().for_each(&mut count);
+            self.family.places_at(&self.map, page)?.into_iter().for_each(&mut count);
         }
         let slots = self.family.slots();
         let directories = slots.flat_map(|slot| self.family.of(slot).directory.iter());
@@ -78,24 +77,5 @@ impl Volume {
                 })
                 .collect(),
         )
-    }
-
-    /// What the members point at from one page of the map, and where that lies, each place once. `None` if a page is not
-    /// in memory.
-    fn places_at(&self, page: usize) -> Option<BTreeSet<Location>> {
-        let mut places = BTreeSet::new();
-        for slot in self.family.slots() {
-            let key = Map::key(slot, page);
-            match self.map.ready(key) {
-                Ready::Yes => {
-                    places.extend(self.map.page(key)?.entries.iter().map(|entry| entry.at));
-                }
-                Ready::Empty => {}
-                Ready::Missing | Ready::Loading | Ready::Damaged => return None,
-            }
-            let image = self.map.image(key);
-            places.extend([image.page, image.sums]);
-        }
-        Some(places)
     }
 }

@@ -44,7 +44,7 @@ pub fn inspect<B: Backing>(
     }
     volume.load_all(backing, &mut list);
     let mapped = volume.check_entries(&mut list);
-    let given_up = volume.lost_blocks();
+    let given_up = volume.family.lost_blocks(&volume.map);
     for wrong in volume.recount().unwrap_or_default() {
         list.push(Finding::Miscount(wrong));
     }
@@ -102,25 +102,13 @@ impl Volume {
         self.all_counted();
     }
 
-    /// What members map a block to, each place once, with one of them.
-    pub(crate) fn entries_of(&self, lba: Lba) -> BTreeMap<Location, (MemberId, u32)> {
-        let mut entries = BTreeMap::new();
-        for slot in self.family.slots() {
-            let entry = self.map.peek(Map::lba_of(slot, lba));
-            if entry.at.is_block() {
-                entries.entry(entry.at).or_insert_with(|| (self.family.id_of(slot), entry.crc));
-            }
-        }
-        entries
-    }
-
     /// Every mapped block lies in a log segment that holds data, and no other block lies there.
     fn check_entries(&mut self, list: &mut Findings) -> u64 {
         let mut taken = vec![0_u8; index64(self.layout.geometry().backing_blocks)];
         let mut offline: BTreeMap<LogSegmentId, u64> = BTreeMap::new();
         let mut mapped = 0;
         for lba in (0..self.family.largest()).map(Lba::new) {
-            for (at, (member, _)) in self.entries_of(lba) {
+            for (at, (member, _)) in self.family.entries_of(&self.map, lba) {
                 mapped += 1;
                 let segment = self.layout.segment_of(at);
                 let data = segment.raw() < self.layout.segments()
@@ -149,22 +137,11 @@ impl Volume {
         mapped
     }
 
-    /// Blocks that members map and that are known to be lost.
-    fn lost_blocks(&self) -> u64 {
-        let lbas = (0..self.family.largest()).map(Lba::new);
-        let lost = |lba: &Lba| {
-            let mut entries =
-                self.family.slots().map(|slot| self.map.peek(Map::lba_of(slot, *lba)));
-            entries.any(|entry| entry.at == Location::LOST)
-        };
-        u64_from(lbas.filter(lost).count())
-    }
-
     fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) -> u64 {
         let mut checked = 0;
         let mut block = [0; BLOCK];
         for lba in (0..self.family.largest()).map(Lba::new) {
-            for (at, (member, crc)) in self.entries_of(lba) {
+            for (at, (member, crc)) in self.family.entries_of(&self.map, lba) {
                 checked += 1;
                 let read = backing.read(self.layout.block_of(at).raw().into(), &mut block);
                 if read.is_err() || !self.layout.is_in(at, &block, crc) {

@@ -191,7 +191,8 @@ impl Volume {
     /// When [`Volume::pump`] has to be called although nothing happened.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let batches = self.log.active().iter().filter_map(|id| self.batch_deadline(*id));
+        let batches =
+            self.log.active().iter().filter_map(|id| self.log.batch_deadline(&self.options, *id));
         let flush = self.flushes.deadline(&self.options);
         let checkpoint = self.checkpoint.deadline(&self.options, self.now);
         batches

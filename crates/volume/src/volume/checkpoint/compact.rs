@@ -5,34 +5,17 @@
 //! the map should, the next sweeps write the pages anew that lie in the emptiest of these.
 
 use onefold_format::volume::{DIRECTORY_ENTRIES, SegmentState};
-use onefold_units::convert::{u32_from, u64_from};
+use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId};
 
 use crate::log::Stream;
 use crate::map::Map;
-use crate::segments::Segment;
 use crate::volume::Volume;
 
 impl Volume {
-    /// Log segments that checkpoints fill.
-    pub(crate) fn meta_segments(&self) -> u32 {
-        u32_from(self.meta().count())
-    }
-
-    fn meta(&self) -> impl Iterator<Item = &Segment> {
-        let open = |segment: &Segment| segment.state == SegmentState::Open;
-        let meta = self.segments.iter().map(|(_, segment)| segment);
-        meta.filter(move |one| one.stream == Stream::Meta && (one.live() > 0 || open(one)))
-    }
-
-    /// Blocks of checkpoints that count.
-    pub(crate) fn meta_live(&self) -> u64 {
-        self.meta().map(|segment| u64::from(segment.live())).sum()
-    }
-
     /// Whether checkpoints take more of the log than the map of the device should, and most of that is dead.
     pub(crate) fn meta_is_sparse(&self) -> bool {
-        self.meta_segments() > self.map_takes(self.meta_live())
+        self.segments.meta_segments() > self.map_takes(self.segments.meta_live())
     }
 
     /// Has the sweep empty log segments of the map, as many as their blocks fit into one.
@@ -68,7 +51,7 @@ impl Volume {
 
     /// Whether it still has, and the sweep may change that.
     pub(super) fn is_moving_meta(&self) -> bool {
-        self.checkpoint.moves() && self.has_leaving_meta()
+        self.checkpoint.moves() && self.segments.has_leaving_meta()
     }
 
     /// Marks the pages whose images, or whose block of the directory, lie in some log segments: the sweep writes them anew.

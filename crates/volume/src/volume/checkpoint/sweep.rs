@@ -13,7 +13,7 @@ use crate::checkpoint::{
 use crate::frozen::Frozen;
 use crate::layout::Layout;
 use crate::log::Stream;
-use crate::map::page::{ImageOf, first_lba};
+use crate::map::page::ImageOf;
 use crate::map::runs::Run;
 use crate::map::{Map, Ready};
 use crate::volume::Volume;
@@ -42,7 +42,7 @@ impl Volume {
             let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
             records.reserve_exact(index64(self.map.dirty_entries()));
             let run = self.checkpoint.runs().next_number + u64_from(runs.len());
-            self.capture_records(slot, (number, run), &mut records);
+            self.map.capture_member(slot, (number, run), &mut records);
             self.repeat_told(&unread, (slot, run), &mut records);
             if records.is_empty() {
                 continue;
@@ -79,29 +79,6 @@ impl Volume {
         if !unread.is_empty() {
             records.sort_by_key(|record| record.lba);
             records.dedup_by_key(|record| record.lba);
-        }
-    }
-
-    /// The changes of a member in the order of blocks, for a run of a checkpoint. A page that maps nothing any more is one record.
-    fn capture_records(
-        &mut self,
-        slot: usize,
-        (number, run): (u64, u64),
-        records: &mut Vec<RunRecord>,
-    ) {
-        for key in self.map.keys_of(slot) {
-            if !self.map.is_dirty(key) {
-                continue;
-            }
-            let from = records.len();
-            self.map.capture(key, number, |lba, entry| {
-                records.push(RunRecord { lba, birth: 0, location: entry.at, crc: entry.crc });
-            });
-            if self.map.maps_nothing(key) {
-                records.truncate(from);
-                records.push(RunRecord::page_gone(first_lba(Map::of_key(key).1)));
-            }
-            self.map.mark_stale(key, run + 1);
         }
     }
 
@@ -164,7 +141,7 @@ impl Volume {
         let mut room = if sweep == Sweep::All { u64::MAX } else { self.room_for_sweep() };
         for step in 0..pages {
             let page = (from + step) % pages;
-            let (lost, changed) = self.changed(page);
+            let (lost, changed) = self.family.changed(&self.map, page);
             let ready = |key: &usize| self.map.ready(*key) == Ready::Yes;
             let nothing = |key: &usize| ready(key) && self.map.maps_nothing(*key);
             let told: u64 = lost.iter().map(|key| self.told_blocks(*key)).sum();
@@ -175,7 +152,7 @@ impl Volume {
                 self.prefetch(page, budget);
                 return chosen;
             }
-            let images = self.images(&changed);
+            let images = self.map.images(&changed);
             // One page has room in any case.
             let first = chosen.is_empty() && !self.checkpoint.has_unread();
             let takes = blocks_of_sweep(images.len(), changed.len()) + told;
@@ -199,13 +176,6 @@ impl Volume {
             self.pass_unread(&lost);
         }
         chosen
-    }
-
-    /// The keys of a page whose images are older than what they map: those that cannot be read, and the others.
-    fn changed(&self, page: usize) -> (Vec<usize>, Vec<usize>) {
-        let keys = self.family.slots().map(|slot| Map::key(slot, page));
-        keys.filter(|key| self.map.differs(*key))
-            .partition(|key| self.map.ready(*key) == Ready::Damaged)
     }
 
     /// Pages that cannot be read are passed. What runs have of them goes to the run of this checkpoint, so that they can be dropped. Where they
@@ -284,31 +254,21 @@ impl Volume {
         images > 0 && segments + u64::from(Layout::reserve()) <= available
     }
 
-    /// The images that a page takes, and whose they are.
-    fn images(&self, keys: &[usize]) -> Vec<SweptPage> {
-        let mapped = |key: usize| self.map.page(key).filter(|page| !page.maps_nothing());
-        let entries = |key: usize| mapped(key).map(|page| &page.entries);
-        let mut images: Vec<SweptPage> = Vec::new();
-        for key in keys {
-            match images.iter_mut().find(|image| entries(image[0]) == entries(*key)) {
-                Some(image) => image.push(*key),
-                None => images.push(vec![*key]),
-            }
-        }
-        images
-    }
-
     /// Asks for the stale pages that the next sweep begins with.
     pub(super) fn prefetch(&mut self, first: usize, budget: u64) {
         let pages = self.map.pages();
         let missing: Vec<_> = (0..pages)
-            .flat_map(|step| self.changed((first + step) % pages).1)
+            .flat_map(|step| self.family.changed(&self.map, (first + step) % pages).1)
             .filter(|key| self.map.ready(*key) == Ready::Missing)
             .take(index64(budget.min(64)))
             .collect();
         // Those of one page are needed at once.
         let number = self.checkpoint.next_number();
-        self.changed(first).1.into_iter().for_each(|key| self.map.keep(key, number));
+        self.family
+            .changed(&self.map, first)
+            .1
+            .into_iter()
+            .for_each(|key| self.map.keep(key, number));
         let fit = (0..missing.len()).take_while(|before| self.make_room(before + 1)).count();
         self.checkpoint.prefetch(&missing[..fit]);
         self.load_pages(&missing[..fit], false);

@@ -53,7 +53,7 @@ impl Volume {
             let old = self.map.image(key);
             work.old_images.push((key, old));
             self.map.set_image(key, image, 0);
-            if old.page.is_block() && !self.has_image(page, old) {
+            if old.page.is_block() && !self.family.has_image(&self.map, page, old) {
                 work.replaced.extend([old.page, old.sums]);
             }
         }
@@ -90,28 +90,18 @@ impl Volume {
         true
     }
 
-    /// The pages of a directory block of a member.
-    fn directory_images(
-        &self,
-        slot: usize,
-        at: usize,
-    ) -> impl Iterator<Item = DirectoryEntry> + '_ {
-        let end = ((at + 1) * DIRECTORY_ENTRIES).min(self.map.pages_of(slot));
-        (at * DIRECTORY_ENTRIES..end).map(move |page| self.map.image(Map::key(slot, page)))
-    }
-
     /// The block of a directory that another member has, and that says the same.
     fn same_directory(&self, work: &Work, slot: usize, at: usize) -> Option<DirectoryPlace> {
         let other = self.family.others(slot).find(|other| {
             !work.directories.contains(&(*other, at))
-                && self.directory_images(*other, at).eq(self.directory_images(slot, at))
+                && self.map.directory_images(*other, at).eq(self.map.directory_images(slot, at))
         })?;
         Some(self.family.of(other).directory[at])
     }
 
     fn put_directory(&mut self, work: &mut Work, slot: usize, at: usize) -> DirectoryPlace {
         let mut entries = Box::new([DirectoryEntry::ABSENT; DIRECTORY_ENTRIES]);
-        for (entry, image) in entries.iter_mut().zip(self.directory_images(slot, at)) {
+        for (entry, image) in entries.iter_mut().zip(self.map.directory_images(slot, at)) {
             *entry = image;
         }
         let (seq, member) = (Seq::new(work.seq), self.family.of(slot).id);

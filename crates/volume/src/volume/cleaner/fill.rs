@@ -56,7 +56,7 @@ impl Volume {
         if !takes || !self.family.is_alone() {
             return;
         }
-        let padding = index(self.extent(id) - 1 - batch.stored());
+        let padding = index(self.log.extent(&self.layout, id) - 1 - batch.stored());
         let bytes = if batch.packed.is_some() { MOVED_BYTES } else { CleanRecord::BYTES };
         let records = BatchRecords::Data.max() - index(batch.records.blocks());
         for _ in 0..padding.min(records).min(batch.header_room() / bytes) {

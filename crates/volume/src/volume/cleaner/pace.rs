@@ -25,7 +25,7 @@ impl Volume {
 
     fn least_free(&self, of: impl Fn(&Layout) -> u32) -> u32 {
         // The more a checkpoint takes, the more has to be cleaned between two of them.
-        let least = Layout::reserve() + 2 + self.kept_for_bodies() / 2;
+        let least = Layout::reserve() + 2 + self.layout.kept_for_bodies() / 2;
         self.options.clean_below.map_or_else(|| of(&self.layout), |low| low.max(least))
     }
 

@@ -2,7 +2,7 @@
 
 use onefold_format::volume::{BatchHeader, Records as Encoded, SegmentState};
 use onefold_units::convert::{index, low16, u64_from};
-use onefold_units::{Lba, Location, LogSegmentId, Nanos, Seq};
+use onefold_units::{Lba, Location, LogSegmentId, Seq};
 
 use crate::config::{Acknowledge, BATCH_BLOCKS_MAX};
 use crate::io::{IoFailed, IoKind};
@@ -16,9 +16,6 @@ use crate::volume::Volume;
 
 /// Blocks of a batch that nobody waits for from which on an idle backing gets it: its header is 1.6 % more then.
 const LONG_BLOCKS: u32 = 63;
-
-/// How long a batch that somebody waits for waits for more.
-const WAITED_AGE: Nanos = Nanos::new(1_000_000);
 
 impl Volume {
     /// Whether a stream can take so many blocks now.
@@ -148,7 +145,7 @@ impl Volume {
             self.flushes.note_host(seq);
         }
         let blocks = self.log.batch(id).stored();
-        let padded = self.extent(id);
+        let padded = self.log.extent(&self.layout, id);
         let used = start.raw() - self.start_of(self.log.batch(id).segment).raw() + padded;
         self.log.stream_mut(stream).used = used;
         self.dispatch(id);
@@ -156,13 +153,6 @@ impl Volume {
             self.checkpoint.note_sent(blocks, self.now);
         }
         self.flushes.note_sent(padded, self.now);
-    }
-
-    /// Blocks that a batch takes of its log segment.
-    pub(crate) fn extent(&self, id: BatchId) -> u32 {
-        let batch = self.log.batch(id);
-        let blocks = (1 + batch.stored()).next_multiple_of(self.layout.geometry().unit_blocks);
-        blocks + self.rest_to_pad(batch, blocks)
     }
 
     /// Has a batch written, now or when its turn comes.
@@ -187,7 +177,7 @@ impl Volume {
             let first = Location::new(batch.start.raw() + 1);
             self.ask(IoKind::Remap, Purpose::Remap(id), first, blocks);
         } else {
-            self.write_batch(id, self.extent(id));
+            self.write_batch(id, self.log.extent(&self.layout, id));
         }
     }
 
@@ -261,7 +251,8 @@ impl Volume {
                 continue;
             };
             self.log.batch_mut(open).opened.get_or_insert(self.now);
-            let due = self.batch_deadline(open).is_some_and(|due| due <= self.now);
+            let due =
+                self.log.batch_deadline(&self.options, open).is_some_and(|due| due <= self.now);
             let batch = self.log.batch(open);
             let urgent = batch.waiters.iter().any(|waiter| self.answers.is_fua(*waiter));
             let enough = match self.options.acknowledge {
@@ -300,16 +291,6 @@ impl Volume {
         (state.segment, state.used) = (None, 0);
         self.close_segment(stream, segment);
         self.finish_rest(segment, self.segment_blocks() - used);
-    }
-
-    pub(crate) fn batch_deadline(&self, id: BatchId) -> Option<Nanos> {
-        let batch = self.log.batch(id);
-        let waits = batch.seq.is_none() && batch.stream.is_user() && !batch.is_empty();
-        let age = match self.options.acknowledge {
-            Acknowledge::Complete => self.options.batch_age.min(WAITED_AGE),
-            Acknowledge::Buffered => self.options.batch_age,
-        };
-        batch.opened.filter(|_| waits).map(|opened| opened + age)
     }
 
     /// The backing is through with a batch. It is over when all before it in its log segment are (`crate::log`,

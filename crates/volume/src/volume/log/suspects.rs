@@ -108,7 +108,7 @@ impl Volume {
         batch.attempt += 1;
         let seq = batch.seq.unwrap_or(u64::MAX);
         self.segments.unpin(old);
-        self.log.stream_mut(stream).used += self.extent(id);
+        self.log.stream_mut(stream).used += self.log.extent(&self.layout, id);
         self.dispatch(id);
         self.stats.retried_batches += 1;
         self.checkpoint.note_moved(stream, seq);
@@ -122,7 +122,8 @@ impl Volume {
         let Batch { stream, segment, .. } = *self.log.batch(id);
         let state = self.log.stream(stream);
         let others = self.log.sent_to(segment);
-        let blocks: u32 = others.iter().map(|id| self.extent(*id) + BATCH_MIN).sum();
+        let blocks: u32 =
+            others.iter().map(|id| self.log.extent(&self.layout, *id) + BATCH_MIN).sum();
         // What a checkpoint has written so far is written again.
         let goes_on = state.segment.is_some_and(|open| open != segment) && stream != Stream::Meta;
         let kept = u32::from(stream.is_user());
@@ -139,7 +140,7 @@ impl Volume {
     /// Has a batch written once more where it failed.
     pub(crate) fn write_in_place(&mut self, id: BatchId) {
         self.log.batch_mut(id).progress = Progress::UnderWay;
-        self.write_batch(id, self.extent(id));
+        self.write_batch(id, self.log.extent(&self.layout, id));
     }
 
     /// What pointed into a batch points to its new place.

@@ -44,7 +44,7 @@ impl Volume {
     pub(crate) fn load_pages(&mut self, keys: &[usize], background: bool) {
         let mut keys = keys.to_vec();
         keys.sort_unstable();
-        let slices = self.slices_of(&keys);
+        let slices = self.checkpoint.slices_of(&keys);
         let mut images = Vec::new();
         for key in keys {
             let image = self.map.image(key);
@@ -76,25 +76,6 @@ impl Volume {
             let Wanted { number, at, blocks } = wanted;
             self.ask(IoKind::Read, Purpose::Load(number), at, blocks);
         }
-    }
-
-    /// The blocks of runs that may have records of pages, which ascend.
-    fn slices_of(&self, keys: &[usize]) -> Vec<Slice> {
-        let mut slices: Vec<Slice> = Vec::new();
-        let (mut members, mut pages) = (0, Vec::new());
-        for run in &self.checkpoint.runs().list {
-            if run.members != members {
-                members = run.members;
-                let places = keys.iter().map(|key| Map::of_key(*key));
-                pages = places
-                    .filter(|(slot, _)| members >> slot & 1 == 1)
-                    .map(|(_, page)| page)
-                    .collect();
-                pages.sort_unstable();
-            }
-            slices.extend(Slice::of_run(run, &pages));
-        }
-        slices
     }
 
     /// Parts of pages were read. Where a request for several blocks failed, each block is asked for by itself: one that is

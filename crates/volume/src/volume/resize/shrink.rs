@@ -121,20 +121,12 @@ impl Volume {
 
     /// Has the sweep write anew what checkpoints put into log segments that leave. Whether there is any.
     pub(crate) fn move_meta(&mut self) -> bool {
-        if !self.has_leaving_meta() {
+        if !self.segments.has_leaving_meta() {
             return false;
         }
         let leaving: Vec<LogSegmentId> =
             self.segments.iter().filter(|(_, one)| one.has_to_go()).map(|(id, _)| id).collect();
         self.write_anew(|id| leaving.contains(&id));
         true
-    }
-
-    /// Whether what checkpoints need lies in log segments that leave.
-    pub(crate) fn has_leaving_meta(&self) -> bool {
-        let meta = |segment: &Segment| {
-            segment.has_to_go() && segment.stream == Stream::Meta && segment.live() > 0
-        };
-        self.segments.iter().any(|(_, segment)| meta(segment))
     }
 }

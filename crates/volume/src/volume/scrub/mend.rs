@@ -47,29 +47,14 @@ impl Volume {
     pub(super) fn is_meta_live(&self, object: u64, kind: MetaKind, at: Location) -> bool {
         let object = index64(object);
         match kind {
-            MetaKind::Page | MetaKind::Sums => self.keys_at(object, at).next().is_some(),
-            MetaKind::Directory => self.has_directory_at(object, at).is_some(),
+            MetaKind::Page | MetaKind::Sums => {
+                self.family.keys_at(&self.map, object, at).next().is_some()
+            }
+            MetaKind::Directory => self.family.has_directory_at(object, at).is_some(),
             MetaKind::Run | MetaKind::RunIndex | MetaKind::Body => {
                 self.checkpoint.places().any(|place| place == at)
             }
         }
-    }
-
-    /// The keys of a page whose image lies there.
-    fn keys_at(&self, page: usize, at: Location) -> impl Iterator<Item = usize> + '_ {
-        let slots = self.family.slots().filter(move |slot| page < self.map.pages_of(*slot));
-        slots.map(move |slot| Map::key(slot, page)).filter(move |key| {
-            let image = self.map.image(*key);
-            image.page == at || image.sums == at
-        })
-    }
-
-    /// A member whose directory has this block.
-    fn has_directory_at(&self, block: usize, at: Location) -> Option<usize> {
-        self.family.slots().find(|slot| {
-            let place = self.family.of(*slot).directory.get(block);
-            place.is_some_and(|place| place.location == at)
-        })
     }
 
     /// Makes the next checkpoint write a block anew. `false` if what it says is not in memory.
@@ -81,7 +66,7 @@ impl Volume {
             // The records are nowhere else.
             MetaKind::Run | MetaKind::RunIndex => return false,
             MetaKind::Page | MetaKind::Sums => {
-                let keys: Vec<usize> = self.keys_at(object, at).collect();
+                let keys: Vec<usize> = self.family.keys_at(&self.map, object, at).collect();
                 if keys.iter().any(|key| self.map.ready(*key) != Ready::Yes) {
                     return false;
                 }
@@ -89,7 +74,7 @@ impl Volume {
             }
             // A block of the directory comes with any of its pages.
             MetaKind::Directory => {
-                let Some(slot) = self.has_directory_at(object, at) else { return false };
+                let Some(slot) = self.family.has_directory_at(object, at) else { return false };
                 let pages = object * DIRECTORY_ENTRIES..self.map.pages_of(slot);
                 let mut keys = pages.take(DIRECTORY_ENTRIES).map(|page| Map::key(slot, page));
                 keys.find(|key| self.map.image(*key).page.is_block()).into_iter().collect()

@@ -153,7 +153,8 @@ impl Volume {
         let at = listed.at;
         match listed.is {
             Is::Data { lba, .. } => {
-                let holder = self.entries_of(lba).get(&at).map(|(member, _)| *member);
+                let holder =
+                    self.family.entries_of(&self.map, lba).get(&at).map(|(member, _)| *member);
                 self.note_damage(Finding::Data {
                     member: holder.unwrap_or(MemberId::DEVICE),
                     lba,

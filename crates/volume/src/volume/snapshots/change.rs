@@ -1,10 +1,9 @@
 //! How members come and go: asked for by the owner, carried out by checkpoints (`crate::snapshots`, invariants 2 and 3).
 
-use onefold_format::volume::{DirectoryEntry, PAGE_GONE_BIRTH, VolumeName};
+use onefold_format::volume::{PAGE_GONE_BIRTH, VolumeName};
 use onefold_units::Location;
 
 use crate::io::IoFailed;
-use crate::map::Map;
 use crate::snapshots::{Family, FamilyError, Kin, Life, MemberId, MemberInfo, Wish};
 use crate::volume::Volume;
 
@@ -138,33 +137,13 @@ impl Volume {
                         self.checkpoint.want();
                     } else {
                         self.family.of_mut(slot).life = Life::Going;
-                        self.named_by_it_alone(slot, &mut alone);
+                        self.family.named_by_it_alone(&self.map, slot, &mut alone);
                     }
                 }
                 _ => {}
             }
         }
         alone
-    }
-
-    /// Images and directory blocks of a member that no other one has.
-    fn named_by_it_alone(&self, slot: usize, alone: &mut Vec<Location>) {
-        for page in 0..self.map.pages_of(slot) {
-            let image = self.map.image(Map::key(slot, page));
-            if image.page.is_block() && !self.has_image(page, image) {
-                alone.extend([image.page, image.sums]);
-            }
-        }
-        for (at, place) in self.family.of(slot).directory.iter().enumerate() {
-            if place.location.is_block() && !self.family.has_directory(at, *place) {
-                alone.push(place.location);
-            }
-        }
-    }
-
-    /// Whether a member has this image of a page.
-    pub(crate) fn has_image(&self, page: usize, image: DirectoryEntry) -> bool {
-        self.family.slots().any(|slot| self.map.image(Map::key(slot, page)) == image)
     }
 
     /// Adds the member that was asked for to those of the checkpoint that begins now. Gives its place and its parent's.

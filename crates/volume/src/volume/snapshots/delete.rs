@@ -27,17 +27,6 @@ impl Volume {
         !self.family.all().all(stays)
     }
 
-    /// A member whose pages are being unmapped, and the next one: those in order, then what could not be read and may be by now.
-    fn deleted_member(&self) -> Option<(usize, usize)> {
-        self.family.slots().find_map(|slot| {
-            let kin = self.family.of(slot);
-            let Life::Deleted { next } = kin.life else { return None };
-            let in_order = Some(next).filter(|next| *next < self.map.pages_of(slot));
-            let readable = |page: &&usize| self.map.ready(Map::key(slot, **page)) != Ready::Damaged;
-            Some((slot, in_order.or_else(|| kin.unread.iter().find(readable).copied())?))
-        })
-    }
-
     /// Whether pages can be unmapped without waiting for anything.
     pub(crate) const fn deletes_on(&self) -> bool {
         self.family.deletes_on()
@@ -56,7 +45,7 @@ impl Volume {
             return;
         }
         for _ in 0..PAGES_AT_ONCE {
-            let Some((slot, page)) = self.deleted_member() else { return };
+            let Some((slot, page)) = self.family.deleted_member(&self.map) else { return };
             if !self.unmap_page(slot, page) {
                 return;
             }
@@ -77,7 +66,8 @@ impl Volume {
     /// Unmaps a page of a deleted member. `false` if that has to wait.
     fn unmap_page(&mut self, slot: usize, page: usize) -> bool {
         let key = Map::key(slot, page);
-        let same = self.family.others(slot).any(|other| self.is_same(key, Map::key(other, page)));
+        let same =
+            self.family.others(slot).any(|other| self.map.is_same(key, Map::key(other, page)));
         match self.map.ready(key) {
             Ready::Empty => return true,
             Ready::Loading => return false,
@@ -116,15 +106,5 @@ impl Volume {
                 self.unlink(here, at);
             }
         }
-    }
-
-    /// Whether two pages are the same: they have one image, and no run nor memory has anything else.
-    fn is_same(&self, one: usize, other: usize) -> bool {
-        let untouched = |key| !self.map.is_stale(key) && !self.map.is_dirty(key);
-        let image = self.map.image(one);
-        image.page.is_block()
-            && image == self.map.image(other)
-            && untouched(one)
-            && untouched(other)
     }
 }

@@ -126,17 +126,6 @@ impl Volume {
         if zoned && (1..BATCH_MIN).contains(&(rest - most)) { rest - BATCH_MIN } else { most }
     }
 
-    /// Blocks behind the first `blocks` of a batch that it pads, because no other batch fits there.
-    pub(crate) fn rest_to_pad(&self, batch: &Batch, blocks: u32) -> u32 {
-        if !self.layout.is_zoned() {
-            return 0;
-        }
-        let used = batch.start.raw() - self.start_of(batch.segment).raw() + blocks;
-        let rest = self.segment_blocks() - used;
-        let unit = self.layout.geometry().unit_blocks;
-        if rest < BATCH_MIN.max(unit) { rest } else { 0 }
-    }
-
     /// A stream leaves a zone of which so many blocks were not written.
     pub(crate) fn finish_rest(&mut self, segment: LogSegmentId, rest: u32) {
         if self.layout.is_zoned() && rest > 0 {

@@ -159,7 +159,7 @@ impl Volume {
         };
         let mut block = [0; BLOCK];
         let blocks = (0..self.family.largest()).map(Lba::new);
-        blocks.flat_map(|lba| self.entries_of(lba)).all(|(at, (_, crc))| {
+        blocks.flat_map(|lba| self.family.entries_of(&self.map, lba)).all(|(at, (_, crc))| {
             let place = self.layout.block_of(at).raw();
             let read = is_durable(at) || backing.read(place.into(), &mut block).is_ok();
             read && (is_durable(at) || self.layout.is_in(at, &block, crc))
