@@ -165,7 +165,7 @@ volume|map-uncleaned|volume/checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\)
 volume|thin-overwrite|snapshots/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
 volume|clones-alike|snapshots/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
 volume|clones-uncounted|volume/snapshots/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
-volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more/Layout::reserve()/|log segments are kept for a checkpoint of all members
+volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.family\.kept_more\(\)/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more\(\)/Layout::reserve()/|log segments are kept for a checkpoint of all members
 volume|lost-page-dropped|volume/checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
 volume|lost-page-early|volume/checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
 volume|unfound-free|segments/mod.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
