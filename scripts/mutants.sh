@@ -165,14 +165,14 @@ volume|map-uncleaned|volume/checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\)
 volume|thin-overwrite|snapshots/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
 volume|clones-alike|snapshots/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
 volume|clones-uncounted|volume/snapshots/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
-volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.family\.kept_more\(\)/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more\(\)/Layout::reserve()/|log segments are kept for a checkpoint of all members
+volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.members\.kept_more\(\)/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.members\.kept_more\(\)/Layout::reserve()/|log segments are kept for a checkpoint of all members
 volume|lost-page-dropped|volume/checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
 volume|lost-page-early|volume/checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
 volume|unfound-free|segments/mod.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
 volume|lost-page-partly|checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..oldest + 1]/|where that cannot be read either, all runs from the first one on stay
 volume|told-unbounded|volume/checkpoint/sweep.rs|s/told > 0 \|\| //|one checkpoint repeats what runs have of few pages that cannot be read
 volume|touched-unread|map/capture.rs|s/if self\.page\(Self::place\(Lba::new\(first\)\)\.0\)\.is_none\(\)/if false/|what was repeated of a page changes nothing where its checkpoint comes to nothing
-volume|thin-unlimited|volume/snapshots/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
+volume|thin-unlimited|volume/snapshots/space.rs|s/!self\.members\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.members.is_alone()/|a thin volume refuses writes before the cleaner is stuck
 volume|room-unpadded|snapshots/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
 volume|cleaned-short|volume/log/append.rs|s/BATCH_BLOCKS_MAX\.min\(self\.segment_blocks\(\)\)/self.options.batch_blocks/|the cleaner packs log segments however short batches of the host are
@@ -209,9 +209,9 @@ volume|resize-unswept|volume/resize/shrink.rs|s/Phase::Checkpoint \{ number: sel
 volume|resize-stays|volume/resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/sweep.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
 volume|resize-one-size|volume/recovery/restore.rs|s/\(member, member\.logical_blocks\)/(member, device)/|a snapshot has the size that it had
-volume|resize-shared-directory|volume/resize/mod.rs|s/if !self\.family\.has_directory\(at, place\) \{/if place.crc != 1 {/|what a smaller device has no more of its directory may be that of a snapshot
+volume|resize-shared-directory|volume/resize/mod.rs|s/if !self\.members\.has_directory\(at, place\) \{/if place.crc != 1 {/|what a smaller device has no more of its directory may be that of a snapshot
 volume|resize-unrecorded|volume/resize/mod.rs|s/Phase::Record \{ number \} if self\.checkpoint\.committed\(\) >= number =>/Phase::Record { .. } =>/|nothing is written behind the old end of a clone before a root says the new one
-volume|resize-replayed|volume/recovery/restore.rs|s/Written \{ slot, blocks: kin\.blocks \}/Written { slot, blocks: self.layout.geometry().logical_blocks }/|what was written to a clone counts up to its own end
+volume|resize-replayed|volume/recovery/restore.rs|s/Written \{ slot, blocks: member\.blocks \}/Written { slot, blocks: self.layout.geometry().logical_blocks }/|what was written to a clone counts up to its own end
 volume|resize-round|volume/snapshots/change.rs|s/self\.fit_pages\(\);//|a run is kept for a whole round when the largest member goes
 volume|resize-table|volume/recovery/restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
 modes|no-data-flush|partitioned/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
@@ -234,13 +234,13 @@ volume|parted-late|volume/snapshots/share.rs|s/is_none_or\(\|epoch\| epoch < par
 volume|copied-alone|volume/log/append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
 volume|run-unshared|volume/snapshots/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent
 volume|capture-unshared|volume/checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//|and that of the checkpoint it comes with
-volume|directory-freed|volume/checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.family\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
-volume|image-freed|volume/checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.family\.has_image\(&self\.map, page, old\)/old.page.is_block()/|an image of a page stays while a member has it
+volume|directory-freed|volume/checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.members\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
+volume|image-freed|volume/checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.members\.has_image\(&self\.map, page, old\)/old.page.is_block()/|an image of a page stays while a member has it
 volume|directory-stale|volume/checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
-volume|unmarked|snapshots/share.rs|s/let Life::Deleted \{ next \} = kin\.life else \{ return None \};/let next = match kin.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
+volume|unmarked|snapshots/share.rs|s/let Life::Deleted \{ next \} = member\.life else \{ return None \};/let next = match member.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
 volume|deleted-early|volume/snapshots/change.rs|s/if next == self\.map\.pages_of\(slot\)\n/if next <= self.map.pages_of(slot)\n/|a member goes when all its pages are unmapped
 volume|deleted-waits|volume/snapshots/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
-volume|held-unkept|volume/snapshots/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
+volume|held-unkept|volume/snapshots/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.members\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
 volume|judged-alone|volume/map/counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
 volume|remap-read-early|log/mod.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[self\.index_of\(at\)\]\.source\)/self.remaps.then_some(at)/|blocks are read at their sources until their batch is complete
 volume|remap-failed|volume/cleaner/remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere
@@ -422,12 +422,12 @@ volume|doubt-dead|volume/snapshots/share.rs|s/Held::Unread => self\.segments\.do
 volume|doubt-forgotten|volume/snapshots/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => {}/|what counts in vain is found
 volume|doubt-volatile|volume/checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtful,/doubtful: false,/|what counts in vain is found after a restart
 volume|doubt-early|volume/map/doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
-volume|unread-kept|volume/snapshots/delete.rs|s/kin\.unread\.remove\(&page\);/let _ = \&kin;/|a deleted member goes when all of it could be read
-volume|unread-skipped|volume/snapshots/delete.rs|s/self\.family\.of_mut\(slot\)\.unread\.insert\(page\);//|what a deleted member has alone is freed when it can be read again
+volume|unread-kept|volume/snapshots/delete.rs|s/member\.unread\.remove\(&page\);/let _ = \&kin;/|a deleted member goes when all of it could be read
+volume|unread-skipped|volume/snapshots/delete.rs|s/self\.members\.of_mut\(slot\)\.unread\.insert\(page\);//|what a deleted member has alone is freed when it can be read again
 volume|held-unanswered|volume/log/append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
 volume|cheap-unseen|volume/cleaner/victim.rs|s/greedy \|\| emptiest\.1\.live\(\) <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
 volume|fill-damaged|volume/cleaner/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host
-volume|fill-shared|volume/cleaner/fill.rs|s/if !takes \|\| !self\.family\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
+volume|fill-shared|volume/cleaner/fill.rs|s/if !takes \|\| !self\.members\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
 volume|fill-journal|volume/cleaner/fill.rs|s/matches!\(batch\.stream, Stream::User \| Stream::Hot\)/batch.stream.is_user()/|log segments of journals have nothing else
 volume|fill-unwalked|../../format/src/volume/batch.rs|s/RecordList::Data\(list\) => \(list, &self\.moved\),/RecordList::Data(list) => (list, \&[]),/|blocks that fill padding are found when they have to move again
 volume|fill-for-ever|volume/cleaner/fill.rs|s/pads && !short && !leaves && !self\.is_behind\(\) && !self\.holds_up\(\)/pads/|the host does not wait for blocks that wait for padding

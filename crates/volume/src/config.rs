@@ -5,7 +5,7 @@ use onefold_units::Nanos;
 use onefold_units::convert::index;
 use thiserror::Error;
 
-use crate::limits::{BATCHES_BESIDE, CLEAN_RECORDS_MAX};
+use crate::limits::{BATCHES_OWN, CLEAN_RECORDS_MAX};
 use crate::range::REQUEST_BLOCKS_MAX;
 
 /// Fewest log segments of a volume (volume.md, section 5.1).
@@ -230,7 +230,7 @@ impl Options {
             return Err(OptionsError::RemapUnit { unit });
         }
         let data = blocks.min(CLEAN_RECORDS_MAX + 1) - 1;
-        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1) + BATCHES_BESIDE;
+        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1) + BATCHES_OWN;
         let found = self.batches;
         if found < min { Err(OptionsError::Batches { found, blocks, min }) } else { Ok(()) }
     }

@@ -116,7 +116,7 @@ pub struct Inspection {
     pub label: VolumeLabel,
     /// What a recovery would do.
     pub recovery: Recovery,
-    /// The members of the family, the device first.
+    /// The members, the device first.
     pub members: Vec<MemberInfo>,
     /// Blocks of data that some member maps.
     pub mapped: u64,

@@ -111,7 +111,7 @@ pub enum Refusal {
     /// The map of the range cannot be read.
     #[error("its map cannot be read")]
     MediaError,
-    /// There is no such member of the family.
+    /// There is no such member.
     #[error("there is no such snapshot or clone")]
     NoMember,
     /// The member is a snapshot.

@@ -14,7 +14,7 @@ use onefold_units::convert::{low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
-use crate::limits::{CLEAN_RECORDS_MAX, PACKED_RECORDS_MAX, SEGMENTS_BESIDE};
+use crate::limits::{CLEAN_RECORDS_MAX, PACKED_RECORDS_MAX, SEGMENTS_SPARE};
 use crate::packs::is_in;
 use crate::zones::{LABEL_ZONES, ROOT_ZONES, ZoneError};
 
@@ -166,7 +166,7 @@ impl Layout {
     #[must_use]
     pub fn thin_max(&self) -> u64 {
         let most = self.logical_max() * THIN_MAX;
-        let left = self.usable_segments().saturating_sub(self.low() + SEGMENTS_BESIDE);
+        let left = self.usable_segments().saturating_sub(self.low() + SEGMENTS_SPARE);
         if self.map_segments(most) * 2 <= left { most } else { self.logical_max() }
     }
 

@@ -66,7 +66,7 @@ pub use recovery::Recovery;
 pub use resize::{Resize, ResizeError};
 pub use scrub::{Damage, SCRUB_PAUSE, ScrubError, ScrubState, Scrubbed};
 pub use segments::Faulty;
-pub use snapshots::{FamilyError, MemberId, MemberInfo, Usage};
+pub use snapshots::{MemberId, MemberInfo, SnapshotError, Usage};
 pub use stats::{Sent, Stats};
 pub use volume::recovery::rebuild::{Found, Rebuilt, rebuild};
 pub use volume::recovery::{format, mount, mount_read_only, read_label};

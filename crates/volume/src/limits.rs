@@ -7,7 +7,7 @@ pub(crate) const KEPT_FOR_META: u32 = 2;
 pub(crate) const RESERVE_LIST: usize = 64;
 
 /// Log segments that stay free beside those that the cleaner keeps free: those that streams fill, and two.
-pub(crate) const SEGMENTS_BESIDE: u32 = 6;
+pub(crate) const SEGMENTS_SPARE: u32 = 6;
 
 /// Strikes after which a log segment is not taken again.
 pub(crate) const STRIKES_MAX: u8 = 3;
@@ -22,7 +22,7 @@ pub(crate) const CLEAN_BATCHES_MAX: usize = 4;
 pub(crate) const META_BATCHES_MAX: usize = 4;
 
 /// Batches that are not the host's.
-pub(crate) const BATCHES_BESIDE: usize = CLEAN_BATCHES_MAX + META_BATCHES_MAX;
+pub(crate) const BATCHES_OWN: usize = CLEAN_BATCHES_MAX + META_BATCHES_MAX;
 
 /// Most records of moved blocks that fit a header.
 pub(crate) const CLEAN_RECORDS_MAX: u32 = 250;

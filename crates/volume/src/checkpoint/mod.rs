@@ -75,7 +75,7 @@ pub(crate) enum Phase {
     Index,
     Body,
     /// The batches have to become durable.
-    Settle,
+    Sync,
     /// The zone that the root goes to is being reset.
     RootZone,
     /// The root is being written.

@@ -27,7 +27,7 @@ use onefold_units::{Lba, Location, LogSegmentId, Nanos};
 use crate::config::{Acknowledge, Options};
 use crate::io::Buffer;
 use crate::layout::Layout;
-use crate::limits::{BATCH_MIN, BATCHES_BESIDE, BLOCK, CLEAN_BATCHES_MAX, META_BATCHES_MAX};
+use crate::limits::{BATCH_MIN, BATCHES_OWN, BLOCK, CLEAN_BATCHES_MAX, META_BATCHES_MAX};
 use crate::log::packs::Packed;
 use crate::log::service::{Service, UnderWay};
 use crate::retries::Failing;
@@ -236,7 +236,7 @@ impl Log {
             Stream::Clean => CLEAN_BATCHES_MAX.saturating_sub(under_way(stream)),
             Stream::Meta => META_BATCHES_MAX.saturating_sub(under_way(stream)),
             _ => {
-                let most = self.batches_max.saturating_sub(BATCHES_BESIDE);
+                let most = self.batches_max.saturating_sub(BATCHES_OWN);
                 most.saturating_sub(Stream::HOST.into_iter().map(under_way).sum())
             }
         }

@@ -8,7 +8,7 @@ use onefold_units::Nanos;
 use onefold_units::convert::{narrow, u32_from};
 
 use crate::config::Options;
-use crate::limits::BATCHES_BESIDE;
+use crate::limits::BATCHES_OWN;
 use crate::range::REQUEST_BLOCKS_MAX;
 
 /// Time that the backing should take for a batch, in ns. Host, cleaner and checkpoints each wait behind several batches of the others, and
@@ -43,7 +43,7 @@ impl Service {
     /// Nothing is known yet.
     pub(crate) fn new(options: &Options, unit: u32) -> Self {
         // The longest request has to fit the batches that the host may have.
-        let batches = u32_from(options.batches).saturating_sub(u32_from(BATCHES_BESIDE) + 1);
+        let batches = u32_from(options.batches).saturating_sub(u32_from(BATCHES_OWN) + 1);
         let least = SLOW_BLOCKS.max(REQUEST_BLOCKS_MAX.div_ceil(batches.max(1)) + 1);
         Self { least: least.next_multiple_of(unit), unit, under_way: 0, block_time: 0 }
     }
@@ -90,7 +90,7 @@ mod tests {
 
     use super::Service;
     use crate::config::Options;
-    use crate::log::BATCHES_BESIDE;
+    use crate::log::BATCHES_OWN;
     use crate::range::REQUEST_BLOCKS_MAX;
 
     /// Batches of a host that always has four under way, on a backing that takes so many ns for a block.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn batches_are_whole_units_and_take_the_longest_request() {
-        let few = Options { batches: BATCHES_BESIDE + 3, ..Options::default() };
+        let few = Options { batches: BATCHES_OWN + 3, ..Options::default() };
         let service = Service::new(&few, 16);
         let least = batch_blocks(service, 256, 1_000_000);
         assert!(

@@ -1,7 +1,7 @@
 //! The map: where each block of the exported device lies, and its checksum.
 //!
 //! A *map page* holds 1,024 entries, so it stands for 4 MiB of the exported device. The *directory* has one slot per
-//! page: where its image lies on the backing, and whether it is in memory. Each member of the family has slots of its own, as
+//! page: where its image lies on the backing, and whether it is in memory. Each member has slots of its own, as
 //! many as its size takes, so a page is named by a *key*: its number and that of its member ([`Map::key`]).
 //!
 //! 1. The state of a page is its image, with the records of all runs applied in order, with the changes since the last

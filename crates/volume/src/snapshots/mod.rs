@@ -1,4 +1,4 @@
-//! The family of a volume: the device it exports, snapshots of it, and clones (volume.md, section 5.8).
+//! The members of a volume: the device it exports, snapshots of it, and clones (volume.md, section 5.8).
 //!
 //! Each member has slots of its own in the map and a directory of its own. As long as they do not differ, members share
 //! data, images of map pages, blocks of the directory, and runs.
@@ -33,7 +33,7 @@ pub(crate) use share::Held;
 
 pub use space::Usage;
 
-/// Names a member of the family for ever: numbers are not given out twice.
+/// Names a member for ever: numbers are not given out twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberId(u32);
 
@@ -74,7 +74,7 @@ pub struct MemberInfo {
 /// Why a snapshot or clone cannot be made or deleted. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum FamilyError {
+pub enum SnapshotError {
     /// Not now: try again after the next completion or timeout.
     #[error("the family is being changed; try again")]
     Busy,
@@ -150,7 +150,7 @@ pub(crate) fn pages_of(blocks: u64) -> usize {
 
 /// A member in memory. Its place in the list is its bit in the masks of runs and the place of its slots in the map.
 #[derive(Debug)]
-pub(crate) struct Kin {
+pub(crate) struct MemberState {
     pub(crate) id: u32,
     pub(crate) parent: u32,
     pub(crate) read_only: bool,
@@ -167,7 +167,7 @@ pub(crate) struct Kin {
     pub(crate) unread: BTreeSet<usize>,
 }
 
-impl Kin {
+impl MemberState {
     /// The device of a new volume.
     pub(crate) fn device(blocks: u64) -> Self {
         let mut device = Self {
@@ -252,8 +252,8 @@ pub(crate) struct Wish {
 
 /// The members of a volume.
 #[derive(Debug)]
-pub(crate) struct Family {
-    list: Vec<Option<Kin>>,
+pub(crate) struct Members {
+    list: Vec<Option<MemberState>>,
     next_id: u32,
     wish: Option<Wish>,
     /// The last of all epochs (invariant 4).
@@ -267,9 +267,9 @@ pub(crate) struct Family {
     kept_more: u32,
 }
 
-impl Family {
-    pub(crate) fn new(list: Vec<Kin>, next_id: u32) -> Self {
-        let newest = list.iter().map(|kin| kin.epoch).max().unwrap_or(0);
+impl Members {
+    pub(crate) fn new(list: Vec<MemberState>, next_id: u32) -> Self {
+        let newest = list.iter().map(|member| member.epoch).max().unwrap_or(0);
         Self {
             list: list.into_iter().map(Some).collect(),
             next_id,
@@ -289,11 +289,11 @@ impl Family {
 
     /// Places of members in the list, but for those that go with the checkpoint under way.
     pub(crate) fn slots(&self) -> impl Iterator<Item = usize> + '_ {
-        let there = |kin: &Kin| kin.life != Life::Going;
+        let there = |member: &MemberState| member.life != Life::Going;
         self.list
             .iter()
             .enumerate()
-            .filter(move |(_, kin)| kin.as_ref().is_some_and(there))
+            .filter(move |(_, member)| member.as_ref().is_some_and(there))
             .map(|(slot, _)| slot)
     }
 
@@ -305,9 +305,9 @@ impl Family {
     /// Whether a member may have a block that one with this birth wrote. `epoch` is that of the log segment if the host
     /// filled it.
     pub(crate) fn may_hold(&self, slot: usize, birth: u32, epoch: Option<u64>) -> bool {
-        self.list[slot].as_ref().is_some_and(|kin| {
-            let later = epoch.is_none_or(|epoch| epoch < kin.epoch);
-            kin.life != Life::Going && (kin.birth == birth || later)
+        self.list[slot].as_ref().is_some_and(|member| {
+            let later = epoch.is_none_or(|epoch| epoch < member.epoch);
+            member.life != Life::Going && (member.birth == birth || later)
         })
     }
 
@@ -328,28 +328,28 @@ impl Family {
 
     /// Whether a member comes with the checkpoint under way.
     pub(crate) fn is_one_coming(&self) -> bool {
-        self.slot_where(|kin| matches!(kin.life, Life::Coming { .. })).is_some()
+        self.slot_where(|member| matches!(member.life, Life::Coming { .. })).is_some()
     }
 
     /// Blocks of the largest member.
     pub(crate) fn largest(&self) -> u64 {
-        self.list.iter().flatten().map(|kin| kin.blocks).max().unwrap_or(0)
+        self.list.iter().flatten().map(|member| member.blocks).max().unwrap_or(0)
     }
 
-    pub(crate) fn of(&self, slot: usize) -> &Kin {
-        self.list[slot].as_ref().expect("a member of the family")
+    pub(crate) fn of(&self, slot: usize) -> &MemberState {
+        self.list[slot].as_ref().expect("a member")
     }
 
-    pub(crate) fn of_mut(&mut self, slot: usize) -> &mut Kin {
-        self.list[slot].as_mut().expect("a member of the family")
+    pub(crate) fn of_mut(&mut self, slot: usize) -> &mut MemberState {
+        self.list[slot].as_mut().expect("a member")
     }
 
     pub(crate) fn id_of(&self, slot: usize) -> MemberId {
         MemberId(self.of(slot).id)
     }
 
-    pub(crate) fn slot_where(&self, is: impl Fn(&Kin) -> bool) -> Option<usize> {
-        self.list.iter().position(|kin| kin.as_ref().is_some_and(&is))
+    pub(crate) fn slot_where(&self, is: impl Fn(&MemberState) -> bool) -> Option<usize> {
+        self.list.iter().position(|member| member.as_ref().is_some_and(&is))
     }
 
     /// The place of a member that can be used.
@@ -357,17 +357,17 @@ impl Family {
         if id == MemberId::DEVICE {
             return Some(0);
         }
-        self.slot_where(|kin| kin.id == id.0 && kin.life == Life::Here)
+        self.slot_where(|member| member.id == id.0 && member.life == Life::Here)
     }
 
     /// Adds a member in the first place that is free.
-    fn add(&mut self, kin: Kin) -> usize {
-        self.newest = self.newest.max(kin.epoch);
+    fn add(&mut self, member: MemberState) -> usize {
+        self.newest = self.newest.max(member.epoch);
         let slot = self.list.iter().position(Option::is_none).unwrap_or_else(|| {
             self.list.push(None);
             self.list.len() - 1
         });
-        self.list[slot] = Some(kin);
+        self.list[slot] = Some(member);
         slot
     }
 
@@ -376,7 +376,7 @@ impl Family {
         while self.list.last().is_some_and(Option::is_none) {
             self.list.pop();
         }
-        self.newest = self.list.iter().flatten().map(|kin| kin.epoch).max().unwrap_or(0);
+        self.newest = self.list.iter().flatten().map(|member| member.epoch).max().unwrap_or(0);
     }
 
     /// Log segments that the host fills from this use on hold nothing that is shared.
@@ -390,7 +390,7 @@ impl Family {
     }
 
     /// The members, also those that come or go.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Kin> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &MemberState> + '_ {
         self.list.iter().flatten()
     }
 
@@ -414,7 +414,7 @@ impl Family {
         let Wish { tag, parent, read_only, name } = self.wish.clone()?;
         let id = self.next_id;
         let of = self.of(parent);
-        let kin = Kin {
+        let member = MemberState {
             id,
             parent: of.id,
             read_only,
@@ -428,22 +428,22 @@ impl Family {
             unread: BTreeSet::new(),
         };
         self.next_id += 1;
-        Some((self.add(kin), parent))
+        Some((self.add(member), parent))
     }
 
     /// The checkpoint under way counts. Gives the tags of those who waited for it, and the places of members that go with it.
-    pub(crate) fn settle(&mut self) -> (Vec<u64>, Vec<usize>) {
+    pub(crate) fn commit(&mut self) -> (Vec<u64>, Vec<usize>) {
         let (mut tags, mut gone) = (Vec::new(), Vec::new());
-        for (slot, kin) in self.list.iter_mut().enumerate() {
-            let Some(kin) = kin else { continue };
-            match kin.life {
+        for (slot, member) in self.list.iter_mut().enumerate() {
+            let Some(member) = member else { continue };
+            match member.life {
                 Life::Coming { tag } => {
-                    kin.life = Life::Here;
+                    member.life = Life::Here;
                     self.wish = None;
                     tags.push(tag);
                 }
                 Life::Marking { tag } => {
-                    kin.life = Life::Deleted { next: 0 };
+                    member.life = Life::Deleted { next: 0 };
                     tags.push(tag);
                 }
                 Life::Going => gone.push(slot),
@@ -456,12 +456,12 @@ impl Family {
     /// The checkpoint under way came to nothing: the next one tries again. Gives the places of members that were to come with it.
     pub(crate) fn undo(&mut self) -> Vec<usize> {
         let mut gone = Vec::new();
-        for (slot, kin) in self.list.iter_mut().enumerate() {
-            let Some(kin) = kin else { continue };
-            match kin.life {
+        for (slot, member) in self.list.iter_mut().enumerate() {
+            let Some(member) = member else { continue };
+            match member.life {
                 Life::Coming { .. } => gone.push(slot),
-                Life::Marking { tag } => kin.life = Life::Doomed { tag },
-                Life::Going => kin.life = Life::Deleted { next: kin.pages() },
+                Life::Marking { tag } => member.life = Life::Doomed { tag },
+                Life::Going => member.life = Life::Deleted { next: member.pages() },
                 Life::Here | Life::Doomed { .. } | Life::Deleted { .. } => {}
             }
         }
@@ -471,9 +471,9 @@ impl Family {
     /// Nothing changes any more. Gives the tags of those who wait for a change in vain.
     pub(crate) fn give_up(&mut self) -> Vec<u64> {
         let mut tags: Vec<u64> = self.wish.take().map(|wish| wish.tag).into_iter().collect();
-        for kin in self.list.iter_mut().flatten() {
-            if let Life::Doomed { tag } | Life::Marking { tag } = kin.life {
-                kin.life = Life::Deleted { next: 0 };
+        for member in self.list.iter_mut().flatten() {
+            if let Life::Doomed { tag } | Life::Marking { tag } = member.life {
+                member.life = Life::Deleted { next: 0 };
                 tags.push(tag);
             }
         }

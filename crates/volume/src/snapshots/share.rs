@@ -8,7 +8,7 @@ use onefold_units::{Lba, Location};
 
 use super::Spot;
 use crate::map::{Map, Ready};
-use crate::snapshots::{Family, Life, MemberId};
+use crate::snapshots::{Life, MemberId, Members};
 
 /// Whether some member's entry points at a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Spot {
     }
 }
 
-impl Family {
+impl Members {
     /// Whether a member has this image of a page.
     pub(crate) fn has_image(&self, map: &Map, page: usize, image: DirectoryEntry) -> bool {
         self.slots().any(|slot| map.image(Map::key(slot, page)) == image)
@@ -106,11 +106,11 @@ impl Family {
     /// A member whose pages are being unmapped, and the next one: those in order, then what could not be read and may be by now.
     pub(crate) fn deleted_member(&self, map: &Map) -> Option<(usize, usize)> {
         self.slots().find_map(|slot| {
-            let kin = self.of(slot);
-            let Life::Deleted { next } = kin.life else { return None };
+            let member = self.of(slot);
+            let Life::Deleted { next } = member.life else { return None };
             let in_order = Some(next).filter(|next| *next < map.pages_of(slot));
             let readable = |page: &&usize| map.ready(Map::key(slot, **page)) != Ready::Damaged;
-            Some((slot, in_order.or_else(|| kin.unread.iter().find(readable).copied())?))
+            Some((slot, in_order.or_else(|| member.unread.iter().find(readable).copied())?))
         })
     }
 

@@ -14,7 +14,7 @@ use crate::limits::{CLEAN_RECORDS_MAX, KEPT_FOR_META};
 use crate::map::page::PAGE_ENTRIES_U64;
 use crate::map::{Map, Ready};
 use crate::range::Range;
-use crate::snapshots::{Family, Life};
+use crate::snapshots::{Life, Members};
 
 /// How full a volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Capacity {
     pub(crate) const ANY: Self = Self { most: u64::MAX, now: u64::MAX, pages: 0 };
 }
 
-impl Family {
+impl Members {
     pub(crate) fn census(&self, map: &Map) -> Census {
         let mut census = Census::default();
         let mut add = |slot: usize, writable: bool| {
@@ -67,8 +67,8 @@ impl Family {
             census.writable += if writable { pages } else { 0 };
         };
         for slot in self.slots() {
-            let kin = self.of(slot);
-            add(slot, !kin.read_only && matches!(kin.life, Life::Here | Life::Coming { .. }));
+            let member = self.of(slot);
+            add(slot, !member.read_only && matches!(member.life, Life::Here | Life::Coming { .. }));
         }
         if let Some(wish) = self.wish().filter(|_| !self.is_one_coming()) {
             add(wish.parent, !wish.read_only);

@@ -57,10 +57,10 @@ impl Volume {
             }
         };
         for page in 0..self.map.pages() {
-            self.family.places_at(&self.map, page)?.into_iter().for_each(&mut count);
+            self.members.places_at(&self.map, page)?.into_iter().for_each(&mut count);
         }
-        let slots = self.family.slots();
-        let directories = slots.flat_map(|slot| self.family.of(slot).directory.iter());
+        let slots = self.members.slots();
+        let directories = slots.flat_map(|slot| self.members.of(slot).directory.iter());
         let directories: BTreeSet<Location> = directories.map(|place| place.location).collect();
         directories.into_iter().chain(self.checkpoint.places()).for_each(count);
         let wrong = self

@@ -3,7 +3,7 @@
 //! 1. A request is taken as a whole or not at all; a trim may be taken in part.
 //! 2. A write is done when all batches that its blocks went into are complete.
 //!
-//! Every call is there twice: for the device, and for a member of the family (`crate::snapshots`).
+//! Every call is there twice: for the device, and for a member (`crate::snapshots`).
 
 use onefold_format::checksum;
 use onefold_format::volume::DataRecord;
@@ -40,19 +40,19 @@ impl Volume {
             return Err(Refusal::Backing(why));
         }
         // `crate::map::counting`, invariant 1.
-        if self.family.is_alone() || self.is_counted() { Ok(()) } else { Err(Refusal::Busy) }
+        if self.members.is_alone() || self.is_counted() { Ok(()) } else { Err(Refusal::Busy) }
     }
 
     /// The place of a member.
     fn slot_for(&self, member: MemberId) -> Result<usize, Refusal> {
-        self.family.slot_of(member).ok_or(Refusal::NoMember)
+        self.members.slot_of(member).ok_or(Refusal::NoMember)
     }
 
     /// The place of a member that takes changes.
     pub(crate) fn slot_to_change(&self, member: MemberId) -> Result<usize, Refusal> {
         let slot = self.slot_for(member)?;
         self.check_change()?;
-        if self.family.of(slot).read_only { Err(Refusal::WriteProtected) } else { Ok(slot) }
+        if self.members.of(slot).read_only { Err(Refusal::WriteProtected) } else { Ok(slot) }
     }
 
     /// The keys of the pages of a member's range.
@@ -226,7 +226,7 @@ impl Volume {
         let id = self.batch_with_room(stream);
         let batch = self.log.batch_mut(id);
         let (at, slot) = (batch.next_location(), index(batch.records.blocks()));
-        let birth = self.family.of(here.slot).birth;
+        let birth = self.members.of(here.slot).birth;
         batch.records.data.push(DataRecord { lba: here.lba, birth, crc });
         if let Some(data) = data {
             batch.block_mut(slot).copy_from_slice(data);

@@ -44,7 +44,7 @@ pub fn inspect<B: Backing>(
     }
     volume.load_all(backing, &mut list);
     let mapped = volume.check_entries(&mut list);
-    let given_up = volume.family.lost_blocks(&volume.map);
+    let given_up = volume.members.lost_blocks(&volume.map);
     for wrong in volume.recount().unwrap_or_default() {
         list.push(Finding::Miscount(wrong));
     }
@@ -85,8 +85,8 @@ pub fn check_copies<B: Backing>(
 impl Volume {
     /// Reads all of the map, whatever the limit of pages in memory is: who looks at all of it needs them together.
     pub(crate) fn load_all<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) {
-        for slot in self.family.slots().collect::<Vec<_>>() {
-            let member = self.family.id_of(slot);
+        for slot in self.members.slots().collect::<Vec<_>>() {
+            let member = self.members.id_of(slot);
             for page in 0..self.map.pages_of(slot) {
                 let key = Map::key(slot, page);
                 if self.map.ready(key) == Ready::Missing {
@@ -107,8 +107,8 @@ impl Volume {
         let mut taken = vec![0_u8; index64(self.layout.geometry().backing_blocks)];
         let mut offline: BTreeMap<LogSegmentId, u64> = BTreeMap::new();
         let mut mapped = 0;
-        for lba in (0..self.family.largest()).map(Lba::new) {
-            for (at, (member, _)) in self.family.entries_of(&self.map, lba) {
+        for lba in (0..self.members.largest()).map(Lba::new) {
+            for (at, (member, _)) in self.members.entries_of(&self.map, lba) {
                 mapped += 1;
                 let segment = self.layout.segment_of(at);
                 let data = segment.raw() < self.layout.segments()
@@ -140,8 +140,8 @@ impl Volume {
     fn check_data<B: Backing>(&mut self, backing: &mut B, list: &mut Findings) -> u64 {
         let mut checked = 0;
         let mut block = [0; BLOCK];
-        for lba in (0..self.family.largest()).map(Lba::new) {
-            for (at, (member, crc)) in self.family.entries_of(&self.map, lba) {
+        for lba in (0..self.members.largest()).map(Lba::new) {
+            for (at, (member, crc)) in self.members.entries_of(&self.map, lba) {
                 checked += 1;
                 let read = backing.read(self.layout.block_of(at).raw().into(), &mut block);
                 if read.is_err() || !self.layout.is_in(at, &block, crc) {
@@ -161,7 +161,7 @@ impl Volume {
     ) -> Option<(Location, u32)> {
         for _ in 0..3 {
             if self.mapped_of(member, Range { lba, blocks: 1 }).is_ok() {
-                let slot = self.family.slot_of(member)?;
+                let slot = self.members.slot_of(member)?;
                 let entry = self.map.peek(Spot { slot, lba }.in_map());
                 return Some((entry.at, entry.crc));
             }

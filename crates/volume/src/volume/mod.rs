@@ -41,7 +41,7 @@ use crate::retries::Retries;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
 use crate::segments::trims::Trims;
-use crate::snapshots::Family;
+use crate::snapshots::Members;
 use crate::stall::Stall;
 use crate::stats::Stats;
 use crate::zones::Finishes;
@@ -66,7 +66,7 @@ pub struct Volume {
     label: VolumeLabel,
     incarnation: u32,
     map: Map,
-    family: Family,
+    members: Members,
     counting: Counting,
     segments: Segments,
     log: Log,
@@ -313,7 +313,7 @@ impl Volume {
     pub(crate) fn freeze(&mut self, why: Frozen) {
         self.frozen = self.frozen.or(Some(why));
         self.fail_flushes(0, IoFailed::Error);
-        self.fail_family();
+        self.fail_members();
         self.give_up_held();
     }
 
@@ -344,7 +344,7 @@ impl Volume {
     /// Free log segments that a stream must not take.
     pub(crate) const fn kept_from(&self, stream: Stream) -> u32 {
         match stream {
-            Stream::Clean => KEPT_FOR_META + self.family.kept_more(),
+            Stream::Clean => KEPT_FOR_META + self.members.kept_more(),
             Stream::Meta => 0,
             _ => self.reserve(),
         }
@@ -362,7 +362,7 @@ impl Volume {
     /// segments, a checkpoint takes more of them, and so does a map that has not grown to all that it may take.
     #[must_use]
     pub const fn reserve(&self) -> u32 {
-        Layout::reserve() + self.family.kept_more()
+        Layout::reserve() + self.members.kept_more()
     }
 
     pub(crate) fn segment_blocks(&self) -> u32 {

@@ -44,7 +44,7 @@ impl Volume {
     ) -> Result<u64, Refusal> {
         let page_start = range.lba.raw() / PAGE_ENTRIES_U64 * PAGE_ENTRIES_U64;
         // All of them have to be in memory at once.
-        let members = self.family.slots().count();
+        let members = self.members.slots().count();
         let pages = TRIM_PAGES_MAX.min(u64_from(self.options.map_pages / 4 / members).max(1));
         let end = (range.lba.raw() + range.blocks).min(page_start + pages * PAGE_ENTRIES_U64);
         let range = Range { blocks: end - range.lba.raw(), ..range };
@@ -90,7 +90,7 @@ impl Volume {
             self.send_open(Stream::User);
         }
         let id = self.batch_with_room(Stream::User);
-        let birth = self.family.of(slot).birth;
+        let birth = self.members.of(slot).birth;
         let record = TrimRecord { lba: range.lba, birth, blocks: range.blocks };
         self.log.batch_mut(id).records.trims.push(record);
         if let Some(tag) = tag {

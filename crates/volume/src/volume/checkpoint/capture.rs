@@ -51,7 +51,7 @@ impl Volume {
             (slot, page / DIRECTORY_ENTRIES)
         };
         let directories: BTreeSet<(usize, usize)> = pages.iter().flatten().map(block_of).collect();
-        let members = self.family.slots().map(|slot| (slot, self.family.of(slot).describe()));
+        let members = self.members.slots().map(|slot| (slot, self.members.of(slot).describe()));
         let members = members.collect();
         let work = Work {
             phase: Phase::Pages,

@@ -17,7 +17,7 @@ use crate::volume::Volume;
 
 impl Volume {
     /// Waits until the batches of the checkpoint are durable, then writes the root.
-    pub(super) fn settle(&mut self, work: &mut Work) -> bool {
+    pub(super) fn sync(&mut self, work: &mut Work) -> bool {
         // `crate::scrub`, invariant 5.
         let waits = self.scrub.holds_copies() || self.flushes.durable() < work.last_seq;
         if work.spoiled || waits || self.checkpoint.waits(self.now) {
@@ -38,7 +38,7 @@ impl Volume {
 
     /// The zone for the root can be written.
     pub(crate) fn root_zone_ready(&mut self) {
-        self.checkpoint.go_to(Phase::Settle);
+        self.checkpoint.go_to(Phase::Sync);
     }
 
     /// The zone that a root waits for is not being finished any more.
@@ -74,7 +74,7 @@ impl Volume {
         let work = *work;
         let mut replaced = work.replaced;
         // One that is going is in no body any more.
-        let there = self.family.slots().fold(0_u64, |mask, slot| mask | 1 << slot);
+        let there = self.members.slots().fold(0_u64, |mask, slot| mask | 1 << slot);
         let pages = u64_from(self.map.pages());
         let is_needed = |run: &Run| !run.is_swept(work.swept, pages) && run.members & there > 0;
         replaced.extend(self.checkpoint.commit_runs(work.runs, is_needed));
@@ -87,7 +87,7 @@ impl Volume {
         self.stats.checkpoints += 1;
         self.segments.list(&work.reserve);
         self.give_back(&work.emptied);
-        self.settle_family();
+        self.members_settled();
         // Before all runs are counted nothing is swept; a checkpoint follows when they are.
         if self.is_moving_meta() && self.is_counted() {
             self.checkpoint.want();
@@ -126,7 +126,7 @@ impl Volume {
             self.map.set_image(page, image, self.checkpoint.runs_end());
         }
         for (slot, at, place) in work.old_directory.into_iter().rev() {
-            self.family.of_mut(slot).directory[at] = place;
+            self.members.of_mut(slot).directory[at] = place;
         }
         for new in work.runs {
             if new.run.counted {
@@ -135,7 +135,7 @@ impl Volume {
                 self.checkpoint.recover_again(new.slot, new.records);
             }
         }
-        self.restore_family();
+        self.undo_members();
         for at in work.made {
             self.lose(at);
         }

@@ -58,10 +58,10 @@ impl Volume {
     pub(crate) fn write_anew(&mut self, goes: impl Fn(LogSegmentId) -> bool) {
         let lies = |at: Location| at.is_block() && goes(self.layout.segment_of(at));
         let mut keys = Vec::new();
-        for slot in self.family.slots() {
+        for slot in self.members.slots() {
             for key in self.map.keys_of(slot) {
                 let (image, page) = (self.map.image(key), Map::of_key(key).1);
-                let block = self.family.of(slot).directory[page / DIRECTORY_ENTRIES];
+                let block = self.members.of(slot).directory[page / DIRECTORY_ENTRIES];
                 if lies(image.page) || lies(image.sums) || lies(block.location) {
                     keys.push(key);
                 }

@@ -74,10 +74,10 @@ impl Volume {
     fn advance(&mut self) -> bool {
         let Some(mut work) = self.checkpoint.take() else { return false };
         let go_on = match work.phase {
-            Phase::Settle => self.settle(&mut work),
+            Phase::Sync => self.sync(&mut work),
             Phase::RootZone | Phase::Root | Phase::RootFlush => false,
             _ if work.spoiled => {
-                work.phase = Phase::Settle;
+                work.phase = Phase::Sync;
                 work.last_seq = self.log.seq();
                 true
             }
@@ -91,7 +91,7 @@ impl Volume {
             Phase::Body => self.write_body(&mut work),
         };
         let over =
-            work.spoiled && work.phase == Phase::Settle && self.log.complete() >= work.last_seq;
+            work.spoiled && work.phase == Phase::Sync && self.log.complete() >= work.last_seq;
         if over {
             self.undo(*work);
             return false;

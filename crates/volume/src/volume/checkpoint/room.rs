@@ -10,7 +10,7 @@ use crate::volume::Volume;
 
 impl Volume {
     pub(crate) fn member_count(&self) -> u64 {
-        u64_from(self.family.slots().count())
+        u64_from(self.members.slots().count())
     }
 
     /// Blocks that the runs of so many members take if the sweep comes round often.

@@ -37,7 +37,7 @@ impl Volume {
         let unread = self.checkpoint.take_unread();
         // The sweep has passed these pages already, and comes to them again within a round from here.
         let swept = if unread.is_empty() { swept } else { self.checkpoint.swept() };
-        for slot in self.family.slots().collect::<Vec<_>>() {
+        for slot in self.members.slots().collect::<Vec<_>>() {
             let at = recovered.iter().position(|(of, _)| *of == slot);
             let mut records = at.map_or_else(Vec::new, |at| recovered.swap_remove(at).1);
             records.reserve_exact(index64(self.map.dirty_entries()));
@@ -133,7 +133,7 @@ impl Volume {
         }
         let (pages, from) = (self.map.pages(), self.checkpoint.cursor());
         // What small checkpoints write beside pages stays until the sweep has come round.
-        let hurry = self.meta_is_sparse() || self.family.waits_for_room() || self.is_moving_meta();
+        let hurry = self.meta_is_sparse() || self.members.waits_for_room() || self.is_moving_meta();
         let share = if hurry { RUNS_IN_A_HURRY } else { RUNS_MAX };
         let least = SWEEP_MIN.max(u64_from(pages) / share);
         let some = least.max(self.map.dirty_entries() / RECORDS_PER_PAGE);
@@ -141,7 +141,7 @@ impl Volume {
         let mut room = if sweep == Sweep::All { u64::MAX } else { self.room_for_sweep() };
         for step in 0..pages {
             let page = (from + step) % pages;
-            let (lost, changed) = self.family.changed(&self.map, page);
+            let (lost, changed) = self.members.changed(&self.map, page);
             let ready = |key: &usize| self.map.ready(*key) == Ready::Yes;
             let nothing = |key: &usize| ready(key) && self.map.maps_nothing(*key);
             let told: u64 = lost.iter().map(|key| self.told_blocks(*key)).sum();
@@ -225,7 +225,7 @@ impl Volume {
         let untold =
             |key: usize| self.map.ready(key) == Ready::Damaged && self.loads.told(key).is_none();
         (kept || u64_from(runs.len()) > RUNS_HELD_MAX * members)
-            && self.family.slots().flat_map(|slot| self.map.keys_of(slot)).any(untold)
+            && self.members.slots().flat_map(|slot| self.map.keys_of(slot)).any(untold)
     }
 
     /// Blocks that what runs have of a page takes in another run.
@@ -239,7 +239,7 @@ impl Volume {
         if !self.is_counted() || self.checkpoint.runs().list.len() < RUNS_AT_CLOSE {
             return false;
         }
-        let keys = self.family.slots().flat_map(|slot| self.map.keys_of(slot));
+        let keys = self.members.slots().flat_map(|slot| self.map.keys_of(slot));
         let mut images = 0;
         for key in keys.filter(|key| self.map.differs(*key)) {
             if self.map.ready(key) != Ready::Yes {
@@ -247,7 +247,7 @@ impl Volume {
             }
             images += 1;
         }
-        let directories = self.family.slots().map(|slot| self.family.of(slot).directory.len());
+        let directories = self.members.slots().map(|slot| self.members.of(slot).directory.len());
         let blocks = IMAGE * images + u64_from(directories.sum());
         let segments = blocks.div_ceil(u64::from(self.layout.packed())) + 1;
         let available = u64::from(self.segments.available());
@@ -258,13 +258,13 @@ impl Volume {
     pub(super) fn prefetch(&mut self, first: usize, budget: u64) {
         let pages = self.map.pages();
         let missing: Vec<_> = (0..pages)
-            .flat_map(|step| self.family.changed(&self.map, (first + step) % pages).1)
+            .flat_map(|step| self.members.changed(&self.map, (first + step) % pages).1)
             .filter(|key| self.map.ready(*key) == Ready::Missing)
             .take(index64(budget.min(64)))
             .collect();
         // Those of one page are needed at once.
         let number = self.checkpoint.next_number();
-        self.family
+        self.members
             .changed(&self.map, first)
             .1
             .into_iter()

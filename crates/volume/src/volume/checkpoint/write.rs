@@ -53,7 +53,7 @@ impl Volume {
             let old = self.map.image(key);
             work.old_images.push((key, old));
             self.map.set_image(key, image, 0);
-            if old.page.is_block() && !self.family.has_image(&self.map, page, old) {
+            if old.page.is_block() && !self.members.has_image(&self.map, page, old) {
                 work.replaced.extend([old.page, old.sums]);
             }
         }
@@ -82,9 +82,9 @@ impl Volume {
         };
         let same = self.same_directory(work, slot, at);
         let place = same.unwrap_or_else(|| self.put_directory(work, slot, at));
-        let old = std::mem::replace(&mut self.family.of_mut(slot).directory[at], place);
+        let old = std::mem::replace(&mut self.members.of_mut(slot).directory[at], place);
         work.old_directory.push((slot, at, old));
-        if old.location.is_block() && !self.family.has_directory(at, old) {
+        if old.location.is_block() && !self.members.has_directory(at, old) {
             work.replaced.push(old.location);
         }
         true
@@ -92,11 +92,11 @@ impl Volume {
 
     /// The block of a directory that another member has, and that says the same.
     fn same_directory(&self, work: &Work, slot: usize, at: usize) -> Option<DirectoryPlace> {
-        let other = self.family.others(slot).find(|other| {
+        let other = self.members.others(slot).find(|other| {
             !work.directories.contains(&(*other, at))
                 && self.map.directory_images(*other, at).eq(self.map.directory_images(slot, at))
         })?;
-        Some(self.family.of(other).directory[at])
+        Some(self.members.of(other).directory[at])
     }
 
     fn put_directory(&mut self, work: &mut Work, slot: usize, at: usize) -> DirectoryPlace {
@@ -104,7 +104,7 @@ impl Volume {
         for (entry, image) in entries.iter_mut().zip(self.map.directory_images(slot, at)) {
             *entry = image;
         }
-        let (seq, member) = (Seq::new(work.seq), self.family.of(slot).id);
+        let (seq, member) = (Seq::new(work.seq), self.members.of(slot).id);
         let directory = DirectoryBlock { seq, index: u32_from(at), member, entries };
         let mut block = [0; BLOCK];
         let place = self.meta_place();
@@ -167,7 +167,7 @@ impl Volume {
             self.send_open(Stream::Meta);
             work.last_seq = self.log.seq();
             self.flushes.want(work.last_seq);
-            work.phase = Phase::Settle;
+            work.phase = Phase::Sync;
             return true;
         }
         let payload =
@@ -195,14 +195,14 @@ impl Volume {
             runs.map(|run| RunEntry { counted: run.counted || exact, ..describe_run(run, &slots) });
         let runs = runs.filter(|run| run.members > 0);
         let members = work.members.iter().map(|(slot, member)| {
-            let directory = self.family.of(*slot).directory.clone();
+            let directory = self.members.of(*slot).directory.clone();
             Member { directory, ..member.clone() }
         });
         Body {
             seq: Seq::new(work.seq),
             next_epoch: work.next_epoch,
             next_run: self.checkpoint.runs().next_number + u64_from(work.runs.len()),
-            next_member: self.family.next_id(),
+            next_member: self.members.next_id(),
             logical_blocks: self.layout.geometry().logical_blocks,
             counters: Vec::new(),
             members: members.collect(),

@@ -34,7 +34,7 @@ impl Volume {
     /// Whether blocks that were read to be moved wait for padding: that is only while there are log segments for the host, and while the
     /// cleaner is not far behind it.
     pub(super) fn waits_for_padding(&self) -> bool {
-        let pads = self.layout.geometry().unit_blocks > 1 && self.family.is_alone();
+        let pads = self.layout.geometry().unit_blocks > 1 && self.members.is_alone();
         let least = (self.low() + self.reserve()).div_ceil(2);
         let short = self.free_soon() < least || self.takeable(Stream::User) == 0;
         let leaves = self.is_evacuating() || self.segments.has_leaving(self.now);
@@ -53,7 +53,7 @@ impl Volume {
     pub(crate) fn fill_padding(&mut self, id: BatchId) {
         let batch = self.log.batch(id);
         let takes = matches!(batch.stream, Stream::User | Stream::Hot) && !batch.is_empty();
-        if !takes || !self.family.is_alone() {
+        if !takes || !self.members.is_alone() {
             return;
         }
         let padding = index(self.log.extent(&self.layout, id) - 1 - batch.stored());

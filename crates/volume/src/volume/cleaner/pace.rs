@@ -11,7 +11,7 @@ impl Volume {
     }
 
     pub(crate) fn low(&self) -> u32 {
-        self.low_with(self.family.kept_more())
+        self.low_with(self.members.kept_more())
     }
 
     /// The same if so many more are kept for checkpoints.
@@ -20,7 +20,7 @@ impl Volume {
     }
 
     pub(crate) fn high(&self) -> u32 {
-        self.family.kept_more() + self.least_free(Layout::high)
+        self.members.kept_more() + self.least_free(Layout::high)
     }
 
     fn least_free(&self, of: impl Fn(&Layout) -> u32) -> u32 {

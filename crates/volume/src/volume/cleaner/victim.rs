@@ -77,7 +77,7 @@ impl Volume {
         let urgent = self.reserve() + 1;
         let above = self.free_soon().saturating_sub(urgent);
         let between =
-            self.low().min(self.family.kept_more() + self.layout.low()).saturating_sub(urgent);
+            self.low().min(self.members.kept_more() + self.layout.low()).saturating_sub(urgent);
         let most = self.segment_blocks() / 16;
         (most * above).checked_div(between).map_or(0, |least| least.min(most))
     }

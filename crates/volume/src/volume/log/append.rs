@@ -349,7 +349,7 @@ impl Volume {
     /// Entries of an LBA that point to a block, in members whose page is in memory, point to another place. Says how many.
     pub(crate) fn point_elsewhere(&mut self, lba: Lba, from: Location, to: Location) -> u32 {
         let mut count = 0;
-        for slot in 0..self.family.places() {
+        for slot in 0..self.members.places() {
             let lba = Map::lba_of(slot, lba);
             let entry = self.map.peek(lba);
             if entry.at == from {

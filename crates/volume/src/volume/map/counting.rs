@@ -29,7 +29,7 @@ impl Volume {
 
     /// Judges a page if it is there in every member (invariant 1).
     fn judge(&mut self, page: usize) -> bool {
-        let keys: Vec<usize> = self.family.slots().map(|slot| Map::key(slot, page)).collect();
+        let keys: Vec<usize> = self.members.slots().map(|slot| Map::key(slot, page)).collect();
         let there = |key: &usize| !matches!(self.map.ready(*key), Ready::Missing | Ready::Loading);
         if !keys.iter().all(there) {
             return false;
@@ -37,12 +37,12 @@ impl Volume {
         for (at, location) in self.counting.judge(page, &keys) {
             let lba = Lba::new(u64_from(page) * PAGE_ENTRIES_U64 + u64_from(at));
             let held = |slot| self.map.peek(Map::lba_of(slot, lba)).at == location;
-            if self.family.slots().any(held) {
+            if self.members.slots().any(held) {
                 continue;
             }
             let segment = self.layout.segment_of(location);
             let unread = |slot| self.map.ready(Map::key(slot, page)) == Ready::Damaged;
-            if self.family.slots().any(unread) {
+            if self.members.slots().any(unread) {
                 self.segments.doubt(segment);
             } else {
                 self.lose(location);
@@ -58,11 +58,11 @@ impl Volume {
             return;
         }
         // All of the map is being read anyway, and nobody waits for these pages.
-        if self.is_preloading() && self.family.is_alone() {
+        if self.is_preloading() && self.members.is_alone() {
             return;
         }
         // The pages of all members have to be in memory at once.
-        let most = if self.family.is_alone() { UNDER_WAY_MAX } else { 1 };
+        let most = if self.members.is_alone() { UNDER_WAY_MAX } else { 1 };
         let (mut waiting, mut at) = (0, self.counting.waiting());
         let (mut missing, mut loading) = (Vec::new(), false);
         while at > 0 && waiting < most && missing.len() < TOGETHER {
@@ -89,7 +89,7 @@ impl Volume {
     fn miss_of_all(&mut self, page: usize, missing: &mut Vec<usize>) -> bool {
         let number = self.checkpoint.committed() + 1;
         let mut loading = false;
-        for slot in self.family.slots() {
+        for slot in self.members.slots() {
             let key = Map::key(slot, page);
             self.map.keep(key, number);
             match self.map.ready(key) {

@@ -106,7 +106,7 @@ impl Volume {
     /// All blocks of a load are there, or failed.
     fn end_load(&mut self, number: u64) {
         let (mut images, slices) = self.loads.end(number);
-        for slot in self.family.slots() {
+        for slot in self.members.slots() {
             let Range { start: first, end } = self.map.keys_of(slot);
             let from = images.partition_point(|image| image.key < first);
             let to = images.partition_point(|image| image.key < end);
@@ -138,7 +138,7 @@ impl Volume {
         let of_runs = slices.iter().filter(|slice| slice.members >> slot & 1 == 1);
         let recovered = self.checkpoint.recovered().iter().filter(|(of, _)| *of == slot);
         let all = of_runs.map(|slice| &slice.records).chain(recovered.map(|(_, records)| records));
-        let blocks = self.family.of(slot).blocks.saturating_sub(first_lba(page).raw());
+        let blocks = self.members.of(slot).blocks.saturating_sub(first_lba(page).raw());
         merge(all.flat_map(|all| records_of(page..=page, all)), blocks.min(PAGE_ENTRIES_U64))
     }
 

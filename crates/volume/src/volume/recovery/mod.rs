@@ -42,7 +42,7 @@ use crate::retries::Retries;
 use crate::scrub::Scrub;
 use crate::segments::Segments;
 use crate::segments::trims::Trims;
-use crate::snapshots::{Family, Kin};
+use crate::snapshots::{MemberState, Members};
 use crate::stall::Stall;
 use crate::stats::Stats;
 use crate::volume::Volume;
@@ -267,12 +267,12 @@ pub(crate) fn read_body<B: Backing>(
 impl Volume {
     /// A volume in which nothing was ever written.
     pub(crate) fn blank(layout: Layout, options: Options, label: VolumeLabel) -> Self {
-        let device = Kin::device(layout.geometry().logical_blocks);
+        let device = MemberState::device(layout.geometry().logical_blocks);
         let pages = device.pages();
         let runs = Runs { list: Vec::new(), next_number: 1 };
         Self {
             map: Map::new(pages, options.map_pages),
-            family: Family::new(vec![device], 1),
+            members: Members::new(vec![device], 1),
             counting: Counting::default(),
             segments: Segments::new(layout.segments(), layout.fixed()),
             log: Log::new(&options, layout.geometry().unit_blocks, 0),

@@ -21,7 +21,7 @@ use crate::map::runs::{Run, Runs};
 use crate::recovery::Recovery;
 use crate::recovery::replay::{Candidate, Overlay, Replay, Written};
 use crate::segments::{Errors, Segment, Segments, fit};
-use crate::snapshots::{Family, Kin};
+use crate::snapshots::{MemberState, Members};
 use crate::volume::Volume;
 
 /// Where batches behind the root may lie.
@@ -52,7 +52,7 @@ impl Volume {
         body_blocks: Vec<Location>,
         generation: u64,
     ) -> Result<(), MountError> {
-        self.restore_family_of(body)?;
+        self.restore_members_of(body)?;
         let mut made = body_blocks.clone();
         self.restore_directories(backing, &mut made)?;
         let mut runs = Runs { list: Vec::new(), next_number: body.next_run };
@@ -62,7 +62,7 @@ impl Volume {
         uncounted.retain(|page| *page < self.map.pages());
         if !runs.list.is_empty() {
             // Which pages have records is known when they are read.
-            for slot in self.family.slots().collect::<Vec<_>>() {
+            for slot in self.members.slots().collect::<Vec<_>>() {
                 self.map.keys_of(slot).for_each(|key| self.map.mark_stale(key, body.next_run));
             }
         }
@@ -111,7 +111,7 @@ impl Volume {
     }
 
     /// The members; the place of each in the list is its bit in the masks of runs.
-    fn restore_family_of(&mut self, body: &Body) -> Result<(), MountError> {
+    fn restore_members_of(&mut self, body: &Body) -> Result<(), MountError> {
         if body.members.first().is_none_or(|member| member.id != 0) {
             return Err(MountError::Family("its first member is not the device"));
         }
@@ -121,21 +121,22 @@ impl Volume {
         {
             return Err(MountError::Family("two members have one number or one birth"));
         }
-        let (found, max) = (list.len(), Family::most(&self.options));
+        let (found, max) = (list.len(), Members::most(&self.options));
         if found > max {
             return Err(MountError::Members { found, pages: self.options.map_pages });
         }
         let (device, most) = (self.layout.geometry().logical_blocks, self.layout.thin_max());
         let others = list.iter().skip(1).map(|member| (member, member.logical_blocks));
         let sizes = list.iter().take(1).map(|member| (member, device)).chain(others);
-        let kin: Vec<Kin> = sizes.map(|(member, blocks)| Kin::restored(member, blocks)).collect();
-        if kin.iter().any(|kin| kin.blocks == 0 || kin.blocks > most) {
+        let member: Vec<MemberState> =
+            sizes.map(|(member, blocks)| MemberState::restored(member, blocks)).collect();
+        if member.iter().any(|member| member.blocks == 0 || member.blocks > most) {
             return Err(MountError::Family("a member has no size that the backing can hold"));
         }
-        for (slot, kin) in kin.iter().enumerate() {
-            self.map.add_member(slot, kin.pages(), None);
+        for (slot, member) in member.iter().enumerate() {
+            self.map.add_member(slot, member.pages(), None);
         }
-        self.family = Family::new(kin, body.next_member);
+        self.members = Members::new(member, body.next_member);
         self.fit_pages();
         Ok(())
     }
@@ -148,9 +149,9 @@ impl Volume {
     ) -> Result<(), MountError> {
         // Members have blocks in common. Places with their checksums, which tell blocks apart where one is damaged.
         let mut read: BTreeMap<(Location, u32), Option<DirectoryBlock>> = BTreeMap::new();
-        for slot in self.family.slots() {
+        for slot in self.members.slots() {
             let there = |place: &&DirectoryPlace| place.location.is_block();
-            for place in self.family.of(slot).directory.iter().filter(there) {
+            for place in self.members.of(slot).directory.iter().filter(there) {
                 read.insert((place.location, place.crc), None);
             }
         }
@@ -164,8 +165,8 @@ impl Volume {
             Ok(())
         })?;
         made.extend(places);
-        for slot in self.family.slots().collect::<Vec<_>>() {
-            for (at, place) in self.family.of(slot).directory.iter().enumerate() {
+        for slot in self.members.slots().collect::<Vec<_>>() {
+            for (at, place) in self.members.of(slot).directory.iter().enumerate() {
                 let block = read.get(&(place.location, place.crc));
                 let Some(Some(block)) = block else { continue };
                 let pages = at * DIRECTORY_ENTRIES..self.map.pages_of(slot);
@@ -186,10 +187,10 @@ impl Volume {
         clean: bool,
     ) -> Result<Recovery, MountError> {
         let written = |slot| {
-            let kin = self.family.of(slot);
-            (kin.birth, Written { slot, blocks: kin.blocks })
+            let member = self.members.of(slot);
+            (member.birth, Written { slot, blocks: member.blocks })
         };
-        let mut overlay = Overlay::new(self.family.slots().map(written).collect());
+        let mut overlay = Overlay::new(self.members.slots().map(written).collect());
         let mut used = Vec::new();
         for found in &replay.batches {
             overlay.apply(found)?;

@@ -21,7 +21,7 @@ impl Volume {
     /// Nothing was changed then.
     pub fn resize(&mut self, to: Resize) -> Result<(), ResizeError> {
         let (slot, layout) = (self.slot_to_resize(to)?, self.check_resize(to)?);
-        let old = self.family.of(slot).blocks;
+        let old = self.members.of(slot).blocks;
         let (blocks, phase) = match to {
             Resize::Logical { blocks, discard, .. } if blocks < old => {
                 (blocks, Phase::Clear { at: blocks, discard })
@@ -49,8 +49,8 @@ impl Volume {
     /// The place of the member whose size changes, or that of the device.
     fn slot_to_resize(&self, to: Resize) -> Result<usize, ResizeError> {
         let Resize::Logical { member, .. } = to else { return Ok(0) };
-        let slot = self.family.slot_of(member).ok_or(ResizeError::Missing)?;
-        if self.family.of(slot).read_only { Err(ResizeError::Snapshot) } else { Ok(slot) }
+        let slot = self.members.slot_of(member).ok_or(ResizeError::Missing)?;
+        if self.members.of(slot).read_only { Err(ResizeError::Snapshot) } else { Ok(slot) }
     }
 
     /// The layout with a new size of the device or of the backing, if that can be had.
@@ -67,7 +67,7 @@ impl Volume {
         if self.layout.is_zoned() && matches!(to, Resize::Backing { .. }) {
             return Err(ResizeError::Zoned);
         }
-        if matches!(to, Resize::Logical { .. }) && self.family.awaits_member() {
+        if matches!(to, Resize::Logical { .. }) && self.members.awaits_member() {
             return Err(ResizeError::Members);
         }
         let old = *self.layout.geometry();
@@ -78,7 +78,7 @@ impl Volume {
         let layout = Layout::new(geometry)?.like(&self.layout);
         let layout = if self.layout.is_thin() { layout } else { layout.not_thin()? };
         // As large as it is with any backing.
-        Layout::new(Geometry { logical_blocks: self.family.largest(), ..geometry })?;
+        Layout::new(Geometry { logical_blocks: self.members.largest(), ..geometry })?;
         if layout.roots() != self.layout.roots() {
             let (from, to) = (old.backing_blocks, geometry.backing_blocks);
             return Err(ResizeError::Moves { from, to });
@@ -110,7 +110,7 @@ impl Volume {
 
     /// The first block of a member that the host cannot use.
     pub(crate) fn end_of(&self, slot: usize) -> u64 {
-        self.resizing.usable(slot).unwrap_or_else(|| self.family.of(slot).blocks)
+        self.resizing.usable(slot).unwrap_or_else(|| self.members.of(slot).blocks)
     }
 
     /// The label of a new layout.
@@ -152,8 +152,8 @@ impl Volume {
     /// Does the next thing, if it need not wait. `None` when the new size counts.
     fn advance_resize(&mut self, mut work: Work) -> Result<Option<Work>, ResizeError> {
         work.phase = match work.phase {
-            Phase::Clear { at, discard } => self.clear_tail(work.slot, at, discard)?,
-            Phase::Forget => self.forget_tail(work.slot, work.blocks)?,
+            Phase::Clear { at, discard } => self.unmap_behind(work.slot, at, discard)?,
+            Phase::Forget => self.forget_behind(work.slot, work.blocks)?,
             Phase::Evacuate => self.evacuate()?,
             Phase::Checkpoint { number } if self.checkpoint.committed() >= number => Phase::Room,
             // `crate::scrub`, invariant 5.
@@ -191,10 +191,10 @@ impl Volume {
 
     /// Takes the new sizes over.
     fn apply(&mut self, work: &Work) {
-        let gone = self.family.of_mut(work.slot).resize(work.blocks);
-        let first = self.family.of(work.slot).directory.len();
+        let gone = self.members.of_mut(work.slot).resize(work.blocks);
+        let first = self.members.of(work.slot).directory.len();
         for (at, place) in (first..).zip(gone) {
-            if !self.family.has_directory(at, place) {
+            if !self.members.has_directory(at, place) {
                 self.lose(place.location);
             }
         }

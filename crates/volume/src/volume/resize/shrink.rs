@@ -16,13 +16,13 @@ use crate::volume::Volume;
 
 impl Volume {
     /// Looks at the next blocks behind the new end, or unmaps them.
-    pub(super) fn clear_tail(
+    pub(super) fn unmap_behind(
         &mut self,
         slot: usize,
         at: u64,
         discard: bool,
     ) -> Result<Phase, ResizeError> {
-        let end = self.family.of(slot).blocks;
+        let end = self.members.of(slot).blocks;
         // The counts of pages that recovery changed come first: a run that recovery made has records of the tail.
         if !self.is_counted() {
             return Ok(Phase::Clear { at, discard });
@@ -47,7 +47,7 @@ impl Volume {
     }
 
     /// Waits until no page behind the new end has an image. The sweep passes those that cannot be read any more.
-    pub(super) fn forget_tail(&mut self, slot: usize, blocks: u64) -> Result<Phase, ResizeError> {
+    pub(super) fn forget_behind(&mut self, slot: usize, blocks: u64) -> Result<Phase, ResizeError> {
         let first = pages_of(blocks);
         let mut keys = self.map.keys_of(slot).skip(first);
         if let Some(key) = keys.clone().find(|key| self.map.ready(*key) == Ready::Damaged) {

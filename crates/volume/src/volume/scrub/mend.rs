@@ -48,9 +48,9 @@ impl Volume {
         let object = index64(object);
         match kind {
             MetaKind::Page | MetaKind::Sums => {
-                self.family.keys_at(&self.map, object, at).next().is_some()
+                self.members.keys_at(&self.map, object, at).next().is_some()
             }
-            MetaKind::Directory => self.family.has_directory_at(object, at).is_some(),
+            MetaKind::Directory => self.members.has_directory_at(object, at).is_some(),
             MetaKind::Run | MetaKind::RunIndex | MetaKind::Body => {
                 self.checkpoint.places().any(|place| place == at)
             }
@@ -66,7 +66,7 @@ impl Volume {
             // The records are nowhere else.
             MetaKind::Run | MetaKind::RunIndex => return false,
             MetaKind::Page | MetaKind::Sums => {
-                let keys: Vec<usize> = self.family.keys_at(&self.map, object, at).collect();
+                let keys: Vec<usize> = self.members.keys_at(&self.map, object, at).collect();
                 if keys.iter().any(|key| self.map.ready(*key) != Ready::Yes) {
                     return false;
                 }
@@ -74,7 +74,7 @@ impl Volume {
             }
             // A block of the directory comes with any of its pages.
             MetaKind::Directory => {
-                let Some(slot) = self.family.has_directory_at(object, at) else { return false };
+                let Some(slot) = self.members.has_directory_at(object, at) else { return false };
                 let pages = object * DIRECTORY_ENTRIES..self.map.pages_of(slot);
                 let mut keys = pages.take(DIRECTORY_ENTRIES).map(|page| Map::key(slot, page));
                 keys.find(|key| self.map.image(*key).page.is_block()).into_iter().collect()

@@ -154,7 +154,7 @@ impl Volume {
         match listed.is {
             Is::Data { lba, .. } => {
                 let holder =
-                    self.family.entries_of(&self.map, lba).get(&at).map(|(member, _)| *member);
+                    self.members.entries_of(&self.map, lba).get(&at).map(|(member, _)| *member);
                 self.note_damage(Finding::Data {
                     member: holder.unwrap_or(MemberId::DEVICE),
                     lba,

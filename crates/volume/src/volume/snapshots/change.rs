@@ -4,21 +4,21 @@ use onefold_format::volume::{PAGE_GONE_BIRTH, VolumeName};
 use onefold_units::Location;
 
 use crate::io::IoFailed;
-use crate::snapshots::{Family, FamilyError, Kin, Life, MemberId, MemberInfo, Wish};
+use crate::snapshots::{Life, MemberId, MemberInfo, MemberState, Members, SnapshotError, Wish};
 use crate::volume::Volume;
 
 impl Volume {
-    /// The members of the family, the device first.
+    /// The members, the device first.
     pub fn members(&self) -> impl Iterator<Item = MemberInfo> + '_ {
-        let come = |kin: &&Kin| !matches!(kin.life, Life::Coming { .. });
-        self.family.all().filter(come).map(|kin| MemberInfo {
-            id: MemberId::new(kin.id),
-            parent: MemberId::new(kin.parent),
-            name: kin.name.as_str().to_owned(),
-            writable: !kin.read_only,
-            deleted: kin.life != Life::Here,
-            seq: kin.seq,
-            blocks: kin.blocks,
+        let come = |member: &&MemberState| !matches!(member.life, Life::Coming { .. });
+        self.members.all().filter(come).map(|member| MemberInfo {
+            id: MemberId::new(member.id),
+            parent: MemberId::new(member.parent),
+            name: member.name.as_str().to_owned(),
+            writable: !member.read_only,
+            deleted: member.life != Life::Here,
+            seq: member.seq,
+            blocks: member.blocks,
         })
     }
 
@@ -39,7 +39,7 @@ impl Volume {
         tag: u64,
         of: MemberId,
         name: &VolumeName,
-    ) -> Result<(), FamilyError> {
+    ) -> Result<(), SnapshotError> {
         self.wish(tag, of, name, true)
     }
 
@@ -52,16 +52,16 @@ impl Volume {
         tag: u64,
         of: MemberId,
         name: &VolumeName,
-    ) -> Result<(), FamilyError> {
+    ) -> Result<(), SnapshotError> {
         self.wish(tag, of, name, false)
     }
 
-    fn check_family(&self) -> Result<(), FamilyError> {
+    fn check_members(&self) -> Result<(), SnapshotError> {
         if self.frozen.is_some() || self.checkpoint.is_closing() {
-            return Err(FamilyError::ReadOnly);
+            return Err(SnapshotError::ReadOnly);
         }
         // A member has the size of its parent; and what recovery has to count would be of other members as well, or of fewer.
-        if self.is_counted() && !self.is_resizing() { Ok(()) } else { Err(FamilyError::Busy) }
+        if self.is_counted() && !self.is_resizing() { Ok(()) } else { Err(SnapshotError::Busy) }
     }
 
     fn wish(
@@ -70,30 +70,32 @@ impl Volume {
         of: MemberId,
         name: &VolumeName,
         read_only: bool,
-    ) -> Result<(), FamilyError> {
-        self.check_family()?;
-        let family = &self.family;
-        if family.awaits_member() || family.is_one_coming() {
-            return Err(FamilyError::Busy);
+    ) -> Result<(), SnapshotError> {
+        self.check_members()?;
+        let members = &self.members;
+        if members.awaits_member() || members.is_one_coming() {
+            return Err(SnapshotError::Busy);
         }
         if name.as_str().is_empty() {
-            return Err(FamilyError::Nameless);
+            return Err(SnapshotError::Nameless);
         }
-        let taken = |kin: &Kin| kin.name == *name && kin.life == Life::Here && kin.id != 0;
-        if family.slot_where(taken).is_some() {
-            return Err(FamilyError::Exists);
+        let taken = |member: &MemberState| {
+            member.name == *name && member.life == Life::Here && member.id != 0
+        };
+        if members.slot_where(taken).is_some() {
+            return Err(SnapshotError::Exists);
         }
-        let (found, max) = (family.all().count(), Family::most(&self.options));
+        let (found, max) = (members.all().count(), Members::most(&self.options));
         if found >= max {
-            return Err(FamilyError::TooMany { found, max });
+            return Err(SnapshotError::TooMany { found, max });
         }
-        if family.next_id() >= PAGE_GONE_BIRTH {
-            return Err(FamilyError::UsedUp);
+        if members.next_id() >= PAGE_GONE_BIRTH {
+            return Err(SnapshotError::UsedUp);
         }
-        let parent = family.slot_of(of).ok_or(FamilyError::Missing)?;
-        self.family.set_wish(Some(Wish { tag, parent, read_only, name: name.clone() }));
+        let parent = members.slot_of(of).ok_or(SnapshotError::Missing)?;
+        self.members.set_wish(Some(Wish { tag, parent, read_only, name: name.clone() }));
         if let Err(refusal) = self.need_space_for_member() {
-            self.family.set_wish(None);
+            self.members.set_wish(None);
             return Err(refusal);
         }
         // Nothing comes between that takes its room.
@@ -107,16 +109,16 @@ impl Volume {
     ///
     /// # Errors
     /// Nothing was done then.
-    pub fn delete_member(&mut self, tag: u64, id: MemberId) -> Result<(), FamilyError> {
-        self.check_family()?;
+    pub fn delete_member(&mut self, tag: u64, id: MemberId) -> Result<(), SnapshotError> {
+        self.check_members()?;
         if id == MemberId::DEVICE {
-            return Err(FamilyError::Device);
+            return Err(SnapshotError::Device);
         }
-        let slot = self.family.slot_of(id).ok_or(FamilyError::Missing)?;
-        if self.family.wish().is_some_and(|wish| wish.parent == slot) {
-            return Err(FamilyError::Busy);
+        let slot = self.members.slot_of(id).ok_or(SnapshotError::Missing)?;
+        if self.members.wish().is_some_and(|wish| wish.parent == slot) {
+            return Err(SnapshotError::Busy);
         }
-        self.family.of_mut(slot).life = Life::Doomed { tag };
+        self.members.of_mut(slot).life = Life::Doomed { tag };
         self.checkpoint.want();
         Ok(())
     }
@@ -125,19 +127,19 @@ impl Volume {
     /// because of those alone.
     pub(crate) fn let_members_go(&mut self) -> Vec<Location> {
         let mut alone = Vec::new();
-        for slot in self.family.slots().collect::<Vec<_>>() {
-            match self.family.of(slot).life {
-                Life::Doomed { tag } => self.family.of_mut(slot).life = Life::Marking { tag },
+        for slot in self.members.slots().collect::<Vec<_>>() {
+            match self.members.of(slot).life {
+                Life::Doomed { tag } => self.members.of_mut(slot).life = Life::Marking { tag },
                 Life::Deleted { next }
                     if next == self.map.pages_of(slot)
-                        && self.family.of(slot).unread.is_empty() =>
+                        && self.members.of(slot).unread.is_empty() =>
                 {
                     if self.loads.reads(self.map.keys_of(slot)) {
                         // It goes with the next one, which nobody else may ask for.
                         self.checkpoint.want();
                     } else {
-                        self.family.of_mut(slot).life = Life::Going;
-                        self.family.named_by_it_alone(&self.map, slot, &mut alone);
+                        self.members.of_mut(slot).life = Life::Going;
+                        self.members.named_by_it_alone(&self.map, slot, &mut alone);
                     }
                 }
                 _ => {}
@@ -149,7 +151,7 @@ impl Volume {
     /// Adds the member that was asked for to those of the checkpoint that begins now. Gives its place and its parent's.
     pub(crate) fn welcome_member(&mut self) -> Option<(usize, usize)> {
         let (seq, epoch) = (self.log.seq(), self.segments.next_epoch());
-        let (slot, parent) = self.family.welcome(seq, epoch)?;
+        let (slot, parent) = self.members.welcome(seq, epoch)?;
         self.map.add_member(slot, self.map.pages_of(parent), Some(parent));
         for run in self.checkpoint.runs_mut() {
             run.members |= (run.members >> parent & 1) << slot;
@@ -158,8 +160,8 @@ impl Volume {
     }
 
     /// The checkpoint that members came and went with counts.
-    pub(crate) fn settle_family(&mut self) {
-        let (tags, gone) = self.family.settle();
+    pub(crate) fn members_settled(&mut self) {
+        let (tags, gone) = self.members.commit();
         for tag in tags {
             self.report(tag, Ok(()));
         }
@@ -171,8 +173,8 @@ impl Volume {
     }
 
     /// The checkpoint that members were to come and go with came to nothing. The next one tries again.
-    pub(crate) fn restore_family(&mut self) {
-        for slot in self.family.undo() {
+    pub(crate) fn undo_members(&mut self) {
+        for slot in self.members.undo() {
             self.forget_member(slot);
         }
     }
@@ -184,15 +186,15 @@ impl Volume {
         }
         self.checkpoint.forget_unread(self.map.keys_of(slot));
         self.map.drop_member(slot);
-        self.family.remove(slot);
+        self.members.remove(slot);
         for run in self.checkpoint.runs_mut() {
             run.members &= !(1 << slot);
         }
     }
 
-    /// Nothing changes any more: who waits for a change of the family waits in vain.
-    pub(crate) fn fail_family(&mut self) {
-        for tag in self.family.give_up() {
+    /// Nothing changes any more: who waits for a change of the members waits in vain.
+    pub(crate) fn fail_members(&mut self) {
+        for tag in self.members.give_up() {
             self.report(tag, Err(IoFailed::Error));
         }
     }

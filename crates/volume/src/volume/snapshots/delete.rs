@@ -9,7 +9,7 @@ use onefold_units::{Lba, Location, Nanos};
 use crate::map::page::PAGE_ENTRIES_U64;
 use crate::map::{Map, Ready};
 use crate::range::Range;
-use crate::snapshots::{Kin, Life, Spot};
+use crate::snapshots::{Life, MemberState, Spot};
 use crate::volume::Volume;
 
 /// Pages that are unmapped at once.
@@ -19,61 +19,61 @@ impl Volume {
     /// Whether what deleted members had is being freed.
     #[must_use]
     pub fn is_freeing(&self) -> bool {
-        let stays = |kin: &Kin| match kin.life {
+        let stays = |member: &MemberState| match member.life {
             Life::Here | Life::Coming { .. } => true,
-            Life::Deleted { next } => next == kin.pages() && !kin.unread.is_empty(),
+            Life::Deleted { next } => next == member.pages() && !member.unread.is_empty(),
             Life::Doomed { .. } | Life::Marking { .. } | Life::Going => false,
         };
-        !self.family.all().all(stays)
+        !self.members.all().all(stays)
     }
 
     /// Whether pages can be unmapped without waiting for anything.
     pub(crate) const fn deletes_on(&self) -> bool {
-        self.family.deletes_on()
+        self.members.deletes_on()
     }
 
     /// When to go back to a page that could not be read.
     pub(crate) fn deletion_deadline(&self) -> Option<Nanos> {
-        let unread = self.family.slots().filter(|slot| !self.family.of(*slot).unread.is_empty());
+        let unread = self.members.slots().filter(|slot| !self.members.of(*slot).unread.is_empty());
         unread.filter_map(|slot| self.damage_deadline(self.map.keys_of(slot))).min()
     }
 
     /// Unmaps some pages of a deleted member.
     pub(crate) fn step_deletion(&mut self) {
-        self.family.set_deletes_on(false);
+        self.members.set_deletes_on(false);
         if self.frozen.is_some() || self.checkpoint.is_closing() || !self.is_counted() {
             return;
         }
         for _ in 0..PAGES_AT_ONCE {
-            let Some((slot, page)) = self.family.deleted_member(&self.map) else { return };
+            let Some((slot, page)) = self.members.deleted_member(&self.map) else { return };
             if !self.unmap_page(slot, page) {
                 return;
             }
             let pages = self.map.pages_of(slot);
-            let kin = self.family.of_mut(slot);
-            if kin.life == (Life::Deleted { next: page }) {
-                kin.life = Life::Deleted { next: page + 1 };
+            let member = self.members.of_mut(slot);
+            if member.life == (Life::Deleted { next: page }) {
+                member.life = Life::Deleted { next: page + 1 };
             } else {
-                kin.unread.remove(&page);
+                member.unread.remove(&page);
             }
-            if kin.life == (Life::Deleted { next: pages }) {
+            if member.life == (Life::Deleted { next: pages }) {
                 self.checkpoint.want();
             }
         }
-        self.family.set_deletes_on(true);
+        self.members.set_deletes_on(true);
     }
 
     /// Unmaps a page of a deleted member. `false` if that has to wait.
     fn unmap_page(&mut self, slot: usize, page: usize) -> bool {
         let key = Map::key(slot, page);
         let same =
-            self.family.others(slot).any(|other| self.map.is_same(key, Map::key(other, page)));
+            self.members.others(slot).any(|other| self.map.is_same(key, Map::key(other, page)));
         match self.map.ready(key) {
             Ready::Empty => return true,
             Ready::Loading => return false,
             Ready::Yes if self.map.maps_nothing(key) => return true,
             Ready::Damaged => {
-                self.family.of_mut(slot).unread.insert(page);
+                self.members.of_mut(slot).unread.insert(page);
                 return true;
             }
             _ if same => {}

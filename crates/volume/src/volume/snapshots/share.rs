@@ -21,20 +21,21 @@ impl Volume {
 
     /// Whether two members may have a block in common (`crate::snapshots`, invariant 4).
     fn may_share(&self, one: usize, other: usize, at: Location) -> bool {
-        let parted = self.family.of(one).epoch.max(self.family.of(other).epoch);
+        let parted = self.members.of(one).epoch.max(self.members.of(other).epoch);
         self.host_epoch(at).is_none_or(|epoch| epoch < parted)
     }
 
     /// Whether the block that a member's entry points at, or pointed at, is that of another member as well.
     /// [`Volume::need_sharers`] said that this can be looked up.
     fn is_shared(&self, here: Spot, at: Location) -> Held {
-        if self.family.is_alone() || self.host_epoch(at).is_some_and(|e| e >= self.family.newest())
+        if self.members.is_alone()
+            || self.host_epoch(at).is_some_and(|e| e >= self.members.newest())
         {
             return Held::No;
         }
         let page = index64(here.lba.raw() / PAGE_ENTRIES_U64);
         let mut shared = Held::No;
-        for other in self.family.others(here.slot) {
+        for other in self.members.others(here.slot) {
             let key = Map::key(other, page);
             if !self.may_share(here.slot, other, at) {
                 continue;
@@ -83,13 +84,13 @@ impl Volume {
     /// Makes sure that it can be looked up who shares the blocks of a member's range; asks for pages that are missing.
     /// The pages of the member itself are there.
     pub(crate) fn need_sharers(&mut self, slot: usize, range: Range) -> Result<(), Refusal> {
-        if self.family.is_alone() {
+        if self.members.is_alone() {
             return Ok(());
         }
         let first = range.lba.raw() / PAGE_ENTRIES_U64;
         let last = (range.lba.raw() + range.blocks - 1) / PAGE_ENTRIES_U64;
         let mut missing = Vec::new();
-        for other in self.family.others(slot).collect::<Vec<_>>() {
+        for other in self.members.others(slot).collect::<Vec<_>>() {
             for page in first..=last {
                 let key = Map::key(other, index64(page));
                 let absent = matches!(self.map.ready(key), Ready::Missing | Ready::Loading);
@@ -105,7 +106,7 @@ impl Volume {
         }
         let number = self.checkpoint.committed() + 1;
         for page in first..=last {
-            for slot in self.family.slots().collect::<Vec<_>>() {
+            for slot in self.members.slots().collect::<Vec<_>>() {
                 self.map.keep(Map::key(slot, index64(page)), number);
             }
         }
@@ -130,7 +131,7 @@ impl Volume {
 
     /// Whether the checkpoint under way makes this member.
     pub(crate) fn is_coming(&self, slot: usize) -> bool {
-        matches!(self.family.of(slot).life, Life::Coming { .. })
+        matches!(self.members.of(slot).life, Life::Coming { .. })
     }
 
     /// Whether the entry of an LBA in some member points at a block of a log segment that is cleaned, if all pages that this
@@ -142,7 +143,7 @@ impl Volume {
         };
         // Those that are there stay: where memory is short, each would make room for the next one for ever.
         let (page, number) = (Map::place(lba).0, self.checkpoint.committed() + 1);
-        for slot in self.family.slots().collect::<Vec<_>>() {
+        for slot in self.members.slots().collect::<Vec<_>>() {
             self.map.keep(Map::key(slot, page), number);
         }
         for slot in missing {
@@ -164,8 +165,8 @@ impl Volume {
         }
         let (mut held, mut missing) = (Held::No, Vec::new());
         let epoch = self.host_epoch(at);
-        for slot in 0..self.family.places() {
-            if !self.family.may_hold(slot, birth, epoch) {
+        for slot in 0..self.members.places() {
+            if !self.members.may_hold(slot, birth, epoch) {
                 continue;
             }
             match self.map.ready(Map::key(slot, page)) {

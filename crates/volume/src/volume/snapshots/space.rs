@@ -5,9 +5,9 @@ use onefold_units::convert::{narrow, u64_from};
 
 use crate::checkpoint::{IMAGE, RECORDS_PER_PAGE};
 use crate::io::Refusal;
-use crate::limits::SEGMENTS_BESIDE;
+use crate::limits::SEGMENTS_SPARE;
 use crate::range::Range;
-use crate::snapshots::FamilyError;
+use crate::snapshots::SnapshotError;
 use crate::snapshots::space::{Capacity, Census, LOG_PER_LIVE, Usage};
 use crate::volume::Volume;
 
@@ -21,7 +21,7 @@ impl Volume {
     }
 
     fn capacity(&self) -> Capacity {
-        let census = self.family.census(&self.map);
+        let census = self.members.census(&self.map);
         let [least, most] = self.map_live(census);
         let takes = |live| self.map_takes_with(census.members, live);
         let limit = |map| self.limit(census.members, map);
@@ -34,7 +34,7 @@ impl Volume {
 
     /// Blocks of data beside so many log segments of the map.
     fn limit(&self, members: u64, map: u32) -> u64 {
-        let kept = self.low_with(self.layout.kept_for(members)) + SEGMENTS_BESIDE + map;
+        let kept = self.low_with(self.layout.kept_for(members)) + SEGMENTS_SPARE + map;
         let segments = self.layout.usable_segments().saturating_sub(kept);
         u64::from(segments) * u64::from(self.layout.sure_room(&self.options))
     }
@@ -47,7 +47,7 @@ impl Volume {
     fn map_takes_with(&self, members: u64, live: u64) -> u32 {
         let segments = narrow((live * LOG_PER_LIVE).div_ceil(self.segment_blocks().into()));
         let begun = if members == 1 { 0 } else { self.layout.checkpoint_segments(members) };
-        self.layout.map_segments(self.family.largest()).max(segments + begun)
+        self.layout.map_segments(self.members.largest()).max(segments + begun)
     }
 
     /// Live blocks of the map, however much the members come to differ: with few runs, and with those that there are.
@@ -74,7 +74,7 @@ impl Volume {
     /// Whether writes can come to the end of the space.
     #[must_use]
     pub fn can_fill(&self) -> bool {
-        !self.family.is_alone() || self.layout.is_thin()
+        !self.members.is_alone() || self.layout.is_thin()
     }
 
     /// Whether a range may be written, all of whose pages are ready.
@@ -82,14 +82,14 @@ impl Volume {
         if !self.can_fill() {
             return Ok(());
         }
-        let Capacity { most, now, pages } = self.family.capacity();
-        let begun = if self.family.is_alone() { 0 } else { self.map.admitted() - pages };
+        let Capacity { most, now, pages } = self.members.capacity();
+        let begun = if self.members.is_alone() { 0 } else { self.map.admitted() - pages };
         let data = self.segments.data_total() + begun * IMAGE * LOG_PER_LIVE;
         let left = now.saturating_sub(data);
-        if range.blocks <= left && self.family.is_alone() {
+        if range.blocks <= left && self.members.is_alone() {
             return Ok(());
         }
-        let takes = self.family.takes(&self.map, slot, range);
+        let takes = self.members.takes(&self.map, slot, range);
         if takes <= left {
             return Ok(());
         }
@@ -101,20 +101,20 @@ impl Volume {
             return Err(Refusal::NoSpace);
         }
         // Wait until the map is written compactly.
-        self.family.wait_for_room();
+        self.members.wait_for_room();
         self.checkpoint.want();
         Err(Refusal::Busy)
     }
 
     /// Whether there is room for the map of the member that is wished for.
-    pub(super) fn need_space_for_member(&self) -> Result<(), FamilyError> {
+    pub(super) fn need_space_for_member(&self) -> Result<(), SnapshotError> {
         let (data, capacity) = (self.segments.data_total(), self.capacity().most);
         if data <= capacity {
             Ok(())
         } else if self.is_freeing() {
-            Err(FamilyError::Busy)
+            Err(SnapshotError::Busy)
         } else {
-            Err(FamilyError::NoSpace { data, capacity })
+            Err(SnapshotError::NoSpace { data, capacity })
         }
     }
 
@@ -123,7 +123,7 @@ impl Volume {
         // Taken by the host, what the map may still grow to would be taken from the cleaner.
         let grows =
             self.map_takes(self.segments.meta_live()).saturating_sub(self.segments.meta_segments());
-        self.family.keep_more(self.layout.kept_for(self.member_count()) + grows);
-        self.family.measured(self.capacity());
+        self.members.keep_more(self.layout.kept_for(self.member_count()) + grows);
+        self.members.measured(self.capacity());
     }
 }

@@ -39,7 +39,7 @@ impl Volume {
 
     /// The first page whose image is gone, in any member, and the zone where it was.
     fn lost_page(&self) -> Option<(usize, ZoneId)> {
-        let keys = self.family.slots().flat_map(|slot| self.map.keys_of(slot));
+        let keys = self.members.slots().flat_map(|slot| self.map.keys_of(slot));
         let lost = |key: &usize| self.is_lost(self.map.image(*key));
         let key = keys.into_iter().find(lost)?;
         let image = self.map.image(key);
@@ -82,7 +82,7 @@ impl Volume {
         self.frozen = Some(Frozen::ReadOnly);
         let mut damaged = Findings::default();
         // What headers tell is what was there when the root was written (`crate::volume::recovery::rebuild`). Its counts have to be exact.
-        if self.family.is_alone() && self.checkpoint.runs().all_counted() {
+        if self.members.is_alone() && self.checkpoint.runs().all_counted() {
             let recovered = self.checkpoint.take_recovered();
             let live = self.live_before(&recovered);
             self.load_all(backing, &mut damaged);

@@ -29,7 +29,7 @@ use crate::limits::{BLOCK, RESERVE_LIST};
 use crate::log::Stream;
 use crate::map::page::{Page, blank_entries};
 use crate::segments::Segment;
-use crate::snapshots::Kin;
+use crate::snapshots::MemberState;
 use crate::volume::Volume;
 use crate::zones::ZoneReport;
 
@@ -221,7 +221,7 @@ impl Image<'_> {
 
     fn body(&self, directory: Vec<DirectoryPlace>) -> Body {
         let logical_blocks = self.volume.layout.geometry().logical_blocks;
-        let mut device = Kin::device(logical_blocks).describe();
+        let mut device = MemberState::device(logical_blocks).describe();
         device.directory = directory;
         let segments = self.table.iter().map(|segment| SegmentEntry {
             state: segment.state,

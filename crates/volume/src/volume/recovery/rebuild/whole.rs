@@ -158,8 +158,8 @@ impl Volume {
             batch.is_some_and(|(start, blocks, epoch)| block <= start + blocks && epoch == use_now)
         };
         let mut block = [0; BLOCK];
-        let blocks = (0..self.family.largest()).map(Lba::new);
-        blocks.flat_map(|lba| self.family.entries_of(&self.map, lba)).all(|(at, (_, crc))| {
+        let blocks = (0..self.members.largest()).map(Lba::new);
+        blocks.flat_map(|lba| self.members.entries_of(&self.map, lba)).all(|(at, (_, crc))| {
             let place = self.layout.block_of(at).raw();
             let read = is_durable(at) || backing.read(place.into(), &mut block).is_ok();
             read && (is_durable(at) || self.layout.is_in(at, &block, crc))
