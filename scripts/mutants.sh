@@ -135,85 +135,85 @@ study|key-volatile|key.rs|s/"volatile": study\.volatile,//|results with other fl
 study|key-version|key.rs|s/"version": version,/"version": version.len(),/|results of another version are not taken
 study|failed-stays|run/mod.rs|s/is_some_and\(\|row\| row\.error\.is_none\(\)\)/is_some()/|failed points are tried again
 study|torn-line|store.rs|s/rposition\(\|byte\| \*byte == b'\\n'\)/rposition(|_| true)/|a line without its end does not count
-volume|spare-young|trims.rs|s/Trim::Spare if self\.now < since \+ SPARE_AGE => Way::Wait,//|a file is told of log segments that stay free
-volume|spare-never|trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
-volume|journal-cleaned|clean/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone
-volume|journal-for-ever|journal.rs|s/self\.appended\[at\] - segment\.mark < self\.lap\[at\]/self.lap[at] > 0/|what a lap left behind is no part of the set
-volume|journal-too-large|journal.rs|s/set \* SHARE <= self\.layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
-volume|journal-moved|journal.rs|s/self\.journal\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
-volume|journal-untold|journal.rs|s/let lap = if fits \{ \[u64::MAX; 2\] \} else \{ \[0; 2\] \};/let lap = [0; 2];/|after an opening the set is left alone until it is said where journals are
-volume|marker-for-ever|flush.rs|s/self\.host > self\.said && self\.durable >= self\.host/self.durable > self.said || self.host > self.durable/|no marker follows a marker
-volume|marker-unsaid|append.rs|s/durable_seq: Seq::new\(durable\)/durable_seq: Seq::new(0 * durable)/|a header says what is durable
-volume|marker-unlooked|replay.rs|s/let mut may_begin = !identity\.closed;/let mut may_begin = false;/|a header that rots at the start of a log segment is missed
-volume|marker-behind-next|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/if chain.durable_behind == 0 { chain.durable_behind = durable; }/|the last header behind a gap says most
-volume|scrub-once|scrub/walk.rs|s/if !good && !std::mem::replace\(&mut walk\.again, true\) \{/if false {/|what does not fit is read once more
-volume|scrub-dead|scrub/walk.rs|s/let held = self\.is_live\(&block\)\?;/let _ = self.is_live(\&block)?; let held = Held::Yes;/|only live blocks are damaged
-volume|scrub-laundered|scrub/walk.rs|s/self\.layout\.is_in\(listed\.at, block, listed\.crc\)/!block.is_empty()/|a block is compared with its checksum
-volume|scrub-cut-gap|scrub/walk.rs|s/walk\.gap = walk\.gap\.or\(walk\.lost\);/if let Some(lost) = walk.lost { self.lose_header(walk, lost); }/|what a power cut left behind a gap is no damage
-volume|scrub-under-way|scrub/walk.rs|s/under_way\.into_iter\(\)\.chain\(used\)\.min\(\)/used.map(|used| used + under_way.map_or(0, |_| 0))/|batches under way are not looked at
-volume|scrub-unlisted|scrub/walk.rs|s/let unlisted = walk\.seen < live && !walk\.told;/let unlisted = walk.seen > live;/|a live block that no header lists tells of a damaged one
-volume|scrub-in-memory|scrub/mend.rs|s/self\.checkpoint\.sweep_from\(page\);/let _ = page;/|a damaged page that is in memory is swept next
-volume|scrub-root|scrub/copies.rs|s/!newest \|\| root\.generation == self\.checkpoint\.generation\(\)/true || newest/; s/let newest = self\.newest_root_at\(\) == Some\(at\);/let newest = false;/|the newest root is where it was written
-volume|scrub-root-race|checkpoint/commit.rs|s/self\.scrub\.holds_copies\(\) \|\| //|no root is written while a scrub reads one
-volume|scrub-hurries|scrub.rs|s/if busy \{ BUSY_FACTOR \}/if busy { 1 }/|pauses are longer beside a host
-volume|root-unsettled|checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.last_seq/self.log.complete() < work.last_seq/|what a root points to is durable before it is written
-volume|root-unflushed|checkpoint/commit.rs|s/if let Some\(work\) = &mut self\.checkpoint\.work \{\s*work\.phase = Phase::RootFlush;\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
-volume|given-back-early|checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
-volume|spoiled-recovery|checkpoint/commit.rs|s/self\.recovered\.push\(\(new\.slot, new\.records\)\);//|a spoiled checkpoint of the opening keeps what recovery found
-volume|run-dropped|checkpoint/write.rs|s/run\.counted && swept >= run\.swept \+ u64_from\(self\.map\.pages\(\)\)/run.counted \&\& swept > run.swept/|a run is kept until the sweep has passed every page
-volume|map-uncleaned|checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
-volume|thin-overwrite|family/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
-volume|clones-alike|family/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
-volume|clones-uncounted|family/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
-volume|kept-for-one|volume.rs|s/KEPT_FOR_META \+ self\.family\.kept_more/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.family\.kept_more/Layout::reserve()/|log segments are kept for a checkpoint of all members
-volume|lost-page-dropped|checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
-volume|lost-page-early|checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
-volume|unfound-free|segments.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
+volume|spare-young|volume/log/trims.rs|s/Trim::Spare if self\.now < since \+ SPARE_AGE => Way::Wait,//|a file is told of log segments that stay free
+volume|spare-never|volume/log/trims.rs|s/if !stays_free => Way::Free/if !stays_free || self.now > since => Way::Free/|a file is told of them in the end
+volume|journal-cleaned|volume/cleaner/victim.rs|s/ && !self\.journal\.protects\(segment\)//|the cleaner leaves the ring of a journal alone
+volume|journal-for-ever|log/journal.rs|s/self\.appended\[at\] - segment\.mark < self\.lap\[at\]/self.lap[at] > 0/|what a lap left behind is no part of the set
+volume|journal-too-large|log/journal.rs|s/set \* SHARE <= layout\.usable_segments\(\)/set > 0/|a set takes a quarter of the log at most
+volume|journal-moved|log/journal.rs|s/self\.appended\.iter_mut\(\)\.for_each\(\|appended\| \*appended \+= longest\);/let _ = longest;/|log segments of a journal that moved are ordinary ones
+volume|journal-untold|log/journal.rs|s/let lap = if fits \{ \[u64::MAX; 2\] \} else \{ \[0; 2\] \};/let lap = [0; 2];/|after an opening the set is left alone until it is said where journals are
+volume|marker-for-ever|log/flush.rs|s/self\.host > self\.said && self\.durable >= self\.host/self.durable > self.said || self.host > self.durable/|no marker follows a marker
+volume|marker-unsaid|volume/log/append.rs|s/durable_seq: Seq::new\(durable\)/durable_seq: Seq::new(0 * durable)/|a header says what is durable
+volume|marker-unlooked|recovery/replay.rs|s/let mut may_begin = !identity\.closed;/let mut may_begin = false;/|a header that rots at the start of a log segment is missed
+volume|marker-behind-next|recovery/replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/if chain.durable_behind == 0 { chain.durable_behind = durable; }/|the last header behind a gap says most
+volume|scrub-once|volume/scrub/walk.rs|s/if !good && walk\.look_again\(\) \{/if false {/|what does not fit is read once more
+volume|scrub-dead|volume/scrub/walk.rs|s/let held = self\.is_live\(&block\)\?;/let _ = self.is_live(\&block)?; let held = Held::Yes;/|only live blocks are damaged
+volume|scrub-laundered|volume/scrub/walk.rs|s/self\.layout\.is_in\(listed\.at, block, listed\.crc\)/!block.is_empty()/|a block is compared with its checksum
+volume|scrub-cut-gap|volume/scrub/walk.rs|s/walk\.take_header\(&batch, at\);/if let Some(lost) = walk.lost() { self.lose_header(walk, lost); } walk.take_header(\&batch, at);/|what a power cut left behind a gap is no damage
+volume|scrub-under-way|volume/scrub/walk.rs|s/under_way\.into_iter\(\)\.chain\(used\)\.min\(\)/used.map(|used| used + under_way.map_or(0, |_| 0))/|batches under way are not looked at
+volume|scrub-unlisted|scrub/walk.rs|s/let unlisted = self\.seen < live && !self\.told;/let unlisted = self.seen > live;/|a live block that no header lists tells of a damaged one
+volume|scrub-in-memory|volume/scrub/mend.rs|s/self\.checkpoint\.sweep_from\(page\);/let _ = page;/|a damaged page that is in memory is swept next
+volume|scrub-root|volume/scrub/copies.rs|s/!newest \|\| root\.generation == self\.checkpoint\.generation\(\)/true || newest/; s/let newest = self\.newest_root_at\(\) == Some\(at\);/let newest = false;/|the newest root is where it was written
+volume|scrub-root-race|volume/checkpoint/commit.rs|s/self\.scrub\.holds_copies\(\) \|\| //|no root is written while a scrub reads one
+volume|scrub-hurries|scrub/mod.rs|s/if busy \{ BUSY_FACTOR \}/if busy { 1 }/|pauses are longer beside a host
+volume|root-unsettled|volume/checkpoint/commit.rs|s/self\.flushes\.durable\(\) < work\.last_seq/self.log.complete() < work.last_seq/|what a root points to is durable before it is written
+volume|root-unflushed|volume/checkpoint/commit.rs|s/if self\.checkpoint\.go_to\(Phase::RootFlush\) \{\s*self\.flushes\.want_root\(\);\s*\}/self.commit();/|a checkpoint counts when its root is durable
+volume|given-back-early|volume/checkpoint/commit.rs|s/self\.give_back\(&work\.emptied\)/let all = self.segments.empties(); self.give_back(&all)/|log segments that became empty after X are kept
+volume|spoiled-recovery|volume/checkpoint/commit.rs|s/self\.checkpoint\.recover_again\(new\.slot, new\.records\);//|a spoiled checkpoint of the opening keeps what recovery found
+volume|run-dropped|map/runs.rs|s/self\.counted && swept >= self\.swept \+ pages/self.counted \&\& swept > self.swept \&\& pages > 0/|a run is kept until the sweep has passed every page
+volume|map-uncleaned|volume/checkpoint/compact.rs|s/if !self\.meta_is_sparse\(\) \|\|/if self.layout.segments() > 0 ||/|log segments of the map become free though its pages do not change
+volume|thin-overwrite|snapshots/space.rs|s/return u64_from\(\(from\.\.from \+ range\.blocks\)\.filter\(is_new\)\.count\(\)\);/let _ = is_new; return range.blocks;/|what is there can be written over in a full thin volume
+volume|clones-alike|snapshots/space.rs|s/census\.writable \+= if writable \{ pages \} else \{ 0 \};//|each page of a member that can be written may get an image of its own
+volume|clones-uncounted|volume/snapshots/space.rs|s/\.max\(segments \+ begun\)/.max(begun)/|what the maps of clones may grow to counts before data is let in
+volume|kept-for-one|volume/mod.rs|s/KEPT_FOR_META \+ self\.members\.kept_more\(\)/KEPT_FOR_META/; s/Layout::reserve\(\) \+ self\.members\.kept_more\(\)/Layout::reserve()/|log segments are kept for a checkpoint of all members
+volume|lost-page-dropped|volume/checkpoint/sweep.rs|s/records\.extend_from_slice\(told\);//|what runs have of a page that cannot be read goes to a new run before they are dropped
+volume|lost-page-early|volume/checkpoint/sweep.rs|s/let swept = if unread\.is_empty\(\)/let swept = if true/|.. which stays until the sweep comes to that page again
+volume|unfound-free|segments/mod.rs|s/self\.keep_unfound\(\);//|what a root points to is kept though a block of its checkpoint rotted
 volume|lost-page-partly|checkpoint/sweep.rs|s/runs\[oldest\.\.\]/runs[oldest..oldest + 1]/|where that cannot be read either, all runs from the first one on stay
-volume|told-unbounded|checkpoint/sweep.rs|s/told > 0 \|\| //|one checkpoint repeats what runs have of few pages that cannot be read
+volume|told-unbounded|volume/checkpoint/sweep.rs|s/told > 0 \|\| //|one checkpoint repeats what runs have of few pages that cannot be read
 volume|touched-unread|map/capture.rs|s/if self\.page\(Self::place\(Lba::new\(first\)\)\.0\)\.is_none\(\)/if false/|what was repeated of a page changes nothing where its checkpoint comes to nothing
-volume|thin-unlimited|family/space.rs|s/!self\.family\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.family.is_alone()/|a thin volume refuses writes before the cleaner is stuck
-volume|room-unpadded|family/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
+volume|thin-unlimited|volume/snapshots/space.rs|s/!self\.members\.is_alone\(\) \|\| self\.layout\.is_thin\(\)/!self.members.is_alone()/|a thin volume refuses writes before the cleaner is stuck
+volume|room-unpadded|snapshots/space.rs|s/unit \* batches \+ partial/batches + partial/|what a full volume can hold allows for padding
 volume|packed-unpadded|layout.rs|s/\.max\(1 \+ SENT_EARLY \* \(unit_blocks - 1\)\)/.max(1)/|what a volume may export allows for batches that are padded
-volume|cleaned-short|append.rs|s/BATCH_BLOCKS_MAX\.min\(self\.segment_blocks\(\)\)/self.options.batch_blocks/|the cleaner packs log segments however short batches of the host are
-volume|lost-silent|zones/map.rs|s/!self\.options\.give_up_zones \|\| !error/!error/|pages of the map are given up only on demand
-volume|lost-guess|rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell of a log segment whose live blocks are as many as they say
-volume|lost-evicted|inspect.rs|s/self\.load_pages\(&\[key\], false\);/self.load_page(key);/|who looks at all of the map has all of it in memory
-volume|lost-unread|rebuild/pages.rs|s/all\(\)\.all\(\|\(id, _\)\| !unread\(id\)\)/true/|a block without a version maps nothing only if all log segments were read
-volume|lost-unsalvaged|zones/map.rs|s/self\.recovered = beneath\(salvaged, recovered\);/let _ = salvaged; self.recovered = beneath(Vec::new(), recovered);/|what headers tell of pages that are gone is not lost
-volume|lost-uncounted|zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.quarters = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
-volume|lost-stale|zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0, self\.checkpoint\.runs_end\(\)\);/let _ = record;/|what recovery found is read again after headers were asked
-volume|snapshot-copy-sure|rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
-volume|no-restriction|checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
-volume|unlisted|segments.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
-volume|read-too-early|checkpoint/sweep.rs|s/self\.recovered\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts
-volume|evicted-early|map.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts
-volume|unverified|replay.rs|s/if !found\.fits\(buffer\.bytes\(\)\) \{/if false {/|batches that may not have been durable are verified
-volume|older-attempt|replay.rs|s/other\.batch\.header\.attempt >= header/other.batch.header.attempt <= header/|the highest attempt counts
-volume|trim-last|replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(        Ok\(\(\)\)\n    \}\n\n    fn set)/$2$1$3/s|trims come before the data of their batch
-volume|rotten-end|replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/let _ = durable;/|a rotten header is not the end of the log
-volume|replayed-gap|replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
-volume|attempts-left|replay.rs|s/earlier\.extend\(take\(&mut found, one\)\);/take(\&mut found, one);/|an attempt that was made again does not count where the last one is erased
-volume|attempts-at-once|replay.rs|s/if !self\.earlier\.is_empty\(\) \{\n\s*backing\.flush\(\)\.map_err\(failed\)\?;\n\s*\}//|earlier attempts are erased before the last one
-volume|retry-count|append.rs|s/self\.gain\(to\);\n\s*self\.lose\(from\);/self.gain(to);/|a batch that moves takes its live counts along
-volume|no-spoil|suspects.rs|s/self\.checkpoint\.note_moved\(stream, seq\);/let _ = (stream, seq);/|a checkpoint whose batches moved is begun again
-volume|chain-order|append.rs|s/Progress::Waiting \| Progress::UnderWay => break,/Progress::Waiting | Progress::UnderWay => {}/|a batch is complete when all before it in its log segment are
-volume|replaced-sent|host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
-volume|flush-early|flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
-volume|flush-late|flush.rs|s/self\.flushes\.durable\.max\(covers\)/self.flushes.durable.max(self.log.complete())/|a flush covers what was complete when it began
-volume|flush-failed|flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
-volume|resize-forgets|resize/shrink.rs|s/self\.map\.image\(key\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(key\)/key == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
-volume|resize-rot-waits|resize/shrink.rs|s/find\(\|key\| self\.map\.ready\(\*key\) == Ready::Damaged\)/find(|_| false)/|a page behind a smaller end that cannot be read any more is told
-volume|resize-rot-retried|resize/shrink.rs|s/blocks: end\.min\(page_end\) - at/blocks: end.max(page_end) - at/|.. also one that is not the first
-volume|resize-unswept|resize/shrink.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
-volume|resize-stays|resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
+volume|cleaned-short|volume/log/append.rs|s/BATCH_BLOCKS_MAX\.min\(self\.segment_blocks\(\)\)/self.options.batch_blocks/|the cleaner packs log segments however short batches of the host are
+volume|lost-silent|volume/zones/map.rs|s/!self\.options\.give_up_zones \|\| !error/!error/|pages of the map are given up only on demand
+volume|lost-guess|volume/recovery/rebuild/pages.rs|s/sure && tells\(segment\)/sure/|headers tell of a log segment whose live blocks are as many as they say
+volume|lost-evicted|volume/inspect.rs|s/self\.load_pages\(&\[key\], false\);/self.load_page(key);/|who looks at all of the map has all of it in memory
+volume|lost-unread|volume/recovery/rebuild/pages.rs|s/all\(\)\.all\(\|\(id, _\)\| !unread\(id\)\)/true/|a block without a version maps nothing only if all log segments were read
+volume|lost-unsalvaged|volume/zones/map.rs|s/self\.checkpoint\.set_recovered\(beneath\(salvaged, recovered\)\);/let _ = salvaged; self.checkpoint.set_recovered(beneath(Vec::new(), recovered));/|what headers tell of pages that are gone is not lost
+volume|lost-uncounted|volume/zones/map.rs|s/self\.segments\.of_mut\(wrong\.segment\)\.quarters = wrong\.found;/let _ = wrong;/|what pages that are gone pointed to is not live
+volume|lost-stale|volume/zones/map.rs|s/self\.map\.mark_stale\(Map::place\(record\.lba\)\.0, self\.checkpoint\.runs_end\(\)\);/let _ = record;/|what recovery found is read again after headers were asked
+volume|snapshot-copy-sure|volume/recovery/rebuild/headers.rs|s/!self\.alone && self\.told\[index64\(lba\.raw\(\)\)\] == Told::Old;/!self.alone \&\& self.told.is_empty();/|a copy that was made for a snapshot says nothing of the device
+volume|no-restriction|volume/checkpoint/capture.rs|s/self\.segments\.restrict\(&reserve\);//|between two roots only log segments that both list are taken
+volume|unlisted|segments/mod.rs|s/position\(\|id\| self\.of\(\*id\)\.listed\)/position(|_| true)/; s/self\.available -= 1;/self.available = self.available.saturating_sub(1);/|only listed log segments are taken
+volume|read-too-early|volume/checkpoint/sweep.rs|s/self\.checkpoint\.recovered\(\)\.is_empty\(\) && self\.checkpoint\.writes_counted\(\)/true/|no page is read before what recovery found counts
+volume|evicted-early|map/mod.rs|s/ \|\| page\.keep_until > committed//|a page stays until the checkpoint with its changes counts
+volume|unverified|recovery/replay.rs|s/if !found\.fits\(buffer\.bytes\(\)\) \{/if false {/|batches that may not have been durable are verified
+volume|older-attempt|recovery/replay.rs|s/other\.batch\.header\.attempt >= header/other.batch.header.attempt <= header/|the highest attempt counts
+volume|trim-last|recovery/replay.rs|s/(        for trim in &found\.batch\.trims \{.*?\n        \}\n)(.*?)(        Ok\(\(\)\)\n    \}\n\n    fn set)/$2$1$3/s|trims come before the data of their batch
+volume|rotten-end|recovery/replay/walk.rs|s/chain\.durable_behind = chain\.durable_behind\.max\(durable\);/let _ = durable;/|a rotten header is not the end of the log
+volume|replayed-gap|recovery/replay.rs|s/\*\*seq == \*expected\)/**seq > 0 \&\& *expected > 0)/|the log ends at the first gap
+volume|attempts-left|recovery/replay.rs|s/earlier\.extend\(take\(&mut found, one\)\);/take(\&mut found, one);/|an attempt that was made again does not count where the last one is erased
+volume|attempts-at-once|recovery/replay.rs|s/if !self\.earlier\.is_empty\(\) \{\n\s*backing\.flush\(\)\.map_err\(failed\)\?;\n\s*\}//|earlier attempts are erased before the last one
+volume|retry-count|volume/log/append.rs|s/self\.gain\(to\);\n\s*self\.lose\(from\);/self.gain(to);/|a batch that moves takes its live counts along
+volume|no-spoil|volume/log/suspects.rs|s/self\.checkpoint\.note_moved\(stream, seq\);/let _ = (stream, seq);/|a checkpoint whose batches moved is begun again
+volume|chain-order|volume/log/append.rs|s/Progress::Waiting \| Progress::UnderWay => break,/Progress::Waiting | Progress::UnderWay => {}/|a batch is complete when all before it in its log segment are
+volume|replaced-sent|volume/host.rs|s/\n\s*&& self\.log\.batch\(batch\)\.seq\.is_none\(\)\n(\s*&& self\.log\.batch\(batch\)\.stream\.is_user\(\)\n\s*\{\n\s*self\.replace)/\n$1/|a block that was sent is not replaced in place
+volume|flush-early|volume/log/flush.rs|s/Purpose::Flush \{ covers: complete \}/Purpose::Flush { covers: self.log.seq() }/|a flush covers complete batches only
+volume|flush-late|volume/log/flush.rs|s/then_some\(covers\)/then_some(self.log.complete().max(covers))/|a flush covers what was complete when it began
+volume|flush-failed|volume/log/flush.rs|s/self\.freeze\(Frozen::Flush\);/self.flushes.since = None;/|after a flush that failed nothing is durable any more
+volume|resize-forgets|volume/resize/shrink.rs|s/self\.map\.image\(key\)\.page\.is_block\(\) \|\| self\.map\.is_dirty\(key\)/key == usize::MAX/|what is behind a smaller end is gone from the directory before the label says so
+volume|resize-rot-waits|volume/resize/shrink.rs|s/find\(\|key\| self\.map\.ready\(\*key\) == Ready::Damaged\)/find(|_| false)/|a page behind a smaller end that cannot be read any more is told
+volume|resize-rot-retried|volume/resize/shrink.rs|s/blocks: end\.min\(page_end\) - at/blocks: end.max(page_end) - at/|.. also one that is not the first
+volume|resize-unswept|volume/resize/shrink.rs|s/Phase::Checkpoint \{ number: self\.checkpoint\.next_number\(\) \}/Phase::Checkpoint { number: 0 }/|a root names no place behind the end before the label says so
+volume|resize-stays|volume/resize/shrink.rs|s/self\.segments\.leave\(&list\);//|log segments behind the end are not taken again
 volume|resize-runs|checkpoint/sweep.rs|s/self\.runs\.list\.iter_mut\(\)\.for_each\(\|run\| run\.swept = self\.swept\);//|a run is kept for a whole round after the sweep jumped
-volume|resize-one-size|restore.rs|s/\(member, member\.logical_blocks\)/(member, device)/|a snapshot has the size that it had
-volume|resize-shared-directory|resize/mod.rs|s/if !self\.family\.has_directory\(at, place\) \{/if place.crc != 1 {/|what a smaller device has no more of its directory may be that of a snapshot
-volume|resize-unrecorded|resize/mod.rs|s/Phase::Record \{ number \} if self\.checkpoint\.committed\(\) >= number =>/Phase::Record { .. } =>/|nothing is written behind the old end of a clone before a root says the new one
-volume|resize-replayed|restore.rs|s/Written \{ slot, blocks: kin\.blocks \}/Written { slot, blocks: self.layout.geometry().logical_blocks }/|what was written to a clone counts up to its own end
-volume|resize-round|family/change.rs|s/self\.fit_pages\(\);//|a run is kept for a whole round when the largest member goes
-volume|resize-table|restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
+volume|resize-one-size|volume/recovery/restore.rs|s/\(member, member\.logical_blocks\)/(member, device)/|a snapshot has the size that it had
+volume|resize-shared-directory|volume/resize/mod.rs|s/if !self\.members\.has_directory\(at, place\) \{/if place.crc != 1 {/|what a smaller device has no more of its directory may be that of a snapshot
+volume|resize-unrecorded|volume/resize/mod.rs|s/Phase::Record \{ number \} if self\.checkpoint\.committed\(\) >= number =>/Phase::Record { .. } =>/|nothing is written behind the old end of a clone before a root says the new one
+volume|resize-replayed|volume/recovery/restore.rs|s/Written \{ slot, blocks: member\.blocks \}/Written { slot, blocks: self.layout.geometry().logical_blocks }/|what was written to a clone counts up to its own end
+volume|resize-round|volume/snapshots/change.rs|s/self\.fit_pages\(\);//|a run is kept for a whole round when the largest member goes
+volume|resize-table|volume/recovery/restore.rs|s/fit\(&mut table, self\.layout\.segments\(\), self\.layout\.fixed\(\)\);/table.resize(onefold_units::convert::index(self.layout.segments()), Segment::FREE);/|log segments that held a label are free when it has moved, and the others are taken
 modes|no-data-flush|partitioned/commit.rs|s/self\.stage = Stage::DataFlush;\n\s*self\.ask_flush\(\);/self.write_log();/|data is durable before its log block is written
 modes|no-log-flush|partitioned/commit.rs|s/self\.stage = Stage::LogFlush;\n\s*self\.ask_flush\(\);/self.apply();/|nothing is answered before the log block is durable
 modes|tables-unflushed|partitioned/checkpoint.rs|s/self\.stage = Stage::TablesFlush;\n\s*self\.ask_flush\(\);/self.checkpoint.work = Some(work);\n            return self.write_root();/|tables are durable before the root that names them
@@ -229,66 +229,66 @@ modes|incarnation|partitioned/open.rs|s/one\.incarnation == self\.incarnation\n\
 modes|gap|partitioned/open.rs|s/if transaction\.seq\.raw\(\) != last \+ 1 \{/if false {/|the log ends at the first gap
 modes|pins|partitioned/io.rs|s/!\(changes && self\.is_pinned/!(false \&\& changes \&\& self.is_pinned/|what the host reads is not overwritten
 modes|acknowledged|partitioned/journal.rs|s/self\.open\.seq - u64::from\(self\.open\.changes\.is_empty\(\)\)/self.open.seq - 1/|a flush covers the open transaction
-volume|unshared|family/share.rs|s/match self\.is_shared\(here, at\) \{\n\s*Held::Yes => \{\}/match self.is_shared(here, at) {\n Held::Yes => self.lose(at),/|a block stays live while another member has it
-volume|parted-late|family/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
-volume|copied-alone|append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
-volume|run-unshared|family/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent
-volume|capture-unshared|checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//|and that of the checkpoint it comes with
-volume|directory-freed|checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.family\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
-volume|image-freed|checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.has_image\(page, old\)/old.page.is_block()/|an image of a page stays while a member has it
-volume|directory-stale|checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
-volume|unmarked|family/delete.rs|s/let Life::Deleted \{ next \} = kin\.life else \{ return None \};/let next = match kin.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
-volume|deleted-early|family/change.rs|s/if next == self\.map\.pages_of\(slot\)\n/if next <= self.map.pages_of(slot)\n/|a member goes when all its pages are unmapped
-volume|deleted-waits|family/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
-volume|held-unkept|family/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.family\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
-volume|judged-alone|counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
-volume|remap-read-early|log.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[self\.index_of\(at\)\]\.source\)/self.remaps.then_some(at)/|blocks are read at their sources until their batch is complete
-volume|remap-failed|remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere
-volume|remap-not-back|remap.rs|s/self\.take_back\(id\);/self.log.batch_mut(id).records.clean.clear();/|the map points at the sources again
-volume|remap-no-spoil|remap.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint with moves that were taken back is begun again
-volume|remap-for-ever|remap.rs|s/self\.cleaner\.copy_next\(COPIED_AFTER_FAILURE\);//|after a remap that failed the cleaner copies
-volume|remap-header-first|append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader(segment), first, blocks);/|a batch is complete when its blocks are there as well
-volume|remap-once|append.rs|s/if batch\.remaps && blocks > 0 \{/if batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0 {/|a batch that goes elsewhere is remapped there as well
-volume|remap-checksum|clean/moves.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
-volume|remap-regained|segments.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.quarters \+= quarters)/$1/|a log segment that gets blocks back is not empty any more
-volume|remap-mixed|remap.rs|s/self\.log\.batch\(open\)\.remaps != remaps/false/|a batch has copied or remapped blocks, not both
-volume|remap-unvisited|clean/walk.rs|s/walk\.blocks\.push_back\(found\);/let _ = (found, walk);/|what was taken back is looked at again before the victim ends
-volume|remap-matched|clean/moves.rs|s/self\.match_batch\(false\);//|what is copied begins a batch of its own
-volume|remap-walks|clean.rs|s/walk\.remaps = false;//|after a remap that failed the victims at hand are copied
-volume|trims-unhurried|trims.rs|s/let hurry = .*?;/let hurry = false;/|trims keep no pause where log segments are short
-volume|one-victim|clean.rs|s/const VICTIMS_MAX: usize = 4;/const VICTIMS_MAX: usize = 1;/|several victims are walked side by side where log segments are short
-volume|remap-chain|remap.rs|s/self\.write_batch\(id, 1 \+ blocks\);/let left = self.log.batch(id).records.blocks(); self.write_batch(id, 1 + left);/|an empty header keeps the place of its batch
-volume|dead-copy|family/share.rs|s/self\.forget_copy\(at\);//|a copy that is dead when it is sent says so
-volume|left-out|mount.rs|s/left_out\.erase\(backing, &volume\.layout\)\?;/let _ = left_out;/|an opening erases the headers of batches that it leaves out
-volume|rebuilt-unsettled|rebuild/whole.rs|s/ && volume\.is_settled_at\(backing, survey\)//|a checkpoint whose data a power cut took is not taken
-volume|rebuilt-old-use|rebuild/whole.rs|s/ && epoch == use_now//|what was durable in an earlier use of a log segment says nothing of this one
-volume|rebuilt-guess|rebuild/headers.rs|s/if self\.alone \|\| follows/if true/|where two versions may be the newest the block is lost
-volume|rebuilt-torn|rebuild/headers.rs|s/sure \|\| is_whole\(backing, found\)\.unwrap_or\(false\)/true/|batches that may not have been durable count if they are whole
-volume|rebuilt-over|rebuild/image.rs|s/Location::new\(seen\.start \+ 1\)/Location::new(seen.start)/|a rebuild writes over no header
-volume|rebuilt-undurable|rebuild/image.rs|s/seen\.is_durable && //|a rebuild writes over no data that a second attempt verifies
-volume|rebuilt-meta|rebuild/image.rs|s/ && !seen\.is_meta\(\)//|a rebuild writes over no checkpoint
-volume|rebuilt-judged|rebuild/whole.rs|s/durable\.max\(survey\.durable_in\(root\.incarnation\)\)/durable/|a checkpoint that missed what was durable is not taken
-volume|rebuilt-any-opening|rebuild/survey.rs|s/one\.seq\(\) <= openings\[&incarnation\]\.1;/one.seq() <= openings.values().map(|o| o.1).max().unwrap_or(0);/|what its own opening did not call durable counts only if it is whole
-volume|rebuilt-unflushed|rebuild/image.rs|s/backing\.flush\(\)\.map_err\(failed\)\?;\n(\s*let extents)/$1/|a new checkpoint is durable before its root is written
-volume|rebuilt-erased-first|rebuild/mod.rs|s/(    roots\.write\(backing, &root\)\?;)/    erase_headers(backing, \&survey, \&homes).map_err(|_| MountError::Opens)?;\n$1/|headers stay until the root counts
-volume|rebuilt-zone-left|rebuild/survey.rs|s/follows \|\| !stays/true || !stays/|what an opening may have left out is uncertain
-volume|rebuilt-zone-active|rebuild/image.rs|s/finish_zones\(backing, zones, &homes\.segments\)\?;//|zones that nobody goes on writing are finished before others are begun
-volume|rebuilt-root-active|rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
-volume|rebuilt-unreset|rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
-volume|preload-over|preload.rs|s/self\.map\.pages_of_all\(\) > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
-volume|preload-crowd|faults.rs|s/self\.faults\.requests < self\.options\.preload\n/true\n/|few requests in the background are under way at a time
-volume|preload-lost|faults.rs|s/self\.faults\.requests -= 1;//|those that are over make room for others
-volume|batch-long|service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing
-volume|victim-full|clean/victim.rs|s/ - least;/;/|the cleaner does not copy nearly full log segments while it has time
-volume|victim-late|clean/victim.rs|s/\|least\| least\.min\(most\)/|_| if above == 0 { 0 } else { most }/|.. and begins with those before the last free one is about to be taken
-volume|victims-unfit|clean.rs|s/!self\.has_room_to_move\(live\)/false/|no victim is begun beside others that would not fit with them
-volume|map-unkept|family/space.rs|s/ \+ grows;/;/|what the map may still take is kept from the host and the cleaner
-volume|rebuilt-offline|rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
-volume|batch-full|append.rs|s/let short = self\.segments\.free_count\(\) < self\.reserve\(\);/let short = false;/|batches are long where log segments are short
-volume|batch-least|service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host
-volume|close-unswept|checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_all\(\)/Closing::Begins if false/|closing leaves no runs
-volume|image-changed|page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture
-volume|slice-short|slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
+volume|unshared|volume/snapshots/share.rs|s/match self\.is_shared\(here, at\) \{\n\s*Held::Yes => \{\}/match self.is_shared(here, at) {\n Held::Yes => self.lose(at),/|a block stays live while another member has it
+volume|parted-late|volume/snapshots/share.rs|s/is_none_or\(\|epoch\| epoch < parted\)/is_none_or(|_| false)/|members share what was written before they parted
+volume|copied-alone|volume/log/append.rs|s/if entry\.at == from \{/if entry.at == from && count == 0 {/|the cleaner moves a block for every member
+volume|run-unshared|volume/snapshots/change.rs|s/run\.members \|= \(run\.members >> parent & 1\) << slot;//|a new member has the runs of its parent
+volume|capture-unshared|volume/checkpoint/sweep.rs|s/new\.run\.members \|= 1 << slot;//|and that of the checkpoint it comes with
+volume|directory-freed|volume/checkpoint/write.rs|s/old\.location\.is_block\(\) && !self\.members\.has_directory\(at, old\)/old.location.is_block()/|a block of the directory stays while a member has it
+volume|image-freed|volume/checkpoint/write.rs|s/old\.page\.is_block\(\) && !self\.members\.has_image\(&self\.map, page, old\)/old.page.is_block()/|an image of a page stays while a member has it
+volume|directory-stale|volume/checkpoint/write.rs|s/!work\.directories\.contains\(&\(\*other, at\)\)\n\s*&& //|a directory block that is still to be written is not shared
+volume|unmarked|snapshots/share.rs|s/let Life::Deleted \{ next \} = member\.life else \{ return None \};/let next = match member.life { Life::Deleted { next } => next, Life::Doomed { .. } | Life::Marking { .. } => 0, _ => return None };/|a member is freed when it is marked as deleted
+volume|deleted-early|volume/snapshots/change.rs|s/if next == self\.map\.pages_of\(slot\)\n/if next <= self.map.pages_of(slot)\n/|a member goes when all its pages are unmapped
+volume|deleted-waits|volume/snapshots/change.rs|s/(\/\/ It goes with the next one.*?\n\s*)self\.checkpoint\.want\(\);/$1/|a member whose page is being read goes with the next checkpoint
+volume|held-unkept|volume/snapshots/share.rs|s/(committed\(\) \+ 1\);\n\s*for slot in self\.members\.slots\(\)\.collect::<Vec<_>>\(\) \{\n\s*)self\.map\.keep\(Map::key\(slot, page\), number\);/$1let _ = (slot, number);/|pages that the cleaner needs together stay until all are there
+volume|judged-alone|volume/map/counting.rs|s/if !keys\.iter\(\)\.all\(there\) \{\s*return false;\s*\}/let _ = there;/|what recovery replaced is judged when every member's page is there
+volume|remap-read-early|log/mod.rs|s/self\.remaps\.then\(\|\| self\.records\.clean\[self\.index_of\(at\)\]\.source\)/self.remaps.then_some(at)/|blocks are read at their sources until their batch is complete
+volume|remap-failed|volume/cleaner/remap.rs|s/if result\.is_ok\(\) \{/if result.is_ok() || blocks > 0 {/|blocks of a remap that failed count nowhere
+volume|remap-not-back|volume/cleaner/remap.rs|s/self\.take_back\(id\);/self.log.batch_mut(id).records.clean.clear();/|the map points at the sources again
+volume|remap-no-spoil|volume/cleaner/remap.rs|s/self\.checkpoint\.spoil\(\);//|a checkpoint with moves that were taken back is begun again
+volume|remap-for-ever|volume/cleaner/remap.rs|s/self\.cleaner\.copy_next\(COPIED_AFTER_FAILURE\);//|after a remap that failed the cleaner copies
+volume|remap-header-first|volume/log/append.rs|s/self\.ask\(IoKind::Remap, Purpose::Remap\(id\), first, blocks\);/let _ = first; self.write_batch(id, padded); self.ask(IoKind::Remap, Purpose::CleanHeader(segment), first, blocks);/|a batch is complete when its blocks are there as well
+volume|remap-once|volume/log/append.rs|s/if batch\.remaps && blocks > 0 \{/if batch.remaps \&\& blocks > 0 \&\& batch.attempt == 0 {/|a batch that goes elsewhere is remapped there as well
+volume|remap-checksum|volume/cleaner/moves.rs|s/push\(CleanRecord \{ lba, birth, crc, source \}\)/push(CleanRecord { lba, birth, crc: crc.wrapping_add(1), source })/|a block that is moved takes its checksum along
+volume|remap-regained|segments/mod.rs|s/self\.empty -= u32::from\(self\.of\(id\)\.is_empty_closed\(\)\);\n(\s*let segment = self\.of_mut\(id\);\n\s*segment\.quarters \+= quarters)/$1/|a log segment that gets blocks back is not empty any more
+volume|remap-mixed|volume/cleaner/remap.rs|s/self\.log\.batch\(open\)\.remaps != remaps/false/|a batch has copied or remapped blocks, not both
+volume|remap-unvisited|cleaner/walk.rs|s/self\.blocks\.push_back\(found\);/let _ = found;/|what was taken back is looked at again before the victim ends
+volume|remap-matched|volume/cleaner/moves.rs|s/self\.match_batch\(false\);//|what is copied begins a batch of its own
+volume|remap-walks|cleaner/mod.rs|s/walk\.copy\(\);/let _ = walk;/|after a remap that failed the victims at hand are copied
+volume|trims-unhurried|volume/log/trims.rs|s/let hurry = .*?;/let hurry = false;/|trims keep no pause where log segments are short
+volume|one-victim|volume/cleaner/mod.rs|s/const VICTIMS_MAX: usize = 4;/const VICTIMS_MAX: usize = 1;/|several victims are walked side by side where log segments are short
+volume|remap-chain|volume/cleaner/remap.rs|s/self\.write_batch\(id, 1 \+ blocks\);/let left = self.log.batch(id).records.blocks(); self.write_batch(id, 1 + left);/|an empty header keeps the place of its batch
+volume|dead-copy|volume/snapshots/share.rs|s/self\.forget_copy\(at\);//|a copy that is dead when it is sent says so
+volume|left-out|volume/recovery/mod.rs|s/left_out\.erase\(backing, &volume\.layout\)\?;/let _ = left_out;/|an opening erases the headers of batches that it leaves out
+volume|rebuilt-unsettled|volume/recovery/rebuild/whole.rs|s/ && volume\.is_settled_at\(backing, survey\)//|a checkpoint whose data a power cut took is not taken
+volume|rebuilt-old-use|volume/recovery/rebuild/whole.rs|s/ && epoch == use_now//|what was durable in an earlier use of a log segment says nothing of this one
+volume|rebuilt-guess|volume/recovery/rebuild/headers.rs|s/if self\.alone \|\| follows/if true/|where two versions may be the newest the block is lost
+volume|rebuilt-torn|volume/recovery/rebuild/headers.rs|s/sure \|\| is_whole\(backing, found\)\.unwrap_or\(false\)/true/|batches that may not have been durable count if they are whole
+volume|rebuilt-over|volume/recovery/rebuild/image.rs|s/Location::new\(seen\.start \+ 1\)/Location::new(seen.start)/|a rebuild writes over no header
+volume|rebuilt-undurable|volume/recovery/rebuild/image.rs|s/seen\.is_durable && //|a rebuild writes over no data that a second attempt verifies
+volume|rebuilt-meta|volume/recovery/rebuild/image.rs|s/ && !seen\.is_meta\(\)//|a rebuild writes over no checkpoint
+volume|rebuilt-judged|volume/recovery/rebuild/whole.rs|s/durable\.max\(survey\.durable_in\(root\.incarnation\)\)/durable/|a checkpoint that missed what was durable is not taken
+volume|rebuilt-any-opening|volume/recovery/rebuild/survey.rs|s/one\.seq\(\) <= openings\[&incarnation\]\.1;/one.seq() <= openings.values().map(|o| o.1).max().unwrap_or(0);/|what its own opening did not call durable counts only if it is whole
+volume|rebuilt-unflushed|volume/recovery/rebuild/image.rs|s/backing\.flush\(\)\.map_err\(failed\)\?;\n(\s*let extents)/$1/|a new checkpoint is durable before its root is written
+volume|rebuilt-erased-first|volume/recovery/rebuild/mod.rs|s/(    roots\.write\(backing, &root\)\?;)/    erase_headers(backing, \&survey, \&homes).map_err(|_| MountError::Opens)?;\n$1/|headers stay until the root counts
+volume|rebuilt-zone-left|volume/recovery/rebuild/survey.rs|s/follows \|\| !stays/true || !stays/|what an opening may have left out is uncertain
+volume|rebuilt-zone-active|volume/recovery/rebuild/image.rs|s/finish_zones\(backing, zones, &homes\.segments\)\?;//|zones that nobody goes on writing are finished before others are begun
+volume|rebuilt-root-active|volume/recovery/rebuild/roots.rs|s/finish_zones\(backing, zones, &\[\]\)\?;//|.. and before a zone for roots is
+volume|rebuilt-unreset|volume/recovery/rebuild/image.rs|s/backing\.reset\(ZoneId::new\(id\.raw\(\)\)\)\?;//|a zone is empty before a rebuild writes to it
+volume|preload-over|volume/map/preload.rs|s/self\.map\.pages_of_all\(\) > self\.options\.map_pages \|\| //|what is read in the background takes the place of nothing
+volume|preload-crowd|map/loads.rs|s/self\.requests >= most \|\|/most == u32::MAX ||/|few requests in the background are under way at a time
+volume|preload-lost|map/loads.rs|s/self\.requests -= 1;//|those that are over make room for others
+volume|batch-long|log/service.rs|s/let each = took\.saturating_mul\(16\)/let each = 0 * took/|batches are shorter on a slow backing
+volume|victim-full|volume/cleaner/victim.rs|s/ - least;/;/|the cleaner does not copy nearly full log segments while it has time
+volume|victim-late|volume/cleaner/victim.rs|s/\|least\| least\.min\(most\)/|_| if above == 0 { 0 } else { most }/|.. and begins with those before the last free one is about to be taken
+volume|victims-unfit|volume/cleaner/mod.rs|s/!self\.has_room_to_move\(live\)/false/|no victim is begun beside others that would not fit with them
+volume|map-unkept|volume/snapshots/space.rs|s/ \+ grows\);/);/|what the map may still take is kept from the host and the cleaner
+volume|rebuilt-offline|volume/recovery/rebuild/headers.rs|s/survey\.offline \|\| //|what a zone that is offline may have had is uncertain
+volume|batch-full|volume/log/append.rs|s/let short = self\.segments\.free_count\(\) < self\.reserve\(\);/let short = false;/|batches are long where log segments are short
+volume|batch-least|log/service.rs|s/SLOW_BLOCKS\.max\(REQUEST_BLOCKS_MAX\.div_ceil\(batches\.max\(1\)\) \+ 1\)/SLOW_BLOCKS/|the longest request fits the batches of the host
+volume|close-unswept|volume/checkpoint/sweep.rs|s/Closing::Begins if self\.can_sweep_all\(\)/Closing::Begins if false/|closing leaves no runs
+volume|image-changed|map/page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture
+volume|slice-short|map/slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
 device|fallen-unheard|driver/threads.rs|s/if thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
 device|layer-unflushed|volume/backing.rs|s/Kind::Layer\(volume\) => volume\.flush\(\)\.map\(wait\)\.map_err\(to_layer_above\),/Kind::Layer(_) => Ok(()),/|a flush of a layer is one of what it lies on
 device|fallen-used|volume/state.rs|s/\(self\.fallen, self\.inbox\.closed\) = \(true, true\);/(self.fallen, self.inbox.closed) = (false, true);/|a volume that somebody panicked with is not used any more
@@ -364,94 +364,94 @@ journal|never-forgotten|sniff/mod.rs|s/now\.time\.saturating_sub\(self\.time\) >
 journal|laps-unread|sniff/circular.rs|s/if is_whole \{ self\.laps\.saturating_add\(1\) \} else \{ 0 \}/self.laps + u32::from(is_whole || self.bytes > 0)/|a lap writes most of the ring, in order
 journal|header-is-lap|sniff/circular.rs|s/self\.restart = Some\(\(at, end\)\);/self.lap(at); self.next = end;/|a journal header in front of a ring is no lap
 journal|never-alone|sniff/circular.rs|s/take\(&mut self\.since_flush\) == 1/take(\&mut self.since_flush) > 0/|only a write that is alone between flushes is forced
-volume|zone-two-writes|zones/gate.rs|s/self\.log\.sent_to\(segment\)\.first\(\) == Some\(&id\)/true/|one batch of a zone is under way at a time
-volume|zone-too-many|zones/gate.rs|s/&& !\(begins && self\.is_leaving_zones\(id\)\)/\&\& (begins || !begins)/|a zone is begun when the one before is full or finished
-volume|zone-rest|zones/gate.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
-volume|zone-not-reset|zones/open.rs|s/backing\.reset\(zone\)\.err\(\)/Ok(()).err()/|free zones are empty after an opening
+volume|zone-two-writes|volume/zones/gate.rs|s/self\.log\.sent_to\(segment\)\.first\(\) == Some\(&id\)/true/|one batch of a zone is under way at a time
+volume|zone-too-many|volume/zones/gate.rs|s/&& !\(begins && self\.is_leaving_zones\(id\)\)/\&\& (begins || !begins)/|a zone is begun when the one before is full or finished
+volume|zone-rest|log/mod.rs|s/if rest < BATCH_MIN\.max\(unit\) \{ rest \} else \{ 0 \}/0/|a batch takes what is left where no other fits
+volume|zone-not-reset|volume/zones/open.rs|s/backing\.reset\(zone\)\.err\(\)/Ok(()).err()/|free zones are empty after an opening
 volume|zone-conv-roots|layout.rs|s/!self\.is_sequential\(LogSegmentId::new\(ROOT_ZONES\[0\]\)\)/!self.is_zoned()/|roots in conventional zones have slots
-volume|zone-conv-reset|trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.forget)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
-volume|resize-zone-held|zones/gate.rs|s/held \|\| finishing/finishing/|no zone is begun while a label takes an active one
-volume|resize-zone-left|zones/gate.rs|s/self\.leave_segment\(Stream::User\);//|a label takes the active zone of a stream
-volume|resize-stale-label|mount.rs|s/filter\(\|at\| !labels\.contains\(at\)\)/filter(|_| false)/|an opening writes stale copies of the label anew
-volume|zone-not-finished|zones/open.rs|s/let result = backing\.finish\(zone\);/let result = Ok(());/|zones that nobody goes on writing are finished
-volume|zone-left-unreset|zones/open.rs|s/self\.trims\.again\(id, self\.now\);/let _ = id;/|a zone that an opening could not reset is reset later
-volume|torn-resent|zones/pointer.rs|s/Ok\(Some\(0\)\) => self/Ok(Some(_)) if io.blocks > 0 => self/|what a zone took of a write is not sent again
-volume|torn-full|zones/pointer.rs|s/\(first \+ io\.blocks == self\.segment_blocks\(\)\)\.then_some\(io\.blocks\)/None/|a write that filled its zone is not given up
-volume|torn-unread|zones/pointer.rs|s/if !same \{/if false {/|what lies before a write pointer is compared
+volume|zone-conv-reset|volume/log/trims.rs|s/if self\.layout\.is_sequential\(segment\) \{\n(\s+self\.forget)/if self.layout.is_zoned() {\n$1/|a conventional zone is trimmed, not reset
+volume|resize-zone-held|volume/zones/gate.rs|s/held \|\| finishing/finishing/|no zone is begun while a label takes an active one
+volume|resize-zone-left|volume/zones/gate.rs|s/self\.leave_segment\(Stream::User\);//|a label takes the active zone of a stream
+volume|resize-stale-label|volume/recovery/mod.rs|s/filter\(\|at\| !labels\.contains\(at\)\)/filter(|_| false)/|an opening writes stale copies of the label anew
+volume|zone-not-finished|volume/zones/open.rs|s/let result = backing\.finish\(zone\);/let result = Ok(());/|zones that nobody goes on writing are finished
+volume|zone-left-unreset|volume/zones/open.rs|s/self\.trims\.again\(id, self\.now\);/let _ = id;/|a zone that an opening could not reset is reset later
+volume|torn-resent|volume/zones/pointer.rs|s/Ok\(Some\(0\)\) => self/Ok(Some(_)) if io.blocks > 0 => self/|what a zone took of a write is not sent again
+volume|torn-full|volume/zones/pointer.rs|s/\(first \+ io\.blocks == self\.segment_blocks\(\)\)\.then_some\(io\.blocks\)/None/|a write that filled its zone is not given up
+volume|torn-unread|volume/zones/pointer.rs|s/if !same \{/if false {/|what lies before a write pointer is compared
 volume|zone-fell-back|zones/open.rs|s/if found < expected \{/if found < expected.min(0) {/|a write pointer before what a checkpoint knows is told
 volume|zone-offline|zones/open.rs|s/let may_hold = !clean && !give_up;/let may_hold = false;/|a zone that may hold the last batches is not given up silently
-volume|zone-evacuated|clean.rs|s/ \|\| self\.segments\.has_leaving\(self\.now\)//|zones that can only be read are emptied
-volume|offline-behind|zones/gate.rs|s/self\.move_meta_soon\(\);//|a checkpoint makes up for what a zone took along that fails
-volume|offline-map|checkpoint/sweep.rs|s/self\.move_meta\(\);//|what the map has in a zone that failed is written anew
-volume|moved-once|checkpoint/commit.rs|s/if self\.is_moving_meta\(\) && self\.is_counted\(\)/if false/|.. by as many checkpoints as that takes
-volume|runs-unbounded|checkpoint/commit.rs|s/self\.is_full_of_runs\(\)/false/|runs that stay for what cannot be read do not fill the log
+volume|zone-evacuated|volume/cleaner/mod.rs|s/ \|\| self\.segments\.has_leaving\(self\.now\)//|zones that can only be read are emptied
+volume|offline-behind|volume/zones/gate.rs|s/self\.move_meta_soon\(\);//|a checkpoint makes up for what a zone took along that fails
+volume|offline-map|volume/checkpoint/sweep.rs|s/self\.move_meta\(\);//|what the map has in a zone that failed is written anew
+volume|moved-once|volume/checkpoint/commit.rs|s/if self\.is_moving_meta\(\) && self\.is_counted\(\)/if false/|.. by as many checkpoints as that takes
+volume|runs-unbounded|volume/checkpoint/commit.rs|s/self\.is_full_of_runs\(\)/false/|runs that stay for what cannot be read do not fill the log
 volume|runs-many|checkpoint/mod.rs|s/RUNS_HELD_MAX: u64 = 4 \*/RUNS_HELD_MAX: u64 = 8 */|.. nor become more than whoever reads a page can bear
-volume|map-unlisted|volume.rs|s/kept\.min\(u32_from\(RESERVE_LIST \/ 2\)\)/kept/|a map of more log segments than a root lists leaves some for the host
-volume|reserve-listed|volume.rs|s/listed\.min\(segments\.free_count\(\)\.saturating_sub\(kept\)\)/listed/|what the map may grow to and the cleaner needs is not the host's, however few of it a root lists
-volume|write-too-long|host.rs|s/REQUEST_BLOCKS_MAX\.min\(segment - segment\.div_ceil\(batch\)\)/REQUEST_BLOCKS_MAX/|.. also if a write is longer than a log segment
+volume|map-unlisted|volume/mod.rs|s/kept\.min\(u32_from\(RESERVE_LIST \/ 2\)\)/kept/|a map of more log segments than a root lists leaves some for the host
+volume|reserve-listed|volume/mod.rs|s/listed\.min\(segments\.free_count\(\)\.saturating_sub\(kept\)\)/listed/|what the map may grow to and the cleaner needs is not the host's, however few of it a root lists
+volume|write-too-long|volume/host.rs|s/REQUEST_BLOCKS_MAX\.min\(segment - segment\.div_ceil\(batch\)\)/REQUEST_BLOCKS_MAX/|.. also if a write is longer than a log segment
 volume|bodies-unkept|checkpoint/room.rs|s/2 \* RUNS_IN_A_HURRY \* self\.body_of_segments\(\)/0/|what describes many log segments has room until a sweep makes some
-volume|bodies-unpaced|pace.rs|s/ \+ self\.kept_for_bodies\(\) \/ 2//|.. and the cleaner goes ahead of that
-volume|closed-unmoved|checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
-volume|offline-untold|inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
-volume|given-up-untold|inspect.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up
-volume|lost-counted-twice|zones/map.rs|s/self\.checkpoint\.exact = true;//|a repair counts what recovery found, and whoever begins again does not
-volume|lost-begun|rebuild/pages.rs|s/\s+&& all\(\)\.any\(.*?known < live\)\)//s|a repair that was cut off before has given up what nothing counts any more
-volume|zone-unreset-free|trims.rs|s/if zoned \|\| !blocked => return/if !blocked => return/|a zone is not free before its reset, however short they are
-volume|root-zone-same|roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
-volume|full-listed|checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.segment_blocks\(\)\)//|a full log segment is not listed as open
-volume|opening-unflushed|mount.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
-volume|frozen-held|zones/gate.rs|s/self\.release\(&mut waiters, Err\(IoFailed::Error\)\);//|a write beside a resize that fails is answered
-volume|frozen-wakes|volume.rs|s/\.filter\(\|_\| self\.frozen\.is_none\(\)\)//|a frozen volume is not called again and again
-volume|copy-unchecked|host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
+volume|bodies-unpaced|volume/cleaner/pace.rs|s/ \+ self\.layout\.kept_for_bodies\(\) \/ 2//|.. and the cleaner goes ahead of that
+volume|closed-unmoved|volume/checkpoint/capture.rs|s/ && !self\.is_moving_meta\(\)//|.. also when the volume is closed
+volume|offline-untold|volume/inspect.rs|s/self\.segments\.of\(segment\)\.gone/false/|a check tells of blocks in offline zones
+volume|given-up-untold|snapshots/share.rs|s/entry\.at == Location::LOST/entry.at.raw() == 0/|a check counts blocks that were given up
+volume|lost-counted-twice|volume/zones/map.rs|s/self\.checkpoint\.set_exact\(\);//|a repair counts what recovery found, and whoever begins again does not
+volume|lost-begun|volume/recovery/rebuild/pages.rs|s/\s+&& all\(\)\.any\(.*?known < live\)\)//s|a repair that was cut off before has given up what nothing counts any more
+volume|zone-unreset-free|volume/log/trims.rs|s/if zoned \|\| !blocked => return/if !blocked => return/|a zone is not free before its reset, however short they are
+volume|root-zone-same|volume/checkpoint/roots.rs|s/find\(\|other\| \*other != zone\)/find(|other| *other == zone)/|the zone with the newest root is not reset
+volume|full-listed|volume/checkpoint/capture.rs|s/\.filter\(\|_\| state\.used < self\.segment_blocks\(\)\)//|a full log segment is not listed as open
+volume|opening-unflushed|volume/recovery/mod.rs|s/backing\.flush\(\)\.map_err\(\|_\| MountError::Backing\("it was flushed"\)\)\?;//|what an opening reads is durable before it builds upon it
+volume|frozen-held|volume/zones/gate.rs|s/self\.release\(&mut waiters, Err\(IoFailed::Error\)\);//|a write beside a resize that fails is answered
+volume|frozen-wakes|volume/mod.rs|s/\.filter\(\|_\| self\.frozen\.is_none\(\)\)//|a frozen volume is not called again and again
+volume|copy-unchecked|volume/host.rs|s/let is_copy = batch\.stream == Stream::Clean;/let is_copy = false;/|damaged data is an error while it moves
 volume|feature-ungolden|../../format/src/volume/label.rs|s/pub const COMPAT_KNOWN: u64 = 0;/pub const COMPAT_KNOWN: u64 = 1;/|a feature bit has a golden image
 volume|golden-changed|../../format/src/volume/kind.rs|s/Directory = 4,/Directory = 9,/|a golden image of an older day opens
 volume|retries-none|retries.rs|s/if retry\.failures >= tries \{/if retry.failures >= 1 {/|a request that failed is sent again
 volume|retries-endless|retries.rs|s/\(retry\.due, retry\.refused\) = \(None, false\);/retry.refused = false;/|a request is sent again once when it is due
-volume|stall-never|stall.rs|s/failing\.filter\(\|failing\| failing\.stalls\(self\.now\)\)/failing.filter(|_| false)/|who waits for a backing that fails is answered
-volume|stall-silent|stall.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
-volume|stall-shortage|stall.rs|s/\.chain\(self\.shortage\(\)\)//|a shortage while something fails is an error
-volume|stall-stale|stall.rs|s/since <= \*at && self\.now < \*at \+ PATIENCE/since <= since/|an error of long ago is no reason
-volume|runs-freeze|checkpoint/sweep.rs|s/self\.checkpoint\.full_of_runs = !unread\.is_empty\(\);/self.checkpoint.full_of_runs |= unread.is_empty();/|checkpoints go on when the map can be read again
-volume|failed-kept|suspects.rs|s/self\.segments\.set_aside\(segment\);\n/self.segments.set_aside(segment); self.segments.of_mut(segment).pins += 1;\n/|a log segment that failed is used again
-volume|strikes-forever|segments.rs|s/if segment\.errors\.strikes >= STRIKES_MAX \{/if segment.errors.strikes >= 1 {/|a log segment is retired after three strikes
+volume|stall-never|volume/stall.rs|s/failing\.filter\(\|failing\| failing\.stalls\(self\.now\)\)/failing.filter(|_| false)/|who waits for a backing that fails is answered
+volume|stall-silent|answers.rs|s/for tag in self\.requests\.give_up\(\) \{/for tag in self.requests.give_up().into_iter().take(0) {/|those that waited before the stall are answered as well
+volume|stall-shortage|volume/stall.rs|s/\.chain\(self\.shortage\(\)\)//|a shortage while something fails is an error
+volume|stall-stale|stall.rs|s/since <= \*at && now < \*at \+ PATIENCE/since <= since/|an error of long ago is no reason
+volume|runs-freeze|volume/checkpoint/sweep.rs|s/self\.checkpoint\.fill_with_runs\(!unread\.is_empty\(\)\);/if unread.is_empty() { self.checkpoint.fill_with_runs(true); }/|checkpoints go on when the map can be read again
+volume|failed-kept|volume/log/suspects.rs|s/self\.segments\.set_aside\(segment\);\n/self.segments.set_aside(segment); self.segments.of_mut(segment).pins += 1;\n/|a log segment that failed is used again
+volume|strikes-forever|segments/mod.rs|s/if segment\.errors\.strikes >= STRIKES_MAX \{/if segment.errors.strikes >= 1 {/|a log segment is retired after three strikes
 volume|retired-for-ever|segments/errors.rs|s/for id in std::mem::take\(&mut self\.retired\) \{/for id in self.retired.clone().into_iter().take(0) {/|a scrub has log segments that are retired tried once more
-volume|cleaned-lost|clean/moves.rs|s/if lost \{\n.*?\n\s*return;\n\s*\}/let _ = lost;/s|what the cleaner could not read stays where it is
-volume|walk-unread|clean/walk.rs|s/self\.whole &= held != Held::Unread;/let _ = held;/|a walk that could not read the map does not know what is live
-volume|walk-lost|clean/moves.rs|s/walk\.whole = false;/let _ = walk;/|a walk that could not read a block does not empty its log segment
-volume|walk-ended|clean/walk.rs|s/\(walk\.next, walk\.whole\) = \(None, false\);/walk.next = None;/|a header that cannot be read is not the end of a log segment
-volume|doubt-dead|family/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => self.lose(at),/|a block that a member may have is live
-volume|doubt-forgotten|family/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => {}/|what counts in vain is found
-volume|doubt-volatile|checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtful,/doubtful: false,/|what counts in vain is found after a restart
-volume|doubt-early|doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
-volume|unread-kept|family/delete.rs|s/kin\.unread\.remove\(&page\);/let _ = \&kin;/|a deleted member goes when all of it could be read
-volume|unread-skipped|family/delete.rs|s/self\.family\.of_mut\(slot\)\.unread\.insert\(page\);//|what a deleted member has alone is freed when it can be read again
-volume|held-unanswered|append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
-volume|cheap-unseen|clean/victim.rs|s/greedy \|\| emptiest\.1\.live\(\) <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
-volume|fill-damaged|clean/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host
-volume|fill-shared|clean/fill.rs|s/if !takes \|\| !self\.family\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
-volume|fill-journal|clean/fill.rs|s/matches!\(batch\.stream, Stream::User \| Stream::Hot\)/batch.stream.is_user()/|log segments of journals have nothing else
+volume|cleaned-lost|volume/cleaner/moves.rs|s/if lost \{\n.*?\n\s*return;\n\s*\}/let _ = lost;/s|what the cleaner could not read stays where it is
+volume|walk-unread|cleaner/walk.rs|s/self\.whole &= held != Held::Unread;/let _ = held;/|a walk that could not read the map does not know what is live
+volume|walk-lost|cleaner/mod.rs|s/walk\.miss\(\);/let _ = walk;/|a walk that could not read a block does not empty its log segment
+volume|walk-ended|cleaner/walk.rs|s/\(self\.next, self\.whole\) = \(None, false\);/self.next = None;/|a header that cannot be read is not the end of a log segment
+volume|doubt-dead|volume/snapshots/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => self.lose(at),/|a block that a member may have is live
+volume|doubt-forgotten|volume/snapshots/share.rs|s/Held::Unread => self\.segments\.doubt\(self\.layout\.segment_of\(at\)\),/Held::Unread => {}/|what counts in vain is found
+volume|doubt-volatile|volume/checkpoint/capture.rs|s/doubtful: segment\.errors\.doubtful,/doubtful: false,/|what counts in vain is found after a restart
+volume|doubt-early|volume/map/doubts.rs|s/self\.is_counted\(\) && self\.frozen/self.frozen/|no page is read before what recovery found counts
+volume|unread-kept|volume/snapshots/delete.rs|s/member\.unread\.remove\(&page\);/let _ = \&kin;/|a deleted member goes when all of it could be read
+volume|unread-skipped|volume/snapshots/delete.rs|s/self\.members\.of_mut\(slot\)\.unread\.insert\(page\);//|what a deleted member has alone is freed when it can be read again
+volume|held-unanswered|volume/log/append.rs|s/self\.give_up_if_held\(id\);\n(\s*return;)/$1/|a write that is sent after the volume froze is answered
+volume|cheap-unseen|volume/cleaner/victim.rs|s/greedy \|\| emptiest\.1\.live\(\) <= blocks \/ CHEAP/greedy/|nearly empty log segments are cleaned before old ones
+volume|fill-damaged|volume/cleaner/fill.rs|s/checksum\(bytes\) != found\.crc/false/|a damaged block lies in no batch of the host
+volume|fill-shared|volume/cleaner/fill.rs|s/if !takes \|\| !self\.members\.is_alone\(\) \{/if !takes {/|log segments of the host have nothing older where blocks may be shared
+volume|fill-journal|volume/cleaner/fill.rs|s/matches!\(batch\.stream, Stream::User \| Stream::Hot\)/batch.stream.is_user()/|log segments of journals have nothing else
 volume|fill-unwalked|../../format/src/volume/batch.rs|s/RecordList::Data\(list\) => \(list, &self\.moved\),/RecordList::Data(list) => (list, \&[]),/|blocks that fill padding are found when they have to move again
-volume|fill-for-ever|clean/fill.rs|s/pads && !short && !leaves && !self\.is_behind\(\) && !self\.holds_up\(\)/pads/|the host does not wait for blocks that wait for padding
-volume|fill-holds-up|clean/fill.rs|s/ && !self\.holds_up\(\)//|what waits for padding keeps no empty log segment
-volume|undo-put-off|checkpoint/commit.rs|s/run\.swept = run\.swept\.min\(work\.before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
-volume|told-kept|faults.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
-volume|label-active|resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) =>/Err(why) if false =>/|a zone of a label is active no longer when the next is begun
-volume|label-circle|zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
-volume|label-untold|resize/labels.rs|s/(self\.with_label\(\|volume, work, _, at\| \{\n)(\s*if )/$1work.failing = None; $2/|who waits for a label is told until its zone is finished
-volume|label-told-late|resize/labels.rs|s/let since = self\.retries\.since\(self\.now\);/let since = self.now;/|.. and not anew with each copy that is begun again
-volume|resize-at-rest|resize/mod.rs|s/self\.hold_zones\(\);\n\s*self\.step_finishes\(\);/self.hold_zones();/|a resize goes on though nothing else happens
-volume|resets-forgotten|trims.rs|s/!self\.later\.is_empty\(\)/false/|zones that could not be reset are free later
-volume|stall-outdated|volume.rs|s/(self\.step_full_of_runs\(\);)/$1\n        self.step_stall();/; s/(all went on that can\.)\n\s*self\.step_stall\(\);/$1/|the host is told what is so when all went on that can
-volume|chain-erased|replay.rs|s/\(!leads\(&one\)\)\.then_some\(one\.start\)/Some(one.start).filter(|_| !leads(\&one) || true)/|what does not count leads to what does
-volume|rebuilt-leads|rebuild/survey.rs|s/self\.zoned \|\| seen\.leads/self.zoned/|what an opening must not erase may be something that it left out
-volume|packs-trimmed|unmap.rs|s/let old = (self\.map\.set\(here\.in_map\(\), Entry::UNMAPPED\);)/$1/|what is trimmed lies where it is since its batch was packed
-volume|packs-salvaged|rebuild/pages.rs|s/\*counted \+= self\.layout\.quarters_of\(entry\.at\)/*counted += 4/|what headers tell counts by quarters
-volume|checkpoint-stuck|checkpoint/mod.rs|s/if self\.takeable\(Stream::Meta\) == 0 && self\.lacks_segments\(\) \{/if false \&\& self.lacks_segments() {/|a checkpoint that can get no log segment any more says so
-volume|fill-asks|clean/fill.rs|s/self\.look_who_holds\((.*?)\)/self.is_held($1).ok_or(())/|what fills padding asks for no page of the map
-volume|packs-unheld|log.rs|s/u32::from\(!inside\)/1/|what is in the header of a batch under way is read from memory
-volume|checkpoint-later|checkpoint/mod.rs|s/if self\.checkpoint\.work\.is_some\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
-volume|checkpoint-unasked|volume.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//|a checkpoint that is wanted late in a turn begins in it
-volume|finish-once|zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
+volume|fill-for-ever|volume/cleaner/fill.rs|s/pads && !short && !leaves && !self\.is_behind\(\) && !self\.holds_up\(\)/pads/|the host does not wait for blocks that wait for padding
+volume|fill-holds-up|volume/cleaner/fill.rs|s/ && !self\.holds_up\(\)//|what waits for padding keeps no empty log segment
+volume|undo-put-off|checkpoint/mod.rs|s/run\.swept = run\.swept\.min\(before\.1\);/let _ = \&run;/|runs are dropped oldest first, also after a checkpoint that came to nothing
+volume|told-kept|map/loads.rs|s/self\.told\.remove\(&key\);\n(\s*\}\n\n\s*fn number)/$1/|what runs have of a page is not taken for what a later member has there
+volume|label-active|volume/resize/labels.rs|s/Err\(why\) if self\.frozen\.is_none\(\) =>/Err(why) if false =>/|a zone of a label is active no longer when the next is begun
+volume|label-circle|volume/zones/gate.rs|s/if self\.is_making_room\(\) \{/if false {/|a zone that waits for a label is none that the label waits for
+volume|label-untold|volume/resize/labels.rs|s/(self\.with_label\(\|volume, work, _, at\| \{\n)(\s*if )/$1work.failing = None; $2/|who waits for a label is told until its zone is finished
+volume|label-told-late|volume/resize/labels.rs|s/let since = self\.retries\.since\(self\.now\);/let since = self.now;/|.. and not anew with each copy that is begun again
+volume|resize-at-rest|volume/resize/mod.rs|s/self\.hold_zones\(\);\n\s*self\.step_finishes\(\);/self.hold_zones();/|a resize goes on though nothing else happens
+volume|resets-forgotten|segments/trims.rs|s/!self\.later\.is_empty\(\)/false/|zones that could not be reset are free later
+volume|stall-outdated|volume/mod.rs|s/(self\.step_full_of_runs\(\);)/$1\n        self.step_stall();/; s/(all went on that can\.)\n\s*self\.step_stall\(\);/$1/|the host is told what is so when all went on that can
+volume|chain-erased|recovery/replay.rs|s/\(!leads\(&one\)\)\.then_some\(one\.start\)/Some(one.start).filter(|_| !leads(\&one) || true)/|what does not count leads to what does
+volume|rebuilt-leads|volume/recovery/rebuild/survey.rs|s/self\.zoned \|\| seen\.leads/self.zoned/|what an opening must not erase may be something that it left out
+volume|packs-trimmed|volume/unmap.rs|s/let old = (self\.map\.set\(here\.in_map\(\), Entry::UNMAPPED\);)/$1/|what is trimmed lies where it is since its batch was packed
+volume|packs-salvaged|volume/recovery/rebuild/pages.rs|s/\*counted \+= self\.layout\.quarters_of\(entry\.at\)/*counted += 4/|what headers tell counts by quarters
+volume|checkpoint-stuck|volume/checkpoint/mod.rs|s/if self\.takeable\(Stream::Meta\) == 0 && self\.lacks_segments\(\) \{/if false \&\& self.lacks_segments() {/|a checkpoint that can get no log segment any more says so
+volume|fill-asks|volume/cleaner/fill.rs|s/self\.look_who_holds\((.*?)\)/self.is_held($1).ok_or(())/|what fills padding asks for no page of the map
+volume|packs-unheld|log/mod.rs|s/u32::from\(!inside\)/1/|what is in the header of a batch under way is read from memory
+volume|checkpoint-later|volume/checkpoint/mod.rs|s/if self\.checkpoint\.is_running\(\) \{\n\s*break;\n\s*\}/break;/|a checkpoint that comes to nothing is followed by the next
+volume|checkpoint-unasked|volume/mod.rs|s/ \|\| self\.checkpoint\.is_forgotten\(\)//|a checkpoint that is wanted late in a turn begins in it
+volume|finish-once|volume/zones/gate.rs|s/let again = result\.is_err\(\) && /let again = false \&\& /|a zone that could not be finished is finished later
 zoned|sleepers-by-chunk|queues.rs|s/filter_map\(over\)\.collect\(\);\s*self\.oldest_first\(chunks\)/filter_map(over).collect::<Vec<u32>>();\n        chunks/|.. also when those who slept a second fall asleep again
 zoned|waiters-by-chunk|queues.rs|s/chunks\.sort_by_key\(.*?\);//|a zone that becomes free goes to the oldest request
 zoned|flush-undrained|write_metadata.rs|s/let is_drained = .*?;/let is_drained = true;/|what stored metadata calls valid is on a device

@@ -9,7 +9,7 @@ use onefold_units::{Location, Nanos, ZoneId};
 use crate::engine::Engine;
 use crate::error::MountError;
 use crate::io::{Buffer, Io, IoFailed, IoKind, Relocation};
-use crate::log::BLOCK;
+use crate::limits::BLOCK;
 use crate::zones::{ZoneReport, ZoneStatus};
 
 /// Blocks of one piece, at most: 1 MiB.

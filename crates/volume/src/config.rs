@@ -5,9 +5,8 @@ use onefold_units::Nanos;
 use onefold_units::convert::index;
 use thiserror::Error;
 
-use crate::host::REQUEST_BLOCKS_MAX;
-use crate::journal::JournalStreams;
-use crate::log::{BATCHES_BESIDE, CLEAN_RECORDS_MAX};
+use crate::limits::{BATCHES_OWN, CLEAN_RECORDS_MAX};
+use crate::range::REQUEST_BLOCKS_MAX;
 
 /// Fewest log segments of a volume (volume.md, section 5.1).
 pub const SEGMENTS_MIN: u32 = 128;
@@ -231,7 +230,7 @@ impl Options {
             return Err(OptionsError::RemapUnit { unit });
         }
         let data = blocks.min(CLEAN_RECORDS_MAX + 1) - 1;
-        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1) + BATCHES_BESIDE;
+        let min = index(REQUEST_BLOCKS_MAX.div_ceil(data) + 1) + BATCHES_OWN;
         let found = self.batches;
         if found < min { Err(OptionsError::Batches { found, blocks, min }) } else { Ok(()) }
     }
@@ -333,4 +332,16 @@ pub enum GeometryError {
         /// Most blocks that a thin volume can export.
         thin: u64,
     },
+}
+
+/// Whether journals have log segments of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JournalStreams {
+    /// They are data.
+    #[default]
+    Off,
+    /// Ring, header and fast-commit area go to the same ones.
+    Together,
+    /// Header and fast-commit area, which are rewritten at any time, do not go to those of the ring.
+    Apart,
 }

@@ -67,10 +67,10 @@ pub enum MountError {
         /// Where.
         at: u64,
     },
-    /// The family of members contradicts itself.
+    /// The members contradict one another.
     #[error("the family of the volume is damaged: {0}; nothing was changed")]
     Family(&'static str),
-    /// The memory for the map is too small for the family.
+    /// The memory for the map is too small for the members.
     #[error(
         "the volume has {found} members, which take at least {} map pages in memory; {pages} are allowed: give it more \
          memory for the map, or delete snapshots with more",

@@ -1,7 +1,8 @@
 //! What a volume asks of its backing.
 
-pub use onefold_units::IoFailed;
 use onefold_units::{Location, ZoneId};
+
+pub use onefold_units::IoFailed;
 
 /// A request to the backing that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +111,7 @@ pub enum Refusal {
     /// The map of the range cannot be read.
     #[error("its map cannot be read")]
     MediaError,
-    /// There is no such member of the family.
+    /// There is no such member.
     #[error("there is no such snapshot or clone")]
     NoMember,
     /// The member is a snapshot.

@@ -4,7 +4,7 @@
 //! label or a root falls into hold nothing else.
 //!
 //! On zones each log segment is a zone, which may take less than it has addresses. Zones 0 and 1 have a copy of the label each, at
-//! their first block; zones 2 and 3 have the roots (`crate::roots`). Any of them may be conventional, that is, have no write pointer:
+//! their first block; zones 2 and 3 have the roots (`crate::checkpoint::roots`). Any of them may be conventional, that is, have no write pointer:
 //! then they are used as space without zones is, also as log segments, in which every batch is appended all the same.
 
 use onefold_format::volume::{
@@ -15,9 +15,9 @@ use onefold_units::convert::{low32, narrow, u64_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::config::{Geometry, GeometryError, SEGMENTS_MIN};
-use crate::family::SEGMENTS_BESIDE;
-use crate::log::{CLEAN_RECORDS_MAX, PACKED_RECORDS_MAX};
-use crate::zones::ZoneError;
+use crate::limits::{CLEAN_RECORDS_MAX, PACKED_RECORDS_MAX, SEGMENTS_SPARE};
+use crate::packs::is_in;
+use crate::zones::{LABEL_ZONES, ROOT_ZONES, ZoneError};
 
 /// Largest indirection unit in blocks.
 const UNIT_MAX: u32 = 64;
@@ -44,12 +44,6 @@ const SENT_EARLY: u32 = 2;
 
 /// Fewest blocks of a log segment.
 const SEGMENT_BLOCKS_MIN: u32 = 64;
-
-/// Zones with a copy of the label.
-pub(crate) const LABEL_ZONES: [u32; 2] = [0, 1];
-
-/// Zones with roots.
-pub(crate) const ROOT_ZONES: [u32; 2] = [2, 3];
 
 /// Slots of the root in each of two conventional zones.
 const CONVENTIONAL_SLOTS: u64 = 4;
@@ -198,14 +192,14 @@ impl Layout {
     #[must_use]
     pub fn thin_max(&self) -> u64 {
         let most = self.logical_max() * THIN_MAX;
-        let left = self.usable_segments().saturating_sub(self.low() + SEGMENTS_BESIDE);
+        let left = self.usable_segments().saturating_sub(self.low() + SEGMENTS_SPARE);
         if self.map_segments(most) * 2 <= left { most } else { self.logical_max() }
     }
 
     /// Log segments that the map of so many blocks takes at most.
     #[must_use]
     pub(crate) fn map_segments(&self, logical_blocks: u64) -> u32 {
-        let blocks = logical_blocks.div_ceil(crate::page::PAGE_ENTRIES_U64) * LOG_PER_MAP_PAGE;
+        let blocks = logical_blocks.div_ceil(crate::map::page::PAGE_ENTRIES_U64) * LOG_PER_MAP_PAGE;
         narrow(blocks.div_ceil(u64::from(self.geometry.segment_blocks)))
     }
 
@@ -265,6 +259,11 @@ impl Layout {
     /// begin with.
     pub(crate) fn label_places(zone_blocks: u32) -> Vec<u64> {
         [zone_starts(LABEL_ZONES, zone_blocks), zone_starts(ROOT_ZONES, zone_blocks)].concat()
+    }
+
+    /// Blocks of a log segment.
+    pub(crate) const fn segment_blocks(&self) -> u32 {
+        self.geometry.segment_blocks
     }
 
     /// Whether the backing has zones.
@@ -421,4 +420,11 @@ impl Layout {
 
 fn zone_starts(zones: [u32; 2], zone_blocks: u32) -> Vec<u64> {
     zones.map(|zone| u64::from(zone) * u64::from(zone_blocks)).to_vec()
+}
+
+impl Layout {
+    /// Whether the version with this checksum is where a location says, of whose block this is the content.
+    pub(crate) fn is_in(&self, at: Location, block: &[u8], crc: u32) -> bool {
+        is_in(block, self.split(at).1, crc)
+    }
 }

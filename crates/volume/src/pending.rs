@@ -1,10 +1,13 @@
 //! Requests to the backing that are under way.
 
+use std::collections::VecDeque;
+
 use onefold_units::convert::{index, u32_from};
 use onefold_units::{Location, LogSegmentId};
 
 use crate::io::{Buffer, Io, IoId, IoKind};
-use crate::log::{BLOCK, BatchId};
+use crate::limits::BLOCK;
+use crate::log::BatchId;
 use crate::zones::ZoneStatus;
 
 /// What a request to the backing is for.
@@ -79,12 +82,14 @@ pub(crate) struct Pending {
     free: Vec<u32>,
     /// Of reads that ended, for others of the same length.
     spare: Vec<Buffer>,
+    /// Those that were not given to the driver yet.
+    outbox: VecDeque<IoId>,
 }
 
 impl Pending {
     /// Begins a request. A read gets a buffer of its size, but for data where blocks carry no bytes; those of root and label
     /// are set later.
-    pub(crate) fn begin(
+    fn begin(
         &mut self,
         (kind, purpose): (IoKind, Purpose),
         at: Location,
@@ -172,8 +177,33 @@ impl Pending {
         self.spare = Vec::new();
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.entries.len()
+    /// Whether there is none.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outbox.is_empty() && self.free.len() == self.entries.len()
+    }
+
+    /// Asks the backing for something.
+    pub(crate) fn ask(
+        &mut self,
+        what: (IoKind, Purpose),
+        at: Location,
+        blocks: u32,
+        carries_bytes: bool,
+    ) -> IoId {
+        let id = self.begin(what, at, blocks, carries_bytes);
+        self.send(id);
+        id
+    }
+
+    /// The driver gets a request, perhaps once more.
+    pub(crate) fn send(&mut self, id: IoId) {
+        self.outbox.push_back(id);
+    }
+
+    /// The next one for the driver.
+    pub(crate) fn next(&mut self) -> Option<Io> {
+        let id = self.outbox.pop_front()?;
+        Some(self.io(id))
     }
 }
 

@@ -5,7 +5,7 @@ use onefold_format::volume::Slot;
 use onefold_units::Location;
 use onefold_units::convert::index;
 
-use crate::log::BLOCK;
+use crate::limits::BLOCK;
 use crate::packs::unpack;
 
 /// Blocks that lie side by side on the backing and in the request.

@@ -5,7 +5,7 @@
 //!
 //! 1. Only requests that come to the same when they are carried out twice are sent again: reads, writes to one place, resets and
 //!    finishes of zones. Of a write to a sequential zone what is missing is sent (`crate::zones`).
-//! 2. A flush is not: after one that failed nobody knows what the caches below still have (`crate::flush`, invariant 2).
+//! 2. A flush is not: after one that failed nobody knows what the caches below still have (`crate::log::flush`, invariant 2).
 //! 3. A request that waits here is under way for all others: its place is not given back, and its bytes do not change.
 
 use onefold_units::Nanos;
@@ -24,7 +24,7 @@ const PAUSE_MAX: Nanos = Nanos::new(1_000_000_000);
 /// Times that a request is sent before its failure counts, where something else can be done then: 85 ms of pauses.
 pub const TRIES_FEW: u32 = 5;
 
-/// The same where that something is costly: 4 s of pauses, before the host is told (`crate::stall`).
+/// The same where that something is costly: 4 s of pauses, before the host is told (`crate::volume::stall`).
 pub(crate) const TRIES_SOME: u32 = 10;
 
 /// The same for finishing a zone: 0.34 s of pauses. One that can only be read is not worth more, and while one may still be active no other is begun.

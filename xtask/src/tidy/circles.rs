@@ -14,34 +14,18 @@ use super::tree::Tree;
 /// The names that a file takes from another one, by both.
 type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Crates that are not free of circles yet, and how many files are in circles there.
-const LEFT: &[(&str, usize)] = &[("volume", 41)];
-
-/// Every circle of files, but for those that are left.
+/// Every circle of files.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for root in tree.files().map(|(path, _)| path).filter(|path| is_root(path)) {
         match Modules::of(tree, root) {
-            Ok(modules) => problems.extend(judge(LEFT, root, &circles(&arrows(&modules)))),
+            Ok(modules) => {
+                problems.extend(circles(&arrows(&modules)).iter().map(Circle::problem));
+            }
             Err((path, error)) => problems.push(Problem::in_file(&path, error)),
         }
     }
     problems
-}
-
-/// The circles of a crate as problems, where `left` may be.
-fn judge(left: &[(&str, usize)], root: &str, circles: &[Circle]) -> Vec<Problem> {
-    let left = left.iter().find(|(name, _)| root == format!("crates/{name}/src/lib.rs"));
-    let files: usize = circles.iter().map(|circle| circle.files.len()).sum();
-    match left {
-        Some((_, left)) if files == *left => Vec::new(),
-        Some((name, left)) if files < *left => {
-            let text =
-                format!("{files} files of {name} are in circles: say so in LEFT, which has {left}");
-            vec![Problem::in_file("xtask/src/tidy/circles.rs", text)]
-        }
-        _ => circles.iter().map(Circle::problem).collect(),
-    }
 }
 
 fn is_root(path: &str) -> bool {
@@ -186,18 +170,6 @@ mod tests {
             ("crates/trace/src/a/b.rs", "use super::A; pub fn g() {}"),
         ]);
         assert_eq!(found, []);
-    }
-
-    #[test]
-    fn what_is_left_may_not_grow_and_is_told_when_it_shrinks() {
-        let circle = |files: usize| Circle {
-            files: (0..files).map(|at| at.to_string()).collect(),
-            ties: Vec::new(),
-        };
-        let judge = |files| judge(&[("ssd", 8)], "crates/ssd/src/lib.rs", &[circle(files)]);
-        assert!(judge(8).is_empty());
-        assert!(judge(9)[0].text.contains("circle of"));
-        assert!(judge(7)[0].text.contains("LEFT"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use onefold_volume::{FamilyError, MountError, ResizeError, ScrubError};
+use onefold_volume::{MountError, ResizeError, ScrubError, SnapshotError};
 use thiserror::Error;
 
 use crate::contents::Contents;
@@ -97,7 +97,7 @@ pub enum VolumeError {
     Scrub(#[from] ScrubError),
     /// A snapshot or clone cannot be made or deleted.
     #[error(transparent)]
-    Family(#[from] FamilyError),
+    Family(#[from] SnapshotError),
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),

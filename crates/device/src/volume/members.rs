@@ -2,7 +2,9 @@
 
 use onefold_format::volume::VolumeName;
 use onefold_units::{PAGE_BYTES, Status};
-use onefold_volume::{Engine, FamilyError, MemberId, MemberInfo, Range, ReadPlan, Refusal, Volume};
+use onefold_volume::{
+    Engine, MemberId, MemberInfo, Range, ReadPlan, Refusal, SnapshotError, Volume,
+};
 
 use super::error::VolumeError;
 use super::{State, VolumeDevice};
@@ -23,7 +25,7 @@ impl VolumeDevice {
     pub fn member(&self, name: &str) -> Result<Self, VolumeError> {
         let state = self.shared.state();
         let info = state.volume.as_log().and_then(|volume| volume.member(name));
-        let info = info.ok_or(FamilyError::Missing)?;
+        let info = info.ok_or(SnapshotError::Missing)?;
         // It changes while the lock is held.
         let size = self.shared.size_of(info.id, info.blocks * PAGE_BYTES);
         drop(state);
@@ -59,7 +61,7 @@ impl VolumeDevice {
     /// There is none of that name; nothing was changed, unless the backing failed.
     pub fn delete_member(&self, name: &str) -> Result<(), VolumeError> {
         self.change(|volume, _, tag| {
-            let info = volume.member(name).ok_or(FamilyError::Missing)?;
+            let info = volume.member(name).ok_or(SnapshotError::Missing)?;
             volume.delete_member(tag, info.id)
         })
     }
@@ -77,7 +79,7 @@ impl VolumeDevice {
     /// Changes the family, and waits until that is durable.
     fn change(
         &self,
-        mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), FamilyError>,
+        mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), SnapshotError>,
     ) -> Result<(), VolumeError> {
         let answer = Answer::default();
         let _fuse = Fuse(&*self.shared);
@@ -95,7 +97,7 @@ impl VolumeDevice {
                     self.shared.turn(&mut state);
                     break;
                 }
-                Err(FamilyError::Busy) => {}
+                Err(SnapshotError::Busy) => {}
                 Err(error) => return Err(error.into()),
             }
             self.shared.turn(&mut state);

@@ -1,11 +1,10 @@
-//! When a checkpoint is taken.
+//! When checkpoints are due.
 
 use onefold_units::Nanos;
 
-use super::{Checkpoint, TAKEN_MAX};
+use super::Checkpoint;
+use crate::checkpoint::TAKEN_MAX;
 use crate::config::Options;
-use crate::log::Stream;
-use crate::volume::Volume;
 
 impl Checkpoint {
     /// Number of a checkpoint that begins now.
@@ -26,44 +25,22 @@ impl Checkpoint {
         let aged = aged.filter(|_| self.work.is_none() && !self.full_of_runs);
         waits.or(aged)
     }
-}
 
-impl Volume {
-    /// Whether the next checkpoint should begin.
-    pub(super) fn checkpoint_due(&self) -> bool {
-        let state = &self.checkpoint;
-        let options = &self.options;
-        let taken = self.segments.next_epoch() - state.epoch_then;
-        if state.waits_until > self.now || state.full_of_runs {
-            return false;
-        }
-        state.wanted
-            || state.sent_blocks >= options.checkpoint_blocks
-            || state.sent_batches >= options.checkpoint_batches
-            || taken >= TAKEN_MAX
-            || self.map.wants_checkpoint()
-            || self.segments_wait()
-            || state.deadline(options, self.now).is_some_and(|due| due <= self.now)
+    /// Whether none is to begin now.
+    pub(crate) fn holds_back(&self, now: Nanos) -> bool {
+        self.waits(now) || self.full_of_runs
     }
 
-    /// Whether log segments that a checkpoint would make available are worth one: several are, or the first one just before
-    /// the host or the cleaner would have to wait. Those free but not listed do not count (`TAKEN_MAX`).
-    fn segments_wait(&self) -> bool {
-        let segments = &self.segments;
-        // Before all runs are counted a checkpoint gives nothing back (`Volume::capture`).
-        let empty = if self.is_counted() { segments.empty_count() } else { 0 };
-        let half = self.segment_blocks() / 2;
-        let ends_soon = Stream::HOST.iter().any(|stream| self.log.stream(*stream).used >= half);
-        let host_soon = self.takeable(Stream::User) == 0 && ends_soon;
-        if host_soon || self.takeable(Stream::Clean) == 0 {
-            return empty > 0 || segments.can_list_more() || self.gains_by_moving_meta();
-        }
-        segments.free_count() < self.layout.low() && empty >= self.layout.empties_per_checkpoint()
+    /// Whether one is asked for, or enough happened since the last one; `epoch` is the next use of a log segment.
+    pub(crate) fn is_wanted(&self, options: &Options, epoch: u64) -> bool {
+        self.wanted
+            || self.sent_blocks >= options.checkpoint_blocks
+            || self.sent_batches >= options.checkpoint_batches
+            || epoch - self.epoch_then >= TAKEN_MAX
     }
 
-    /// Whether checkpoints empty log segments of the map. While reads fail the sweep moves little, and they only take room.
-    pub(crate) fn gains_by_moving_meta(&self) -> bool {
-        let fails = !self.retries.is_empty() || self.segments.holds_some();
-        !fails && self.meta_is_sparse()
+    /// Whether runs take all the room, so that none comes until pages can be read that cannot now.
+    pub(crate) const fn fill_with_runs(&mut self, is_full: bool) {
+        self.full_of_runs = is_full;
     }
 }

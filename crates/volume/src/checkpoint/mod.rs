@@ -15,16 +15,11 @@
 //!    page it has records of has an image that is as new or newer.
 //! 4. A checkpoint one of whose batches, or of the batches before it, went to another place is begun again.
 
-mod capture;
-mod commit;
-mod compact;
 mod due;
-mod room;
-mod sweep;
-mod write;
-
-pub(crate) use room::IMAGE;
-pub(crate) use write::extents;
+pub(crate) mod room;
+pub(crate) mod roots;
+pub(crate) mod sweep;
+pub(crate) mod write;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -34,10 +29,16 @@ use onefold_format::volume::{
 use onefold_units::convert::u64_from;
 use onefold_units::{Location, LogSegmentId, Nanos};
 
+use self::roots::RootCursor;
+use crate::io::IoFailed;
 use crate::log::Stream;
-use crate::retries::Failing;
-use crate::runs::{Run, Runs};
-use crate::volume::{Frozen, Volume};
+use crate::map::Map;
+use crate::map::runs::{Run, Runs};
+use crate::map::slices::Slice;
+use crate::retries::{Failing, pause};
+
+pub(crate) use room::IMAGE;
+pub(crate) use write::extents;
 
 /// Records of runs for which one page is swept. A record takes 16 B and a page 8 KiB, so a block of 4 KiB costs 16 B
 /// for its record and 43 B for the sweep. With the 128 of volume.md, section 5.4, it is 64 B, and where the cleaner moves a third of what the
@@ -45,39 +46,36 @@ use crate::volume::{Frozen, Volume};
 pub(crate) const RECORDS_PER_PAGE: u64 = 192;
 
 /// Pages that any checkpoint may sweep.
-const SWEEP_MIN: u64 = 4;
+pub(crate) const SWEEP_MIN: u64 = 4;
 
 /// Runs after which every page was swept, however few records each of them has.
-const RUNS_MAX: u64 = 1024;
+pub(crate) const RUNS_MAX: u64 = 1024;
 
 /// The same while checkpoints take more of the log than the map should.
-const RUNS_IN_A_HURRY: u64 = 16;
+pub(crate) const RUNS_IN_A_HURRY: u64 = 16;
 
 /// Runs of each member that may stay because one of them cannot be read, before the volume takes no more changes.
-const RUNS_HELD_MAX: u64 = 4 * RUNS_MAX;
+pub(crate) const RUNS_HELD_MAX: u64 = 4 * RUNS_MAX;
 
 /// Runs from which on closing leaves none, if it can: an opening reads their blocks beside the pages.
-const RUNS_AT_CLOSE: usize = 2;
-
-/// Log segments that a root names as the next ones (volume.md, section 7).
-pub(crate) const RESERVE_LIST: usize = 64;
+pub(crate) const RUNS_AT_CLOSE: usize = 2;
 
 /// Log segments taken since the last checkpoint after which another one begins.
-const TAKEN_MAX: u64 = 40;
+pub(crate) const TAKEN_MAX: u64 = 40;
 
 /// Checkpoints in a row that may come to nothing before the next one waits: each takes some of the log.
-const SPOILED_MAX: u32 = 8;
+pub(crate) const SPOILED_MAX: u32 = 8;
 
 /// What has to be done, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
     Pages,
     Directory,
     Run,
     Index,
     Body,
     /// The batches have to become durable.
-    Settle,
+    Sync,
     /// The zone that the root goes to is being reset.
     RootZone,
     /// The root is being written.
@@ -88,61 +86,61 @@ enum Phase {
 
 /// A checkpoint under way.
 #[derive(Debug)]
-struct Work {
-    phase: Phase,
+pub(crate) struct Work {
+    pub(crate) phase: Phase,
     /// X.
-    seq: u64,
-    clean: bool,
-    pages: VecDeque<SweptPage>,
+    pub(crate) seq: u64,
+    pub(crate) clean: bool,
+    pub(crate) pages: VecDeque<SweptPage>,
     /// Members and their blocks.
-    directories: VecDeque<(usize, usize)>,
+    pub(crate) directories: VecDeque<(usize, usize)>,
     /// The runs, one for each member that changed, and the one at hand.
-    runs: Vec<NewRun>,
-    at: usize,
+    pub(crate) runs: Vec<NewRun>,
+    pub(crate) at: usize,
     /// The places of members at X, and what the body says of each but for its directory.
-    members: Vec<(usize, Member)>,
-    body: Vec<u8>,
-    body_blocks: Vec<Location>,
+    pub(crate) members: Vec<(usize, Member)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) body_blocks: Vec<Location>,
     /// Description of log segments at X.
-    segments: Vec<SegmentEntry>,
-    open: Vec<OpenSegment>,
-    reserve: Vec<LogSegmentId>,
-    emptied: Vec<LogSegmentId>,
-    next_epoch: u64,
-    swept: u64,
+    pub(crate) segments: Vec<SegmentEntry>,
+    pub(crate) open: Vec<OpenSegment>,
+    pub(crate) reserve: Vec<LogSegmentId>,
+    pub(crate) emptied: Vec<LogSegmentId>,
+    pub(crate) next_epoch: u64,
+    pub(crate) swept: u64,
     /// What the root before points to and this one does not.
-    replaced: Vec<Location>,
+    pub(crate) replaced: Vec<Location>,
     /// What was written for this checkpoint.
-    made: Vec<Location>,
+    pub(crate) made: Vec<Location>,
     /// For a checkpoint that comes to nothing: images, directory and sweep as they were.
-    old_images: Vec<(usize, DirectoryEntry)>,
-    old_directory: Vec<(usize, usize, DirectoryPlace)>,
-    before: (usize, u64),
-    last_seq: u64,
+    pub(crate) old_images: Vec<(usize, DirectoryEntry)>,
+    pub(crate) old_directory: Vec<(usize, usize, DirectoryPlace)>,
+    pub(crate) before: (usize, u64),
+    pub(crate) last_seq: u64,
     /// Of the newest root that was written for it.
-    generation: u64,
-    spoiled: bool,
+    pub(crate) generation: u64,
+    pub(crate) spoiled: bool,
 }
 
 /// A page whose image is written: the keys that it is the image of. The first one has what the image is made of, unless nothing
 /// is mapped.
-type SweptPage = Vec<usize>;
+pub(crate) type SweptPage = Vec<usize>;
 
 /// A run that is being written.
 #[derive(Debug)]
-struct NewRun {
-    run: Run,
+pub(crate) struct NewRun {
+    pub(crate) run: Run,
     /// The member that changed.
-    slot: usize,
-    records: Vec<RunRecord>,
+    pub(crate) slot: usize,
+    pub(crate) records: Vec<RunRecord>,
     /// Records that are written, and entries of the index.
-    written: usize,
-    index_written: usize,
+    pub(crate) written: usize,
+    pub(crate) index_written: usize,
 }
 
 /// Closing takes two checkpoints if many map pages have to be written: recovery reads all that comes with the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closing {
+pub(crate) enum Closing {
     No,
     /// The next checkpoint may be the last but one.
     Begins,
@@ -170,7 +168,7 @@ pub(crate) struct Checkpoint {
     /// Checkpoints follow one another until the sweep has passed so many pages, or until what they move is elsewhere.
     moves_until: u64,
     /// The live counts do not have what the run of a recovery replaced: they were made anew with it (`crate::zones`, invariant 7).
-    pub(crate) exact: bool,
+    exact: bool,
     closing: Closing,
     spoiled_in_a_row: u32,
     /// Times in a row that the root could not be written, and until when the next checkpoint or root waits.
@@ -184,6 +182,10 @@ pub(crate) struct Checkpoint {
     since: Option<Nanos>,
     epoch_then: u64,
     work: Option<Box<Work>>,
+    /// What recovery found behind the last root, by member; the next checkpoint writes it as runs.
+    recovered: Vec<(usize, Vec<RunRecord>)>,
+    /// Where the next root goes.
+    roots: RootCursor,
 }
 
 /// What a root says about checkpoints.
@@ -195,7 +197,7 @@ pub(crate) struct Restored {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(restored: Restored, epoch: u64) -> Self {
+    pub(crate) fn new(restored: Restored, epoch: u64, roots: RootCursor) -> Self {
         let Restored { generation, runs, body } = restored;
         Self {
             number: 0,
@@ -221,6 +223,8 @@ impl Checkpoint {
             since: None,
             epoch_then: epoch,
             work: None,
+            recovered: Vec::new(),
+            roots,
         }
     }
 
@@ -312,92 +316,200 @@ impl Checkpoint {
         self.sent_batches += 1;
         self.since = self.since.or(Some(now));
     }
-}
 
-impl Volume {
-    /// Begins the last checkpoint. The volume takes no changes from now on; it is closed when it is idle.
-    pub fn close(&mut self) {
-        if self.frozen.is_none() {
-            self.checkpoint.closing = Closing::Begins;
-            self.checkpoint.wanted = true;
+    /// The last checkpoint was asked for: nothing changes any more from now on.
+    pub(crate) const fn close(&mut self) {
+        self.closing = Closing::Begins;
+        self.wanted = true;
+    }
+
+    pub(crate) const fn closing(&self) -> Closing {
+        self.closing
+    }
+
+    /// The checkpoint that begins is the last but one.
+    pub(crate) const fn close_next(&mut self) {
+        self.closing = Closing::Ends;
+    }
+
+    /// Whether one is under way or wanted.
+    pub(crate) const fn is_settling(&self) -> bool {
+        self.work.is_some() || self.wanted
+    }
+
+    /// What recovery found behind the last root, by member.
+    pub(crate) fn recovered(&self) -> &[(usize, Vec<RunRecord>)] {
+        &self.recovered
+    }
+
+    /// The same, for a run of the checkpoint that begins.
+    pub(crate) fn take_recovered(&mut self) -> Vec<(usize, Vec<RunRecord>)> {
+        std::mem::take(&mut self.recovered)
+    }
+
+    /// Recovery found this.
+    pub(crate) fn set_recovered(&mut self, recovered: Vec<(usize, Vec<RunRecord>)>) {
+        self.recovered = recovered;
+    }
+
+    /// What recovery found is in no run after all.
+    pub(crate) fn recover_again(&mut self, slot: usize, records: Vec<RunRecord>) {
+        self.recovered.push((slot, records));
+    }
+
+    /// Where the next root goes.
+    pub(crate) const fn roots(&self) -> RootCursor {
+        self.roots
+    }
+
+    pub(crate) const fn set_roots(&mut self, roots: RootCursor) {
+        self.roots = roots;
+    }
+
+    /// The live counts have what the run of a recovery replaced (`crate::zones`, invariant 7).
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    pub(crate) const fn set_exact(&mut self) {
+        self.exact = true;
+    }
+
+    /// Blocks of the last body.
+    pub(crate) const fn body_len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// A checkpoint begins. Gives its number, and where the sweep is.
+    pub(crate) const fn begin(&mut self) -> (u64, (usize, u64)) {
+        self.number += 1;
+        self.wanted = false;
+        (self.number, (self.cursor, self.swept))
+    }
+
+    /// It is known what it writes; `epoch` is the next use of a log segment.
+    pub(crate) fn start(&mut self, work: Work, epoch: u64) {
+        self.work = Some(Box::new(work));
+        (self.sent_blocks, self.sent_batches, self.since) = (0, 0, None);
+        self.epoch_then = epoch;
+    }
+
+    /// Takes out what is under way, to go on with it.
+    pub(crate) const fn take(&mut self) -> Option<Box<Work>> {
+        self.work.take()
+    }
+
+    /// Puts it back, to wait.
+    pub(crate) fn put(&mut self, work: Box<Work>) {
+        self.work = Some(work);
+    }
+
+    /// What is done next of the checkpoint under way.
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        self.work.as_ref().map(|work| work.phase)
+    }
+
+    /// This is done next. Whether one is under way.
+    pub(crate) fn go_to(&mut self, phase: Phase) -> bool {
+        if let Some(work) = &mut self.work {
+            work.phase = phase;
         }
+        self.work.is_some()
     }
 
-    /// Whether a checkpoint is under way or wanted.
-    #[must_use]
-    pub const fn is_settling(&self) -> bool {
-        self.checkpoint.work.is_some() || self.checkpoint.wanted
+    /// Whether the next one or its root has to wait, after some that came to nothing.
+    pub(crate) fn waits(&self, now: Nanos) -> bool {
+        self.waits_until > now
     }
 
-    /// Asks for a checkpoint soon.
-    pub fn want_checkpoint(&mut self) {
-        self.checkpoint.want();
+    /// Whether the last one came to nothing.
+    pub(crate) const fn was_spoiled(&self) -> bool {
+        self.spoiled_in_a_row > 0
     }
 
-    pub(crate) fn step_checkpoint(&mut self) {
-        if self.frozen.is_some() {
-            return;
-        }
-        // One that comes to nothing is followed by the next: nobody may call again for long.
-        while self.checkpoint.work.is_some() || self.begins_checkpoint() {
-            while self.checkpoint.work.is_some() && self.advance() {}
-            if self.checkpoint.work.is_some() {
-                break;
+    /// The generation of the next root. A slot that fails is one of eight: the next one is tried, in turns, so that no more than two are written in
+    /// vain.
+    pub(crate) fn next_generation(&self) -> u64 {
+        self.generation + 1 + u64::from(self.root_failures % 2)
+    }
+
+    /// The root was written.
+    pub(crate) const fn root_written(&mut self) {
+        (self.root_failures, self.root_failing) = (0, None);
+    }
+
+    /// The root could not be written: that is tried again after a pause.
+    pub(crate) fn root_failed(&mut self, why: IoFailed, now: Nanos) {
+        self.root_failing.get_or_insert(Failing { since: now, why }).why = why;
+        self.root_failures += 1;
+        self.waits_until = now + pause(self.root_failures);
+    }
+
+    /// The checkpoint under way counts, with these runs: those that are not needed any more are dropped. Gives the blocks that the last root named and
+    /// this one does not.
+    pub(crate) fn commit_runs(
+        &mut self,
+        new: Vec<NewRun>,
+        is_needed: impl Fn(&Run) -> bool,
+    ) -> Vec<Location> {
+        let mut runs = std::mem::take(&mut self.runs.list);
+        self.runs.next_number += u64_from(new.len());
+        runs.extend(new.into_iter().map(|new| new.run));
+        assert!(
+            runs.is_sorted_by_key(|run| run.swept),
+            "`crate::map::runs`, invariant 5: {runs:?}"
+        );
+        let mut replaced = Vec::new();
+        runs.retain(|run| {
+            let keep = is_needed(run);
+            if !keep {
+                replaced.extend(&run.blocks);
             }
+            keep
+        });
+        self.runs.list = runs;
+        replaced
+    }
+
+    /// Its root has this generation and names this body. Gives the blocks of the last one.
+    pub(crate) fn commit(&mut self, generation: u64, body: Vec<Location>) -> Vec<Location> {
+        self.generation = generation;
+        self.committed = self.number;
+        self.spoiled_in_a_row = 0;
+        std::mem::replace(&mut self.body, body)
+    }
+
+    /// The checkpoint under way came to nothing: the next one begins where the sweep was `before`.
+    pub(crate) fn undo(&mut self, before: (usize, u64), now: Nanos) {
+        (self.cursor, self.swept) = before;
+        // Pages that it passed unread had put these off. The run that comes next must not be dropped before them (`crate::map::runs`, invariant 5).
+        for run in &mut self.runs.list {
+            run.swept = run.swept.min(before.1);
         }
-        if self.takeable(Stream::Meta) == 0 && self.lacks_segments() {
-            self.freeze(Frozen::Checkpoint);
+        self.wanted = true;
+        self.spoiled_in_a_row += 1;
+        let more = self.spoiled_in_a_row.saturating_sub(SPOILED_MAX);
+        if more > 0 {
+            self.waits_until = now + pause(more);
         }
     }
 
-    /// Whether a checkpoint waits for a log segment that nothing can give it. Only a root lists log segments anew, so where writes failed in all
-    /// that the last one listed there are none, however many are free. An opening may take any.
-    fn lacks_segments(&self) -> bool {
-        let wanted = self.checkpoint.work.is_some() || self.checkpoint_due();
-        let coming = self.trims.len() > 0 || self.trims.has_stuck() || !self.retries.is_empty();
-        wanted && !coming && self.is_idle() && !self.can_append(Stream::Meta, 2)
-    }
-
-    fn begins_checkpoint(&mut self) -> bool {
-        let begins = self.checkpoint_due() && self.can_append(Stream::Meta, 1);
-        if begins {
-            self.capture();
-        }
-        begins
-    }
-
-    /// Whether a checkpoint waits until the batches up to X are where they stay.
-    const fn is_careful(&self) -> bool {
-        self.checkpoint.spoiled_in_a_row > 0 || !self.retries.is_empty()
-    }
-
-    /// Does the next thing. `false` if that has to wait.
-    fn advance(&mut self) -> bool {
-        let Some(mut work) = self.checkpoint.work.take() else { return false };
-        let go_on = match work.phase {
-            Phase::Settle => self.settle(&mut work),
-            Phase::RootZone | Phase::Root | Phase::RootFlush => false,
-            _ if work.spoiled => {
-                work.phase = Phase::Settle;
-                work.last_seq = self.log.seq();
-                true
+    /// The blocks of runs that may have records of pages, which ascend.
+    pub(crate) fn slices_of(&self, keys: &[usize]) -> Vec<Slice> {
+        let mut slices: Vec<Slice> = Vec::new();
+        let (mut members, mut pages) = (0, Vec::new());
+        for run in &self.runs().list {
+            if run.members != members {
+                members = run.members;
+                let places = keys.iter().map(|key| Map::of_key(*key));
+                pages = places
+                    .filter(|(slot, _)| members >> slot & 1 == 1)
+                    .map(|(_, page)| page)
+                    .collect();
+                pages.sort_unstable();
             }
-            // What is written in vain takes room until the next checkpoint counts, so the room could be used up by trying.
-            Phase::Pages if self.is_careful() && self.log.complete() < work.seq => false,
-            _ if !self.can_append(Stream::Meta, 2) => false,
-            Phase::Pages => self.write_page(&mut work),
-            Phase::Directory => self.write_directory(&mut work),
-            Phase::Run => self.write_run(&mut work),
-            Phase::Index => self.write_index(&mut work),
-            Phase::Body => self.write_body(&mut work),
-        };
-        let over =
-            work.spoiled && work.phase == Phase::Settle && self.log.complete() >= work.last_seq;
-        if over {
-            self.undo(*work);
-            return false;
+            slices.extend(Slice::of_run(run, &pages));
         }
-        self.checkpoint.work = Some(work);
-        go_on
+        slices
     }
 }

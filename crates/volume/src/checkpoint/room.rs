@@ -1,51 +1,41 @@
 //! How much of the log checkpoints take.
 //!
 //! What one takes has to be there when it begins, because log segments become free only when it counts. So log segments are kept
-//! for it, and it sweeps over no more pages than have room: a root lists no more than [`super::RESERVE_LIST`] log segments, and the map of
+//! for it, and it sweeps over no more pages than have room: a root lists no more than [`crate::limits::RESERVE_LIST`] log segments, and the map of
 //! a large volume that changed everywhere takes more.
 
-use onefold_format::volume::{BODY_PAYLOAD_BYTES, RUN_BLOCK_RECORDS, SegmentEntry};
+use onefold_format::volume::{BODY_PAYLOAD_BYTES, SegmentEntry};
 use onefold_units::convert::{index64, narrow, u64_from};
 
-use super::RUNS_IN_A_HURRY;
-use crate::log::Stream;
-use crate::volume::Volume;
+use crate::checkpoint::RUNS_IN_A_HURRY;
+use crate::layout::Layout;
 
 /// Blocks that a run takes at least: records and their index.
-const RUN_MIN: u64 = 2;
+pub(crate) const RUN_MIN: u64 = 2;
 
 /// Blocks of the image of a map page: the page and its checksums.
 pub(crate) const IMAGE: u64 = 2;
 
 /// Blocks of a body that describes few log segments and runs, twice.
-const BODY: u64 = 16;
+pub(crate) const BODY: u64 = 16;
 
 /// Blocks that a sweep takes for so many images of so many pages of members. Each page may lie in another block of its directory.
-pub(super) fn blocks_of_sweep(images: usize, pages: usize) -> u64 {
+pub(crate) fn blocks_of_sweep(images: usize, pages: usize) -> u64 {
     IMAGE * u64_from(images) + u64_from(pages)
 }
 
-impl Volume {
-    pub(crate) fn member_count(&self) -> u64 {
-        u64_from(self.family.slots().count())
-    }
-
+impl Layout {
     /// Most log segments that a checkpoint of so many members takes which sweeps over one page of all: they may be in another one that is not full
     /// when it begins.
     pub(crate) fn checkpoint_segments(&self, members: u64) -> u32 {
         let sweep = blocks_of_sweep(index64(members), index64(members));
         let blocks = members * RUN_MIN + sweep + BODY;
-        narrow(blocks.div_ceil(self.layout.full_blocks().into())) + 1
-    }
-
-    /// Blocks that the runs of so many members take if the sweep comes round often.
-    pub(crate) const fn runs_when_swept_often(members: u64) -> u64 {
-        RUNS_IN_A_HURRY * RUN_MIN * members
+        narrow(blocks.div_ceil(self.full_blocks().into())) + 1
     }
 
     /// Blocks of a body that describe log segments.
-    fn body_of_segments(&self) -> u64 {
-        let bytes = u64::from(self.layout.segments()) * u64_from(SegmentEntry::BYTES);
+    pub(crate) fn body_of_segments(&self) -> u64 {
+        let bytes = u64::from(self.segments()) * u64_from(SegmentEntry::BYTES);
         bytes / u64_from(BODY_PAYLOAD_BYTES)
     }
 
@@ -53,14 +43,6 @@ impl Volume {
     /// but where log segments are many and short: 78 blocks describe 20,000, and with every checkpoint they come once more.
     pub(crate) fn kept_for_bodies(&self) -> u32 {
         let blocks = 2 * RUNS_IN_A_HURRY * self.body_of_segments();
-        narrow(blocks / u64::from(self.layout.full_blocks()))
-    }
-
-    /// Blocks that the checkpoint that begins now may take for its sweep.
-    pub(super) fn room_for_sweep(&self) -> u64 {
-        let records = self.map.dirty_entries() / u64_from(RUN_BLOCK_RECORDS);
-        let body = u64_from(self.checkpoint.body.len()) + BODY;
-        self.room_of(Stream::Meta)
-            .saturating_sub(self.member_count() * RUN_MIN + 2 * records + body)
+        narrow(blocks / u64::from(self.full_blocks()))
     }
 }

@@ -5,7 +5,8 @@ use onefold_units::Lba;
 use onefold_units::convert::{index, u64_from};
 
 use super::{DAMAGED, Map};
-use crate::page::{Entry, PAGE_ENTRIES_U64, Page};
+use crate::checkpoint::SweptPage;
+use crate::map::page::{Entry, PAGE_ENTRIES_U64, Page, first_lba};
 
 impl Map {
     /// Takes the changes of a page: each entry with its new content, by the LBA in its member. The page stays in memory until checkpoint
@@ -62,5 +63,42 @@ impl Map {
         if let Some(page) = self.page_mut(page) {
             page.keep_until = page.keep_until.max(number);
         }
+    }
+
+    /// The changes of a member in the order of blocks, for a run of a checkpoint. A page that maps nothing any more is one record.
+    pub(crate) fn capture_member(
+        &mut self,
+        slot: usize,
+        (number, run): (u64, u64),
+        records: &mut Vec<RunRecord>,
+    ) {
+        for key in self.keys_of(slot) {
+            if !self.is_dirty(key) {
+                continue;
+            }
+            let from = records.len();
+            self.capture(key, number, |lba, entry| {
+                records.push(RunRecord { lba, birth: 0, location: entry.at, crc: entry.crc });
+            });
+            if self.maps_nothing(key) {
+                records.truncate(from);
+                records.push(RunRecord::page_gone(first_lba(Self::of_key(key).1)));
+            }
+            self.mark_stale(key, run + 1);
+        }
+    }
+
+    /// The images that a page takes, and whose they are.
+    pub(crate) fn images(&self, keys: &[usize]) -> Vec<SweptPage> {
+        let mapped = |key: usize| self.page(key).filter(|page| !page.maps_nothing());
+        let entries = |key: usize| mapped(key).map(|page| &page.entries);
+        let mut images: Vec<SweptPage> = Vec::new();
+        for key in keys {
+            match images.iter_mut().find(|image| entries(image[0]) == entries(*key)) {
+                Some(image) => image.push(*key),
+                None => images.push(vec![*key]),
+            }
+        }
+        images
     }
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use onefold_format::volume::{DIRECTORY_ENTRIES, DirectoryEntry};
 use onefold_units::Lba;
 use onefold_units::convert::u64_from;
 
 use super::{ABSENT, Map, Slot};
-use crate::page::PAGE_ENTRIES_U64;
+use crate::map::page::PAGE_ENTRIES_U64;
 
 /// Bits of the number of a page in its key. The location of a block has 32 bits, and a thin volume exports at most 2^4 times what
 /// its log can hold, in pages of 2^10 blocks.
@@ -90,5 +91,15 @@ impl Map {
     pub(crate) fn resize(&mut self, member: usize, pages: usize, behind: u64) {
         (pages..self.pages_of(member)).for_each(|page| self.leave(Self::key(member, page)));
         self.slots[member].resize(pages, Slot { behind, ..Slot::ABSENT });
+    }
+
+    /// The pages of a directory block of a member.
+    pub(crate) fn directory_images(
+        &self,
+        slot: usize,
+        at: usize,
+    ) -> impl Iterator<Item = DirectoryEntry> + '_ {
+        let end = ((at + 1) * DIRECTORY_ENTRIES).min(self.pages_of(slot));
+        (at * DIRECTORY_ENTRIES..end).map(move |page| self.image(Self::key(slot, page)))
     }
 }

@@ -1,19 +1,14 @@
 //! What a scrub can put right: a checkpoint writes the root anew, and what is in memory of the map.
 
-use onefold_format::volume::{DIRECTORY_ENTRIES, MetaKind};
+use onefold_format::volume::MetaKind;
 use onefold_units::Location;
-use onefold_units::convert::index64;
-
-use super::{Phase, ScrubState};
-use crate::map::{Map, Ready};
-use crate::volume::Volume;
 
 /// Checkpoints that may be taken for one block: the first one may have to read the page that it is to write.
 const TRIES_MAX: u8 = 3;
 
 /// Something damaged that a checkpoint may write anew.
 #[derive(Debug)]
-pub(super) struct Mend {
+pub(crate) struct Mend {
     /// Its place in the list of what was found.
     place: Option<usize>,
     what: What,
@@ -23,7 +18,7 @@ pub(super) struct Mend {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     /// The root of this generation, the newest one.
     Root { generation: u64 },
     /// A block of a checkpoint.
@@ -31,105 +26,32 @@ pub(super) enum What {
 }
 
 impl Mend {
-    pub(super) const fn new(place: Option<usize>, what: What) -> Self {
+    pub(crate) const fn new(place: Option<usize>, what: What) -> Self {
         Self { place, what, asked: None, tries: 0 }
     }
-}
 
-impl Volume {
-    /// Has the next damaged block written anew. `false` if that takes a checkpoint.
-    pub(super) fn step_mend(&mut self) -> bool {
-        self.scrub.phase = Phase::Mend;
-        let Some(mut mend) = self.scrub.mends.pop() else {
-            self.end_scrub(ScrubState::Done);
-            return true;
-        };
-        let waits = mend.asked.is_some_and(|number| self.checkpoint.committed() < number);
-        if self.checkpoint.is_running() || waits {
-            self.scrub.mends.push(mend);
-            return false;
-        }
-        if !self.is_in_use(mend.what) {
-            self.note_mended(mend.place);
-            return true;
-        }
-        if mend.tries >= TRIES_MAX || self.frozen.is_some() || !self.aim_at(mend.what) {
-            return true;
-        }
-        mend.tries += 1;
-        mend.asked = Some(self.checkpoint.next_number());
-        self.checkpoint.want();
-        self.scrub.mends.push(mend);
-        false
+    /// Its place in the list of what was found.
+    pub(crate) const fn place(&self) -> Option<usize> {
+        self.place
     }
 
-    /// Whether the volume still needs the damaged block.
-    fn is_in_use(&self, what: What) -> bool {
-        match what {
-            What::Root { generation } => self.checkpoint.generation() == generation,
-            What::Meta { at, object, kind } => self.is_meta_live(object, kind, at),
-        }
+    pub(crate) const fn what(&self) -> What {
+        self.what
     }
 
-    /// Whether a block of a checkpoint is needed: what the last root leads to is.
-    pub(super) fn is_meta_live(&self, object: u64, kind: MetaKind, at: Location) -> bool {
-        let object = index64(object);
-        match kind {
-            MetaKind::Page | MetaKind::Sums => self.keys_at(object, at).next().is_some(),
-            MetaKind::Directory => self.has_directory_at(object, at).is_some(),
-            MetaKind::Run | MetaKind::RunIndex | MetaKind::Body => {
-                self.checkpoint.places().any(|place| place == at)
-            }
-        }
+    /// Whether a checkpoint behind this one should have written it.
+    pub(crate) fn waits_for(&self, committed: u64) -> bool {
+        self.asked.is_some_and(|number| committed < number)
     }
 
-    /// The keys of a page whose image lies there.
-    fn keys_at(&self, page: usize, at: Location) -> impl Iterator<Item = usize> + '_ {
-        let slots = self.family.slots().filter(move |slot| page < self.map.pages_of(*slot));
-        slots.map(move |slot| Map::key(slot, page)).filter(move |key| {
-            let image = self.map.image(*key);
-            image.page == at || image.sums == at
-        })
+    /// Whether so many checkpoints were taken for it that no other one is.
+    pub(crate) const fn is_hopeless(&self) -> bool {
+        self.tries >= TRIES_MAX
     }
 
-    /// A member whose directory has this block.
-    fn has_directory_at(&self, block: usize, at: Location) -> Option<usize> {
-        self.family.slots().find(|slot| {
-            let place = self.family.of(*slot).directory.get(block);
-            place.is_some_and(|place| place.location == at)
-        })
-    }
-
-    /// Makes the next checkpoint write a block anew. `false` if what it says is not in memory.
-    fn aim_at(&mut self, what: What) -> bool {
-        let What::Meta { at, object, kind } = what else { return true };
-        let object = index64(object);
-        let keys: Vec<usize> = match kind {
-            MetaKind::Body => return true,
-            // The records are nowhere else.
-            MetaKind::Run | MetaKind::RunIndex => return false,
-            MetaKind::Page | MetaKind::Sums => {
-                let keys: Vec<usize> = self.keys_at(object, at).collect();
-                if keys.iter().any(|key| self.map.ready(*key) != Ready::Yes) {
-                    return false;
-                }
-                keys
-            }
-            // A block of the directory comes with any of its pages.
-            MetaKind::Directory => {
-                let Some(slot) = self.has_directory_at(object, at) else { return false };
-                let pages = object * DIRECTORY_ENTRIES..self.map.pages_of(slot);
-                let mut keys = pages.take(DIRECTORY_ENTRIES).map(|page| Map::key(slot, page));
-                keys.find(|key| self.map.image(*key).page.is_block()).into_iter().collect()
-            }
-        };
-        let Some(page) = keys.first().map(|key| Map::of_key(*key).1) else { return false };
-        let number = self.checkpoint.next_number();
-        for key in keys {
-            self.map.write_anew(key);
-            self.map.keep(key, number);
-        }
-        self.checkpoint.sweep_from(page);
-        true
+    /// This checkpoint is to write it.
+    pub(crate) const fn ask(&mut self, number: u64) {
+        self.tries += 1;
+        self.asked = Some(number);
     }
 }

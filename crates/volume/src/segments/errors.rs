@@ -1,13 +1,15 @@
-//! Log segments in which the backing fails: those that are emptied because a write failed (`crate::suspects`), and those that could not
-//! be emptied because reads do (`crate::clean`, invariant 4).
+//! Log segments in which the backing fails: those that are emptied because a write failed (`crate::volume::log::suspects`), and those that could not
+//! be emptied because reads do (`crate::cleaner`, invariant 4).
 
 use onefold_format::volume::SegmentState;
+use onefold_units::convert::u32_from;
 use onefold_units::{LogSegmentId, Nanos};
 
 use super::{Errors, Segments};
 
 /// How long a log segment that could not be cleaned is left alone, the first time and at most.
 const HOLD_MIN: Nanos = Nanos::new(5_000_000_000);
+
 const HOLD_MAX: Nanos = Nanos::new(60_000_000_000);
 
 impl Segments {
@@ -20,8 +22,28 @@ impl Segments {
         self.empty += u32::from(self.of(id).is_empty_closed());
     }
 
+    /// A batch was written: log segments that failed before failed by themselves.
+    pub(crate) fn note_written(&mut self) {
+        self.failing.clear();
+    }
+
+    /// How many failed, one after the other, since a batch was written last.
+    pub(crate) fn failing(&self) -> u32 {
+        u32_from(self.failing.len())
+    }
+
+    /// A write failed for good there: a strike against it, unless the backing as a whole failed (`crate::volume::log::suspects`, invariant 2).
+    pub(crate) fn strike(&mut self, id: LogSegmentId) {
+        match self.failing[..] {
+            [] => self.of_mut(id).errors.strikes += 1,
+            [first] => self.forgive(first),
+            _ => {}
+        }
+        self.failing.push(id);
+    }
+
     /// It was not the log segment that failed.
-    pub(crate) fn forgive(&mut self, id: LogSegmentId) {
+    fn forgive(&mut self, id: LogSegmentId) {
         let strikes = &mut self.of_mut(id).errors.strikes;
         *strikes = strikes.saturating_sub(1);
     }
@@ -61,7 +83,7 @@ impl Segments {
         }
     }
 
-    /// More may count as live in a log segment than is (`crate::doubts`).
+    /// More may count as live in a log segment than is (`crate::volume::map::doubts`).
     pub(crate) fn doubt(&mut self, id: LogSegmentId) {
         self.of_mut(id).errors.doubtful = true;
         self.doubts = true;

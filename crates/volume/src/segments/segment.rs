@@ -3,20 +3,20 @@
 use onefold_format::volume::{QUARTERS, SegmentState};
 use onefold_units::Nanos;
 
+use crate::limits::STRIKES_MAX;
 use crate::log::Stream;
-use crate::suspects::STRIKES_MAX;
 
 /// Errors of the backing in a log segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Errors {
-    /// A write failed there: what it holds moves out (`crate::suspects`).
+    /// A write failed there: what it holds moves out (`crate::volume::log::suspects`).
     pub(crate) failed: bool,
     /// Times that a write failed there.
     pub(crate) strikes: u8,
-    /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::clean`, invariant 4).
+    /// Times in a row that it could not be cleaned, and until when it is not tried again (`crate::cleaner`, invariant 4).
     pub(crate) holds: u8,
     pub(crate) held_until: Nanos,
-    /// More may count as live than is (`crate::doubts`).
+    /// More may count as live than is (`crate::volume::map::doubts`).
     pub(crate) doubtful: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Segment {
     pub(crate) leaving: bool,
     /// It is a zone that is offline: what was there is gone.
     pub(crate) gone: bool,
-    /// Of one of the journal set: how far its stream was when it was left (`crate::journal`).
+    /// Of one of the journal set: how far its stream was when it was left (`crate::log::journal`).
     pub(crate) mark: u64,
 }
 

@@ -4,7 +4,7 @@ use onefold_format::volume::VolumeMode;
 use onefold_units::ZoneId;
 use thiserror::Error;
 
-use crate::layout::ROOT_ZONES;
+use crate::zones::ROOT_ZONES;
 
 /// Why a volume does not get along with the zones of its backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

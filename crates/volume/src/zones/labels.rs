@@ -9,8 +9,8 @@ use super::{ZoneError, ZoneReport};
 use crate::backing::Backing;
 use crate::error::MountError;
 use crate::io::IoFailed;
-use crate::layout::zone_blocks_of;
-use crate::layout::{LABEL_ZONES, Layout, ROOT_ZONES};
+use crate::layout::{Layout, zone_blocks_of};
+use crate::zones::{LABEL_ZONES, ROOT_ZONES};
 
 /// Empties all zones with a write pointer, and looks whether they are.
 pub(crate) fn format_zones<B: Backing>(

@@ -15,19 +15,24 @@
 //!    nor finished, and all of one may have been written.
 //! 6. Zones that can only be read are emptied and not taken again. What lay in zones that are offline is an error to read.
 //! 7. A page of the map that lay in one maps nothing that can be read but what newer runs say. The volume is opened for writing only if
-//!    that is asked for: its blocks are given up then, and headers may tell more of them (`crate::rebuild`).
+//!    that is asked for: its blocks are given up then, and headers may tell more of them (`crate::volume::recovery::rebuild`).
 
 mod error;
-mod gate;
+mod finishes;
 mod labels;
-mod map;
 mod open;
-mod pointer;
 mod report;
 
 pub use error::ZoneError;
-pub(crate) use gate::Finishes;
-pub(crate) use labels::format_zones;
 pub use labels::write_label;
-pub(crate) use open::{laid_out, layout_on, of_zone};
 pub use report::{ZoneReport, ZoneStatus};
+
+pub(crate) use finishes::Finishes;
+pub(crate) use labels::format_zones;
+pub(crate) use open::{laid_out, layout_on, of_zone};
+
+/// Zones with a copy of the label.
+pub(crate) const LABEL_ZONES: [u32; 2] = [0, 1];
+
+/// Zones with roots.
+pub(crate) const ROOT_ZONES: [u32; 2] = [2, 3];

@@ -1,18 +1,14 @@
 //! What opening a volume does about zones (`crate::zones`, invariants 4 to 6).
 
-use onefold_format::volume::SegmentState;
 use onefold_units::convert::narrow;
-use onefold_units::{Location, LogSegmentId, ZoneId, ZoneState};
+use onefold_units::{Location, ZoneId, ZoneState};
 
 use super::{ZoneError, ZoneReport};
 use crate::backing::Backing;
-use crate::config::{CleanMove, Options, OptionsError};
+use crate::config::{CleanMove, JournalStreams, Options, OptionsError};
 use crate::error::MountError;
-use crate::io::IoFailed;
-use crate::journal::JournalStreams;
 use crate::layout::Layout;
-use crate::replay::Candidate;
-use crate::volume::Volume;
+use crate::recovery::replay::Candidate;
 
 /// Zones written in part at once: data, what is cleaned, the map, and roots. With one more, journals have one of their own; with the
 /// next, data is kept apart by how often it is written; with a third, journal headers are apart from rings.
@@ -120,66 +116,5 @@ impl ZoneReport {
             wanted => wanted,
         };
         Ok(Options { hot_cold, journal, ..options })
-    }
-}
-
-impl Volume {
-    /// Takes over what the backing says of its zones.
-    pub(crate) fn meet_zones(&mut self, report: &ZoneReport) -> Result<(), MountError> {
-        let mut leaving = Vec::new();
-        for (zone, status) in report.iter() {
-            let id = LogSegmentId::new(zone.raw());
-            if id.raw() >= self.layout.segments() {
-                break;
-            }
-            let segment = *self.segments.of(id);
-            self.segments.of_mut(id).gone = status.state == ZoneState::Offline;
-            let holds = segment.live() > 0 && segment.state != SegmentState::Fixed;
-            match status.state {
-                ZoneState::Offline if holds => self.segments.set_aside(id),
-                // One that was set aside before was given up then.
-                ZoneState::Empty if holds && segment.is_sound() => {
-                    if !self.options.give_up_zones {
-                        let (found, expected) = (0, segment.live());
-                        return Err(ZoneError::WritePointer { zone, found, expected }.into());
-                    }
-                    self.segments.set_aside(id);
-                }
-                _ => {}
-            }
-            if !status.is_writable() && segment.state != SegmentState::Fixed {
-                leaving.push(id);
-            }
-        }
-        self.segments.leave(&leaving);
-        Ok(())
-    }
-
-    /// Finishes zones that nobody goes on writing, and resets those that are free. Where that fails it is tried again while the volume runs: an
-    /// error here costs no zone.
-    pub(crate) fn tidy_zones<B: Backing>(&mut self, backing: &mut B, report: &ZoneReport) {
-        let mut stuck = Vec::new();
-        for (zone, status) in report.iter() {
-            let id = LogSegmentId::new(zone.raw());
-            if id.raw() >= self.layout.segments() {
-                break;
-            }
-            match self.segments.of(id).state {
-                SegmentState::Free if status.has_to_be_reset() => {
-                    stuck.extend(backing.reset(zone).err().map(|_: IoFailed| id));
-                }
-                SegmentState::Fixed if self.roots.is_in(zone) => {}
-                // The other zone of roots as well: one that was left half full may not have been finished before a power cut.
-                _ if status.state.is_active() => {
-                    let result = backing.finish(zone);
-                    self.note_finish(id, result);
-                }
-                _ => {}
-            }
-        }
-        self.segments.keep_back(&stuck);
-        for id in stuck {
-            self.trims.again(id, self.now);
-        }
     }
 }

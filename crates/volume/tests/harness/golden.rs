@@ -9,7 +9,7 @@ use onefold_testkit::Golden;
 use onefold_units::convert::{index64, narrow, u64_from};
 use onefold_units::{Lba, Nanos, Rng};
 use onefold_volume::{
-    Engine, FamilyError, MemberId, Options, Range, Refusal, Volume, drive, read_label,
+    Engine, MemberId, Options, Range, Refusal, SnapshotError, Volume, drive, read_label,
 };
 
 use super::disk::{Disk, Fate, Trimmed};
@@ -106,14 +106,14 @@ impl Life {
     pub(crate) fn make(
         &mut self,
         name: &str,
-        how: fn(&mut Volume, u64, MemberId, &VolumeName) -> Result<(), FamilyError>,
+        how: fn(&mut Volume, u64, MemberId, &VolumeName) -> Result<(), SnapshotError>,
     ) {
         self.op += 1;
         let given = VolumeName::new(name).expect("a short name");
         self.retry(|volume, op| {
             let log = volume.as_log_mut().expect("a volume of mode log");
             match how(log, op, MemberId::DEVICE, &given) {
-                Err(FamilyError::Busy) => None,
+                Err(SnapshotError::Busy) => None,
                 Ok(()) => Some(()),
                 Err(error) => panic!("{name} cannot be made: {error}"),
             }

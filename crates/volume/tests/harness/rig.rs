@@ -7,8 +7,8 @@ use onefold_format::volume::VolumeName;
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Location, Nanos, Rng, ZoneState};
 use onefold_volume::{
-    Backing, Done, Engine, FamilyError, Io, IoFailed, IoKind, MemberId, MemberInfo, Miscount,
-    MountError, Range, ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, Volume,
+    Backing, Done, Engine, Io, IoFailed, IoKind, MemberId, MemberInfo, Miscount, MountError, Range,
+    ReadPlan, Recovery, Refusal, Relocation, Resize, ResizeError, SnapshotError, Volume,
 };
 
 use super::disk::{Disk, Fate};
@@ -318,7 +318,7 @@ impl Rig {
     /// Changes the family, if that can be done at all. `false` if power fails before.
     fn change(
         &mut self,
-        mut what: impl FnMut(&mut Volume) -> Result<(), FamilyError>,
+        mut what: impl FnMut(&mut Volume) -> Result<(), SnapshotError>,
         mut change: FamilyChange,
     ) -> bool {
         for _ in 0..PATIENCE {
@@ -334,8 +334,8 @@ impl Rig {
                     self.oracle.changes(change);
                     return true;
                 }
-                Err(FamilyError::Busy) if self.volume.stalled().is_some() => return true,
-                Err(FamilyError::Busy) => self.step(),
+                Err(SnapshotError::Busy) if self.volume.stalled().is_some() => return true,
+                Err(SnapshotError::Busy) => self.step(),
                 Err(_) => return true,
             }
         }

@@ -1,4 +1,4 @@
-//! Where each root looks for the batches behind it: whatever is sent lies there (crates/volume/src/segments.rs, invariant 2).
+//! Where each root looks for the batches behind it: whatever is sent lies there (crates/volume/src/segments/mod.rs, invariant 2).
 //!
 //! A power cut shows a batch that lies elsewhere only if the log has come that far and the batch had been promised; this is
 //! told when it is sent.

@@ -2,7 +2,7 @@
 
 use onefold_format::volume::VolumeName;
 use onefold_units::{Lba, Rng};
-use onefold_volume::{FamilyError, MemberId, Options, Range, Refusal};
+use onefold_volume::{MemberId, Options, Range, Refusal, SnapshotError};
 
 use crate::{BLOCK, CHANGE, Rig, options, random_work};
 
@@ -14,12 +14,12 @@ impl Rig {
     /// Waits for a change of the family if it is taken.
     fn change(
         &mut self,
-        mut what: impl FnMut(&mut Self) -> Result<(), FamilyError>,
-    ) -> Result<(), FamilyError> {
+        mut what: impl FnMut(&mut Self) -> Result<(), SnapshotError>,
+    ) -> Result<(), SnapshotError> {
         let before = self.changes;
         for _ in 0..1000 {
             match what(self) {
-                Err(FamilyError::Busy) => self.step(),
+                Err(SnapshotError::Busy) => self.step(),
                 other => {
                     other?;
                     for _ in 0..1000 {
@@ -44,7 +44,7 @@ impl Rig {
         of: MemberId,
         text: &str,
         writable: bool,
-    ) -> Result<MemberId, FamilyError> {
+    ) -> Result<MemberId, SnapshotError> {
         self.change(|rig| {
             let make = if writable {
                 onefold_volume::Volume::make_clone
@@ -264,19 +264,19 @@ fn what_a_family_refuses() {
     let device = MemberId::DEVICE;
     let snapshot = rig.make(device, "daily", false);
     let make = |rig: &mut Rig, of, text| rig.volume.make_snapshot(1, of, &name(text));
-    assert_eq!(make(&mut rig, device, ""), Err(FamilyError::Nameless));
-    assert_eq!(make(&mut rig, device, "daily"), Err(FamilyError::Exists));
-    assert_eq!(rig.volume.delete_member(1, device), Err(FamilyError::Device));
+    assert_eq!(make(&mut rig, device, ""), Err(SnapshotError::Nameless));
+    assert_eq!(make(&mut rig, device, "daily"), Err(SnapshotError::Exists));
+    assert_eq!(rig.volume.delete_member(1, device), Err(SnapshotError::Device));
     let range = Range { lba: Lba::new(0), blocks: 1 };
     let data = [0; BLOCK];
     let written = rig.volume.write_to(snapshot, 1, range, Some(&data), false);
     assert_eq!(written, Err(Refusal::WriteProtected));
     assert_eq!(rig.volume.trim_of(snapshot, 1, range), Err(Refusal::WriteProtected));
     rig.make(snapshot, "copy", true);
-    assert_eq!(make(&mut rig, device, "more"), Err(FamilyError::TooMany { found: 3, max: 3 }));
+    assert_eq!(make(&mut rig, device, "more"), Err(SnapshotError::TooMany { found: 3, max: 3 }));
     rig.delete(snapshot);
     assert_eq!(rig.volume.write_to(snapshot, 1, range, Some(&data), false), Err(Refusal::NoMember));
-    assert_eq!(make(&mut rig, snapshot, "more"), Err(FamilyError::Missing));
+    assert_eq!(make(&mut rig, snapshot, "more"), Err(SnapshotError::Missing));
     rig.reopen(false);
     rig.free();
     // The name is free again, the number is not.

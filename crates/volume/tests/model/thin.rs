@@ -1,7 +1,7 @@
 //! Thin volumes export more than they can hold.
 
 use onefold_units::Rng;
-use onefold_volume::{FamilyError, MemberId, Options, Refusal};
+use onefold_volume::{MemberId, Options, Refusal, SnapshotError};
 
 use crate::{Rig, options};
 
@@ -74,7 +74,7 @@ fn clones_of_a_full_volume_may_come_to_differ_everywhere() {
             Err(refusal) => break refusal,
         }
     };
-    assert!(matches!(refusal, FamilyError::NoSpace { .. }) && clones.len() > 5, "{refusal}");
+    assert!(matches!(refusal, SnapshotError::NoSpace { .. }) && clones.len() > 5, "{refusal}");
     while rig.try_write(MemberId::DEVICE, rng.below(PAGES * 1024), 1).is_ok() {}
     for (clone, page) in clones.iter().flat_map(|clone| (0..PAGES).map(move |page| (*clone, page)))
     {

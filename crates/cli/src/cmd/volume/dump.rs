@@ -8,7 +8,7 @@ use onefold_device::VolumeError;
 use onefold_format::volume::{BatchHeader, RecordList};
 use onefold_modes::{PartitionedVolume, open_read_only};
 use onefold_units::{Lba, LogSegmentId};
-use onefold_volume::{Backing, FamilyError, MemberId, Options, Volume, read_label};
+use onefold_volume::{Backing, MemberId, Options, SnapshotError, Volume, read_label};
 use serde_json::{Value, json};
 
 use super::dmz;
@@ -140,7 +140,7 @@ fn map<B: Backing>(
     let (member, blocks) = match member {
         None => (MemberId::DEVICE, volume.layout().geometry().logical_blocks),
         Some(name) => {
-            let info = volume.member(name).ok_or(FamilyError::Missing);
+            let info = volume.member(name).ok_or(SnapshotError::Missing);
             info.map(|info| (info.id, info.blocks)).map_err(VolumeError::from)?
         }
     };
