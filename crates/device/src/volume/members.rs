@@ -1,10 +1,8 @@
 //! Snapshots and clones of an open volume: each is a block device of its own beside that of the volume.
 
 use onefold_format::volume::VolumeName;
-use onefold_units::{PAGE_BYTES, Status};
-use onefold_volume::{
-    Engine, MemberId, MemberInfo, Range, ReadPlan, Refusal, SnapshotError, Volume,
-};
+use onefold_units::PAGE_BYTES;
+use onefold_volume::{MemberId, MemberInfo, SnapshotError, Volume};
 
 use super::error::VolumeError;
 use super::{State, VolumeDevice};
@@ -105,70 +103,5 @@ impl VolumeDevice {
         }
         drop(state);
         answer.wait().map_err(|_| VolumeError::Failed)
-    }
-}
-
-pub(super) fn status(refusal: Refusal) -> Status {
-    match refusal {
-        // Front ends serve snapshots read-only, so nobody learns it from this.
-        Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
-        Refusal::NoSpace => Status::NoSpace,
-        Refusal::MediaError => Status::MediaError,
-        Refusal::Backing(why) => why.into(),
-        Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
-    }
-}
-
-/// A write of a member. Volumes of the modes `sung` and `han` have none but the device.
-pub(super) fn write_to(
-    volume: &mut dyn Engine,
-    member: MemberId,
-    tag: u64,
-    range: Range,
-    data: &[u8],
-    fua: bool,
-) -> Result<(), Refusal> {
-    match volume.as_log_mut() {
-        Some(volume) => volume.write_to(member, tag, range, Some(data), fua),
-        None => volume.write(tag, range, Some(data), fua),
-    }
-}
-
-/// A read of a member.
-pub(super) fn read_from(
-    volume: &mut dyn Engine,
-    member: MemberId,
-    range: Range,
-    buffer: &mut [u8],
-    plan: &mut ReadPlan,
-) -> Result<(), Refusal> {
-    match volume.as_log_mut() {
-        Some(volume) => volume.read_from(member, range, Some(buffer), plan),
-        None => volume.read(range, Some(buffer), plan),
-    }
-}
-
-/// A trim of a member.
-pub(super) fn trim_of(
-    volume: &mut dyn Engine,
-    member: MemberId,
-    tag: u64,
-    range: Range,
-) -> Result<u64, Refusal> {
-    match volume.as_log_mut() {
-        Some(volume) => volume.trim_of(member, tag, range),
-        None => volume.trim(tag, range),
-    }
-}
-
-/// Whether the first block of a range of a member is mapped, and how many are alike.
-pub(super) fn mapped_of(
-    volume: &mut dyn Engine,
-    member: MemberId,
-    range: Range,
-) -> Result<(bool, u64), Refusal> {
-    match volume.as_log_mut() {
-        Some(volume) => volume.mapped_of(member, range),
-        None => volume.mapped(range),
     }
 }

@@ -46,19 +46,15 @@ mod state;
 mod summed;
 mod unit;
 mod watch;
-mod whole;
 mod zones;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
-use onefold_units::{Lba, PAGE_BYTES, Status};
-use onefold_volume::{
-    Frozen, IoFailed, IoKind, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Recovery, Refusal,
-};
+use onefold_units::Status;
+use onefold_volume::{Frozen, IoFailed, IoKind, MemberId, Recovery, Refusal};
 
 use crate::driver::{Answer, Driven, Fuse, Guarded, Jobs, Threads};
 pub use backing::{Layer, VolumeBacking};
@@ -68,7 +64,6 @@ pub use error::VolumeError;
 pub use io_mode::IoMode;
 use jobs::Job;
 pub use journals::{JournalDetails, Journals};
-use members::{read_from, status, trim_of, write_to};
 pub use open::VolumeOpened;
 pub use options::{OnFull, VolumeIo, VolumeOptions};
 pub use replay::Replayed;
@@ -80,11 +75,6 @@ use state::State;
 
 /// How long closing waits for a backing that takes no writes, after changes are refused.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
-
-thread_local! {
-    /// Memory of the plan of the last read, which the next one uses again.
-    static PLAN: Cell<ReadPlan> = Cell::default();
-}
 
 /// What is known since the volume was opened.
 struct Opening {
@@ -115,11 +105,6 @@ struct Shared {
     write_blocks_max: u32,
     /// Writes for which there is no space wait for some.
     waits_for_space: AtomicBool,
-}
-
-/// Bytes of so many blocks.
-fn bytes_of(blocks: u32) -> usize {
-    usize::try_from(u64::from(blocks) * PAGE_BYTES).unwrap_or(usize::MAX)
 }
 
 /// A handle of a member of a volume: its device, a snapshot, or a clone. Copies are the same member.
@@ -246,75 +231,17 @@ impl Shared {
         answer.wait()?;
         Ok(done)
     }
+}
 
-    /// Writes whole blocks.
-    fn write_blocks(
-        &self,
-        member: MemberId,
-        lba: u64,
-        data: &[u8],
-        fua: bool,
-    ) -> Result<(), Status> {
-        let mut at = lba;
-        for piece in data.chunks(bytes_of(self.write_blocks_max)) {
-            let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
-            let range = Range { lba: Lba::new(at), blocks };
-            let write = |state: &mut State, tag| {
-                write_to(&mut *state.volume, member, tag, range, piece, fua)?;
-                self.saw_write(state, member, range.lba, piece, fua);
-                Ok(())
-            };
-            if fua || self.writes_wait {
-                self.ask_and_wait(write)?;
-            } else {
-                self.ask(|state, tag| {
-                    write(state, tag)?;
-                    self.turn(state);
-                    Ok(())
-                })?;
-            }
-            at += blocks;
-        }
-        Ok(())
-    }
-
-    /// Reads whole blocks. A block whose checksum is wrong is read once more before the read fails.
-    fn read_blocks(&self, member: MemberId, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
-        let mut plan = PLAN.take();
-        let mut at = lba;
-        for piece in buffer.chunks_mut(bytes_of(REQUEST_BLOCKS_MAX)) {
-            let blocks = u64::try_from(piece.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
-            let range = Range { lba: Lba::new(at), blocks };
-            self.ask(|state, _| read_from(&mut *state.volume, member, range, piece, &mut plan))?;
-            if !plan.runs().is_empty() {
-                let done = self.fetch(&plan, piece);
-                let mut state = self.state();
-                state.volume.end_read(&plan);
-                if let Err(damaged) = done {
-                    state.volume.count_crc_errors(damaged.into());
-                    return Err(Status::MediaError);
-                }
-            }
-            at += blocks;
-        }
-        PLAN.set(plan);
-        Ok(())
-    }
-
-    /// Unmaps whole blocks.
-    fn trim_blocks(&self, member: MemberId, lba: u64, blocks: u64) -> Result<(), Status> {
-        let (mut at, end) = (lba, lba + blocks);
-        while at < end {
-            let range = Range { lba: Lba::new(at), blocks: end - at };
-            let (taken, _) = self.ask(|state, tag| {
-                let taken = trim_of(&mut *state.volume, member, tag, range)?;
-                self.saw_trim(state, member, at, taken);
-                self.turn(state);
-                Ok(taken)
-            })?;
-            at += taken;
-        }
-        Ok(())
+/// What a refusal is to a client.
+fn status(refusal: Refusal) -> Status {
+    match refusal {
+        // Front ends serve snapshots read-only, so nobody learns it from this.
+        Refusal::InvalidField | Refusal::NoMember | Refusal::WriteProtected => Status::InvalidField,
+        Refusal::NoSpace => Status::NoSpace,
+        Refusal::MediaError => Status::MediaError,
+        Refusal::Backing(why) => why.into(),
+        Refusal::Busy | Refusal::ReadOnly => Status::Poisoned,
     }
 }
 

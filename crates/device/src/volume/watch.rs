@@ -8,8 +8,10 @@ use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Nanos, PAGE_BYTES};
 use onefold_volume::MemberId;
 
+use super::block_device::Blocks;
 use super::journals::Watch;
 use super::{Shared, State};
+use crate::driver::WholeBlocks;
 
 /// Longest sleep of the thread.
 const IDLE: Duration = Duration::from_hours(1);
@@ -65,7 +67,8 @@ pub(super) fn run(shared: &Shared) {
         if let Some(lba) = watch.wanted.pop_front() {
             drop(state);
             let mut block = Box::new([0; 4096]);
-            let is_read = shared.read_blocks(MemberId::DEVICE, lba.raw(), &mut block[..]).is_ok();
+            let device = Blocks { shared, member: MemberId::DEVICE };
+            let is_read = device.read_blocks(lba.raw(), &mut block[..]).is_ok();
             state = shared.state();
             let now = state.now;
             if let Some(watch) = &mut state.watch {

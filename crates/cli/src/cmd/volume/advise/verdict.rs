@@ -75,6 +75,7 @@ const ROWS: &[Row] = &[
     (Verdict::Neutral, "indirection unit of 16 KiB and more, 70 to 85 % of the log in use", fuller),
     (Verdict::Dont, "drives on which random writes are as fast as sequential ones", as_fast),
     (Verdict::Use, "eMMC- and SATA-class drives, at most 70 % of the log in use", suffers),
+    (Verdict::Neutral, "a disk that may rotate, and was not measured", may_rotate),
     (Verdict::Dont, "a drive that maps 4 KiB", small_unit),
 ];
 
@@ -151,14 +152,17 @@ fn as_fast(case: &Case) -> Option<String> {
 }
 
 fn suffers(case: &Case) -> Option<String> {
-    let share = case.random_share.unwrap_or(1.0);
-    let slow = share < SUFFERS || case.rotational;
-    (slow && case.utilisation <= ROOMY).then(|| {
-        if case.rotational {
-            "it rotates".to_owned()
-        } else {
-            format!("random writes reach {} of the bandwidth of sequential ones", percent(share))
-        }
+    let share = case.random_share?;
+    (share < SUFFERS && case.utilisation <= ROOMY).then(|| {
+        format!("random writes reach {} of the bandwidth of sequential ones", percent(share))
+    })
+}
+
+/// Virtual disks say so as well, whatever they lie on.
+fn may_rotate(case: &Case) -> Option<String> {
+    (case.rotational && case.random_share.is_none()).then(|| {
+        "the system says so, as it does of many virtual disks: --scratch FILE measures whether random writes are slow"
+            .to_owned()
     })
 }
 
@@ -185,6 +189,12 @@ mod tests {
             (Case { random_share: Some(0.1), ..small.clone() }, Verdict::Use, "SATA"),
             (Case { random_share: Some(0.9), ..small.clone() }, Verdict::Dont, "as fast"),
             (Case { random_share: Some(0.5), ..small.clone() }, Verdict::Dont, "maps 4 KiB"),
+            (Case { rotational: true, ..small.clone() }, Verdict::Neutral, "may rotate"),
+            (
+                Case { rotational: true, random_share: Some(0.1), ..small.clone() },
+                Verdict::Use,
+                "SATA",
+            ),
             (large.clone(), Verdict::Use, "16 KiB and more, at most 70"),
             (Case { utilisation: 0.8, ..large.clone() }, Verdict::Neutral, "70 to 85"),
             (Case { utilisation: 0.9, ..large.clone() }, Verdict::Dont, "85 %"),
