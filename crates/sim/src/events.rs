@@ -253,7 +253,7 @@ mod tests {
             self.now = now.get();
         }
 
-        fn due(&mut self) -> Option<Nanos> {
+        fn due(&self) -> Option<Nanos> {
             let end = self.ends.peek().map(|Reverse((at, _))| *at);
             Some(Nanos::new(end.map_or(self.now + 7, |end| end.min(self.now + 7))))
         }
@@ -312,7 +312,7 @@ mod tests {
 
         fn turn(&mut self, _: Nanos) {}
 
-        fn due(&mut self) -> Option<Nanos> {
+        fn due(&self) -> Option<Nanos> {
             None
         }
 

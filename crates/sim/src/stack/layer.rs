@@ -198,7 +198,7 @@ pub(crate) trait Layer: Any {
     fn turn(&mut self, now: Nanos);
 
     /// When [`Layer::expire`] has to be called although nothing else happens.
-    fn due(&mut self) -> Option<Nanos>;
+    fn due(&self) -> Option<Nanos>;
 
     /// Does what was due.
     fn expire(&mut self, now: Nanos);

@@ -26,7 +26,7 @@ mod zoned;
 mod zoned_result;
 
 use std::any::Any;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use onefold_nand::Delay;
@@ -76,20 +76,31 @@ pub(crate) struct Above {
     caps: Caps,
 }
 
-/// A request to a device or a lower layer that ended, or will at a known time. By time, then in
-/// the order that its layer wants, then in that of submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A request to a device or a lower layer that ended, or will at a known time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Flight {
     at: u64,
-    rank: (Delay, bool),
-    number: u64,
+    /// Among those that end at the same time: as the layer wants, then in order of submission.
+    order: u64,
+    sent: Sent,
     delay: Delay,
     failed: bool,
-    sent: Sent,
+}
+
+impl Ord for Flight {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// A request that was sent to a place below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     /// The layer that asked.
     layer: u32,
@@ -282,10 +293,10 @@ impl Stack {
     /// Submits what a layer asks for, and notes what ended.
     fn follow(&mut self, layer: usize, now: u64) -> Result<(), SimError> {
         while let Some(output) = self.layers[layer].layer.poll() {
-            match output {
-                Output::Lower(lower) if self.layers[layer].queue.takes(&lower) => {}
-                Output::Lower(lower) => self.carry_out(layer, &lower, now, false)?,
-                Output::Done(done) => self.settle(layer, done, now)?,
+            match &output {
+                Output::Lower(lower) if self.layers[layer].queue.takes(lower) => {}
+                Output::Lower(lower) => self.carry_out(layer, lower, now, false)?,
+                Output::Done(done) => self.settle(layer, *done, now)?,
             }
         }
         while let Some(lower) = self.layers[layer].queue.pop() {
@@ -365,10 +376,15 @@ impl Stack {
     /// The end of a request to a place below is known.
     fn fly(&mut self, sent: Sent, Answer { at, delay, failed }: Answer) {
         let by_delay = self.layers[index(sent.layer)].caps.ends_by_delay;
-        let rank = if by_delay { (delay, failed) } else { (Delay::None, false) };
+        let rank = match delay {
+            _ if !by_delay => 0,
+            Delay::None => u64::from(failed),
+            Delay::Host => 2 + u64::from(failed),
+            Delay::Background => 4 + u64::from(failed),
+        };
         self.submitted += 1;
-        let number = self.submitted;
-        self.flights.push(Reverse(Flight { at, rank, number, delay, failed, sent }));
+        let order = rank << 60 | self.submitted;
+        self.flights.push(Reverse(Flight { at, order, sent, delay, failed }));
     }
 
     /// Notes that a part of a request ended.
@@ -430,9 +446,9 @@ impl Stack {
 
     /// When something happens by itself next.
     #[inline]
-    pub(crate) fn next_event(&mut self) -> Option<u64> {
+    pub(crate) fn next_event(&self) -> Option<u64> {
         let flight = self.flights.peek().map(|Reverse(flight)| flight.at);
-        let due = self.layers.iter_mut().filter_map(|above| above.layer.due()).min();
+        let due = self.layers.iter().filter_map(|above| above.layer.due()).min();
         let due = due.map(|due| due.get().saturating_sub(self.base));
         flight.into_iter().chain(due).min()
     }

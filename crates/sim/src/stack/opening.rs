@@ -116,7 +116,7 @@ impl Stack {
                 return Ok(());
             }
             if self.flights.is_empty() {
-                let due = self.layers.iter_mut().filter_map(|above| above.layer.due());
+                let due = self.layers.iter().filter_map(|above| above.layer.due());
                 self.base = self.base.max(due.min().ok_or(SimError::VolumeStuck)?.get());
                 self.advance(0)?;
             }

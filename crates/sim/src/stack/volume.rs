@@ -1,5 +1,6 @@
 //! A volume of any mode as a layer.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use onefold_config::Volume as Config;
@@ -51,9 +52,9 @@ pub(crate) struct VolumeLayer {
     short: bool,
     short_ns: u64,
     done: VecDeque<Done>,
-    /// When the engine has something to do by itself; `None` if it was not asked since it may have
+    /// When the engine has something to do by itself; empty if it was not asked since it may have
     /// changed.
-    due: Option<Option<Nanos>>,
+    due: OnceCell<Option<Nanos>>,
 }
 
 impl VolumeLayer {
@@ -71,13 +72,13 @@ impl VolumeLayer {
             short: false,
             short_ns: 0,
             done: VecDeque::new(),
-            due: None,
+            due: OnceCell::new(),
         }
     }
 
     fn pump(&mut self, now: Nanos, delay: Delay) {
         self.short_ns = self.short_ns(now);
-        (self.at, self.delay, self.pumped, self.due) = (now, delay, true, None);
+        (self.at, self.delay, self.pumped, self.due) = (now, delay, true, OnceCell::new());
         self.engine.pump(now);
     }
 
@@ -171,7 +172,7 @@ impl Layer for VolumeLayer {
     }
 
     fn submit(&mut self, _now: Nanos, tag: u64, work: Work, fua: bool) -> Result<Taken, Refused> {
-        self.due = None;
+        self.due = OnceCell::new();
         let waiter = |waits: bool| if waits { tag } else { NOBODY };
         let later = self.waits || fua;
         let taken = match work {
@@ -198,8 +199,8 @@ impl Layer for VolumeLayer {
     }
 
     /// What was due when the engine was let go on last waits for a request below.
-    fn due(&mut self) -> Option<Nanos> {
-        let due = self.due.get_or_insert_with(|| self.engine.poll_timeout());
+    fn due(&self) -> Option<Nanos> {
+        let due = self.due.get_or_init(|| self.engine.poll_timeout());
         due.filter(|at| *at > self.at)
     }
 

@@ -48,7 +48,7 @@ impl Layer for ZonedLayer {
     /// Everything goes on when it is submitted.
     fn turn(&mut self, _now: Nanos) {}
 
-    fn due(&mut self) -> Option<Nanos> {
+    fn due(&self) -> Option<Nanos> {
         self.volume.poll_timeout()
     }
 
