@@ -34,18 +34,7 @@ impl<S: Fallible> Guarded<S> {
 
     /// Sleeps until something completes, but not for long.
     pub(crate) fn wait<'a>(&'a self, state: MutexGuard<'a, S>) -> MutexGuard<'a, S> {
-        self.wait_for(&self.progress, state, BUSY_WAIT)
-    }
-
-    /// Sleeps until something is told, or for so long.
-    pub(crate) fn wait_for<'a>(
-        &'a self,
-        told: &Condvar,
-        state: MutexGuard<'a, S>,
-        longest: Duration,
-    ) -> MutexGuard<'a, S> {
-        let waited = told.wait_timeout(state, longest);
-        waited.map_or_else(|poisoned| fallen(poisoned.into_inner().0), |waited| waited.0)
+        wait_for(&self.progress, state, BUSY_WAIT)
     }
 
     /// Something completed.
@@ -62,6 +51,16 @@ impl<S: Fallible> Guarded<S> {
     pub(crate) fn instant(&self, at: Nanos) -> Instant {
         self.start + Duration::from_nanos(at.get())
     }
+}
+
+/// Sleeps until something is told, or for so long.
+pub(crate) fn wait_for<'a, S: Fallible>(
+    told: &Condvar,
+    state: MutexGuard<'a, S>,
+    longest: Duration,
+) -> MutexGuard<'a, S> {
+    let waited = told.wait_timeout(state, longest);
+    waited.map_or_else(|poisoned| fallen(poisoned.into_inner().0), |waited| waited.0)
 }
 
 fn fallen<S: Fallible>(mut state: MutexGuard<'_, S>) -> MutexGuard<'_, S> {

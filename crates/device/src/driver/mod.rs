@@ -10,7 +10,7 @@ mod threads;
 mod unaligned;
 
 pub(crate) use answer::{Answer, Waiting};
-pub(crate) use guarded::{Fallible, Guarded};
+pub(crate) use guarded::{Fallible, Guarded, wait_for};
 pub(crate) use jobs::Jobs;
 pub(crate) use threads::{Driven, Fuse, Threads, work};
 pub(crate) use unaligned::WholeBlocks;

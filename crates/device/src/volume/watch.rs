@@ -11,7 +11,7 @@ use onefold_volume::MemberId;
 use super::block_device::Blocks;
 use super::journals::Watch;
 use super::{Shared, State};
-use crate::driver::WholeBlocks;
+use crate::driver::{WholeBlocks, wait_for};
 
 /// Longest sleep of the thread.
 const IDLE: Duration = Duration::from_hours(1);
@@ -84,6 +84,6 @@ pub(super) fn run(shared: &Shared) {
         let pause = watch.until.map_or(IDLE, |due| {
             Duration::from_nanos(due.get().saturating_sub(now.get())).min(IDLE)
         });
-        state = shared.state.wait_for(&shared.watched, state, pause);
+        state = wait_for(&shared.watched, state, pause);
     }
 }
