@@ -68,8 +68,8 @@ pub enum MountError {
         at: u64,
     },
     /// The members contradict one another.
-    #[error("the family of the volume is damaged: {0}; nothing was changed")]
-    Family(&'static str),
+    #[error("the table of members is damaged: {0}; nothing was changed")]
+    MemberTable(&'static str),
     /// The memory for the map is too small for the members.
     #[error(
         "the volume has {found} members, which take at least {} map pages in memory; {pages} are allowed: give it more \

@@ -97,7 +97,7 @@ pub enum VolumeError {
     Scrub(#[from] ScrubError),
     /// A snapshot or clone cannot be made or deleted.
     #[error(transparent)]
-    Family(#[from] SnapshotError),
+    Members(#[from] SnapshotError),
     /// The emulated SSD below failed.
     #[error(transparent)]
     Ssd(DeviceError),

@@ -74,7 +74,7 @@ impl VolumeDevice {
         }
     }
 
-    /// Changes the family, and waits until that is durable.
+    /// Changes the members, and waits until that is durable.
     fn change(
         &self,
         mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), SnapshotError>,

@@ -6,8 +6,8 @@ use onefold_ssd::{Completion, HostStats, Ssd};
 use onefold_units::{CauseCounts, Nanos, Op, ZoneId};
 use onefold_volume::ZoneReport;
 
-use super::both::Both;
 use super::command::{DeviceError, manage_zone, report_of, submit_blocks, submit_zones};
+use super::concatenated::Concatenated;
 use crate::SimError;
 use crate::drive::Counters;
 use crate::series::Windowed;
@@ -16,7 +16,7 @@ use crate::series::Windowed;
 pub(crate) enum Device {
     Blocks(Box<Ssd<NullMedia>>),
     Zones(Box<Zns<NullMedia>>),
-    Both(Box<Both>),
+    Concatenated(Box<Concatenated>),
 }
 
 impl Device {
@@ -27,7 +27,7 @@ impl Device {
     ) -> Result<Self, SimError> {
         let zns = Zns::new(*zones, ZnsMedia::NULL)?;
         Ok(match regular {
-            Some(regular) => Self::Both(Box::new(Both::new(regular, zns))),
+            Some(regular) => Self::Concatenated(Box::new(Concatenated::new(regular, zns))),
             None => Self::Zones(Box::new(zns)),
         })
     }
@@ -36,7 +36,7 @@ impl Device {
         match self {
             Self::Blocks(ssd) => ssd.set_timed(timed),
             Self::Zones(zns) => zns.set_timed(timed),
-            Self::Both(both) => both.set_timed(timed),
+            Self::Concatenated(both) => both.set_timed(timed),
         }
     }
 
@@ -51,7 +51,7 @@ impl Device {
         match self {
             Self::Blocks(ssd) => submit_blocks(ssd, now, (op, stream), at, blocks),
             Self::Zones(zns) => submit_zones(zns, now, op, at, blocks),
-            Self::Both(both) => both.submit(now, (op, stream), at, blocks),
+            Self::Concatenated(both) => both.submit(now, (op, stream), at, blocks),
         }
     }
 
@@ -68,7 +68,7 @@ impl Device {
                 Err(DeviceError::Zones(error))
             }
             Self::Zones(zns) => manage_zone(zns, now, zone, action),
-            Self::Both(both) => both.manage(now, zone, action),
+            Self::Concatenated(both) => both.manage(now, zone, action),
         }
     }
 
@@ -79,7 +79,7 @@ impl Device {
             Self::Zones(zns) => {
                 u64::from(zns.config().all_zones()) * u64::from(zns.config().zone_blocks)
             }
-            Self::Both(both) => both.blocks(),
+            Self::Concatenated(both) => both.blocks(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Device {
         match self {
             Self::Blocks(_) => "ssd",
             Self::Zones(_) => "zns",
-            Self::Both(_) => "ssd, zns",
+            Self::Concatenated(_) => "ssd, zns",
         }
     }
 
@@ -126,7 +126,7 @@ impl Device {
         match self {
             Self::Blocks(ssd) => Some(ssd),
             Self::Zones(_) => None,
-            Self::Both(both) => Some(&both.regular),
+            Self::Concatenated(both) => Some(&both.regular),
         }
     }
 
@@ -135,7 +135,7 @@ impl Device {
         match self {
             Self::Blocks(_) => None,
             Self::Zones(zns) => Some(zns),
-            Self::Both(both) => Some(&both.zns),
+            Self::Concatenated(both) => Some(&both.zns),
         }
     }
 
@@ -144,7 +144,7 @@ impl Device {
         match self {
             Self::Blocks(_) => None,
             Self::Zones(zns) => Some(report_of(zns)),
-            Self::Both(both) => Some(both.report()),
+            Self::Concatenated(both) => Some(both.report()),
         }
     }
 
@@ -154,7 +154,7 @@ impl Device {
         match self {
             Self::Blocks(ssd) => (Counters::of(ssd), ZnsStats::default()),
             Self::Zones(zns) => (Counters { host, ..Counters::default() }, zns.stats()),
-            Self::Both(both) => {
+            Self::Concatenated(both) => {
                 let ftl = both.regular.ftl().stats();
                 (Counters { ftl, host, ..Counters::default() }, both.zns.stats())
             }
@@ -166,7 +166,7 @@ impl Device {
         match self {
             Self::Blocks(ssd) => ssd.host_stats(),
             Self::Zones(zns) => zns.host_stats(),
-            Self::Both(both) => &both.host,
+            Self::Concatenated(both) => &both.host,
         }
     }
 
@@ -174,7 +174,7 @@ impl Device {
     pub(crate) fn pages_per_unit(&self) -> u64 {
         match self {
             Self::Blocks(ssd) => ssd.config().geometry.pages_per_unit(),
-            Self::Zones(_) | Self::Both(_) => 1,
+            Self::Zones(_) | Self::Concatenated(_) => 1,
         }
     }
 
@@ -182,7 +182,7 @@ impl Device {
     pub(crate) fn blocks_mut(&mut self) -> Option<&mut Ssd<NullMedia>> {
         match self {
             Self::Blocks(ssd) => Some(ssd),
-            Self::Zones(_) | Self::Both(_) => None,
+            Self::Zones(_) | Self::Concatenated(_) => None,
         }
     }
 }
@@ -192,7 +192,7 @@ impl Windowed for Device {
         match self {
             Self::Blocks(ssd) => Windowed::programs(&**ssd),
             Self::Zones(zns) => Windowed::programs(&**zns),
-            Self::Both(both) => Windowed::programs(&**both),
+            Self::Concatenated(both) => Windowed::programs(&**both),
         }
     }
 
@@ -200,7 +200,7 @@ impl Windowed for Device {
         match self {
             Self::Blocks(ssd) => Windowed::free(&**ssd),
             Self::Zones(zns) => Windowed::free(&**zns),
-            Self::Both(both) => Windowed::free(&**both),
+            Self::Concatenated(both) => Windowed::free(&**both),
         }
     }
 }

@@ -7,8 +7,8 @@
 //! No bytes of blocks are kept, but those of headers and maps that a layer reads again
 //! (`port.rs`).
 
-mod both;
 mod command;
+mod concatenated;
 mod counted;
 mod device;
 mod fill;
@@ -553,7 +553,7 @@ impl Stack {
     pub(crate) fn into_drive(mut self) -> Option<onefold_ssd::Ssd<onefold_nand::NullMedia>> {
         match self.devices.pop()? {
             Device::Blocks(ssd) => Some(*ssd),
-            Device::Zones(_) | Device::Both(_) => None,
+            Device::Zones(_) | Device::Concatenated(_) => None,
         }
     }
 

@@ -68,8 +68,8 @@ fn on_one_device(setup: &Setup, run: Finished, volume: VolumeRun) -> Result<RunR
             return drive::result(setup, finished);
         }
         Device::Zones(zns) => (*zns, None),
-        Device::Both(both) => {
-            let super::both::Both { regular, zns, .. } = *both;
+        Device::Concatenated(both) => {
+            let super::concatenated::Concatenated { regular, zns, .. } = *both;
             let ftl = regular.ftl().stats().since(&counted.device.ftl);
             (zns, Some(zoned::Regular { ssd: regular, ftl }))
         }

@@ -76,7 +76,7 @@ pub struct MemberInfo {
 #[non_exhaustive]
 pub enum SnapshotError {
     /// Not now: try again after the next completion or timeout.
-    #[error("the family is being changed; try again")]
+    #[error("a snapshot or clone is being made or deleted; try again")]
     Busy,
     /// The volume takes no changes.
     #[error("the volume takes no changes")]

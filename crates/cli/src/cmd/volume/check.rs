@@ -129,7 +129,7 @@ fn text(name: &str, report: &Report<'_>, global: &Global) -> String {
                 "path": name,
                 "closed": recovery.clean,
                 "batches_to_replay": recovery.batches,
-                "members": super::family::describe(&inspection.members),
+                "members": super::members::describe(&inspection.members),
                 "mapped_blocks": inspection.mapped,
                 "lost_blocks": inspection.lost,
                 "faulty": super::faulty::as_json(inspection.faulty),

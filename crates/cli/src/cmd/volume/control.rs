@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
 fn stats(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
     let mut described = describe(&device.details());
-    described["members"] = super::family::describe(&device.members());
+    described["members"] = super::members::describe(&device.members());
     Ok(described)
 }
 
@@ -39,7 +39,7 @@ fn flush(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
 fn members(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
-    Ok(super::family::describe(&device.members()))
+    Ok(super::members::describe(&device.members()))
 }
 
 /// `name`, and `of`, the member that it is made of.

@@ -66,7 +66,7 @@ impl Dump {
             What::Segments => segments(volume),
             What::Segment { number } => segment(volume, &mut backing, &label.uuid, *number)?,
             What::Map { lba, member } => map(volume, &mut backing, *lba, member.as_deref())?,
-            What::Members => super::family::describe(&volume.members().collect::<Vec<_>>()),
+            What::Members => super::members::describe(&volume.members().collect::<Vec<_>>()),
         };
         global.emit(&format!("{value:#}\n"))?;
         Ok(ExitCode::SUCCESS)

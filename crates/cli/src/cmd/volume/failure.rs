@@ -30,7 +30,7 @@ impl From<VolumeError> for CliError {
                 return Self::new(Exit::Failed, "volume::uring", &error)
                     .help("--io threads does without, --io auto where it has to");
             }
-            VolumeError::Family(_) | VolumeError::NoMembers => (Exit::Usage, "volume::family"),
+            VolumeError::Members(_) | VolumeError::NoMembers => (Exit::Usage, "volume::family"),
             VolumeError::NoSums(_) | VolumeError::Scrub(_) => (Exit::Usage, "volume::scrub"),
             VolumeError::Failed => (Exit::Failed, "volume::failed"),
             _ => (Exit::Failed, "volume::io"),

@@ -124,7 +124,7 @@ impl Info {
             "capacity_bytes": bytes(usage.capacity_blocks),
             "thin": layout.is_thin(),
             "faulty": faulty::as_json(volume.faulty()),
-            "members": super::family::describe(&members),
+            "members": super::members::describe(&members),
             "utilisation": float(volume.live_blocks()) / float(layout.log_blocks()),
         })
     }

@@ -7,11 +7,11 @@ mod create;
 pub(crate) mod dmz;
 mod dump;
 mod failure;
-mod family;
 mod faulty;
 mod info;
 mod journal;
 mod journals;
+mod members;
 mod modes;
 mod rebuild;
 mod resize;
@@ -55,9 +55,9 @@ pub(crate) enum Volume {
     Resize(resize::ResizeVolume),
     /// Make, list and delete snapshots of a volume, also while it is served
     #[command(subcommand)]
-    Snapshot(family::Snapshot),
+    Snapshot(members::Snapshot),
     /// Make a clone of a volume, also while it is served: a device of its own, for `serve --member`
-    Clone(family::Make),
+    Clone(members::Make),
     /// Say whether a volume would help on a device, and why; only reads it unless told otherwise
     Advise(advise::Advise),
     /// Print what lies on the backing as JSON: label, root, segments, a segment, or a block of the map

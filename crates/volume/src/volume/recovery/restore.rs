@@ -113,13 +113,13 @@ impl Volume {
     /// The members; the place of each in the list is its bit in the masks of runs.
     fn restore_members_of(&mut self, body: &Body) -> Result<(), MountError> {
         if body.members.first().is_none_or(|member| member.id != 0) {
-            return Err(MountError::Family("its first member is not the device"));
+            return Err(MountError::MemberTable("its first member is not the device"));
         }
         let twice = |one: &Member, other: &Member| one.id == other.id || one.birth == other.birth;
         let list = &body.members;
         if list.iter().enumerate().any(|(at, one)| list[..at].iter().any(|other| twice(one, other)))
         {
-            return Err(MountError::Family("two members have one number or one birth"));
+            return Err(MountError::MemberTable("two members have one number or one birth"));
         }
         let (found, max) = (list.len(), Members::most(&self.options));
         if found > max {
@@ -131,7 +131,7 @@ impl Volume {
         let member: Vec<MemberState> =
             sizes.map(|(member, blocks)| MemberState::restored(member, blocks)).collect();
         if member.iter().any(|member| member.blocks == 0 || member.blocks > most) {
-            return Err(MountError::Family("a member has no size that the backing can hold"));
+            return Err(MountError::MemberTable("a member has no size that the backing can hold"));
         }
         for (slot, member) in member.iter().enumerate() {
             self.map.add_member(slot, member.pages(), None);

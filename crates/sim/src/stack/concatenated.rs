@@ -11,15 +11,15 @@ use crate::series::{Windowed, add};
 
 const BLOCK: u64 = 4096;
 
-/// Both devices.
-pub(crate) struct Both {
+/// Two devices in one address space.
+pub(crate) struct Concatenated {
     pub(crate) regular: Ssd<NullMedia>,
     pub(crate) zns: Zns<NullMedia>,
     /// What they were asked for, a flush of both twice.
     pub(crate) host: HostStats,
 }
 
-impl Both {
+impl Concatenated {
     pub(crate) fn new(regular: Ssd<NullMedia>, zns: Zns<NullMedia>) -> Self {
         Self { regular, zns, host: HostStats::default() }
     }
@@ -88,7 +88,7 @@ impl Both {
 }
 
 /// Pages of both devices, empty zones of the zoned one.
-impl Windowed for Both {
+impl Windowed for Concatenated {
     fn programs(&self) -> CauseCounts {
         let mut sum = self.regular.ftl().stats().programs;
         add(&mut sum, &self.zns.stats().programs);
