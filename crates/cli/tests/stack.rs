@@ -175,19 +175,24 @@ fn a_stack_that_cannot_be_made_leaves_nothing() {
     assert!(!folder.0.join("cache.img").exists() && odd.exists());
 }
 
-/// A file takes the place of an emulated SSD.
+/// A file takes the place of an emulated SSD. What it has more than that is not used, so that both clocks have one stack.
 #[test]
 fn a_file_takes_the_place_of_a_device() {
     let folder = Folder::new("stack-file");
     let file = written(&folder);
     let disk = folder.0.join("disk");
-    std::fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
+    std::fs::File::create(&disk).unwrap().set_len((64 << 20) - 4096).unwrap();
     let at = format!("cache={}", disk.display());
+    let small = stack(&["create", text(&file), "--at", &at]);
+    assert_eq!(small.status.code(), Some(2), "{}", message(&small));
+    assert!(message(&small).contains("cache of the stack has 67108864 B"), "{}", message(&small));
+    std::fs::File::options().write(true).open(&disk).unwrap().set_len(99 << 20).unwrap();
     let made = stack(&["create", text(&file), "--at", &at]);
     assert_eq!(made.status.code(), Some(0), "{}", message(&made));
     let info = json(&["info", text(&file), "--at", &at]);
     assert!(place(&info, "cache")["details"].is_null());
     assert!(place(&info, "placed")["written_pages"].is_u64());
+    assert_eq!(place(&info, "cache")["logical_bytes"], 64 << 20);
     let output = stack(&["check", text(&file), "--at", &at]);
     assert_eq!(output.status.code(), Some(0), "{}", message(&output));
 }

@@ -9,14 +9,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::versions::{Versions, content};
-use common::{TEXT, with_conventional};
+use common::{TEXT, with_conventional, zones};
 use onefold_device::{
     Access, BlockDevice, DmzCache, DmzDevices, DmzError, DmzOptions, DmzVolume, Image, Select,
     VolumeBacking, ZnsConfig, ZoneAction, ZoneLimits, ZonedDevice,
 };
 use onefold_journal::Setting;
-use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
-use onefold_ssd::example_config;
 use onefold_units::{Rng, Status, ZoneId};
 use onefold_zoned::{Action, Finding, JournalMode, LayoutError, MountError, Options, ZoneKind};
 
@@ -24,33 +22,9 @@ const BLOCK: u64 = 4096;
 /// Blocks of a zone.
 const ZONE: u64 = 256;
 
-/// 32 zones of 1 MiB, all of which can be written, and four spare sets.
+/// 32 zones, all of which can be written.
 fn config() -> ZnsConfig {
-    let spec = GeometrySpec {
-        channels: 2,
-        ways: 1,
-        planes: 1,
-        blocks: 36,
-        pages: 32,
-        page_bytes: 16_384,
-        unit_bytes: 4096,
-        span: Span::Die,
-    };
-    ZnsConfig {
-        geometry: Geometry::new(spec).unwrap(),
-        timing: example_config().timing,
-        zone_blocks: 256,
-        capacity_blocks: 256,
-        zones: 32,
-        conventional: None,
-        zone_dies: 2,
-        limits: ZoneLimits { max_open: Some(5), max_active: None },
-        append_blocks: None,
-        read_across: false,
-        cache_bytes: 0,
-        cache_volatile: true,
-        faults: FaultSpec::default(),
-    }
+    zones(32, 256)
 }
 
 struct Folder {

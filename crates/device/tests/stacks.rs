@@ -7,15 +7,15 @@ mod common;
 use std::path::Path;
 
 use common::versions::Versions;
-use common::{TEXT, buffered, open, roomy};
+use common::{TEXT, buffered, open, roomy, zones};
 use onefold_buffer::PolicySpec;
 use onefold_device::{
     Access, BlockDevice, DmzCache, DmzDevices, DmzOptions, DmzVolume, Image, Layer, VolumeBacking,
-    VolumeDevice, VolumeError, VolumeOptions, VolumeSpec, ZnsConfig, ZonedDevice,
+    VolumeDevice, VolumeError, VolumeOptions, VolumeSpec, ZnsConfig, ZoneLimits, ZonedDevice,
 };
 use onefold_ftl::RemapScheme;
-use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
-use onefold_ssd::{SsdConfig, example_config};
+use onefold_nand::{Geometry, GeometrySpec};
+use onefold_ssd::SsdConfig;
 use onefold_testkit::for_each_seed;
 use onefold_units::Rng;
 
@@ -111,33 +111,9 @@ fn ssd() -> SsdConfig {
     config
 }
 
-/// 44 zones of 1 MiB.
 fn zns() -> ZnsConfig {
-    let spec = GeometrySpec {
-        channels: 2,
-        ways: 1,
-        planes: 1,
-        blocks: 48,
-        pages: 32,
-        page_bytes: 16_384,
-        unit_bytes: 4096,
-        span: Span::Die,
-    };
-    ZnsConfig {
-        geometry: Geometry::new(spec).unwrap(),
-        timing: example_config().timing,
-        zone_blocks: 256,
-        capacity_blocks: 256,
-        zones: 44,
-        conventional: None,
-        zone_dies: 2,
-        limits: onefold_device::ZoneLimits { max_open: None, max_active: None },
-        append_blocks: None,
-        read_across: false,
-        cache_bytes: 0,
-        cache_volatile: true,
-        faults: FaultSpec::default(),
-    }
+    let limits = ZoneLimits { max_open: None, max_active: None };
+    ZnsConfig { limits, ..zones(44, 256) }
 }
 
 fn make_zones(folder: &Path) {

@@ -6,46 +6,21 @@ mod common;
 use std::path::PathBuf;
 
 use common::versions::{self, Versions};
-use common::{TEXT, with_conventional};
+use common::{TEXT, with_conventional, zones};
 use onefold_device::{
     Access, BlockDevice, Image, Journals, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions,
     VolumeSpec, ZnsConfig, ZoneLimits, ZonedDevice,
 };
 use onefold_format::volume::VolumeMode;
-use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
-use onefold_ssd::example_config;
 use onefold_units::Rng;
 use onefold_volume::{Backing, Sent, inspect};
 
 const BLOCK: u64 = 4096;
 
-/// 40 zones of 1 MiB of which 768 KiB can be written, and four spare sets.
+/// 40 zones of 1 MiB of which 768 KiB can be written.
 fn config() -> ZnsConfig {
-    let spec = GeometrySpec {
-        channels: 2,
-        ways: 1,
-        planes: 1,
-        blocks: 44,
-        pages: 24,
-        page_bytes: 16_384,
-        unit_bytes: 4096,
-        span: Span::Die,
-    };
-    ZnsConfig {
-        geometry: Geometry::new(spec).unwrap(),
-        timing: example_config().timing,
-        zone_blocks: 256,
-        capacity_blocks: 192,
-        zones: 40,
-        conventional: None,
-        zone_dies: 2,
-        limits: ZoneLimits { max_open: Some(5), max_active: Some(6) },
-        append_blocks: None,
-        read_across: false,
-        cache_bytes: 0,
-        cache_volatile: true,
-        faults: FaultSpec::default(),
-    }
+    let limits = ZoneLimits { max_open: Some(5), max_active: Some(6) };
+    ZnsConfig { limits, ..zones(40, 192) }
 }
 
 /// Where zones are.

@@ -90,8 +90,8 @@ impl DmzCache {
             (None, Some(Wanted::Zones)) => {
                 CacheLayout::fitting(all, zone_blocks.into()).data_blocks()
             }
-            // The size of an emulated SSD or a volume was not chosen for zones: what is left of it stays free.
-            (None, None) if self.backing.is_modelled() => all - all % u64::from(zone_blocks),
+            // A size that was not chosen for zones: what is left of it stays free.
+            (None, None) if self.backing.has_given_size() => all - all % u64::from(zone_blocks),
             (None, None) => all,
         }
     }

@@ -36,6 +36,8 @@ pub struct VolumeBacking {
     kind: Kind,
     /// Keeps all that is written.
     log: Option<Arc<WriteLog>>,
+    /// Bytes of it that are used at most.
+    limit: u64,
     /// How long an opening still waits for a backing that fails.
     pub(super) patience: Duration,
 }
@@ -59,7 +61,7 @@ pub trait Layer: BlockDevice {
 
 impl VolumeBacking {
     const fn of(kind: Kind) -> Self {
-        Self { kind, log: None, patience: PATIENCE }
+        Self { kind, log: None, limit: u64::MAX, patience: PATIENCE }
     }
 
     /// The same, with all that is written from now on in a log: in a new file, in the format of dm-log-writes. Requests to it go by threads
@@ -72,6 +74,12 @@ impl VolumeBacking {
             return Err(WriteLogError::Untold("zones, which this volume lies on").into());
         }
         Ok(Self { log: Some(Arc::new(WriteLog::create(path)?)), ..self })
+    }
+
+    /// The same, of which no more than the first `bytes` are used. For what has no zones.
+    #[must_use]
+    pub fn limited_to(self, bytes: u64) -> Self {
+        Self { limit: bytes, ..self }
     }
 
     /// The log of what is written, if one is kept.
@@ -171,17 +179,18 @@ impl VolumeBacking {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        match &self.kind {
+        let all = match &self.kind {
             Kind::File(file) => file.bytes(),
             Kind::Ssd(device) => device.size(),
             Kind::Zoned(device) => zones::blocks(device) * PAGE_BYTES,
             Kind::Layer(volume) => volume.size(),
-        }
+        };
+        all.min(self.limit)
     }
 
-    /// Whether its size follows from what it is, so that nobody chose it for what lies on it.
-    pub(crate) const fn is_modelled(&self) -> bool {
-        !matches!(self.kind, Kind::File(_))
+    /// Whether its size follows from something else than the volume that lies on it.
+    pub(crate) const fn has_given_size(&self) -> bool {
+        self.limit < u64::MAX || !matches!(self.kind, Kind::File(_))
     }
 
     /// Whole blocks of 4 KiB.

@@ -6,13 +6,44 @@ pub(crate) mod versions;
 use std::path::{Path, PathBuf};
 
 use onefold_buffer::{Charge, PolicySpec};
-use onefold_device::{Access, Image, Latency, OpenOptions, Opened, SsdDevice, ZnsConfig};
+use onefold_device::{
+    Access, Image, Latency, OpenOptions, Opened, SsdDevice, ZnsConfig, ZoneLimits,
+};
 use onefold_ftl::{RemapConfig, RemapScheme};
-use onefold_nand::{Geometry, GeometrySpec, Span};
+use onefold_nand::{FaultSpec, Geometry, GeometrySpec, Span};
 use onefold_ssd::{SsdConfig, Writeback, example_config};
 
 /// What the label carries; the device crate does not look into it.
 pub(crate) const TEXT: &str = "name = \"test\"\n";
+
+/// A namespace of zones of 1 MiB, of which `capacity` blocks can be written, with four spare sets. Five zones may be open.
+pub(crate) fn zones(zones: u32, capacity: u32) -> ZnsConfig {
+    let spec = GeometrySpec {
+        channels: 2,
+        ways: 1,
+        planes: 1,
+        blocks: zones + 4,
+        pages: capacity / 8,
+        page_bytes: 16_384,
+        unit_bytes: 4096,
+        span: Span::Die,
+    };
+    ZnsConfig {
+        geometry: Geometry::new(spec).unwrap(),
+        timing: example_config().timing,
+        zone_blocks: 256,
+        capacity_blocks: capacity,
+        zones,
+        conventional: None,
+        zone_dies: 2,
+        limits: ZoneLimits { max_open: Some(5), max_active: None },
+        append_blocks: None,
+        read_across: false,
+        cache_bytes: 0,
+        cache_volatile: true,
+        faults: FaultSpec::default(),
+    }
+}
 
 /// The same namespace with conventional zones in front, on flash blocks of their own.
 pub(crate) fn with_conventional(config: &ZnsConfig, zones: u32) -> ZnsConfig {

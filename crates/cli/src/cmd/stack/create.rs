@@ -25,15 +25,15 @@ impl Create {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let chosen = self.which.load(global)?;
         let mut made = Vec::new();
-        let stack = make(&chosen, &mut made, global);
-        if stack.is_err() {
+        let done = make(&chosen, &mut made, global);
+        if done.is_err() {
             // Only what was made here goes; the first error is what counts.
             for path in &made {
                 let _ = std::fs::remove_file(path);
             }
         }
-        let stack = stack?;
-        global.emit(&text(&chosen, &stack, global))?;
+        done?;
+        global.emit(&text(&chosen, global))?;
         for path in &made {
             if let Some(room) = HostRoom::at(path) {
                 room::warn(global, path, &room);
@@ -44,7 +44,7 @@ impl Create {
 }
 
 /// Makes what is missing, opens it, and closes it again. What was made is in `made` however that ends.
-fn make(chosen: &Chosen, made: &mut Vec<PathBuf>, global: &Global) -> Result<OpenStack, CliError> {
+fn make(chosen: &Chosen, made: &mut Vec<PathBuf>, global: &Global) -> Result<(), CliError> {
     let mut stack = OpenStack::default();
     let done = chosen.places.iter().try_for_each(|place| {
         make_device(chosen, place, made)?;
@@ -54,7 +54,7 @@ fn make(chosen: &Chosen, made: &mut Vec<PathBuf>, global: &Global) -> Result<Ope
         Ok(())
     });
     let closed = stack.close();
-    done.and(closed).map(|()| stack)
+    done.and(closed)
 }
 
 /// Makes the image of a device, unless something is at its path.
@@ -73,12 +73,12 @@ fn make_device(chosen: &Chosen, place: &Place, made: &mut Vec<PathBuf>) -> Resul
     Ok(())
 }
 
-fn text(chosen: &Chosen, stack: &OpenStack, global: &Global) -> String {
-    let places = chosen.places.iter().zip(&stack.places).rev();
+fn text(chosen: &Chosen, global: &Global) -> String {
+    let places = chosen.places.iter().rev();
     let on = |place: &Place| -> Vec<String> { chosen.on(place).map(str::to_owned).collect() };
     match global.format() {
         Format::Json => {
-            let places = places.map(|(place, _)| {
+            let places = places.map(|place| {
                 json!({
                     "name": place.name,
                     "kind": place.kind.name(),
@@ -94,7 +94,7 @@ fn text(chosen: &Chosen, stack: &OpenStack, global: &Global) -> String {
             format!("{value:#}\n")
         }
         Format::Table => {
-            let lines = places.map(|(place, _)| {
+            let lines = places.map(|place| {
                 let below = match on(place) {
                     on if on.is_empty() => chosen.path(place).display().to_string(),
                     on => on.join(", "),

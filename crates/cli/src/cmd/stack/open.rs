@@ -4,8 +4,8 @@ use std::path::Path;
 
 use onefold_config::{Place, PlaceKind, Volume, ZonedVolume};
 use onefold_device::{
-    Access, BlockDevice, DmzCache, DmzDevices, DmzOptions, DmzVolume, Journals, Latency,
-    OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, VolumeOptions, ZonedDevice,
+    Access, DmzCache, DmzDevices, DmzOptions, DmzVolume, Journals, Latency, OpenOptions, SsdDevice,
+    VolumeBacking, VolumeDevice, VolumeOptions, ZonedDevice,
 };
 use onefold_format::volume::VolumeName;
 use onefold_journal::Setting;
@@ -90,7 +90,7 @@ pub(super) fn open_place(
     let (device, found) = match &place.kind {
         PlaceKind::Ssd(_) | PlaceKind::Zns(_) => open_device(&chosen.path(place), place, latency)?,
         PlaceKind::Volume(config) => open_volume(place, config, one(below.below(place))?)?,
-        PlaceKind::Zoned(config) => open_dmz(place, config, devices(below.below(place), true)?)?,
+        PlaceKind::Zoned(config) => open_dmz(config, devices(below.below(place), true)?)?,
     };
     for line in found {
         global.say(format_args!("{}: {line}", place.name));
@@ -105,7 +105,7 @@ fn open_device(path: &Path, place: &Place, latency: Latency) -> Result<Found, Cl
     if path.exists() && !volume::is_ssd_image(path) {
         let file = VolumeBacking::open(path, true)?;
         fits(path, place, &file)?;
-        return Ok((Device::File(file), Vec::new()));
+        return Ok((Device::File(file.limited_to(place.kind.bytes())), Vec::new()));
     }
     let (image, _) = ssd::open(path, Access::Exclusive)
         .map_err(|error| error.help("`onefold stack create` makes the images of a stack"))?;
@@ -140,6 +140,10 @@ fn fits(path: &Path, place: &Place, file: &VolumeBacking) -> Result<(), CliError
                 )
             };
             format!("has {}, and {} of the stack has {}", of(found), place.name, of(wanted))
+        }
+        // Of zones all are used, and their number is that of the stack.
+        (Some(_), _) if found != wanted => {
+            format!("has {found} B, and {} of the stack has {wanted} B", place.name)
         }
         _ if found < wanted => {
             format!("has {found} B, and {} of the stack has {wanted} B", place.name)
@@ -192,7 +196,6 @@ pub(super) fn expect_volume(
         ),
         ("B in a unit", bytes(made.unit_blocks.into()), bytes(wanted.unit_blocks.into())),
     ];
-    let name = &place.name;
     let differs = pairs.into_iter().find(|(_, made, wanted)| made != wanted);
     let what = match differs {
         _ if label.mode != config.mode => {
@@ -207,16 +210,14 @@ pub(super) fn expect_volume(
         }
         None => return Ok(()),
     };
-    Err(other(name, &what))
-}
-
-fn other(name: &str, what: &str) -> CliError {
-    CliError::new(Exit::Usage, "stack::other", format!("the volume of {name} {what}")).help(
+    let text = format!("the volume of {} {what}", place.name);
+    Err(CliError::new(Exit::Usage, "stack::other", text).help(
         "change the stack back, or lose what is on it: `onefold stack create --force` makes it anew",
-    )
+    ))
 }
 
-fn open_dmz(place: &Place, config: &ZonedVolume, devices: DmzDevices) -> Result<Found, CliError> {
+/// That the devices are those of the volume is judged by its root record.
+fn open_dmz(config: &ZonedVolume, devices: DmzDevices) -> Result<Found, CliError> {
     let ranges = config.options.journal_ranges.iter();
     let ranges: Vec<_> =
         ranges.map(|range| (range.start * PAGE_BYTES, range.end * PAGE_BYTES)).collect();
@@ -226,14 +227,6 @@ fn open_dmz(place: &Place, config: &ZonedVolume, devices: DmzDevices) -> Result<
     };
     let opened = DmzVolume::open(devices, options)?;
     let found = volume::dmz::found(&opened);
-    let (made, wanted) = (opened.device.size(), config.logical_bytes);
-    if made != wanted {
-        opened.device.close()?;
-        return Err(other(
-            &place.name,
-            &format!("exports {made} B, and the stack says {wanted} B"),
-        ));
-    }
     Ok((Device::Dmz(opened.device), found))
 }
 
