@@ -126,6 +126,8 @@ fn both_clocks_have_one_stack() {
         .output()
         .unwrap();
     let simulated: Value = serde_json::from_slice(&simulated.stdout).unwrap();
+    let socket = folder.0.join("nbd");
+    let _server = Server::start_noun("stack", &file, &socket, &[]);
     let served = json(&["info", text(&file)]);
     let top = place(&served, "data")["logical_bytes"].clone();
     assert_eq!(simulated["device"]["logical_bytes"], top);
@@ -147,18 +149,55 @@ fn what_is_not_the_stack_is_refused() {
     let again = stack(&["create", text(&file)]);
     assert_eq!(again.status.code(), Some(2), "{}", message(&again));
     assert!(message(&again).contains("nothing was changed"), "{}", message(&again));
-    let other = stack(&["info", text(&file), "--set", "stack.data.volume.op=0.5"]);
+    let other = stack(&["check", text(&file), "--set", "stack.data.volume.op=0.5"]);
     let said = message(&other);
     assert!(said.contains("volume of data was made with") && said.contains("B exported"), "{said}");
-    let other = stack(&["info", text(&file), "--set", "stack.cache.capacity.logical=60MiB"]);
-    assert!(message(&other).contains("B of logical capacity"), "{}", message(&other));
+    let smaller = ["--set", "stack.cache.capacity.logical=60MiB"];
+    let other = stack(&[&["check", text(&file)], &smaller[..]].concat());
+    let said = message(&other);
+    assert!(
+        said.contains("B of logical capacity") && said.contains("keys of this device"),
+        "{said}"
+    );
     let unknown = stack(&["info", text(&file), "--at", "data=x.img"]);
     assert!(message(&unknown).contains("expected a device of the stack: cache, zones"));
     std::fs::write(folder.0.join("plain.toml"), "name = \"none\"\n").unwrap();
     let none = stack(&["info", text(&folder.0.join("plain.toml"))]);
     assert!(message(&none).contains("has no [[stack]]"), "{}", message(&none));
-    let whole = stack(&["create", text(&file), "--force"]);
+    // All of it is made anew, images with other keys as well.
+    let whole = stack(&[&["create", text(&file), "--force"], &smaller[..]].concat());
     assert_eq!(whole.status.code(), Some(0), "{}", message(&whole));
+    let whole = stack(&[&["check", text(&file)], &smaller[..]].concat());
+    assert_eq!(whole.status.code(), Some(0), "{}", message(&whole));
+}
+
+/// An image that somebody has open is busy, and no file to be used in the place of a device.
+#[test]
+fn an_image_in_use_is_no_file() {
+    let folder = Folder::new("stack-busy");
+    let file = made(&folder);
+    let image = std::fs::File::open(folder.0.join("cache.img")).unwrap();
+    image.lock().unwrap();
+    for command in [&["check"][..], &["info"], &["create"], &["create", "--force"]] {
+        let busy = stack(&[command, &[text(&file)]].concat());
+        let code = if command[0] == "check" { 8 } else { 5 };
+        assert_eq!(busy.status.code(), Some(code), "{command:?}: {}", message(&busy));
+        assert!(message(&busy).contains("image::busy"), "{}", message(&busy));
+    }
+}
+
+/// Images are told about as they are, and stay so.
+#[test]
+fn what_is_told_about_stays_as_it_is() {
+    let folder = Folder::new("stack-told");
+    let (file, socket) = (made(&folder), folder.0.join("nbd"));
+    drop(Server::start_noun("stack", &file, &socket, &[]));
+    let image = folder.0.join("cache.img");
+    let before = std::fs::read(&image).unwrap();
+    let info = json(&["info", text(&file)]);
+    assert_eq!(place(&info, "cache")["clean"], false);
+    assert!(place(&info, "cache")["details"].is_object());
+    assert!(before == std::fs::read(&image).unwrap());
 }
 
 /// What is made in part goes again, and what was there stays.
@@ -187,13 +226,21 @@ fn a_file_takes_the_place_of_a_device() {
     assert_eq!(small.status.code(), Some(2), "{}", message(&small));
     assert!(message(&small).contains("cache of the stack has 67108864 B"), "{}", message(&small));
     std::fs::File::options().write(true).open(&disk).unwrap().set_len(99 << 20).unwrap();
-    let made = stack(&["create", text(&file), "--at", &at]);
+    let within = folder.0.join("a").join("b");
+    let at = ["--at", &at, "--dir", text(&within)];
+    let made = stack(&[&["create", text(&file)], &at[..]].concat());
     assert_eq!(made.status.code(), Some(0), "{}", message(&made));
-    let info = json(&["info", text(&file), "--at", &at]);
+    assert!(within.join("zones.img").exists());
+    let socket = folder.0.join("nbd");
+    let server = Server::start_noun("stack", &file, &socket, &at);
+    let info = json(&[&["info", text(&file)], &at[..]].concat());
     assert!(place(&info, "cache")["details"].is_null());
     assert!(place(&info, "placed")["written_pages"].is_u64());
     assert_eq!(place(&info, "cache")["logical_bytes"], 64 << 20);
-    let output = stack(&["check", text(&file), "--at", &at]);
+    assert_eq!(server.terminate(), Some(0));
+    let info = json(&[&["info", text(&file)], &at[..]].concat());
+    assert_eq!(place(&info, "cache")["path"], text(&disk));
+    let output = stack(&[&["check", text(&file)], &at[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", message(&output));
 }
 

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use buffer::{Area, Buffer};
 pub use causes::ByCause;
-pub use human::{bytes, count, duration, percent, significant};
+pub use human::{bytes, count, duration, pages_in_out, percent, significant};
 pub(crate) use human::{share, si, trimmed};
 pub use labels::labels;
 pub use read::ResultError;

@@ -313,6 +313,12 @@ impl FormatSpec {
         Ok(self)
     }
 
+    /// Whether a number stands for the direction of a request, so that it may be taken for the other one (`:read=`).
+    #[must_use]
+    pub const fn takes_read(&self) -> bool {
+        self.format.defaults().read.is_some()
+    }
+
     /// Format and overrides in words, for the interpretation line.
     #[must_use]
     pub fn meaning(&self) -> String {

@@ -134,7 +134,9 @@ impl TraceSource {
         meta.end_bytes = layout
             .as_ref()
             .map_or_else(|| scan.end_bytes.iter().copied().max().unwrap_or(0), Layout::total);
-        meta.warnings.extend(plausible::one_direction(reads, writes));
+        if meta.spec.takes_read() {
+            meta.warnings.extend(plausible::one_direction(reads, writes));
+        }
         let shaper = Shaper::new(shape_options(options, &meta, split));
         let spec_options = Options { format: Some(meta.spec), ..options.clone() };
         let sorted = match records {

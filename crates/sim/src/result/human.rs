@@ -46,6 +46,13 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Pages that something was asked to write and that it wrote, and their ratio: `200, 250, 1.250`; `-` for that of none.
+#[must_use]
+pub fn pages_in_out(pages_in: u64, out: u64) -> String {
+    let ratio = significant(float(out) / float(pages_in), 4);
+    format!("{}, {}, {ratio}", count(pages_in), count(out))
+}
+
 /// [`significant`] without zeroes at the end: `3.5`, `4`.
 pub(crate) fn trimmed(value: f64, digits: usize) -> String {
     let text = significant(value, digits);
@@ -101,7 +108,14 @@ pub fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, duration, percent, share, si, significant, trimmed};
+    use super::{bytes, count, duration, pages_in_out, percent, share, si, significant, trimmed};
+
+    #[test]
+    fn pages_in_and_out_have_a_ratio_unless_nothing_came_in() {
+        assert_eq!(pages_in_out(2_000, 2_500), "2,000, 2,500, 1.250");
+        assert_eq!(pages_in_out(0, 40), "0, 40, -");
+        assert_eq!(pages_in_out(0, 0), "0, 0, -");
+    }
 
     #[test]
     fn numbers_keep_their_digits() {

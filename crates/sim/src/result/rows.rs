@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onefold_units::Cause;
 use onefold_units::convert::float;
 
-use super::human::{bytes, count, duration, percent, share, si, significant};
+use super::human::{bytes, count, duration, pages_in_out, percent, share, si, significant};
 use super::{Buffer, LatencySummary, PAGE_BYTES, Remap, RunResult, Volume, Zoned, ZonedVolume};
 
 /// One row: what it shows and one text per run.
@@ -184,9 +184,7 @@ impl Rows<'_> {
             });
             self.row_if_any("stack", &label, |run| {
                 let place = run.stack.get(number)?;
-                let (pages_in, out) = (place.host.write_pages, place.written_pages);
-                let ratio = significant(place.write_ratio, 4);
-                Some(format!("{}, {}, {ratio}", count(pages_in), count(out)))
+                Some(pages_in_out(place.host.write_pages, place.written_pages))
             });
         }
     }

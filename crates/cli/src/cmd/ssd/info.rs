@@ -55,7 +55,8 @@ impl Info {
     }
 }
 
-fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
+/// What an image holds that nobody serves.
+pub(crate) fn at_rest(image: &Image, global: &Global) -> Result<Value, CliError> {
     let label = image.label();
     let config = onefold_config::Config::from_canonical(&label.config)?;
     let found = if let Some(zns) = config.zns(global.seed)? {

@@ -4,7 +4,7 @@ pub(crate) mod check;
 mod control;
 mod create;
 mod failure;
-mod info;
+pub(crate) mod info;
 mod reach;
 mod remap;
 pub(crate) mod render;

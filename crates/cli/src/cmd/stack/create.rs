@@ -1,17 +1,18 @@
 //! `onefold stack create`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use onefold_config::{Place, PlaceKind};
-use onefold_device::{HostRoom, Image, Latency};
+use onefold_device::{Access, HostRoom, Image, Latency};
 use serde_json::json;
 
 use super::open::{self, OpenStack};
 use super::{Chosen, Which};
-use crate::cmd::ssd::{render, room};
-use crate::error::CliError;
+use crate::cmd::ssd::{self, render, room};
+use crate::cmd::volume;
+use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
 /// Options of `onefold stack create`.
@@ -47,7 +48,7 @@ impl Create {
 fn make(chosen: &Chosen, made: &mut Vec<PathBuf>, global: &Global) -> Result<(), CliError> {
     let mut stack = OpenStack::default();
     let done = chosen.places.iter().try_for_each(|place| {
-        make_device(chosen, place, made)?;
+        make_device(chosen, place, made, global)?;
         open::format(place, &stack, global.force)?;
         let device = open::open_place(chosen, place, &stack, Latency::None, global)?;
         stack.push(chosen, place, device);
@@ -57,12 +58,25 @@ fn make(chosen: &Chosen, made: &mut Vec<PathBuf>, global: &Global) -> Result<(),
     done.and(closed)
 }
 
-/// Makes the image of a device, unless something is at its path.
-fn make_device(chosen: &Chosen, place: &Place, made: &mut Vec<PathBuf>) -> Result<(), CliError> {
+/// Makes the image of a device, unless something is at its path. With --force an image that is there goes first.
+fn make_device(
+    chosen: &Chosen,
+    place: &Place,
+    made: &mut Vec<PathBuf>,
+    global: &Global,
+) -> Result<(), CliError> {
     let Some(config) = chosen.config.device_of_stack(&place.name)? else { return Ok(()) };
     let path = chosen.path(place);
+    if global.force && volume::is_ssd_image(&path) {
+        // Not while somebody has it.
+        drop(ssd::open(&path, Access::Exclusive)?);
+        std::fs::remove_file(&path).map_err(|error| failed("remove", &path, &error))?;
+    }
     if path.exists() {
         return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
     }
     match &place.kind {
         PlaceKind::Ssd(ssd) => Image::create(&path, &**ssd, config.to_toml())?,
@@ -71,6 +85,11 @@ fn make_device(chosen: &Chosen, place: &Place, made: &mut Vec<PathBuf>) -> Resul
     };
     made.push(path);
     Ok(())
+}
+
+fn failed(action: &str, path: &Path, error: &std::io::Error) -> CliError {
+    let text = format!("cannot {action} {}: {error}", path.display());
+    CliError::new(Exit::Failed, "stack::io", text)
 }
 
 fn text(chosen: &Chosen, global: &Global) -> String {

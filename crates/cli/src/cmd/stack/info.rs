@@ -1,17 +1,17 @@
 //! `onefold stack info`.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_device::Latency;
+use onefold_device::Access;
 use onefold_sim::result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Which, open};
+use super::{Chosen, Which};
 use crate::cmd::control;
-use crate::cmd::ssd::render;
+use crate::cmd::ssd::{self, render};
+use crate::cmd::volume::is_ssd_image;
 use crate::error::CliError;
 use crate::output::{Format, Global};
 
@@ -28,14 +28,9 @@ pub(crate) struct Info {
 impl Info {
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let chosen = self.which.load(global)?;
-        let info = if let Some(socket) = chosen.server(self.control.as_deref()) {
-            control::ask(&socket, "stats")?
-        } else {
-            // A layer is seen through those below it, which recover as when they are served.
-            let stack = open::open(&chosen, Latency::None, global)?;
-            let info = open::report(&stack, false);
-            stack.close()?;
-            info
+        let info = match chosen.server(self.control.as_deref()) {
+            Some(socket) => control::ask(&socket, "stats")?,
+            None => at_rest(&chosen, global)?,
         };
         let text = match global.format() {
             Format::Json => format!("{info:#}\n"),
@@ -47,24 +42,39 @@ impl Info {
     }
 }
 
+/// What images hold that nobody serves; they stay as they are. What layers hold is seen when they are served or checked.
+fn at_rest(chosen: &Chosen, global: &Global) -> Result<Value, CliError> {
+    let mut stack = Vec::new();
+    for place in chosen.places.iter().rev() {
+        let path = place.kind.is_device().then(|| chosen.path(place));
+        let image = match &path {
+            Some(path) if !path.exists() || is_ssd_image(path) => {
+                let (image, _) = super::open::image(path, Access::ReadOnly)?;
+                ssd::info::at_rest(&image, global)?
+            }
+            _ => Value::Null,
+        };
+        stack.push(json!({
+            "name": place.name,
+            "kind": place.kind.name(),
+            "on": chosen.on(place).collect::<Vec<_>>(),
+            "logical_bytes": place.kind.bytes(),
+            "path": path.map(|path| path.display().to_string()),
+            "clean": image["image"]["clean"],
+            "details": image["device"],
+        }));
+    }
+    Ok(json!({"schema": "onefold.stack.info/1", "served": false, "stack": stack}))
+}
+
 /// What each place was asked to write and wrote, as the simulator says it.
 pub(super) fn rows(info: &Value) -> String {
-    let mut text = String::new();
-    for place in places(info) {
-        let count = |value: &Value| result::count(value.as_u64().unwrap_or(0));
-        if let Some(ratio) = place["write_ratio"].as_f64() {
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{}: pages in, out, ratio {}, {}, {}",
-                title(place),
-                count(&place["host"]["write_pages"]),
-                count(&place["written_pages"]),
-                result::significant(ratio, 4),
-            );
-        }
-    }
-    text
+    let line = |place: &Value| {
+        let pages = place["host"]["write_pages"].as_u64().zip(place["written_pages"].as_u64())?;
+        let pages = result::pages_in_out(pages.0, pages.1);
+        Some(format!("{}: pages in, out, ratio {pages}\n", title(place)))
+    };
+    places(info).filter_map(line).collect()
 }
 
 fn places(info: &Value) -> impl Iterator<Item = &Value> {
@@ -80,9 +90,14 @@ fn sizes(info: &Value) -> String {
     let line = |place: &Value| {
         let on: Vec<&str> =
             place["on"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let on = if on.is_empty() { String::new() } else { format!(" on {}", on.join(", ")) };
-        let bytes = place["logical_bytes"].as_u64().unwrap_or(0);
-        format!("{}: {}{on}\n", title(place), render::size(bytes))
+        let on = place["path"].as_str().map_or_else(|| on.join(", "), str::to_owned);
+        let state = match place["clean"].as_bool() {
+            Some(true) => ", shut down cleanly",
+            Some(false) => ", not shut down cleanly",
+            None => "",
+        };
+        let size = render::size(place["logical_bytes"].as_u64().unwrap_or(0));
+        format!("{}: {size} on {on}{state}\n", title(place))
     };
     places(info).map(line).collect()
 }

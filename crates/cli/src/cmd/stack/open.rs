@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use onefold_config::{Place, PlaceKind, Volume, ZonedVolume};
+use onefold_config::{Config, Place, PlaceKind, Volume, ZonedVolume};
 use onefold_device::{
-    Access, DmzCache, DmzDevices, DmzOptions, DmzVolume, Journals, Latency, OpenOptions, SsdDevice,
-    VolumeBacking, VolumeDevice, VolumeOptions, ZonedDevice,
+    Access, DeviceError, DmzCache, DmzDevices, DmzOptions, DmzVolume, Image, Journals, Latency,
+    OpenOptions, SsdDevice, VolumeBacking, VolumeDevice, VolumeOptions, ZonedDevice,
 };
 use onefold_format::volume::VolumeName;
 use onefold_journal::Setting;
@@ -48,9 +48,14 @@ impl OpenStack {
     }
 
     /// All places in the words of the results of the simulator, the top first.
-    pub(super) fn describe(&self) -> Value {
+    pub(super) fn report(&self) -> Value {
         let places = self.places.iter().rev();
-        places.map(|one| one.device.describe(&one.name, one.kind, &one.on)).collect()
+        let places = places.map(|one| one.device.describe(&one.name, one.kind, &one.on));
+        json!({
+            "schema": "onefold.stack.info/1",
+            "served": true,
+            "stack": places.collect::<Vec<_>>(),
+        })
     }
 
     /// Ends all places in good order: those above before those below.
@@ -107,20 +112,37 @@ fn open_device(path: &Path, place: &Place, latency: Latency) -> Result<Found, Cl
         fits(path, place, &file)?;
         return Ok((Device::File(file.limited_to(place.kind.bytes())), Vec::new()));
     }
-    let (image, _) = ssd::open(path, Access::Exclusive)
-        .map_err(|error| error.help("`onefold stack create` makes the images of a stack"))?;
+    let (image, _) = image(path, Access::Exclusive)?;
+    let differs = |error: DeviceError| {
+        CliError::from(error).help(
+            "if keys of this device were changed, change them back, or lose what is on it: \
+             `onefold stack create --force` makes the image anew",
+        )
+    };
     Ok(match &place.kind {
         PlaceKind::Zns(zns) => {
-            let opened = ZonedDevice::open(image, zns)?;
+            let opened = ZonedDevice::open(image, zns).map_err(differs)?;
             (Device::Zns(opened.device), Vec::new())
         }
         PlaceKind::Ssd(config) => {
-            let opened = SsdDevice::open(image, config, OpenOptions::new(latency))?;
+            let options = OpenOptions::new(latency);
+            let opened = SsdDevice::open(image, config, options).map_err(differs)?;
             let found = ssd::serve::found(&opened);
             (Device::Ssd(opened.device), found)
         }
         PlaceKind::Volume(_) | PlaceKind::Zoned(_) => unreachable!("a layer has no image"),
     })
+}
+
+/// Opens the image of a device of a stack.
+pub(super) fn image(path: &Path, access: Access) -> Result<(Image, Config), CliError> {
+    if path.exists() {
+        return ssd::open(path, access);
+    }
+    let text = format!("there is no image {}", path.display());
+    Err(CliError::new(Exit::Usage, "image::missing", text).help(
+        "`onefold stack create` makes the images of a stack; give --dir and --at as it got them",
+    ))
 }
 
 /// Judges whether a file or block device can take the place of a device.
@@ -262,9 +284,4 @@ pub(super) fn format(place: &Place, below: &OpenStack, force: bool) -> Result<()
         }
     }
     Ok(())
-}
-
-/// The answer of a server, or of a command that opened the stack itself.
-pub(super) fn report(stack: &OpenStack, served: bool) -> Value {
-    json!({"schema": "onefold.stack.info/1", "served": served, "stack": stack.describe()})
 }

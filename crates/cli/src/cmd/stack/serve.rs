@@ -41,7 +41,7 @@ const COMMANDS: &[Command<OpenStack>] = &[("stats", stats), ("flush", flush)];
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a command")]
 fn stats(stack: &OpenStack, _: &Value) -> Result<Value, String> {
-    Ok(open::report(stack, true))
+    Ok(stack.report())
 }
 
 fn flush(stack: &OpenStack, _: &Value) -> Result<Value, String> {
@@ -58,7 +58,7 @@ impl Serve {
         let chosen = self.which.load(global)?;
         let stack = open::open(&chosen, self.latency.into(), global)?;
         let served = self.serve(&chosen, &stack, global);
-        global.say(info::rows(&open::report(&stack, true)).trim_end());
+        global.say(info::rows(&stack.report()).trim_end());
         let closed = stack.close();
         // What ended the serving matters more than what its end led to.
         served?;

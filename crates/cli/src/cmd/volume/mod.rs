@@ -27,8 +27,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use onefold_device::{
-    Access, DmzDevices, Image, Latency, OpenOptions, SsdDevice, VolumeBacking, VolumeDevice,
-    ZonedDevice,
+    Access, DeviceError, DmzDevices, Image, Latency, OpenOptions, SsdDevice, VolumeBacking,
+    VolumeDevice, ZonedDevice,
 };
 
 use crate::cmd::{control as control_socket, ssd};
@@ -232,7 +232,9 @@ pub(crate) fn is_ssd_image(path: &Path) -> bool {
     use std::io::Read;
     let mut magic = [0; 8];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok()
-        && &magic == onefold_format::IMAGE_MAGIC
-        && Image::open(path, Access::ReadOnly).is_ok()
+    if read.is_err() || &magic != onefold_format::IMAGE_MAGIC {
+        return false;
+    }
+    // One that somebody has open is one all the same: as any other file it would be overwritten.
+    matches!(Image::open(path, Access::ReadOnly), Ok(_) | Err(DeviceError::Busy { .. }))
 }
