@@ -61,33 +61,13 @@ impl Segments {
         for segment in fixed {
             table[index(*segment)].state = SegmentState::Fixed;
         }
-        let mut segments = Self {
-            table,
-            free: VecDeque::new(),
-            next_epoch: 1,
-            available: 0,
-            empty: 0,
-            deferred: Vec::new(),
-            data: 0,
-            leaves: false,
-            held: Vec::new(),
-            retired: Vec::new(),
-            failing: Vec::new(),
-            doubts: false,
-        };
-        segments.free = segments.in_state(SegmentState::Free).collect();
+        let mut segments = Self::of_table(table, 1);
         segments.list_all();
         segments
     }
 
-    /// Before the first root of an opening counts, any log segment may be taken: nothing is replayed from there.
-    fn list_all(&mut self) {
-        let free: Vec<_> = self.free.iter().copied().collect();
-        self.list(&free);
-    }
-
-    /// The log segments as recovery found them.
-    pub(crate) fn restore(table: Vec<Segment>, next_epoch: u64) -> Self {
+    /// Of a table, with those listed that are free.
+    fn of_table(table: Vec<Segment>, next_epoch: u64) -> Self {
         let mut segments = Self {
             table,
             free: VecDeque::new(),
@@ -102,9 +82,21 @@ impl Segments {
             failing: Vec::new(),
             doubts: false,
         };
+        segments.free = segments.in_state(SegmentState::Free).collect();
+        segments
+    }
+
+    /// Before the first root of an opening counts, any log segment may be taken: nothing is replayed from there.
+    fn list_all(&mut self) {
+        let free: Vec<_> = self.free.iter().copied().collect();
+        self.list(&free);
+    }
+
+    /// The log segments as recovery found them.
+    pub(crate) fn restore(table: Vec<Segment>, next_epoch: u64) -> Self {
+        let mut segments = Self::of_table(table, next_epoch);
         segments.leaves = segments.table.iter().any(Segment::has_to_go);
         segments.doubts = segments.table.iter().any(|segment| segment.errors.doubtful);
-        segments.free = segments.in_state(SegmentState::Free).collect();
         segments.count_anew();
         segments.list_all();
         segments
