@@ -290,12 +290,13 @@ volume|close-unswept|volume/checkpoint/sweep.rs|s/Closing::Begins if self\.can_s
 volume|image-changed|map/page.rs|s/self\.image = ImageOf::Copy\(self\.copy\(\)\);//|an image has what its page had at the capture
 volume|slice-short|map/slices.rs|s/from\.saturating_sub\(1\)\.min\(to\)/from.min(to)/|a block of a run that ends in the middle of a page counts for it
 device|fallen-unheard|driver/threads.rs|s/if thread::panicking\(\) \{/if false {/|whoever waits hears of a panic
+device|watch-unheard|driver/watch.rs|s/engine\.set_journal\(now, self\.detector\.ranges\(\), true\);//|what the detector finds is told to the engine
 device|layer-unflushed|volume/backing.rs|s/Kind::Layer\(volume\) => volume\.flush\(\)\.map\(wait\)\.map_err\(to_layer_above\),/Kind::Layer(_) => Ok(()),/|a flush of a layer is one of what it lies on
-device|fallen-used|volume/state.rs|s/\(self\.fallen, self\.inbox\.closed\) = \(true, true\);/(self.fallen, self.inbox.closed) = (false, true);/|a volume that somebody panicked with is not used any more
+device|fallen-used|driver/mod.rs|s/self\.over = true;//|a volume that somebody panicked with is not used any more
 device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever
 device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time
-device|space-not-awaited|volume/space.rs|s/if !self\.waits_for_space\.load\(Ordering::Relaxed\) \{/if true {/|a write waits for space where that is wanted
-device|space-for-ever|volume/space.rs|s/self\.waits_for_space\.store\(false, Ordering::Relaxed\);//|a close ends that
+device|space-not-awaited|driver/space.rs|s/if !self\.waits_for_space\(\) \{/if true {/|a write waits for space where that is wanted
+device|space-for-ever|driver/space.rs|s/self\.waits_for_space\.store\(false, Ordering::Relaxed\);//|a close ends that
 device|host-overtaken|media/store.rs|s/if self\.held\.is_none\(\) \{/if true {/|nothing overtakes what the file did not take
 device|host-unread|media/store.rs|s/self\.backlog\.lay_over\(offset, bytes\);//|what the file did not take is read from memory
 device|host-half-drained|media/store.rs|s/self\.backlog\.took_first\(\);/self.backlog.took_first(); break;/|the file takes all of it before it takes anything else

@@ -5,6 +5,8 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Server, message, text};
@@ -251,6 +253,49 @@ fn writes_wait_for_room_if_asked_and_reads_do_not() {
     let mut disk = writer.join().unwrap();
     disk.expect_all(1000);
     drop((disk, reader));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// Its cache lies on the full file system, its zones do not.
+#[test]
+fn writes_to_a_zoned_volume_wait_for_room_if_asked() {
+    const PIECES: usize = 1200;
+    let Some(host) = Host::new("full-dmz", "tmpfs") else { return };
+    let (image, cache) = (host.folder.zoned_image("128MiB"), host.at("mnt").join("cache"));
+    let of_cache = ["--cache", text(&cache)];
+    let make = ["volume", "create", text(&image), "--zoned", "dmz", "--cache-size", "80MiB"];
+    let made = onefold(&[&make[..], &of_cache].concat());
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let more = [&of_cache[..], &["--on-full", "block"]].concat();
+    let server = Server::start_noun("volume", &image, &host.socket(), &more);
+    let client = || Client::device(&Endpoint::Unix(host.socket())).unwrap();
+    let mut disk = Disk { client: client(), acknowledged: 0 };
+    let done = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&done);
+    let writer = std::thread::spawn(move || {
+        while disk.acknowledged < PIECES {
+            assert_eq!(disk.write(), None);
+            told.store(disk.acknowledged, Ordering::Relaxed);
+        }
+        assert_eq!(errno(disk.client.flush()), None);
+        disk
+    });
+    let mut before = 0;
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = done.load(Ordering::Relaxed);
+        assert!(now < PIECES, "there was room for everything");
+        if now > 0 && now == std::mem::replace(&mut before, now) {
+            break;
+        }
+    }
+    let mut back = vec![0; PIECE];
+    client().read(0, &mut back).unwrap();
+    assert!(back == piece(0) && !writer.is_finished());
+    host.make_room();
+    let mut disk = writer.join().unwrap();
+    disk.expect_all(PIECES);
+    drop(disk);
     assert_eq!(server.terminate(), Some(0));
 }
 

@@ -137,7 +137,11 @@ fn what_was_flushed_is_there_beside_an_appended_journal() {
 }
 
 fn with_journal(journal: JournalMode, ranges: Setting) -> DmzOptions {
-    DmzOptions { engine: Options { journal, ..Options::default() }, ranges }
+    DmzOptions {
+        engine: Options { journal, ..Options::default() },
+        ranges,
+        ..DmzOptions::default()
+    }
 }
 
 /// Twelve chunks share a cache of eight zones, so every round reclaims; then the process "dies".

@@ -36,7 +36,7 @@ impl DmzDevices {
         // Nothing is asked of a journal, so that what it has in zones of its own stays there.
         let engine =
             Options { journal: JournalMode::Set, give_up_lost: true, ..Options::default() };
-        let options = DmzOptions { engine, ranges: Setting::Off };
+        let options = DmzOptions { engine, ranges: Setting::Off, ..DmzOptions::default() };
         DmzVolume::open(self.clone(), options)?.device.close()
     }
 }

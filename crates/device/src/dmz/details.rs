@@ -61,9 +61,10 @@ impl DmzVolume {
     /// Everything that is known of the volume.
     #[must_use]
     pub fn details(&self) -> DmzDetails {
-        let shared = &*self.shared;
-        let state = shared.state();
-        let volume = &state.volume;
+        let shared = &self.driver.shared;
+        let state = self.driver.state();
+        let volume = &state.engine.volume;
+        let detector = state.watch.as_ref().map(|watch| &watch.detector);
         DmzDetails {
             uuid: shared.uuid,
             geometry: volume.geometry().clone(),
@@ -76,12 +77,12 @@ impl DmzVolume {
             journal_zones: volume.journal_zones(),
             set_zones: [Stream::Log, Stream::Hot].map(|stream| volume.set_zones(stream)),
             appended_blocks: volume.appended_blocks(),
-            ranges: state.detector.ranges().to_vec(),
-            remarks: state.detector.remarks().to_vec(),
+            ranges: detector.map_or_else(Vec::new, |detector| detector.ranges().to_vec()),
+            remarks: detector.map_or_else(Vec::new, |detector| detector.remarks().to_vec()),
             recovery: shared.recovery,
             recovery_time: shared.took,
             metadata_memory: volume.metadata_memory(),
-            frozen: state.fallen || volume.is_frozen(),
+            frozen: state.over || volume.is_frozen(),
             cache_sums: shared.devices.cache.as_ref().and_then(DmzCache::sums),
             stats: volume.stats().clone(),
         }

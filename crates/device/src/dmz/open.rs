@@ -1,16 +1,19 @@
 //! Making and opening zoned volumes.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use onefold_journal::{Detector, Setting};
+use onefold_journal::Setting;
 use onefold_units::{Nanos, PAGE_BYTES};
 use onefold_zoned::{Geometry, Identity, Layout, Options, Recovery, format, mount};
 
-use super::threads;
-use super::{DmzDevices, DmzError, DmzVolume, Shared, State};
-use crate::driver::{Guarded, Jobs, Threads};
-use crate::volume::{VolumeError, random_uuid};
+use super::state::{Served, Shared};
+use super::{DmzDevices, DmzError, DmzVolume};
+use crate::driver::{Driver, Jobs, Threads, Watch, work};
+use crate::volume::{OnFull, VolumeError, random_uuid};
+
+/// Threads for everything but changes of the zoned device: enough for the queue of a drive, and a flush beside it.
+const THREADS: usize = 4;
 
 /// How to run a zoned volume. None of it is stored: the format is dm-zoned's.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,8 @@ pub struct DmzOptions {
     pub engine: Options,
     /// Where the journal of the file system on it is.
     pub ranges: Setting,
+    /// What becomes of writes for which there is no space.
+    pub on_full: OnFull,
 }
 
 /// A zoned volume that was made, or would be.
@@ -111,23 +116,35 @@ impl DmzVolume {
         let (volume, recovery) = mount(&mut looked, &geometry, engine, Nanos::ZERO)?;
         let took = begin.elapsed();
         let size = volume.blocks() * PAGE_BYTES;
-        let detector = Detector::new(volume.blocks(), options.ranges, Nanos::ZERO);
-        let shared = Arc::new(Shared {
+        let watch = Watch::new(volume.blocks(), options.ranges);
+        let shared = Shared {
             uuid: volume.uuid(),
-            state: Guarded::new(State::new(volume, detector)),
             changes: Jobs::default(),
             others: Jobs::default(),
             devices,
             recovery,
             took,
-            rewrite: RwLock::new(()),
             size,
             zone_blocks: geometry.zone_blocks(),
-        });
-        let threads = Threads::new(&shared);
-        threads::start(&threads).map_err(VolumeError::Thread)?;
-        shared.turn(&mut shared.state());
-        let device = Self { shared, _threads: Arc::new(threads) };
+        };
+        let waits_for_space = options.on_full == OnFull::Block;
+        let driver = Driver::new(Served { volume }, shared, Some(watch), waits_for_space);
+        let driver = Arc::new(driver);
+        let threads = Threads::new(&driver);
+        start(&threads).map_err(VolumeError::Thread)?;
+        driver.turn(&mut driver.state());
+        let device = Self { driver, _threads: Arc::new(threads) };
         Ok(DmzOpened { device, recovery, took })
     }
+}
+
+/// Starts the threads of a volume.
+fn start(threads: &Threads<Served>) -> std::io::Result<()> {
+    threads.start("dmz-io-0".to_owned(), |driver| work(driver, &driver.shared.changes))?;
+    let others = |number| {
+        let run = |driver: &Driver<Served>| work(driver, &driver.shared.others);
+        threads.start(format!("dmz-io-{number}"), run)
+    };
+    (1..=THREADS).try_for_each(others)?;
+    threads.start("dmz-journal".to_owned(), Driver::watch)
 }

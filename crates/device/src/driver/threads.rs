@@ -1,39 +1,31 @@
-//! The threads of what is driven: what becomes of callers when one panics, and how they end.
+//! The threads of a driver: what becomes of callers when one panics, and how they end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::jobs::{Jobs, Next};
+use super::{Driven, Driver};
 
-/// What is driven by several threads.
-pub(crate) trait Driven: Send + Sync {
-    /// Ends the threads. What is under way is waited for.
-    fn stop(&self);
+/// Held by whoever drives the engine: a panic answers all who wait.
+pub(crate) struct Fuse<'a, E: Driven>(pub(crate) &'a Driver<E>);
 
-    /// Nothing is done any more: whoever waits gets an error, and the threads end.
-    fn fall(&self);
-}
-
-/// Held by whoever drives the volume: a panic answers all who wait.
-pub(crate) struct Fuse<'a, T: Driven>(pub(crate) &'a T);
-
-impl<T: Driven> Drop for Fuse<'_, T> {
+impl<E: Driven> Drop for Fuse<'_, E> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.fall();
+            self.0.stop();
         }
     }
 }
 
 /// Ends the threads with the last handle.
-pub(crate) struct Threads<T: Driven> {
-    driven: Arc<T>,
+pub(crate) struct Threads<E: Driven> {
+    driver: Arc<Driver<E>>,
     list: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl<T: Driven + 'static> Threads<T> {
-    pub(crate) fn new(driven: &Arc<T>) -> Self {
-        Self { driven: Arc::clone(driven), list: Mutex::default() }
+impl<E: Driven> Threads<E> {
+    pub(crate) fn new(driver: &Arc<Driver<E>>) -> Self {
+        Self { driver: Arc::clone(driver), list: Mutex::default() }
     }
 
     pub(crate) fn push(&self, thread: JoinHandle<()>) {
@@ -47,21 +39,21 @@ impl<T: Driven + 'static> Threads<T> {
     pub(crate) fn start(
         &self,
         name: String,
-        run: impl FnOnce(&T) + Send + 'static,
+        run: impl FnOnce(&Driver<E>) + Send + 'static,
     ) -> std::io::Result<()> {
-        let driven = Arc::clone(&self.driven);
+        let driver = Arc::clone(&self.driver);
         let run = move || {
-            let _fuse = Fuse(&*driven);
-            run(&driven);
+            let _fuse = Fuse(&*driver);
+            run(&driver);
         };
         self.push(thread::Builder::new().name(name).spawn(run)?);
         Ok(())
     }
 }
 
-impl<T: Driven> Drop for Threads<T> {
+impl<E: Driven> Drop for Threads<E> {
     fn drop(&mut self) {
-        self.driven.stop();
+        self.driver.stop();
         let list = std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in list {
             let _ = thread.join();
@@ -69,13 +61,19 @@ impl<T: Driven> Drop for Threads<T> {
     }
 }
 
-/// Does one job after the other, and what is due in between, until the queue is closed.
-pub(crate) fn work<J>(jobs: &Jobs<J>, due: impl Fn(), job: impl Fn(J)) {
+/// Does one job of a queue after the other, and what is due in between, until the queue is closed.
+pub(crate) fn work<E: Driven>(driver: &Driver<E>, jobs: &Jobs<E::Job>) {
     loop {
         match jobs.next() {
             Next::Closed => return,
-            Next::Timeout => due(),
-            Next::Job(one) => job(one),
+            Next::Timeout => {
+                E::tidy_below(&driver.shared);
+                driver.turn(&mut driver.state());
+            }
+            Next::Job(mut job) => {
+                E::execute(&driver.shared, &mut job);
+                driver.completed(job);
+            }
         }
     }
 }

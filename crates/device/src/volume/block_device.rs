@@ -2,16 +2,15 @@
 
 use std::cell::Cell;
 use std::sync::RwLock;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use onefold_units::convert::{index64, u64_from};
 use onefold_units::{Lba, Op, PAGE_BYTES, Status};
-use onefold_volume::{Engine, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan, Refusal};
+use onefold_volume::{Engine, MemberId, REQUEST_BLOCKS_MAX, Range, ReadPlan};
 
-use super::{Shared, State, VolumeDevice};
+use super::{Driver, State, VolumeDevice, refused};
 use crate::block::{BlockDevice, Due, Extent, SizeWatcher};
-use crate::driver::WholeBlocks;
+use crate::driver::{Refused, WholeBlocks};
 
 thread_local! {
     /// Memory of the plan of the last read, which the next one uses again.
@@ -35,24 +34,31 @@ impl BlockDevice for VolumeDevice {
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
         self.check_range(offset, u64_from(data.len()))?;
         let write = || self.blocks().write_bytes(offset, data, fua);
-        self.shared.when_there_is_space(write).map(|()| None)
+        self.driver.when_there_is_space(write).map(|()| None)
     }
 
     fn flush(&self) -> Result<Due, Status> {
         let begin = Instant::now();
-        self.shared.ask_and_wait(|state, tag| {
-            state.volume.flush(tag)?;
-            self.shared.saw_flush(state, self.member);
-            Ok(())
-        })?;
-        self.shared.state().flush_time = begin.elapsed();
+        let (driver, is_watched) = (&*self.driver, self.member == MemberId::DEVICE);
+        let flush = || {
+            let ((), flushed) = driver.ask_and_wait(|state, tag| {
+                let taken = state.engine.volume.flush(tag).map_err(refused);
+                if is_watched && taken.is_ok() {
+                    driver.saw_flush(state);
+                }
+                taken
+            })?;
+            Ok(flushed?)
+        };
+        driver.when_there_is_space(flush)?;
+        driver.state().engine.flush_time = begin.elapsed();
         Ok(None)
     }
 
     fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
         self.check_range(offset, len)?;
         let zero = || self.blocks().zero_bytes(offset, len);
-        self.shared.when_there_is_space(zero).map(|()| None)
+        self.driver.when_there_is_space(zero).map(|()| None)
     }
 
     fn write_zeroes(
@@ -67,15 +73,15 @@ impl BlockDevice for VolumeDevice {
     }
 
     fn stop_waiting(&self) {
-        self.shared.stop_waiting();
+        self.driver.stop_waiting();
     }
 
     fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
         self.check_range(offset, len)?;
         let (from, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
         let range = Range { lba: Lba::new(from), blocks: end - from };
-        let ((mapped, blocks), _) =
-            self.shared.ask(|state, _| mapped_of(&mut *state.volume, self.member, range))?;
+        let (mapped, blocks) =
+            self.driver.ask(|state, _| mapped_of(&mut *state.engine.volume, self.member, range))?;
         let bytes = (from + blocks) * PAGE_BYTES - offset;
         Ok(Extent { len: bytes.min(len), mapped })
     }
@@ -83,39 +89,40 @@ impl BlockDevice for VolumeDevice {
     /// Writes that are answered from memory wait only while the volume is busy, or full.
     fn waits(&self, op: Op) -> bool {
         matches!(op, Op::Read | Op::Flush)
-            || self.shared.writes_wait
-            || self.shared.waits_for_space.load(Ordering::Relaxed)
+            || self.driver.shared.writes_wait
+            || self.driver.waits_for_space()
     }
 }
 
 impl VolumeDevice {
     fn blocks(&self) -> Blocks<'_> {
-        Blocks { shared: &self.shared, member: self.member }
+        Blocks { driver: &self.driver, member: self.member }
     }
 }
 
 /// A member of a volume, as whole blocks.
 pub(super) struct Blocks<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) driver: &'a Driver,
     pub(super) member: MemberId,
 }
 
 impl WholeBlocks for Blocks<'_> {
     /// A block whose checksum is wrong is read once more before the read fails.
     fn read_blocks(&self, lba: u64, buffer: &mut [u8]) -> Result<(), Status> {
-        let Self { shared, member } = *self;
+        let Self { driver, member } = *self;
         let mut plan = PLAN.take();
         let mut at = lba;
         for piece in buffer.chunks_mut(bytes_of(REQUEST_BLOCKS_MAX)) {
             let range = range_of(at, piece);
-            shared
-                .ask(|state, _| read_from(&mut *state.volume, member, range, piece, &mut plan))?;
+            driver.ask(|state, _| {
+                read_from(&mut *state.engine.volume, member, range, piece, &mut plan)
+            })?;
             if !plan.runs().is_empty() {
-                let done = shared.fetch(&plan, piece);
-                let mut state = shared.state();
-                state.volume.end_read(&plan);
+                let done = driver.fetch(&plan, piece);
+                let mut state = driver.state();
+                state.engine.volume.end_read(&plan);
                 if let Err(damaged) = done {
-                    state.volume.count_crc_errors(damaged.into());
+                    state.engine.volume.count_crc_errors(damaged.into());
                     return Err(Status::MediaError);
                 }
             }
@@ -126,23 +133,21 @@ impl WholeBlocks for Blocks<'_> {
     }
 
     fn write_blocks(&self, lba: u64, data: &[u8], fua: bool) -> Result<(), Status> {
-        let Self { shared, member } = *self;
+        let Self { driver, member } = *self;
         let mut at = lba;
-        for piece in data.chunks(bytes_of(shared.write_blocks_max)) {
+        for piece in data.chunks(bytes_of(driver.shared.write_blocks_max)) {
             let range = range_of(at, piece);
             let write = |state: &mut State, tag| {
-                write_to(&mut *state.volume, member, tag, range, piece, fua)?;
-                shared.saw_write(state, member, range.lba, piece, fua);
-                Ok(())
+                let taken = write_to(&mut *state.engine.volume, member, tag, range, piece, fua);
+                if member == MemberId::DEVICE && taken.is_ok() {
+                    driver.saw_write(state, at, piece, fua);
+                }
+                taken
             };
-            if fua || shared.writes_wait {
-                shared.ask_and_wait(write)?;
+            if fua || driver.shared.writes_wait {
+                driver.ask_and_wait(write)?.1?;
             } else {
-                shared.ask(|state, tag| {
-                    write(state, tag)?;
-                    shared.turn(state);
-                    Ok(())
-                })?;
+                driver.ask(|state, tag| write(state, tag).map(|()| driver.turn(state)))?;
             }
             at += range.blocks;
         }
@@ -150,14 +155,16 @@ impl WholeBlocks for Blocks<'_> {
     }
 
     fn zero_blocks(&self, lba: u64, blocks: u64) -> Result<(), Status> {
-        let Self { shared, member } = *self;
+        let Self { driver, member } = *self;
         let (mut at, end) = (lba, lba + blocks);
         while at < end {
             let range = Range { lba: Lba::new(at), blocks: end - at };
-            let (taken, _) = shared.ask(|state, tag| {
-                let taken = trim_of(&mut *state.volume, member, tag, range)?;
-                shared.saw_trim(state, member, at, taken);
-                shared.turn(state);
+            let taken = driver.ask(|state, tag| {
+                let taken = trim_of(&mut *state.engine.volume, member, tag, range)?;
+                if member == MemberId::DEVICE {
+                    driver.saw_trim(state, at, taken);
+                }
+                driver.turn(state);
                 Ok(taken)
             })?;
             at += taken;
@@ -166,7 +173,7 @@ impl WholeBlocks for Blocks<'_> {
     }
 
     fn rewrite(&self) -> &RwLock<()> {
-        &self.shared.rewrite
+        self.driver.rewrite()
     }
 }
 
@@ -188,11 +195,12 @@ fn write_to(
     range: Range,
     data: &[u8],
     fua: bool,
-) -> Result<(), Refusal> {
-    match volume.as_log_mut() {
+) -> Result<(), Refused<Status>> {
+    let taken = match volume.as_log_mut() {
         Some(volume) => volume.write_to(member, tag, range, Some(data), fua),
         None => volume.write(tag, range, Some(data), fua),
-    }
+    };
+    taken.map_err(refused)
 }
 
 /// A read of a member.
@@ -202,11 +210,12 @@ fn read_from(
     range: Range,
     buffer: &mut [u8],
     plan: &mut ReadPlan,
-) -> Result<(), Refusal> {
-    match volume.as_log_mut() {
+) -> Result<(), Refused<Status>> {
+    let taken = match volume.as_log_mut() {
         Some(volume) => volume.read_from(member, range, Some(buffer), plan),
         None => volume.read(range, Some(buffer), plan),
-    }
+    };
+    taken.map_err(refused)
 }
 
 /// A trim of a member.
@@ -215,11 +224,12 @@ fn trim_of(
     member: MemberId,
     tag: u64,
     range: Range,
-) -> Result<u64, Refusal> {
-    match volume.as_log_mut() {
+) -> Result<u64, Refused<Status>> {
+    let taken = match volume.as_log_mut() {
         Some(volume) => volume.trim_of(member, tag, range),
         None => volume.trim(tag, range),
-    }
+    };
+    taken.map_err(refused)
 }
 
 /// Whether the first block of a range of a member is mapped, and how many are alike.
@@ -227,9 +237,10 @@ fn mapped_of(
     volume: &mut dyn Engine,
     member: MemberId,
     range: Range,
-) -> Result<(bool, u64), Refusal> {
-    match volume.as_log_mut() {
+) -> Result<(bool, u64), Refused<Status>> {
+    let mapped = match volume.as_log_mut() {
         Some(volume) => volume.mapped_of(member, range),
         None => volume.mapped(range),
-    }
+    };
+    mapped.map_err(refused)
 }

@@ -12,7 +12,7 @@ use onefold_volume::{
 use super::VolumeDevice;
 use super::io_mode::IoMode;
 use super::journals::JournalDetails;
-use super::stalls::Stalls;
+use crate::driver::Stalls;
 use crate::observed::{DeviceSnapshot, DeviceStats, VolumeSnapshot};
 
 /// Memory of one map page: entries, checksums, and what is known of it.
@@ -170,9 +170,9 @@ impl VolumeDevice {
     /// Everything that is known of the volume.
     #[must_use]
     pub fn details(&self) -> VolumeDetails {
-        let shared = &*self.shared;
-        let state = shared.state();
-        let volume = &state.volume;
+        let shared = &self.driver.shared;
+        let state = self.driver.state();
+        let volume = &state.engine.volume;
         VolumeDetails {
             uuid: shared.opening.uuid,
             mode: volume.mode(),
@@ -184,12 +184,12 @@ impl VolumeDevice {
                 .watch
                 .as_ref()
                 .zip(volume.as_log())
-                .map(|(watch, log)| watch.details(log)),
+                .map(|(watch, log)| JournalDetails::of(&watch.detector, log)),
             scrub: volume.as_log().map(|log| log.scrubbed().clone()),
             memory: volume.memory(),
             recovery: shared.opening.recovery,
             recovery_time: shared.opening.took,
-            flush_time: state.flush_time,
+            flush_time: state.engine.flush_time,
             stalls: state.stalls,
             frozen: volume.frozen(),
             stalled: volume.stalled(),
@@ -202,7 +202,7 @@ impl DeviceStats for VolumeDevice {
     fn snapshot(&self) -> Option<DeviceSnapshot> {
         let details = self.details();
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let below = self.shared.backing.as_ssd().and_then(DeviceStats::snapshot);
+        let below = self.driver.shared.backing.as_ssd().and_then(DeviceStats::snapshot);
         let flash = below.is_some();
         Some(DeviceSnapshot {
             host_written_bytes: details.stats.written * PAGE_BYTES,

@@ -4,7 +4,8 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneStatus};
 
-use super::Shared;
+use super::state::{Served, Shared};
+use super::{Driver, VolumeBacking};
 use crate::driver::{Threads, work};
 
 /// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
@@ -20,6 +21,8 @@ pub(super) struct Job {
     stream: u16,
     /// What the backing said of a zone.
     told: Option<ZoneStatus>,
+    /// How it ended.
+    pub(super) result: Result<(), IoFailed>,
 }
 
 impl Job {
@@ -43,7 +46,7 @@ impl Job {
             _ => Vec::new(),
         };
         let stream = volume.as_log().and_then(|log| log.stream(io.id)).map_or(0, Stream::code);
-        Self { io, bytes, list, stream: stream.into(), told: None }
+        Self { io, bytes, list, stream: stream.into(), told: None, result: Ok(()) }
     }
 
     /// Hands over what was read, or said of a zone.
@@ -58,26 +61,19 @@ impl Job {
 }
 
 /// Starts the threads of a volume; beside a ring there is little for them.
-pub(super) fn start(shared: &Shared, threads: &Threads<Shared>) -> std::io::Result<()> {
+pub(super) fn start(shared: &Shared, threads: &Threads<Served>) -> std::io::Result<()> {
     let count = match (&shared.bell, shared.thread_manages) {
         (None, _) => THREADS,
         (Some(_), true) => 1,
         (Some(_), false) => 0,
     };
+    let run = |driver: &Driver| work(driver, &driver.shared.jobs);
     (0..count).try_for_each(|number| threads.start(format!("volume-io-{number}"), run))
 }
 
-fn run(shared: &Shared) {
-    let due = || _ = shared.turn(&mut shared.state());
-    work(&shared.jobs, due, |mut job| {
-        let result = execute(shared, &mut job);
-        shared.completed(&job, result);
-    });
-}
-
-fn execute(shared: &Shared, job: &mut Job) -> Result<(), IoFailed> {
+/// Carries out a request.
+pub(super) fn execute(backing: &VolumeBacking, job: &mut Job) -> Result<(), IoFailed> {
     let at = u64::from(job.io.at.raw());
-    let backing = &shared.backing;
     match job.io.kind {
         IoKind::Read => backing.read(at, job.bytes.bytes_mut()),
         IoKind::Write => backing.write_to_stream(at, job.bytes.bytes(), job.stream),

@@ -1,11 +1,7 @@
-//! Journals of file systems on a volume: whether they are looked for, and the detector that does
-//! it.
-
-use std::collections::VecDeque;
+//! Journals of file systems on a volume: whether they are looked for, and what is known of them.
 
 use onefold_format::volume::{VolumeLabel, VolumeMode};
-use onefold_journal::{Detector, Output, Range, Remark, Setting};
-use onefold_units::{Lba, Nanos};
+use onefold_journal::{Detector, Range, Remark, Setting};
 use onefold_volume::{JournalStreams, Volume};
 
 use super::error::VolumeError;
@@ -59,46 +55,12 @@ pub struct JournalDetails {
     pub segments: u32,
 }
 
-/// The detector of a volume.
-pub(super) struct Watch {
-    pub(super) detector: Detector,
-    pub(super) setting: Setting,
-    pub(super) blocks: u64,
-    /// Blocks that it asked for.
-    pub(super) wanted: VecDeque<Lba>,
-    /// Until when the thread sleeps if nothing comes; `None`: for as long as it takes.
-    pub(super) until: Option<Nanos>,
-}
-
-impl Watch {
-    pub(super) fn new(blocks: u64, setting: Setting) -> Self {
-        let detector = Detector::new(blocks, setting.clone(), Nanos::ZERO);
-        Self { detector, setting, blocks, wanted: VecDeque::new(), until: None }
-    }
-
-    pub(super) fn details(&self, volume: &Volume) -> JournalDetails {
-        JournalDetails {
-            ranges: self.detector.ranges().to_vec(),
-            remarks: self.detector.remarks().to_vec(),
+impl JournalDetails {
+    pub(super) fn of(detector: &Detector, volume: &Volume) -> Self {
+        Self {
+            ranges: detector.ranges().to_vec(),
+            remarks: detector.remarks().to_vec(),
             segments: volume.journal_segments(),
         }
-    }
-
-    /// Takes what the detector has to say. Whether the thread has something to do sooner than it
-    /// knows.
-    pub(super) fn listen(&mut self, volume: Option<&mut Volume>) -> bool {
-        let mut is_changed = false;
-        while let Some(output) = self.detector.poll_output() {
-            match output {
-                Output::Read(lba) => self.wanted.push_back(lba),
-                Output::Changed => is_changed = true,
-            }
-        }
-        if let Some(volume) = volume.filter(|_| is_changed) {
-            volume.set_journal(self.detector.ranges());
-        }
-        let due = self.detector.poll_timeout();
-        let sooner = due.is_some_and(|due| self.until.is_none_or(|until| due < until));
-        sooner || !self.wanted.is_empty()
     }
 }

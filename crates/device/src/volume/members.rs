@@ -4,15 +4,15 @@ use onefold_format::volume::VolumeName;
 use onefold_units::PAGE_BYTES;
 use onefold_volume::{MemberId, MemberInfo, SnapshotError, Volume};
 
+use super::VolumeDevice;
 use super::error::VolumeError;
-use super::{State, VolumeDevice};
-use crate::driver::{Answer, Fuse};
+use crate::driver::Refused;
 
 impl VolumeDevice {
     /// The device of the volume, its snapshots and its clones.
     #[must_use]
     pub fn members(&self) -> Vec<MemberInfo> {
-        self.shared.state().volume.as_log().into_iter().flat_map(Volume::members).collect()
+        self.driver.state().engine.volume.as_log().into_iter().flat_map(Volume::members).collect()
     }
 
     /// A handle of a snapshot or clone. Reads and writes of it go on beside those of the device; a snapshot refuses
@@ -21,11 +21,11 @@ impl VolumeDevice {
     /// # Errors
     /// There is none of that name.
     pub fn member(&self, name: &str) -> Result<Self, VolumeError> {
-        let state = self.shared.state();
-        let info = state.volume.as_log().and_then(|volume| volume.member(name));
+        let state = self.driver.state();
+        let info = state.engine.volume.as_log().and_then(|volume| volume.member(name));
         let info = info.ok_or(SnapshotError::Missing)?;
         // It changes while the lock is held.
-        let size = self.shared.size_of(info.id, info.blocks * PAGE_BYTES);
+        let size = self.driver.size_of(info.id, info.blocks * PAGE_BYTES);
         drop(state);
         Ok(Self { member: info.id, size, ..self.clone() })
     }
@@ -66,12 +66,11 @@ impl VolumeDevice {
 
     /// Waits until what deleted snapshots and clones had is free.
     pub fn wait_until_freed(&self) {
-        let mut state = self.shared.state();
-        let frees = |state: &State| state.volume.as_log().is_some_and(Volume::is_freeing);
-        while frees(&state) && state.volume.frozen().is_none() && !state.fallen {
-            self.shared.turn(&mut state);
-            state = self.shared.wait(state);
-        }
+        let _ = self.driver.until(|state| {
+            let volume = &state.engine.volume;
+            let frees = volume.as_log().is_some_and(Volume::is_freeing);
+            (!frees || volume.frozen().is_some()).then_some(())
+        });
     }
 
     /// Changes the members, and waits until that is durable.
@@ -79,29 +78,14 @@ impl VolumeDevice {
         &self,
         mut what: impl FnMut(&mut Volume, MemberId, u64) -> Result<(), SnapshotError>,
     ) -> Result<(), VolumeError> {
-        let answer = Answer::default();
-        let _fuse = Fuse(&*self.shared);
-        let mut state = self.shared.state();
-        loop {
-            if state.fallen {
-                return Err(VolumeError::Failed);
-            }
-            let tag = state.waiting.tag();
-            let volume = state.volume.as_log_mut().ok_or(VolumeError::NoMembers)?;
-            match what(volume, self.member, tag) {
-                Ok(()) => {
-                    state.waiting.taken();
-                    state.waiting.expect(tag, &answer);
-                    self.shared.turn(&mut state);
-                    break;
-                }
-                Err(SnapshotError::Busy) => {}
-                Err(error) => return Err(error.into()),
-            }
-            self.shared.turn(&mut state);
-            state = self.shared.wait(state);
-        }
-        drop(state);
-        answer.wait().map_err(|_| VolumeError::Failed)
+        let ((), durable) = self.driver.ask_and_wait(|state, tag| {
+            let volume =
+                state.engine.volume.as_log_mut().ok_or(Refused::Never(VolumeError::NoMembers))?;
+            what(volume, self.member, tag).map_err(|error| match error {
+                SnapshotError::Busy => Refused::Busy,
+                error => Refused::Never(VolumeError::from(error)),
+            })
+        })?;
+        durable.map_err(|_| VolumeError::Failed)
     }
 }

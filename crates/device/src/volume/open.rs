@@ -1,8 +1,7 @@
 //! Making and opening volumes.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use onefold_format::volume::{Codec, VolumeLabel, VolumeMode, VolumeName};
@@ -18,9 +17,9 @@ use super::journals;
 use super::options::{OnFull, VolumeOptions};
 use super::owner;
 use super::spec::{VolumeSpec, random_uuid};
-use super::watch;
-use super::{Opening, Shared, State, VolumeDevice};
-use crate::driver::{Guarded, Jobs, Threads};
+use super::state::{Opening, Served, Shared};
+use super::{Driver, VolumeDevice};
+use crate::driver::{Jobs, Threads, Watch};
 
 /// A volume that was opened, and how.
 pub struct VolumeOpened {
@@ -92,35 +91,33 @@ impl VolumeDevice {
             "uring" => Some(Arc::new(Bell::new().map_err(VolumeError::NoUring)?)),
             _ => None,
         };
-        let state = State::new(volume, setting);
-        let watches = state.watch.is_some();
-        let shared = Arc::new(Shared {
-            write_blocks_max: state.volume.write_blocks_max(),
-            state: Guarded::new(state),
-            watched: Condvar::new(),
+        let watch = setting.map(|setting| Watch::new(volume.logical_blocks(), setting));
+        let watches = watch.is_some();
+        let shared = Shared {
             jobs: Jobs::default(),
             bell: bell.clone(),
             thread_manages: file.as_ref().is_some_and(|file| file.is_block_device()),
             opening: Opening { uuid, io, remaps, recovery, took },
             backing,
-            rewrite: RwLock::new(()),
             sizes: Mutex::default(),
             writes_wait: options.engine.acknowledge == Acknowledge::Complete,
-            waits_for_space: AtomicBool::new(options.on_full == OnFull::Block),
-        });
-        let threads = Threads::new(&shared);
-        jobs::start(&shared, &threads).map_err(VolumeError::Thread)?;
+            write_blocks_max: volume.write_blocks_max(),
+        };
+        let waits_for_space = options.on_full == OnFull::Block;
+        let driver = Arc::new(Driver::new(Served::new(volume), shared, watch, waits_for_space));
+        let threads = Threads::new(&driver);
+        jobs::start(&driver.shared, &threads).map_err(VolumeError::Thread)?;
         if let (Some(file), Some(bell)) = (&file, &bell) {
-            threads.push(owner::start(&shared, file, bell).map_err(VolumeError::NoUring)?);
+            threads.push(owner::start(&driver, file, bell).map_err(VolumeError::NoUring)?);
         }
         if watches {
-            let started = threads.start("volume-journal".to_owned(), watch::run);
+            let started = threads.start("volume-journal".to_owned(), Driver::watch);
             started.map_err(VolumeError::Thread)?;
         }
-        shared.turn(&mut shared.state());
+        driver.turn(&mut driver.state());
         let (member, threads) = (MemberId::DEVICE, Arc::new(threads));
-        let size = shared.size_of(member, size);
-        let device = Self { shared, member, size, _threads: threads };
+        let size = driver.size_of(member, size);
+        let device = Self { driver, member, size, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
     }
 }

@@ -6,13 +6,14 @@ use onefold_volume::{Acknowledge, Options};
 
 use super::journals::Journals;
 
-/// What becomes of a write for which there is no space (volume.md, section 5.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What becomes of a write or flush for which there is no space (volume.md, section 5.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
     /// It fails.
+    #[default]
     Error,
-    /// It waits until trims or deleted snapshots make room, or until nobody serves the volume any
-    /// more.
+    /// It waits until trims, deleted snapshots or the host make room, or until nobody serves the volume
+    /// any more.
     Block,
 }
 

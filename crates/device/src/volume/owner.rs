@@ -17,18 +17,18 @@ use onefold_volume::IoFailed;
 use super::access::DirectFile;
 use super::bell::Bell;
 use super::kernel::{Over, Ring};
-use super::{Shared, State};
-use crate::driver::{Driven, Fuse};
+use super::{Driver, State};
+use crate::driver::Fuse;
 
 /// Starts the owner.
 pub(super) fn start(
-    shared: &Arc<Shared>,
+    driver: &Arc<Driver>,
     file: &Arc<DirectFile>,
     bell: &Arc<Bell>,
 ) -> io::Result<JoinHandle<()>> {
     let (sender, receiver) = sync_channel(1);
-    let (shared, file, bell) = (Arc::clone(shared), Arc::clone(file), Arc::clone(bell));
-    let run = move || own(&shared, file, bell, &sender);
+    let (driver, file, bell) = (Arc::clone(driver), Arc::clone(file), Arc::clone(bell));
+    let run = move || own(&driver, file, bell, &sender);
     let thread = thread::Builder::new().name("volume".into()).spawn(run)?;
     receiver.recv().map_err(io::Error::other)??;
     Ok(thread)
@@ -36,12 +36,12 @@ pub(super) fn start(
 
 /// A ring belongs to the thread that made it, so it is made here.
 fn own(
-    shared: &Arc<Shared>,
+    driver: &Arc<Driver>,
     file: Arc<DirectFile>,
     bell: Arc<Bell>,
     made: &SyncSender<io::Result<()>>,
 ) {
-    let ring = Ring::new(file, bell, Arc::clone(shared));
+    let ring = Ring::new(file, bell, Arc::clone(driver));
     let (mut ring, result) = match ring {
         Ok(ring) => (ring, Ok(())),
         Err(error) => {
@@ -51,52 +51,52 @@ fn own(
     };
     let _ = made.send(result);
     // Declared behind the ring, so that it goes first: nobody waits for what is under way then.
-    let _fuse = Fuse(&**shared);
+    let _fuse = Fuse(&**driver);
     let mut longest = Some(Duration::ZERO);
     loop {
         if let Err(error) = ring.wait(longest) {
             tracing::error!(%error, "the kernel does not serve the volume any more; open it again");
-            return shared.fall();
+            return driver.stop();
         }
-        let mut state = shared.state();
-        state.inbox.asleep = false;
+        let mut state = driver.state();
+        state.engine.inbox.asleep = false;
         for over in ring.take() {
             match over {
                 // What the volume was doing is half done.
-                Over::Volume(..) if state.fallen => {}
+                Over::Volume(..) if state.over => {}
                 Over::Volume(io, result) => {
                     let now = state.now;
-                    state.volume.completed(now, io.id, result);
+                    state.engine.volume.completed(now, io.id, result);
                 }
                 Over::Host(read, result) => read.answer(result),
             }
         }
-        if state.inbox.closed {
+        if state.engine.inbox.closed {
             // What was not started is lost, as in a power cut; what was is waited for.
-            state.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed::Error)));
+            state.engine.inbox.reads.drain(..).for_each(|read| read.answer(Err(IoFailed::Error)));
             if ring.is_idle() {
                 return;
             }
             longest = None;
             continue;
         }
-        let wake = shared.turn(&mut state);
+        let wake = driver.turn(&mut state);
         hand_out(&mut ring, &mut state);
-        (state.inbox.asleep, state.inbox.until) = (true, wake);
+        (state.engine.inbox.asleep, state.engine.inbox.until) = (true, wake);
         drop(state);
         longest = wake.map(|wake| wake.saturating_duration_since(Instant::now()));
     }
 }
 
-fn hand_out(ring: &mut Ring<Arc<Shared>>, state: &mut State) {
+fn hand_out(ring: &mut Ring<Arc<Driver>>, state: &mut State) {
     while ring.has_room(1)
-        && let Some(io) = state.inbox.requests.pop_front()
+        && let Some(io) = state.engine.inbox.requests.pop_front()
     {
-        ring.start(&mut *state.volume, io);
+        ring.start(&mut *state.engine.volume, io);
     }
-    while let Some(read) = state.inbox.reads.front()
+    while let Some(read) = state.engine.inbox.reads.front()
         && ring.has_room(read.pieces().len())
-        && let Some(read) = state.inbox.reads.pop_front()
+        && let Some(read) = state.engine.inbox.reads.pop_front()
     {
         ring.gather(read);
     }

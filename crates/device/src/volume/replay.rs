@@ -29,7 +29,7 @@ impl VolumeDevice {
     /// # Errors
     /// None is kept, or the text is too long.
     pub fn mark(&self, text: &str) -> Result<(), VolumeError> {
-        let log = self.shared.backing.write_log().ok_or(WriteLogError::NotKept)?;
+        let log = self.driver.shared.backing.write_log().ok_or(WriteLogError::NotKept)?;
         Ok(log.mark(text)?)
     }
 }

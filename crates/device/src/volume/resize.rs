@@ -6,7 +6,7 @@ use onefold_volume::{Resize, ResizeError, Volume};
 use super::error::VolumeError;
 use super::size::bytes_of;
 use super::{State, VolumeDevice};
-use crate::driver::Fuse;
+use crate::driver::Refused;
 use crate::write_log::WriteLogError;
 
 /// New sizes of a volume; what is absent stays as it is.
@@ -29,7 +29,7 @@ impl VolumeDevice {
     pub fn resize(&self, to: &VolumeResize) -> Result<(), VolumeError> {
         let logical = to.bytes.map(|bytes| blocks_of("a volume", bytes)).transpose()?;
         let backing = to.backing_bytes.map(|bytes| blocks_of("a backing", bytes)).transpose()?;
-        let now = *log_of(&mut self.shared.state())?.layout().geometry();
+        let now = *log_of(&mut self.driver.state())?.layout().geometry();
         let logical =
             logical.filter(|blocks| *blocks * PAGE_BYTES != self.size.get()).map(|blocks| {
                 Resize::Logical { member: self.member, blocks, discard: to.discard_tail }
@@ -45,11 +45,11 @@ impl VolumeDevice {
 
     fn resize_backing(&self, blocks: Option<u64>) -> Result<(), VolumeError> {
         let Some(blocks) = blocks else { return Ok(()) };
-        let backing = &self.shared.backing;
+        let backing = &self.driver.shared.backing;
         if backing.write_log().is_some() {
             return Err(WriteLogError::Untold("another size of the backing").into());
         }
-        log_of(&mut self.shared.state())?.check_resize(Resize::Backing { blocks })?;
+        log_of(&mut self.driver.state())?.check_resize(Resize::Backing { blocks })?;
         let grows = blocks > backing.blocks();
         if grows {
             backing.set_blocks(blocks)?;
@@ -60,38 +60,29 @@ impl VolumeDevice {
 
     /// Has the volume take a new size, and waits until it counts.
     fn resize_one(&self, to: Resize) -> Result<(), VolumeError> {
-        let shared = &*self.shared;
-        let _fuse = Fuse(shared);
-        let mut state = shared.state();
-        while let Err(error) = log_of(&mut state)?.resize(to) {
-            if error != ResizeError::Members || state.fallen {
-                return Err(error.into());
-            }
-            shared.turn(&mut state);
-            state = shared.wait(state);
+        let driver = &*self.driver;
+        driver.ask(|state, _| {
+            log_of(state).map_err(Refused::Never)?.resize(to).map_err(|error| match error {
+                ResizeError::Members => Refused::Busy,
+                error => Refused::Never(VolumeError::from(error)),
+            })
+        })?;
+        let (result, bytes) = driver.until(|state| {
+            let volume = state.engine.volume.as_log_mut()?;
+            let result = volume.poll_resized()?;
+            let bytes = bytes_of(volume, self.member).filter(|bytes| self.size.set(*bytes));
+            Some((result, bytes))
+        })?;
+        if let Some(bytes) = bytes {
+            self.size.tell(bytes);
         }
-        loop {
-            if state.fallen {
-                return Err(VolumeError::Failed);
-            }
-            shared.turn(&mut state);
-            let volume = log_of(&mut state)?;
-            if let Some(result) = volume.poll_resized() {
-                let bytes = bytes_of(volume, self.member).filter(|bytes| self.size.set(*bytes));
-                drop(state);
-                if let Some(bytes) = bytes {
-                    self.size.tell(bytes);
-                }
-                return Ok(result?);
-            }
-            state = shared.wait(state);
-        }
+        Ok(result?)
     }
 }
 
 fn log_of(state: &mut State) -> Result<&mut Volume, VolumeError> {
-    let mode = state.volume.mode().name();
-    state.volume.as_log_mut().ok_or(VolumeError::KeepsSize(mode))
+    let mode = state.engine.volume.mode().name();
+    state.engine.volume.as_log_mut().ok_or(VolumeError::KeepsSize(mode))
 }
 
 fn blocks_of(what: &'static str, bytes: u64) -> Result<u64, VolumeError> {

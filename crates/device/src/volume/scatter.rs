@@ -10,7 +10,7 @@ use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{index, index64};
 use onefold_volume::{Buffer, IoFailed, ReadPlan, ReadRun};
 
-use super::Shared;
+use super::Driver;
 use crate::driver::Answer;
 
 /// What became of a read.
@@ -51,21 +51,21 @@ impl Scatter {
     }
 }
 
-impl Shared {
+impl Driver {
     /// Reads what a plan says. Gives the number of blocks that stay damaged.
     pub(super) fn fetch(&self, plan: &ReadPlan, request: &mut [u8]) -> Result<(), u32> {
-        if self.bell.is_none() || plan.runs().len() < 2 {
-            return self.backing.fetch(plan, request);
+        if self.shared.bell.is_none() || plan.runs().len() < 2 {
+            return self.shared.backing.fetch(plan, request);
         }
         let (read, found) = Scatter::new(plan.runs().to_vec(), request.len());
         let mut state = self.state();
-        if state.inbox.closed {
+        if state.engine.inbox.closed {
             drop(state);
-            return self.backing.fetch(plan, request);
+            return self.shared.backing.fetch(plan, request);
         }
-        state.inbox.reads.push_back(read);
-        if let Some(bell) = &self.bell
-            && state.inbox.has_to_wake(None)
+        state.engine.inbox.reads.push_back(read);
+        if let Some(bell) = &self.shared.bell
+            && state.engine.inbox.has_to_wake(None)
         {
             bell.ring();
         }
@@ -73,7 +73,7 @@ impl Shared {
         match receive(&found, plan, request) {
             Ok(()) if plan.complete(request).is_empty() => Ok(()),
             // Read once more, one after the other.
-            _ => self.backing.fetch(plan, request),
+            _ => self.shared.backing.fetch(plan, request),
         }
     }
 }

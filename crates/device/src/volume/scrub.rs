@@ -5,8 +5,9 @@ use std::time::Duration;
 use onefold_units::Nanos;
 use onefold_volume::{Engine, SCRUB_PAUSE, Scrubbed, Volume};
 
+use super::VolumeDevice;
 use super::error::VolumeError;
-use super::{State, VolumeDevice};
+use super::state::Served;
 use crate::driver::Fuse;
 
 impl VolumeDevice {
@@ -41,14 +42,15 @@ impl VolumeDevice {
         &self,
         what: impl FnOnce(&mut Volume) -> Result<T, VolumeError>,
     ) -> Result<T, VolumeError> {
-        let _fuse = Fuse(&*self.shared);
-        let mut state = self.shared.state();
-        if state.fallen {
+        let driver = &*self.driver;
+        let _fuse = Fuse(driver);
+        let mut state = driver.state();
+        if state.over {
             return Err(VolumeError::Failed);
         }
-        self.shared.tick(&mut state);
-        let done = what(sums_of(&mut *state.volume)?)?;
-        self.shared.turn(&mut state);
+        driver.tick(&mut state);
+        let done = what(sums_of(&mut *state.engine.volume)?)?;
+        driver.turn(&mut state);
         Ok(done)
     }
 }
@@ -65,7 +67,7 @@ fn sums_of(engine: &mut dyn Engine) -> Result<&mut Volume, VolumeError> {
     engine.as_log_mut().ok_or(VolumeError::NoSums(mode))
 }
 
-impl State {
+impl Served {
     /// Says what a scrub found since this was asked last.
     pub(super) fn tell_damage(&mut self) {
         let found = self.volume.stats().scrub_damaged;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use onefold_units::{PAGE_BYTES, Status};
 use onefold_volume::{MemberId, Volume};
 
-use super::{Shared, VolumeDevice};
+use super::{Driver, VolumeDevice};
 use crate::block::SizeWatcher;
 
 /// The size of a member, and who wants to know when it changes.
@@ -48,10 +48,10 @@ pub(super) fn bytes_of(volume: &Volume, member: MemberId) -> Option<u64> {
     Some(info.blocks * PAGE_BYTES)
 }
 
-impl Shared {
+impl Driver {
     /// The size that all handles of a member share; `bytes` if this is the first one.
     pub(super) fn size_of(&self, member: MemberId, bytes: u64) -> Arc<Size> {
-        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sizes = self.shared.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         sizes.retain(|_, size| Arc::strong_count(size) > 1);
         Arc::clone(sizes.entry(member).or_insert_with(|| Arc::new(Size::new(bytes))))
     }

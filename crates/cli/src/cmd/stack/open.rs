@@ -246,6 +246,7 @@ fn open_dmz(config: &ZonedVolume, devices: DmzDevices) -> Result<Found, CliError
     let options = DmzOptions {
         engine: config.options.clone(),
         ranges: if ranges.is_empty() { Setting::Off } else { Setting::Ranges(ranges) },
+        ..DmzOptions::default()
     };
     let opened = DmzVolume::open(devices, options)?;
     let found = volume::dmz::found(&opened);

@@ -48,7 +48,11 @@ impl Journal {
         // Without a mode nobody needs to know where the journal is.
         let found = if journal == JournalMode::Off { Setting::Off } else { Setting::Detect };
         let ranges = self.journal_range.clone().unwrap_or(found);
-        DmzOptions { engine: Options { journal, ..Options::default() }, ranges }
+        DmzOptions {
+            engine: Options { journal, ..Options::default() },
+            ranges,
+            ..DmzOptions::default()
+        }
     }
 
     /// For a volume of a mode.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use onefold_device::observed::Observed;
-use onefold_device::{MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions};
+use onefold_device::{
+    DmzOptions, MAP_PAGE_BYTES, OnFull, VolumeDevice, VolumeIo, VolumeOpened, VolumeOptions,
+};
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
 use onefold_units::PAGE_BYTES;
@@ -31,13 +33,22 @@ enum Ack {
     Complete,
 }
 
-/// What becomes of writes for which there is no space.
+/// What becomes of writes and flushes for which there is no space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Full {
     /// They fail with ENOSPC
     Error,
-    /// They wait until trims or deleted snapshots make room; all else goes on
+    /// They wait until trims, deleted snapshots or the host make room; reads go on
     Block,
+}
+
+impl From<Full> for OnFull {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Error => Self::Error,
+            Full::Block => Self::Block,
+        }
+    }
 }
 
 /// How requests get to the backing.
@@ -138,7 +149,8 @@ impl Serve {
             let control = self.control.as_deref();
             return dmz::serve(
                 &self.path,
-                (&self.dmz, &self.journal),
+                &self.dmz,
+                DmzOptions { on_full: self.on_full.into(), ..self.journal.of_dmz() },
                 (&self.frontends, control),
                 global,
             );
@@ -169,7 +181,6 @@ impl Serve {
             ("--snapshot", self.snapshot.is_some()),
             ("--member", !self.members.is_empty()),
             ("--ack", self.ack != Ack::Buffer),
-            ("--on-full", self.on_full != Full::Error),
             ("--io", self.io != Io::Auto),
             ("--latency", self.latency != Latency::None),
             ("--record", self.record.is_some()),
@@ -224,10 +235,7 @@ impl Serve {
             Ack::Buffer => Acknowledge::Buffered,
             Ack::Complete => Acknowledge::Complete,
         };
-        options.on_full = match self.on_full {
-            Full::Error => OnFull::Error,
-            Full::Block => OnFull::Block,
-        };
+        options.on_full = self.on_full.into();
         options.io = match self.io {
             Io::Auto => VolumeIo::Auto,
             Io::Uring => VolumeIo::Uring,

@@ -5,13 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use onefold_device::observed::Observed;
-use onefold_device::{BlockDevice, DmzOpened, DmzVolume};
+use onefold_device::{BlockDevice, DmzOpened, DmzOptions, DmzVolume};
 use onefold_serve::Server;
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::float;
 use serde_json::Value;
 
-use super::super::journal::Journal;
 use super::describe;
 use crate::cmd::control::{self, Command};
 use crate::cmd::frontends::Frontends;
@@ -27,7 +26,7 @@ pub(crate) struct Served {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "snapshot", "members", "ack", "on_full", "io", "no_direct", "map_memory", "hot_cold", "no_verify", "no_trim",
+            "snapshot", "members", "ack", "io", "no_direct", "map_memory", "hot_cold", "no_verify", "no_trim",
             "no_remap", "scrub", "write_log"
         ]
     )]
@@ -55,12 +54,13 @@ fn flush(device: &DmzVolume, _: &Value) -> Result<Value, String> {
 
 pub(in super::super) fn serve(
     path: &Path,
-    (asked, journal): (&Served, &Journal),
+    asked: &Served,
+    options: DmzOptions,
     (frontends, control): (&Frontends, Option<&Path>),
     global: &Global,
 ) -> Result<ExitCode, CliError> {
     let devices = super::open(path, asked.cache.as_deref(), true, global)?;
-    let opened = DmzVolume::open(devices.clone(), journal.of_dmz())?;
+    let opened = DmzVolume::open(devices.clone(), options)?;
     for line in found(&opened) {
         global.say(line);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Calls of the host that had to wait until the volume could take them.
+/// Calls of the host that had to wait until they could be taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// How many.
@@ -14,7 +14,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    pub(super) fn note(&mut self, time: Duration) {
+    pub(crate) fn note(&mut self, time: Duration) {
         self.count += 1;
         self.total += time;
         self.longest = self.longest.max(time);

@@ -1,16 +1,16 @@
-//! Writes for which there is no space wait for some, where the volume is served so.
+//! Writes for which there is no space wait for some, where they are served so.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use onefold_units::Status;
 
-use super::Shared;
+use super::{Driven, Driver};
 
-impl Shared {
+impl<E: Driven> Driver<E> {
     /// Carries out a write again and again until there is space for it, where writes wait for that. Nothing is held
     /// meanwhile, so that trims can make some.
-    pub(super) fn when_there_is_space(
+    pub(crate) fn when_there_is_space(
         &self,
         what: impl Fn() -> Result<(), Status>,
     ) -> Result<(), Status> {
@@ -22,10 +22,15 @@ impl Shared {
         }
     }
 
+    /// Whether writes wait while there is no space.
+    pub(crate) fn waits_for_space(&self) -> bool {
+        self.waits_for_space.load(Ordering::Relaxed)
+    }
+
     /// Whether to try again.
     fn wait_for_space(&self) -> bool {
         let state = self.state();
-        if !self.waits_for_space.load(Ordering::Relaxed) {
+        if !self.waits_for_space() {
             return false;
         }
         let since = Instant::now();
@@ -35,7 +40,7 @@ impl Shared {
     }
 
     /// Writes that wait for space fail from now on.
-    pub(super) fn stop_waiting(&self) {
+    pub(crate) fn stop_waiting(&self) {
         // With the lock, so that nobody goes to sleep in between.
         let state = self.state();
         self.waits_for_space.store(false, Ordering::Relaxed);
