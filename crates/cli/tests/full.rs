@@ -263,8 +263,8 @@ fn writes_to_a_zoned_volume_wait_for_room_if_asked() {
     let Some(host) = Host::new("full-dmz", "tmpfs") else { return };
     let (image, cache) = (host.folder.zoned_image("128MiB"), host.at("mnt").join("cache"));
     let of_cache = ["--cache", text(&cache)];
-    let make = ["volume", "create", text(&image), "--zoned", "dmz", "--cache-size", "80MiB"];
-    let made = onefold(&[&make[..], &of_cache].concat());
+    let create = ["volume", "create", text(&image), "--zoned", "dmz", "--cache-size", "80MiB"];
+    let made = onefold(&[&create[..], &of_cache].concat());
     assert_eq!(made.status.code(), Some(0), "{}", message(&made));
     let more = [&of_cache[..], &["--on-full", "block"]].concat();
     let server = Server::start_noun("volume", &image, &host.socket(), &more);
@@ -292,7 +292,7 @@ fn writes_to_a_zoned_volume_wait_for_room_if_asked() {
     let mut back = vec![0; PIECE];
     client().read(0, &mut back).unwrap();
     assert!(back == piece(0) && !writer.is_finished());
-    host.make_room();
+    assert!(run("mount", &["-o", "remount,size=128m", text(&host.at("mnt"))]));
     let mut disk = writer.join().unwrap();
     disk.expect_all(PIECES);
     drop(disk);

@@ -1,15 +1,10 @@
-//! What a volume asks of its backing, done by a few threads.
+//! What a volume asks of its backing, as a thread carries it out.
 
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::index;
 use onefold_volume::{Buffer, Engine, Io, IoFailed, IoKind, Relocation, Stream, ZoneStatus};
 
-use super::state::{Served, Shared};
-use super::{Driver, VolumeBacking};
-use crate::driver::{Threads, work};
-
-/// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
-const THREADS: usize = 4;
+use super::VolumeBacking;
 
 /// A request to the backing with its bytes.
 pub(super) struct Job {
@@ -58,17 +53,6 @@ impl Job {
             volume.zone_reported(self.io.id, status);
         }
     }
-}
-
-/// Starts the threads of a volume; beside a ring there is little for them.
-pub(super) fn start(shared: &Shared, threads: &Threads<Served>) -> std::io::Result<()> {
-    let count = match (&shared.bell, shared.thread_manages) {
-        (None, _) => THREADS,
-        (Some(_), true) => 1,
-        (Some(_), false) => 0,
-    };
-    let run = |driver: &Driver| work(driver, &driver.shared.jobs);
-    (0..count).try_for_each(|number| threads.start(format!("volume-io-{number}"), run))
 }
 
 /// Carries out a request.

@@ -12,14 +12,16 @@ use super::backing::VolumeBacking;
 use super::bell::Bell;
 use super::error::VolumeError;
 use super::io_mode;
-use super::jobs;
 use super::journals;
 use super::options::{OnFull, VolumeOptions};
 use super::owner;
 use super::spec::{VolumeSpec, random_uuid};
 use super::state::{Opening, Served, Shared};
 use super::{Driver, VolumeDevice};
-use crate::driver::{Jobs, Threads, Watch};
+use crate::driver::{Jobs, Threads, Watch, work};
+
+/// Threads that carry out requests to the backing. Enough for its queue, and for a flush beside them.
+const THREADS: usize = 4;
 
 /// A volume that was opened, and how.
 pub struct VolumeOpened {
@@ -106,7 +108,7 @@ impl VolumeDevice {
         let waits_for_space = options.on_full == OnFull::Block;
         let driver = Arc::new(Driver::new(Served::new(volume), shared, watch, waits_for_space));
         let threads = Threads::new(&driver);
-        jobs::start(&driver.shared, &threads).map_err(VolumeError::Thread)?;
+        start_threads(&driver.shared, &threads).map_err(VolumeError::Thread)?;
         if let (Some(file), Some(bell)) = (&file, &bell) {
             threads.push(owner::start(&driver, file, bell).map_err(VolumeError::NoUring)?);
         }
@@ -120,6 +122,17 @@ impl VolumeDevice {
         let device = Self { driver, member, size, _threads: threads };
         Ok(VolumeOpened { device, recovery, took })
     }
+}
+
+/// Starts the threads of a volume; beside a ring there is little for them.
+fn start_threads(shared: &Shared, threads: &Threads<Served>) -> std::io::Result<()> {
+    let count = match (&shared.bell, shared.thread_manages) {
+        (None, _) => THREADS,
+        (Some(_), true) => 1,
+        (Some(_), false) => 0,
+    };
+    let run = |driver: &Driver| work(driver, &driver.shared.jobs);
+    (0..count).try_for_each(|number| threads.start(format!("volume-io-{number}"), run))
 }
 
 /// Makes the volume that a label describes.
