@@ -3,16 +3,21 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# Seconds per fuzz target: 30 in CI, 0 (skipped) elsewhere unless set.
-FUZZ_SECONDS ?= $(if $(CI),30,0)
+# Seconds per fuzz target: 15 in CI, 0 (skipped) elsewhere unless set.
+FUZZ_SECONDS ?= $(if $(CI),15,0)
+# Share of the seeds of random tests that run: half of them in CI.
+SEEDS ?= $(if $(CI),50%,100%)
 # Budget of the crash campaign: short (part of `make test`) or full (100 kills of SSDs, 1,000 of volumes).
 BUDGET ?= full
 # Where `make install` puts the binary: PREFIX/bin.
 PREFIX ?= $(HOME)/.local
 
-# Steps of `make test`, and those that run beside them because they wait for disks most of the time.
-TEST_STEPS := fmt clippy unit doc tidy oracle instructions study-short fuzz-smoke
-WAITING_STEPS := file-systems crash-short database-short
+# Steps of `make test`. Those of the background wait for disks most of the time.
+FIRST_STEPS := fmt build
+TEST_STEPS := clippy unit doc tidy oracle instructions study-short fuzz-smoke
+BACKGROUND_STEPS := file-systems crash-short database-short
+# The binary that they serve: that of the tests, so that nothing is built twice.
+TESTED := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/onefold
 
 .PHONY: help
 help: ## Show this list
@@ -24,7 +29,7 @@ demo: ## Build, run a recorded trace through two presets, mount an emulated SSD 
 
 .PHONY: test
 test: setup-if-possible ## Everything CI runs: format, lints, tests, docs, tidy, fuzz smoke, file systems, short crash campaigns
-	@scripts/test.sh $(TEST_STEPS) --beside $(WAITING_STEPS)
+	@ONEFOLD=$(TESTED) scripts/test.sh $(FIRST_STEPS) --background $(BACKGROUND_STEPS) --foreground $(TEST_STEPS)
 
 .PHONY: bench
 bench: ## Speed of the simulator, of the served device and of the buffer policies on this machine
@@ -80,18 +85,20 @@ install: ## Build the release binary and install it to PREFIX/bin (~/.local unle
 	cargo install --locked --path crates/cli --root $(PREFIX)
 
 # Steps of `make test`; each also works by itself.
-.PHONY: setup-if-possible fmt clippy unit doc tidy oracle instructions fuzz-smoke file-systems study-short crash-short database-short
+.PHONY: setup-if-possible fmt build clippy unit doc tidy oracle instructions fuzz-smoke file-systems study-short crash-short database-short
 setup-if-possible:
 	@scripts/setup.sh --check || scripts/setup.sh \
 	  || echo "skipped: the tests that need the missing packages (each prints and counts its skip)"
 fmt:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
+build:
+	cargo test --workspace --locked --lib --bins --tests --no-run
 clippy:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 # Examples are compiled by clippy, and none has tests.
 unit:
-	cargo test --workspace --locked --lib --bins --tests
+	ONEFOLD_SEEDS=$${ONEFOLD_SEEDS:-$(SEEDS)} cargo test --workspace --locked --lib --bins --tests
 	cargo test --workspace --locked --doc
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
@@ -103,7 +110,7 @@ oracle: ## Compare the buffer policies with libCacheSim on one trace (skipped if
 instructions: ## Fail if a buffer policy takes 15 % more instructions than in scripts/instructions.json
 	scripts/instructions.py
 fuzz-smoke:
-	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 30 s a target)"; \
+	@if [ "$(FUZZ_SECONDS)" = 0 ]; then echo "skipped: fuzzing (set FUZZ_SECONDS, or CI=true for 15 s a target)"; \
 	 else scripts/fuzz.sh $(FUZZ_SECONDS); fi
 file-systems:
 	scripts/fs-test.sh ssd

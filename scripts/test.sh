@@ -1,23 +1,29 @@
 #!/usr/bin/env bash
 # Runs make targets one after another, names each with its time, and lists them at the end. The first failure ends the run.
 #
-#   scripts/test.sh STEP... [--beside STEP...]
+#   scripts/test.sh STEP... [--background STEP... --foreground STEP...]
 #
-# Steps behind --beside wait for disks rather than for processors: they run while the others do, and what they say is shown when all
-# of them are over. The time of processors is that of a step with all that it started and waited for.
+# Steps of the background wait for disks rather than for processors: they run while those of the foreground do, and what they say is
+# shown when all of them are over. The time of processors is that of a step with all that it started and waited for.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
 
-steps=() others=()
-while [ $# -gt 0 ] && [ "$1" != --beside ]; do steps+=("$1") && shift; done
-[ $# = 0 ] || others=("${@:2}")
+first=() background=() foreground=()
+declare -n group=first
+for argument; do
+  case $argument in
+    --background) declare -n group=background ;;
+    --foreground) declare -n group=foreground ;;
+    *) group+=("$argument") ;;
+  esac
+done
 
 folder=$(mktemp --directory)
-beside=
+process=
 finish() {
   # They put away what they have mounted.
-  if [ -n "$beside" ]; then kill -- "-$beside" && wait "$beside"; fi 2> /dev/null
+  if [ -n "$process" ]; then kill -- "-$process" && wait "$process"; fi 2> /dev/null
   rm -rf "$folder"
 }
 trap finish EXIT
@@ -29,36 +35,42 @@ show_summary() {
   printf '\n== summary\n'
   printf '%s\n' "${summary[@]}"
 }
-# The steps beside the others are over, or have to be now. Fails if one of them did.
-end_beside() {
-  wait "$beside"
+# The steps of the background are over, or have to be now. Fails if one of them did.
+end_background() {
+  wait "$process"
   local result=$?
-  beside=
-  printf '\n== beside these\n'
-  cat "$folder/beside"
+  process=
+  printf '\n== in the background\n'
+  cat "$folder/background"
   return $result
 }
+fail() {
+  show_summary
+  exit 1
+}
 
-if [ ${#others[@]} -gt 0 ]; then
-  # A session of its own, so that it can be ended as a whole.
-  setsid "$0" "${others[@]}" > "$folder/beside" 2>&1 < /dev/null &
-  beside=$!
-fi
 TIMEFORMAT='%R %U %S'
-for step in "${steps[@]}"; do
+run() {
+  local step=$1 result=ok line
   printf '\n== %s\n' "$step"
-  result=ok
   { time make --no-print-directory "$step" < /dev/null 2>&3; } 3>&2 2> "$folder/times" || result=FAILED
   line=$(awk -v step="$step" -v result=$result \
     '{ printf "%-20s %-6s  %4d s, %4d s of processors", step, result, $1, $2 + $3 }' "$folder/times")
   summary+=("$line")
-  if [ $result = FAILED ]; then
-    show_summary
-    exit 1
-  fi
+  [ $result = ok ] || fail
   printf '== %s\n' "$line"
-  if [ -n "$beside" ] && ! kill -0 "$beside" 2> /dev/null; then end_beside || exit 1; fi
+}
+
+for step in "${first[@]}"; do run "$step"; done
+if [ ${#background[@]} -gt 0 ]; then
+  # A session of its own, so that it can be ended as a whole.
+  setsid "$0" "${background[@]}" > "$folder/background" 2>&1 < /dev/null &
+  process=$!
+fi
+for step in "${foreground[@]}"; do
+  run "$step"
+  if [ -n "$process" ] && ! kill -0 "$process" 2> /dev/null; then end_background || exit 1; fi
 done
-[ -z "$beside" ] || end_beside || exit 1
+[ -z "$process" ] || end_background || exit 1
 show_summary
 printf '%-20s ok      %4d s\n' all $((SECONDS - begin))

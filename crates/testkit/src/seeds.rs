@@ -6,10 +6,14 @@ pub fn chosen_seed() -> Option<u64> {
     std::env::var("ONEFOLD_SEED").ok()?.parse().ok()
 }
 
-/// How many seeds to run: `ONEFOLD_SEEDS`, or `default`.
+/// How many seeds to run: `ONEFOLD_SEEDS`, which is a number or, as `40%`, a share of the default, or `default`.
 #[must_use]
 pub fn budget(default: u64) -> u64 {
-    std::env::var("ONEFOLD_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+    let wanted = std::env::var("ONEFOLD_SEEDS").unwrap_or_default();
+    match wanted.strip_suffix('%').map(str::parse::<u64>) {
+        Some(Ok(share)) => (default * share).div_ceil(100),
+        _ => wanted.parse().unwrap_or(default),
+    }
 }
 
 /// The first of them, from `ONEFOLD_FROM`: a campaign goes on where another one ended.
