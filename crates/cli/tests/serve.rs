@@ -164,3 +164,31 @@ fn a_volume_without_a_modelled_device_has_no_modelled_time() {
         assert!(message(&refused).contains(part), "{}", message(&refused));
     }
 }
+
+/// Skipped where nothing can be mounted.
+#[test]
+fn the_mount_of_a_killed_server_is_named_with_what_to_do() {
+    let folder = Folder::new("deadmount");
+    let (image, mount) = (folder.image(), folder.0.join("fuse"));
+    std::fs::create_dir(&mount).unwrap();
+    let serve = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
+        command.args(["ssd", "serve", text(&image), "--fuse", text(&mount)]);
+        command
+    };
+    let mut first = serve().spawn().unwrap();
+    while !mount.join("disk").exists() {
+        if first.try_wait().unwrap().is_some() {
+            eprintln!("skipped 1 case: cannot mount a FUSE file system here");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let again = serve().output().unwrap();
+    let undone = Command::new("umount").args(["--lazy", text(&mount)]).status().unwrap();
+    assert_eq!(again.status.code(), Some(1), "{}", message(&again));
+    assert!(message(&again).contains("umount --lazy"), "{}", message(&again));
+    assert!(undone.success());
+}

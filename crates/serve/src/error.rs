@@ -35,6 +35,14 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// A server that was killed left its mount there.
+    #[error(
+        "{mountpoint} is still the mount of a server that is gone: unmount it, as with `umount --lazy {mountpoint}`"
+    )]
+    DeadMount {
+        /// Where.
+        mountpoint: PathBuf,
+    },
     /// The file for the recording could not be made. An existing file is not overwritten.
     #[error("cannot record to {path}: {source}; choose a file that does not exist yet")]
     Record {

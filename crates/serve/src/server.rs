@@ -193,9 +193,14 @@ fn mount<D: BlockDevice + 'static>(
     options: &Options,
 ) -> Result<Option<Mount>, ServeError> {
     let Some(mountpoint) = &options.fuse else { return Ok(None) };
-    Mount::new(observed, mountpoint, options.read_only)
-        .map(Some)
-        .map_err(|source| ServeError::Mount { mountpoint: mountpoint.clone(), source })
+    Mount::new(observed, mountpoint, options.read_only).map(Some).map_err(|source| {
+        match rustix::io::Errno::from_io_error(&source) {
+            Some(rustix::io::Errno::NOTCONN) => {
+                ServeError::DeadMount { mountpoint: mountpoint.clone() }
+            }
+            _ => ServeError::Mount { mountpoint: mountpoint.clone(), source },
+        }
+    })
 }
 
 fn start_metrics<D: BlockDevice + DeviceStats + 'static>(

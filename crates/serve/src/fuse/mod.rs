@@ -100,7 +100,8 @@ impl Mount {
 
 /// Refuses what a mount would hide: a file, or the files in a directory.
 fn expect_empty(mountpoint: &Path) -> io::Result<()> {
-    if !mountpoint.is_dir() {
+    // What a server left that was killed is no directory any more, and the system says so.
+    if !mountpoint.metadata()?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no directory"));
     }
     let Some(entry) = mountpoint.read_dir()?.next() else { return Ok(()) };

@@ -88,7 +88,9 @@ impl From<ServeError> for CliError {
             {
                 (Exit::Usage, "serve::mount")
             }
-            ServeError::Mount { .. } => (Exit::Failed, "serve::mount"),
+            ServeError::Mount { .. } | ServeError::DeadMount { .. } => {
+                (Exit::Failed, "serve::mount")
+            }
             ServeError::Record { .. } => (Exit::Usage, "serve::record"),
             ServeError::Recording { .. } => (Exit::Failed, "serve::recording"),
             ServeError::Flush { .. } => (Exit::Failed, "serve::flush"),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::room::shortage;
 use super::{render, zoned};
 use crate::cmd::control;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::output::{Format, Global};
 
 /// Options of `onefold ssd info`.
@@ -46,6 +46,13 @@ impl Info {
     fn served(&self) -> Result<Value, CliError> {
         let path = self.control.clone().unwrap_or_else(|| control::default_path(&self.image));
         let device = control::ask(&path, "stats")?;
+        if device.get("mode").is_some() {
+            let image = self.image.display();
+            let text =
+                format!("a volume on {image} is served, and nothing tells of the drive meanwhile");
+            let help = format!("`onefold volume info {image}` tells what the volume does");
+            return Err(CliError::new(Exit::Busy, "ssd::volume", text).help(help));
+        }
         Ok(json!({
             "schema": "onefold.ssd.info/1",
             "image": {"path": self.image.display().to_string()},
