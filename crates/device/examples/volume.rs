@@ -48,7 +48,8 @@ fn make(path: &Path) -> Outcome<()> {
     file.sync_all()?;
     drop(file);
     let spec = VolumeSpec { bytes: Some(VOLUME), ..VolumeSpec::default() };
-    VolumeDevice::format(&VolumeBacking::open(path, true)?, &spec, false)?;
+    // What it was filled with looks like text, which is not overwritten unasked.
+    VolumeDevice::format(&VolumeBacking::open(path, true)?, &spec, true)?;
     Ok(())
 }
 
