@@ -135,6 +135,13 @@ impl Interrupt {
         Served(receiver)
     }
 
+    /// Ends a server as a signal does.
+    pub(crate) fn end_serving(&self) {
+        if let Phase::Serves(server) = &self.state().phase {
+            let _ = server.send(());
+        }
+    }
+
     fn set(&self, phase: Phase) {
         self.state().phase = phase;
         self.0.changed.notify_all();
@@ -170,7 +177,7 @@ impl Drop for Unfinished<'_> {
 pub(crate) struct Served(Receiver<()>);
 
 impl Served {
-    /// Waits for the first one.
+    /// Waits for the first one, or until there is nothing to serve on.
     pub(crate) fn wait(&self) {
         // The sender lives as long as the process.
         let _ = self.0.recv();

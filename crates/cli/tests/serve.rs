@@ -3,7 +3,7 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Server, message, ssd, text};
@@ -165,30 +165,52 @@ fn a_volume_without_a_modelled_device_has_no_modelled_time() {
     }
 }
 
-/// Skipped where nothing can be mounted.
-#[test]
-fn the_mount_of_a_killed_server_is_named_with_what_to_do() {
-    let folder = Folder::new("deadmount");
-    let (image, mount) = (folder.image(), folder.0.join("fuse"));
+/// What serves an image in a directory, and nowhere else.
+fn serve_in(image: &Path, mount: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
+    command.args(["ssd", "serve", text(image), "--fuse", text(mount)]);
+    command
+}
+
+/// A directory, and the server that is mounted there; `None` where nothing can be mounted.
+fn mounted(folder: &Folder, image: &Path) -> Option<(PathBuf, Child)> {
+    let mount = folder.0.join("fuse");
     std::fs::create_dir(&mount).unwrap();
-    let serve = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_onefold"));
-        command.args(["ssd", "serve", text(&image), "--fuse", text(&mount)]);
-        command
-    };
-    let mut first = serve().spawn().unwrap();
+    let mut server = serve_in(image, &mount).spawn().unwrap();
     while !mount.join("disk").exists() {
-        if first.try_wait().unwrap().is_some() {
+        if server.try_wait().unwrap().is_some() {
             eprintln!("skipped 1 case: cannot mount a FUSE file system here");
-            return;
+            return None;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    first.kill().unwrap();
-    first.wait().unwrap();
-    let again = serve().output().unwrap();
-    let undone = Command::new("umount").args(["--lazy", text(&mount)]).status().unwrap();
+    Some((mount, server))
+}
+
+fn unmount(mount: &Path) {
+    let status = Command::new("umount").args(["--lazy", text(mount)]).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn the_mount_of_a_killed_server_is_named_with_what_to_do() {
+    let folder = Folder::new("deadmount");
+    let image = folder.image();
+    let Some((mount, mut server)) = mounted(&folder, &image) else { return };
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let again = serve_in(&image, &mount).output().unwrap();
+    unmount(&mount);
     assert_eq!(again.status.code(), Some(1), "{}", message(&again));
     assert!(message(&again).contains("umount --lazy"), "{}", message(&again));
-    assert!(undone.success());
+}
+
+#[test]
+fn a_server_whose_only_directory_is_unmounted_ends_in_good_order() {
+    let folder = Folder::new("unmounted");
+    let image = folder.image();
+    let Some((mount, mut server)) = mounted(&folder, &image) else { return };
+    unmount(&mount);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert_eq!(json(&["ssd", "info", text(&image)])["image"]["clean"], true);
 }

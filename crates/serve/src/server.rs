@@ -128,6 +128,13 @@ impl<D: BlockDevice> Server<D> {
         &self.endpoints
     }
 
+    /// Calls this once nothing is left to serve on, because somebody unmounted the directory and there is no endpoint of NBD.
+    pub fn when_unmounted(&self, tell: impl FnOnce() + Send + 'static) {
+        if let Some(mount) = self.mount.as_ref().filter(|_| self.endpoints.is_empty()) {
+            mount.when_unmounted(Box::new(tell));
+        }
+    }
+
     /// Address of the metrics, with the port that the system chose.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {

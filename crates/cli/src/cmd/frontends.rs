@@ -68,6 +68,15 @@ impl Frontends {
         self.fuse.is_some() && self.nbd.is_empty()
     }
 
+    /// Ends the server when nothing is left to serve on: a server that nobody can reach only keeps the image busy.
+    pub(crate) fn end_unmounted<D: BlockDevice>(global: &Global, server: &Server<D>) {
+        let interrupt = global.interrupt.clone();
+        server.when_unmounted(move || {
+            tracing::warn!("the directory was unmounted, and nothing else is served: ending");
+            interrupt.end_serving();
+        });
+    }
+
     /// Says what is served where.
     pub(crate) fn announce<D: BlockDevice>(
         &self,

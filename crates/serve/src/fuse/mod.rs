@@ -8,7 +8,7 @@ mod timer;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,11 +23,38 @@ use timer::ReplyTimer;
 /// Threads that handle requests. With a loop device two reach twice the rate of one.
 const THREADS: usize = 2;
 
+/// Who is told when the file system is unmounted by somebody else.
+#[derive(Default)]
+struct Unmounted(Mutex<Listener>);
+
+#[derive(Default)]
+enum Listener {
+    #[default]
+    None,
+    Waits(Box<dyn FnOnce() + Send>),
+    /// Too late to wait for it.
+    Over,
+}
+
+impl Unmounted {
+    fn swap(&self, listener: Listener) -> Listener {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), listener)
+    }
+
+    /// The session is over.
+    fn tell(&self) {
+        if let Listener::Waits(tell) = self.swap(Listener::Over) {
+            tell();
+        }
+    }
+}
+
 /// A mounted FUSE file system.
 pub(crate) struct Mount {
     mountpoint: PathBuf,
     unmounter: SessionUnmounter,
     session: Option<JoinHandle<io::Result<()>>>,
+    listener: Arc<Unmounted>,
     timer: Arc<ReplyTimer>,
     /// Keeps the connection open, so it goes when the session ends.
     notifier: Option<Arc<Notifier>>,
@@ -49,15 +76,30 @@ impl Mount {
         let unmounter = session.unmount_callable();
         let notifier = Arc::new(session.notifier());
         tell_size(observed, &notifier);
-        let thread =
-            std::thread::Builder::new().name("fuse".into()).spawn(move || session.run())?;
-        Ok(Self { mountpoint, unmounter, session: Some(thread), timer, notifier: Some(notifier) })
+        let listener = Arc::new(Unmounted::default());
+        let told = Arc::clone(&listener);
+        let run = move || {
+            let result = session.run();
+            told.tell();
+            result
+        };
+        let thread = std::thread::Builder::new().name("fuse".into()).spawn(run)?;
+        let (session, notifier) = (Some(thread), Some(notifier));
+        Ok(Self { mountpoint, unmounter, session, listener, timer, notifier })
+    }
+
+    /// Calls this once somebody else unmounts it, or at once if that has happened.
+    pub(crate) fn when_unmounted(&self, tell: Box<dyn FnOnce() + Send>) {
+        if let Listener::Over = self.listener.swap(Listener::Waits(tell)) {
+            self.listener.tell();
+        }
     }
 
     /// Unmounts and waits for the requests that are executed, at the latest until `deadline`. A
     /// file system that is busy is detached, so that it disappears with its last user.
     pub(crate) fn finish(&mut self, deadline: Instant) {
         let Some(session) = self.session.take() else { return };
+        self.listener.swap(Listener::Over);
         self.notifier = None;
         if !session.is_finished() {
             self.unmount();

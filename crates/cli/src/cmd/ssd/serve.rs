@@ -106,8 +106,10 @@ impl Serve {
             control::open(global, asked, &self.image, device_of_control, super::control::COMMANDS)?;
         let observed =
             self.frontends.observed(device.clone(), self.record.as_deref(), device.uuid())?;
-        let ready =
-            |server: &Server<SsdDevice>| self.frontends.announce(global, &self.image, server);
+        let ready = |server: &Server<SsdDevice>| {
+            self.frontends.announce(global, &self.image, server);
+            Frontends::end_unmounted(global, server);
+        };
         let signals = global.interrupt.serving();
         let options = self.frontends.options(&self.image);
         Ok(onefold_serve::run(observed, &options, ready, || signals.wait())?)

@@ -92,7 +92,10 @@ impl Serve {
     ) -> Result<(), CliError> {
         let top = chosen.top();
         let observed = self.frontends.observed(device, self.record.as_deref(), uuid)?;
-        let ready = |server: &Server<D>| self.frontends.announce(global, &top, server);
+        let ready = |server: &Server<D>| {
+            self.frontends.announce(global, &top, server);
+            Frontends::end_unmounted(global, server);
+        };
         let signals = global.interrupt.serving();
         let options = self.frontends.options(&top);
         Ok(onefold_serve::run(observed, &options, ready, || signals.wait())?)

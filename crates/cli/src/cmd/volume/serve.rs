@@ -218,8 +218,13 @@ impl Serve {
             global.say(format_args!("member {name} on {}", extra.endpoints()[0]));
             beside.push(extra);
         }
-        let ready =
-            |server: &Server<VolumeDevice>| self.frontends.announce(global, &self.path, server);
+        let ready = |server: &Server<VolumeDevice>| {
+            self.frontends.announce(global, &self.path, server);
+            // Members are served on endpoints of their own.
+            if self.members.is_empty() {
+                Frontends::end_unmounted(global, server);
+            }
+        };
         let uuid = device.details().uuid;
         let observed = self.frontends.observed(served, self.record.as_deref(), uuid)?;
         let served = onefold_serve::run(observed, &options, ready, || signals.wait());

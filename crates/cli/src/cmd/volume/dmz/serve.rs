@@ -82,7 +82,10 @@ fn run(
 ) -> Result<(), CliError> {
     let _control = control::open(global, control, path, device.clone(), COMMANDS)?;
     let options = frontends.options(path);
-    let ready = |server: &Server<DmzVolume>| frontends.announce(global, path, server);
+    let ready = |server: &Server<DmzVolume>| {
+        frontends.announce(global, path, server);
+        Frontends::end_unmounted(global, server);
+    };
     let signals = global.interrupt.serving();
     Ok(onefold_serve::run(Observed::new(device.clone()), &options, ready, || signals.wait())?)
 }
