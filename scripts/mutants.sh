@@ -296,6 +296,7 @@ device|fallen-used|driver/mod.rs|s/self\.over = true;//|a volume that somebody p
 device|refused-for-ever|volume/kernel.rs|s/if again && !slot\.refusals\.are_too_many\(\) \{/if again {/|the kernel is not asked again for ever
 device|refused-at-once|volume/refusals.rs|s/self\.0 \+= 1;/self.0 += REFUSALS_MAX;/|it is asked again for some time
 device|space-not-awaited|driver/space.rs|s/if !self\.waits_for_space\(\) \{/if true {/|a write waits for space where that is wanted
+device|flush-not-awaited|dmz/block_device.rs|s/self\.driver\.when_there_is_space\(flush\)\.map/Result::<(), Status>::map(flush())/; s/map\(flush\(\)\)\(\|\(\)\| None\)/map(flush(), |()| None)/|a flush of a zoned volume waits for room where that is wanted
 device|space-for-ever|driver/space.rs|s/self\.waits_for_space\.store\(false, Ordering::Relaxed\);//|a close ends that
 device|host-overtaken|media/store.rs|s/if self\.held\.is_none\(\) \{/if true {/|nothing overtakes what the file did not take
 device|host-unread|media/store.rs|s/self\.backlog\.lay_over\(offset, bytes\);//|what the file did not take is read from memory

@@ -256,6 +256,29 @@ fn writes_wait_for_room_if_asked_and_reads_do_not() {
     assert_eq!(server.terminate(), Some(0));
 }
 
+/// What was written is in memory.
+#[test]
+fn a_flush_of_a_volume_waits_for_room_if_asked() {
+    let Some(host) = Host::new("full-flush", "tmpfs") else { return };
+    let image = host.image();
+    let create = ["volume", "create", text(&image), "--size", "128MiB", "--backing-size", "256MiB"];
+    let made = onefold(&create);
+    assert_eq!(made.status.code(), Some(0), "{}", message(&made));
+    let (server, mut disk) = host.serve("volume", &["--on-full", "block"]);
+    let filled = fs::write(host.at("mnt").join("filler"), vec![1; 64 << 20]);
+    assert!(filled.is_err(), "it takes all that was left");
+    assert_eq!(disk.write(), None);
+    let flush = std::thread::spawn(move || (errno(disk.client.flush()), disk));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!flush.is_finished(), "there is no room");
+    host.make_room();
+    let (flushed, mut disk) = flush.join().unwrap();
+    assert_eq!(flushed, None);
+    disk.expect_all(1);
+    drop(disk);
+    assert_eq!(server.terminate(), Some(0));
+}
+
 /// Its cache lies on the full file system, its zones do not.
 #[test]
 fn writes_to_a_zoned_volume_wait_for_room_if_asked() {

@@ -214,3 +214,18 @@ fn a_server_whose_only_directory_is_unmounted_ends_in_good_order() {
     assert_eq!(server.wait().unwrap().code(), Some(0));
     assert_eq!(json(&["ssd", "info", text(&image)])["image"]["clean"], true);
 }
+
+#[test]
+fn info_of_a_drive_says_that_a_volume_on_it_is_served() {
+    let folder = Folder::new("infovolume");
+    let (noun, path) = served(&folder, "image");
+    let socket = folder.0.join("nbd");
+    let server = Server::start_noun(noun, &path, &socket, &[]);
+    let info = Command::new(env!("CARGO_BIN_EXE_onefold"))
+        .args(["ssd", "info", text(&path)])
+        .output()
+        .unwrap();
+    assert_eq!(info.status.code(), Some(5), "{}", message(&info));
+    assert!(message(&info).contains("onefold volume info"), "{}", message(&info));
+    assert_eq!(server.terminate(), Some(0));
+}

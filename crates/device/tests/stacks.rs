@@ -5,19 +5,23 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::versions::Versions;
 use common::{TEXT, buffered, open, roomy, zones};
 use onefold_buffer::PolicySpec;
 use onefold_device::{
-    Access, BlockDevice, DmzCache, DmzDevices, DmzOptions, DmzVolume, Image, Layer, VolumeBacking,
-    VolumeDevice, VolumeError, VolumeOptions, VolumeSpec, ZnsConfig, ZoneLimits, ZonedDevice,
+    Access, BlockDevice, DmzCache, DmzDevices, DmzOptions, DmzVolume, Due, Extent, Image, Layer,
+    OnFull, VolumeBacking, VolumeDevice, VolumeError, VolumeOptions, VolumeSpec, ZnsConfig,
+    ZoneLimits, ZonedDevice,
 };
 use onefold_ftl::RemapScheme;
 use onefold_nand::{Geometry, GeometrySpec};
 use onefold_ssd::SsdConfig;
 use onefold_testkit::for_each_seed;
-use onefold_units::Rng;
+use onefold_units::{Rng, Status};
 
 const BLOCK: u64 = 4096;
 const MIB: u64 = 1 << 20;
@@ -222,10 +226,99 @@ fn no_space_below_is_told_and_reads_go_on() {
         offset += 256 << 10;
         assert!(offset < top.size(), "the volume below has room for half of that");
     };
-    assert_eq!(refused, onefold_units::Status::NoSpace);
+    assert_eq!(refused, Status::NoSpace);
     let mut found = vec![0; data.len()];
     top.read(0, &mut found).unwrap();
     assert!(found == data, "reads go on");
+}
+
+/// A layer that takes no changes while it is said to be full.
+struct Fillable {
+    inner: VolumeDevice,
+    full: Arc<AtomicBool>,
+}
+
+impl Fillable {
+    fn room(&self) -> Result<(), Status> {
+        if self.full.load(Ordering::Relaxed) { Err(Status::NoSpace) } else { Ok(()) }
+    }
+}
+
+impl BlockDevice for Fillable {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Due, Status> {
+        self.inner.read(offset, buf)
+    }
+
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<Due, Status> {
+        self.room()?;
+        self.inner.write(offset, data, fua)
+    }
+
+    fn flush(&self) -> Result<Due, Status> {
+        self.inner.flush()
+    }
+
+    fn trim(&self, offset: u64, len: u64) -> Result<Due, Status> {
+        self.inner.trim(offset, len)
+    }
+
+    fn write_zeroes(&self, offset: u64, len: u64, unmap: bool, fua: bool) -> Result<Due, Status> {
+        self.room()?;
+        self.inner.write_zeroes(offset, len, unmap, fua)
+    }
+
+    fn extent(&self, offset: u64, len: u64) -> Result<Extent, Status> {
+        self.inner.extent(offset, len)
+    }
+}
+
+impl Layer for Fillable {
+    fn close(&self) -> Result<(), VolumeError> {
+        self.inner.close()
+    }
+}
+
+/// A zoned volume whose cache is full for a while. The metadata of a flush has no room then.
+#[test]
+fn a_flush_fails_or_waits_while_there_is_no_room_below() {
+    for on_full in [OnFull::Error, OnFull::Block] {
+        let folder = tempfile::tempdir().unwrap();
+        (DMZ_ON_LOG.make)(folder.path());
+        let inner = open_log(VolumeBacking::open(&folder.path().join("file"), true).unwrap());
+        let full = Arc::new(AtomicBool::new(false));
+        let cache = VolumeBacking::layer(Fillable { inner, full: Arc::clone(&full) });
+        let devices = beside_zones(folder.path(), cache, true);
+        let options = DmzOptions { on_full, ..DmzOptions::default() };
+        let top = DmzVolume::open(devices, options).unwrap().device;
+        let data = vec![7; 256 << 10];
+        top.write(0, &data, false).unwrap();
+        full.store(true, Ordering::Relaxed);
+        if on_full == OnFull::Error {
+            assert_eq!(top.flush(), Err(Status::NoSpace));
+            full.store(false, Ordering::Relaxed);
+            while top.flush().is_err() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        } else {
+            let flushing = top.clone();
+            let flush = std::thread::spawn(move || flushing.flush());
+            std::thread::sleep(Duration::from_millis(500));
+            assert!(!flush.is_finished(), "there is no room");
+            full.store(false, Ordering::Relaxed);
+            flush.join().unwrap().unwrap();
+        }
+        // Without a close, as if the process had been killed.
+        drop(top);
+        let top = (DMZ_ON_LOG.open)(folder.path());
+        let mut found = vec![0; data.len()];
+        top.read(0, &mut found).unwrap();
+        assert!(found == data, "{on_full:?}");
+        top.close().unwrap();
+    }
 }
 
 /// Volumes below are closed with the one on them.

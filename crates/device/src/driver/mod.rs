@@ -10,7 +10,6 @@
 
 mod answer;
 mod driven;
-mod guarded;
 mod jobs;
 mod space;
 mod stalls;
@@ -19,8 +18,8 @@ mod unaligned;
 mod watch;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, MutexGuard, RwLock};
-use std::time::Instant;
+use std::sync::{Condvar, Mutex, MutexGuard, RwLock};
+use std::time::{Duration, Instant};
 
 use onefold_units::Nanos;
 
@@ -33,7 +32,9 @@ pub(crate) use unaligned::WholeBlocks;
 pub(crate) use watch::Watch;
 
 use answer::Waiting;
-use guarded::{Fallible, Guarded};
+
+/// Longest time that a call sleeps for which there is no room, before it looks again.
+const BUSY_WAIT: Duration = Duration::from_millis(100);
 
 /// What the lock guards.
 pub(crate) struct State<E: Driven> {
@@ -51,7 +52,10 @@ pub(crate) struct State<E: Driven> {
 
 /// An engine, who waits for what of it, and what it lies on.
 pub(crate) struct Driver<E: Driven> {
-    state: Guarded<State<E>>,
+    state: Mutex<State<E>>,
+    start: Instant,
+    /// Something completed, so calls that were refused as busy may ask again.
+    progress: Condvar,
     /// The detector has something to do.
     watched: Condvar,
     /// Writes of whole blocks share it; those that read and rewrite have it alone.
@@ -83,7 +87,9 @@ impl<E: Driven> Driver<E> {
             over: false,
         };
         Self {
-            state: Guarded::new(state),
+            state: Mutex::new(state),
+            start: Instant::now(),
+            progress: Condvar::new(),
             watched: Condvar::new(),
             rewrite: RwLock::new(()),
             waits_for_space: AtomicBool::new(waits_for_space),
@@ -91,16 +97,19 @@ impl<E: Driven> Driver<E> {
         }
     }
 
+    /// The state, which is over if a thread panicked with it.
     pub(crate) fn state(&self) -> MutexGuard<'_, State<E>> {
-        self.state.lock()
+        self.state.lock().unwrap_or_else(|poisoned| fallen(poisoned.into_inner()))
     }
 
     pub(crate) const fn rewrite(&self) -> &RwLock<()> {
         &self.rewrite
     }
 
+    /// Brings the time of the engine, which begins with the driver, up to date.
     pub(crate) fn tick(&self, state: &mut State<E>) {
-        state.now = state.now.max(self.state.now());
+        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        state.now = state.now.max(Nanos::new(now));
     }
 
     /// Lets the engine go on, hands out what it asks for, and answers whose requests are over. Called after whatever happened. Gives the
@@ -112,7 +121,7 @@ impl<E: Driven> Driver<E> {
         self.tick(state);
         let State { engine, waiting, now, .. } = &mut *state;
         engine.turn(&self.shared, *now);
-        let wake = engine.due().map(|at| self.state.instant(at));
+        let wake = engine.due().map(|at| self.start + Duration::from_nanos(at.get()));
         let wake = wake.into_iter().chain(E::due_below(&self.shared)).min();
         engine.wake(&self.shared, wake);
         while let Some((tag, outcome)) = engine.poll_done() {
@@ -122,7 +131,7 @@ impl<E: Driven> Driver<E> {
         engine.notice();
         // Without anybody who waits it would still be a system call.
         if state.busy > 0 {
-            self.state.tell_progress();
+            self.progress.notify_all();
         }
         wake
     }
@@ -130,7 +139,7 @@ impl<E: Driven> Driver<E> {
     /// Sleeps until something completes, but not for long.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State<E>>) -> MutexGuard<'a, State<E>> {
         state.busy += 1;
-        let mut state = self.state.wait(state);
+        let mut state = wait_for(&self.progress, state, BUSY_WAIT);
         state.busy -= 1;
         state
     }
@@ -221,7 +230,7 @@ impl<E: Driven> Driver<E> {
         drop(state);
         E::close(&self.shared);
         self.watched.notify_all();
-        self.state.tell_progress();
+        self.progress.notify_all();
     }
 
     /// Whether somebody waits for the end of a request.
@@ -231,10 +240,27 @@ impl<E: Driven> Driver<E> {
     }
 }
 
-impl<E: Driven> Fallible for State<E> {
+impl<E: Driven> State<E> {
+    /// Nothing is done any more, and whoever waits gets an error.
     fn fall(&mut self) {
         self.over = true;
         self.engine.fall();
         self.waiting.end_all(E::fallen);
     }
+}
+
+/// Sleeps until something is told, or for so long.
+fn wait_for<'a, E: Driven>(
+    told: &Condvar,
+    state: MutexGuard<'a, State<E>>,
+    longest: Duration,
+) -> MutexGuard<'a, State<E>> {
+    let waited = told.wait_timeout(state, longest);
+    waited.map_or_else(|poisoned| fallen(poisoned.into_inner().0), |waited| waited.0)
+}
+
+/// A panic left the state half done.
+fn fallen<E: Driven>(mut state: MutexGuard<'_, State<E>>) -> MutexGuard<'_, State<E>> {
+    state.fall();
+    state
 }

@@ -45,6 +45,6 @@ impl<E: Driven> Driver<E> {
         let state = self.state();
         self.waits_for_space.store(false, Ordering::Relaxed);
         drop(state);
-        self.state.tell_progress();
+        self.progress.notify_all();
     }
 }

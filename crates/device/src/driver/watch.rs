@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use onefold_journal::{Detector, Output, Setting, Write};
+use onefold_units::convert::u64_from;
 use onefold_units::{Lba, Nanos, PAGE_BYTES};
 
-use super::guarded::wait_for;
-use super::{Driven, Driver, State};
+use super::{Driven, Driver, State, wait_for};
 
 /// Longest sleep of the thread.
 const IDLE: Duration = Duration::from_hours(1);
@@ -60,7 +60,7 @@ impl<E: Driven> Driver<E> {
 
     /// Blocks were written.
     pub(crate) fn saw_write(&self, state: &mut State<E>, lba: u64, data: &[u8], fua: bool) {
-        let bytes = onefold_units::convert::u64_from(data.len());
+        let bytes = u64_from(data.len());
         let write = Write { at: lba * PAGE_BYTES, bytes, data: Some(data), fua };
         self.show(state, |detector, now| detector.handle_write(now, &write));
     }
