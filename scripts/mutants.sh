@@ -588,10 +588,10 @@ tests() {
     modes) chosen=(--test crash --test modes) ;;
     journal) chosen=(--test journal) ;;
     # Histories on a file take longer than those in memory.
-    device) chosen=(--lib --test volume --test write_log --test dmz) seeds=60 ;;
-    serve) chosen=(--lib --test all) ;;
+    device) chosen=(--lib --test device) seeds=60 ;;
+    serve) chosen=(--lib --test serve) ;;
     zoned) chosen=(--test zoned) ;;
-    sim) chosen=(--lib --test volume --test dmz --test zoned --test stack) ;;
+    sim) chosen=(--lib --test sim) ;;
   esac
   chosen=(--offline -q -p "onefold-$1" "${chosen[@]}")
   # Only the tests have a time limit: a mutant may never end, the compiler does.

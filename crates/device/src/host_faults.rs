@@ -4,7 +4,7 @@
 //! Safety: a read gives an error or the right bytes, and what a flush covered is there after every restart. Liveness: when
 //! the host has recovered, every request succeeds without a restart, unless a synchronisation failed.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/device/common/mod.rs"]
 mod common;
 mod directed;
 

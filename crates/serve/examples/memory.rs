@@ -12,7 +12,7 @@ use onefold_serve::{Options, record, run};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-#[path = "../tests/common/memory.rs"]
+#[path = "../tests/serve/common/memory.rs"]
 mod memory;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

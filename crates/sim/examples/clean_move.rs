@@ -3,7 +3,7 @@
 //! device without a volume, under the same writes.
 //! `cargo run --release -p onefold-sim --example clean_move`
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/sim/common/mod.rs"]
 mod common;
 
 use std::io::{self, Write as _};

@@ -1,9 +1,9 @@
 //! Prints write amplification against the closed forms of ssd.md 3.1 on all of `s1`, as a Markdown
 //! table: `cargo run --release -p onefold-sim --example closed_forms`. It takes a minute or two.
 
-#[path = "../tests/common/cases.rs"]
+#[path = "../tests/sim/closed_forms/cases.rs"]
 mod cases;
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/sim/common/mod.rs"]
 mod common;
 
 use std::io::{self, Write as _};

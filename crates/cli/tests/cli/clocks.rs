@@ -1,0 +1,165 @@
+//! One model, two clocks: what a served drive programs, the simulator says of its image and of what was recorded.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{Folder, Server, message, text};
+use onefold_serve::nbd::{Client, Endpoint};
+use onefold_units::Rng;
+use serde_json::Value;
+
+const BLOCK: u64 = 4096;
+
+/// Superblocks of 256 KiB, so that a small drive has some to choose from.
+const DRIVE: [&str; 10] = [
+    "--preset",
+    "s1",
+    "--size",
+    "192MiB",
+    "--set",
+    "geometry.channels=1",
+    "--set",
+    "geometry.ways=1",
+    "--set",
+    "geometry.pages=64",
+];
+
+fn onefold(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_onefold")).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", message(&output));
+    output.stdout
+}
+
+/// A server that tells its counters, and a client of it.
+struct Served {
+    server: Server,
+    client: Client,
+    counters: u16,
+}
+
+impl Served {
+    fn start(noun: &str, image: &Path, socket: &Path, more: &[&str]) -> Self {
+        let counters = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let tell = ["--ui", &format!("127.0.0.1:{counters}")];
+        let server = Server::start_noun(noun, image, socket, &[&tell, more].concat());
+        let client = Client::device(&Endpoint::Unix(socket.to_owned())).unwrap();
+        Self { server, client, counters }
+    }
+
+    /// Pages that the drive programmed, by cause.
+    fn programs(&self) -> Value {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.counters)).unwrap();
+        stream.write_all(b"GET /api/v1/stats HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str::<Value>(body).unwrap()["device"]["nand_written_pages"].take()
+    }
+
+    /// Writes at random places, 1 to 4 blocks each, and flushes now and then.
+    fn overwrite(&mut self, rng: &mut Rng, writes: u64, flush_every: u64) {
+        let blocks = self.client.size() / BLOCK;
+        for n in 1..=writes {
+            let len = 1 + rng.below(4);
+            let at = rng.below(blocks - len) * BLOCK;
+            self.client.write(at, &vec![n.to_le_bytes()[0]; bytes(len)], false).unwrap();
+            if n % flush_every == 0 {
+                self.client.flush().unwrap();
+            }
+        }
+        self.client.flush().unwrap();
+    }
+}
+
+fn bytes(blocks: u64) -> usize {
+    usize::try_from(blocks * BLOCK).unwrap()
+}
+
+fn total(programs: &Value) -> f64 {
+    programs.as_object().unwrap().values().map(|pages| pages.as_f64().unwrap()).sum()
+}
+
+/// What a used drive programmed while it was served, and what the simulator says.
+fn both_clocks(noun: &str) -> (Value, Value) {
+    let folder = Folder::new(&format!("clocks-{noun}"));
+    let (image, socket) = (folder.0.join("disk.img"), folder.0.join("nbd"));
+    let (used, trace) = (folder.0.join("used.img"), folder.0.join("trace.oft"));
+    onefold(&[&["ssd", "create", text(&image)], &DRIVE[..]].concat());
+    if noun == "volume" {
+        onefold(&["volume", "create", text(&image), "--segment", "512KiB"]);
+    }
+    let mut rng = Rng::new(31);
+    let mut served = Served::start(noun, &image, &socket, &["--latency", "none"]);
+    let mib = served.client.size() / 10 * 8 / (1 << 20);
+    for at in (0..mib).map(|part| part << 20) {
+        served.client.write(at, &vec![1; 1 << 20], false).unwrap();
+    }
+    served.overwrite(&mut rng, 20_000, 64);
+    drop(served.client);
+    assert_eq!(served.server.terminate(), Some(0));
+    std::fs::copy(&image, &used).unwrap();
+
+    let mut served =
+        Served::start(noun, &image, &socket, &["--latency", "model", "--record", text(&trace)]);
+    served.overwrite(&mut rng, 3000, 8);
+    let programs = served.programs();
+    drop(served.client);
+    assert_eq!(served.server.terminate(), Some(0));
+
+    let replay = ["sim", "run", "--image", text(&used), "--trace", text(&trace)];
+    let recorded = ["--set", "run.mode=recorded", "--format", "json"];
+    let before = std::fs::read(&used).unwrap();
+    let result = onefold(&[&replay[..], &recorded].concat());
+    assert!(before == std::fs::read(&used).unwrap(), "the image was changed");
+    let mut result: Value = serde_json::from_slice(&result).unwrap();
+    assert_eq!(result["volume"].is_null(), noun == "ssd");
+    (programs, result["flash"]["program_pages"].take())
+}
+
+#[test]
+fn a_drive_programs_the_same_pages_in_both_clocks() {
+    let (served, simulated) = both_clocks("ssd");
+    assert!(served["gc"].as_u64() > Some(0), "{served}");
+    assert_eq!(served, simulated);
+}
+
+/// When a batch leaves depends on time, so a few differ: 1 % here, and more where the machine that serves is busy.
+#[test]
+fn a_volume_programs_as_much_in_both_clocks() {
+    let (served, simulated) = both_clocks("volume");
+    let ratio = total(&simulated) / total(&served);
+    assert!((0.95..1.05).contains(&ratio), "served {served}, simulated {simulated}");
+}
+
+#[test]
+fn what_is_of_the_image_cannot_be_set() {
+    let folder = Folder::new("clocks-fixed");
+    let image = folder.image();
+    let run = ["sim", "run", "--image", text(&image), "--workload", "randwrite,requests=10"];
+    for (set, said) in [
+        (["--set", "ftl.victim=fifo"], "ftl.victim cannot change on a device that exists"),
+        (["--preset", "tlc"], "cannot be used with"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+            .args([&run[..], &set].concat())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", message(&output));
+        assert!(message(&output).contains(said), "{}", message(&output));
+    }
+    let zoned = folder.zoned_image("128MiB");
+    let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+        .args(["sim", "run", "--image", text(&zoned), "--workload", "write,requests=10"])
+        .output()
+        .unwrap();
+    assert!(
+        message(&output).contains("has zones, expected an SSD without"),
+        "{}",
+        message(&output)
+    );
+    onefold(&["volume", "create", text(&image), "--segment", "256KiB", "--compress", "lz4"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_onefold")).args(run).output().unwrap();
+    assert!(message(&output).contains("the volume compresses"), "{}", message(&output));
+}

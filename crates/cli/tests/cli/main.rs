@@ -1,0 +1,20 @@
+//! Tests of the command, as a user runs it. One binary: it is linked once.
+
+mod clocks;
+mod common;
+mod dmz;
+mod foreign_files;
+mod full;
+mod interrupt;
+mod journals;
+mod killed;
+mod remap;
+mod report;
+mod serve;
+mod ssd;
+mod ssd_zones;
+mod stack;
+mod study;
+mod trace;
+mod volume;
+mod write_log;

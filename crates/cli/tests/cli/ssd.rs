@@ -1,0 +1,126 @@
+//! `onefold ssd` as a user runs it.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use crate::common::{Folder, Server, json, message, ssd, text};
+
+#[test]
+fn an_image_is_made_once_checked_and_described() {
+    let folder = Folder::new("create");
+    let image = folder.image();
+    let again = ssd(&["create", text(&image)]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(message(&again).contains("exists already and was not changed"), "{}", message(&again));
+    let check = json(&["check", text(&image)]);
+    assert_eq!(check["schema"], "onefold.ssd.check/1");
+    assert_eq!((&check["damaged"], &check["clean_shutdown"]), (&false.into(), &true.into()));
+    let info = json(&["info", text(&image)]);
+    assert_eq!(info["device"]["logical_bytes"], 64 << 20);
+    assert_eq!(info["config"]["capacity"]["logical"], "64MiB");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_exit_code() {
+    let folder = Folder::new("refuse");
+    let image = folder.image();
+    let other = folder.0.join("other.img");
+    fs::write(&other, vec![1; 200_000]).unwrap();
+    let missing = folder.0.join("missing.img");
+    for (arguments, code, part) in [
+        (vec!["serve", text(&image)], 2, "nothing to serve on"),
+        (vec!["serve", text(&image), "--nbd", "0.0.0.0:0"], 2, "not a loopback address"),
+        (vec!["serve", text(&missing), "--nbd", "127.0.0.1:0"], 2, "cannot open"),
+        (vec!["serve", text(&other), "--nbd", "127.0.0.1:0"], 1, "not a Onefold image"),
+        (vec!["info", text(&other)], 1, "not a Onefold image"),
+        (vec!["check", text(&other)], 8, "not a Onefold image"),
+        (vec!["check", text(&missing)], 8, "cannot open"),
+        (vec!["create", text(&missing), "--size", "1GB2"], 2, "an unknown unit; expected a size"),
+        (vec!["create", text(&missing), "--set", "capacity.logical=0.999"], 3, "capacity.logical"),
+    ] {
+        let output = ssd(&arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", message(&output));
+        assert!(message(&output).contains(part), "{arguments:?}: {}", message(&output));
+        assert!(output.stdout.is_empty());
+    }
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_served_image_is_busy_answers_and_stops_cleanly() {
+    let folder = Folder::new("serve");
+    let image = folder.image();
+    let socket = folder.0.join("nbd");
+    let server = Server::start(&image, &socket);
+    let second = ssd(&["serve", text(&image), "--nbd", "127.0.0.1:0"]);
+    assert_eq!(second.status.code(), Some(5), "{}", message(&second));
+    assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(8));
+    let info = json(&["info", text(&image)]);
+    assert_eq!(info["served"], true);
+    assert_eq!(info["device"]["live"]["unflushed_bytes"], 0);
+    let other = folder.0.join("other.img");
+    assert_eq!(ssd(&["create", text(&other), "--size", "64MiB"]).status.code(), Some(0));
+    let endpoint = format!("unix:{}", socket.display());
+    let taken = ssd(&["serve", text(&other), "--nbd", &endpoint]);
+    assert_eq!(taken.status.code(), Some(5), "{}", message(&taken));
+    assert_eq!(server.terminate(), Some(0));
+    assert!(!socket.exists() && !folder.0.join("disk.img.sock").exists());
+    assert_eq!(json(&["info", text(&image)])["image"]["clean"], true);
+    // The refused server closed its image in good order, too.
+    assert_eq!(json(&["info", text(&other)])["image"]["clean"], true);
+}
+
+#[test]
+fn the_buffer_is_chosen_at_creation_and_when_served() {
+    let folder = Folder::new("buffer");
+    let image = folder.0.join("disk.img");
+    let create = ["create", text(&image), "--size", "64MiB", "--set", "buffer.size=1MiB"];
+    assert_eq!(ssd(&create).status.code(), Some(0));
+    let described = json(&["info", text(&image)]);
+    assert_eq!(described["device"]["buffer"]["policy"], "lru");
+    assert_eq!(described["device"]["buffer"]["bytes"], 1 << 20);
+    let shown = ssd(&["info", text(&image)]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.lines().any(|line| line.starts_with("buffer ") && line.ends_with("1 MiB by lru"))
+    );
+
+    let socket = folder.0.join("nbd");
+    let more = ["--set", "buffer.size=2MiB", "--set", "buffer.writeback=async"];
+    let server = Server::start_with(&image, &socket, &more);
+    let live = json(&["info", text(&image)]);
+    assert_eq!(live["device"]["buffer"]["bytes"], 2 << 20);
+    assert_eq!(live["device"]["live"]["buffer"]["areas"]["all"]["evictions"], 0);
+    assert_eq!(server.terminate(), Some(0));
+    let endpoint = format!("unix:{}", socket.display());
+    let other = ["serve", text(&image), "--nbd", &endpoint, "--set", "geometry.pages=64"];
+    let refused = ssd(&other);
+    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
+    assert!(message(&refused).contains("cannot change on a device that exists"));
+}
+
+#[test]
+fn a_killed_server_leaves_an_image_that_is_not_clean_and_no_damage() {
+    let folder = Folder::new("kill");
+    let image = folder.image();
+    let socket = folder.0.join("nbd");
+    drop(Server::start(&image, &socket));
+    assert_eq!(json(&["check", text(&image)])["clean_shutdown"], false);
+    // What a killed server leaves at its control socket does not stop the next one.
+    assert!(folder.0.join("disk.img.sock").exists());
+    fs::remove_file(&socket).unwrap();
+    assert_eq!(Server::start(&image, &socket).terminate(), Some(0));
+}
+
+#[test]
+fn one_copy_of_the_label_is_enough() {
+    let folder = Folder::new("label");
+    let image = folder.image();
+    let file = OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(&[0xA5; 64], 65_536 + 16).unwrap();
+    assert_eq!(ssd(&["check", text(&image)]).status.code(), Some(0));
+    file.write_all_at(&[0xA5; 64], 16).unwrap();
+    let output = ssd(&["check", text(&image)]);
+    assert_eq!(output.status.code(), Some(8));
+    assert!(message(&output).contains("both copies of the label are damaged"));
+}

@@ -1,0 +1,5 @@
+//! Tests of configurations as users write them.
+
+mod errors;
+mod never_panics;
+mod presets;

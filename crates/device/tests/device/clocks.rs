@@ -1,0 +1,61 @@
+//! One queue, the same requests: the served device and the simulator count the same in the buffer.
+
+use crate::common::{Folder, buffered};
+use onefold_device::{BlockDevice, SsdDevice};
+use onefold_nand::NullMedia;
+use onefold_ssd::{Command, Payload, Ssd, Writeback};
+use onefold_testkit::small_policies;
+use onefold_units::{Nanos, Op, Rng};
+
+/// Mostly pages, a few sectors and bytes; runs of writes, trims of all sizes, flushes, FUA.
+fn request(rng: &mut Rng, size: u64) -> Command {
+    let grain = [4096, 4096, 4096, 512, 100][usize::try_from(rng.below(5)).unwrap()];
+    let place = if rng.below(2) == 0 { size } else { size / 16 };
+    let offset = rng.below(place / grain) * grain;
+    let len = ((1 + rng.below(16)) * grain).min(size - offset);
+    let op = match rng.below(20) {
+        0..10 => Op::Write,
+        10..16 => Op::Read,
+        16..18 => Op::Trim,
+        18 => Op::WriteZeroes,
+        _ => return Command::new(Op::Flush, 0, 0),
+    };
+    Command { fua: op == Op::Write && rng.below(10) == 0, ..Command::new(op, offset, len) }
+}
+
+fn serve(device: &SsdDevice, command: &Command) {
+    let Command { offset, len, fua, .. } = *command;
+    let bytes = usize::try_from(len).unwrap();
+    let done = match command.op {
+        Op::Read => device.read(offset, &mut vec![0; bytes]),
+        Op::Write => device.write(offset, &vec![7; bytes], fua),
+        Op::Trim => device.trim(offset, len),
+        Op::WriteZeroes => device.write_zeroes(offset, len, true, false),
+        Op::Flush => device.flush(),
+    };
+    done.unwrap();
+}
+
+#[test]
+fn both_clocks_count_the_same() {
+    for policy in small_policies() {
+        let mut config = buffered(policy);
+        // Which victims still serve reads depends on the time.
+        config.writeback = Writeback::Sync;
+        let folder = Folder::new(&config);
+        let device = folder.open().device;
+        let mut simulated = Ssd::new(config, NullMedia).unwrap();
+        let mut now = Nanos::ZERO;
+        let mut rng = Rng::new(11);
+        for _ in 0..300 {
+            let command = request(&mut rng, device.size());
+            serve(&device, &command);
+            let done = simulated.submit(now, &command, Payload::None).unwrap();
+            now = done.at;
+        }
+        let (served, simulated) = (device.buffer_stats(), simulated.buffer_stats());
+        let total = served.as_ref().unwrap().total();
+        assert!(total.reads.hits > 30 && total.pages_programmed > 80, "{total:?}");
+        assert_eq!(served, simulated, "{}", policy.kind().name());
+    }
+}

@@ -1,0 +1,13 @@
+//! Tests of whole simulations.
+
+mod closed_forms;
+mod common;
+mod determinism;
+mod dmz;
+mod known_bugs;
+mod latency;
+mod lookalikes;
+mod papers;
+mod stack;
+mod volume;
+mod zoned;
