@@ -163,7 +163,7 @@ def runs(folder):
         for load in ("writes", "blocks", "deep", "in-order"):
             yield f"zoned/{name}/{load}", ["--preset", preset, *chosen, "--workload", LOADS[load]]
     for trace in sorted((ROOT / "traces").glob("*.zst")):
-        for mode in ("closed", "open", "bounded", "recorded"):
+        for mode in ("closed", "open", "bounded"):
             how = ["--trace", str(trace), "--set", f"run.mode={mode}", "--fit", "compact"]
             yield f"trace/{trace.name}/{mode}", ["--preset", "tlc", *how]
             log = ["--set", "volume.mode=log"]

@@ -114,7 +114,7 @@ def limit(onefold: str, tape: Path) -> float:
 
 def simulated(options: argparse.Namespace, image: Path, tape: Path) -> int:
     """Bytes that the drive of an image programs in virtual time for what was recorded."""
-    how = ("--set", "run.mode=recorded", "--set", f"run.latency={options.latency}", "--format", "json")
+    how = ("--set", f"run.latency={options.latency}", "--format", "json")
     result = json.loads(run(options.onefold, "sim", "run", "--image", image, "--trace", tape, *how))
     return sum(result["flash"]["program_pages"].values()) * PAGE_BYTES
 

@@ -357,8 +357,9 @@ impl Config {
             mode: match self.word("run.mode") {
                 "closed" => Mode::Closed,
                 "bounded" => Mode::Bounded,
+                "open" => Mode::Open,
                 "recorded" => Mode::Recorded,
-                _ => Mode::Open,
+                _ => Mode::Dependencies,
             },
             speedup: self.real("run.speedup"),
             qd: self.narrow("run.qd"),

@@ -48,6 +48,9 @@ pub struct Run {
 /// Replay of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// When what a request had waited for has ended, as far as the trace tells, after the pause
+    /// that was recorded.
+    Dependencies,
     /// At the times of the trace.
     Open,
     /// As fast as the queue depth allows.

@@ -118,7 +118,7 @@ impl Runner<'_> {
         let one = &mut self.loads[*load];
         let (offset, len) = (asked.offset + one.tenant.base, u64::from(asked.len));
         let steps = self.stack.steps(self.issued, asked.op, offset, len)?;
-        one.began(*issued, now);
+        one.began(self.issued, *issued, now);
         let owner = Owner::Load { tenant: *load, number: self.issued };
         let request = Request::new(owner, *issued, (asked.op, asked.fua), steps);
         self.count(*load, asked.op, offset, len);
@@ -156,7 +156,7 @@ impl Runner<'_> {
             self.under_way -= 1;
             self.top.executed += 1;
             let load = &mut self.loads[tenant];
-            load.ended(issued, now);
+            load.ended(number, issued, now);
             if number >= self.warmup {
                 load.tenant.metrics.record(op, delay, now - issued);
             }

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use onefold_config::{Config, Extent, Load, Mode, Run, Tenant as TenantSpec};
 use onefold_trace::workload::{Pacing, Workload};
-use onefold_tracefile::TraceSource;
+use onefold_tracefile::{Meta, TraceSource};
 use onefold_units::Nanos;
 use onefold_units::convert::index;
 
 use crate::SimError;
 use crate::control::Control;
+use crate::dependencies::Known;
 use crate::setup::Setup;
 use crate::source::{Replay, Source};
 use crate::tenant::{Bound, Pace, Tenant};
@@ -85,8 +86,10 @@ impl Gathered {
     ) -> Result<(Source, Pace), SimError> {
         let trace = TraceSource::open(path, &setup.trace_options)?;
         let meta = trace.meta();
+        let sending = Sending::of(run.mode, meta);
         if let Some(say) = control.say {
             say(&meta.interpretation);
+            say(sending.explained());
         }
         self.warnings.extend(meta.warnings.iter().cloned());
         if meta.untimed && run.mode != Mode::Closed {
@@ -100,16 +103,80 @@ impl Gathered {
             format: meta.spec.format.name().to_owned(),
             sha256: meta.sha256.clone(),
             requests: meta.requests,
+            replay: sending.name().to_owned(),
         });
         let timed = |bound| Pace::open(spec.start.get(), spec.speed * run.speedup, bound);
-        let pace = match run.mode {
-            Mode::Closed => Pace::closed(run.qd, spec.start.get()),
-            Mode::Open => timed(Bound::None),
-            Mode::Bounded => timed(Bound::Most(index(run.qd).max(1))),
-            Mode::Recorded => timed(Bound::Recorded),
+        let pace = match sending {
+            Sending::Closed => Pace::closed(run.qd, spec.start.get()),
+            Sending::Open => timed(Bound::None),
+            Sending::Bounded => timed(Bound::Most(index(run.qd).max(1))),
+            Sending::Recorded => timed(Bound::Recorded),
+            Sending::Dependencies(_) => timed(Bound::Dependencies(Box::default())),
         };
-        let replay = Replay::new(trace, run, bytes, self.tells_contents)?;
+        let replay = Replay::new(trace, run, bytes, self.tells_contents, sending.known())?;
         Ok((Source::Trace(Box::new(replay)), pace))
+    }
+}
+
+/// How the requests of a trace are sent.
+#[derive(Clone, Copy)]
+enum Sending {
+    Dependencies(Known),
+    Recorded,
+    Open,
+    Closed,
+    Bounded,
+}
+
+impl Sending {
+    /// Dependencies as far as the trace tells them.
+    const fn of(mode: Mode, meta: &Meta) -> Self {
+        match mode {
+            Mode::Closed => Self::Closed,
+            Mode::Bounded => Self::Bounded,
+            Mode::Recorded => Self::Recorded,
+            Mode::Dependencies if meta.has_latencies => Self::Dependencies(Known::Ends),
+            Mode::Dependencies if meta.barriers > 0 => Self::Dependencies(Known::Flushes),
+            Mode::Dependencies | Mode::Open => Self::Open,
+        }
+    }
+
+    const fn known(self) -> Option<Known> {
+        match self {
+            Self::Dependencies(known) => Some(known),
+            Self::Recorded => Some(Known::Ends),
+            Self::Open | Self::Closed | Self::Bounded => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Dependencies(Known::Ends) => "dependencies",
+            Self::Dependencies(Known::Flushes) => "flushes",
+            Self::Recorded => "recorded",
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Bounded => "bounded",
+        }
+    }
+
+    const fn explained(self) -> &'static str {
+        match self {
+            Self::Dependencies(Known::Ends) => {
+                "replay: a request waits for what had ended before it when the trace was recorded"
+            }
+            Self::Dependencies(Known::Flushes) => {
+                "replay: the trace does not tell when requests ended; at its times, but flushes and what follows them wait"
+            }
+            Self::Recorded => {
+                "replay: at the times of the trace, with no more under way than when it was recorded"
+            }
+            Self::Open => "replay: at the times of the trace, whatever is under way",
+            Self::Closed => "replay: as fast as run.qd allows",
+            Self::Bounded => {
+                "replay: at the times of the trace, with run.qd requests under way at most"
+            }
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod at_once;
 mod contents;
 mod control;
 mod cpu;
+mod dependencies;
 mod drive;
 mod error;
 mod events;

@@ -6,7 +6,7 @@ use onefold_trace::workload::Request;
 use onefold_units::convert::u64_from;
 
 use crate::SimError;
-use crate::tenant::{Pace, Tenant};
+use crate::tenant::{Bound, Pace, Tenant};
 
 /// A tenant, and what it has in flight.
 pub(crate) struct Load {
@@ -53,17 +53,16 @@ impl Load {
         Self { tenant, ready, in_flight: 0, since: 0, integral: 0 }
     }
 
-    /// When the next request is issued; `None` while as many are under way as may be.
+    /// When the next request is issued; `None` while something has to end first.
     fn next_time(&mut self, request: &Request) -> Option<u64> {
         let Pace::Open { bound, .. } = &self.tenant.pace else {
             return self.ready.front().copied();
         };
-        let most = bound.with(request).map(u64_from);
-        let at = self.tenant.next_time(request);
-        match most {
-            None => Some(at),
+        match bound.most(request).map(u64_from) {
+            None => self.tenant.arrival(request),
+            Some(most) if self.in_flight >= most => None,
             // One that had to wait is issued when the last one ended.
-            Some(most) => (self.in_flight < most).then(|| at.max(self.since)),
+            Some(_) => self.tenant.arrival(request).map(|at| at.max(self.since)),
         }
     }
 
@@ -72,19 +71,30 @@ impl Load {
         self.since = now;
     }
 
-    pub(crate) fn began(&mut self, issued: u64, now: u64) {
+    /// A request that the run calls `number` was issued, and got to the stack at `now`.
+    pub(crate) fn began(&mut self, number: u64, issued: u64, now: u64) {
         self.count(now);
         self.integral += u128::from(now - issued);
         self.in_flight += 1;
-        self.ready.pop_front();
+        match &mut self.tenant.pace {
+            Pace::Open { start, speed, bound: Bound::Dependencies(dependencies), .. } => {
+                dependencies.send(Some(number), issued, (*start, *speed));
+            }
+            Pace::Open { .. } => {}
+            Pace::Closed(_) => drop(self.ready.pop_front()),
+        }
         self.tenant.began(issued);
     }
 
-    pub(crate) fn ended(&mut self, issued: u64, now: u64) {
+    pub(crate) fn ended(&mut self, number: u64, issued: u64, now: u64) {
         self.count(now);
         self.in_flight -= 1;
-        if matches!(self.tenant.pace, Pace::Closed(_)) {
-            self.ready.push_back(now);
+        match &mut self.tenant.pace {
+            Pace::Open { bound: Bound::Dependencies(dependencies), .. } => {
+                dependencies.end(number, now);
+            }
+            Pace::Open { .. } => {}
+            Pace::Closed(_) => self.ready.push_back(now),
         }
         self.tenant.ended(issued, now);
     }

@@ -168,6 +168,9 @@ pub struct TraceSource {
     pub sha256: String,
     /// Requests read from it.
     pub requests: u64,
+    /// How they were sent: `dependencies` or, of a trace without ends, `flushes`; `open`, `closed`,
+    /// `bounded`.
+    pub replay: String,
 }
 
 /// What the host asked for in the measured part.

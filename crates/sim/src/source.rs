@@ -1,17 +1,15 @@
 //! Where requests come from: a generator, or a trace file shaped for the device.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::num::NonZeroU32;
+use std::collections::VecDeque;
 
-use onefold_config::{Align, Fit as ConfigFit, Mode, Run};
+use onefold_config::{Align, Fit as ConfigFit, Run};
 use onefold_trace::workload::{Generator, Request};
 use onefold_trace::{Record, Regions, TraceOp};
 use onefold_tracefile::{Fit, TraceSource};
-use onefold_units::convert::{narrow, u64_from};
 use onefold_units::{Nanos, Op, PAGE_BYTES};
 
 use crate::SimError;
+use crate::dependencies::{Known, Recorded};
 
 /// Requests fetched at once: enough to load their map entries side by side.
 pub(crate) const BATCH: usize = 64;
@@ -35,25 +33,8 @@ pub(crate) struct Replay {
     /// Of every write handed out and not issued yet, what the trace tells about its pages; `None` if
     /// nobody asks.
     contents: Option<VecDeque<Vec<u128>>>,
-    /// What was under way when the trace was recorded; `None` if nobody asks.
-    under_way: Option<UnderWay>,
-}
-
-/// When the requests of a trace that were begun ended.
-#[derive(Default)]
-struct UnderWay(BinaryHeap<Reverse<u64>>);
-
-impl UnderWay {
-    /// Begins a request; gives how many were under way then, itself included. One of which the trace does not tell how long it
-    /// took is over at once.
-    fn begin(&mut self, record: &Record) -> NonZeroU32 {
-        while self.0.peek().is_some_and(|Reverse(end)| *end <= record.t_ns) {
-            self.0.pop();
-        }
-        let depth = NonZeroU32::MIN.saturating_add(narrow(u64_from(self.0.len())));
-        self.0.extend(record.lat_ns.map(|lat| Reverse(record.t_ns.saturating_add(lat))));
-        depth
-    }
+    /// What requests waited for when the trace was recorded; `None` if nobody asks.
+    recorded: Option<Recorded>,
 }
 
 /// How addresses are brought onto the device.
@@ -73,6 +54,14 @@ impl Source {
         }
     }
 
+    /// What requests waited for, if that is replayed.
+    pub(crate) const fn recorded(&mut self) -> Option<&mut Recorded> {
+        match self {
+            Self::Generator(_) => None,
+            Self::Trace(replay) => replay.recorded.as_mut(),
+        }
+    }
+
     /// What is told about the pages of the next write: one id each, 0 if it is not known. To be asked
     /// once for each write, in their order.
     pub(crate) fn contents(&mut self) -> Option<Vec<u128>> {
@@ -89,6 +78,7 @@ impl Replay {
         run: &Run,
         range_bytes: u64,
         tells_contents: bool,
+        known: Option<Known>,
     ) -> Result<Self, SimError> {
         let shape = match run.fit {
             ConfigFit::Error => Shape::AsIs,
@@ -110,7 +100,7 @@ impl Replay {
             backlog: VecDeque::new(),
             skipped: 0,
             contents: tells_contents.then(VecDeque::new),
-            under_way: (run.mode == Mode::Recorded).then(UnderWay::default),
+            recorded: known.map(Recorded::new),
         })
     }
 
@@ -139,11 +129,10 @@ impl Replay {
         self.next += 1;
         let (align, backlog, skipped) = (self.align, &mut self.backlog, &mut self.skipped);
         let contents = &mut self.contents;
-        let depth = self.under_way.as_mut().map(|under_way| under_way.begin(record));
+        let before = backlog.len();
         let mut push = |record: &Record| {
             let from = backlog.len();
             push_aligned(record, align, backlog, skipped);
-            backlog.range_mut(from..).for_each(|request| request.depth = depth);
             if let Some(contents) = contents {
                 push_contents(record, backlog.range(from..), contents);
             }
@@ -152,6 +141,10 @@ impl Replay {
             Shape::AsIs => push(record),
             Shape::Compact(regions) => regions.map(record, |record| push(&record)),
             Shape::Wrap(bytes) => onefold_trace::wrap(record, *bytes, &mut |record| push(&record)),
+        }
+        if let Some(recorded) = &mut self.recorded {
+            let depth = recorded.begin(record, self.backlog.len() - before);
+            self.backlog.range_mut(before..).for_each(|request| request.depth = Some(depth));
         }
         Ok(true)
     }

@@ -6,6 +6,7 @@ use onefold_units::convert::index;
 use onefold_units::{Op, PAGE_BYTES};
 
 use crate::SimError;
+use crate::dependencies::Dependencies;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::source::{BATCH, Source};
@@ -14,27 +15,28 @@ use crate::source::{BATCH, Source};
 pub(crate) enum Pace {
     /// A new request as soon as one of `depth` is done.
     Closed(InFlight),
-    /// At its own times, divided by `speed`; later if more would be under way then than may be.
+    /// At its own times, divided by `speed`; later if it has to wait for others.
     Open { start: u64, speed: f64, outstanding: Outstanding, bound: Bound },
 }
 
-/// How many requests of an open loop may be under way.
-#[derive(Clone, Copy, Debug)]
+/// What requests of an open loop wait for.
 pub(crate) enum Bound {
-    /// Any number.
+    /// Nothing.
     None,
-    /// So many.
+    /// That fewer than so many are under way.
     Most(usize),
-    /// As many as when the trace was recorded.
+    /// That fewer are under way than when the trace was recorded, itself included.
     Recorded,
+    /// What they waited for when the trace was recorded.
+    Dependencies(Box<Dependencies>),
 }
 
 impl Bound {
-    /// How many with this request, if that is limited.
-    pub(crate) fn with(self, request: &Request) -> Option<usize> {
+    /// How many may be under way with this request, if that is limited.
+    pub(crate) fn most(&self, request: &Request) -> Option<usize> {
         match self {
-            Self::None => None,
-            Self::Most(most) => Some(most),
+            Self::None | Self::Dependencies(_) => None,
+            Self::Most(most) => Some(*most),
             Self::Recorded => request.depth.map(|depth| index(depth.get())),
         }
     }
@@ -170,17 +172,28 @@ impl Tenant {
         self.batch[self.at..self.filled].iter().map(|request| request.offset + self.base)
     }
 
-    /// When the next request is issued.
+    /// When the next request is issued, where all ends of those before are known.
     #[inline]
     pub(crate) fn next_time(&mut self, request: &Request) -> u64 {
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.earliest(),
-            Pace::Open { start, speed, outstanding, bound } => {
-                let at = request.at.map_or(0, onefold_units::Nanos::get);
-                let room = bound.with(request).map_or(0, |most| outstanding.room(most));
-                room.max(*start + scaled(at, *speed))
+            Pace::Open { outstanding, bound, .. } => {
+                let room = bound.most(request).map_or(0, |most| outstanding.room(most));
+                self.arrival(request).map_or(self.last_done, |at| room.max(at))
             }
         }
+    }
+
+    /// When the next request of an open loop arrives; `None` while what it waits for has not ended.
+    pub(crate) fn arrival(&mut self, request: &Request) -> Option<u64> {
+        let Pace::Open { start, speed, bound, .. } = &mut self.pace else { return None };
+        if let Bound::Dependencies(dependencies) = bound
+            && let Some(recorded) = self.source.recorded()
+        {
+            return dependencies.time(recorded, (*start, *speed));
+        }
+        let at = request.at.map_or(0, onefold_units::Nanos::get);
+        Some(*start + scaled(at, *speed))
     }
 
     /// The next request was issued at `now` and completes at `done`.
@@ -190,7 +203,13 @@ impl Tenant {
         self.ended(now, done);
         match &mut self.pace {
             Pace::Closed(in_flight) => in_flight.replace_earliest(done),
-            Pace::Open { outstanding, .. } => outstanding.issue(now, done),
+            Pace::Open { start, speed, outstanding, bound } => {
+                if let Bound::Dependencies(dependencies) = bound {
+                    dependencies.send(None, now, (*start, *speed));
+                    dependencies.ended(done);
+                }
+                outstanding.issue(now, done);
+            }
         }
     }
 
@@ -244,7 +263,7 @@ pub(crate) const fn pages_of(offset: u64, len: u64) -> u64 {
 
 /// A time of the trace at another pace. Speed 1 keeps every nanosecond.
 #[expect(clippy::float_cmp, reason = "exactly 1 means untouched")]
-fn scaled(ns: u64, speed: f64) -> u64 {
+pub(crate) fn scaled(ns: u64, speed: f64) -> u64 {
     if speed == 1.0 {
         ns
     } else {

@@ -3,7 +3,7 @@
 use onefold_units::PAGE_BYTES;
 use onefold_units::convert::{float, index, index64};
 
-use crate::{Record, RegionSet};
+use crate::{Flags, Record, RegionSet, TraceOp};
 
 /// Offsets of one residue modulo 4 KiB must cover more than this share for a shift.
 const SHIFT_SHARE: f64 = 0.7;
@@ -23,6 +23,8 @@ pub struct Scan {
     pub out_of_order: u64,
     /// Records that tell how long they took.
     pub with_latencies: u64,
+    /// Flushes and durable writes: what follows one has waited for it.
+    pub barriers: u64,
     /// Records with digests.
     pub with_digests: u64,
     /// Earliest time.
@@ -57,6 +59,8 @@ impl Scan {
         self.first_ns = self.first_ns.min(record.t_ns);
         self.last_ns = self.last_ns.max(record.t_ns);
         self.with_latencies += u64::from(record.lat_ns.is_some());
+        let durable = record.op == TraceOp::Flush || record.flags.has(Flags::FUA);
+        self.barriers += u64::from(durable);
         self.with_digests += u64::from(record.digests.is_some());
         let dev = index(u32::from(record.dev));
         if self.end_bytes.len() <= dev {

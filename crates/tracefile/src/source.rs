@@ -42,6 +42,8 @@ pub struct Meta {
     pub untimed: bool,
     /// Whether requests carry the time that they took.
     pub has_latencies: bool,
+    /// Flushes and durable writes.
+    pub barriers: u64,
     /// Whether writes carry digests.
     pub has_digests: bool,
     /// Bytes of the address space of all requests: laid out if [`Options::flat`], else of the largest device.
@@ -74,6 +76,7 @@ impl Meta {
             time_resolution_ns: 1,
             untimed: false,
             has_latencies: false,
+            barriers: 0,
             has_digests: false,
             end_bytes: 0,
             device_bytes: None,
@@ -330,6 +333,7 @@ fn meta(
         time_resolution_ns: scan.time_resolution_ns(),
         untimed: summary.untimed,
         has_latencies: scan.with_latencies > 0,
+        barriers: scan.barriers,
         has_digests: scan.with_digests > 0,
         end_bytes: 0,
         device_bytes: summary.device_bytes,

@@ -109,7 +109,7 @@ fn both_clocks(noun: &str) -> (Value, Value) {
     assert_eq!(served.server.terminate(), Some(0));
 
     let replay = ["sim", "run", "--image", text(&used), "--trace", text(&trace)];
-    let recorded = ["--set", "run.mode=recorded", "--format", "json"];
+    let recorded = ["--set", "run.mode=dependencies", "--format", "json"];
     let before = std::fs::read(&used).unwrap();
     let result = onefold(&[&replay[..], &recorded].concat());
     assert!(before == std::fs::read(&used).unwrap(), "the image was changed");

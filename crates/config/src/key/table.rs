@@ -540,9 +540,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.window", count(1, 1 << 53), "100000", "Requests per point of the time series."),
     key(
         "run.mode",
-        words(&["open", "closed", "bounded", "recorded"]),
-        "open",
-        "Replay of a trace. open: at its own times; closed: as fast as run.qd allows; bounded: at its own times, but no more than run.qd at once, for traces of hosts that wait for their requests; recorded: at its own times, but no more at once than were under way when it was recorded, for traces that tell how long requests took. Generators have a queue depth of their own.",
+        words(&["dependencies", "recorded", "bounded", "open", "closed"]),
+        "dependencies",
+        "Replay of a trace. dependencies: a request is sent when all that had ended before it in the trace has ended, after the recorded pause; a trace that does not tell ends keeps its times, but for flushes and what follows them; without flushes it is open. recorded: at its own times, but no more at once than were under way when it was recorded, whichever these were, for deep queues; needs ends. bounded: at its own times, but no more than run.qd at once; open: at its own times; closed: as fast as run.qd allows. Generators have a queue depth of their own.",
     ),
     key(
         "run.latency",

@@ -252,33 +252,6 @@ fn a_bounded_replay_keeps_its_limit_and_the_times_of_the_trace() {
     }
 }
 
-/// Eight at once while it was recorded, on devices of which one is far faster than that and one far slower.
-#[test]
-fn a_replay_as_recorded_has_no_more_under_way_than_there_were() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("load.csv");
-    for preset in ["s1", "choi2022"] {
-        let replay = |apart: u64, took: i64, mode: &str| {
-            std::fs::write(&path, writes(2_000, apart, took)).unwrap();
-            let setup = setup(preset, &sets(&[mode]), &Load::Trace(path.clone()));
-            simulate(&setup, &Control::default())
-        };
-        let most = |apart, took, mode| {
-            let result = replay(apart, took, mode).unwrap_or_else(|error| panic!("{error}"));
-            result.checks.littles_law.unwrap().in_flight_mean
-        };
-        assert!(most(10, 80, "run.mode=open") > 100.0, "{preset}");
-        let recorded = most(10, 80, "run.mode=recorded");
-        assert!((4.0..=8.0).contains(&recorded), "{preset}: {recorded} requests in flight");
-        // More were under way then than there ever are here.
-        let time =
-            |mode| replay(10_000_000, 1_000_000_000, mode).map(|result| result.virtual_ns).ok();
-        assert_eq!(time("run.mode=recorded"), time("run.mode=open"), "{preset}: its own times");
-        let unknown = replay(10, -1, "run.mode=recorded").err().map(|error| error.to_string());
-        assert!(unknown.is_some_and(|text| text.contains("run.mode=bounded")), "{preset}");
-    }
-}
-
 /// A read of the cache behind 2,000 writes.
 #[test]
 fn a_read_goes_before_writes_that_wait_for_the_regular_device() {

@@ -2,6 +2,7 @@
 
 mod closed_forms;
 mod common;
+mod dependencies;
 mod determinism;
 mod dmz;
 mod known_bugs;
