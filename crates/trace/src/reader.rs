@@ -161,7 +161,7 @@ fn oft_summary(decoder: &Decoder) -> Summary {
     }
 }
 
-/// Reads a whole trace that is in memory. For tests and fuzzing.
+/// Reads a whole trace that is in memory and not compressed, with all that a cache study may use.
 pub fn read_all(spec: FormatSpec, bytes: &[u8]) -> Result<(Vec<Record>, Summary), ReadError> {
     let mut reader = Reader::new(spec, ReadOptions { cache_study: true, ..Default::default() })?;
     let mut records = Vec::new();
