@@ -38,6 +38,7 @@ mod contents;
 mod control;
 mod cpu;
 mod dependencies;
+mod doubts;
 mod drive;
 mod error;
 mod events;

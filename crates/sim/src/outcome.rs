@@ -4,7 +4,6 @@ use onefold_ssd::HostStats;
 use onefold_units::convert::u64_from;
 use onefold_volume::Sent;
 
-use crate::SimError;
 use crate::gathered::Gathered;
 use crate::metrics::Metrics;
 use crate::precondition::Preconditioned;
@@ -17,6 +16,7 @@ use crate::series::ratio;
 use crate::setup::Setup;
 use crate::tenant::{Pace, Tenant};
 use crate::volume_run::VolumeRun;
+use crate::{SimError, doubts};
 
 /// What a result says of every run; the rest is that of a device without a buffer, which has
 /// nothing else to tell. Checks Little's law.
@@ -31,6 +31,7 @@ pub(crate) fn common<C>(
     for tenant in &ran.tenants {
         metrics.add(&tenant.metrics);
     }
+    let backlogs = ran.tenants.iter().filter_map(doubts::backlog);
     let last_done = ran.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
     let virtual_ns = last_done.saturating_sub(ran.at);
     let (config, read, write) = (&setup.config, &metrics.read, &metrics.write);
@@ -67,7 +68,7 @@ pub(crate) fn common<C>(
         zoned_volume: None,
         stack: Vec::new(),
         bandwidth: bandwidth(host, virtual_ns),
-        warnings: gathered.warnings.clone(),
+        warnings: gathered.warnings.iter().cloned().chain(backlogs).collect(),
     })
 }
 

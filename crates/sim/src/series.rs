@@ -8,8 +8,9 @@ use onefold_units::{Cause, CauseCounts, ZoneId};
 use crate::metrics::Metrics;
 use crate::result::{ByCause, Series, SeriesPoint};
 
-/// Points kept. A longer run doubles its window and joins points in pairs.
-const POINTS_MAX: usize = 1000;
+/// Points kept. A longer run doubles its window and joins points in pairs: from 64 requests on there
+/// are half as many at least.
+const POINTS_MAX: usize = 200;
 
 /// A device as far as its windows tell.
 pub(crate) trait Windowed {

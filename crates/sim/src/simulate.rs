@@ -10,13 +10,24 @@ use crate::result::RunResult;
 use crate::setup::Setup;
 use crate::stack::{self, Device, Stack};
 use crate::used::Used;
-use crate::{SimError, drive, zoned};
+use crate::{SimError, doubts, drive, zoned};
 
 /// Runs a setup in virtual time.
 ///
 /// # Errors
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
+    run(setup, control).map(doubted)
+}
+
+/// With what speaks against its numbers.
+fn doubted(mut result: RunResult) -> RunResult {
+    let doubts: Vec<String> = doubts::of_result(&result).collect();
+    result.warnings.extend(doubts);
+    result
+}
+
+fn run(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
     if let Some(config) = setup.config.stack(setup.seed)? {
         return stack::simulate(setup, build(&config)?, control);
     }
@@ -103,11 +114,12 @@ pub fn simulate_on(
     control: &Control<'_>,
 ) -> Result<RunResult, SimError> {
     let (stack, port, label) = Stack::used(used)?;
-    match label {
+    let result = match label {
         Some(label) => stack::simulate_on(setup, &label, (stack, port), control),
         None => match stack.into_drive() {
             Some(ssd) => drive::simulate(setup, ssd, None, control),
             None => unreachable!("a drive without zones"),
         },
-    }
+    };
+    result.map(doubted)
 }

@@ -10,3 +10,4 @@ pub(crate) mod stack;
 pub(crate) mod study;
 pub(crate) mod trace;
 pub(crate) mod volume;
+mod written;

@@ -101,11 +101,14 @@ impl RunArgs {
         if result.partial {
             global.say("interrupted: the result covers the part that was run and says so");
         }
-        for warning in &result.warnings {
-            global.say(format!("warning: {warning}"));
-        }
         let text = match global.format() {
-            Format::Json => result.to_json_pretty() + "\n",
+            Format::Json => {
+                for warning in &result.warnings {
+                    global.say(format!("warning: {warning}"));
+                }
+                result.to_json_pretty() + "\n"
+            }
+            // The table has them.
             Format::Table => table(std::slice::from_ref(&result)),
         };
         global.emit(&text)?;

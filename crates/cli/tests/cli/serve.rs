@@ -102,6 +102,43 @@ fn a_recording_has_what_the_client_did_and_replays() {
     }
 }
 
+/// What flash programmed for the bytes of a client, through a volume and without: asked while it is served, and said at its end.
+#[test]
+fn what_was_written_is_told_down_to_flash() {
+    for on in ["ssd", "file", "image"] {
+        let folder = Folder::new(&format!("serve-written-{on}"));
+        let (noun, path) = served(&folder, on);
+        let socket = folder.0.join("nbd");
+        let server = Server::start_noun(noun, &path, &socket, &[]);
+        let mut client = Client::device(&Endpoint::Unix(socket)).unwrap();
+        for block in 0..200 {
+            client.write(block * 8192, &[7; 4096], false).unwrap();
+        }
+        client.flush().unwrap();
+        if noun == "volume" {
+            let info = json(&["volume", "info", text(&path)]);
+            let flash = &info["live"]["flash"];
+            let ratio = |key: &str| flash[key].as_f64();
+            assert_eq!(flash["host_bytes"], 200 * 4096);
+            assert_eq!(ratio("waf").is_some(), on == "image", "{flash}");
+            if let (Some(host), Some(device), Some(all)) =
+                (ratio("waf_host"), ratio("waf_device"), ratio("waf"))
+            {
+                assert!(host > 1.0 && device >= 1.0 && (host * device - all).abs() < 1e-9);
+            }
+            let shown = onefold(&["volume", "info", text(&path)]);
+            let shown = String::from_utf8(shown.stdout).unwrap();
+            assert_eq!(shown.contains("programmed by flash: "), on == "image", "{shown}");
+        }
+        drop(client);
+        let (_, said) = server.terminate_with_messages();
+        let said = said.join("\n");
+        assert_eq!(said.contains("sent to the backing per byte written: 1."), noun == "volume");
+        assert_eq!(said.contains(" programmed by flash: "), on != "file", "{said}");
+        assert_eq!(said.contains(" per byte sent, "), on == "image", "{said}");
+    }
+}
+
 const READS: u64 = 8;
 /// What the modelled device takes for one.
 const READ: Duration = Duration::from_millis(60);

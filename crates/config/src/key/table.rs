@@ -537,7 +537,12 @@ pub(crate) const KEYS: &[Key] = &[
         "count: overwrite as much as said; steady: until the WAF of two windows differs by less than 1 %.",
     ),
     key("run.warmup", count(0, 1 << 53), "0", "Requests that are not measured."),
-    key("run.window", count(1, 1 << 53), "100000", "Requests per point of the time series."),
+    key(
+        "run.window",
+        count(1, 1 << 53),
+        "16",
+        "Requests per point of the time series. It is doubled each time when there are 200 points, so that it follows the length of the run.",
+    ),
     key(
         "run.mode",
         words(&["dependencies", "recorded", "bounded", "open", "closed"]),

@@ -5,6 +5,7 @@ mod common;
 mod dependencies;
 mod determinism;
 mod dmz;
+mod doubts;
 mod known_bugs;
 mod latency;
 mod lookalikes;

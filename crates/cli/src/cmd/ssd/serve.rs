@@ -9,6 +9,7 @@ use onefold_serve::Server;
 
 use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
+use crate::cmd::written;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
 
@@ -82,6 +83,7 @@ impl Serve {
         let device = opened.device;
         let served = self.serve(global, &device);
         self.tell_unrecorded(global, &device);
+        written::report(global, &device);
         let closed = device.close();
         // What ended the serving matters more than what its end led to.
         served?;

@@ -74,7 +74,16 @@ pub(super) fn rows(info: &Value) -> String {
         let pages = result::pages_in_out(pages.0, pages.1);
         Some(format!("{}: pages in, out, ratio {pages}\n", title(place)))
     };
-    places(info).filter_map(line).collect()
+    let rows: String = places(info).filter_map(line).collect();
+    rows + &product(info).unwrap_or_default()
+}
+
+/// From what the top was asked to write to what flash programmed; `None` if a device is a plain file, which counts nothing.
+fn product(info: &Value) -> Option<String> {
+    let asked = places(info).next()?["host"]["write_pages"].as_u64()?;
+    let devices = places(info).filter(|place| place["on"].as_array().is_none_or(Vec::is_empty));
+    let programmed: Option<u64> = devices.map(|place| place["written_pages"].as_u64()).sum();
+    Some(format!("all: pages in, out, ratio {}\n", result::pages_in_out(asked, programmed?)))
 }
 
 fn places(info: &Value) -> impl Iterator<Item = &Value> {

@@ -1,5 +1,6 @@
 //! What the control socket of a served volume answers.
 
+use onefold_device::observed::DeviceStats;
 use onefold_device::{
     BlockDevice, LogDetails, VolumeDetails, VolumeDevice, VolumeError, VolumeResize,
 };
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cmd::control::Command;
 use crate::cmd::ssd::render;
+use crate::cmd::written;
 
 /// All commands. What else is to be done with a served volume gets a line here.
 pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
@@ -30,6 +32,7 @@ pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
 fn stats(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
     let mut described = describe(&device.details());
     described["members"] = super::members::describe(&device.members());
+    described["live"]["flash"] = written::as_json(&device.snapshot().unwrap_or_default());
     Ok(described)
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{dmz, faulty, journals, scrub};
 use crate::cmd::control;
 use crate::cmd::ssd::{render, room};
+use crate::cmd::written;
 use crate::error::CliError;
 use crate::output::{Format, Global};
 
@@ -200,6 +201,7 @@ fn live(live: &Value) -> String {
             recovery["ms"].as_f64().unwrap_or(0.0)
         )
     };
+    let flash = written::flash(&live["flash"]).map_or_else(String::new, |line| format!("\n{line}"));
     let frozen = live["frozen"].as_str().map_or_else(String::new, |why| {
         format!("\nTAKES NO MORE CHANGES: {why}; check it when it is not served")
     });
@@ -212,7 +214,7 @@ fn live(live: &Value) -> String {
     };
     format!(
         "served now, by {}; {opened}\n\
-         {} written, {} read; sent per byte written {waf} ({})\n\
+         {} written, {} read; sent per byte written {waf} ({}){flash}\n\
          {} not flushed yet, last flush {:.1} ms; {} checkpoints, {} of log since the last\n\
          memory of the map {}, of the server {}\n\
          {} calls waited, {:.1} ms at most; {} checksum errors, {} failed requests to the backing{scrub}{refuses}{frozen}",

@@ -11,9 +11,8 @@ use onefold_device::{
 };
 use onefold_serve::nbd::Endpoint;
 use onefold_serve::{Options, Server};
-use onefold_units::PAGE_BYTES;
-use onefold_units::convert::{float, index64};
-use onefold_volume::{Acknowledge, Sent};
+use onefold_units::convert::index64;
+use onefold_volume::Acknowledge;
 
 use super::dmz;
 use super::journal::Journal;
@@ -21,6 +20,7 @@ use crate::cmd::control;
 use crate::cmd::frontends::Frontends;
 use crate::cmd::ssd::render;
 use crate::cmd::ssd::serve::Latency;
+use crate::cmd::written;
 use crate::error::{CliError, Exit};
 use crate::output::Global;
 
@@ -167,7 +167,7 @@ impl Serve {
         }
         let device = opened.device;
         let served = self.serve(global, &device);
-        report(global, &device);
+        written::report(global, &device);
         let closed = device.close();
         // What ended the serving matters more than what its end led to.
         served?;
@@ -276,21 +276,4 @@ pub(crate) fn found(opened: &VolumeOpened) -> Vec<String> {
     let details = opened.device.details();
     let remaps = if details.remaps { "; the cleaner moves blocks by remap" } else { "" };
     recovered.into_iter().chain([format!("backing: {}{remaps}", details.io)]).collect()
-}
-
-/// Says what became of the writes.
-fn report(global: &Global, device: &VolumeDevice) {
-    let stats = device.details().stats;
-    let Some(amplification) = stats.write_amplification() else { return };
-    let shares: Vec<String> = Sent::ALL
-        .into_iter()
-        .map(|cause| (cause.name(), stats.sent(cause)))
-        .filter(|(_, blocks)| *blocks > 0)
-        .map(|(name, blocks)| format!("{name} {:.3}", float(blocks) / float(stats.written)))
-        .collect();
-    global.say(format_args!(
-        "{} written; sent to the backing per byte written: {amplification:.3} ({})",
-        render::size(stats.written * PAGE_BYTES),
-        shares.join(", "),
-    ));
 }

@@ -1,0 +1,74 @@
+//! Reasons not to believe a result are told with it, and nothing is said against one that is sound.
+
+use std::fmt::Write;
+
+use crate::common::{sets, setup, workload};
+use onefold_config::Load;
+use onefold_sim::{Control, simulate};
+
+/// A drive of which 64 MiB are addressed.
+const SMALL: [&str; 5] = [
+    "geometry.channels=1",
+    "geometry.ways=1",
+    "geometry.blocks=280",
+    "geometry.pages=64",
+    "precondition.fill=1",
+];
+
+fn doubts(more: &[&str], load: &Load) -> String {
+    let sets = sets(&[&SMALL[..], more].concat());
+    let result = simulate(&setup("s1", &sets, load), &Control::default());
+    result.unwrap_or_else(|error| panic!("{error}")).warnings.join("\n")
+}
+
+#[test]
+fn a_settled_run_has_none() {
+    let load = workload("randwrite,bs=4KiB,qd=8,requests=200k");
+    assert_eq!(doubts(&["precondition.overwrite=3"], &load), "");
+}
+
+#[test]
+fn a_short_one_and_one_without_collection() {
+    let few = doubts(&["precondition.overwrite=3"], &workload("randwrite,bs=4KiB,requests=100"));
+    assert!(few.contains("the series has 6 points"), "{few}");
+    let load = workload("randwrite,bs=4KiB,requests=1000,range=10%");
+    let fresh = doubts(&["precondition.fill=0"], &load);
+    assert!(fresh.contains("nothing was erased"), "{fresh}");
+    assert_eq!(doubts(&["precondition.fill=0"], &workload("randread,requests=1000")), "");
+}
+
+#[test]
+fn write_amplification_that_still_moves() {
+    let load = workload("randwrite,bs=4KiB,qd=8,requests=2500");
+    let moving = doubts(&[], &load);
+    assert!(moving.contains("the WAF still moved"), "{moving}");
+}
+
+#[test]
+fn discards_of_what_preconditioning_wrote() {
+    let load = workload("mix,bs=64KiB,requests=20k,read_share=0,trim_share=0.3");
+    let discarded = doubts(&["precondition.overwrite=3"], &load);
+    assert!(discarded.contains("of the capacity: what preconditioning had written"), "{discarded}");
+}
+
+/// The load comes faster than the device works, and it does not wait.
+#[test]
+fn a_backlog() {
+    let rate = |rate| format!("randwrite,bs=4KiB,requests=50k,rate={rate}");
+    let behind = doubts(&["precondition.overwrite=3"], &workload(&rate("1M")));
+    assert!(behind.contains("behind the times of the load: latencies mean nothing"), "{behind}");
+    let slow = doubts(&["precondition.overwrite=3"], &workload(&rate("50")));
+    assert!(!slow.contains("behind"), "{slow}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("load.csv");
+    let mut trace = "t_ns,op,sector512,nsect,flags,lat_ns\n".to_owned();
+    for number in 0..20_000 {
+        let _ = writeln!(trace, "{},W,{},8,,90", number * 100, number % 8000 * 8);
+    }
+    std::fs::write(&path, trace).unwrap();
+    let waits = doubts(&[], &Load::Trace(path.clone()));
+    assert!(!waits.contains("behind"), "{waits}");
+    let open = doubts(&["run.mode=open"], &Load::Trace(path));
+    assert!(open.contains("behind the times"), "{open}");
+}
