@@ -292,7 +292,7 @@ fn work(stack: &mut Stack, model: &mut Model, (rng, version): (&mut Rng, &mut u6
 #[test]
 fn what_a_volume_on_a_zoned_volume_promised_survives_power_cuts() {
     let (mut seeds, mut cleaned, mut reclaims) = (0, 0, 0);
-    let name = ("onefold-device", "stack_power", "what_a_volume_on_a_zoned_volume_promised");
+    let name = ("onefold-device", "device", "what_a_volume_on_a_zoned_volume_promised");
     for_each_seed(name, 20, |seed| {
         seeds += 1;
         let mut rng = Rng::new(seed);

@@ -147,7 +147,7 @@ fn open_dmz(devices: DmzDevices) -> VolumeBacking {
 
 /// Overwrites a part that makes all layers clean; each round ends without notice or in good order.
 fn keeps_what_was_flushed(stack: &Stack, case: &'static str) {
-    for_each_seed(("onefold-device", "stacks", case), 2, |seed| {
+    for_each_seed(("onefold-device", "device", case), 2, |seed| {
         let folder = tempfile::tempdir().unwrap();
         (stack.make)(folder.path());
         let mut rng = Rng::new(seed);

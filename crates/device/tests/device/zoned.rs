@@ -224,7 +224,7 @@ fn run(seed: u64) {
 #[test]
 fn zones_hold_what_was_flushed_and_a_prefix_of_the_rest() {
     onefold_testkit::for_each_seed(
-        ("onefold-device", "zoned", "zones_hold_what_was_flushed_and_a_prefix_of_the_rest"),
+        ("onefold-device", "device", "zones_hold_what_was_flushed_and_a_prefix_of_the_rest"),
         20,
         run,
     );

@@ -169,7 +169,7 @@ fn zones_become_read_only_at_any_time() {
 #[test]
 fn offline_zones_lose_their_blocks_and_nothing_else() {
     let (mut lost, mut refusals, mut needed) = (0, 0, 0);
-    for_each_seed(("onefold-volume", "crash", "offline_zones"), 60, |seed| {
+    for_each_seed(("onefold-volume", "crash", "offline_zones"), 90, |seed| {
         let mut rng = Rng::new(seed);
         let mut rig = worked(setup(), seed, 150);
         let image = rig.random_cut();
