@@ -33,20 +33,20 @@ if ! command -v c++ >/dev/null; then
   exit 0
 fi
 
-# A short run would be over before a better build had paid for itself.
-[ "$seconds" -gt 60 ] || export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+profile=release
+[ "$seconds" -gt 60 ] || profile=smoke
 # --target keeps build scripts and procedural macros free of coverage.
 triple=$(rustc --version --verbose | sed -n 's/^host: //p')
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing"
-cargo build --release --manifest-path fuzz/Cargo.toml --target-dir fuzz/target --target "$triple" \
+cargo build --profile $profile --manifest-path fuzz/Cargo.toml --target-dir fuzz/target --target "$triple" \
   "${targets[@]/#/--bin=}" || exit 1
 
 # Fuzzes one target and says what came of it.
 fuzz() {
   local target=$1
-  local binary=fuzz/target/$triple/release/$target found=fuzz/target/corpus/$target
+  local binary=fuzz/target/$triple/$profile/$target found=fuzz/target/corpus/$target
   local artifacts=fuzz/target/artifacts/$target/ log=fuzz/target/$target.log seeds=()
   mkdir -p "$found" "$artifacts"
   [ -d "fuzz/corpus/$target" ] && seeds=("fuzz/corpus/$target")

@@ -96,6 +96,38 @@ impl Config {
         config.finish("stored")
     }
 
+    /// Keys of a file that do nothing where only these sections and keys act, such as
+    /// [`OF_A_DRIVE`](crate::OF_A_DRIVE): a file may be meant for simulations as well.
+    ///
+    /// # Errors
+    /// `--set` gives one of them.
+    pub fn acting_elsewhere(&self, acting: &[&str]) -> Result<Vec<&'static str>, ConfigError> {
+        let mut elsewhere = Vec::new();
+        for (path, Setting { origin, .. }) in &self.settings {
+            let section = path.split_once('.').map_or("", |(section, _)| section);
+            if acting.contains(&section) || acting.contains(path) {
+                continue;
+            }
+            match origin {
+                Origin::Set => {
+                    let (origin, key) = (origin.clone(), (*path).to_owned());
+                    return Err(ConfigError::ActsElsewhere { origin, key });
+                }
+                Origin::File { .. } => elsewhere.push(*path),
+                _ => {}
+            }
+        }
+        Ok(elsewhere)
+    }
+
+    /// Keys whose values come from such a place.
+    pub(crate) fn given(
+        &self,
+        is_asked: impl Fn(&Origin) -> bool,
+    ) -> impl Iterator<Item = &'static str> {
+        self.settings.iter().filter(move |(_, one)| is_asked(&one.origin)).map(|(path, _)| *path)
+    }
+
     pub(crate) fn defaults() -> Self {
         let settings = KEYS
             .iter()

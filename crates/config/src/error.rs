@@ -261,6 +261,14 @@ pub enum ConfigError {
         /// Sections and keys that can.
         changeable: &'static [&'static str],
     },
+    /// A key that does nothing where it was given.
+    #[error("{origin}: {key} does nothing here: it is for `onefold sim run`")]
+    ActsElsewhere {
+        /// Where it was given.
+        origin: Origin,
+        /// The key.
+        key: String,
+    },
     /// The volume does not fit the device.
     #[error("the volume cannot work: {source}")]
     VolumeGeometry {
@@ -366,6 +374,7 @@ impl ConfigError {
             Self::Tenant { .. } => "config::tenant",
             Self::StackPlace { .. } | Self::NeedsDevice => "config::stack",
             Self::Fixed { .. } => "usage::fixed",
+            Self::ActsElsewhere { .. } => "usage::key",
             Self::VolumeGeometry { .. }
             | Self::VolumeOptions { .. }
             | Self::VolumePartition
@@ -385,6 +394,7 @@ impl ConfigError {
                 | Self::FileAndPreset { .. }
                 | Self::Read { .. }
                 | Self::Fixed { .. }
+                | Self::ActsElsewhere { .. }
         )
     }
 
@@ -434,12 +444,7 @@ impl ConfigError {
             Self::Order { key, limit_key, .. } => format!("lower {key}, or raise {limit_key}"),
             Self::StackPlace { .. } => "docs/stacks.md has examples".to_owned(),
             Self::NeedsDevice => "name a preset, or a file without [[stack]]".to_owned(),
-            Self::Tenant { problem, .. } => match problem {
-                TenantProblem::NoLoad => "give the tenant a workload or a trace".to_owned(),
-                TenantProblem::Duplicate => "give each tenant a name of its own".to_owned(),
-                TenantProblem::Range { .. } => "write, for example, range = \"0..50%\"".to_owned(),
-                TenantProblem::Stream { .. } => "raise ftl.streams".to_owned(),
-            },
+            Self::Tenant { problem, .. } => problem.help().to_owned(),
             Self::VolumeGeometry { .. } => {
                 "change volume.log_segment, volume.partition or volume.op, or enlarge the device"
                     .to_owned()
@@ -454,10 +459,26 @@ impl ConfigError {
             Self::VolumeCompresses => {
                 "measure it served: `onefold volume serve` counts what it sends".to_owned()
             }
+            Self::ActsElsewhere { key, .. } if key.starts_with("volume.") => {
+                format!("leave {key} out; `onefold volume create IMAGE` makes a volume on it")
+            }
+            Self::ActsElsewhere { key, .. } => format!("leave {key} out"),
             Self::Fixed { .. } => "make another image with `onefold ssd create`".to_owned(),
             Self::LogicalSize { unit, .. } => {
                 format!("choose a size that is a multiple of {unit}, or another preset")
             }
+        }
+    }
+}
+
+impl TenantProblem {
+    /// What to do about it.
+    const fn help(&self) -> &'static str {
+        match self {
+            Self::NoLoad => "give the tenant a workload or a trace",
+            Self::Duplicate => "give each tenant a name of its own",
+            Self::Range { .. } => "write, for example, range = \"0..50%\"",
+            Self::Stream { .. } => "raise ftl.streams",
         }
     }
 }

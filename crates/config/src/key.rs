@@ -68,6 +68,10 @@ const START: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: 365 * 
 pub(crate) const EXCLUSIVE: [(&str, &str); 2] =
     [("timing.channel", "timing.transfer"), ("workload", "trace")];
 
+/// Sections and keys that describe a drive. The others say how a simulation prepares it, what lies on it and what load it gets.
+pub const OF_A_DRIVE: &[&str] =
+    &["name", "geometry", "capacity", "timing", "ftl", "buffer", "dedup", "namespace", "faults"];
+
 /// Sections that a device can be served with other values of: nothing on its medium depends on them.
 pub const SERVED: &[&str] = &["timing", "buffer"];
 
@@ -96,7 +100,10 @@ pub(crate) fn find(keys: &'static [Key], path: &str) -> Option<&'static Key> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EXCLUSIVE, KEYS, STACK_KEYS, TENANT_KEYS, find};
+    use super::{
+        EXCLUSIVE, KEYS, Key, OF_A_DRIVE, REPLAYED, SERVED, STACK_KEYS, TENANT_KEYS, find,
+    };
+    use crate::{Config, Sources};
 
     #[test]
     fn every_default_is_valid_and_every_key_explained() {
@@ -106,6 +113,32 @@ mod tests {
             assert_eq!(value, again, "{}", key.path);
             assert!(key.meaning.ends_with(['.', '%']), "{}", key.path);
         }
+    }
+
+    /// Each key acts on an emulated drive, or is refused where one is made; so it is with those that
+    /// a served one can have anew.
+    #[test]
+    fn every_key_acts_or_is_refused() {
+        let with = |path: &str| {
+            let key = find(KEYS, path).expect("it is one");
+            let sets = [format!("{path}={}", key.default_value().toml())];
+            Config::load(&Sources { sets: &sets, ..Sources::default() })
+        };
+        let mut refused = 0;
+        for Key { path, default, .. } in KEYS.iter().filter(|key| !key.default.is_empty()) {
+            let Ok(config) = with(path) else { continue };
+            let of_a_drive = OF_A_DRIVE.iter().any(|section| path.starts_with(section));
+            let elsewhere = config.acting_elsewhere(OF_A_DRIVE);
+            assert_eq!(elsewhere.is_ok(), of_a_drive, "{path}={default}");
+            refused += usize::from(elsewhere.is_err());
+            let sets = [format!("{path}={default}")];
+            for changeable in [SERVED, REPLAYED] {
+                let changed = config.with_sets(&sets, changeable);
+                let acts = changeable.iter().any(|name| path.starts_with(name));
+                assert!(acts || changed.is_err(), "{path}");
+            }
+        }
+        assert!(refused > 30, "{refused} keys are not of a drive");
     }
 
     #[test]

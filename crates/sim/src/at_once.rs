@@ -41,7 +41,10 @@ pub(crate) trait AtOnce {
         source: &mut Source,
     ) -> Result<Completion, Self::Error>;
 
-    /// The error of a request, by its number among all requests.
+    /// Whether only this request failed, as flash could not be read: the load goes on.
+    fn is_unreadable(error: &Self::Error) -> bool;
+
+    /// The error of a request that ends the run, by its number among all requests.
     fn error(error: Self::Error, number: u64, command: &Command) -> SimError;
 }
 
@@ -136,13 +139,18 @@ impl<D: AtOnce> Runner<D> {
             len: u64::from(request.len),
         };
         let done = match self.device.submit(Nanos::new(now), &command, &mut load.source) {
-            Ok(done) => done,
+            Ok(done) => Some(done),
+            Err(error) if D::is_unreadable(&error) => None,
             Err(error) => return Err(D::error(error, self.done, &command)),
         };
-        let at = done.at.get();
+        // Nobody says how long one takes that fails.
+        let at = done.map_or(now, |done| done.at.get());
         load.issued(now, at);
         if self.done >= self.warmup {
-            load.metrics.record(request.op, done.delay, at - now);
+            match done {
+                Some(done) => load.metrics.record(request.op, done.delay, at - now),
+                None => load.failed += 1,
+            }
             if several {
                 load.count(command.op, command.offset, command.len);
             }
@@ -212,6 +220,10 @@ mod tests {
         ) -> Result<Completion, ()> {
             self.tenants.push(command.tenant);
             Ok(Completion { at: now, delay: Delay::None })
+        }
+
+        fn is_unreadable((): &()) -> bool {
+            false
         }
 
         fn error((): (), _: u64, _: &Command) -> SimError {

@@ -19,8 +19,6 @@ use std::num::NonZeroU32;
 use onefold_trace::{Flags, Record, TraceOp};
 use onefold_units::convert::{index, index64, narrow, u64_from};
 
-use crate::tenant::scaled;
-
 /// What a trace tells of what its requests waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
@@ -301,6 +299,16 @@ impl Dependencies {
         } else {
             *sent = Sent::Ended(at);
         }
+    }
+}
+
+/// A time of the trace at another pace. Speed 1 keeps every nanosecond.
+#[expect(clippy::float_cmp, reason = "exactly 1 means untouched")]
+pub(crate) fn scaled(ns: u64, speed: f64) -> u64 {
+    if speed == 1.0 {
+        ns
+    } else {
+        onefold_units::convert::floor_u64(onefold_units::convert::float(ns) / speed)
     }
 }
 

@@ -17,7 +17,16 @@ const LATE_SHARE: f64 = 0.01;
 
 /// Reasons for doubt in a result that is complete but for these.
 pub(crate) fn of_result(run: &RunResult) -> impl Iterator<Item = String> {
-    [few_points(run), no_collection(run), moving(run), discards(run)].into_iter().flatten()
+    [failures(run), few_points(run), no_collection(run), moving(run), discards(run)]
+        .into_iter()
+        .flatten()
+}
+
+fn failures(run: &RunResult) -> Option<String> {
+    let failed = run.host.failed_requests;
+    (failed > 0).then(|| {
+        format!("{failed} requests failed, as flash could not be read: they have no latency")
+    })
 }
 
 fn few_points(run: &RunResult) -> Option<String> {

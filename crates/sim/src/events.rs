@@ -152,13 +152,18 @@ impl Runner<'_> {
                 self.top.stalls.add(stall.ns, stall.paced_ns);
             }
         }
-        while let Some(Ended { tenant, number, op, issued, delay }) = self.stack.ended.pop_front() {
+        while let Some(ended) = self.stack.ended.pop_front() {
+            let Ended { tenant, number, op, issued, delay, failed } = ended;
             self.under_way -= 1;
             self.top.executed += 1;
             let load = &mut self.loads[tenant];
             load.ended(number, issued, now);
             if number >= self.warmup {
-                load.tenant.metrics.record(op, delay, now - issued);
+                if failed {
+                    load.tenant.failed += 1;
+                } else {
+                    load.tenant.metrics.record(op, delay, now - issued);
+                }
             }
         }
     }

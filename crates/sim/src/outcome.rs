@@ -31,6 +31,8 @@ pub(crate) fn common<C>(
     for tenant in &ran.tenants {
         metrics.add(&tenant.metrics);
     }
+    let idle = setup.config.idle().into_iter();
+    let idle = idle.map(|(key, why)| format!("{key} did nothing: {why}"));
     let backlogs = ran.tenants.iter().filter_map(doubts::backlog);
     let last_done = ran.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
     let virtual_ns = last_done.saturating_sub(ran.at);
@@ -43,7 +45,10 @@ pub(crate) fn common<C>(
         config: config.to_json(),
         config_sha256: config.sha256(),
         trace: gathered.trace.clone(),
-        host: host_result(host),
+        host: Host {
+            failed_requests: ran.tenants.iter().map(|tenant| tenant.failed).sum(),
+            ..host_result(host)
+        },
         buffer: Buffer { policy: "none".to_owned(), ..Buffer::default() },
         flash: Flash::default(),
         ftl: Ftl::default(),
@@ -68,7 +73,7 @@ pub(crate) fn common<C>(
         zoned_volume: None,
         stack: Vec::new(),
         bandwidth: bandwidth(host, virtual_ns),
-        warnings: gathered.warnings.iter().cloned().chain(backlogs).collect(),
+        warnings: gathered.warnings.iter().cloned().chain(idle).chain(backlogs).collect(),
     })
 }
 
@@ -133,6 +138,7 @@ pub(crate) fn host_result(host: &HostStats) -> Host {
         trim_pages: host.trim_pages,
         remap_requests: host.remap_requests,
         remap_pages: host.remap_pages,
+        failed_requests: 0,
     }
 }
 

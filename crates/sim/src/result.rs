@@ -195,6 +195,8 @@ pub struct Host {
     pub remap_requests: u64,
     /// Pages they were to remap.
     pub remap_pages: u64,
+    /// Requests that failed, as flash could not be read; they have no latency.
+    pub failed_requests: u64,
 }
 
 impl Host {

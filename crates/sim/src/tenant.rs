@@ -6,7 +6,7 @@ use onefold_units::convert::index;
 use onefold_units::{Op, PAGE_BYTES};
 
 use crate::SimError;
-use crate::dependencies::Dependencies;
+use crate::dependencies::{Dependencies, scaled};
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::source::{BATCH, Source};
@@ -116,6 +116,8 @@ pub(crate) struct Tenant {
     pub(crate) host: HostStats,
     /// Requests issued.
     pub(crate) issued: u64,
+    /// Requests of the measured part that failed.
+    pub(crate) failed: u64,
     /// Sum of all latencies, for Little's law.
     pub(crate) latency_sum: u128,
     pub(crate) first_at: Option<u64>,
@@ -140,6 +142,7 @@ impl Tenant {
             metrics: Metrics::new(),
             host: HostStats::default(),
             issued: 0,
+            failed: 0,
             latency_sum: 0,
             first_at: None,
             last_issue: 0,
@@ -259,14 +262,4 @@ impl Tenant {
 /// Pages that a request touches.
 pub(crate) const fn pages_of(offset: u64, len: u64) -> u64 {
     if len == 0 { 0 } else { (offset + len).div_ceil(PAGE_BYTES) - offset / PAGE_BYTES }
-}
-
-/// A time of the trace at another pace. Speed 1 keeps every nanosecond.
-#[expect(clippy::float_cmp, reason = "exactly 1 means untouched")]
-pub(crate) fn scaled(ns: u64, speed: f64) -> u64 {
-    if speed == 1.0 {
-        ns
-    } else {
-        onefold_units::convert::floor_u64(onefold_units::convert::float(ns) / speed)
-    }
 }

@@ -74,6 +74,12 @@ pub enum SsdError {
 }
 
 impl SsdError {
+    /// Whether the command was right and flash could not be read.
+    #[must_use]
+    pub const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Ftl(FtlError::Unreadable { .. }))
+    }
+
     /// The error in the words of a block interface.
     #[must_use]
     pub const fn status(&self) -> Status {

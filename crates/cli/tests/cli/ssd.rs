@@ -124,3 +124,27 @@ fn one_copy_of_the_label_is_enough() {
     assert_eq!(output.status.code(), Some(8));
     assert!(message(&output).contains("both copies of the label are damaged"));
 }
+
+/// Keys of simulations are refused, or told if they are in a file that is for simulations as well.
+#[test]
+fn keys_that_do_nothing_on_a_drive_are_not_taken() {
+    let folder = Folder::new("ssd-elsewhere");
+    let image = folder.0.join("disk.img");
+    for (set, more) in [
+        ("run.qd=4", "leave run.qd out"),
+        ("precondition.fill=0.5", "leave precondition.fill out"),
+        ("volume.op=0.3", "`onefold volume create IMAGE` makes a volume on it"),
+    ] {
+        let create = ["create", text(&image), "--preset", "s1", "--size", "64MiB", "--set", set];
+        let output = ssd(&create);
+        assert_eq!(output.status.code(), Some(2), "{set}: {}", message(&output));
+        let said = message(&output);
+        assert!(said.contains("does nothing here") && said.contains(more), "{said}");
+        assert!(!image.exists());
+    }
+    let file = folder.0.join("both.toml");
+    fs::write(&file, "extends = \"preset:s1\"\n[run]\nqd = 4\n").unwrap();
+    let output = ssd(&["create", text(&image), "-c", text(&file), "--size", "64MiB"]);
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    assert!(message(&output).contains("run.qd: not of a drive"), "{}", message(&output));
+}

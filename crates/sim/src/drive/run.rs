@@ -89,6 +89,10 @@ impl AtOnce for Drive {
         self.ssd.submit(now, command, payload)
     }
 
+    fn is_unreadable(error: &SsdError) -> bool {
+        error.is_unreadable()
+    }
+
     fn error(source: SsdError, request: u64, command: &Command) -> SimError {
         let Command { op, len, offset, .. } = command;
         let what = format!("{} of {len} B at byte {offset}", op.name());

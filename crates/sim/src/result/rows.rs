@@ -83,6 +83,7 @@ impl Rows<'_> {
         self.row("host", "pages read", |run| count(run.host.read_pages));
         self.row("host", "pages written", |run| count(run.host.write_pages));
         self.row_if_any("host", "pages trimmed", |run| positive(run.host.trim_pages));
+        self.row_if_any("host", "requests failed", |run| positive(run.host.failed_requests));
         self.row_if_any("host", "map cache hit ratio", |run| {
             let cache = run.map_cache.as_ref()?;
             let hits = float(cache.hits);

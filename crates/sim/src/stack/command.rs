@@ -18,6 +18,14 @@ pub(crate) enum DeviceError {
 }
 
 impl DeviceError {
+    /// Whether flash could not be read, and the command was right.
+    pub(crate) const fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Blocks(error) => error.is_unreadable(),
+            Self::Zones(error) => error.is_unreadable(),
+        }
+    }
+
     /// For a request of the load.
     pub(crate) fn of_request(self, request: u64, what: String) -> SimError {
         match self {

@@ -100,6 +100,11 @@ pub(crate) enum Why {
 }
 
 impl Why {
+    /// Whether the layer would not, rather than could not.
+    pub(crate) const fn is_refusal(self) -> bool {
+        matches!(self, Self::Volume(_) | Self::Zoned(_))
+    }
+
     /// The error of a run, for a request by its number.
     pub(crate) const fn error(self, request: u64, what: &'static str) -> SimError {
         match self {

@@ -124,6 +124,7 @@ pub(crate) struct Ended {
     pub(crate) op: Op,
     pub(crate) issued: u64,
     pub(crate) delay: Delay,
+    pub(crate) failed: bool,
 }
 
 /// Places, from the devices upwards; the last one is the top.
@@ -397,8 +398,9 @@ impl Stack {
         }
     }
 
-    /// A part of a request failed, or of one that nobody waits for. At the top that ends the run;
-    /// the layer above handles it otherwise, when all parts are over.
+    /// A part of a request failed, or of one that nobody waits for. The request ends when all parts
+    /// are over: the layer above handles it, and a load goes on. What a layer refuses to a load
+    /// ends the run.
     fn fail(
         &mut self,
         layer: usize,
@@ -413,9 +415,9 @@ impl Stack {
             return if is_top { Err(why.error(0, "write")) } else { Ok(()) };
         };
         match owner {
-            Owner::Layer(_) if joint.fail(tag) => self.end(layer, tag, now),
-            Owner::Layer(_) => Ok(()),
-            Owner::Load { number, .. } => Err(why.error(number, op.name())),
+            Owner::Load { number, .. } if why.is_refusal() => Err(why.error(number, op.name())),
+            Owner::Layer(_) | Owner::Load { .. } if joint.fail(tag) => self.end(layer, tag, now),
+            Owner::Layer(_) | Owner::Load { .. } => Ok(()),
             Owner::Nobody => Err(why.error(0, "preconditioning write")),
         }
     }
@@ -427,7 +429,7 @@ impl Stack {
         match request.owner {
             Owner::Nobody => {}
             Owner::Load { tenant, number } => {
-                self.ended.push_back(Ended { tenant, number, op, issued, delay });
+                self.ended.push_back(Ended { tenant, number, op, issued, delay, failed });
             }
             Owner::Layer(group) => {
                 let twice = || SimError::Law("what a layer asked for ended twice".to_owned());

@@ -81,7 +81,7 @@ impl Port {
     /// Carries a request out on a device.
     ///
     /// # Errors
-    /// The device failed a read for a request from above.
+    /// The device refused a read for a request from above. One that it could not read is answered.
     pub(crate) fn execute(
         &mut self,
         now: u64,
@@ -92,7 +92,10 @@ impl Port {
             return Ok(Answer::failed(now));
         }
         let answer = match lower.what {
-            Asked::Extents { .. } => return self.read_extents(now, layer, lower, device),
+            Asked::Extents { .. } => match self.read_extents(now, layer, lower, device) {
+                Err(error) if !error.is_unreadable() => return Err(error),
+                answer => answer,
+            },
             Asked::Read(range) => self.submit(now, (Op::Read, 0), range, device),
             Asked::Write(range, stream) => self.submit(now, (Op::Write, stream), range, device),
             Asked::Trim(range) => self.submit(now, (Op::Trim, 0), range, device),

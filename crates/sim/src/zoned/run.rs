@@ -84,6 +84,10 @@ impl AtOnce for ZonedHost {
         self.carry_out(now, command)
     }
 
+    fn is_unreadable(error: &Refused) -> bool {
+        matches!(error, Refused::Zone(error) if error.is_unreadable())
+    }
+
     fn error(refused: Refused, request: u64, command: &Command) -> SimError {
         let Command { op, len, offset, .. } = command;
         let what = format!("{} of {len} B at byte {offset}", op.name());

@@ -72,3 +72,32 @@ fn a_backlog() {
     let open = doubts(&["run.mode=open"], &Load::Trace(path));
     assert!(open.contains("behind the times"), "{open}");
 }
+
+/// Reads that fail are counted, and the load goes on: on a drive, through a volume, on zones.
+#[test]
+fn requests_that_fail() {
+    let cases: [(&str, &[&str]); 3] = [
+        ("s1", &["geometry.channels=1", "geometry.blocks=280", "precondition.fill=1"]),
+        ("s1", &["geometry.channels=1", "geometry.blocks=280", "volume.mode=log"]),
+        ("zn540", &["precondition.fill=0.05"]),
+    ];
+    for (preset, more) in cases {
+        let load = workload("randread,bs=4KiB,qd=4,requests=5000,range=4%");
+        let sets = sets(&[more, &["faults.read=0.01"]].concat());
+        let result = simulate(&setup(preset, &sets, &load), &Control::default());
+        let result = result.unwrap_or_else(|error| panic!("{preset} {more:?}: {error}"));
+        let (failed, read) = (result.host.failed_requests, result.latency_ns.read.count);
+        assert!((10..150).contains(&failed), "{preset} {more:?}: {failed} failed");
+        assert_eq!(failed + read, 5000, "{preset} {more:?}");
+        let told = format!("{failed} requests failed, as flash could not be read");
+        assert!(result.warnings.iter().any(|warning| warning.contains(&told)));
+    }
+}
+
+#[test]
+fn keys_that_did_nothing() {
+    let load = workload("randwrite,bs=4KiB,requests=1000");
+    let idle = doubts(&["ftl.streams=2", "run.speedup=2"], &load);
+    assert!(idle.contains("ftl.streams did nothing: no request has a stream"), "{idle}");
+    assert!(idle.contains("run.speedup did nothing: no trace is replayed"), "{idle}");
+}

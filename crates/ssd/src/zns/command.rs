@@ -172,6 +172,12 @@ pub enum ZnsError {
 }
 
 impl ZnsError {
+    /// Whether the command was right and flash could not be read.
+    #[must_use]
+    pub const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::UnrecoveredRead { .. })
+    }
+
     /// NVMe status code type and status code.
     #[must_use]
     pub const fn status(&self) -> (u8, u8) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_config::Config;
+use onefold_config::{Config, OF_A_DRIVE};
 use onefold_device::{HostRoom, Image};
 use serde_json::json;
 
@@ -71,6 +71,11 @@ impl Create {
 
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
         let config = self.configuration(global)?;
+        let elsewhere = config.acting_elsewhere(OF_A_DRIVE)?;
+        if !elsewhere.is_empty() {
+            let keys = elsewhere.join(", ");
+            global.say(format_args!("{keys}: not of a drive, so without effect on the image"));
+        }
         if config.volume()?.is_some() {
             let text =
                 "volume.mode is for simulations, and an emulated SSD has no volume of its own";
