@@ -299,6 +299,13 @@ impl Config {
         matches!(self.setting(path).value, Value::Flag(true))
     }
 
+    fn until(&self, path: &str) -> Until {
+        match self.word(path) {
+            "steady" => Until::Steady,
+            _ => Until::Count,
+        }
+    }
+
     pub(crate) fn word(&self, path: &str) -> &'static str {
         match &self.setting(path).value {
             Value::Word(word) => word,
@@ -366,10 +373,7 @@ impl Config {
             overwrite: self.real("precondition.overwrite"),
             range: self.real("precondition.range"),
             remap_log: self.real("precondition.remap_log"),
-            until: match self.word("precondition.until") {
-                "steady" => Until::Steady,
-                _ => Until::Count,
-            },
+            until: self.until("precondition.until"),
         }
     }
 
@@ -393,6 +397,8 @@ impl Config {
                 "recorded" => Mode::Recorded,
                 _ => Mode::Dependencies,
             },
+            repeat: self.narrow("run.repeat"),
+            until: self.until("run.until"),
             speedup: self.real("run.speedup"),
             qd: self.narrow("run.qd"),
             align: match self.word("run.align") {

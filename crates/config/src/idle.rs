@@ -60,7 +60,7 @@ const NEEDS: [Needs; 9] = [
         else_: "no request has a stream, of which [[tenant]] and volumes have some",
     },
     Needs {
-        keys: &["run.mode", "run.speedup", "run.align", "run.fit"],
+        keys: &["run.mode", "run.speedup", "run.align", "run.fit", "run.repeat", "run.until"],
         except: &[],
         met: |config, json| has_trace(config, json),
         else_: "no trace is replayed",

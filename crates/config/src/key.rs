@@ -68,9 +68,21 @@ const START: Kind = Kind::Quantity { measure: Measure::Time, min: 0, max: 365 * 
 pub(crate) const EXCLUSIVE: [(&str, &str); 2] =
     [("timing.channel", "timing.transfer"), ("workload", "trace")];
 
-/// Sections and keys that describe a drive. The others say how a simulation prepares it, what lies on it and what load it gets.
-pub const OF_A_DRIVE: &[&str] =
-    &["name", "geometry", "capacity", "timing", "ftl", "buffer", "dedup", "namespace", "faults"];
+/// Sections and keys that describe a drive; two take off it what a preset puts on it. The others say how a simulation prepares it,
+/// what lies on it and what load it gets.
+pub const OF_A_DRIVE: &[&str] = &[
+    "name",
+    "geometry",
+    "capacity",
+    "timing",
+    "ftl",
+    "buffer",
+    "dedup",
+    "namespace",
+    "faults",
+    "volume.mode",
+    "zoned.policy",
+];
 
 /// Sections that a device can be served with other values of: nothing on its medium depends on them.
 pub const SERVED: &[&str] = &["timing", "buffer"];

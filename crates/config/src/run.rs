@@ -15,12 +15,12 @@ pub struct Precondition {
     pub remap_log: f64,
 }
 
-/// When preconditioning ends.
+/// When preconditioning or passes over a trace end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After the configured drive writes.
+    /// After the configured drive writes or passes.
     Count,
-    /// When the WAF of two windows differs by less than 1 %.
+    /// When the WAF of windows or passes that follow each other differs by less than 1 %.
     Steady,
 }
 
@@ -33,6 +33,10 @@ pub struct Run {
     pub window: u64,
     /// Replay of traces.
     pub mode: Mode,
+    /// Passes over traces, unless they end when the drive is steady.
+    pub repeat: u32,
+    /// When the passes end.
+    pub until: Until,
     /// Whether what the device does takes time.
     pub timed: bool,
     /// Factor by which a replay at the times of the trace is faster than the trace.

@@ -9,8 +9,9 @@ use onefold_units::{Nanos, Op};
 use crate::SimError;
 use crate::control::{Control, Watch};
 use crate::cpu::thread_cpu_s;
+use crate::passes::Written;
 use crate::ran::{Ran, check_measured};
-use crate::series::{Recorder, Windowed};
+use crate::series::Windowed;
 use crate::source::Source;
 use crate::tenant::Tenant;
 
@@ -55,7 +56,7 @@ pub(crate) fn run<D: AtOnce>(
     run: &Run,
     control: &Control<'_>,
 ) -> Result<(D, Ran<D::Counters>), SimError> {
-    let ran = Ran::new(tenants, Recorder::new(run.window));
+    let ran = Ran::new(tenants, run);
     let mut runner = Runner { device, ran, warmup: run.warmup, done: 0, last_time: 0, touched: 0 };
     let begin = thread_cpu_s();
     runner.run(control)?;
@@ -76,11 +77,18 @@ struct Runner<D: AtOnce> {
 
 impl<D: AtOnce> Runner<D> {
     fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+        self.ran.passes.begin(self.written());
         if self.warmup == 0 {
             self.begin_measuring();
         }
         let mut watch = Watch::new(control);
-        while let Some((tenant, request, now)) = self.next()? {
+        loop {
+            let Some((tenant, request, now)) = self.next()? else {
+                if self.begins_again()? {
+                    continue;
+                }
+                break;
+            };
             self.issue(tenant, &request, now)?;
             if watch.ends(self.done) {
                 self.ran.partial = true;
@@ -89,6 +97,23 @@ impl<D: AtOnce> Runner<D> {
         }
         std::hint::black_box(self.touched);
         Ok(())
+    }
+
+    fn written(&self) -> Written {
+        Written::of(self.device.device(), self.device.host().write_pages)
+    }
+
+    /// All loads are over. Whether there is another pass over traces, which has begun then.
+    fn begins_again(&mut self) -> Result<bool, SimError> {
+        let written = self.written();
+        if !self.ran.passes.again(written) || !self.ran.rewind()? {
+            return Ok(false);
+        }
+        if self.ran.passes.measures_the_last() {
+            self.warmup = self.done;
+            self.begin_measuring();
+        }
+        Ok(true)
     }
 
     /// The tenant whose turn it is: earliest first, then the one that had least of its share.
@@ -191,6 +216,10 @@ mod tests {
     impl Windowed for Instant {
         fn programs(&self) -> CauseCounts {
             CauseCounts::default()
+        }
+
+        fn erases(&self) -> u64 {
+            0
         }
 
         fn free(&self) -> u32 {

@@ -106,6 +106,11 @@ impl Recorded {
         }
     }
 
+    /// The same, before the first record.
+    pub(crate) fn anew(&self) -> Self {
+        Self::new(self.known)
+    }
+
     /// A record begins, which becomes so many requests. Gives how many records are under way, this
     /// one included.
     pub(crate) fn begin(&mut self, record: &Record, requests: usize) -> NonZeroU32 {

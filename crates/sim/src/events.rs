@@ -12,7 +12,8 @@ use crate::SimError;
 use crate::control::{Control, Watch};
 use crate::cpu::thread_cpu_s;
 use crate::load::{Arrival, Load, next_arrival};
-use crate::ran::{Ran, check_measured};
+use crate::passes::{Passes, Written};
+use crate::ran::{Ran, check_measured, rewind};
 use crate::request::{Owner, Request};
 use crate::series::Recorder;
 use crate::stack::{Counted, Ended, Stack};
@@ -30,6 +31,7 @@ pub(crate) fn run(
         stack,
         loads: tenants.into_iter().map(Load::new).collect(),
         series: Recorder::new(run.window),
+        passes: Passes::new(run),
         under_way: 0,
         cpu_until: 0,
         clock: 0,
@@ -43,15 +45,16 @@ pub(crate) fn run(
     let partial = runner.run(control)?;
     let cpu_s = thread_cpu_s() - begin;
     check_measured(runner.issued, runner.warmup, partial)?;
-    let Runner { loads, series, at, baseline, top, .. } = runner;
+    let Runner { loads, series, passes, at, baseline, top, .. } = runner;
     let tenants = loads.into_iter().map(Load::finish).collect();
-    Ok((Ran { tenants, series, at, baseline, partial, cpu_s }, top))
+    Ok((Ran { tenants, series, at, baseline, partial, cpu_s, passes }, top))
 }
 
 struct Runner<'a> {
     stack: &'a mut Stack,
     loads: Vec<Load>,
     series: Recorder,
+    passes: Passes,
     /// Requests of the loads.
     under_way: usize,
     /// Until when the host's CPU works for requests before.
@@ -69,6 +72,7 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Whether it was interrupted.
     fn run(&mut self, control: &Control<'_>) -> Result<bool, SimError> {
+        self.passes.begin(Written::of(self.stack, 0));
         if self.warmup == 0 {
             self.begin_measuring(0);
         }
@@ -82,6 +86,7 @@ impl Runner<'_> {
                 (Some((arrival, now)), event) if event.is_none_or(|event| now <= event) => {
                     self.arrive(&arrival, now)?;
                 }
+                _ if !more && self.under_way == 0 && !partial && self.begins_again()? => {}
                 _ if !more && self.under_way == 0 => {
                     self.stack.finish(self.clock)?;
                     return Ok(partial);
@@ -95,6 +100,22 @@ impl Runner<'_> {
             }
             partial |= watch.ends(self.issued);
         }
+    }
+
+    /// All loads are over. Whether there is another pass over traces, which has begun then.
+    fn begins_again(&mut self) -> Result<bool, SimError> {
+        let written = Written::of(self.stack, self.top.host.write_pages);
+        let tenants = self.loads.iter_mut().map(|load| &mut load.tenant);
+        if !self.passes.again(written) || !rewind(tenants, &self.passes)? {
+            return Ok(false);
+        }
+        if self.passes.measures_the_last() {
+            self.series = self.series.anew();
+            self.warmup = self.issued;
+            self.begin_measuring(self.clock);
+            self.passes.begin(Written::of(self.stack, 0));
+        }
+        Ok(true)
     }
 
     /// The next request of the load, when it gets to the stack, and whether there are more.

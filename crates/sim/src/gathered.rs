@@ -103,6 +103,7 @@ impl Gathered {
             format: meta.spec.format.name().to_owned(),
             sha256: meta.sha256.clone(),
             requests: meta.requests,
+            passes: 1,
             replay: sending.name().to_owned(),
         });
         let timed = |bound| Pace::open(spec.start.get(), spec.speed * run.speedup, bound);
@@ -113,7 +114,13 @@ impl Gathered {
             Sending::Recorded => timed(Bound::Recorded),
             Sending::Dependencies(_) => timed(Bound::Dependencies(Box::default())),
         };
-        let replay = Replay::new(trace, run, bytes, self.tells_contents, sending.known())?;
+        let replay = Replay::new(
+            (trace, setup.trace_options.clone()),
+            run,
+            bytes,
+            self.tells_contents,
+            sending.known(),
+        )?;
         Ok((Source::Trace(Box::new(replay)), pace))
     }
 }

@@ -47,6 +47,7 @@ mod in_flight;
 mod load;
 mod metrics;
 mod outcome;
+mod passes;
 mod precondition;
 mod ran;
 pub mod report;

@@ -6,11 +6,13 @@ use onefold_volume::Sent;
 
 use crate::gathered::Gathered;
 use crate::metrics::Metrics;
+use crate::passes::Passes;
 use crate::precondition::Preconditioned;
 use crate::ran::Ran;
 use crate::result::{
     Buffer, Checks, Device, Flash, Ftl, Host, LatencyByDelay, LatencyCcdf, LatencySummaries,
-    LittlesLaw, PAGE_BYTES, Precondition, RunResult, SCHEMA, Stalls, Superblocks, Volume,
+    LittlesLaw, PAGE_BYTES, Precondition, RunResult, SCHEMA, Stalls, Superblocks, TraceSource,
+    Volume,
 };
 use crate::series::ratio;
 use crate::setup::Setup;
@@ -33,6 +35,9 @@ pub(crate) fn common<C>(
     }
     let idle = setup.config.idle().into_iter();
     let idle = idle.map(|(key, why)| format!("{key} did nothing: {why}"));
+    let unsteady = gathered.trace.is_some() && ran.passes.never_steady();
+    let unsteady = unsteady
+        .then(|| format!("{} passes over the trace did not become steady", ran.passes.done));
     let backlogs = ran.tenants.iter().filter_map(doubts::backlog);
     let last_done = ran.tenants.iter().map(|tenant| tenant.last_done).max().unwrap_or(0);
     let virtual_ns = last_done.saturating_sub(ran.at);
@@ -44,7 +49,7 @@ pub(crate) fn common<C>(
         partial: ran.partial,
         config: config.to_json(),
         config_sha256: config.sha256(),
-        trace: gathered.trace.clone(),
+        trace: trace(gathered, &ran.passes),
         host: Host {
             failed_requests: ran.tenants.iter().map(|tenant| tenant.failed).sum(),
             ..host_result(host)
@@ -73,8 +78,20 @@ pub(crate) fn common<C>(
         zoned_volume: None,
         stack: Vec::new(),
         bandwidth: bandwidth(host, virtual_ns),
-        warnings: gathered.warnings.iter().cloned().chain(idle).chain(backlogs).collect(),
+        warnings: gathered
+            .warnings
+            .iter()
+            .cloned()
+            .chain(idle)
+            .chain(unsteady)
+            .chain(backlogs)
+            .collect(),
     })
+}
+
+fn trace(gathered: &Gathered, passes: &Passes) -> Option<TraceSource> {
+    let trace = gathered.trace.clone()?;
+    Some(TraceSource { passes: passes.done.max(1), ..trace })
 }
 
 /// What a volume did, on a device that programmed so many pages.

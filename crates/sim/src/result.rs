@@ -168,6 +168,8 @@ pub struct TraceSource {
     pub sha256: String,
     /// Requests read from it.
     pub requests: u64,
+    /// How often it was replayed.
+    pub passes: u32,
     /// How they were sent: `dependencies` or, of a trace without ends, `flushes`; `open`, `closed`,
     /// `bounded`.
     pub replay: String,

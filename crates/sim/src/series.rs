@@ -16,6 +16,8 @@ const POINTS_MAX: usize = 200;
 pub(crate) trait Windowed {
     /// Pages programmed so far.
     fn programs(&self) -> CauseCounts;
+    /// Superblocks, or block sets, erased so far.
+    fn erases(&self) -> u64;
     /// Superblocks, or zones, that hold nothing.
     fn free(&self) -> u32;
 }
@@ -23,6 +25,10 @@ pub(crate) trait Windowed {
 impl<M: Media> Windowed for Ssd<M> {
     fn programs(&self) -> CauseCounts {
         self.ftl().stats().programs
+    }
+
+    fn erases(&self) -> u64 {
+        self.ftl().stats().erases
     }
 
     fn free(&self) -> u32 {
@@ -33,6 +39,10 @@ impl<M: Media> Windowed for Ssd<M> {
 impl<M: Media> Windowed for Zns<M> {
     fn programs(&self) -> CauseCounts {
         self.stats().programs
+    }
+
+    fn erases(&self) -> u64 {
+        self.stats().erases
     }
 
     fn free(&self) -> u32 {
@@ -61,6 +71,7 @@ pub(crate) fn add(sum: &mut CauseCounts, other: &CauseCounts) {
 /// Collects windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
+    asked: u64,
     window: u64,
     next: u64,
     start: Option<Window>,
@@ -70,7 +81,12 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(window: u64) -> Self {
         let window = window.max(1);
-        Self { window, next: window, start: None, windows: Vec::new() }
+        Self { asked: window, window, next: window, start: None, windows: Vec::new() }
+    }
+
+    /// The same, with nothing seen yet.
+    pub(crate) fn anew(&self) -> Self {
+        Self::new(self.asked)
     }
 
     /// Measuring begins with these counters.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use onefold_config::{Align, Fit as ConfigFit, Run};
 use onefold_trace::workload::{Generator, Request};
 use onefold_trace::{Record, Regions, TraceOp};
-use onefold_tracefile::{Fit, TraceSource};
+use onefold_tracefile::{Fit, Options, TraceSource};
 use onefold_units::{Nanos, Op, PAGE_BYTES};
 
 use crate::SimError;
@@ -23,6 +23,10 @@ pub(crate) enum Source {
 /// A trace on its way to the device.
 pub(crate) struct Replay {
     trace: TraceSource,
+    /// How it is read, and brought onto so many bytes.
+    options: Options,
+    policy: Fit,
+    range_bytes: u64,
     records: Vec<Record>,
     next: usize,
     fit: Shape,
@@ -54,6 +58,14 @@ impl Source {
         }
     }
 
+    /// Begins a trace again. Whether it is one.
+    pub(crate) fn rewind(&mut self) -> Result<bool, SimError> {
+        match self {
+            Self::Generator(_) => Ok(false),
+            Self::Trace(replay) => replay.rewind().map(|()| true),
+        }
+    }
+
     /// What requests waited for, if that is replayed.
     pub(crate) const fn recorded(&mut self) -> Option<&mut Recorded> {
         match self {
@@ -74,7 +86,7 @@ impl Source {
 
 impl Replay {
     pub(crate) fn new(
-        trace: TraceSource,
+        (trace, options): (TraceSource, Options),
         run: &Run,
         range_bytes: u64,
         tells_contents: bool,
@@ -93,6 +105,9 @@ impl Replay {
         trace.fit(policy, range_bytes)?;
         Ok(Self {
             trace,
+            options,
+            policy,
+            range_bytes,
             records: Vec::new(),
             next: 0,
             fit: shape,
@@ -102,6 +117,15 @@ impl Replay {
             contents: tells_contents.then(VecDeque::new),
             recorded: known.map(Recorded::new),
         })
+    }
+
+    fn rewind(&mut self) -> Result<(), SimError> {
+        let trace = TraceSource::open(&self.trace.meta().path, &self.options)?;
+        trace.fit(self.policy, self.range_bytes)?;
+        self.trace = trace;
+        self.next = self.records.len();
+        self.recorded = self.recorded.take().map(|recorded| recorded.anew());
+        Ok(())
     }
 
     fn fill(&mut self, out: &mut [Request]) -> Result<usize, SimError> {

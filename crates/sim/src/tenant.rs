@@ -154,6 +154,23 @@ impl Tenant {
         }
     }
 
+    /// Begins its trace again, behind what was done. Whether it has one.
+    pub(crate) fn rewind(&mut self) -> Result<bool, SimError> {
+        let rewound = self.source.rewind()?;
+        if rewound && let Pace::Open { start, bound, .. } = &mut self.pace {
+            *start = self.last_done.max(*start);
+            if let Bound::Dependencies(dependencies) = bound {
+                **dependencies = Dependencies::default();
+            }
+        }
+        Ok(rewound)
+    }
+
+    /// What was measured so far does not count.
+    pub(crate) fn forget_measured(&mut self) {
+        (self.metrics, self.host, self.failed) = (Metrics::new(), HostStats::default(), 0);
+    }
+
     /// The next request, and whether it is the first of a fresh batch. `None` at the end.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<Option<Request>, SimError> {

@@ -32,6 +32,10 @@ pub(crate) struct RunArgs {
     /// Go on from the state of the SSD in this image, and through the volume on it if there is one. The image stays as it is
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["config", "preset"])]
     image: Option<PathBuf>,
+    /// Capacity that the host sees, such as 8GiB; geometry.blocks is chosen to fit [default: that
+    /// of the configuration]
+    #[arg(long, value_name = "SIZE", value_parser = ssd::render::parse_size, conflicts_with = "image")]
+    size: Option<u64>,
     /// Replay this trace (plain, gzip, zstd or xz)
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
@@ -41,8 +45,22 @@ pub(crate) struct RunArgs {
     /// What to do with a trace larger than the device [default: run.fit, error]
     #[arg(long, value_enum, value_name = "HOW")]
     fit: Option<FitName>,
+    /// Replay a short trace so often, or until-steady: until its write amplification stays, and the last pass counts
+    #[arg(long, value_name = "N|until-steady", value_parser = parse_repeat)]
+    repeat: Option<String>,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+/// As a key and its value.
+fn parse_repeat(text: &str) -> Result<String, String> {
+    if text == "until-steady" {
+        return Ok("run.until=steady".to_owned());
+    }
+    let passes = text.parse::<u32>().ok().filter(|passes| *passes > 0);
+    let passes = passes
+        .ok_or_else(|| format!("found {text:?}, expected a number of passes or until-steady"))?;
+    Ok(format!("run.repeat={passes}"))
 }
 
 /// How a trace is brought onto the device.
@@ -80,11 +98,12 @@ impl RunArgs {
         if let Some(fit) = self.fit {
             self.config.sets.push(format!("run.fit={}", fit.word()));
         }
+        self.config.sets.extend(self.repeat.take());
         let image =
             self.image.as_deref().map(|path| ssd::open(path, Access::ReadOnly)).transpose()?;
         let mut config = match &image {
             Some((_, config)) => config.with_sets(&self.config.sets, REPLAYED)?,
-            None => self.config.load()?,
+            None => self.config.load_of_size(self.size, global)?,
         };
         if let Some(path) = &self.trace {
             config = config.with_load(&Load::Trace(path.clone()));

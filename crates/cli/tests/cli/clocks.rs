@@ -163,3 +163,47 @@ fn what_is_of_the_image_cannot_be_set() {
     let output = Command::new(env!("CARGO_BIN_EXE_onefold")).args(run).output().unwrap();
     assert!(message(&output).contains("the volume compresses"), "{}", message(&output));
 }
+
+/// A drive that was aged when it was made goes on as a simulated one that was preconditioned alike.
+#[test]
+fn an_aged_drive_is_a_preconditioned_one() {
+    let folder = Folder::new("clocks-aged");
+    let image = folder.0.join("aged.img");
+    let create = ["ssd", "create", text(&image), "--age", "fill=0.8,overwrite=100%"];
+    let output = Command::new(env!("CARGO_BIN_EXE_onefold"))
+        .args([&create, &DRIVE[..]].concat())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    let said = message(&output);
+    assert!(said.contains("80 % written, and overwritten 1 times at random"), "{said}");
+
+    let load = ["--workload", "randwrite,bs=4KiB,requests=20k,range=80%", "--format", "json"];
+    let aged = onefold(&[&["sim", "run", "--image", text(&image)][..], &load].concat());
+    let aged: Value = serde_json::from_slice(&aged).unwrap();
+    let of_image = |section: &str, key: &str| {
+        let value = &aged["config"][section][key];
+        format!(
+            "{section}.{key}={}",
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        )
+    };
+    let sets = [
+        "geometry.channels=1".to_owned(),
+        "geometry.ways=1".to_owned(),
+        "geometry.pages=64".to_owned(),
+        of_image("geometry", "blocks"),
+        of_image("capacity", "logical"),
+        "precondition.range=0.8".to_owned(),
+        "precondition.overwrite=1".to_owned(),
+    ];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let fresh = ["sim", "run", "--preset", "s1"];
+    let fresh = onefold(&[&fresh[..], &sets, &load].concat());
+    let fresh: Value = serde_json::from_slice(&fresh).unwrap();
+    let programs = |result: &Value| result["flash"]["program_pages"].clone();
+    // What was open when the image was closed is not gone on with.
+    let ratio = total(&programs(&aged)) / total(&programs(&fresh));
+    assert!((0.97..1.03).contains(&ratio), "{aged} and {fresh}");
+    assert!(programs(&aged)["gc"].as_u64() > Some(10_000));
+}

@@ -549,6 +549,13 @@ pub(crate) const KEYS: &[Key] = &[
         "dependencies",
         "Replay of a trace. dependencies: a request is sent when all that had ended before it in the trace has ended, after the recorded pause; a trace that does not tell ends keeps its times, but for flushes and what follows them; without flushes it is open. recorded: at its own times, but no more at once than were under way when it was recorded, whichever these were, for deep queues; needs ends. bounded: at its own times, but no more than run.qd at once; open: at its own times; closed: as fast as run.qd allows. Generators have a queue depth of their own.",
     ),
+    key("run.repeat", count(1, 1_000_000), "1", "Passes over a trace."),
+    key(
+        "run.until",
+        words(&["count", "steady"]),
+        "count",
+        "count: run.repeat passes over a trace; steady: until the WAF of three passes differs by less than 1 %, of which the last one is measured.",
+    ),
     key(
         "run.latency",
         words(&["model", "none"]),

@@ -95,6 +95,10 @@ impl Windowed for Concatenated {
         sum
     }
 
+    fn erases(&self) -> u64 {
+        self.regular.ftl().stats().erases + self.zns.stats().erases
+    }
+
     fn free(&self) -> u32 {
         self.zns.free()
     }

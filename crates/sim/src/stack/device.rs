@@ -196,6 +196,14 @@ impl Windowed for Device {
         }
     }
 
+    fn erases(&self) -> u64 {
+        match self {
+            Self::Blocks(ssd) => Windowed::erases(&**ssd),
+            Self::Zones(zns) => Windowed::erases(&**zns),
+            Self::Concatenated(both) => Windowed::erases(&**both),
+        }
+    }
+
     fn free(&self) -> u32 {
         match self {
             Self::Blocks(ssd) => Windowed::free(&**ssd),

@@ -596,6 +596,10 @@ impl Windowed for Stack {
         sum
     }
 
+    fn erases(&self) -> u64 {
+        self.devices.iter().map(Windowed::erases).sum()
+    }
+
     fn free(&self) -> u32 {
         self.devices.last().map_or(0, Windowed::free)
     }

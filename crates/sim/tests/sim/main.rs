@@ -10,6 +10,7 @@ mod known_bugs;
 mod latency;
 mod lookalikes;
 mod papers;
+mod repeat;
 mod stack;
 mod volume;
 mod zoned;

@@ -1,13 +1,15 @@
 //! `onefold ssd create`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use onefold_config::{Config, OF_A_DRIVE};
+use onefold_config::OF_A_DRIVE;
 use onefold_device::{HostRoom, Image};
 use serde_json::json;
 
+use super::age::Age;
 use super::render;
 use crate::cmd::config::ConfigArgs;
 use crate::error::{CliError, Exit};
@@ -25,52 +27,15 @@ pub(crate) struct Create {
     /// of the configuration]
     #[arg(long, value_name = "SIZE", value_parser = render::parse_size)]
     size: Option<u64>,
+    /// Make a used drive: how much of it holds data, and how often that was overwritten at random, such
+    /// as fill=0.8,overwrite=1 [default: an empty one]
+    #[arg(long, value_name = "STATE")]
+    age: Option<Age>,
 }
 
-/// Blocks per plane added at most for what collection keeps free.
-const MORE_BLOCKS_MAX: u32 = 256;
-
 impl Create {
-    /// The configuration of the image. Where the spare blocks of a small device are fewer than
-    /// collection keeps free, it gets more of them: that is what the same share of a large one has.
-    fn configuration(&self, global: &Global) -> Result<Config, CliError> {
-        let config = self.config.load()?;
-        let Some(bytes) = self.size else { return Ok(config) };
-        let config = config.with_logical_size(bytes)?;
-        let fits = |config: &Config| -> Result<bool, CliError> {
-            Ok(match config.zns(global.seed)? {
-                Some(zns) => Image::can_create(&self.image, &zns).is_ok(),
-                None => Image::can_create(&self.image, &config.ssd(global.seed)?).is_ok(),
-            })
-        };
-        if fits(&config)? {
-            return Ok(config);
-        }
-        let blocks = config.geometry()?.spec().blocks;
-        for more in 1..=MORE_BLOCKS_MAX {
-            let mut sets = self.config.sets.clone();
-            sets.push(format!("geometry.blocks={}", blocks + more));
-            sets.push(format!("capacity.logical={bytes}B"));
-            let larger = ConfigArgs {
-                config: self.config.config.clone(),
-                preset: self.config.preset.clone(),
-                sets,
-            };
-            let larger = larger.load()?;
-            if fits(&larger)? {
-                global.say(format_args!(
-                    "geometry.blocks is {} instead of {blocks}: collection needs the room",
-                    blocks + more
-                ));
-                return Ok(larger);
-            }
-        }
-        // Too few blocks is not what is wrong; the attempt to make the image tells.
-        Ok(config)
-    }
-
     pub(super) fn run(&self, global: &Global) -> Result<ExitCode, CliError> {
-        let config = self.configuration(global)?;
+        let config = self.config.load_of_size(self.size, global)?;
         let elsewhere = config.acting_elsewhere(OF_A_DRIVE)?;
         if !elsewhere.is_empty() {
             let keys = elsewhere.join(", ");
@@ -83,29 +48,39 @@ impl Create {
                 "leave volume.mode out; `onefold volume create IMAGE` makes a volume on it",
             ));
         }
+        if self.age.is_some() && config.is_zoned() {
+            let text = "--age is for drives without zones, in which nothing can be overwritten";
+            return Err(CliError::new(Exit::Usage, "usage::age", text).help("leave it out"));
+        }
         let image = match config.zns(global.seed)? {
             Some(zns) => Image::create(&self.image, &zns, config.to_toml())?,
             None => Image::create(&self.image, &config.ssd(global.seed)?, config.to_toml())?,
         };
         let (uuid, logical) = (render::uuid(&image.label().uuid), image.label().logical_bytes);
+        let file_bytes = image.file_bytes();
+        if let Some(age) = self.age {
+            let _unfinished = global.interrupt.unfinished(&self.image);
+            age.apply(image, &config, global)
+                .inspect_err(|_| drop(fs::remove_file(&self.image)))?;
+        }
         let text = match global.format() {
             Format::Json => format!(
                 "{:#}\n",
                 json!({
                     "schema": "onefold.ssd.create/1",
-                    "image": image.path().display().to_string(),
+                    "image": self.image.display().to_string(),
                     "uuid": uuid,
                     "config": config.name(),
                     "logical_bytes": logical,
-                    "file_bytes": image.file_bytes(),
+                    "file_bytes": file_bytes,
                 })
             ),
             Format::Table => format!(
                 "created {}: {} ({}), up to {} on disk, uuid {uuid}\n",
-                image.path().display(),
+                self.image.display(),
                 render::size(logical),
                 config.name(),
-                render::size(image.file_bytes()),
+                render::size(file_bytes),
             ),
         };
         global.emit(&text)?;

@@ -1,5 +1,6 @@
 //! `onefold ssd`: an emulated SSD in an image file.
 
+mod age;
 pub(crate) mod check;
 mod control;
 mod create;
