@@ -9,7 +9,7 @@ use crate::tenant::Load;
 /// Keys by their beginning, and what they act on.
 struct Needs {
     keys: &'static [&'static str],
-    /// Of these keys and of those beside them, which decide whether there is such a thing.
+    /// Not these, which decide whether there is such a thing.
     except: &'static [&'static str],
     met: fn(&Config, &Value) -> bool,
     /// Why they do nothing.
@@ -56,8 +56,12 @@ const NEEDS: [Needs; 9] = [
     Needs {
         keys: &["ftl.streams"],
         except: &[],
-        met: |_, json| json["volume"]["mode"] != "none" || has_streams(json),
-        else_: "no request has a stream, of which [[tenant]] and volumes have some",
+        met: |_, json| {
+            // A buffer sends what is append-only to a stream of its own.
+            let has_buffer = json["buffer"]["size"] != "0";
+            json["volume"]["mode"] != "none" || has_buffer || has_streams(json)
+        },
+        else_: "no request has a stream, of which [[tenant]], buffers and volumes have some",
     },
     Needs {
         keys: &["run.mode", "run.speedup", "run.align", "run.fit", "run.repeat", "run.until"],
@@ -85,7 +89,9 @@ fn has_streams(json: &Value) -> bool {
 }
 
 fn has_trace(config: &Config, json: &Value) -> bool {
-    let of_tenants = || tenants(json).any(|tenant| !tenant["trace"].is_null());
+    let of_tenants = || {
+        tenants(json).any(|tenant| tenant["trace"].as_str().is_some_and(|path| !path.is_empty()))
+    };
     matches!(config.load_of_run(), Some(Load::Trace(_))) || of_tenants()
 }
 
@@ -128,6 +134,7 @@ mod tests {
             ("volume.op=0.3", "volume.mode=log"),
             ("ftl.remap_compaction=never", "ftl.remap=lh"),
             ("ftl.streams=2", "volume.mode=log"),
+            ("ftl.streams=2", "buffer.size=1MiB"),
             ("run.speedup=2", "trace=a.csv"),
         ] {
             let key = set.split_once('=').unwrap().0;

@@ -28,6 +28,10 @@ pub(crate) enum Known {
     Flushes,
 }
 
+/// Records without ends since the last flush. The oldest of more have ended, so that a trace without
+/// flushes is replayed in constant memory.
+const UNTOLD_MAX: usize = 1 << 16;
+
 /// What a request waits for, and when it is sent then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wait {
@@ -84,8 +88,8 @@ pub(crate) struct Recorded {
     made: u64,
     /// Records that have not ended yet, the earliest first.
     under_way: BinaryHeap<Reverse<Begun>>,
-    /// Those of which only a flush tells that they ended.
-    untold: Vec<Begun>,
+    /// Those of which only a flush tells that they ended, the oldest first.
+    untold: VecDeque<Begun>,
     last_end: Scopes<u64>,
     /// One for each request that was not sent yet.
     waits: VecDeque<Wait>,
@@ -99,7 +103,7 @@ impl Recorded {
             known,
             made: 0,
             under_way: BinaryHeap::new(),
-            untold: Vec::new(),
+            untold: VecDeque::new(),
             last_end: Scopes::default(),
             waits: VecDeque::new(),
             over: VecDeque::new(),
@@ -123,6 +127,10 @@ impl Recorded {
             for begun in std::mem::take(&mut self.untold) {
                 self.over(begun);
             }
+        } else if self.untold.len() >= UNTOLD_MAX
+            && let Some(begun) = self.untold.pop_front()
+        {
+            self.over(begun);
         }
         self.end_until(record.t_ns);
         let depth = NonZeroU32::MIN.saturating_add(narrow(u64_from(self.under_way.len())));
@@ -142,7 +150,7 @@ impl Recorded {
         if record.lat_ns.is_some() || covers || record.flags.has(Flags::FUA) {
             self.under_way.push(Reverse(begun));
         } else {
-            self.untold.push(begun);
+            self.untold.push_back(begun);
         }
         self.made += requests;
         depth
@@ -448,6 +456,21 @@ mod tests {
             dependencies.send(None, at, (0, 1.0));
             dependencies.ended(at + 40);
             assert!(dependencies.sent.len() <= 4 && recorded.over.is_empty());
+        }
+    }
+
+    /// Nor is more kept than so many of a trace that tells nothing.
+    #[test]
+    fn memory_is_bounded_without_ends_and_flushes() {
+        let (mut recorded, mut dependencies) =
+            (Recorded::new(Known::Flushes), Dependencies::default());
+        for number in 0..200_000 {
+            recorded.begin(&Record::new(number * 100, TraceOp::Write, 0, 4096), 1);
+            let at = dependencies.time(&mut recorded, (0, 1.0)).expect("ends are known");
+            assert_eq!(at, number * 100);
+            dependencies.send(None, at, (0, 1.0));
+            dependencies.ended(at + 40);
+            assert!(dependencies.sent.len() <= UNTOLD_MAX + 1 && recorded.over.is_empty());
         }
     }
 }

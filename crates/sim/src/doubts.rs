@@ -3,6 +3,7 @@
 use onefold_units::convert::float;
 
 use crate::result::{RunResult, SeriesPoint};
+use crate::setup::Setup;
 use crate::tenant::{Bound, Pace, Tenant};
 
 /// Fewer points of the series do not show how the run went.
@@ -16,10 +17,18 @@ const LATE_NS: u64 = 100_000_000;
 const LATE_SHARE: f64 = 0.01;
 
 /// Reasons for doubt in a result that is complete but for these.
-pub(crate) fn of_result(run: &RunResult) -> impl Iterator<Item = String> {
-    [failures(run), few_points(run), no_collection(run), moving(run), discards(run)]
-        .into_iter()
-        .flatten()
+pub(crate) fn of_result(setup: &Setup, run: &RunResult) -> Vec<String> {
+    let found = [failures(run), few_points(run), no_collection(run), moving(run), discards(run)];
+    idle(setup, run).chain(found.into_iter().flatten()).collect()
+}
+
+/// Keys that did nothing. The volume of an image is there without `volume.mode`.
+fn idle(setup: &Setup, run: &RunResult) -> impl Iterator<Item = String> {
+    let has_volume = run.volume.is_some();
+    let of_volume = |key: &str| key.starts_with("volume.") || key == "ftl.streams";
+    let keys =
+        setup.config.idle().into_iter().filter(move |(key, _)| !(has_volume && of_volume(key)));
+    keys.map(|(key, why)| format!("{key} did nothing: {why}"))
 }
 
 fn failures(run: &RunResult) -> Option<String> {

@@ -33,8 +33,6 @@ pub(crate) fn common<C>(
     for tenant in &ran.tenants {
         metrics.add(&tenant.metrics);
     }
-    let idle = setup.config.idle().into_iter();
-    let idle = idle.map(|(key, why)| format!("{key} did nothing: {why}"));
     let unsteady = gathered.trace.is_some() && ran.passes.never_steady();
     let unsteady = unsteady
         .then(|| format!("{} passes over the trace did not become steady", ran.passes.done));
@@ -78,14 +76,7 @@ pub(crate) fn common<C>(
         zoned_volume: None,
         stack: Vec::new(),
         bandwidth: bandwidth(host, virtual_ns),
-        warnings: gathered
-            .warnings
-            .iter()
-            .cloned()
-            .chain(idle)
-            .chain(unsteady)
-            .chain(backlogs)
-            .collect(),
+        warnings: gathered.warnings.iter().cloned().chain(unsteady).chain(backlogs).collect(),
     })
 }
 

@@ -17,12 +17,12 @@ use crate::{SimError, doubts, drive, zoned};
 /// # Errors
 /// The configuration, a trace or a workload is wrong, or the device failed.
 pub fn simulate(setup: &Setup, control: &Control<'_>) -> Result<RunResult, SimError> {
-    run(setup, control).map(doubted)
+    run(setup, control).map(|result| doubted(setup, result))
 }
 
 /// With what speaks against its numbers.
-fn doubted(mut result: RunResult) -> RunResult {
-    let doubts: Vec<String> = doubts::of_result(&result).collect();
+fn doubted(setup: &Setup, mut result: RunResult) -> RunResult {
+    let doubts = doubts::of_result(setup, &result);
     result.warnings.extend(doubts);
     result
 }
@@ -121,5 +121,5 @@ pub fn simulate_on(
             None => unreachable!("a drive without zones"),
         },
     };
-    result.map(doubted)
+    result.map(|result| doubted(setup, result))
 }

@@ -109,7 +109,7 @@ fn both_clocks(noun: &str) -> (Value, Value) {
     assert_eq!(served.server.terminate(), Some(0));
 
     let replay = ["sim", "run", "--image", text(&used), "--trace", text(&trace)];
-    let recorded = ["--set", "run.mode=dependencies", "--format", "json"];
+    let recorded = ["--format", "json"];
     let before = std::fs::read(&used).unwrap();
     let result = onefold(&[&replay[..], &recorded].concat());
     assert!(before == std::fs::read(&used).unwrap(), "the image was changed");
@@ -206,4 +206,33 @@ fn an_aged_drive_is_a_preconditioned_one() {
     let ratio = total(&programs(&aged)) / total(&programs(&fresh));
     assert!((0.97..1.03).contains(&ratio), "{aged} and {fresh}");
     assert!(programs(&aged)["gc"].as_u64() > Some(10_000));
+}
+
+/// `--size` makes the same drive in both clocks; a short trace is replayed again.
+#[test]
+fn a_size_and_passes_over_a_trace() {
+    let folder = Folder::new("clocks-size");
+    let image = folder.0.join("disk.img");
+    let drive = ["--preset", "s1", "--size", "64MiB"];
+    onefold(&[&["ssd", "create", text(&image)], &drive[..]].concat());
+    let load = ["--workload", "randwrite,requests=100", "--format", "json"];
+    let result = |arguments: &[&str]| -> Value {
+        serde_json::from_slice(&onefold(&[&["sim", "run"], arguments].concat())).unwrap()
+    };
+    let served = result(&[&["--image", text(&image)], &load[..]].concat());
+    let simulated = result(&[&drive, &load[..]].concat());
+    assert_eq!(simulated["device"]["logical_bytes"], 64 << 20);
+    assert_eq!(served["config"]["geometry"], simulated["config"]["geometry"]);
+
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/rec-ext4-postmark.oft.zst");
+    let replay = ["--preset", "s1", "--trace", trace, "--fit", "compact", "--format", "json"];
+    let (once, thrice) = (result(&replay), result(&[&replay[..], &["--repeat", "3"]].concat()));
+    assert_eq!((&once["trace"]["passes"], &thrice["trace"]["passes"]), (&1.into(), &3.into()));
+    let steady = result(&[&replay[..], &["--repeat", "until-steady"]].concat());
+    assert!(steady["trace"]["passes"].as_u64() > Some(2));
+    let refused = Command::new(env!("CARGO_BIN_EXE_onefold"))
+        .args(["sim", "run", "--trace", trace, "--repeat", "0"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", message(&refused));
 }

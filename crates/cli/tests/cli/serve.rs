@@ -117,7 +117,7 @@ fn what_was_written_is_told_down_to_flash() {
         client.flush().unwrap();
         if noun == "volume" {
             let info = json(&["volume", "info", text(&path)]);
-            let flash = &info["live"]["flash"];
+            let flash = &info["live"]["written"];
             let ratio = |key: &str| flash[key].as_f64();
             assert_eq!(flash["host_bytes"], 200 * 4096);
             assert_eq!(ratio("waf").is_some(), on == "image", "{flash}");

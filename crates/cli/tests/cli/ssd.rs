@@ -148,3 +148,20 @@ fn keys_that_do_nothing_on_a_drive_are_not_taken() {
     assert_eq!(output.status.code(), Some(0), "{}", message(&output));
     assert!(message(&output).contains("run.qd: not of a drive"), "{}", message(&output));
 }
+
+#[test]
+fn what_cannot_be_aged_is_refused() {
+    let folder = Folder::new("ssd-age");
+    let image = folder.0.join("disk.img");
+    for (preset, age, said) in [
+        ("s1", "fill=2", "fill is 2, expected more than 0 and at most 1"),
+        ("s1", "overwrite=1e9", "expected at most 100"),
+        ("s1", "old", "expected fill=SHARE or overwrite=TIMES"),
+        ("zn540", "fill=0.5", "--age is for drives without zones"),
+    ] {
+        let output = ssd(&["create", text(&image), "--preset", preset, "--age", age]);
+        assert_eq!(output.status.code(), Some(2), "{age}: {}", message(&output));
+        assert!(message(&output).contains(said), "{age}: {}", message(&output));
+        assert!(!image.exists(), "{age}");
+    }
+}

@@ -93,6 +93,12 @@ fn a_stack_is_served_killed_and_whole() {
     let [sent, below] = [&data["written_pages"], &place(&info, "placed")["host"]["write_pages"]]
         .map(|pages| pages.as_u64().unwrap());
     assert!(sent >= 64 && below >= sent && below <= sent + 8, "{sent} {below}");
+    let flash: u64 = ["cache", "zones"]
+        .map(|device| place(&info, device)["written_pages"].as_u64().unwrap())
+        .iter()
+        .sum();
+    let rows = String::from_utf8(stack(&["info", text(&file)]).stdout).unwrap();
+    assert!(rows.contains(&format!("\nall: pages in, out, ratio 65, {flash}, ")), "{rows}");
     drop(server);
     let server = Server::start_noun("stack", &file, &socket, &[]);
     let mut client = Client::device(&Endpoint::Unix(socket.clone())).unwrap();

@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[Command<VolumeDevice>] = &[
 fn stats(device: &VolumeDevice, _: &Value) -> Result<Value, String> {
     let mut described = describe(&device.details());
     described["members"] = super::members::describe(&device.members());
-    described["live"]["flash"] = written::as_json(&device.snapshot().unwrap_or_default());
+    described["live"]["written"] = written::as_json(&device.snapshot().unwrap_or_default());
     Ok(described)
 }
 

@@ -201,7 +201,8 @@ fn live(live: &Value) -> String {
             recovery["ms"].as_f64().unwrap_or(0.0)
         )
     };
-    let flash = written::flash(&live["flash"]).map_or_else(String::new, |line| format!("\n{line}"));
+    let flash =
+        written::flash(&live["written"]).map_or_else(String::new, |line| format!("\n{line}"));
     let frozen = live["frozen"].as_str().map_or_else(String::new, |why| {
         format!("\nTAKES NO MORE CHANGES: {why}; check it when it is not served")
     });
