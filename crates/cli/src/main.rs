@@ -58,6 +58,15 @@ impl Command {
             _ => true,
         }
     }
+
+    /// Whether the result may be a page of HTML.
+    const fn draws(&self) -> bool {
+        match self {
+            Self::Study(study) => study.draws(),
+            Self::Report(_) => true,
+            _ => false,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -65,7 +74,8 @@ fn main() -> ExitCode {
     cli.global.start_logging();
     cli.global.interrupt.watch(cli.global.quiet);
     let checked = if cli.command.prints() { cli.global.expect_output() } else { Ok(()) };
-    let result = checked.and_then(|()| match cli.command {
+    let drawn = if cli.command.draws() { Ok(()) } else { cli.global.expect_no_pictures() };
+    let result = drawn.and(checked).and_then(|()| match cli.command {
         Command::Trace(trace) => trace.run(&cli.global),
         Command::Sim(sim) => sim.run(&cli.global),
         Command::Study(study) => study.run(&cli.global),

@@ -148,7 +148,7 @@ pub enum DetectError {
     #[error("the file is empty, expected a trace")]
     Empty,
     /// Two formats fit.
-    #[error("the file could be {} or {}; say which with --format", .0.name(), .1.name())]
+    #[error("the file could be {} or {}; say which with --trace-format", .0.name(), .1.name())]
     Ambiguous(Format, Format),
     /// No format fits.
     #[error(

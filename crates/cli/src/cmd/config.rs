@@ -110,7 +110,6 @@ pub(crate) enum Config {
 impl Config {
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         let text = match self {
             Self::Explain { markdown: true, .. } => reference::markdown(),
             Self::Explain { keys, .. } => explain(&reference::select(&keys)?, global.format()),

@@ -111,9 +111,9 @@ impl RunArgs {
             config = config.with_load(&Load::Workload(text.clone()));
         }
         if self.trace.is_none() && config.load_of_run().is_none_or(|load| !is_trace(&load)) {
-            global.expect_no_trace_format()?;
+            self.read.expect_no_format()?;
         }
-        let trace_options = self.read.options(global, true)?;
+        let trace_options = self.read.options(true)?;
         let setup = Setup { config, trace_options, seed: global.seed, program: program() };
         let used = image.map(|(image, _)| used(&image, &setup)).transpose()?;
         let result = watch(&setup, used, global)?;

@@ -16,7 +16,7 @@ use onefold_units::convert::{float, floor_u64};
 use crate::cmd::ssd::render;
 use crate::cmd::trace::trace_error;
 use crate::error::{CliError, Exit};
-use crate::output::{Format, Global};
+use crate::output::{Format, Global, Named};
 
 /// Subcommands of `onefold study`.
 #[derive(Debug, Subcommand)]
@@ -77,9 +77,13 @@ impl Study {
         !matches!(self, Self::Run(_))
     }
 
+    /// Whether the result may be a page of HTML.
+    pub(crate) const fn draws(&self) -> bool {
+        matches!(self, Self::Report(_))
+    }
+
     /// Runs the command.
     pub(crate) fn run(self, global: &Global) -> Result<ExitCode, CliError> {
-        global.expect_no_trace_format()?;
         match self {
             Self::Run(args) => args.run(global),
             Self::Status(common) => common.status(global),
@@ -165,14 +169,20 @@ impl Common {
     }
 
     fn report(&self, global: &Global) -> Result<ExitCode, CliError> {
+        let is_page = matches!(global.named, None | Some(Named::Html));
+        if is_page {
+            global.expect_page_can_go()?;
+        }
         let (study, rows) = self.results(global)?;
         let report = Report::new(&study, &rows);
-        let text = match global.formats.last().map(String::as_str) {
-            Some("table") => report::text(&report),
-            Some("json") => json(&report),
-            _ => report::html(&study, &rows, &report),
-        };
-        global.emit(&text)?;
+        if is_page {
+            global.write(&report::html(&study, &rows, &report))?;
+        } else {
+            global.emit(&match global.format() {
+                Format::Table => report::text(&report),
+                Format::Json => json(&report),
+            })?;
+        }
         if let Some(path) = &global.output {
             global.say(format_args!("report of {} points: {}", rows.len(), path.display()));
         }
@@ -200,7 +210,9 @@ impl RunArgs {
             Format::Table => report::text(&Report::new(&study, &summary.rows)),
         };
         // -o is the folder here: the result itself goes to standard output.
-        Global::print(&text)?;
+        if !(global.quiet && global.format() == Format::Table) {
+            Global::print(&text)?;
+        }
         Ok(if summary.partial { global.interrupt.code() } else { ExitCode::SUCCESS })
     }
 }

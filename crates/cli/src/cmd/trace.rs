@@ -61,9 +61,10 @@ pub(crate) fn trace_error(error: &TraceFileError) -> CliError {
         TraceFileError::Detect { source: DetectError::Empty, .. } => {
             ("trace::format", Some("check that whatever made it ran to its end"))
         }
-        TraceFileError::Detect { .. } => {
-            ("trace::format", Some("name the format: --format msr, --format mqsim:time=us .."))
-        }
+        TraceFileError::Detect { .. } => (
+            "trace::format",
+            Some("name the format: --trace-format msr, --trace-format mqsim:time=us .."),
+        ),
         TraceFileError::Read { .. } => (
             "trace::bad_line",
             Some(

@@ -178,7 +178,7 @@ fn bad_traces_exit_with_4_and_one_reason() {
         ("empty", Vec::new(), &[], "the file is empty, expected a trace"),
         ("text", b"not a trace\n".to_vec(), &[], "no known trace format fits"),
         ("line", format!("{good}1,W,x,4096,5\n").into_bytes(), &[], "line 41, column 5 (byte 644)"),
-        ("named", good.clone().into_bytes(), &["--format", "msr"], "line 1, column"),
+        ("named", good.clone().into_bytes(), &["--trace-format", "msr"], "line 1, column"),
         ("cut", zstd[..zstd.len() / 2].to_vec(), &[], "zstd data is damaged or cut off"),
         ("ioda", b"0.5 0 4096 16384 1\n".to_vec(), &[], "could be ioda or disksim"),
     ];
@@ -201,8 +201,10 @@ fn wrong_options_exit_with_2() {
     let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
     let csv = text(&csv);
     for (arguments, expected) in [
-        (vec!["info", csv, "--format", "mrs"], "trace format is `mrs`, expected one of msr"),
-        (vec!["info", csv, "--format", "msr:time=h"], "time=h"),
+        (vec!["info", csv, "--trace-format", "mrs"], "trace format is `mrs`, expected one of msr"),
+        (vec!["info", csv, "--trace-format", "msr:time=h"], "time=h"),
+        (vec!["info", csv, "--format", "mqsim:time=us"], "--trace-format mqsim:time=us"),
+        (vec!["info", csv, "--format", "html"], "this command draws no pictures"),
         (vec!["info", csv, "--max-gap", "30"], "--max-gap is `30`, expected a time with a unit"),
         (vec!["convert", csv, "--to", "xml", "-o", "x"], "--to is `xml`, expected one of oft"),
         (vec!["convert", csv, "--to", "oft"], "-o is missing"),
@@ -213,4 +215,23 @@ fn wrong_options_exit_with_2() {
     }
     let missing = run(&["info", "/nonexistent/trace"]);
     assert_eq!(missing.status.code(), Some(1), "{}", message(&missing));
+}
+
+/// Quiet is quiet: an error or nothing, unless data was asked for.
+#[test]
+fn quiet_prints_no_table() {
+    let csv = recorded("rec-sqlite-wal-ext4.csv.zst");
+    for command in ["info"] {
+        let output = run(&[command, text(&csv), "-q"]);
+        assert!(output.status.success());
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{}", message(&output));
+        let output = run(&[command, text(&csv), "-q", "--format", "json"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        assert!(output.stderr.is_empty());
+        let table = file("quiet.table", b"");
+        assert!(run(&[command, text(&csv), "-q", "-o", text(&table)]).status.success());
+        assert!(fs::read_to_string(&table).unwrap().lines().count() > 10);
+    }
+    let wrong = run(&["info", "/nonexistent/trace", "-q"]);
+    assert!(message(&wrong).contains("cannot open"), "{}", message(&wrong));
 }

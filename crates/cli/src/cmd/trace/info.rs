@@ -52,7 +52,7 @@ type Numbers = Vec<(&'static str, Value)>;
 
 /// Reads a trace once and describes it.
 fn describe(file: &Path, read: &ReadArgs, global: &Global) -> Result<Numbers, CliError> {
-    let options = read.options(global, false)?;
+    let options = read.options(false)?;
     let mut source = TraceSource::open(file, &options).map_err(|error| trace_error(&error))?;
     global.say(&source.meta().interpretation);
     let mut counts = Counts::new();
